@@ -1,0 +1,67 @@
+# Two commands matter: `make demo` shows what rigctl does, `make test` proves it. Everything else is a part of them.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+MACHINE := $(shell uname -m)
+AGENT := agents/dist/rigctl-agent-$(MACHINE)
+SOURCES := $(wildcard agents/*.c agents/*.h) agents/Makefile
+DEMO_STORE := $(VENV)/demo.db
+
+.PHONY: demo test lint types unit bench clean system agents
+
+demo: $(VENV)/run.stamp $(AGENT)
+	@echo "Seven tests of 5 s each on the virtual rig: about one minute."
+	@$(BIN)/rigctl run scenarios/gigablox.yaml --duration 5s --store $(DEMO_STORE) --report reports/demo.html
+
+test: system $(VENV)/dev.stamp lint types agents
+	CI=1 $(BIN)/python -m pytest -q --durations=15
+
+lint: $(VENV)/dev.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-cache
+
+types: $(VENV)/dev.stamp
+	$(BIN)/mypy
+
+unit: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest -q tests/unit
+
+agents: $(VENV)/dev.stamp
+	$(BIN)/rigctl agent build
+
+bench: $(VENV)/dev.stamp agents
+	$(BIN)/python tests/bench/run_all.py
+
+clean:
+	rm -rf $(VENV) dist build agents/build agents/dist .pytest_cache .ruff_cache .mypy_cache .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The demo needs rigctl and the host's own agent only; its C compiler is enough for that.
+$(AGENT): $(VENV)/run.stamp $(SOURCES)
+	$(BIN)/rigctl agent build --target $(MACHINE)
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+
+# --no-build-isolation: an editable install then needs hatchling alone, not what a wheel's agents are built with.
+$(VENV)/run.stamp: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt hatchling editables
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-build-isolation -e .
+	touch $@
+
+$(VENV)/dev.stamp: $(VENV)/run.stamp
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[dev]'
+	touch $@
+
+# What the tests start for real. Installed where we may; otherwise the tests say what is missing, by name.
+PACKAGES := gcc libc6-dev clang libclang-rt-14-dev iproute2 iputils-ping ethtool nftables iperf3 openssh-server openssh-client \
+	qemu-user-static chromium util-linux sudo
+system:
+	@missing=$$(for p in $(PACKAGES); do dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || echo $$p; done); \
+	if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; \
+	elif [ -n "$$missing" ]; then echo "not installed, and not root to install them:" $$missing; fi

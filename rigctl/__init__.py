@@ -1,0 +1,5 @@
+"""rigctl: an orchestrated multi-host network test rig."""
+
+from typing import Final
+
+__version__: Final = "0.1.0"

@@ -1,0 +1,5 @@
+"""`python -m rigctl` is `rigctl`."""
+
+from rigctl.cli.app import main
+
+main()

@@ -1,0 +1,78 @@
+"""The command line: registers the commands, and is the one place where errors become exit codes (design, section 3)."""
+
+import os
+import sys
+import traceback
+from typing import Annotated
+
+import click
+import typer
+
+from rigctl import __version__
+from rigctl.cli import agent, export, init, plan, report, rig, run, runs, show
+from rigctl.errors import InputError, Interrupted, RigctlError
+
+app = typer.Typer(
+    help="A matrix of TCP settings and node pairs goes in; an honest, explained comparison table comes out.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"rigctl {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show a traceback with an error.")] = False,
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Say it.")] = False,
+) -> None:
+    if debug:
+        os.environ["RIGCTL_DEBUG"] = "1"
+
+
+app.command(name="run")(run.run)
+app.command(name="plan")(plan.plan)
+app.command(name="init")(init.init)
+app.command(name="runs")(runs.runs)
+app.command(name="show")(show.show)
+app.command(name="export")(export.export)
+app.command(name="report")(report.report)
+app.add_typer(rig.app, name="rig", help="The virtual rig; any command on any node.")
+app.add_typer(agent.app, name="agent", help="The agent's binaries.")
+
+
+def exit_code(arguments: list[str]) -> int:
+    """Run one command; print at most one message for an error; give the exit code of design, section 3."""
+    try:
+        outcome = app(arguments, prog_name="rigctl", standalone_mode=False)
+    except RigctlError as error:
+        _say(error)
+        return error.exit_code
+    except click.exceptions.Abort:
+        return Interrupted.exit_code
+    except click.ClickException as error:
+        error.show()
+        return InputError.exit_code
+    except KeyboardInterrupt:
+        return Interrupted.exit_code
+    except BrokenPipeError:
+        # The reader of our output went away (`rigctl show | head`): nothing is wrong.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return outcome if isinstance(outcome, int) else 0
+
+
+def _say(error: RigctlError) -> None:
+    if os.environ.get("RIGCTL_DEBUG"):
+        traceback.print_exception(error)
+    else:
+        print(f"rigctl: {error}", file=sys.stderr)
+
+
+def main() -> None:
+    sys.exit(exit_code(sys.argv[1:]))

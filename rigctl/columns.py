@@ -1,0 +1,81 @@
+"""The column table: each column is declared once and feeds table, CSV, HTML and docs (design, section 3)."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+
+class Level(IntEnum):
+    """What one row stands for; a column is there from the level it names on, downwards."""
+
+    CELLS = 0
+    PAIRS = 1
+    FLOWS = 2
+    INTERVALS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    name: str
+    unit: str  # "" for names and plain counts
+    levels: frozenset[Level]
+    meaning: str
+    digits: int | None = None  # decimals in tables; None: as it is
+
+    @property
+    def header(self) -> str:
+        return f"{self.name} [{self.unit}]" if self.unit else self.name
+
+
+_ALL: Final = frozenset(Level)
+_MEASURED: Final = frozenset({Level.CELLS, Level.PAIRS, Level.FLOWS})
+_PAIRS: Final = frozenset({Level.PAIRS, Level.FLOWS, Level.INTERVALS})
+_FLOWS: Final = frozenset({Level.FLOWS, Level.INTERVALS})
+_CELLS: Final = frozenset({Level.CELLS})
+
+COLUMNS: Final[tuple[Column, ...]] = (
+    Column("run", "", _ALL, "id of the run"),
+    Column("cell", "", _ALL, "number of the cell in the scenario's order, from 1"),
+    Column("repetition", "", _ALL, "number of the repetition, from 1"),
+    Column("attempt", "", _ALL, "2 where the repetition was measured once more after an invalid one"),
+    Column("status", "", _ALL, "ok, invalid, failed or interrupted; only ok is averaged"),
+    Column("reason", "", _MEASURED, "why it is not ok"),
+    Column("test", "", _ALL, "kind of test, as tcp"),
+    Column("pairs", "", _CELLS, "number of node pairs at once"),
+    Column("source", "", _PAIRS, "source node of the pair"),
+    Column("destination", "", _PAIRS, "destination node of the pair"),
+    Column("direction", "", _ALL, "forward: source to destination; reverse: destination to source; both (level cells)"),
+    Column("flow", "", _FLOWS, "number of the flow within its pair and direction, from 1"),
+    Column("t_s", "s", frozenset({Level.INTERVALS}), "end of the interval, from the start of the common window", 3),
+    Column("window_bytes", "B", _MEASURED, "window requested; empty: not asked for"),
+    Column("window_effective_bytes", "B", _MEASURED, "half the smaller of the granted SO_SNDBUF and SO_RCVBUF"),
+    Column("sndbuf_bytes", "B", frozenset({Level.FLOWS}), "SO_SNDBUF at the sender as read back (Linux doubles it)"),
+    Column("rcvbuf_bytes", "B", frozenset({Level.FLOWS}), "SO_RCVBUF at the receiver as read back (Linux doubles it)"),
+    Column("mss", "B", _MEASURED, "MSS requested; empty: not asked for"),
+    Column("mss_effective", "B", _MEASURED, "payload of a full segment on the wire (tcpi_snd_mss)"),
+    Column("mtu", "B", _MEASURED, "path MTU as the sender's kernel has it (tcpi_pmtu)"),
+    Column("congestion", "", _MEASURED, "congestion control in use"),
+    Column("nodelay", "", _MEASURED, "TCP_NODELAY in use"),
+    Column("parallel", "", _MEASURED, "flows per pair and direction"),
+    Column("duration_s", "s", _MEASURED, "length of the common window, the omitted start not counted", 3),
+    Column("bytes", "B", _ALL, "application bytes received in the common window"),
+    Column("goodput_mbps", "Mbit/s", _ALL, "application bits per second at the receiver", 1),
+    Column("retransmits", "", _ALL, "TCP segments sent again in the common window"),
+    Column("rtt_us", "us", _ALL, "smoothed round-trip time at the end, mean over flows", 0),
+    Column("rtt_min_us", "us", _MEASURED, "smallest round-trip time seen", 0),
+    Column("cwnd", "", _FLOWS, "congestion window, segments"),
+    Column("busy_us", "us", frozenset({Level.FLOWS}), "time the sender had data to send"),
+    Column("rwnd_limited_us", "us", frozenset({Level.FLOWS}), "of which held back by the receiver's window"),
+    Column("sndbuf_limited_us", "us", frozenset({Level.FLOWS}), "of which held back by the send buffer"),
+    Column("start_skew_us", "us", _MEASURED, "spread of the first-byte times over the flows of the cell", 0),
+    Column("ceiling_mbps", "Mbit/s", _MEASURED, "highest goodput the link allows for that frame size", 1),
+    Column("efficiency", "", _MEASURED, "goodput / ceiling", 3),
+    Column("limit", "", _MEASURED, "what binds: line-rate, or unknown"),
+    Column("cpu_source_pct", "%", _MEASURED, "busy time of the sender's node, all CPUs and softirq, of its capacity", 1),
+    Column("cpu_destination_pct", "%", _MEASURED, "busy time of the receiver's node, likewise", 1),
+)
+
+
+def columns_at(level: Level) -> tuple[Column, ...]:
+    """The columns of `level`, in table order."""
+    return tuple(column for column in COLUMNS if level in column.levels)

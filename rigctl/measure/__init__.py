@@ -1,0 +1,13 @@
+"""Measure: one file per test; orders for a cell, records from replies. Pure: no network, no clock.
+
+`TESTS` is the list of what can be measured; a scenario's `test:` is one of its keys.
+"""
+
+from typing import Final
+
+from rigctl.measure import tcp
+from rigctl.measure.test import Stream, Test, streams
+
+TESTS: Final[dict[str, Test]] = {"tcp": tcp}
+
+__all__ = ["TESTS", "Stream", "Test", "streams"]

@@ -1,0 +1,83 @@
+"""The contract of a cell: what was asked against what was granted, and what makes a repetition invalid (design, section 4)."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rigctl.model.ceilings import TIMESTAMPS_OPTION
+from rigctl.model.window import CommonWindow
+from rigctl.records import Cell, Facts, Flow, Link, NodeUsage
+
+LEAST_WINDOW_SHARE: Final = 0.9
+"""A common window shorter than this share of the time to be measured makes the repetition invalid."""
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """A setting that was not granted as asked, on one pair or node. `requested` and `effective` are for people."""
+
+    where: str
+    setting: str  # "mss", "window", "congestion", "link speed", "mtu"
+    requested: str
+    effective: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.setting} {self.requested} was asked for, {self.effective} was granted"
+
+
+def departures(cell: Cell, flows: Sequence[Flow]) -> Iterator[Departure]:
+    """Each setting of `cell` that some flow did not get, once per pair and distinct value."""
+    seen: set[Departure] = set()
+    for flow in flows:
+        for departure in _flow_departures(cell, flow):
+            if departure not in seen:
+                seen.add(departure)
+                yield departure
+
+
+def _flow_departures(cell: Cell, flow: Flow) -> Iterator[Departure]:
+    where, sender, receiver = str(flow.pair), flow.sender, flow.receiver
+    if sender is None or receiver is None:
+        return
+    if cell.mss is not None and sender.mss is not None:
+        # The MSS asked for holds the options too: 1460 is granted as 1448 + 12 bytes of timestamps.
+        carried = sender.mss + (TIMESTAMPS_OPTION if sender.timestamps else 0)
+        if carried != cell.mss:
+            yield Departure(where, "mss", str(cell.mss), str(sender.mss))
+    if cell.window_bytes is not None:
+        for granted in (sender.sndbuf_bytes, receiver.rcvbuf_bytes):
+            # Linux doubles what it grants (socket(7)).
+            if granted is not None and granted != 2 * cell.window_bytes:
+                yield Departure(where, "window", str(cell.window_bytes), str(granted // 2))
+    if cell.congestion is not None and sender.congestion not in (None, cell.congestion):
+        yield Departure(where, "congestion", cell.congestion, str(sender.congestion))
+
+
+def link_departures(links: dict[str, Link], facts: dict[str, Facts]) -> Iterator[Departure]:
+    """Each node whose interface has another speed or MTU than the rig file says. Unknown facts say nothing."""
+    for node, link in links.items():
+        speed_bps, mtu = facts.get(node, {}).get("speed_bps"), facts.get(node, {}).get("mtu")
+        if link.rate_bps is not None and speed_bps is not None and speed_bps != link.rate_bps:
+            yield Departure(node, "link speed", str(link.rate_bps), str(speed_bps))
+        if link.mtu is not None and mtu is not None and mtu != link.mtu:
+            yield Departure(node, "mtu", str(link.mtu), str(mtu))
+
+
+def invalid_reason(
+    cell: Cell, window: CommonWindow | None, nodes: Sequence[NodeUsage], skew_bound_s: float
+) -> str | None:
+    """Why a repetition must not be averaged in; `None` when it may."""
+    if window is None:
+        return "some flow moved no byte in the time that counts"
+    if window.skew_ns > skew_bound_s * 1e9:
+        return f"start skew {window.skew_ns / 1e6:.1f} ms is above its bound of {skew_bound_s * 1e3:g} ms"
+    asked_s = cell.duration_s - cell.omit_s
+    if window.length_s < LEAST_WINDOW_SHARE * asked_s:
+        return (
+            f"all flows ran together for {window.length_s:.2f} s only, "
+            f"less than {LEAST_WINDOW_SHARE:.0%} of {asked_s:g} s"
+        )
+    throttled = [usage.node for usage in nodes if usage.throttled]
+    if throttled:
+        return f"throttled during it: {', '.join(throttled)}. Cool it or check its power supply"
+    return None

@@ -1,0 +1,190 @@
+"""Frozen records: what is asked, what was granted, what was counted. They are the seam between all rooms.
+
+Asked and granted travel together. `None` means unknown (or, in a request, "not asked for"); it is never 0.
+Times named `_ns` are nanoseconds on the *controller's* monotonic clock, after correction by the measured clock offset,
+unless a docstring says otherwise.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+Facts: TypeAlias = dict[str, Any]
+"""Host facts as `probe` gives them: plain JSON, keyed by the names in `rigctl.probe.facts`."""
+
+
+class Direction(StrEnum):
+    """Which way the data of a pair flow; connections are opened by the sender of the data."""
+
+    FORWARD = "forward"  # source -> destination
+    REVERSE = "reverse"  # destination -> source
+    BOTH = "both"  # at once
+
+
+class Status(StrEnum):
+    """What became of a repetition. Only `OK` is averaged."""
+
+    OK = "ok"
+    INVALID = "invalid"  # measured, but outside the contract; the reason says why
+    FAILED = "failed"  # not measured
+    INTERRUPTED = "interrupted"  # ended by the user
+
+
+class RunStatus(StrEnum):
+    RUNNING = "running"
+    COMPLETE = "complete"  # every cell measured
+    PARTIAL = "partial"  # some cell failed
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Source node → destination node, by their names in the rig file."""
+
+    source: str
+    destination: str
+
+    def __str__(self) -> str:
+        return f"{self.source} -> {self.destination}"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One point of the matrix: one row of the table. `None` for a setting: not asked for, the node's default holds."""
+
+    number: int  # 1, 2, … in the scenario's order
+    test: str  # a key of rigctl.measure.TESTS, as "tcp"
+    pairs: tuple[Pair, ...]
+    duration_s: float  # what the senders run, the omitted start included
+    omit_s: float  # cut off the start by the controller, from raw counters
+    parallel: int  # flows per pair and direction
+    window_bytes: int | None = None
+    mss: int | None = None
+    congestion: str | None = None
+    nodelay: bool | None = None
+    direction: Direction = Direction.FORWARD
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Samples of one side of one flow: columns of equal length, cumulative counters and gauges at `t_ns`.
+
+    Always `t_ns` and `bytes`. The sender's side also has `retransmits`, `rtt_us`, `cwnd` (segments), `mss`.
+    """
+
+    columns: dict[str, list[int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What one agent counted and its kernel granted for one flow. From TCP_INFO (linux/tcp.h) and getsockopt(2)."""
+
+    bytes: int  # application bytes sent or received in all, from first to last
+    first_byte_ns: int | None  # before the first send, after the first receive; None: no byte moved
+    last_byte_ns: int | None
+    sndbuf_bytes: int | None = None  # SO_SNDBUF as read back: Linux doubles what was set (socket(7))
+    rcvbuf_bytes: int | None = None
+    mss: int | None = None  # tcpi_snd_mss: payload of a full segment on the wire
+    rcv_mss: int | None = None  # tcpi_rcv_mss, the receiver's estimate
+    advmss: int | None = None
+    pmtu: int | None = None
+    rtt_us: int | None = None
+    rtt_min_us: int | None = None
+    retransmits: int | None = None  # segments
+    retransmitted_bytes: int | None = None
+    cwnd: int | None = None  # segments
+    busy_us: int | None = None  # time with data to send …
+    rwnd_limited_us: int | None = None  # … of which held back by the receiver's window …
+    sndbuf_limited_us: int | None = None  # … or by the send buffer
+    peer_window_bytes: int | None = None  # tcpi_snd_wnd, the window the peer offered last
+    timestamps: bool | None = None  # RFC 7323 timestamps in use: 12 bytes of every segment
+    congestion: str | None = None
+    nodelay: bool | None = None
+    series: Series = field(default_factory=Series)
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """One TCP connection of a pair, both sides. `sender`/`receiver` are of the data, whatever the direction.
+
+    `bytes`, `retransmits` are cut to the repetition's common window from the raw series (`model.common_window`);
+    `None` where the repetition failed before they could be.
+    """
+
+    pair: Pair
+    direction: Direction  # FORWARD or REVERSE, never BOTH
+    number: int  # 1 … parallel
+    sender: Side | None
+    receiver: Side | None
+    bytes: int | None = None
+    retransmits: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeUsage:
+    """CPU time on one node during one repetition, from getrusage(2) and /proc/stat."""
+
+    node: str
+    span_us: int | None = None  # the wall time these cover
+    agent_cpu_us: int | None = None  # user + system of the agent's process
+    node_busy_us: int | None = None  # all CPUs, all but idle and iowait, softirq included
+    cpus: int | None = None
+    throttled: bool | None = None  # Raspberry Pi: get_throttled changed or set during it; None: not a Pi
+    strangers: int = 0  # connections without the token, dropped
+
+
+@dataclass(frozen=True, slots=True)
+class Repetition:
+    """One measurement of a cell, as stored. `attempt` 2 is the one re-measurement after an invalid one."""
+
+    cell: int  # Cell.number
+    repetition: int  # 1 … repeat
+    attempt: int
+    status: Status
+    reason: str | None  # of anything but OK: which node or pair, what happened
+    started_at: float  # Unix time, seconds
+    wall_s: float  # what it took in all, preparing and collecting included
+    window_start_ns: int | None = None  # the common window: latest start + omit …
+    window_end_ns: int | None = None  # … to the earliest end of any flow
+    start_skew_us: float | None = None  # spread of first_byte_ns over the flows, receiver side
+    clock_error_us: float | None = None  # half the round trip of the worst clock exchange: the bound of that skew's error
+    flows: tuple[Flow, ...] = ()
+    nodes: tuple[NodeUsage, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """What a run was asked to do, stored with it before the first cell."""
+
+    title: str
+    notes: str
+    scenario_name: str  # as given on the command line, without folder and .yaml
+    scenario_yaml: str  # the text as read, with overrides named in `overrides`
+    rig_name: str
+    rig_yaml: str
+    overrides: tuple[str, ...]  # as given: "--set window=64K"
+    repeat: int
+    cells: tuple[Cell, ...]
+    links: dict[str, "Link"] = field(default_factory=dict)  # by node name
+    virtual: str | None = None  # "namespaces", "loopback"; None: real hardware
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A node's link to the switch. `None`: the rig file does not say and the node must be asked."""
+
+    rate_bps: int | None
+    mtu: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """A stored run. `facts` maps node name → host facts; `versions` rigctl, Python, agent protocol, agent SHA-256."""
+
+    run: str  # its id: sorts by time, as 20261120-214501-3f9a
+    plan: RunPlan
+    status: RunStatus
+    started_at: float
+    ended_at: float | None
+    versions: dict[str, str]
+    facts: dict[str, Facts]

@@ -1,0 +1,152 @@
+"""Live progress: which cell, how fast each pair is now, when it will be over. Plain lines where there is no terminal."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from rigctl.measure import Stream
+from rigctl.records import Cell, Repetition, RunPlan, Status
+from rigctl.units import format_bytes, format_duration
+
+
+class Progress(Protocol):
+    """What the runner tells while it works. Each call returns at once."""
+
+    def began(self, cell: Cell, repetition: int, attempt: int) -> None: ...
+
+    def received(self, stream: Stream, clock_ns: int, total_bytes: int) -> None: ...
+
+    def ended(self, cell: Cell, result: Repetition) -> None: ...
+
+    def said(self, line: str) -> None: ...
+
+
+class Silent:
+    """Says nothing: for `--quiet`."""
+
+    def began(self, cell: Cell, repetition: int, attempt: int) -> None: ...
+
+    def received(self, stream: Stream, clock_ns: int, total_bytes: int) -> None: ...
+
+    def ended(self, cell: Cell, result: Repetition) -> None: ...
+
+    def said(self, line: str) -> None: ...
+
+
+def settings_text(cell: Cell) -> str:
+    """The settings of a cell in a few words: `window 64K, MSS 1460, 5 flows`."""
+    words = []
+    if cell.window_bytes is not None:
+        words.append(f"window {format_bytes(cell.window_bytes)}")
+    if cell.mss is not None:
+        words.append(f"MSS {cell.mss}")
+    words.append(f"{cell.parallel} flow{'s' if cell.parallel > 1 else ''}")
+    if cell.congestion is not None:
+        words.append(cell.congestion)
+    if cell.direction != "forward":
+        words.append(str(cell.direction))
+    return ", ".join(words)
+
+
+class _Eta:
+    """Time left: the durations still to run, and what each repetition has cost beyond its own so far."""
+
+    def __init__(self, plan: RunPlan) -> None:
+        self._left_s = plan.repeat * sum(cell.duration_s for cell in plan.cells)
+        self._left = plan.repeat * len(plan.cells)
+        self._beyond_s = 0.0
+        self._done = 0
+
+    def count(self, cell: Cell, result: Repetition) -> None:
+        self._done += 1
+        self._beyond_s += max(0.0, result.wall_s - cell.duration_s)
+        # An invalid first attempt is measured once more: its own time is still to come.
+        if not (result.status is Status.INVALID and result.attempt == 1):
+            self._left_s -= cell.duration_s
+            self._left -= 1
+
+    def text(self) -> str:
+        beyond_s = self._beyond_s / self._done if self._done else 0.0
+        return format_duration(max(0.0, self._left_s + self._left * beyond_s))
+
+
+class Lines:
+    """One line when a cell begins and one when it ends: for logs and pipes."""
+
+    def __init__(self, plan: RunPlan, console: Console) -> None:
+        self._plan, self._console, self._eta = plan, console, _Eta(plan)
+        self._rates: dict[Stream, float] = {}
+        self._last: dict[Stream, tuple[int, int]] = {}
+
+    def began(self, cell: Cell, repetition: int, attempt: int) -> None:
+        self._rates.clear()
+        self._last.clear()
+        again = ", measured once more" if attempt > 1 else ""
+        nth = f", repetition {repetition}/{self._plan.repeat}" if self._plan.repeat > 1 else ""
+        head = f"cell {cell.number}/{len(self._plan.cells)}{nth}{again}: {settings_text(cell)}"
+        self._say(f"{head}; {format_duration(cell.duration_s)}, {self._eta.text()} left")
+
+    def received(self, stream: Stream, clock_ns: int, total_bytes: int) -> None:
+        before_ns, before = self._last.get(stream, (None, 0))
+        self._last[stream] = (clock_ns, total_bytes)
+        if before_ns is not None and clock_ns > before_ns:
+            self._rates[stream] = (total_bytes - before) * 8e3 / (clock_ns - before_ns)
+
+    def ended(self, cell: Cell, result: Repetition) -> None:
+        self._eta.count(cell, result)
+        if result.status is not Status.OK:
+            self._say(f"cell {cell.number}: {result.status}: {result.reason}")
+
+    def said(self, line: str) -> None:
+        self._say(line)
+
+    def _say(self, line: str) -> None:
+        self._console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+class Screen(Lines):
+    """One live line under the finished ones: the running cell and the present goodput of each pair."""
+
+    def __init__(self, plan: RunPlan, console: Console, live: Live) -> None:
+        super().__init__(plan, console)
+        self._live = live
+        self._head = ""
+        self._began_s = 0.0
+
+    def began(self, cell: Cell, repetition: int, attempt: int) -> None:
+        super().began(cell, repetition, attempt)
+        self._head, self._began_s = f"cell {cell.number}", time.monotonic()
+        self._draw()
+
+    def received(self, stream: Stream, clock_ns: int, total_bytes: int) -> None:
+        super().received(stream, clock_ns, total_bytes)
+        self._draw()
+
+    def ended(self, cell: Cell, result: Repetition) -> None:
+        super().ended(cell, result)
+        self._live.update(Text(""))
+
+    def _draw(self) -> None:
+        rates = "   ".join(f"{stream}  {rate:,.0f} Mbit/s" for stream, rate in sorted(self._rates.items(), key=_order))
+        self._live.update(Text(f"  {self._head}  {time.monotonic() - self._began_s:4.0f} s   {rates}", style="cyan"))
+
+
+def _order(item: tuple[Stream, float]) -> int:
+    return item[0].endpoint
+
+
+@contextmanager
+def progress_on(console: Console, plan: RunPlan, quiet: bool) -> Iterator[Progress]:
+    """The progress that suits `console`: live on a terminal, plain lines elsewhere, nothing when `quiet`."""
+    if quiet:
+        yield Silent()
+    elif console.is_terminal:
+        with Live(Text(""), console=console, refresh_per_second=4, transient=True) as live:
+            yield Screen(plan, console, live)
+    else:
+        yield Lines(plan, console)

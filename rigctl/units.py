@@ -1,0 +1,86 @@
+"""Sizes, rates and times as people write them, and back (design, section 2).
+
+Bytes: `K`, `KB`, `KiB` = 1024, `M` = 1024². Rates: `k`, `M`, `G` bit/s are decimal. Times: `ms`, `s`, `m`, `h`.
+A bare number is bytes, bit/s or seconds.
+"""
+
+import re
+from typing import Final
+
+_BYTE_UNITS: Final = {"": 1, "b": 1, "k": 1024, "kb": 1024, "kib": 1024, "m": 1024**2, "mb": 1024**2, "mib": 1024**2}
+_RATE_UNITS: Final = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_TIME_UNITS: Final = {"": 1.0, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_QUANTITY: Final = re.compile(r"\s*(?P<number>[+-]?\d+(?:\.\d+)?)\s*(?P<unit>[A-Za-z/µ]*)\s*", re.ASCII)
+
+
+class UnitError(ValueError):
+    """A text is not a size, rate or time; the message says what was expected. Its reader adds file and line."""
+
+
+def _split(text: str | int | float, what: str, example: str) -> tuple[float, str]:
+    if isinstance(text, bool):
+        raise UnitError(f"{what} {text!r}: expected a number with a unit, as in {example}")
+    if isinstance(text, int | float):
+        return float(text), ""
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        raise UnitError(f'{what} "{text}": expected a number with a unit, as in {example}')
+    return float(match["number"]), match["unit"]
+
+
+def _scaled(text: str | int | float, units: dict[str, float], what: str, use: str, example: str) -> float:
+    number, unit = _split(text, what, example)
+    if unit.lower() not in units:
+        raise UnitError(f'{what} "{text}": unknown unit "{unit}". Use {use}, as in {example}')
+    if number < 0:
+        raise UnitError(f'{what} "{text}": must not be negative')
+    return number * units[unit.lower()]
+
+
+def parse_bytes(text: str | int | float, what: str = "size") -> int:
+    """Bytes from `64K`, `200 KB`, `1.5M` or a bare number. Raises `UnitError`; a fraction of a byte is one too."""
+    size = _scaled(text, {k: float(v) for k, v in _BYTE_UNITS.items()}, what, "K or M", "64K")
+    if size != int(size):
+        raise UnitError(f'{what} "{text}": not a whole number of bytes')
+    return int(size)
+
+
+def parse_rate(text: str | int | float, what: str = "rate") -> int:
+    """Bit/s (decimal) from `1G`, `100M`, `8 Gbit/s`, `984395kbit` or a bare number. Raises `UnitError`."""
+    plain = text
+    if isinstance(text, str):
+        plain = re.sub(r"(?i)(bit/s|bits/s|bps|bit)\s*$", "", text)
+    return round(_scaled(plain, {k: float(v) for k, v in _RATE_UNITS.items()}, what, "k, M or G (bit/s)", "1G"))
+
+
+def parse_duration(text: str | int | float, what: str = "duration") -> float:
+    """Seconds from `5s`, `500ms`, `30m`, `1h` or a bare number. Raises `UnitError`."""
+    return _scaled(text, _TIME_UNITS, what, "ms, s, m or h", "10s")
+
+
+def format_bytes(size: int) -> str:
+    """`64K` for 65536, `1M` for 1048576, `1000` for 1000: what `parse_bytes` reads back to the same number."""
+    for unit, factor in (("M", 1024**2), ("K", 1024)):
+        if size and size % factor == 0:
+            return f"{size // factor}{unit}"
+    return str(size)
+
+
+def format_rate(rate_bps: float) -> str:
+    """`1 Gbit/s`, `941.5 Mbit/s`, `8 kbit/s`."""
+    for unit, factor in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
+        if rate_bps >= factor:
+            return f"{rate_bps / factor:.4g} {unit}"
+    return f"{rate_bps:.4g} bit/s"
+
+
+def format_duration(duration_s: float) -> str:
+    """`7m 00s`, `1h 05m`, `12.5 s`, `250 ms`."""
+    if duration_s < 1:
+        return f"{duration_s * 1000:.0f} ms"
+    if duration_s < 60:
+        return f"{duration_s:.3g} s"
+    minutes, seconds = divmod(round(duration_s), 60)
+    if minutes < 60:
+        return f"{minutes}m {seconds:02d}s"
+    return f"{minutes // 60}h {minutes % 60:02d}m"

@@ -1,0 +1,89 @@
+"""What was asked against what was granted, and what makes a repetition invalid."""
+
+from dataclasses import replace
+
+import pytest
+
+from rigctl.model.contract import departures, invalid_reason, link_departures
+from rigctl.model.window import CommonWindow
+from rigctl.records import Cell, Direction, Flow, Link, NodeUsage, Pair, Side
+
+S = 10**9
+CELL = Cell(1, "tcp", (Pair("pi1", "pi2"),), 10.0, 0.0, 1, window_bytes=65536, mss=1460, congestion="cubic")
+SENDER = Side(9, 1, 2, sndbuf_bytes=131072, rcvbuf_bytes=131072, mss=1448, timestamps=True, congestion="cubic")
+RECEIVER = Side(9, 1, 2, sndbuf_bytes=131072, rcvbuf_bytes=131072)
+FLOW = Flow(Pair("pi1", "pi2"), Direction.FORWARD, 1, SENDER, RECEIVER)
+
+
+def found(cell: Cell, flow: Flow) -> list[tuple[str, str, str]]:
+    return [(d.setting, d.requested, d.effective) for d in departures(cell, [flow])]
+
+
+def test_an_mss_of_1460_is_granted_as_1448_plus_timestamps() -> None:
+    assert found(CELL, FLOW) == []
+
+
+def test_a_jumbo_mss_that_went_out_as_1448_is_a_departure() -> None:
+    assert found(replace(CELL, mss=8960), FLOW) == [("mss", "8960", "1448")]
+
+
+def test_a_window_cut_by_the_kernel_is_a_departure_on_either_side() -> None:
+    cut = replace(FLOW, receiver=replace(RECEIVER, rcvbuf_bytes=65536))
+    assert found(CELL, cut) == [("window", "65536", "32768")]
+    cut = replace(FLOW, sender=replace(SENDER, sndbuf_bytes=65536))
+    assert found(CELL, cut) == [("window", "65536", "32768")]
+
+
+def test_another_congestion_control_is_a_departure() -> None:
+    assert found(replace(CELL, congestion="bbr"), FLOW) == [("congestion", "bbr", "cubic")]
+
+
+def test_a_departure_shared_by_many_flows_is_said_once() -> None:
+    flows = [replace(FLOW, number=n) for n in range(1, 6)]
+    assert len(list(departures(replace(CELL, mss=8960), flows))) == 1
+
+
+def test_what_was_not_asked_for_or_is_unknown_is_no_departure() -> None:
+    nothing = replace(CELL, window_bytes=None, mss=None, congestion=None)
+    assert found(nothing, FLOW) == []
+    unknown = replace(FLOW, sender=replace(SENDER, mss=None, sndbuf_bytes=None, congestion=None))
+    assert found(CELL, unknown) == []
+    assert found(CELL, replace(FLOW, sender=None)) == []
+
+
+def test_a_link_that_runs_slower_than_the_rig_file_says_is_a_departure() -> None:
+    links = {"pi1": Link(10**9, 1500), "pi2": Link(10**9, 1500), "pi3": Link(None, None)}
+    facts = {"pi1": {"speed_bps": 10**8, "mtu": 1500}, "pi2": {"speed_bps": None, "mtu": 9000}}
+    texts = [str(d) for d in link_departures(links, facts)]
+    assert texts == [
+        "pi1: link speed 1000000000 was asked for, 100000000 was granted",
+        "pi2: mtu 1500 was asked for, 9000 was granted",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("window", "words"),
+    [
+        (CommonWindow(0, 10 * S, 11_000_000), "start skew 11.0 ms is above its bound of 10 ms"),
+        (CommonWindow(0, 8 * S, 0), "all flows ran together for 8.00 s only"),
+        (None, "some flow moved no byte"),
+    ],
+)
+def test_a_repetition_outside_its_bounds_is_invalid_and_says_why(window: CommonWindow | None, words: str) -> None:
+    reason = invalid_reason(CELL, window, [], skew_bound_s=0.010)
+    assert reason is not None
+    assert words in reason
+
+
+def test_a_throttled_node_makes_it_invalid_by_name() -> None:
+    nodes = [NodeUsage("pi1", throttled=False), NodeUsage("pi2", throttled=True), NodeUsage("pi3", throttled=None)]
+    reason = invalid_reason(CELL, CommonWindow(0, 10 * S, 0), nodes, 0.010)
+    assert reason is not None
+    assert "pi2" in reason
+    assert "pi1" not in reason
+
+
+def test_the_omitted_start_does_not_shorten_the_time_asked_for() -> None:
+    cell = replace(CELL, omit_s=5.0)
+    assert invalid_reason(cell, CommonWindow(0, round(4.9 * S), 0), [], 0.010) is None
+    assert invalid_reason(cell, CommonWindow(0, 4 * S, 0), [], 0.010) is not None

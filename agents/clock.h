@@ -1,0 +1,35 @@
+/* Time: CLOCK_MONOTONIC in nanoseconds, the one clock of the protocol. */
+#ifndef RIGCTL_CLOCK_H
+#define RIGCTL_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+#define MS INT64_C(1000000)
+#define SECOND INT64_C(1000000000)
+
+static inline int64_t clock_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * SECOND + now.tv_nsec;
+}
+
+static inline struct timespec clock_spec(int64_t ns)
+{
+    if (ns < 0)
+        ns = 0;
+    return (struct timespec){.tv_sec = (time_t)(ns / SECOND), .tv_nsec = (long)(ns % SECOND)};
+}
+
+/* Sleep until the instant `at`; returns at once when it has passed. */
+static inline void clock_sleep_until(int64_t at)
+{
+    struct timespec until = clock_spec(at);
+
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) != 0)
+        ;
+}
+
+#endif

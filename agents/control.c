@@ -1,0 +1,196 @@
+/* Lines in and lines out. Output is buffered and never waited for: traffic must not depend on who reads. */
+#include "control.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define OUT_MAX (8 * ANSWER_MAX)
+
+static char input[ORDER_MAX];
+static size_t input_used;
+static bool input_skipping; /* within a line that was too long */
+static char output[OUT_MAX];
+static size_t output_start, output_end;
+static char line[ANSWER_MAX];
+static size_t line_used;
+static bool lost;
+
+static void take_byte(char byte, void (*take)(char *, bool))
+{
+    if (byte == '\n') {
+        input[input_used] = '\0';
+        if (input_used > 0 || input_skipping)
+            take(input, !input_skipping);
+        input_used = 0;
+        input_skipping = false;
+    } else if (input_used + 1 < sizeof input) {
+        /* A NUL would hide the rest of its line from the parser, which refuses what is not printable. */
+        input[input_used++] = byte != '\0' ? byte : '\x01';
+    } else {
+        input_skipping = true;
+    }
+}
+
+bool control_read(void (*take)(char *line, bool whole))
+{
+    char block[4096];
+    ssize_t got = read(STDIN_FILENO, block, sizeof block);
+
+    if (got < 0)
+        return errno == EAGAIN || errno == EINTR;
+    for (ssize_t i = 0; i < got; i++)
+        take_byte(block[i], take);
+    return got > 0;
+}
+
+bool control_flush(void)
+{
+    while (output_start < output_end) {
+        ssize_t put = write(STDOUT_FILENO, output + output_start, output_end - output_start);
+
+        if (put < 0)
+            return errno == EAGAIN || errno == EINTR;
+        output_start += (size_t)put;
+    }
+    output_start = output_end = 0;
+    return true;
+}
+
+size_t control_pending(void)
+{
+    return output_end - output_start;
+}
+
+bool control_roomy(void)
+{
+    return control_pending() + 3 * ANSWER_MAX <= OUT_MAX;
+}
+
+bool control_lost(void)
+{
+    return lost;
+}
+
+void line_begin(void)
+{
+    line_used = 0;
+}
+
+void line_add(const char *format, ...)
+{
+    va_list values;
+    int more;
+
+    va_start(values, format);
+    more = vsnprintf(line + line_used, sizeof line - line_used, format, values);
+    va_end(values);
+    if (more < 0 || (size_t)more >= sizeof line - line_used)
+        abort();
+    line_used += (size_t)more;
+}
+
+void line_add_string(const char *text)
+{
+    line_add("\"");
+    for (; *text != '\0'; text++) {
+        if (*text == '"' || *text == '\\')
+            line_add("\\%c", *text);
+        else if (*text < ' ' || *text > '~')
+            line_add("\\u%04x", (unsigned)(unsigned char)*text);
+        else
+            line_add("%c", *text);
+    }
+    line_add("\"");
+}
+
+void line_add_count(const char *name, int64_t number)
+{
+    if (number < 0)
+        line_add(",\"%s\":null", name);
+    else
+        line_add(",\"%s\":%lld", name, (long long)number);
+}
+
+size_t line_length(void)
+{
+    return line_used;
+}
+
+void line_end(void)
+{
+    line_add("\n");
+    if (output_start > 0) {
+        memmove(output, output + output_start, control_pending());
+        output_end -= output_start;
+        output_start = 0;
+    }
+    if (output_end + line_used > sizeof output) {
+        lost = true;
+        return;
+    }
+    memcpy(output + output_end, line, line_used);
+    output_end += line_used;
+}
+
+void answer_ok(int64_t id)
+{
+    line_begin();
+    line_add("{\"id\":%lld,\"ok\":true}", (long long)id);
+    line_end();
+}
+
+static void answer_wrong(int64_t id, const char *name, const char *format, va_list values)
+{
+    char message[512];
+
+    vsnprintf(message, sizeof message, format, values);
+    line_begin();
+    line_add("{\"id\":%lld,\"ok\":false,\"error\":\"%s\",\"message\":", (long long)id, name);
+    line_add_string(message);
+    line_add("}");
+    line_end();
+}
+
+void answer_error(int64_t id, int error, const char *format, ...)
+{
+    va_list values;
+
+    va_start(values, format);
+    answer_wrong(id, errno_name(error), format, values);
+    va_end(values);
+}
+
+void answer_refused(int64_t id, const char *format, ...)
+{
+    va_list values;
+
+    va_start(values, format);
+    answer_wrong(id, "EPROTO", format, values);
+    va_end(values);
+}
+
+const char *errno_name(int error)
+{
+    static char other[16];
+    static const struct {
+        int error;
+        const char *name;
+    } names[] = {
+        {EACCES, "EACCES"}, {EADDRINUSE, "EADDRINUSE"}, {EADDRNOTAVAIL, "EADDRNOTAVAIL"}, {EAFNOSUPPORT, "EAFNOSUPPORT"},
+        {EAGAIN, "EAGAIN"}, {EBADF, "EBADF"}, {EBUSY, "EBUSY"}, {ECONNABORTED, "ECONNABORTED"}, {ECONNREFUSED, "ECONNREFUSED"},
+        {ECONNRESET, "ECONNRESET"}, {EEXIST, "EEXIST"}, {EHOSTUNREACH, "EHOSTUNREACH"}, {EINVAL, "EINVAL"}, {EIO, "EIO"},
+        {EMFILE, "EMFILE"}, {ENETDOWN, "ENETDOWN"}, {ENETUNREACH, "ENETUNREACH"}, {ENFILE, "ENFILE"}, {ENOBUFS, "ENOBUFS"},
+        {ENODEV, "ENODEV"}, {ENOENT, "ENOENT"}, {ENOMEM, "ENOMEM"}, {ENOPROTOOPT, "ENOPROTOOPT"}, {ENOSPC, "ENOSPC"},
+        {ENOTCONN, "ENOTCONN"}, {EPERM, "EPERM"}, {EPIPE, "EPIPE"}, {EPROTO, "EPROTO"}, {ETIMEDOUT, "ETIMEDOUT"},
+    };
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (names[i].error == error)
+            return names[i].name;
+    snprintf(other, sizeof other, "E%d", error);
+    return other;
+}

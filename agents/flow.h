@@ -1,0 +1,52 @@
+/* A flow: one connection and the thread that moves its bytes. The thread only moves and counts; the main loop samples. */
+#ifndef RIGCTL_FLOW_H
+#define RIGCTL_FLOW_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sample.h"
+
+#define COLUMNS_RECEIVER 2 /* t_ns bytes */
+#define COLUMNS_SENDER 6   /* t_ns bytes retransmits rtt_us cwnd mss */
+
+struct flow {
+    int fd;      /* -1: none yet */
+    int number;  /* 0 … flows-1 */
+    bool sender;
+    bool running; /* its thread was started and not joined yet */
+    pthread_t thread;
+    int wake;       /* eventfd that tells the main loop of the end */
+    int64_t at_ns, end_ns;
+    _Atomic int64_t bytes;
+    _Atomic bool stopping; /* its time is over, or it was told to stop */
+    _Atomic bool ended;
+    /* Written by the thread before `ended`, read by the main loop after it. */
+    int64_t first_byte_ns, last_byte_ns; /* 0: no byte moved */
+    int error; /* errno, 0: none */
+    const char *where;
+    struct tcp_totals totals;
+    /* Samples, the main loop's own. */
+    int64_t *samples;
+    int sampled, sample_room;
+};
+
+static inline int flow_columns(const struct flow *flow)
+{
+    return flow->sender ? COLUMNS_SENDER : COLUMNS_RECEIVER;
+}
+
+/* Data to send, once per process; -1 with errno where there is no memory for it. */
+int flow_prepare_data(void);
+/* Start the thread of a connected flow. Returns 0 or an errno value. */
+int flow_start(struct flow *flow);
+/* Make a running flow end soon, even one that is blocked. */
+void flow_stop(struct flow *flow);
+/* One row of samples, where there is room. */
+void flow_sample(struct flow *flow, int64_t now);
+/* Close and free everything; the thread must have ended or never have been started. */
+void flow_free(struct flow *flow);
+
+#endif

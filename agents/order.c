@@ -1,0 +1,93 @@
+/* Orders: one line of words in, names and numbers out. What is not known by name is refused (docs/agent-protocol.md). */
+#include "control.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A decimal number without sign, blanks or leading plus, as the protocol has them. */
+static bool parse_number(const char *text, int64_t low, int64_t high, int64_t *number)
+{
+    char *end;
+    long long value;
+
+    if (*text < '0' || *text > '9')
+        return false;
+    errno = 0;
+    value = strtoll(text, &end, 10);
+    if (errno != 0 || *end != '\0' || value < low || value > high)
+        return false;
+    *number = value;
+    return true;
+}
+
+static bool printable(const char *line)
+{
+    for (; *line != '\0'; line++)
+        if (*line < ' ' || *line > '~')
+            return false;
+    return true;
+}
+
+static const char *parse_word(char *word, struct order *order)
+{
+    char *equals = strchr(word, '=');
+
+    if (equals == NULL || equals == word)
+        return "expected key=value";
+    if (order->count == WORDS_MAX)
+        return "too many keys";
+    *equals = '\0';
+    for (int i = 0; i < order->count; i++)
+        if (strcmp(order->keys[i], word) == 0)
+            return "a key stands twice";
+    order->keys[order->count] = word;
+    order->values[order->count] = equals + 1;
+    order->used[order->count++] = false;
+    return NULL;
+}
+
+const char *order_parse(char *line, struct order *order)
+{
+    const char *wrong = NULL;
+    char *rest = NULL;
+    char *word;
+
+    memset(order, 0, sizeof *order);
+    if (!printable(line))
+        return "a byte that is not printable ASCII";
+    word = strtok_r(line, " ", &rest);
+    if (word == NULL || !parse_number(word, 1, INT32_MAX, &order->id))
+        return "expected a number from 1 to 2147483647 first";
+    order->verb = strtok_r(NULL, " ", &rest);
+    if (order->verb == NULL)
+        return "expected a verb";
+    while (wrong == NULL && (word = strtok_r(NULL, " ", &rest)) != NULL)
+        wrong = parse_word(word, order);
+    return wrong;
+}
+
+const char *order_value(struct order *order, const char *key)
+{
+    for (int i = 0; i < order->count; i++)
+        if (strcmp(order->keys[i], key) == 0) {
+            order->used[i] = true;
+            return order->values[i];
+        }
+    return NULL;
+}
+
+bool order_number(struct order *order, const char *key, int64_t low, int64_t high, int64_t *number)
+{
+    const char *text = order_value(order, key);
+
+    return text != NULL && parse_number(text, low, high, number);
+}
+
+const char *order_unused(const struct order *order)
+{
+    for (int i = 0; i < order->count; i++)
+        if (!order->used[i])
+            return order->keys[i];
+    return NULL;
+}

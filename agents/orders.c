@@ -1,0 +1,306 @@
+/* The orders of the protocol: a table of verbs. An order is checked whole before anything is done. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "endpoint.h"
+#include "orders.h"
+
+bool orders_quit;
+
+static bool parse_address(const char *text, int64_t port, struct sockaddr_storage *address, socklen_t *length)
+{
+    struct sockaddr_in *v4 = (struct sockaddr_in *)address;
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)address;
+
+    memset(address, 0, sizeof *address);
+    if (text != NULL && inet_pton(AF_INET, text, &v4->sin_addr) == 1) {
+        v4->sin_family = AF_INET;
+        v4->sin_port = htons((uint16_t)port);
+        *length = sizeof *v4;
+        return true;
+    }
+    if (text != NULL && inet_pton(AF_INET6, text, &v6->sin6_addr) == 1) {
+        v6->sin6_family = AF_INET6;
+        v6->sin6_port = htons((uint16_t)port);
+        *length = sizeof *v6;
+        return true;
+    }
+    return false;
+}
+
+static bool parse_token(const char *text, unsigned char *token)
+{
+    if (text == NULL || strlen(text) != 2 * TOKEN_BYTES || strspn(text, "0123456789abcdefABCDEF") != 2 * TOKEN_BYTES)
+        return false;
+    for (int i = 0; i < TOKEN_BYTES; i++) {
+        char digits[3] = {text[2 * i], text[2 * i + 1], '\0'};
+
+        token[i] = (unsigned char)strtoul(digits, NULL, 16);
+    }
+    return true;
+}
+
+/* A number that need not be there; -1 then. */
+static bool parse_optional(struct order *order, const char *key, int64_t low, int64_t high, int64_t *number)
+{
+    *number = -1;
+    return order_value(order, key) == NULL || order_number(order, key, low, high, number);
+}
+
+/* What listen and connect share. Returns the key that is wrong, or NULL. */
+static const char *parse_settings(struct order *order, struct settings *settings, int64_t *flows, int64_t *wait_ms)
+{
+    const char *congestion = order_value(order, "congestion");
+    int64_t interval_ms;
+
+    if (!parse_token(order_value(order, "token"), settings->token))
+        return "token: expected 32 hexadecimal digits";
+    if (!order_number(order, "flows", 1, FLOWS_MAX, flows))
+        return "flows: expected 1 to 128";
+    if (!order_number(order, "interval_ms", 1, 60000, &interval_ms))
+        return "interval_ms: expected 1 to 60000";
+    if (!order_number(order, "wait_ms", 1, 600000, wait_ms))
+        return "wait_ms: expected 1 to 600000";
+    if (!parse_optional(order, "window", 1, 1 << 30, &settings->window))
+        return "window: expected 1 to 1073741824";
+    if (!parse_optional(order, "mss", 88, 32767, &settings->mss))
+        return "mss: expected 88 to 32767";
+    if (!parse_optional(order, "nodelay", 0, 1, &settings->nodelay))
+        return "nodelay: expected 0 or 1";
+    if (congestion != NULL && (*congestion == '\0' || strlen(congestion) >= sizeof settings->congestion))
+        return "congestion: expected a name of 1 to 15 characters";
+    snprintf(settings->congestion, sizeof settings->congestion, "%s", congestion != NULL ? congestion : "");
+    settings->interval_ns = interval_ms * MS;
+    return NULL;
+}
+
+static struct endpoint *make(struct order *order, bool sender, int64_t *wait_ms)
+{
+    struct settings settings = {0};
+    struct endpoint *endpoint;
+    int64_t number, port = 0, flows;
+    const char *wrong = NULL, *unused;
+
+    if (!order_number(order, "endpoint", 1, 65535, &number))
+        wrong = "endpoint: expected 1 to 65535";
+    else if (sender && !order_number(order, "port", 1, 65535, &port))
+        wrong = "port: expected 1 to 65535";
+    else if (!parse_address(order_value(order, "address"), port, &settings.address, &settings.address_length))
+        wrong = "address: expected an IPv4 or IPv6 address";
+    else if (sender && !parse_address(order_value(order, "bind"), 0, &settings.bind, &settings.address_length))
+        wrong = "bind: expected an IPv4 or IPv6 address";
+    else if (sender && settings.bind.ss_family != settings.address.ss_family)
+        wrong = "bind: expected an address of the same family";
+    else
+        wrong = parse_settings(order, &settings, &flows, wait_ms);
+    if (wrong != NULL || (unused = order_unused(order)) != NULL) {
+        answer_refused(order->id, "%s%s", wrong != NULL ? wrong : unused, wrong != NULL ? "" : ": unknown key");
+        return NULL;
+    }
+    if (endpoint_find(number) != NULL) {
+        answer_error(order->id, EEXIST, "endpoint %lld is in use", (long long)number);
+        return NULL;
+    }
+    endpoint = endpoint_new(number, sender, flows);
+    if (endpoint == NULL) {
+        answer_error(order->id, errno, "no room for another endpoint: %s", strerror(errno));
+        return NULL;
+    }
+    endpoint->settings = settings;
+    endpoint->wait_until_ns = clock_now() + *wait_ms * MS;
+    return endpoint;
+}
+
+static void do_listen(struct order *order)
+{
+    int64_t wait_ms;
+    int port;
+    struct endpoint *endpoint = make(order, false, &wait_ms);
+
+    if (endpoint == NULL)
+        return;
+    if (tcp_listen(endpoint, &port) != 0) {
+        answer_error(order->id, endpoint->error, "%s", endpoint->message);
+        endpoint_free(endpoint);
+        return;
+    }
+    line_begin();
+    line_add("{\"id\":%lld,\"ok\":true,\"port\":%d}", (long long)order->id, port);
+    line_end();
+}
+
+static void do_connect(struct order *order)
+{
+    int64_t wait_ms;
+    int flow;
+    struct endpoint *endpoint = make(order, true, &wait_ms);
+
+    if (endpoint == NULL)
+        return;
+    if (tcp_connect(endpoint, &flow) != 0 || flow_prepare_data() != 0) {
+        int error = endpoint->error != 0 ? endpoint->error : errno;
+
+        answer_error(order->id, error, "%s", endpoint->error != 0 ? endpoint->message : "no memory for the data to send");
+        endpoint_free(endpoint);
+        return;
+    }
+    for (int i = 0; i < endpoint->flow_count; i++)
+        endpoint->openings[endpoint->opening_count++] = (struct opening){.fd = endpoint->flows[i].fd, .number = i};
+    endpoint->waiting_id = order->id;
+}
+
+/* The endpoint an order names; refuses the order where there is none, or where a key is left over. */
+static struct endpoint *named(struct order *order)
+{
+    int64_t number;
+    struct endpoint *endpoint = NULL;
+
+    if (!order_number(order, "endpoint", 1, 65535, &number))
+        answer_refused(order->id, "endpoint: expected 1 to 65535");
+    else if (order_unused(order) != NULL)
+        answer_refused(order->id, "%s: unknown key", order_unused(order));
+    else if ((endpoint = endpoint_find(number)) == NULL)
+        answer_error(order->id, ENOENT, "there is no endpoint %lld", (long long)number);
+    return endpoint;
+}
+
+static void do_ready(struct order *order)
+{
+    struct endpoint *endpoint = named(order);
+
+    if (endpoint == NULL)
+        return;
+    if (endpoint->sender || endpoint->waiting_id != 0 || endpoint->state == RUNNING)
+        answer_error(order->id, EINVAL, "endpoint %d is not waiting for its flows", endpoint->number);
+    else if (endpoint->state == ENDED)
+        answer_error(order->id, endpoint->error, "%s", endpoint->message);
+    else if (endpoint->state == READY)
+        answer_ok(order->id);
+    else
+        endpoint->waiting_id = order->id;
+}
+
+static void do_start(struct order *order)
+{
+    struct endpoint *endpoint;
+    int64_t at_ns, duration_ms;
+    int error;
+
+    if (!order_number(order, "at_ns", 1, INT64_MAX / 2, &at_ns)) {
+        answer_refused(order->id, "at_ns: expected nanoseconds of this node's clock");
+        return;
+    }
+    if (!order_number(order, "duration_ms", 1, 86400000, &duration_ms)) {
+        answer_refused(order->id, "duration_ms: expected 1 to 86400000");
+        return;
+    }
+    endpoint = named(order);
+    if (endpoint == NULL)
+        return;
+    if (endpoint->state != READY)
+        answer_error(order->id, EINVAL, "endpoint %d is not ready to start", endpoint->number);
+    else if (at_ns > clock_now() + 3600 * SECOND)
+        answer_error(order->id, EINVAL, "at_ns is more than an hour ahead");
+    else if (duration_ms * MS / endpoint->settings.interval_ns > SAMPLES_MAX)
+        answer_error(order->id, EINVAL, "more than %d samples per flow: ask for a longer interval_ms", SAMPLES_MAX);
+    else if ((error = tcp_start(endpoint, at_ns, duration_ms * MS)) != 0) {
+        answer_error(order->id, error, "start: %s", strerror(error));
+        endpoint_free(endpoint);
+    } else
+        answer_ok(order->id);
+}
+
+static void do_stop(struct order *order)
+{
+    struct endpoint *endpoint = named(order);
+
+    if (endpoint == NULL)
+        return;
+    endpoint_stop(endpoint);
+    answer_ok(order->id);
+}
+
+static void do_report(struct order *order)
+{
+    struct endpoint *endpoint = named(order);
+
+    if (endpoint == NULL)
+        return;
+    if (endpoint->state != ENDED || endpoint->report_id != 0) {
+        answer_error(order->id, EBUSY, "endpoint %d has not ended", endpoint->number);
+        return;
+    }
+    endpoint->report_id = order->id;
+    endpoint->report_flow = 0;
+    endpoint->report_row = -1;
+}
+
+static void do_close(struct order *order)
+{
+    struct endpoint *endpoint = named(order);
+
+    if (endpoint == NULL)
+        return;
+    if (endpoint->waiting_id != 0)
+        answer_error(endpoint->waiting_id, ECONNABORTED, "endpoint %d was closed", endpoint->number);
+    if (endpoint->report_id != 0)
+        answer_error(endpoint->report_id, ECONNABORTED, "endpoint %d was closed", endpoint->number);
+    endpoint_free(endpoint);
+    answer_ok(order->id);
+}
+
+static void do_clock(struct order *order)
+{
+    line_begin();
+    line_add("{\"id\":%lld,\"ok\":true,\"clock_ns\":%lld}", (long long)order->id, (long long)clock_now());
+    line_end();
+}
+
+static void do_ping(struct order *order)
+{
+    answer_ok(order->id);
+}
+
+static void do_quit(struct order *order)
+{
+    answer_ok(order->id);
+    orders_quit = true;
+}
+
+static const struct {
+    const char *verb;
+    bool bare; /* takes no keys */
+    void (*act)(struct order *order);
+} verbs[] = {
+    {"clock", true, do_clock},   {"listen", false, do_listen}, {"connect", false, do_connect}, {"ready", false, do_ready},
+    {"start", false, do_start},  {"stop", false, do_stop},     {"report", false, do_report},   {"close", false, do_close},
+    {"ping", true, do_ping},     {"quit", true, do_quit},
+};
+
+void orders_take(char *line, bool whole)
+{
+    struct order order;
+    const char *wrong = order_parse(line, &order);
+
+    if (!whole)
+        wrong = "an order of more than 1024 bytes";
+    if (wrong != NULL) {
+        answer_refused(order.id, "%s", wrong);
+        return;
+    }
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
+        if (strcmp(verbs[i].verb, order.verb) != 0)
+            continue;
+        if (verbs[i].bare && order.count > 0)
+            answer_refused(order.id, "%s: unknown key", order.keys[0]);
+        else
+            verbs[i].act(&order);
+        return;
+    }
+    answer_refused(order.id, "%.40s: unknown verb", order.verb);
+}

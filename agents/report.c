@@ -1,0 +1,117 @@
+/* The report: written piece by piece as the peer reads, so that it needs no memory of its own. */
+#include "endpoint.h"
+
+#define PIECE_ROWS 200
+#define ROW_MAX 160 /* six 64-bit numbers with their commas and brackets */
+
+static int64_t known(int64_t ns)
+{
+    return ns > 0 ? ns : -1;
+}
+
+static void add_flag(const char *name, int flag)
+{
+    if (flag < 0)
+        line_add(",\"%s\":null", name);
+    else
+        line_add(",\"%s\":%s", name, flag ? "true" : "false");
+}
+
+static void write_totals(int64_t id, const struct flow *flow)
+{
+    const struct tcp_totals *totals = &flow->totals;
+
+    line_begin();
+    line_add("{\"id\":%lld,\"flow\":%d", (long long)id, flow->number);
+    line_add_count("bytes", flow->bytes);
+    line_add_count("first_byte_ns", known(flow->first_byte_ns));
+    line_add_count("last_byte_ns", known(flow->last_byte_ns));
+    line_add_count("sndbuf", totals->sndbuf);
+    line_add_count("rcvbuf", totals->rcvbuf);
+    line_add_count("mss", totals->mss);
+    line_add_count("rcv_mss", totals->rcv_mss);
+    line_add_count("advmss", totals->advmss);
+    line_add_count("pmtu", totals->pmtu);
+    line_add_count("rtt_us", totals->rtt_us);
+    line_add_count("rtt_min_us", totals->rtt_min_us);
+    line_add_count("retransmits", totals->retransmits);
+    line_add_count("retransmitted_bytes", totals->retransmitted_bytes);
+    line_add_count("cwnd", totals->cwnd);
+    line_add_count("busy_us", totals->busy_us);
+    line_add_count("rwnd_limited_us", totals->rwnd_limited_us);
+    line_add_count("sndbuf_limited_us", totals->sndbuf_limited_us);
+    line_add_count("peer_window", totals->peer_window);
+    add_flag("timestamps", totals->timestamps);
+    if (totals->congestion[0] != '\0') {
+        line_add(",\"congestion\":");
+        line_add_string(totals->congestion);
+    } else {
+        line_add(",\"congestion\":null");
+    }
+    add_flag("nodelay", totals->nodelay);
+    line_add("}");
+    line_end();
+}
+
+/* Rows from `from` on, each but the flow's first as its difference to the one before. Returns the row after the last written. */
+static int write_samples(int64_t id, const struct flow *flow, int from)
+{
+    int columns = flow_columns(flow);
+    int row = from;
+
+    line_begin();
+    line_add("{\"id\":%lld,\"flow\":%d,\"from\":%d,\"columns\":[\"t_ns\",\"bytes\"%s],\"rows\":[", (long long)id, flow->number,
+             from, flow->sender ? ",\"retransmits\",\"rtt_us\",\"cwnd\",\"mss\"" : "");
+    for (; row < flow->sampled && row < from + PIECE_ROWS && line_length() + ROW_MAX < ANSWER_MAX; row++) {
+        const int64_t *now = flow->samples + (size_t)row * (size_t)columns;
+
+        for (int i = 0; i < columns; i++)
+            line_add("%s%lld", i > 0 ? "," : row > from ? ",[" : "[",
+                     (long long)(row > 0 ? now[i] - now[i - columns] : now[i]));
+        line_add("]");
+    }
+    line_add("]}");
+    line_end();
+    return row;
+}
+
+static int64_t difference(int64_t after, int64_t before)
+{
+    return after < 0 || before < 0 || after < before ? -1 : after - before;
+}
+
+static void write_last(const struct endpoint *endpoint, int cpus)
+{
+    const struct cpu_times *before = &endpoint->before, *after = &endpoint->after;
+    bool taken = endpoint->cpu_taken;
+
+    line_begin();
+    line_add("{\"id\":%lld,\"ok\":true,\"endpoint\":%d", (long long)endpoint->report_id, endpoint->number);
+    line_add_count("strangers", endpoint->strangers);
+    line_add_count("span_us", taken ? difference(after->at_ns, before->at_ns) / 1000 : -1);
+    line_add_count("agent_cpu_us", taken ? difference(after->agent_us, before->agent_us) : -1);
+    line_add_count("node_busy_us", taken ? difference(after->node_busy_us, before->node_busy_us) : -1);
+    line_add_count("cpus", cpus);
+    line_add("}");
+    line_end();
+}
+
+void report_serve(struct endpoint *endpoint)
+{
+    while (endpoint->report_id != 0 && control_roomy()) {
+        const struct flow *flow = &endpoint->flows[endpoint->report_flow];
+
+        if (endpoint->report_flow == endpoint->flow_count) {
+            write_last(endpoint, endpoint_cpus());
+            endpoint->report_id = 0;
+        } else if (endpoint->report_row < 0) {
+            write_totals(endpoint->report_id, flow);
+            endpoint->report_row = 0;
+        } else if (endpoint->report_row < flow->sampled) {
+            endpoint->report_row = write_samples(endpoint->report_id, flow, endpoint->report_row);
+        } else {
+            endpoint->report_flow++;
+            endpoint->report_row = -1;
+        }
+    }
+}

@@ -1,0 +1,31 @@
+/* What the kernel says of a connection and of CPU time. -1 stands for unknown. One file per system: sample-linux.c. */
+#ifndef RIGCTL_SAMPLE_H
+#define RIGCTL_SAMPLE_H
+
+#include <stdint.h>
+
+struct tcp_totals {
+    int64_t sndbuf, rcvbuf;
+    int64_t mss, rcv_mss, advmss, pmtu;
+    int64_t rtt_us, rtt_min_us;
+    int64_t retransmits, retransmitted_bytes;
+    int64_t cwnd;
+    int64_t busy_us, rwnd_limited_us, sndbuf_limited_us;
+    int64_t peer_window;
+    int timestamps; /* 0, 1 or -1 */
+    int nodelay;
+    char congestion[16]; /* "" where unknown */
+};
+
+struct cpu_times {
+    int64_t at_ns;
+    int64_t agent_us; /* user + system of this process */
+    int64_t node_busy_us; /* all CPUs, all but idle and iowait */
+};
+
+void sample_unknown(struct tcp_totals *totals);
+/* Everything the kernel says of the connection `fd`. */
+void sample_tcp(int fd, struct tcp_totals *totals);
+void sample_cpu(struct cpu_times *times);
+
+#endif

@@ -1,0 +1,133 @@
+/* The TCP stream test: sockets with the settings asked for, set before listen or connect, so that they hold from the first segment on. */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "endpoint.h"
+
+static int set_number(int fd, int level, int name, int64_t value)
+{
+    int number = (int)value;
+
+    return value < 0 ? 0 : setsockopt(fd, level, name, &number, sizeof number);
+}
+
+/* Returns what could not be set, by name, or NULL. */
+static const char *set_before(int fd, const struct settings *settings)
+{
+    if (set_number(fd, SOL_SOCKET, SO_SNDBUF, settings->window) != 0)
+        return "SO_SNDBUF";
+    if (set_number(fd, SOL_SOCKET, SO_RCVBUF, settings->window) != 0)
+        return "SO_RCVBUF";
+    if (set_number(fd, IPPROTO_TCP, TCP_MAXSEG, settings->mss) != 0)
+        return "TCP_MAXSEG";
+    if (set_number(fd, IPPROTO_TCP, TCP_NODELAY, settings->nodelay) != 0)
+        return "TCP_NODELAY";
+    if (settings->congestion[0] != '\0' &&
+        setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, settings->congestion, (socklen_t)strlen(settings->congestion)) != 0)
+        return "TCP_CONGESTION";
+    return NULL;
+}
+
+static int fail_at(struct endpoint *endpoint, const char *where, int error)
+{
+    endpoint->error = error;
+    snprintf(endpoint->message, sizeof endpoint->message, "%s: %s", where, strerror(error));
+    return -1;
+}
+
+static int new_socket(struct endpoint *endpoint, int family)
+{
+    const char *refused;
+    int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
+
+    if (fd < 0)
+        return fail_at(endpoint, "socket", errno);
+    refused = set_before(fd, &endpoint->settings);
+    if (refused != NULL) {
+        fail_at(endpoint, refused, errno);
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+int tcp_listen(struct endpoint *endpoint, int *port)
+{
+    struct sockaddr_storage bound;
+    socklen_t length = sizeof bound;
+    const struct sockaddr *address = (const struct sockaddr *)&endpoint->settings.address;
+    int fd = new_socket(endpoint, address->sa_family);
+
+    if (fd < 0)
+        return -1;
+    endpoint->listen_fd = fd;
+    if (bind(fd, address, endpoint->settings.address_length) != 0)
+        return fail_at(endpoint, "bind", errno);
+    if (listen(fd, FLOWS_MAX) != 0)
+        return fail_at(endpoint, "listen", errno);
+    if (getsockname(fd, (struct sockaddr *)&bound, &length) != 0)
+        return fail_at(endpoint, "getsockname", errno);
+    *port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
+                                              : ((struct sockaddr_in *)&bound)->sin_port);
+    return 0;
+}
+
+int tcp_connect(struct endpoint *endpoint, int *flow)
+{
+    const struct settings *settings = &endpoint->settings;
+    const struct sockaddr *bind_to = (const struct sockaddr *)&settings->bind;
+
+    for (*flow = 0; *flow < endpoint->flow_count; ++*flow) {
+        int fd = new_socket(endpoint, bind_to->sa_family);
+
+        if (fd < 0)
+            return -1;
+        endpoint->flows[*flow].fd = fd;
+        if (bind(fd, bind_to, settings->address_length) != 0)
+            return fail_at(endpoint, "bind", errno);
+        if (connect(fd, (const struct sockaddr *)&settings->address, settings->address_length) != 0 && errno != EINPROGRESS)
+            return fail_at(endpoint, "connect", errno);
+    }
+    return 0;
+}
+
+static int reserve(struct endpoint *endpoint, struct flow *flow, int64_t duration_ns)
+{
+    /* Until the drain is over, and one more at the end. */
+    int64_t rows = (duration_ns + (GRACE_S + 2) * SECOND) / endpoint->settings.interval_ns + 2;
+
+    flow->samples = calloc((size_t)rows * (size_t)flow_columns(flow), sizeof *flow->samples);
+    flow->sample_room = flow->samples == NULL ? 0 : (int)rows;
+    return flow->samples == NULL ? ENOMEM : 0;
+}
+
+/* Returns 0 or an errno value; flows that were started already are ended by the caller's endpoint_free(). */
+int tcp_start(struct endpoint *endpoint, int64_t at_ns, int64_t duration_ns)
+{
+    int error = 0;
+
+    endpoint->at_ns = at_ns;
+    endpoint->end_ns = at_ns + duration_ns;
+    endpoint->next_sample_ns = at_ns + endpoint->settings.interval_ns;
+    for (int i = 0; i < endpoint->flow_count && error == 0; i++) {
+        struct flow *flow = &endpoint->flows[i];
+        int flags = fcntl(flow->fd, F_GETFL);
+
+        flow->at_ns = at_ns;
+        flow->end_ns = endpoint->end_ns;
+        /* Threads block in the kernel; only openings are served by poll. */
+        if (flags < 0 || fcntl(flow->fd, F_SETFL, flags & ~O_NONBLOCK) != 0)
+            return errno;
+        error = reserve(endpoint, flow, duration_ns);
+        if (error == 0)
+            error = flow_start(flow);
+    }
+    endpoint->state = RUNNING;
+    return error;
+}

@@ -1,0 +1,9 @@
+"""Store: runs and what was measured in them, in SQLite by default, in PostgreSQL by URL. See docs/store.md.
+
+A repetition is committed when it is measured; ceilings, efficiency and limits are *not* stored but derived on reading.
+"""
+
+from rigctl.store.open import default_path, open_store
+from rigctl.store.store import Store
+
+__all__ = ["Store", "default_path", "open_store"]

@@ -1,0 +1,130 @@
+"""Host facts: what a node is and how it is set, stored with every run. Each fact is one command and one parser.
+
+All commands go to the node as one script, in one round trip. A tool that is missing gives `None` and a note, never an error.
+The keys are listed in docs/host-facts.md. Knows no SSH: it gets something that runs a command.
+"""
+
+import re
+import shlex
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from rigctl.probe import parsers
+from rigctl.records import Facts
+
+Run: TypeAlias = Callable[[str], Awaitable[str]]
+"""Runs a shell command on a node and gives its standard output, whatever its exit code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """`command` may use $IF, the data interface (empty where there is none). `needs`: what is missing where it is None."""
+
+    command: str
+    parse: Callable[[str], Any]
+    needs: str | None = None
+
+
+SYSCTLS: Final = (
+    "net.core.rmem_max",
+    "net.core.wmem_max",
+    "net.core.default_qdisc",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_available_congestion_control",
+    "net.ipv4.tcp_timestamps",
+    "net.ipv4.tcp_sack",
+    "net.ipv4.tcp_window_scaling",
+    "net.ipv4.tcp_moderate_rcvbuf",
+    "net.ipv4.tcp_mtu_probing",
+)
+# From /proc/sys, because sysctl(8) may be missing, and may be out of an ordinary user's PATH.
+_SYSCTLS: Final = (
+    f"for n in {' '.join(SYSCTLS)}; do f=/proc/sys/$(echo $n | tr . /); "
+    '[ -r $f ] && echo "$n = $(cat $f)"; done'
+)  # fmt: skip
+_NET: Final = "/sys/class/net/$IF"
+_IF: Final = '[ -n "$IF" ] && '
+_THROTTLED: Final = "vcgencmd get_throttled || cat /sys/devices/platform/soc/soc:firmware/get_throttled"
+
+FACTS: Final[dict[str, Fact]] = {
+    "kernel": Fact("uname -srm", parsers.text),
+    "os": Fact("cat /etc/os-release", parsers.os_name),
+    "cpu_model": Fact("cat /proc/cpuinfo", parsers.cpu_model),
+    "hypervisor": Fact("grep -m1 ^flags /proc/cpuinfo", parsers.hypervisor),
+    "cpus": Fact("nproc || grep -c ^processor /proc/cpuinfo", parsers.whole),
+    "governor": Fact("cat /sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor", parsers.governor),
+    "memory_bytes": Fact("cat /proc/meminfo", parsers.memory_bytes),
+    "boot_id": Fact("cat /proc/sys/kernel/random/boot_id", parsers.text),
+    "interface": Fact('echo "$IF"', parsers.text, "no interface has that data address"),
+    "addresses": Fact(f'{_IF}ip -o addr show dev "$IF"', parsers.addresses, "ip (iproute2)"),
+    "driver": Fact(f'{_IF}{{ ethtool -i "$IF" || readlink "{_NET}/device/driver"; }}', parsers.driver, "ethtool"),
+    "speed_bps": Fact(f'{_IF}[ -e "{_NET}/device" ] && cat "{_NET}/speed"', parsers.speed_bps),
+    "duplex": Fact(f'{_IF}[ -e "{_NET}/device" ] && cat "{_NET}/duplex"', parsers.duplex),
+    "mtu": Fact(f'{_IF}cat "{_NET}/mtu"', parsers.whole),
+    "mac": Fact(f'{_IF}cat "{_NET}/address"', parsers.text),
+    "virtual": Fact(
+        f'{_IF}{{ [ -e "{_NET}/device" ] && echo no || echo yes; }}',
+        lambda output: {"yes": True, "no": False}.get(output.strip()),
+    ),
+    "offloads": Fact(f'{_IF}ethtool -k "$IF"', parsers.offloads, "ethtool"),
+    "sysctls": Fact(_SYSCTLS, parsers.sysctls),
+    "pi_model": Fact(
+        "tr -d '\\0' </proc/device-tree/model", lambda output: _if_pi(parsers.text(output))
+    ),
+    "throttled": Fact(_THROTTLED, parsers.throttled),
+}  # fmt: skip
+"""Key → command and parser. `speed_bps` and `duplex` are asked of hardware only: what a veth says means nothing."""
+
+_MARK: Final = "@@rigctl "
+# The interface that has the data address; a loopback address is lo's; a name stands for where SSH came in.
+_INTERFACE: Final = """
+PATH=$PATH:/usr/sbin:/sbin:/usr/local/sbin:/opt/vc/bin; LC_ALL=C; export PATH LC_ALL
+by_address() { ip -o addr 2>/dev/null | while read -r _ name _ held _; do
+  [ "${held%%/*}" = "$1" ] && { echo "${name%%@*}"; break; }; done; }
+[ -n "$IF" ] || IF=$(by_address "$ADDRESS")
+[ -n "$IF" ] || case "$ADDRESS" in 127.*|::1|localhost) IF=lo ;; *.*.*.*|*:*) ;;
+  *) set -- $SSH_CONNECTION; [ -n "$3" ] && IF=$(by_address "$3") ;; esac
+[ -e "/sys/class/net/$IF" ] || IF=
+"""
+
+
+def script(interface: str | None, address: str) -> str:
+    """The one command that asks for all facts of the node whose data flow over `interface` (or whichever has `address`)."""
+    lines = [f"IF={shlex.quote(interface or '')}; ADDRESS={shlex.quote(address)}", _INTERFACE]
+    lines += [f"echo; echo '{_MARK}{key}'; {{ {fact.command}; }} 2>/dev/null" for key, fact in FACTS.items()]
+    return f"sh -c {shlex.quote(chr(10).join(lines))}"
+
+
+def parse(output: str) -> Facts:
+    """The facts in the output of `script`; `notes` says what is unknown for want of a tool."""
+    said = dict(re.findall(rf"^{_MARK}(\w+)\n(.*?)(?=^{_MARK}|\Z)", output, re.MULTILINE | re.DOTALL))
+    facts: Facts = {key: fact.parse(said.get(key, "")) for key, fact in FACTS.items()}
+    facts["notes"] = [
+        f"{key}: unknown ({fact.needs})" for key, fact in FACTS.items() if fact.needs is not None and facts[key] is None
+    ]
+    return facts
+
+
+async def gather(run: Run, interface: str | None, address: str) -> Facts:
+    """The host facts of a node, in one round trip. `interface` or else `address` says where its data flow."""
+    return parse(await run(script(interface, address)))
+
+
+async def throttled_now(run: Run) -> int | None:
+    """The flags of `get_throttled`, now and since boot (`parsers.THROTTLED`). None: not a Raspberry Pi."""
+    return parsers.throttled_flags(await run(f"PATH=$PATH:/opt/vc/bin; {{ {_THROTTLED}; }} 2>/dev/null"))
+
+
+def throttled_between(before: int | None, after: int | None) -> bool | None:
+    """Was a Pi throttled between two looks? Yes where it is now, or where "since boot" rose. None: not a Pi."""
+    if before is None or after is None:
+        return None
+    now, since_boot = 0xF, 0xF0000
+    return bool((before | after) & now or after & ~before & since_boot)
+
+
+def _if_pi(model: str | None) -> str | None:
+    return model if model and "Raspberry Pi" in model else None

@@ -1,0 +1,138 @@
+"""Parsers of host facts: recorded output in, plain values out. `None` is what the output does not say."""
+
+import re
+from typing import Final
+
+_ARM_PARTS: Final = {
+    "0xb76": "ARM1176JZF-S",
+    "0xc07": "Cortex-A7",
+    "0xc0f": "Cortex-A15",
+    "0xd03": "Cortex-A53",
+    "0xd05": "Cortex-A55",
+    "0xd07": "Cortex-A57",
+    "0xd08": "Cortex-A72",
+    "0xd0b": "Cortex-A76",
+    "0xd0c": "Neoverse-N1",
+}
+"""`CPU part` of /proc/cpuinfo, implementer 0x41 (Arm): from each core's reference manual, register MIDR_EL1."""
+
+OFFLOADS: Final = {
+    "tcp-segmentation-offload": "tso",
+    "generic-segmentation-offload": "gso",
+    "generic-receive-offload": "gro",
+    "large-receive-offload": "lro",
+    "scatter-gather": "sg",
+    "tx-checksumming": "tx",
+    "rx-checksumming": "rx",
+}
+"""Names of `ethtool -k` → the short ones that `ethtool -K` takes."""
+
+THROTTLED: Final = {
+    0: "under-voltage now",
+    1: "frequency capped now",
+    2: "throttled now",
+    3: "soft temperature limit now",
+    16: "under-voltage since boot",
+    17: "frequency capped since boot",
+    18: "throttled since boot",
+    19: "soft temperature limit since boot",
+}
+"""Bits of `vcgencmd get_throttled` (Raspberry Pi documentation, vcgencmd)."""
+
+
+def text(output: str) -> str | None:
+    """The first line that is not blank."""
+    return next((line.strip(" \0\r\t") for line in output.splitlines() if line.strip(" \0\r\t")), None)
+
+
+def whole(output: str) -> int | None:
+    """A whole number on a line of its own; the kernel's -1 for "unknown" is None."""
+    line = text(output) or ""
+    return int(line) if line.isascii() and line.isdigit() else None
+
+
+def os_name(output: str) -> str | None:
+    """PRETTY_NAME of /etc/os-release."""
+    match = re.search(r'^PRETTY_NAME="?([^"\n]+)"?', output, re.MULTILINE)
+    return match[1].strip() if match else None
+
+
+def cpu_model(output: str) -> str | None:
+    """The model in /proc/cpuinfo: by name on x86, by Arm's part number, by `uarch` on RISC-V."""
+    for key in ("model name", "uarch", "cpu model"):
+        match = re.search(rf"^{key}\s*:\s*(\S.*)$", output, re.MULTILINE | re.IGNORECASE)
+        # 32-bit Arm says "ARMv7 Processor rev 3": the part says more.
+        if match and not match[1].startswith("ARMv"):
+            return " ".join(match[1].split())
+    match = re.search(r"^CPU part\s*:\s*(0x[0-9a-f]+)", output, re.MULTILINE)
+    return _ARM_PARTS.get(match[1], f"Arm part {match[1]}") if match else None
+
+
+def hypervisor(output: str) -> bool | None:
+    """Does /proc/cpuinfo (x86) show a hypervisor? None where it has no flags to tell by."""
+    match = re.search(r"^flags\s*:(.*)$", output, re.MULTILINE)
+    return "hypervisor" in match[1].split() if match else None
+
+
+def governor(output: str) -> str | None:
+    """The frequency governors of all CPUs, each once."""
+    return ", ".join(sorted({line.strip() for line in output.splitlines() if line.strip()})) or None
+
+
+def memory_bytes(output: str) -> int | None:
+    """MemTotal of /proc/meminfo."""
+    match = re.search(r"^MemTotal:\s+(\d+) kB", output, re.MULTILINE)
+    return int(match[1]) * 1024 if match else None
+
+
+def speed_bps(output: str) -> int | None:
+    """/sys/class/net/…/speed, which is in Mbit/s; 0 and -1 mean unknown."""
+    speed = whole(output)
+    return speed * 10**6 if speed else None
+
+
+def duplex(output: str) -> str | None:
+    return text(output) if text(output) in ("full", "half") else None
+
+
+def driver(output: str) -> str | None:
+    """`driver:` of `ethtool -i`, or the last part of the link /sys/class/net/…/device/driver."""
+    match = re.search(r"^driver:\s*(\S+)", output, re.MULTILINE)
+    if match:
+        return match[1]
+    line = text(output)
+    return line.rsplit("/", 1)[-1] if line else None
+
+
+def offloads(output: str) -> dict[str, bool] | None:
+    """The offloads of `ethtool -k` that matter, by the short names of `ethtool -K`."""
+    found = dict(re.findall(r"^([a-z-]+): (on|off)\b", output, re.MULTILINE))
+    return {short: found[name] == "on" for name, short in OFFLOADS.items() if name in found} or None
+
+
+def sysctls(output: str) -> dict[str, str] | None:
+    """`name = value` lines, blanks in a value made single."""
+    found = {}
+    for line in output.splitlines():
+        name, equals, value = line.partition("=")
+        if equals and value.strip():
+            found[name.strip()] = " ".join(value.split())
+    return found or None
+
+
+def addresses(output: str) -> list[str] | None:
+    """The global addresses of `ip -o addr`, IPv4 first, in the kernel's order."""
+    found = re.findall(r"^\d+: \S+\s+(inet6?) ([0-9a-fA-F.:]+)\S*.*? scope global", output, re.MULTILINE)
+    return [address for family in ("inet", "inet6") for kind, address in found if kind == family] or None
+
+
+def throttled_flags(output: str) -> int | None:
+    """The number of `throttled=0x50005`, or a bare hexadecimal one from /sys. None: not a Raspberry Pi."""
+    match = re.search(r"^(?:throttled=)?(?:0x)?([0-9a-fA-F]+)\s*$", output, re.MULTILINE)
+    return int(match[1], 16) if match else None
+
+
+def throttled(output: str) -> list[str] | None:
+    """The flags in words; an empty list is a Pi that was never throttled, None is no Pi."""
+    flags = throttled_flags(output)
+    return None if flags is None else [meaning for bit, meaning in THROTTLED.items() if flags >> bit & 1]

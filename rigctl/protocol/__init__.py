@@ -1,0 +1,52 @@
+"""Messages to and from the agent: docs/agent-protocol.md, version 1, as frozen records.
+
+Times stay on the *node's* clock here; `rigctl.remote.sides` moves them to the controller's.
+"""
+
+from typing import Final
+
+from rigctl.protocol.lines import (
+    LINE_LIMIT,
+    Answer,
+    Ended,
+    FlowRows,
+    FlowTotals,
+    Hello,
+    Message,
+    Progress,
+    parse_line,
+    shown,
+)
+from rigctl.protocol.orders import Clock, Close, Connect, Listen, Order, Ping, Quit, Ready, Report, Start, Stop
+from rigctl.protocol.report import ROWS_LIMIT, EndpointReport, FlowReport, endpoint_report
+
+VERSION: Final = 1
+
+__all__ = [
+    "LINE_LIMIT",
+    "ROWS_LIMIT",
+    "VERSION",
+    "Answer",
+    "Clock",
+    "Close",
+    "Connect",
+    "Ended",
+    "EndpointReport",
+    "FlowReport",
+    "FlowRows",
+    "FlowTotals",
+    "Hello",
+    "Listen",
+    "Message",
+    "Order",
+    "Ping",
+    "Progress",
+    "Quit",
+    "Ready",
+    "Report",
+    "Start",
+    "Stop",
+    "endpoint_report",
+    "parse_line",
+    "shown",
+]

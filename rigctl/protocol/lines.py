@@ -1,0 +1,252 @@
+"""Lines from the agent, parsed strictly: what the protocol does not know is refused by name, with the line at fault."""
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any, Final, TypeAlias
+
+from rigctl.errors import NodeError
+
+LINE_LIMIT: Final = 16384
+"""Bytes of the longest line from the agent, its newline included."""
+MOST: Final = 2**63 - 1
+"""The largest number on a line."""
+_SHOWN: Final = 120
+
+SENDER_COLUMNS: Final = ("t_ns", "bytes", "retransmits", "rtt_us", "cwnd", "mss")
+RECEIVER_COLUMNS: Final = ("t_ns", "bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """The agent's first line."""
+
+    protocol: int
+    agent: str  # its version
+    machine: str
+    pid: int
+    cpus: int
+    clock_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Bytes received so far, by endpoint; `clock_ns` on the node's clock."""
+
+    clock_ns: int
+    bytes: dict[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """All flows of `endpoint` have ended; `error` is an errno name where one broke."""
+
+    endpoint: int
+    error: str | None
+    message: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The last answer to order `id`. `numbers` are its other values: `port`, `clock_ns`, …"""
+
+    id: int
+    ok: bool
+    error: str | None = None
+    message: str | None = None
+    numbers: dict[str, int | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FlowTotals:
+    """What was counted of one flow on one side, in the protocol's names; times on the node's clock."""
+
+    id: int
+    flow: int
+    bytes: int
+    first_byte_ns: int | None
+    last_byte_ns: int | None
+    sndbuf: int | None
+    rcvbuf: int | None
+    mss: int | None
+    rcv_mss: int | None
+    advmss: int | None
+    pmtu: int | None
+    rtt_us: int | None
+    rtt_min_us: int | None
+    retransmits: int | None
+    retransmitted_bytes: int | None
+    cwnd: int | None
+    busy_us: int | None
+    rwnd_limited_us: int | None
+    sndbuf_limited_us: int | None
+    peer_window: int | None
+    timestamps: bool | None
+    congestion: str | None
+    nodelay: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class FlowRows:
+    """A piece of a flow's samples: rows from index `first`, as differences."""
+
+    id: int
+    flow: int
+    first: int
+    columns: tuple[str, ...]
+    rows: list[list[int]]
+
+
+Message: TypeAlias = Hello | Progress | Ended | Answer | FlowTotals | FlowRows
+
+
+class BrokenError(Exception):
+    """A line is not what the protocol says; the text says what was expected."""
+
+
+def shown(line: bytes) -> str:
+    """`line` for an error message: escaped to plain ASCII, and shortened."""
+    text = line[: _SHOWN + 1].decode("ascii", "backslashreplace").rstrip("\n")
+    safe = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return f"{safe[:_SHOWN]} … ({len(line)} bytes)" if len(line) > _SHOWN else safe
+
+
+def parse_line(node: str, line: bytes) -> Message:
+    """The message in `line` (its newline included) of the agent on `node`. Raises `NodeError`: what was expected."""
+    try:
+        return _message(_json_object(line))
+    except BrokenError as broken:
+        raise NodeError(node, f"the agent broke its protocol: expected {broken}, got: {shown(line)}") from None
+
+
+def _json_object(line: bytes) -> dict[str, Any]:
+    if len(line) > LINE_LIMIT:
+        raise BrokenError(f"at most {LINE_LIMIT} bytes per line")
+    if not line.endswith(b"\n"):
+        raise BrokenError("a whole line, ended by a newline")
+    try:
+        value = _DECODER.decode(line.decode("ascii"))
+    except (ValueError, RecursionError):
+        raise BrokenError("one JSON object in ASCII") from None
+    if not isinstance(value, dict):
+        raise BrokenError("one JSON object in ASCII")
+    return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise ValueError("a key twice")
+    return value
+
+
+def _no_constant(text: str) -> None:
+    raise ValueError(text)
+
+
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
+
+
+def _message(value: dict[str, Any]) -> Message:
+    if "id" not in value:
+        return _event(value)
+    whole(value, "id", 1)
+    if "ok" in value:
+        return _answer(value)
+    return _rows(value) if "rows" in value else _totals(value)
+
+
+def _event(value: dict[str, Any]) -> Message:
+    event = value.pop("event", None)
+    if event == "hello":
+        only(value, ("protocol", "agent", "machine", "pid", "cpus", "clock_ns"))
+        for name in ("protocol", "pid", "cpus", "clock_ns"):
+            whole(value, name)
+        for name in ("agent", "machine"):
+            _text(value, name)
+        return Hello(**value)
+    if event == "progress":
+        only(value, ("clock_ns", "bytes"))
+        return Progress(whole(value, "clock_ns"), _by_endpoint(value["bytes"]))
+    if event == "ended":
+        only(value, ("endpoint", "error", "message"))
+        for name in ("error", "message"):
+            _text(value, name, nullable=True)
+        return Ended(whole(value, "endpoint", 1), value["error"], value["message"])
+    raise BrokenError('an answer with "id", or an event: hello, progress or ended')
+
+
+def _by_endpoint(value: object) -> dict[int, int]:
+    if not isinstance(value, dict):
+        raise BrokenError('"bytes" to be bytes by endpoint')
+    for name in value:
+        if not (name.isascii() and name.isdigit() and len(name) <= 5):
+            raise BrokenError('"bytes" to be bytes by endpoint')
+    return {int(name): whole(value, name) for name in value}
+
+
+def _answer(value: dict[str, Any]) -> Answer:
+    number, ok = value.pop("id"), value.pop("ok")
+    if ok is True:
+        for name, each in value.items():
+            if each is not None:
+                whole(value, name)
+        return Answer(number, True, numbers=value)
+    if ok is not False:
+        raise BrokenError('"ok" to be true or false')
+    only(value, ("error", "message"))
+    return Answer(number, False, error=_text(value, "error"), message=_text(value, "message"))
+
+
+_TOTALS: Final = tuple(each.name for each in dataclasses.fields(FlowTotals))
+_REQUIRED: Final = ("id", "flow", "bytes")
+_FLAGS: Final = ("timestamps", "nodelay")
+
+
+def _totals(value: dict[str, Any]) -> FlowTotals:
+    only(value, _TOTALS)
+    for name, each in value.items():
+        if each is None and name not in _REQUIRED:
+            continue
+        if name == "congestion":
+            _text(value, name)
+        elif name not in _FLAGS:
+            whole(value, name)
+        elif not isinstance(each, bool):
+            raise BrokenError(f'"{name}" to be true, false or null')
+    return FlowTotals(**value)
+
+
+def _rows(value: dict[str, Any]) -> FlowRows:
+    only(value, ("id", "flow", "from", "columns", "rows"))
+    columns, rows = value["columns"], value["rows"]
+    if not isinstance(columns, list) or tuple(columns) not in (SENDER_COLUMNS, RECEIVER_COLUMNS):
+        raise BrokenError(f'"columns" to be {", ".join(RECEIVER_COLUMNS)} or {", ".join(SENDER_COLUMNS)}')
+    if not isinstance(rows, list) or not set(map(type, rows)) <= {list} or not set(map(len, rows)) <= {len(columns)}:
+        raise BrokenError(f'"rows" of {len(columns)} numbers each')
+    if not set(map(type, chain.from_iterable(rows))) <= {int}:
+        raise BrokenError('whole numbers in "rows"')
+    return FlowRows(value["id"], whole(value, "flow"), whole(value, "from"), tuple(columns), rows)
+
+
+def only(value: dict[str, Any], names: Sequence[str]) -> None:
+    if value.keys() != set(names):
+        missing = [name for name in names if name not in value]
+        unknown = sorted(name for name in value if name not in names)
+        raise BrokenError(f'"{missing[0]}"' if missing else f'no "{unknown[0][:40]}"')
+
+
+def whole(value: Mapping[str, Any], name: str, least: int = 0) -> int:
+    number = value[name]
+    if type(number) is not int or not least <= number <= MOST:
+        raise BrokenError(f'"{name[:40]}" to be a whole number from {least}')
+    return number
+
+
+def _text(value: dict[str, Any], name: str, *, nullable: bool = False) -> str:
+    text = value[name]
+    if not (isinstance(text, str) or (nullable and text is None)):
+        raise BrokenError(f'"{name}" to be a text')
+    return text or ""

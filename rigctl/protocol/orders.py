@@ -1,0 +1,137 @@
+"""Orders to the agent, one record each, and the line each becomes."""
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+ORDER_LIMIT: Final = 1024
+"""Bytes of the longest order, its newline included."""
+_MOST: Final = 2**63 - 1
+_WORD: Final = re.compile(r"[!-~]{1,255}")
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One order; its fields are its keys, in the protocol's names and units. `None`: the key is left out."""
+
+    VERB: ClassVar[str]
+    BOUNDS: ClassVar[Mapping[str, tuple[int, int]]] = {
+        "endpoint": (1, 65535),
+        "flows": (1, 128),
+        "window": (1, 2**30),
+        "mss": (88, 65495),
+        "interval_ms": (1, 60000),
+        "wait_ms": (1, 600000),
+        "duration_ms": (1, 86400000),
+        "port": (1, 65535),
+        "at_ns": (0, _MOST),
+    }
+
+    def to_line(self, number: int) -> bytes:
+        """The order as its line, numbered `number`. Raises `ValueError` naming the key that is out of bounds."""
+        words = [str(number), self.VERB]
+        for each in dataclasses.fields(self):
+            value = getattr(self, each.name)
+            if value is not None:
+                words.append(f"{each.name}={self._word(each.name, value)}")
+        line = " ".join(words).encode("ascii") + b"\n"
+        if len(line) > ORDER_LIMIT:
+            raise ValueError(f"{self.VERB}: the order is {len(line)} bytes long, {ORDER_LIMIT} is the most")
+        return line
+
+    def _word(self, name: str, value: object) -> str:
+        if isinstance(value, bool):
+            return str(int(value))
+        if isinstance(value, int):
+            low, high = self.BOUNDS[name]
+            if not low <= value <= high:
+                raise ValueError(f"{self.VERB}: {name}={value} is not within {low} … {high}")
+            return str(value)
+        if not isinstance(value, str) or not _WORD.fullmatch(value):
+            raise ValueError(f"{self.VERB}: {name}={value!r} is not one word of plain ASCII")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Clock(Order):
+    VERB = "clock"
+
+
+@dataclass(frozen=True, slots=True)
+class Ping(Order):
+    VERB = "ping"
+
+
+@dataclass(frozen=True, slots=True)
+class Quit(Order):
+    VERB = "quit"
+
+
+@dataclass(frozen=True, slots=True)
+class Listen(Order):
+    """Make a receiver on `address`."""
+
+    VERB = "listen"
+    endpoint: int
+    address: str
+    token: str
+    flows: int
+    interval_ms: int
+    wait_ms: int
+    window: int | None = None
+    mss: int | None = None
+    congestion: str | None = None
+    nodelay: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Connect(Order):
+    """Make a sender from `bind` to the receiver at `address`, `port`."""
+
+    VERB = "connect"
+    endpoint: int
+    address: str
+    port: int
+    bind: str
+    token: str
+    flows: int
+    interval_ms: int
+    wait_ms: int
+    window: int | None = None
+    mss: int | None = None
+    congestion: str | None = None
+    nodelay: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ready(Order):
+    VERB = "ready"
+    endpoint: int
+
+
+@dataclass(frozen=True, slots=True)
+class Start(Order):
+    VERB = "start"
+    endpoint: int
+    at_ns: int  # on the node's clock
+    duration_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stop(Order):
+    VERB = "stop"
+    endpoint: int
+
+
+@dataclass(frozen=True, slots=True)
+class Report(Order):
+    VERB = "report"
+    endpoint: int
+
+
+@dataclass(frozen=True, slots=True)
+class Close(Order):
+    VERB = "close"
+    endpoint: int

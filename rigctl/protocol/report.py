@@ -1,0 +1,81 @@
+"""A report, put together from its lines: totals of every flow, and its samples as columns of absolute values."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Final
+
+from rigctl.errors import NodeError
+from rigctl.protocol.lines import MOST, Answer, BrokenError, FlowRows, FlowTotals, only, whole
+
+ROWS_LIMIT: Final = 500_000
+"""Most sample rows of one report: 128 flows of 3000 samples fit; an agent gone mad does not fill the memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class FlowReport:
+    """One flow of a report: totals, and samples as columns of absolute values on the node's clock."""
+
+    totals: FlowTotals
+    columns: dict[str, list[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointReport:
+    """What an endpoint counted; `flows` are in the order of their numbers, from 0. Times in µs are spans."""
+
+    endpoint: int
+    strangers: int
+    span_us: int | None
+    agent_cpu_us: int | None
+    node_busy_us: int | None
+    cpus: int | None
+    flows: tuple[FlowReport, ...]
+
+
+def endpoint_report(node: str, parts: Iterable[FlowTotals | FlowRows], last: Answer) -> EndpointReport:
+    """The report whose lines are `parts`, closed by `last`. Raises `NodeError` where they do not fit together."""
+    try:
+        names = ("endpoint", "strangers", "span_us", "agent_cpu_us", "node_busy_us", "cpus")
+        only(last.numbers, names)
+        spans = {name: last.numbers[name] for name in names[2:]}
+        endpoint, strangers = whole(last.numbers, "endpoint", 1), whole(last.numbers, "strangers")
+        return EndpointReport(endpoint, strangers, **spans, flows=_flows(parts))
+    except BrokenError as broken:
+        raise NodeError(node, f"the agent broke its protocol: its report lacks sense: expected {broken}") from None
+
+
+def _flows(parts: Iterable[FlowTotals | FlowRows]) -> tuple[FlowReport, ...]:
+    totals: dict[int, FlowTotals] = {}
+    columns: dict[int, tuple[str, ...]] = {}
+    rows: dict[int, list[list[int]]] = {}
+    for part in parts:
+        if isinstance(part, FlowTotals):
+            if part.flow in totals:
+                raise BrokenError(f"one line of totals for flow {part.flow}, got two")
+            totals[part.flow] = part
+            continue
+        known = rows.setdefault(part.flow, [])
+        if part.first != len(known) or columns.setdefault(part.flow, part.columns) != part.columns:
+            raise BrokenError(f"row {len(known)} of flow {part.flow} next, in the columns of the rows before")
+        known.extend(part.rows)
+    if sorted(totals) != list(range(len(totals))) or not rows.keys() <= totals.keys():
+        raise BrokenError(f"totals of every flow from 0, got those of {sorted(totals)}")
+    return tuple(
+        FlowReport(totals[flow], _absolute(columns[flow], rows[flow]) if flow in rows else {})
+        for flow in range(len(totals))
+    )
+
+
+def _absolute(columns: tuple[str, ...], rows: list[list[int]]) -> dict[str, list[int]]:
+    """Columns of running sums: the first row is absolute, each later one the difference to the row before."""
+    if not rows:
+        return {name: [] for name in columns}
+    values = {name: list(accumulate(column)) for name, column in zip(columns, zip(*rows, strict=True), strict=True)}
+    for name, column in values.items():
+        if min(column) < 0 or max(column) > MOST:
+            raise BrokenError(f'"{name}" within 0 … 2⁶³−1 in every row')
+    times = values["t_ns"]
+    if any(later < earlier for earlier, later in pairwise(times)):
+        raise BrokenError('"t_ns" to rise from row to row')
+    return values

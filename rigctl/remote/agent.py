@@ -1,0 +1,361 @@
+"""An agent at work: orders go in on one stream of lines, answers and events come out on another. Knows no SSH.
+
+One task reads, one keeps the agent's watchdog quiet; both live as long as `running`. When the stream ends or breaks the
+protocol, every waiting order fails with the same `NodeError`, and so does every later one.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from rigctl import protocol
+from rigctl.errors import NodeError
+from rigctl.protocol import Answer, Ended, EndpointReport, FlowRows, FlowTotals, Hello, Message, Order, Progress
+
+ORDER_DEADLINE_S: Final = 5.0
+HELLO_DEADLINE_S: Final = 10.0
+PING_AFTER_S: Final = 5.0
+"""The agent's watchdog bites after 15 s without a line (docs/agent-protocol.md)."""
+END_DEADLINE_S: Final = 2.0
+BEYOND_WAIT_S: Final = 2.0
+"""`connect` and `ready` answer within their `wait_ms`; this much later they are given up."""
+_FORGOTTEN_LIMIT: Final = 1024
+
+
+class Lines(Protocol):
+    """A child's standard streams, as lines of bytes. `readline` gives b"" at the end."""
+
+    async def readline(self) -> bytes: ...
+
+    def write(self, data: bytes) -> None: ...
+
+    async def drain(self) -> None: ...
+
+    def write_eof(self) -> None: ...
+
+    async def last_words(self) -> str:
+        """Why it ended: the last line of its standard error, or its exit status."""
+        ...
+
+
+class RefusedError(NodeError):
+    """The agent understood an order and could not do it. `error` is an errno name, as `EADDRNOTAVAIL`."""
+
+    def __init__(self, node: str, verb: str, error: str, message: str) -> None:
+        super().__init__(node, f"{verb}: {message} ({error})")
+        self.error = error
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One clock exchange: the controller's clock before and after, the node's in between. All in ns."""
+
+    sent_ns: int
+    node_ns: int
+    received_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClockOffset:
+    """The node's clock minus the controller's, and half the round trip that bounds its error. Both in ns."""
+
+    offset_ns: int
+    error_ns: int
+
+
+@dataclass(slots=True)
+class _Pending:
+    """An order that waits for its last answer; its future gives that answer and when it came."""
+
+    verb: str
+    last: asyncio.Future[tuple[Answer, int]]
+    parts: list[FlowTotals | FlowRows] = field(default_factory=list)
+    rows: int = 0
+
+
+class Agent:
+    """The agent on `node`, while `running` lasts. `hello` is what it said at its start."""
+
+    hello: Hello
+
+    def __init__(self, node: str, lines: Lines) -> None:
+        self.node = node
+        self._lines = lines
+        self._number = 0
+        self._pending: dict[int, _Pending] = {}
+        self._forgotten: dict[int, None] = {}  # given up; their late answers mean nothing
+        self._failure: NodeError | None = None
+        self._greeting: asyncio.Future[Hello] = asyncio.get_running_loop().create_future()
+        self._ends: dict[int, asyncio.Future[Ended]] = {}
+        self._waits_s: dict[int, float] = {}
+        self._progress: dict[int, Callable[[int, int], None]] = {}
+        self._silent_since_s = time.monotonic()
+
+    @property
+    def ended(self) -> bool:
+        """Nothing more can be ordered."""
+        return self._failure is not None
+
+    async def order(self, order: Order, deadline_s: float = ORDER_DEADLINE_S) -> Answer:
+        """Send `order`, wait for its last answer. Raises `RefusedError`; `NodeError` when late or gone."""
+        return (await self._exchange(order, deadline_s))[0]
+
+    async def clock(self) -> Reading:
+        """One look at the node's clock."""
+        sent_ns = time.monotonic_ns()
+        answer, received_ns, _ = await self._exchange(protocol.Clock(), ORDER_DEADLINE_S)
+        return Reading(sent_ns, self._value(answer, "clock_ns"), received_ns)
+
+    async def listen(
+        self,
+        *,
+        endpoint: int,
+        address: str,
+        token: str,
+        flows: int,
+        interval_ms: int,
+        wait_ms: int,
+        window: int | None = None,
+        mss: int | None = None,
+        congestion: str | None = None,
+        nodelay: bool | int | None = None,
+    ) -> int:
+        """Make a receiver; gives its port. `window` in bytes."""
+        flag = None if nodelay is None else bool(nodelay)
+        order = protocol.Listen(endpoint, address, token, flows, interval_ms, wait_ms, window, mss, congestion, flag)
+        self._expect(endpoint, wait_ms)
+        return self._value(await self.order(order), "port")
+
+    async def connect(
+        self,
+        *,
+        endpoint: int,
+        address: str,
+        port: int,
+        bind: str,
+        token: str,
+        flows: int,
+        interval_ms: int,
+        wait_ms: int,
+        window: int | None = None,
+        mss: int | None = None,
+        congestion: str | None = None,
+        nodelay: bool | int | None = None,
+    ) -> None:
+        """Make a sender, from `bind` to the receiver at `address`, `port`; done when all its flows are accepted."""
+        flag = None if nodelay is None else bool(nodelay)
+        order = protocol.Connect(
+            endpoint, address, port, bind, token, flows, interval_ms, wait_ms, window, mss, congestion, flag
+        )
+        self._expect(endpoint, wait_ms)
+        await self.order(order, self._waits_s[endpoint] + BEYOND_WAIT_S)
+
+    async def ready(self, endpoint: int) -> None:
+        """Wait until all flows of the receiver `endpoint` are accepted."""
+        await self.order(protocol.Ready(endpoint), self._waits_s.get(endpoint, 0.0) + BEYOND_WAIT_S)
+
+    async def start(self, endpoint: int, *, at_ns: int, duration_ms: int) -> None:
+        """Traffic from `at_ns` on the *node's* clock."""
+        await self.order(protocol.Start(endpoint, at_ns, duration_ms))
+
+    async def stop(self, endpoint: int) -> None:
+        """End its traffic now."""
+        await self.order(protocol.Stop(endpoint))
+
+    async def report(self, endpoint: int, *, deadline_s: float = ORDER_DEADLINE_S) -> EndpointReport:
+        """What `endpoint` counted; refused with `EBUSY` while it runs."""
+        answer, _, parts = await self._exchange(protocol.Report(endpoint), deadline_s)
+        report = protocol.endpoint_report(self.node, parts, answer)
+        if report.endpoint != endpoint:
+            raise NodeError(
+                self.node, f"the agent broke its protocol: a report of {report.endpoint}, not of {endpoint}"
+            )
+        return report
+
+    async def close(self, endpoint: int) -> None:
+        """Forget `endpoint`, in any state."""
+        self._progress.pop(endpoint, None)
+        self._waits_s.pop(endpoint, None)
+        self._ends.pop(endpoint, None)
+        await self.order(protocol.Close(endpoint))
+
+    def on_progress(self, endpoint: int, call: Callable[[int, int], None]) -> None:
+        """Call `call(clock_ns, bytes)`, on the node's clock, about once a second while the receiver `endpoint` runs."""
+        self._progress[endpoint] = call
+
+    async def ended_endpoint(self, endpoint: int) -> None:
+        """Wait until all flows of `endpoint` have ended. Raises `NodeError` where one broke.
+
+        Only the caller knows how long that may take: the deadline is the caller's.
+        """
+        end = await asyncio.shield(self._end(endpoint))
+        if end.error is not None:
+            raise NodeError(self.node, f"{end.message or 'a flow broke'} ({end.error})")
+
+    # Its own life, led by `running`
+
+    async def greeted(self) -> None:
+        """Wait for the agent's first line. Raises `NodeError` where it speaks another protocol."""
+        try:
+            async with asyncio.timeout(HELLO_DEADLINE_S):
+                self.hello = await self._greeting
+        except TimeoutError:
+            raise NodeError(self.node, f"the agent said nothing within {HELLO_DEADLINE_S:g} s of its start") from None
+        if self.hello.protocol != protocol.VERSION:
+            spoken = f"protocol {self.hello.protocol}, this is rigctl's {protocol.VERSION}"
+            raise NodeError(self.node, f"the agent speaks {spoken}. Build it anew: rigctl agent build")
+
+    async def read(self) -> None:
+        """Take every line until the stream ends or breaks the protocol; then fail whatever waits. Never raises."""
+        failure = NodeError(self.node, "the agent was let go")
+        try:
+            while line := await self._lines.readline():
+                self._take(protocol.parse_line(self.node, line), time.monotonic_ns())
+            failure = NodeError(self.node, f"the agent ended: {await self._lines.last_words()}")
+        except NodeError as error:
+            failure = error
+        except OSError as error:
+            failure = NodeError(self.node, f"the connection to the agent was lost: {error}")
+        finally:
+            self.fail(failure)
+
+    async def keep_awake(self) -> None:
+        """Ping after every `PING_AFTER_S` of silence. An agent that does not answer is given up."""
+        while not self.ended:
+            quiet_s = time.monotonic() - self._silent_since_s
+            if quiet_s < PING_AFTER_S:
+                await asyncio.sleep(PING_AFTER_S - quiet_s)
+                continue
+            try:
+                await self.order(protocol.Ping())
+            except NodeError as error:
+                self.fail(error)
+
+    def fail(self, failure: NodeError) -> None:
+        """Fail all that waits, and all that is ordered later, with `failure`. The first failure stays."""
+        if self._failure is not None:
+            return
+        self._failure = failure
+        waiting: list[asyncio.Future[Any]] = [pending.last for pending in self._pending.values()]
+        waiting += [self._greeting, *self._ends.values()]
+        for future in waiting:
+            if not future.done():
+                future.set_exception(failure)
+                future.exception()  # looked at: it may be that nobody waits
+        self._pending.clear()
+
+    async def _exchange(self, order: Order, deadline_s: float) -> tuple[Answer, int, list[FlowTotals | FlowRows]]:
+        if self._failure is not None:
+            raise self._failure
+        self._number += 1
+        number = self._number
+        try:
+            line = order.to_line(number)
+        except ValueError as error:
+            raise NodeError(self.node, str(error)) from None
+        pending = self._pending[number] = _Pending(order.VERB, asyncio.get_running_loop().create_future())
+        try:
+            async with asyncio.timeout(deadline_s):
+                self._silent_since_s = time.monotonic()
+                self._lines.write(line)
+                await self._lines.drain()
+                answer, received_ns = await pending.last
+        except TimeoutError:
+            raise NodeError(self.node, f"no answer to {order.VERB} within {deadline_s:g} s") from None
+        except OSError as error:
+            raise NodeError(self.node, f"the connection to the agent was lost: {error}") from None
+        finally:
+            if self._pending.pop(number, None) is not None:
+                self._forget(number)
+        if not answer.ok:
+            raise RefusedError(self.node, order.VERB, answer.error or "?", answer.message or "no reason given")
+        return answer, received_ns, pending.parts
+
+    def _take(self, message: Message, received_ns: int) -> None:
+        match message:
+            case Hello():
+                if self._greeting.done():
+                    raise NodeError(self.node, "the agent broke its protocol: a second hello")
+                self._greeting.set_result(message)
+            case Progress():
+                for endpoint, total in message.bytes.items():
+                    if endpoint in self._progress:
+                        self._progress[endpoint](message.clock_ns, total)
+            case Ended():
+                if message.endpoint in self._ends and not self._ends[message.endpoint].done():
+                    self._ends[message.endpoint].set_result(message)
+            case _ if message.id in self._forgotten:
+                if isinstance(message, Answer):
+                    del self._forgotten[message.id]
+            case _ if message.id not in self._pending:
+                raise NodeError(
+                    self.node, f"the agent broke its protocol: an answer to order {message.id}, never given"
+                )
+            case Answer():
+                self._pending.pop(message.id).last.set_result((message, received_ns))
+            case FlowTotals() | FlowRows():
+                self._take_part(self._pending[message.id], message)
+
+    def _take_part(self, pending: _Pending, part: FlowTotals | FlowRows) -> None:
+        pending.rows += len(part.rows) if isinstance(part, FlowRows) else 1
+        if pending.verb != protocol.Report.VERB:
+            raise NodeError(self.node, f"the agent broke its protocol: a flow's report in answer to {pending.verb}")
+        if pending.rows > protocol.ROWS_LIMIT:
+            raise NodeError(self.node, f"the agent broke its protocol: a report of over {protocol.ROWS_LIMIT} rows")
+        pending.parts.append(part)
+
+    def _forget(self, number: int) -> None:
+        self._forgotten[number] = None
+        if len(self._forgotten) > _FORGOTTEN_LIMIT:
+            del self._forgotten[next(iter(self._forgotten))]
+
+    def _expect(self, endpoint: int, wait_ms: int) -> None:
+        self._waits_s[endpoint] = wait_ms / 1000
+        self._ends.pop(endpoint, None)
+        self._end(endpoint)
+
+    def _end(self, endpoint: int) -> asyncio.Future[Ended]:
+        if endpoint not in self._ends:
+            end = self._ends[endpoint] = asyncio.get_running_loop().create_future()
+            if self._failure is not None:
+                end.set_exception(self._failure)
+        return self._ends[endpoint]
+
+    def _value(self, answer: Answer, name: str) -> int:
+        value = answer.numbers.get(name)
+        if value is None:
+            raise NodeError(self.node, f'the agent broke its protocol: an answer without "{name}"')
+        return value
+
+
+@asynccontextmanager
+async def running(node: str, lines: Lines) -> AsyncIterator[Agent]:
+    """The agent behind `lines`, greeted. At the end its input is closed; it has `END_DEADLINE_S` to end by itself."""
+    agent = Agent(node, lines)
+    reader = asyncio.create_task(agent.read(), name=f"agent {node}: reader")
+    pinger = asyncio.create_task(agent.keep_awake(), name=f"agent {node}: pings")
+    try:
+        await agent.greeted()
+        yield agent
+    finally:
+        pinger.cancel()
+        agent.fail(NodeError(node, "the agent was let go"))
+        try:
+            lines.write_eof()
+            await asyncio.wait({reader}, timeout=END_DEADLINE_S)
+        except OSError:
+            pass  # the connection is gone, and the agent with it
+        finally:
+            reader.cancel()
+            await asyncio.gather(reader, pinger, return_exceptions=True)
+
+
+async def estimate_offset(agent: Agent, exchanges: int = 8) -> ClockOffset:
+    """The node's clock against ours, from the exchange with the least round trip: the others waited in some queue."""
+    readings = [await agent.clock() for _ in range(exchanges)]
+    best = min(readings, key=lambda each: each.received_ns - each.sent_ns)
+    round_trip_ns = best.received_ns - best.sent_ns
+    return ClockOffset(best.node_ns - (best.sent_ns + round_trip_ns // 2), -(-round_trip_ns // 2))

@@ -1,0 +1,189 @@
+"""The agent on a node: one static binary, chosen by `uname -sm`, named by its SHA-256, pushed over the exec channel.
+
+One round trip finds out what the node is and whether the right binary is there already. An upload goes to a name of
+its own, is verified on the node and then renamed, so that two runs that deploy at once do not disturb each other. No
+SFTP, no Python, nothing but `sh` and common tools (busybox's will do) is needed.
+"""
+
+import asyncio
+import hashlib
+import secrets
+import shlex
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rigctl import resources
+from rigctl.errors import NodeError
+from rigctl.remote.agent import Agent, running
+from rigctl.remote.host import Completed, Host
+
+UPLOAD_DEADLINE_S: Final = 30.0
+WATCHDOG_S: Final = 15
+"""An agent that hears nothing for so long ends by itself (docs/agent-protocol.md)."""
+MACHINES: Final = {
+    "x86_64": "x86_64",
+    "amd64": "x86_64",
+    "aarch64": "aarch64",
+    "arm64": "aarch64",
+    "armv8l": "armv7",  # a 64-bit CPU under a 32-bit kernel
+    "armv7l": "armv7",
+    "armv6l": "armv6",
+    "riscv64": "riscv64",
+}
+"""`uname -m` → the machine in a binary's name."""
+
+# Prints the SHA-256 of $1 with whichever tool there is; fails where there is none.
+_SUM: Final = """
+sum() {
+  for tool in 'sha256sum' 'busybox sha256sum' 'openssl dgst -sha256 -r' 'shasum -a 256' 'sha256 -q'; do
+    if s=$($tool "$1" 2>/dev/null) && [ -n "$s" ]; then printf '%s\\n' "${s%% *}"; return 0; fi
+  done
+  return 1
+}
+"""
+# A folder will do when it is ours, can be written to, and runs what it holds (no "noexec").
+_FIND: Final = """
+umask 077
+usable() {
+  mkdir -p "$1" 2>/dev/null && [ -d "$1" ] && [ ! -L "$1" ] && [ -O "$1" ] || return 1
+  t=$1/.try-$$
+  { printf '#!/bin/sh\\nexit 0\\n' >"$t" && chmod 700 "$t" && "$t"; } 2>/dev/null; r=$?
+  rm -f "$t"
+  return $r
+}
+for d in "${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/rigctl" "${TMPDIR:-/tmp}/rigctl-$(id -u)" \
+  "/var/tmp/rigctl-$(id -u)" "/dev/shm/rigctl-$(id -u)"; do
+  if usable "$d"; then
+    f=$d/agent-$h
+    if [ -f "$f" ] && [ ! -L "$f" ] && [ -x "$f" ]; then
+      touch "$f" 2>/dev/null
+      s=$(sum "$f") || s=unknown
+      printf 'there %s %s\\n' "$s" "$f"
+    else
+      printf 'absent - %s\\n' "$f"
+    fi
+    exit 0
+  fi
+done
+echo 'nowhere - -'
+"""
+# Agents that no run has used for a week, and uploads that were cut off, go. A running one only loses its name.
+_UPLOAD: Final = """
+umask 077
+cat >"$t" && chmod 700 "$t" || { rm -f "$t"; exit 9; }
+if s=$(sum "$t"); then
+  [ "$s" = "$h" ] || { rm -f "$t"; echo "it arrived as $s" >&2; exit 8; }
+fi
+mv -f "$t" "$f" || { rm -f "$t"; exit 9; }
+find "${f%/*}" -type f \\( -name 'agent-*' -mtime +7 -o -name '.new-*' -mtime +0 \\) ! -name "${f##*/}" \\
+  -exec rm -f {} + 2>/dev/null
+printf 'done %s\\n' "${s:-unknown}"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """The agent as it lies on a node, verified. `path` may hold any character: quote it."""
+
+    path: str
+    sha256: str
+    machine: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Binary:
+    machine: str
+    data: bytes
+    sha256: str
+
+
+def carried(folder: Path) -> dict[str, _Binary]:
+    """The agents in `folder`, by machine."""
+    found = {}
+    for machine in sorted(set(MACHINES.values())):
+        path = folder / f"rigctl-agent-{machine}"
+        if path.is_file():
+            data = path.read_bytes()
+            found[machine] = _Binary(machine, data, hashlib.sha256(data).hexdigest())
+    return found
+
+
+async def deploy(host: Host, folder: Path | None = None) -> Deployed:
+    """See to it that the node has its agent, out of `folder` (default: the bundled ones). Raises `NodeError`."""
+    binaries = await asyncio.to_thread(carried, folder or resources.agents())
+    reply = await host.run(f"sh -c {shlex.quote(_check_script(binaries))}")
+    binary, state, held, path = _read_check(host, binaries, reply)
+    deployed = Deployed(path, binary.sha256, binary.machine)
+    if state == "there" and await _is_right(host, deployed, held):
+        return deployed
+    await _upload(host, deployed, binary.data)
+    return deployed
+
+
+@asynccontextmanager
+async def agent_on(host: Host) -> AsyncIterator[Agent]:
+    """The node's agent, deployed, started and greeted; at the end of the block it is ended."""
+    deployed = await deploy(host)
+    async with (
+        host.process(f"exec {shlex.quote(deployed.path)} --watchdog {WATCHDOG_S}") as process,
+        running(host.node.name, process) as agent,
+    ):
+        yield agent
+
+
+def _check_script(binaries: dict[str, _Binary]) -> str:
+    cases = [
+        f"'Linux {kernel}') h={binaries[machine].sha256} ;;"
+        for kernel, machine in MACHINES.items()
+        if machine in binaries
+    ]
+    choice = ['m=$(uname -sm); printf "%s\\n" "$m"', 'case "$m" in', *cases, "*) exit 0 ;;", "esac"]
+    return "\n".join([*choice, _SUM, _FIND])
+
+
+def _read_check(host: Host, binaries: dict[str, _Binary], reply: Completed) -> tuple[_Binary, str, str, str]:
+    """The binary for the node, `there`/`absent`, the SHA-256 of what is there, and its path."""
+    name, lines = host.node.name, reply.stdout.splitlines()
+    system, _, kernel = (lines[0] if lines else "").rpartition(" ")
+    if not system:
+        raise NodeError(name, f"could not ask what machine it is: {reply.complaint}. It needs a POSIX shell and uname")
+    machine = MACHINES.get(kernel)
+    if system != "Linux":
+        raise NodeError(name, f"it runs {system}; there are agents for Linux only")
+    if machine is None:
+        raise NodeError(name, f"there is no agent for {kernel}; there are some for {', '.join(sorted(set(MACHINES)))}")
+    if machine not in binaries:
+        raise NodeError(name, f"the agent for {machine} is not built: rigctl agent build --target {machine}")
+    words = lines[1].split(" ", 2) if len(lines) > 1 else []
+    if len(words) != 3 or words[0] not in ("there", "absent", "nowhere"):
+        raise NodeError(name, f"could not look for the agent: {reply.complaint}")
+    if words[0] == "nowhere":
+        raise NodeError(
+            name,
+            "no folder to put the agent in: ~/.cache, $TMPDIR, /var/tmp and /dev/shm are full, read-only or mounted "
+            "noexec. Free some space, or set TMPDIR for that user",
+        )
+    return binaries[machine], words[0], words[1], words[2]
+
+
+async def _is_right(host: Host, deployed: Deployed, held: str) -> bool:
+    """Is what lies there the agent? Where the node has no tool to tell, its bytes are fetched and looked at here."""
+    if held != "unknown":
+        return held == deployed.sha256
+    fetched = await host.run(f"cat {shlex.quote(deployed.path)}", deadline_s=UPLOAD_DEADLINE_S)
+    return hashlib.sha256(fetched.output).hexdigest() == deployed.sha256
+
+
+async def _upload(host: Host, deployed: Deployed, data: bytes) -> None:
+    folder = deployed.path.rpartition("/")[0]
+    names = {"f": deployed.path, "h": deployed.sha256, "t": f"{folder}/.new-{secrets.token_hex(8)}"}
+    script = "\n".join([*(f"{name}={shlex.quote(value)}" for name, value in names.items()), _SUM, _UPLOAD])
+    reply = await host.run(f"sh -c {shlex.quote(script)}", input=data, deadline_s=UPLOAD_DEADLINE_S)
+    if reply.exit_code != 0:
+        raise NodeError(host.node.name, f"could not put the agent into {folder}: {reply.complaint}")
+    held = reply.stdout.split()[-1]
+    if not await _is_right(host, deployed, held):
+        raise NodeError(host.node.name, f"the agent did not arrive whole in {folder}")

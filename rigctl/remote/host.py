@@ -1,0 +1,225 @@
+"""A node within reach: one SSH connection, on which commands run. Every command has a deadline and bounded output."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import asyncssh
+
+from rigctl.errors import NodeError
+from rigctl.rig.inventory import Node
+
+RUN_DEADLINE_S: Final = 10.0
+OUTPUT_LIMIT: Final = 4 * 1024**2
+"""Bytes of output that a command may give on each stream."""
+LINE_BOUND: Final = 64 * 1024
+"""A line longer than this is handed on in parts; whoever reads lines refuses it."""
+END_DEADLINE_S: Final = 2.0
+_CHUNK: Final = 64 * 1024
+_LAST_WORDS: Final = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """A command that has ended. `exit_code` is None where a signal ended it, or the connection told nothing."""
+
+    exit_code: int | None
+    output: bytes
+    errors: bytes
+
+    @property
+    def stdout(self) -> str:
+        return self.output.decode("utf-8", "replace")
+
+    @property
+    def stderr(self) -> str:
+        return self.errors.decode("utf-8", "replace")
+
+    @property
+    def complaint(self) -> str:
+        """The last line of its standard error, else its exit code: for an error message."""
+        return _complaint(self.errors, self.exit_code, None)
+
+
+def _complaint(errors: bytes, exit_code: int | None, signal: str | None) -> str:
+    lines = [line.strip() for line in errors.decode("utf-8", "replace").splitlines() if line.strip()]
+    how = f"killed by SIG{signal}" if signal else f"exit code {exit_code}" if exit_code is not None else "cut off"
+    return f"{lines[-1][:_LAST_WORDS]} ({how})" if lines else how
+
+
+class Process:
+    """A command's standard streams while it runs; reads raise `ConnectionError` where the connection is lost."""
+
+    def __init__(self, process: "asyncssh.SSHClientProcess[bytes]") -> None:
+        self._process = process
+        self._buffer = bytearray()
+        self._errors = bytearray()
+        self._listener = asyncio.create_task(self._listen_to_errors())
+
+    async def readline(self) -> bytes:
+        """The next line with its newline; the rest, then b"", at the end; a part of a line above `LINE_BOUND`."""
+        searched = 0
+        while True:
+            cut = self._buffer.find(b"\n", searched) + 1
+            if not cut and len(self._buffer) > LINE_BOUND:
+                cut = LINE_BOUND
+            if cut:
+                return self._taken(cut)
+            searched = len(self._buffer)
+            chunk = await self._read(_CHUNK)
+            if not chunk:
+                return self._taken(len(self._buffer))
+            self._buffer += chunk
+
+    async def read(self, most: int) -> bytes:
+        """Up to `most` bytes as they come; b"" at the end."""
+        return self._taken(most) if self._buffer else await self._read(most)
+
+    def write(self, data: bytes) -> None:
+        try:
+            self._process.stdin.write(data)
+        except (OSError, asyncssh.Error) as error:
+            raise ConnectionError(str(error)) from None
+
+    async def drain(self) -> None:
+        try:
+            await self._process.stdin.drain()
+        except (OSError, asyncssh.Error) as error:
+            raise ConnectionError(str(error)) from None
+
+    def write_eof(self) -> None:
+        try:
+            self._process.stdin.write_eof()
+        except (OSError, asyncssh.Error) as error:
+            raise ConnectionError(str(error)) from None
+
+    async def wait(self) -> int | None:
+        """Its exit code, when it has ended; None where a signal ended it."""
+        await self._process.wait_closed()
+        await asyncio.wait({self._listener})
+        return self._process.exit_status
+
+    async def last_words(self) -> str:
+        """Why it ended: the last line of its standard error and its exit code, as far as they come within a second."""
+        try:
+            async with asyncio.timeout(1):
+                await self.wait()
+        except TimeoutError:
+            pass
+        signal = self._process.exit_signal
+        return _complaint(bytes(self._errors), self._process.exit_status, signal[0] if signal else None)
+
+    @property
+    def errors(self) -> bytes:
+        """Its standard error so far; the end of it, where it is long."""
+        return bytes(self._errors)
+
+    async def end(self) -> None:
+        """Close its input, give it `END_DEADLINE_S`, then ask it to terminate and close the channel."""
+        try:
+            if not self._process.is_closing():
+                self._process.stdin.write_eof()
+                async with asyncio.timeout(END_DEADLINE_S):
+                    await self._process.wait_closed()
+        except TimeoutError:
+            self._process.terminate()
+        except (OSError, asyncssh.Error):
+            pass  # the connection is gone: nothing is left to end
+        finally:
+            self._process.close()
+            self._listener.cancel()
+            await asyncio.wait({self._listener})
+
+    def _taken(self, count: int) -> bytes:
+        data = bytes(self._buffer[:count])
+        del self._buffer[:count]
+        return data
+
+    async def _read(self, most: int) -> bytes:
+        try:
+            return await self._process.stdout.read(most)
+        except (OSError, asyncssh.Error) as error:
+            raise ConnectionError(str(error)) from None
+
+    async def _listen_to_errors(self) -> None:
+        try:
+            while chunk := await self._process.stderr.read(_CHUNK):
+                self._errors += chunk
+                del self._errors[:-_CHUNK]
+        except (OSError, asyncssh.Error):
+            return
+
+
+class Host:
+    """A connected node."""
+
+    def __init__(self, node: Node, connection: asyncssh.SSHClientConnection) -> None:
+        self.node = node
+        self._connection = connection
+
+    async def run(
+        self,
+        command: str,
+        *,
+        input: bytes | None = None,
+        deadline_s: float = RUN_DEADLINE_S,
+    ) -> Completed:
+        """Run `command` in the user's shell, `input` on its standard input. Any exit code is a result, not an error.
+
+        Raises `NodeError` where the connection is lost, `deadline_s` passes, or the output is above `OUTPUT_LIMIT`.
+        """
+        try:
+            async with asyncio.timeout(deadline_s), self.process(command) as process:
+                async with asyncio.TaskGroup() as group:
+                    output = group.create_task(self._output(process, command))
+                    group.create_task(_feed(process, input or b""))
+                return Completed(await process.wait(), output.result(), process.errors)
+        except TimeoutError:
+            raise NodeError(self.node.name, f"not done within {deadline_s:g} s: {_short(command)}") from None
+        except ExceptionGroup as group_error:
+            raise group_error.exceptions[0] from None
+
+    @asynccontextmanager
+    async def process(self, command: str) -> AsyncIterator[Process]:
+        """`command` in the user's shell while the block lasts; at its end its input is closed, and then it must end."""
+        try:
+            started: asyncssh.SSHClientProcess[bytes] = await self._connection.create_process(
+                command, encoding=None, request_pty=False, x11_forwarding=False, agent_forwarding=False
+            )
+        except asyncssh.ChannelOpenError as error:
+            raise NodeError(self.node.name, f"no channel for a command: {error.reason}") from None
+        except (OSError, asyncssh.Error) as error:
+            raise NodeError(self.node.name, f"the SSH connection was lost: {error}") from None
+        process = Process(started)
+        try:
+            yield process
+        finally:
+            await process.end()
+
+    async def _output(self, process: Process, command: str) -> bytes:
+        output = bytearray()
+        try:
+            while chunk := await process.read(_CHUNK):
+                output += chunk
+                if len(output) > OUTPUT_LIMIT:
+                    raise NodeError(self.node.name, f"more than {OUTPUT_LIMIT} bytes of output: {_short(command)}")
+        except ConnectionError as error:
+            raise NodeError(self.node.name, f"the SSH connection was lost: {error}") from None
+        return bytes(output)
+
+
+async def _feed(process: Process, data: bytes) -> None:
+    try:
+        for start in range(0, len(data), _CHUNK):
+            process.write(data[start : start + _CHUNK])
+            await process.drain()
+        process.write_eof()
+    except ConnectionError:
+        return  # a command need not read its input; its exit code tells what that meant
+
+
+def _short(command: str) -> str:
+    line = " ".join(command.split())
+    return line if len(line) <= 60 else line[:60] + " …"

@@ -1,0 +1,154 @@
+"""Why a node could not be reached by SSH, and what to do about it: one clear line for each way it fails."""
+
+import errno
+import os
+import shlex
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import asyncssh
+
+from rigctl.errors import NodeError
+
+CONNECT_DEADLINE_S: Final = 10.0
+"""From the name to a shell's door: look-up, TCP, key exchange, login."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a connection goes, after ~/.ssh/config has been asked. `what` names it, as "pi1" or "jump host gate"."""
+
+    node: str
+    prefix: str  # "" for the node itself, "jump host gate: " for one on the way
+    host: str
+    port: int
+    user: str
+    alias: str | None  # the name its key is known by (HostKeyAlias)
+    known_hosts: str | None  # the file to trust its key in; None: ~/.ssh/known_hosts
+    keys: tuple[str, ...]  # what is offered, for people
+
+    def error(self, what: str) -> NodeError:
+        return NodeError(self.node, self.prefix + what)
+
+    @property
+    def place(self) -> str:
+        return f"{self.host} port {self.port}"
+
+    @property
+    def known_as(self) -> str:
+        """Its name in a known_hosts file (sshd(8), SSH_KNOWN_HOSTS FILE FORMAT)."""
+        name = self.alias or self.host
+        return name if self.port == 22 or self.alias else f"[{name}]:{self.port}"
+
+
+class HostKeyWatch(asyncssh.SSHClient):
+    """Keeps the host key that nobody vouches for, so that the refusal can show it."""
+
+    def __init__(self) -> None:
+        self.unknown: asyncssh.SSHKey | None = None
+
+    def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:  # noqa: ARG002
+        self.unknown = key
+        return False
+
+
+@contextmanager
+def refusals(target: Target, watch: HostKeyWatch) -> Iterator[None]:
+    """Turn whatever stops a connection to `target` into one `NodeError`."""
+    try:
+        yield
+    except asyncssh.HostKeyNotVerifiable as error:
+        raise target.error(_host_key(target, watch.unknown, str(error))) from None
+    except asyncssh.PermissionDenied:
+        raise target.error(_denied(target)) from None
+    except asyncssh.ChannelOpenError as error:
+        raise target.error(f"not reached through its jump host: {target.place}: {error.reason}") from None
+    except asyncssh.KeyExchangeFailed as error:
+        raise target.error(f"no way to talk to {target.place}: {error.reason}. {_types_hint(target)}") from None
+    except asyncssh.Error as error:
+        raise target.error(f"SSH to {target.place} failed: {error}. Is that an SSH server?") from None
+    except TimeoutError:
+        raise target.error(
+            f"no answer from {target.place} within {CONNECT_DEADLINE_S:g} s. Is it up? Does a firewall drop it?"
+        ) from None
+    except OSError as error:
+        raise target.error(_socket_error(target, error)) from None
+    except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError, asyncssh.ConfigParseError, ValueError) as error:
+        raise target.error(f"the SSH settings are wrong: {error}") from None
+
+
+def _socket_error(target: Target, error: OSError) -> str:
+    if isinstance(error, socket.gaierror):
+        return f'the name "{target.host}" is not known ({error.strerror}). Correct its address in the rig file'
+    if isinstance(error, FileNotFoundError | PermissionError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}. The rig file or ~/.ssh/config names it"
+    number = _errno(error)
+    if number == errno.ECONNREFUSED:
+        return f"connection refused by {target.place}. Is an SSH server running there, on that port?"
+    if number in (errno.EHOSTUNREACH, errno.ENETUNREACH):
+        return f"no route to {target.place} ({os.strerror(number)}). Is it up, and the cable in?"
+    reason = os.strerror(number) if number else str(error)
+    return f"SSH to {target.place} failed: {reason}"
+
+
+def _errno(error: OSError) -> int | None:
+    """The errno; where a name had several addresses, asyncio hides it in the text ("Multiple exceptions: …")."""
+    if error.errno is not None:
+        return error.errno
+    known = (errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH)
+    return next((number for number in known if f"[Errno {number}]" in str(error)), None)
+
+
+def _host_key(target: Target, key: asyncssh.SSHKey | None, reason: str) -> str:
+    if key is None:
+        return f"its host key is refused: {reason}"
+    shown = f"{key.get_algorithm()} {key.get_fingerprint()}"
+    line = f"{target.known_as} {key.export_public_key().decode().strip()}"
+    words = line.split()
+    file = target.known_hosts or "~/.ssh/known_hosts"
+    trust = f"echo {shlex.quote(' '.join(words[:3]))} >> {_quoted(file)}"
+    if _known(target):
+        forget = f"ssh-keygen -R {shlex.quote(target.known_as)} -f {_quoted(file)}"
+        return (
+            f"its host key has CHANGED: it now shows {shown}, {file} has another. Someone may be in between. "
+            f"Only if it was set up anew: {forget} && {trust}"
+        )
+    return (
+        f"its host key is not known: {shown}. Compare that with what `ssh-keygen -lf` says there, of "
+        f"/etc/ssh/ssh_host_*_key.pub; if it is the same: {trust}"
+    )
+
+
+def _quoted(file: str) -> str:
+    return file if file.startswith("~/") else shlex.quote(file)
+
+
+def _known(target: Target) -> bool:
+    """Does the known_hosts file hold some key under that very name?"""
+    path = Path(target.known_hosts or "~/.ssh/known_hosts").expanduser()
+    try:
+        known = asyncssh.read_known_hosts([str(path)])
+        port = None if target.port == 22 or target.alias else target.port
+        keys = known.match(target.alias or target.host, "", port)[0]
+    except (OSError, ValueError):
+        return False
+    return bool(keys)
+
+
+def _types_hint(target: Target) -> str:
+    file = target.known_hosts or "~/.ssh/known_hosts"
+    return f"Its host key may have changed to a type that {file} does not hold"
+
+
+def _denied(target: Target) -> str:
+    who = f"{target.user}@{target.host}"
+    tried = ", ".join(target.keys) if target.keys else "none: there is no key in ~/.ssh and no ssh-agent"
+    port = "" if target.port == 22 else f" -p {target.port}"
+    return (
+        f"{target.place} refuses to log in {target.user}; keys tried: {tried}. Name another with `key:` in the rig "
+        f"file (one with a passphrase: ssh-add it first), or let this one in: ssh-copy-id{port} {who}"
+    )

@@ -1,0 +1,44 @@
+"""From an agent's report to records: the node's clock becomes the controller's, the protocol's names become ours."""
+
+from rigctl.protocol import EndpointReport, FlowReport
+from rigctl.records import Series, Side
+
+
+def sides(report: EndpointReport, offset_ns: int) -> tuple[Side, ...]:
+    """One side per flow of `report`, by number from 0. `offset_ns`: the node's clock minus the controller's."""
+    return tuple(_side(flow, offset_ns) for flow in report.flows)
+
+
+def _side(flow: FlowReport, offset_ns: int) -> Side:
+    counted = flow.totals
+    columns = dict(flow.columns)
+    if "t_ns" in columns:
+        columns["t_ns"] = [t_ns - offset_ns for t_ns in columns["t_ns"]]
+    return Side(
+        bytes=counted.bytes,
+        first_byte_ns=_moved(counted.first_byte_ns, offset_ns),
+        last_byte_ns=_moved(counted.last_byte_ns, offset_ns),
+        sndbuf_bytes=counted.sndbuf,
+        rcvbuf_bytes=counted.rcvbuf,
+        mss=counted.mss,
+        rcv_mss=counted.rcv_mss,
+        advmss=counted.advmss,
+        pmtu=counted.pmtu,
+        rtt_us=counted.rtt_us,
+        rtt_min_us=counted.rtt_min_us,
+        retransmits=counted.retransmits,
+        retransmitted_bytes=counted.retransmitted_bytes,
+        cwnd=counted.cwnd,
+        busy_us=counted.busy_us,
+        rwnd_limited_us=counted.rwnd_limited_us,
+        sndbuf_limited_us=counted.sndbuf_limited_us,
+        peer_window_bytes=counted.peer_window,
+        timestamps=counted.timestamps,
+        congestion=counted.congestion,
+        nodelay=counted.nodelay,
+        series=Series(columns),
+    )
+
+
+def _moved(t_ns: int | None, offset_ns: int) -> int | None:
+    return None if t_ns is None else t_ns - offset_ns

@@ -1,0 +1,19 @@
+"""Data out: one file per format; each turns the rows of one level into the bytes of a file."""
+
+from collections.abc import Callable
+from typing import Final
+
+from rigctl.columns import Level
+from rigctl.report.export import csv, json, markdown, parquet
+from rigctl.report.frames import Frames
+
+FORMATS: Final[dict[str, Callable[[Frames, Level], bytes]]] = {
+    "csv": csv.render,
+    "json": json.render,
+    "md": markdown.render,
+    "parquet": parquet.render,
+}
+"""Name of a format → the function that makes its file."""
+
+BINARY: Final = frozenset({"parquet"})
+"""Formats that are no text: they need a file to go to."""

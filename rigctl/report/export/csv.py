@@ -1,0 +1,20 @@
+"""CSV (RFC 4180, with newlines as Unix has them): a header of column names, numbers unrounded, unknown is empty."""
+
+import csv
+import io
+
+from rigctl.columns import Level, columns_at
+from rigctl.report.frames import Frames
+
+
+def render(frames: Frames, level: Level) -> bytes:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, [column.name for column in columns_at(level)], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: _plain(value) for name, value in row.items()} for row in frames.rows(level))
+    return text.getvalue().encode()
+
+
+def _plain(value: object) -> object:
+    # As pandas and spreadsheets read it back.
+    return str(value).lower() if isinstance(value, bool) else value

@@ -1,0 +1,76 @@
+"""A stored run as pandas frames, one per level of the column table."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from rigctl.columns import COLUMNS, Column, Level, columns_at
+from rigctl.records import Repetition, RunInfo
+from rigctl.report.intervals import interval_rows
+from rigctl.report.rows import Row, Rows, derive
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_TEXT: Final = frozenset(
+    {"run", "status", "reason", "test", "source", "destination", "direction", "congestion", "limit"}
+)
+_FLAGS: Final = frozenset({"nodelay"})
+
+
+def dtype(column: Column) -> str:
+    """The pandas type of a column; all of them hold "unknown" as NA."""
+    if column.name in _TEXT:
+        return "string"
+    if column.name in _FLAGS:
+        return "boolean"
+    return "Int64" if column.digits is None else "Float64"
+
+
+@dataclass(frozen=True)
+class Frames:
+    """The rows of a run at each level, and the same as frames with exactly the columns of `columns_at(level)`."""
+
+    info: RunInfo
+    repetitions: tuple[Repetition, ...]
+    derived: Rows
+    _made: dict[Level, "pd.DataFrame"] = field(default_factory=dict, repr=False, compare=False)
+
+    def rows(self, level: Level) -> list[Row]:
+        if level is Level.INTERVALS:
+            cells = {cell.number: cell for cell in self.info.plan.cells}
+            return [row for one in self.repetitions for row in interval_rows(self.info, cells[one.cell], one)]
+        return {Level.CELLS: self.derived.cells, Level.PAIRS: self.derived.pairs, Level.FLOWS: self.derived.flows}[level]
+
+    def frame(self, level: Level) -> "pd.DataFrame":
+        if level not in self._made:
+            import pandas as pd
+
+            types = {column.name: dtype(column) for column in columns_at(level)}
+            self._made[level] = pd.DataFrame(self.rows(level), columns=list(types)).astype(types)
+        return self._made[level]
+
+    @property
+    def cells(self) -> "pd.DataFrame":
+        return self.frame(Level.CELLS)
+
+    @property
+    def pairs(self) -> "pd.DataFrame":
+        return self.frame(Level.PAIRS)
+
+    @property
+    def flows(self) -> "pd.DataFrame":
+        return self.frame(Level.FLOWS)
+
+    @property
+    def intervals(self) -> "pd.DataFrame":
+        return self.frame(Level.INTERVALS)
+
+
+def load(info: RunInfo, repetitions: Iterable[Repetition]) -> Frames:
+    """The frames of a run; each is made when it is first asked for."""
+    kept = tuple(repetitions)
+    return Frames(info, kept, derive(info, kept))
+
+
+assert {column.name for column in COLUMNS} >= _TEXT | _FLAGS

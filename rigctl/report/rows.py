@@ -1,0 +1,219 @@
+"""Rows of the column table (rigctl.columns), derived from a stored run on reading: cells, pairs and flows.
+
+Nothing here is stored: a better ceiling explains last year's runs too. Plain Python, so that `rigctl show` needs no pandas.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from rigctl.columns import Level, columns_at
+from rigctl.records import Cell, Direction, Flow, NodeUsage, Pair, Repetition, RunInfo
+from rigctl.report.ceiling import DataPath, data_path, efficiency, limit, link_rate_bps, together_mbps
+
+Row: TypeAlias = dict[str, Any]
+
+_NAMES: Final = {level: tuple(column.name for column in columns_at(level)) for level in Level}
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """One list per level; each row has exactly the columns of `columns_at(level)`, unknown ones `None`."""
+
+    cells: list[Row]
+    pairs: list[Row]
+    flows: list[Row]
+
+
+def derive(info: RunInfo, repetitions: Iterable[Repetition]) -> Rows:
+    """The rows of `repetitions`, in their order; pairs and flows in the scenario's order."""
+    rows = Rows([], [], [])
+    cells = {cell.number: cell for cell in info.plan.cells}
+    for repetition in repetitions:
+        one = _Derivation(info, cells[repetition.cell], repetition)
+        for pair, direction in streams_of(one.cell):
+            rows.flows.extend(one.flow_row(flow) for flow in one.flows_of(pair, direction))
+            rows.pairs.append(one.pair_row(pair, direction))
+        rows.cells.append(one.cell_row())
+    return rows
+
+
+def streams_of(cell: Cell) -> list[tuple[Pair, Direction]]:
+    """Each pair with each direction in which its data flow."""
+    both = (Direction.FORWARD, Direction.REVERSE)
+    directions = both if cell.direction is Direction.BOTH else (cell.direction,)
+    return [(pair, direction) for pair in cell.pairs for direction in directions]
+
+
+def ends_of(pair: Pair, direction: Direction) -> tuple[str, str]:
+    """Sender and receiver of the data."""
+    forward = (pair.source, pair.destination)
+    return forward if direction is Direction.FORWARD else (forward[1], forward[0])
+
+
+def window_s(repetition: Repetition) -> float | None:
+    """Length of the common window."""
+    if repetition.window_start_ns is None or repetition.window_end_ns is None:
+        return None
+    return (repetition.window_end_ns - repetition.window_start_ns) / 1e9
+
+
+def picked(level: Level, values: Mapping[str, Any]) -> Row:
+    """The row of `values` with exactly the columns of `level`."""
+    return {name: values[name] for name in _NAMES[level]}
+
+
+class _Derivation:
+    """All that is derived from one repetition."""
+
+    def __init__(self, info: RunInfo, cell: Cell, repetition: Repetition) -> None:
+        self.cell = cell
+        self._info, self._repetition = info, repetition
+        self._usage = {usage.node: usage for usage in repetition.nodes}
+        self._window_s = window_s(repetition)
+        self._shared: Row = {
+            "run": info.run,
+            "cell": cell.number,
+            "repetition": repetition.repetition,
+            "attempt": repetition.attempt,
+            "status": str(repetition.status),
+            "reason": repetition.reason,
+            "test": cell.test,
+            "pairs": len(cell.pairs),
+            "window_bytes": cell.window_bytes,
+            "mss": cell.mss,
+            "parallel": cell.parallel,
+            "duration_s": self._window_s,
+            "start_skew_us": repetition.start_skew_us,
+        }
+
+    def flows_of(self, pair: Pair, direction: Direction) -> list[Flow]:
+        found = [flow for flow in self._repetition.flows if flow.pair == pair and flow.direction is direction]
+        return sorted(found, key=lambda flow: flow.number)
+
+    def flow_row(self, flow: Flow) -> Row:
+        sender, receiver = flow.sender, flow.receiver
+        own = {
+            "flow": flow.number,
+            "sndbuf_bytes": sender and sender.sndbuf_bytes,
+            "rcvbuf_bytes": receiver and receiver.rcvbuf_bytes,
+            "cwnd": sender and sender.cwnd,
+            "busy_us": sender and sender.busy_us,
+            "rwnd_limited_us": sender and sender.rwnd_limited_us,
+            "sndbuf_limited_us": sender and sender.sndbuf_limited_us,
+        }
+        return picked(Level.FLOWS, self._stream(flow.pair, flow.direction, [flow]) | own)
+
+    def pair_row(self, pair: Pair, direction: Direction) -> Row:
+        flows = self.flows_of(pair, direction)
+        # A flow that was not reported leaves the pair's sum unknown: a part of it must not pass for the whole.
+        whole = len(flows) == self.cell.parallel
+        return picked(Level.PAIRS, self._stream(pair, direction, flows, whole))
+
+    def cell_row(self) -> Row:
+        streams = streams_of(self.cell)
+        rows = [self.pair_row(pair, direction) for pair, direction in streams]
+        paths = [self._path(pair, direction, self.flows_of(pair, direction)) for pair, direction in streams]
+        nodes = {node for path in paths for node in (path.sender, path.receiver)}
+        ceiling_mbps = together_mbps(paths, {node: link_rate_bps(self._info, node) for node in nodes})
+        goodput_mbps = total(row["goodput_mbps"] for row in rows)
+        share = efficiency(goodput_mbps, ceiling_mbps)
+        summed = {
+            "direction": str(self.cell.direction),
+            "bytes": total(row["bytes"] for row in rows),
+            "goodput_mbps": goodput_mbps,
+            "retransmits": total(row["retransmits"] for row in rows),
+            "window_effective_bytes": least(row["window_effective_bytes"] for row in rows),
+            "mss_effective": least(row["mss_effective"] for row in rows),
+            "mtu": least(row["mtu"] for row in rows),
+            "congestion": joined(row["congestion"] for row in rows),
+            "nodelay": agreed(row["nodelay"] for row in rows),
+            "rtt_us": mean(row["rtt_us"] for row in rows),
+            "rtt_min_us": least(row["rtt_min_us"] for row in rows),
+            "ceiling_mbps": ceiling_mbps,
+            "efficiency": share,
+            "limit": limit(share),
+            "cpu_source_pct": most(row["cpu_source_pct"] for row in rows),
+            "cpu_destination_pct": most(row["cpu_destination_pct"] for row in rows),
+        }
+        return picked(Level.CELLS, self._shared | summed)
+
+    def _stream(self, pair: Pair, direction: Direction, flows: Sequence[Flow], whole: bool = True) -> Row:
+        path = self._path(pair, direction, flows)
+        received = total(flow.bytes for flow in flows) if whole else None
+        goodput_mbps = received * 8e-6 / self._window_s if received is not None and self._window_s else None
+        share = efficiency(goodput_mbps, path.ceiling_mbps)
+        senders = [flow.sender for flow in flows if flow.sender is not None]
+        return self._shared | {
+            "source": pair.source,
+            "destination": pair.destination,
+            "direction": str(direction),
+            "bytes": received,
+            "goodput_mbps": goodput_mbps,
+            "retransmits": total(flow.retransmits for flow in flows) if whole else None,
+            "window_effective_bytes": least(_window(flow) for flow in flows),
+            "mss_effective": least(side.mss for side in senders),
+            "mtu": least(side.pmtu for side in senders),
+            "congestion": joined(side.congestion for side in senders),
+            "nodelay": agreed(side.nodelay for side in senders),
+            "rtt_us": mean(side.rtt_us for side in senders),
+            "rtt_min_us": least(side.rtt_min_us for side in senders),
+            "ceiling_mbps": path.ceiling_mbps,
+            "efficiency": share,
+            "limit": limit(share),
+            "cpu_source_pct": _cpu_pct(self._usage.get(path.sender)),
+            "cpu_destination_pct": _cpu_pct(self._usage.get(path.receiver)),
+        }
+
+    def _path(self, pair: Pair, direction: Direction, flows: Sequence[Flow]) -> DataPath:
+        senders = [flow.sender for flow in flows if flow.sender is not None]
+        timestamps = agreed(side.timestamps for side in senders)
+        mtu, mss = least(side.pmtu for side in senders), least(side.mss for side in senders)
+        return data_path(self._info, *ends_of(pair, direction), mtu, mss, timestamps)
+
+
+def _window(flow: Flow) -> int | None:
+    """Half the smaller buffer: Linux doubles what it grants, for its own bookkeeping (socket(7))."""
+    if flow.sender is None or flow.receiver is None:
+        return None
+    granted = (flow.sender.sndbuf_bytes, flow.receiver.rcvbuf_bytes)
+    return None if granted[0] is None or granted[1] is None else min(granted[0], granted[1]) // 2
+
+
+def _cpu_pct(usage: NodeUsage | None) -> float | None:
+    if usage is None or usage.node_busy_us is None or not usage.span_us or not usage.cpus:
+        return None
+    return 100 * usage.node_busy_us / (usage.span_us * usage.cpus)
+
+
+def total(values: Iterable[Any]) -> Any:
+    """The sum; `None` where any is unknown, or there is none."""
+    known = list(values)
+    return None if not known or any(value is None for value in known) else sum(known)
+
+
+def least(values: Iterable[Any]) -> Any:
+    """The smallest of those known."""
+    return min((value for value in values if value is not None), default=None)
+
+
+def most(values: Iterable[Any]) -> Any:
+    """The largest of those known."""
+    return max((value for value in values if value is not None), default=None)
+
+
+def mean(values: Iterable[Any]) -> float | None:
+    """The mean of those known."""
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def joined(values: Iterable[str | None]) -> str | None:
+    """The distinct names, as `bbr, cubic`."""
+    return ", ".join(sorted({value for value in values if value is not None})) or None
+
+
+def agreed(values: Iterable[bool | None]) -> bool | None:
+    """What all say; `None` where they differ or nobody knows."""
+    said = set(values)
+    return said.pop() if len(said) == 1 else None

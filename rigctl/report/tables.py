@@ -1,0 +1,207 @@
+"""The comparison table in the form of the page: what was asked for, the speed and retransmits of each pair, then what the page lacks.
+
+One table, printed three ways: by rich in a terminal, as Markdown here, and by the page template.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from rigctl.records import Cell, Direction
+from rigctl.report.summary import CellSummary, Estimate, StreamSummary
+from rigctl.report.text import UNKNOWN, ceiling_text, count_text, kib_text, percent_text, rate_text
+
+MOST_LISTED: Final = 4
+"""More pairs than this are shown as their range, beside their sum."""
+
+NOT_ASKED: Final = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumn:
+    """`group` is `asked`, `measured` or `derived`: the table may be split between them where it is too wide."""
+
+    title: str
+    unit: str
+    group: str
+    words: bool = False  # left-aligned
+
+    @property
+    def header(self) -> str:
+        return f"{self.title} [{self.unit}]" if self.unit else self.title
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    number: int
+    cells: tuple[str, ...]
+    notes: tuple[int, ...]  # numbers of the notes below the table, from 1
+    counted: bool  # some repetition counts
+    line_rate: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonTable:
+    columns: tuple[TableColumn, ...]
+    rows: tuple[TableRow, ...]
+    notes: tuple[str, ...] = ()
+    legend: tuple[str, ...] = field(default=())
+
+
+def comparison(cells: Sequence[CellSummary]) -> ComparisonTable:
+    """The table of a run; columns of settings that no cell asks for are left out."""
+    makers = [*_asked(cells), *_measured(cells), *_derived(cells)]
+    notes: list[str] = []
+    rows = []
+    for cell in cells:
+        first = len(notes) + 1
+        notes.extend(cell.notes)
+        rows.append(
+            TableRow(
+                number=cell.cell.number,
+                cells=tuple(make(cell) for _, make in makers),
+                notes=tuple(range(first, len(notes) + 1)),
+                counted=cell.counted > 0,
+                line_rate=cell.limit == "line-rate",
+            )
+        )
+    return ComparisonTable(tuple(column for column, _ in makers), tuple(rows), tuple(notes), tuple(_legend(cells)))
+
+
+_Maker = tuple[TableColumn, Callable[[CellSummary], str]]
+
+
+def _asked(cells: Sequence[CellSummary]) -> list[_Maker]:
+    plan = [summary.cell for summary in cells]
+    made: list[_Maker] = [(TableColumn("Test", "", "asked"), lambda one: str(one.cell.number))]
+    if any(cell.window_bytes is not None for cell in plan):
+        made.append((TableColumn("Window", "KiB", "asked"), lambda one: _or_default(one.cell.window_bytes, kib_text)))
+    if any(cell.mss is not None for cell in plan):
+        made.append((TableColumn("MSS", "B", "asked"), lambda one: _or_default(one.cell.mss, str)))
+    made.append((TableColumn("Parallel", "", "asked"), lambda one: str(one.cell.parallel)))
+    if any(cell.congestion is not None for cell in plan):
+        made.append((TableColumn("Congestion", "", "asked", True), lambda one: one.cell.congestion or NOT_ASKED))
+    if any(cell.nodelay is not None for cell in plan):
+        made.append((TableColumn("Nodelay", "", "asked", True), lambda one: _nodelay(one.cell)))
+    if any(cell.direction is not Direction.FORWARD for cell in plan):
+        made.append((TableColumn("Direction", "", "asked", True), lambda one: str(one.cell.direction)))
+    return made
+
+
+def _measured(cells: Sequence[CellSummary]) -> list[_Maker]:
+    most = max((len(one.cell.pairs) for one in cells), default=0)
+    each = "Speed of each pair" if most > 1 else "Speed"
+    made: list[_Maker] = [
+        (TableColumn(each, "Mbit/s", "measured"), lambda one: _per_pair(one, _speed, _speeds)),
+        (
+            TableColumn("Retransmits", "", "measured"),
+            lambda one: _per_pair(one, lambda stream: count_text(stream.retransmits), _retransmits),
+        ),
+    ]
+    if most > MOST_LISTED:
+        total = TableColumn("Speed, sum", "Mbit/s", "measured")
+        made.insert(0, (total, lambda one: _estimate(one.goodput_mbps, one.ceiling_mbps)))
+    return made
+
+
+def _derived(cells: Sequence[CellSummary]) -> list[_Maker]:
+    several = any(len(one.streams) > 1 for one in cells)
+    return [
+        (
+            TableColumn("Effective window", "KiB", "derived"),
+            lambda one: _distinct(kib_text(stream.window_effective_bytes) for stream in one.streams),
+        ),
+        (
+            TableColumn("Effective MSS", "B", "derived"),
+            lambda one: _distinct(_text(stream.mss_effective) for stream in one.streams),
+        ),
+        (TableColumn("Ceiling of a pair" if several else "Ceiling", "Mbit/s", "derived"), _ceiling),
+        (TableColumn("Efficiency", "%", "derived"), lambda one: percent_text(one.efficiency)),
+        (TableColumn("Limit", "", "derived", True), lambda one: one.limit if one.counted else UNKNOWN),
+    ]
+
+
+def _or_default(value: int | None, text: Callable[[int], str]) -> str:
+    return NOT_ASKED if value is None else text(value)
+
+
+def _text(value: int | None) -> str:
+    return UNKNOWN if value is None else str(value)
+
+
+def _nodelay(cell: Cell) -> str:
+    return NOT_ASKED if cell.nodelay is None else "on" if cell.nodelay else "off"
+
+
+def _estimate(estimate: Estimate | None, ceiling_mbps: float | None) -> str:
+    if estimate is None:
+        return UNKNOWN
+    text = rate_text(estimate.mean, ceiling_mbps)
+    return text if estimate.spread is None else f"{text} ± {rate_text(estimate.spread) if estimate.spread >= 1 else format(estimate.spread, '.1f')}"
+
+
+def _speed(stream: StreamSummary) -> str:
+    return _estimate(stream.goodput_mbps, stream.ceiling_mbps)
+
+
+def _per_pair(one: CellSummary, text: Callable[[StreamSummary], str], many: Callable[[CellSummary], str]) -> str:
+    """Pairs side by side with commas, the two directions of a pair with a slash; a range where there are many."""
+    if len(one.cell.pairs) > MOST_LISTED:
+        return many(one)
+    by_pair: dict[object, list[str]] = {}
+    for stream in one.streams:
+        by_pair.setdefault(stream.pair, []).append(text(stream))
+    return ", ".join(" / ".join(texts) for texts in by_pair.values())
+
+
+def _speeds(one: CellSummary) -> str:
+    known = [stream.goodput_mbps.mean for stream in one.streams if stream.goodput_mbps is not None]
+    return f"{rate_text(min(known))} to {rate_text(max(known))}" if known else UNKNOWN
+
+
+def _retransmits(one: CellSummary) -> str:
+    return count_text(one.retransmits)
+
+
+def _ceiling(one: CellSummary) -> str:
+    if one.shared:
+        return f"{ceiling_text(one.ceiling_mbps)} together"
+    return _distinct(ceiling_text(stream.ceiling_mbps) for stream in one.streams)
+
+
+def _distinct(texts: object) -> str:
+    found = list(dict.fromkeys(texts))  # type: ignore[call-overload]
+    return ", ".join(found) if found else UNKNOWN
+
+
+def _legend(cells: Sequence[CellSummary]) -> list[str]:
+    """What the signs in the table mean, where they occur."""
+    said = []
+    if any(one.counted > 1 for one in cells):
+        said.append("Speeds are means over repetitions ± their standard deviation; retransmits are means.")
+    if any(one.cell.direction is Direction.BOTH for one in cells):
+        said.append("With both directions: forward / reverse.")
+    if any(len(one.cell.pairs) > MOST_LISTED for one in cells):
+        said.append("Retransmits are the sum over all pairs.")
+    return said
+
+
+def markdown(table: ComparisonTable) -> str:
+    """The table as Markdown, its notes below it."""
+    lines = [
+        "| " + " | ".join(column.header for column in table.columns) + " |",
+        "|" + "|".join(":--" if column.words else "--:" for column in table.columns) + "|",
+    ]
+    for row in table.rows:
+        texts = list(row.cells)
+        texts[0] += "".join(f" [{note}]" for note in row.notes)
+        lines.append("| " + " | ".join(texts) + " |")
+    notes = [f"[{at}] {escaped(note)}" for at, note in enumerate(table.notes, 1)]
+    rest = [*table.legend, *notes]
+    return "\n".join([*lines, "", *[f"{line}  " for line in rest]]).rstrip() + "\n"
+
+
+def escaped(text: str) -> str:
+    """`text` with what Markdown would take as markup made plain."""
+    one_line = " ".join(text.split())
+    return "".join(f"\\{sign}" if sign in "\\`*_{}[]<>|#" else sign for sign in one_line)

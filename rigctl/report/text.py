@@ -1,0 +1,80 @@
+"""Numbers and names as the tables and sentences print them. Unknown is an en dash, never 0."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from rigctl.records import Cell, Direction, Pair
+from rigctl.units import format_bytes
+
+UNKNOWN: Final = "–"
+
+
+def rate_text(mbps: float | None, ceiling_mbps: float | None = None) -> str:
+    """Mbit/s: whole numbers from 100 on, as the samples' spread allows; not rounded to above the ceiling."""
+    if mbps is None:
+        return UNKNOWN
+    digits = 0 if mbps >= 100 else 1 if mbps >= 10 else 2
+    if digits == 0 and ceiling_mbps is not None and round(mbps) > ceiling_mbps:
+        digits = 1
+    return f"{mbps:.{digits}f}"
+
+
+def ceiling_text(mbps: float | None) -> str:
+    return UNKNOWN if mbps is None else f"{mbps:.1f}"
+
+
+def percent_text(share: float | None) -> str:
+    """A share as a percentage without its sign: `99.9`."""
+    return UNKNOWN if share is None else f"{100 * share:.1f}"
+
+
+def count_text(count: float | None) -> str:
+    """A count, or the mean of several: `135`, `45.3`."""
+    if count is None:
+        return UNKNOWN
+    return f"{count:.0f}" if count == round(count) or count >= 1000 else f"{count:.1f}"
+
+
+def kib_text(size: int | None) -> str:
+    """Bytes in KiB: `64`, `62.5`."""
+    return UNKNOWN if size is None else f"{size / 1024:.5g}"
+
+
+def size_words(size: int) -> str:
+    """Bytes in words: `64 KiB`, `1 MiB`, `1000 bytes`."""
+    short = format_bytes(size)
+    if short.endswith("K"):
+        return f"{short[:-1]} KiB"
+    return f"{short[:-1]} MiB" if short.endswith("M") else f"{size / 1024:.4g} KiB" if size >= 10240 else f"{size} bytes"
+
+
+def stream_text(pair: Pair, direction: Direction) -> str:
+    """A pair and the way its data flow: `pi1 → pi2`, `pi1 ← pi2`."""
+    return f"{pair.source} {'→' if direction is Direction.FORWARD else '←'} {pair.destination}"
+
+
+def settings_text(cell: Cell) -> str:
+    """What a cell asks for: `window 64 KiB, MSS 1460, 5 flows`."""
+    words = []
+    if cell.window_bytes is not None:
+        words.append(f"window {size_words(cell.window_bytes)}")
+    if cell.mss is not None:
+        words.append(f"MSS {cell.mss}")
+    words.append("1 flow" if cell.parallel == 1 else f"{cell.parallel} flows")
+    if cell.congestion is not None:
+        words.append(cell.congestion)
+    if cell.nodelay is not None:
+        words.append("nodelay" if cell.nodelay else "no nodelay")
+    if cell.direction is not Direction.FORWARD:
+        words.append("both directions" if cell.direction is Direction.BOTH else "reverse")
+    return ", ".join(words)
+
+
+def listed(words: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]])) if words else ""
+
+
+def plural(count: int, one: str, several: str | None = None) -> str:
+    """`1 test`, `7 tests`."""
+    return f"{count} {one if count == 1 else several or one + 's'}"

@@ -1,0 +1,197 @@
+"""Single values of rig and scenario files: what is accepted, what is said of anything else, what an editor is told.
+
+Each type is its parser (`PlainValidator`: pydantic adds no rule and no words of its own) and its JSON Schema.
+Parsers raise `FieldError` with a message that names the key and shows the value; the reader adds the place.
+"""
+
+import ipaddress
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, TypeVar
+
+from pydantic import PlainValidator, ValidationInfo, WithJsonSchema
+
+from rigctl.units import format_rate, parse_rate
+from rigctl.yamlfile import kind
+
+NODE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,14}", re.ASCII)
+_HOST: Final = re.compile(r"[A-Za-z0-9_:][A-Za-z0-9_.:%-]{0,252}", re.ASCII)
+_USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", re.ASCII)
+_JUMP: Final = re.compile(
+    r"([A-Za-z0-9_][A-Za-z0-9_.-]{0,63}@)?([A-Za-z0-9_][A-Za-z0-9_.-]{0,252}|\[[0-9A-Fa-f:]+\])(:[0-9]{1,5})?", re.ASCII
+)
+_INTERFACE: Final = re.compile(r"[^\s/]{1,15}")
+_MIN_MTU, _MAX_MTU = 576, 65536
+_MIN_RATE, _MAX_RATE = 1_000, 1_000_000_000_000
+# No unit or number is longer; a bound keeps absurd digits away from the arithmetic.
+MAX_VALUE_CHARS: Final = 40
+_T = TypeVar("_T")
+
+
+class FieldError(ValueError):
+    """A value is not what its key takes. The message names the key and what was expected; the reader adds the place."""
+
+
+def shown(value: object) -> str:
+    """A value inside a message: short, in quotes."""
+    text = str(value)
+    return f'"{text[:60]}…"' if len(text) > 60 else f'"{text}"'
+
+
+def _unfit(name: str, value: object, expected: str) -> str:
+    if isinstance(value, str | float) or (isinstance(value, int) and not isinstance(value, bool)):
+        return f"{name} {shown(value)}: expected {expected}"
+    return f"{name}: expected {expected}, found {kind(value)}"
+
+
+def parse_text(name: str, value: object, expected: str = "a text") -> str:
+    """One line of text, not empty. Raises `FieldError`."""
+    if isinstance(value, bool | int | float):
+        raise FieldError(f'{name}: expected {expected}, found {kind(value)}. Put it in quotes, as in "{value}"')
+    if not isinstance(value, str):
+        raise FieldError(f"{name}: expected {expected}, found {kind(value)}")
+    if not value.strip():
+        raise FieldError(f"{name}: expected {expected}, found an empty one")
+    if "\n" in value.strip() or len(value) > 200:
+        raise FieldError(f"{name}: expected one line of at most 200 characters. Longer texts go into notes")
+    return value.strip()
+
+
+def parse_long_text(name: str, value: object) -> str:
+    """Text of any number of lines. Raises `FieldError`."""
+    if not isinstance(value, str):
+        raise FieldError(f"{name}: expected a text, found {kind(value)}")
+    return value.strip()
+
+
+def parse_whole(name: str, value: object, low: int, high: int, example: int) -> int:
+    """A whole number from `low` to `high`. Raises `FieldError`."""
+    if isinstance(value, str) and re.fullmatch(r"[-+]?[0-9]{1,18}", value.strip(), re.ASCII):
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise FieldError(_unfit(name, value, f"a whole number from {low} to {high}, as in {example}"))
+    if value < 0:
+        raise FieldError(f'{name} "{value}": must not be negative. Use {low} to {high}, as in {example}')
+    if not low <= value <= high:
+        raise FieldError(f'{name} "{value}": expected {low} to {high}, as in {example}')
+    return value
+
+
+def parse_quantity(name: str, value: object, parse: Callable[[str | int | float, str], _T], example: str) -> _T:
+    """`value` by one of the parsers of `rigctl.units`, kept from what they cannot take. Raises `FieldError`."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise FieldError(f"{name}: expected a number with a unit, as in {example}, found {kind(value)}")
+    if len(str(value)) > MAX_VALUE_CHARS:
+        raise FieldError(f"{name} {shown(value)}: too long. Expected a number with a unit, as in {example}")
+    return parse(value, name)
+
+
+def parse_flag(name: str, value: object) -> bool:
+    """`true` or `false`. Raises `FieldError`."""
+    if isinstance(value, str) and value.lower() in {"true", "yes", "on", "false", "no", "off"}:
+        return value.lower() in {"true", "yes", "on"}
+    if not isinstance(value, bool):
+        raise FieldError(_unfit(name, value, "true or false"))
+    return value
+
+
+def _matching(name: str, pattern: re.Pattern[str], expected: str) -> Callable[[Any], str]:
+    def parse(value: object) -> str:
+        text = parse_text(name, value, expected)
+        if not pattern.fullmatch(text):
+            raise FieldError(f"{name} {shown(text)}: expected {expected}")
+        return text
+
+    return parse
+
+
+def _address(value: object) -> str:
+    text = parse_text("address", value, "a host name or IP address")
+    if "@" in text:
+        raise FieldError(f"address {shown(text)}: expected a host only. The user goes into its own key: user")
+    if not _HOST.fullmatch(text):
+        raise FieldError(f"address {shown(text)}: expected a host name or IP address, as in pi1.lan or 192.168.1.11")
+    return text
+
+
+def _data_address(value: object) -> str:
+    text = parse_text("data_address", value, "an IP address")
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError:
+        raise FieldError(f"data_address {shown(text)}: expected an IP address, as in 10.0.0.1 or fd00::1") from None
+
+
+def _rate(value: object) -> int:
+    rate = parse_quantity("rate", value, parse_rate, "1G")
+    if not _MIN_RATE <= rate <= _MAX_RATE:
+        raise FieldError(f'rate "{value}": expected {format_rate(_MIN_RATE)} to {format_rate(_MAX_RATE)}, as in 1G')
+    return rate
+
+
+def _ip_version(value: object) -> int:
+    if value not in (4, 6) or isinstance(value, bool):
+        raise FieldError(f"ip_version {shown(value)}: expected 4 or 6")
+    return 4 if value == 4 else 6
+
+
+def _path(name: str, value: object) -> Path:
+    return Path(parse_text(name, value, "a path"))
+
+
+def named(parse: Callable[[str, object], object]) -> PlainValidator:
+    """`parse(name, value)` as a validator: the name is that of the key the value belongs to."""
+
+    def validate(value: object, info: ValidationInfo) -> object:
+        return parse(info.field_name or "value", value)
+
+    return PlainValidator(validate)
+
+
+def _json(kind_: str, **more: object) -> WithJsonSchema:
+    return WithJsonSchema({"type": kind_, **more})
+
+
+RATE_SCHEMA: Final = {
+    "anyOf": [
+        {"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*[kKmMgGtT]?(bit/s|bits/s|bps|bit)?\s*$"},
+        {"type": "integer", "minimum": _MIN_RATE},
+    ]
+}
+Text = Annotated[str, named(parse_text), _json("string", maxLength=200)]
+LongText = Annotated[str, named(parse_long_text), _json("string")]
+Flag = Annotated[bool, named(parse_flag), _json("boolean")]
+NodeName = Annotated[
+    str,
+    PlainValidator(
+        _matching("node", NODE_NAME, "a name of 1 to 15 letters, digits, - and _, which begins with a letter or digit")
+    ),
+    _json("string", pattern=f"^{NODE_NAME.pattern}$"),
+]
+Address = Annotated[str | None, PlainValidator(_address), _json("string")]
+DataAddress = Annotated[str | None, PlainValidator(_data_address), _json("string")]
+Port = Annotated[
+    int | None,
+    PlainValidator(lambda value: parse_whole("port", value, 1, 65535, 22)),
+    _json("integer", minimum=1, maximum=65535),
+]
+User = Annotated[str | None, PlainValidator(_matching("user", _USER, "a user name, as in pi")), _json("string")]
+FilePath = Annotated[Path | None, named(_path), _json("string")]
+Jump = Annotated[
+    str | None,
+    PlainValidator(_matching("jump", _JUMP, "[user@]host[:port], as in admin@gate.lan:2222")),
+    _json("string", pattern=f"^{_JUMP.pattern}$"),
+]
+Interface = Annotated[
+    str | None,
+    PlainValidator(_matching("data_interface", _INTERFACE, "an interface name of 1 to 15 characters, as in eth0")),
+    _json("string", minLength=1, maxLength=15),
+]
+IpVersion = Annotated[Literal[4, 6], PlainValidator(_ip_version), _json("integer", enum=[4, 6])]
+Rate = Annotated[int | None, PlainValidator(_rate), WithJsonSchema(RATE_SCHEMA)]
+Mtu = Annotated[
+    int | None,
+    PlainValidator(lambda value: parse_whole("mtu", value, _MIN_MTU, _MAX_MTU, 1500)),
+    _json("integer", minimum=_MIN_MTU, maximum=_MAX_MTU),
+]

@@ -1,0 +1,47 @@
+"""The barrier: every flow of a cell starts at one instant, told to each node on its own clock.
+
+Offsets are measured over the control channel by the exchange with the least round trip; half that round trip bounds the error.
+"""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from rigctl.remote.agent import Agent, ClockOffset, estimate_offset
+
+LEAST_LEAD_S: Final = 0.03
+"""Time between the order to start and the start: it must cover the slowest control channel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """Each node's clock against the controller's, measured just before a start."""
+
+    offsets: dict[str, ClockOffset]
+
+    @property
+    def error_ns(self) -> int:
+        """The worst node's bound."""
+        return max(offset.error_ns for offset in self.offsets.values())
+
+    def lead_s(self) -> float:
+        """How far ahead a start must be ordered: ten times the worst one-way time, within reason."""
+        return LEAST_LEAD_S + min(1.0, 10 * self.error_ns / 1e9)
+
+    def on_node(self, node: str, controller_ns: int) -> int:
+        """The controller's instant on the node's clock."""
+        return controller_ns + self.offsets[node].offset_ns
+
+
+async def measure_clocks(agents: Mapping[str, Agent]) -> Clocks:
+    """The clock offsets of all `agents`, measured side by side."""
+    async with asyncio.TaskGroup() as group:
+        tasks = {node: group.create_task(estimate_offset(agent)) for node, agent in agents.items()}
+    return Clocks({node: task.result() for node, task in tasks.items()})
+
+
+def start_instant(clocks: Clocks) -> int:
+    """The instant, on the controller's clock in ns, at which all flows are to start."""
+    return time.monotonic_ns() + round(clocks.lead_s() * 1e9)

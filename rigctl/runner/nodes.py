@@ -1,0 +1,123 @@
+"""The nodes of a run: each one's connection, lock and agent, opened side by side, opened again after a loss.
+
+Each node has an owner task that enters the context managers and leaves them, so that whatever ends the run, everything that was
+opened is closed by the task that opened it.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from typing import Final
+
+from rigctl.errors import NodeError, RigError
+from rigctl.remote.agent import Agent
+from rigctl.remote.deploy import agent_on
+from rigctl.remote.lock import locked
+from rigctl.remote.ssh import Host, connected
+from rigctl.rig.inventory import Rig
+
+OPEN_DEADLINE_S: Final = 20.0
+"""Connecting, locking, pushing the agent over a slow link, starting it."""
+CLOSE_DEADLINE_S: Final = 2.0
+
+
+class Session:
+    """One node while it is reachable: an owner task holds connection, lock and agent until told to let go."""
+
+    def __init__(self, rig: Rig, name: str, holder: str) -> None:
+        self._rig, self._name, self._holder = rig, name, holder
+        self._opened: asyncio.Future[tuple[Host, Agent]] = asyncio.get_running_loop().create_future()
+        self._let_go = asyncio.Event()
+        self._owner = asyncio.create_task(self._own(), name=f"session {name}")
+
+    async def opened(self) -> tuple[Host, Agent]:
+        """The connection and the agent. Raises `NodeError` where they could not be had."""
+        return await asyncio.shield(self._opened)
+
+    @property
+    def usable(self) -> bool:
+        """Still opening, or open with a living agent."""
+        if not self._opened.done():
+            return True
+        return self._opened.exception() is None and not self._opened.result()[1].ended
+
+    async def close(self) -> None:
+        """Let go of the node; never fails, and takes twice `CLOSE_DEADLINE_S` at most."""
+        self._let_go.set()
+        _, late = await asyncio.wait({self._owner}, timeout=CLOSE_DEADLINE_S)
+        for task in late:
+            task.cancel()
+            await asyncio.wait({task}, timeout=CLOSE_DEADLINE_S)
+
+    async def _own(self) -> None:
+        try:
+            async with asyncio.timeout(OPEN_DEADLINE_S) as deadline, connected(self._rig, [self._name]) as hosts:
+                async with locked(hosts, self._holder), agent_on(hosts[self._name]) as agent:
+                    deadline.reschedule(None)
+                    self._opened.set_result((hosts[self._name], agent))
+                    await self._let_go.wait()
+        except (RigError, OSError, TimeoutError, asyncio.CancelledError) as error:
+            if not self._opened.done():
+                self._opened.set_exception(self._as_node_error(error))
+                self._opened.exception()  # looked at: nobody may be waiting any more
+
+    def _as_node_error(self, error: BaseException) -> NodeError:
+        if isinstance(error, NodeError):
+            return error
+        if isinstance(error, TimeoutError):
+            return NodeError(self._name, f"not ready within {OPEN_DEADLINE_S:g} s. Is it up, and reachable by SSH?")
+        return NodeError(self._name, str(error) or type(error).__name__)
+
+
+class Nodes:
+    """The sessions of a run, by node name. Opened by the first use, and again by the next use after a loss."""
+
+    def __init__(self, rig: Rig, holder: str) -> None:
+        self.rig = rig
+        self._holder = holder
+        self._sessions: dict[str, Session] = {}
+
+    async def open(self, names: Iterable[str]) -> dict[str, tuple[Host, Agent] | NodeError]:
+        """Every node of `names` with its connection and agent, or with why it can't be had; all side by side."""
+        wanted = sorted(set(names))
+        lost = [name for name in wanted if name in self._sessions and not self._sessions[name].usable]
+        await asyncio.gather(*(self._sessions.pop(name).close() for name in lost))
+        for name in wanted:
+            if name not in self._sessions:
+                self._sessions[name] = Session(self.rig, name, self._holder)
+        outcomes = await asyncio.gather(*(self._outcome(name) for name in wanted))
+        return dict(zip(wanted, outcomes, strict=True))
+
+    async def agents(self, names: Iterable[str]) -> dict[str, Agent]:
+        """The agents of `names`. Raises the `NodeError` of the first node that can't be had."""
+        agents: dict[str, Agent] = {}
+        for name, outcome in (await self.open(names)).items():
+            if isinstance(outcome, NodeError):
+                raise outcome
+            agents[name] = outcome[1]
+        return agents
+
+    async def drop(self, name: str) -> None:
+        """Give the node up; the next use opens it again."""
+        if name in self._sessions:
+            await self._sessions.pop(name).close()
+
+    async def close(self) -> None:
+        """Let go of all nodes, side by side."""
+        await asyncio.gather(*(self.drop(name) for name in list(self._sessions)))
+
+    async def _outcome(self, name: str) -> tuple[Host, Agent] | NodeError:
+        try:
+            return await self._sessions[name].opened()
+        except NodeError as error:
+            return error
+
+
+@asynccontextmanager
+async def nodes_of(rig: Rig, holder: str) -> AsyncIterator[Nodes]:
+    """The nodes of `rig` for one run by `holder`; all let go at the end, however it comes."""
+    nodes = Nodes(rig, holder)
+    try:
+        yield nodes
+    finally:
+        await nodes.close()

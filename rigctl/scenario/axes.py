@@ -1,0 +1,142 @@
+"""The axes of a matrix: one row each in `AXES`, from which parsing, printing, `--set` and the JSON Schema follow."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from rigctl.records import Direction
+from rigctl.rig.fields import FieldError, parse_flag, parse_quantity, parse_text, parse_whole, shown
+from rigctl.units import format_bytes, parse_bytes
+from rigctl.yamlfile import suggestion
+
+AxisValue: TypeAlias = int | str | bool | Direction | None
+"""A setting of a cell; None: not asked for, the node's default holds."""
+
+DEFAULT: Final = "default"
+_MIN_WINDOW, _MAX_WINDOW = 1024, 1024**3  # 1 GiB: what the agent takes
+_MIN_MSS, _MAX_MSS = 88, 65495  # TCP_MAXSEG's own bounds (linux/net/ipv4/tcp.c: TCP_MIN_MSS, MAX_TCP_WINDOW)
+_MAX_PARALLEL = 128
+_CONGESTION: Final = re.compile(r"[a-z0-9_-]{1,15}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    name: str
+    parse: Callable[[str, object], AxisValue]  # raises FieldError
+    text: Callable[[Any], str]
+    header: str  # of its column
+    meaning: str
+    schema: dict[str, Any]
+    unset: AxisValue = None  # where a scenario does not say
+
+
+def _or_default(parse: Callable[[str, object], AxisValue]) -> Callable[[str, object], AxisValue]:
+    return lambda name, value: None if value == DEFAULT else parse(name, value)
+
+
+def _or_dash(text: Callable[[Any], str]) -> Callable[[Any], str]:
+    return lambda value: DEFAULT if value is None else text(value)
+
+
+def _window(name: str, value: object) -> int:
+    size = parse_quantity(name, value, parse_bytes, "64K")
+    if not _MIN_WINDOW <= size <= _MAX_WINDOW:
+        raise FieldError(f'{name} "{value}": expected 1K to 1024M, as in 64K')
+    return size
+
+
+def _mss(name: str, value: object) -> int:
+    return parse_whole(name, value, _MIN_MSS, _MAX_MSS, 1460)
+
+
+def _parallel(name: str, value: object) -> int:
+    return parse_whole(name, value, 1, _MAX_PARALLEL, 5)
+
+
+def _congestion(name: str, value: object) -> str:
+    text = parse_text(name, value, "a congestion control, as in cubic")
+    if not _CONGESTION.fullmatch(text):
+        raise FieldError(f"{name} {shown(text)}: expected a name of 1 to 15 of a-z, 0-9, _ and -, as in cubic")
+    return text
+
+
+def _direction(name: str, value: object) -> Direction:
+    text = parse_text(name, value, "forward, reverse or both")
+    known = [str(direction) for direction in Direction]
+    if text not in known:
+        raise FieldError(f"{name} {shown(text)}: expected forward, reverse or both.{_near(text, known)}")
+    return Direction(text)
+
+
+def _near(text: str, known: list[str]) -> str:
+    hint = suggestion(text, known)
+    return "" if hint.startswith(" Known") else hint
+
+
+_WINDOW_SCHEMA: Final = {
+    "anyOf": [
+        {"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*([bB]|[kKmM]([iI]?[bB])?)?\s*$"},
+        {"type": "integer", "minimum": _MIN_WINDOW, "maximum": _MAX_WINDOW},
+        {"const": DEFAULT},
+    ],
+}
+_MSS_SCHEMA: Final = {
+    "anyOf": [{"type": "integer", "minimum": _MIN_MSS, "maximum": _MAX_MSS}, {"const": DEFAULT}],
+}
+
+AXES: Final[dict[str, Axis]] = {
+    axis.name: axis
+    for axis in (
+        Axis(
+            "window",
+            _or_default(_window),
+            _or_dash(format_bytes),
+            "Window",
+            "TCP window: SO_SNDBUF and SO_RCVBUF asked for, 1K to 1024M, or default.",
+            {**_WINDOW_SCHEMA, "examples": ["64K", "200K", DEFAULT]},
+        ),
+        Axis(
+            "mss",
+            _or_default(_mss),
+            _or_dash(str),
+            "MSS",
+            "Maximum segment size asked for (TCP_MAXSEG), 88 to 65495 bytes, or default.",
+            {**_MSS_SCHEMA, "examples": [1460, 8960]},
+        ),
+        Axis(
+            "parallel",
+            _parallel,
+            str,
+            "Parallel",
+            "Flows (TCP connections) per pair and direction, 1 to 128.",
+            {"type": "integer", "minimum": 1, "maximum": _MAX_PARALLEL, "examples": [1, 5]},
+            unset=1,
+        ),
+        Axis(
+            "congestion",
+            _or_default(_congestion),
+            _or_dash(str),
+            "Congestion",
+            "Congestion control by its kernel name, or default.",
+            {"type": "string", "pattern": f"^{_CONGESTION.pattern}$", "examples": ["cubic", "bbr", "reno"]},
+        ),
+        Axis(
+            "nodelay",
+            _or_default(parse_flag),
+            _or_dash(lambda value: "true" if value else "false"),
+            "Nodelay",
+            "TCP_NODELAY: true sends small segments at once, or default.",
+            {"anyOf": [{"type": "boolean"}, {"const": DEFAULT}], "examples": [True, False]},
+        ),
+        Axis(
+            "direction",
+            _direction,
+            str,
+            "Direction",
+            "Which way the data flow: forward (source to destination), reverse, or both at once.",
+            {"enum": [str(direction) for direction in Direction], "examples": ["forward", "both"]},
+            unset=Direction.FORWARD,
+        ),
+    )
+}

@@ -1,0 +1,115 @@
+"""From a scenario's name and the command line's options to the plan of a run, or to every mistake in them."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rigctl import resources
+from rigctl.errors import InputError
+from rigctl.records import Cell, Pair, RunPlan
+from rigctl.rig.inventory import Rig
+from rigctl.rig.schema import load_rig
+from rigctl.scenario.matrix import Matrix, Row, expand, matrix_of, with_axis
+from rigctl.scenario.mistakes import matrix_mistakes, mistakes
+from rigctl.scenario.overrides import Overrides, Settings, read_overrides
+from rigctl.scenario.schema import ScenarioFile
+from rigctl.yamlfile import Document, Mistake, MistakesError, find, find_bundled, read_document, validated
+from rigctl.yamlfile.mistakes import in_order
+
+__all__ = ["Overrides", "bundled_scenarios", "find_scenario", "load_plan"]
+
+_MATRIX_KEYS = frozenset({"matrix", "exclude", "include"})
+
+
+def load_plan(scenario: str, overrides: Overrides) -> tuple[RunPlan, Rig]:
+    """The plan and the rig of a run of `scenario`, a file or a bundled name. Touches no node.
+
+    Raises `InputError`: of the options, the scenario and the rig file all mistakes together.
+    """
+    path = find_scenario(scenario)
+    settings, wrong_options = read_overrides(overrides)
+    document = settings.applied(read_document(path))
+    model, found = validated(document, ScenarioFile)
+    rig, rig_mistakes = _rig(document, path, overrides)
+    found += mistakes(document, rig)
+    matrix = _matrix(document, found, settings)
+    if matrix is not None:
+        found += matrix_mistakes(document, matrix, overridden=bool(settings.axes))
+    wrong = wrong_options + in_order(found) + rig_mistakes
+    if wrong or model is None or rig is None or matrix is None:
+        raise MistakesError(wrong)
+    return _plan(path, document, model, expand(matrix), rig=rig, overrides=overrides), rig
+
+
+def find_scenario(reference: str) -> Path:
+    """The file of a scenario: a path, or a bundled name. Raises `InputError`, which tells what is bundled."""
+    return find(reference, what="scenario", bundled=resources.scenarios())
+
+
+def bundled_scenarios() -> dict[str, Path]:
+    """The scenarios that come with rigctl, by name."""
+    return find_bundled(resources.scenarios())
+
+
+def _rig(document: Document, path: Path, overrides: Overrides) -> tuple[Rig | None, list[Mistake]]:
+    """The rig, or what is wrong with it: in the rig file itself, or at the place that names it."""
+    if overrides.rig is not None:
+        return _loaded(overrides.rig, None, lambda what: Mistake("--rig", what))
+    if "rig" not in document.data:
+        what = "no rig: name one with rig: NAME in the scenario or --rig NAME, as in rig: gigablox."
+        return None, [Mistake(document.name, what)]
+    reference = document.data["rig"]
+    if not isinstance(reference, str) or not reference.strip():
+        return None, []  # the schema has told
+    return _loaded(reference.strip(), path.parent, lambda what: document.mistake(("rig",), what))
+
+
+def _loaded(
+    reference: str, relative_to: Path | None, misnamed: Callable[[str], Mistake]
+) -> tuple[Rig | None, list[Mistake]]:
+    try:
+        return load_rig(reference, relative_to), []
+    except MistakesError as error:
+        return None, list(error.mistakes)
+    except InputError as error:
+        return None, [misnamed(str(error))]
+
+
+def _matrix(document: Document, found: Sequence[Mistake], settings: Settings) -> Matrix | None:
+    """The matrix with the axes of the command line, or None where one of its values is wrong."""
+    if any(mistake.path[:1] and mistake.path[0] in _MATRIX_KEYS for mistake in found):
+        return None
+    matrix = matrix_of(document.data)
+    for name, values in settings.axes.items():
+        matrix = with_axis(matrix, name, values)
+    return matrix
+
+
+def _plan(
+    path: Path, document: Document, model: ScenarioFile, rows: Sequence[Row], *, rig: Rig, overrides: Overrides
+) -> RunPlan:
+    used = {node for pair in model.pairs for node in (pair.source, pair.destination)}
+    return RunPlan(
+        title=model.title or path.stem,
+        notes=model.notes,
+        scenario_name=path.stem,
+        scenario_yaml=document.text,
+        rig_name=rig.name,
+        rig_yaml=rig.text,
+        overrides=overrides.as_given(),
+        repeat=model.repeat,
+        cells=tuple(_cell(number, row, model, model.pairs) for number, row in enumerate(rows, 1)),
+        links={name: node.link for name, node in rig.nodes.items() if name in used},
+        virtual=rig.virtual,
+    )
+
+
+def _cell(number: int, row: Row, model: ScenarioFile, pairs: tuple[Pair, ...]) -> Cell:
+    settings = {"window_bytes" if name == "window" else name: value for name, value in row.items()}
+    return Cell(
+        number=number,
+        test=model.test,
+        pairs=pairs,
+        duration_s=model.duration,
+        omit_s=model.omit,
+        **settings,  # type: ignore[arg-type]  # AXES and Cell name the same settings; a test holds them together
+    )

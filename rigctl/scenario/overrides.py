@@ -1,0 +1,103 @@
+"""What the command line changes in a scenario: `--set AXIS=V1,V2` or FIELD=VALUE, `--duration`, `--repeat`, `--rig`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from rigctl.rig.fields import FieldError
+from rigctl.scenario.axes import AXES, AxisValue
+from rigctl.yamlfile import Document, Mistake, suggestion
+from rigctl.yamlfile.mistakes import printable
+
+FIELDS: Final = ("title", "pairs", "duration", "omit", "repeat")
+
+
+@dataclass(frozen=True, slots=True)
+class Overrides:
+    """The options as given. `sets` holds the texts after each `--set`, as `window=64K,200K`."""
+
+    rig: str | None = None
+    sets: tuple[str, ...] = ()
+    duration: str | None = None
+    repeat: int | None = None
+
+    def as_given(self) -> tuple[str, ...]:
+        """One text per option, to be stored with the run: `--set window=64K`."""
+        options = {"--rig": self.rig, "--duration": self.duration, "--repeat": self.repeat}
+        given = tuple(f"{option} {value}" for option, value in options.items() if value is not None)
+        return given + tuple(f"--set {text}" for text in self.sets)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Overrides, read: values of axes, and raw values of top-level keys with the option they came from."""
+
+    axes: Mapping[str, tuple[AxisValue, ...]] = field(default_factory=dict)
+    fields: Mapping[str, tuple[Any, str]] = field(default_factory=dict)
+
+    def applied(self, document: Document) -> Document:
+        """The document with its fields replaced; the schema judges their values and names the option."""
+        for key, (value, origin) in self.fields.items():
+            document = document.replaced(key, value, origin)
+        return document
+
+
+def read_overrides(overrides: Overrides) -> tuple[Settings, list[Mistake]]:
+    """The settings and every mistake in the options; where there are mistakes the settings lack what they spoil."""
+    axes: dict[str, tuple[AxisValue, ...]] = {}
+    fields: dict[str, tuple[Any, str]] = {}
+    found: list[Mistake] = []
+    if overrides.duration is not None:
+        fields["duration"] = (overrides.duration, f"--duration {printable(overrides.duration)}")
+    if overrides.repeat is not None:
+        fields["repeat"] = (overrides.repeat, f"--repeat {overrides.repeat}")
+    for text in overrides.sets:
+        origin = f"--set {printable(text)[:200]}"
+        name, equals, value = text.partition("=")
+        name = name.strip()
+        if not equals or not name:
+            found.append(Mistake(origin, "expected NAME=VALUE, as in --set window=64K,200K."))
+        elif name in axes or name in fields:
+            found.append(Mistake(origin, f'"{name}" is given twice. Give all values at once, as in {name}=V1,V2.'))
+        elif name in AXES:
+            parsed, wrong = _axis_values(name, value, origin)
+            axes[name] = parsed
+            found += wrong
+        elif name in FIELDS:
+            fields[name] = (_field_value(name, value), origin)
+        else:
+            found.append(Mistake(origin, f'unknown name "{printable(name)[:64]}".{_hint(name)}'))
+    return Settings(axes, fields), found
+
+
+def _axis_values(name: str, text: str, origin: str) -> tuple[tuple[AxisValue, ...], list[Mistake]]:
+    """The values in `text` and what is wrong with them. A value twice is kept once."""
+    values: list[AxisValue] = []
+    found: list[Mistake] = []
+    for part in text.split(","):
+        try:
+            if not part.strip():
+                raise FieldError(f"{name}: a value is missing, as in {name}={_example(name)}")
+            values.append(AXES[name].parse(name, part.strip()))
+        except ValueError as error:
+            message = str(error)
+            found.append(Mistake(origin, message if message.endswith((".", "?")) else f"{message}."))
+    return tuple(dict.fromkeys(values)), found
+
+
+def _field_value(name: str, text: str) -> str | list[str]:
+    if name == "pairs":
+        return [part.strip() for part in text.split(",") if part.strip()]
+    return text.strip()
+
+
+def _example(name: str) -> str:
+    return ",".join(
+        str(value).lower() if isinstance(value, bool) else str(value) for value in AXES[name].schema["examples"][:2]
+    )
+
+
+def _hint(name: str) -> str:
+    if name == "rig":
+        return " Use --rig."
+    return suggestion(name, [*AXES, *FIELDS])

@@ -1,0 +1,160 @@
+"""The shape of a scenario file. What holds between its values (pairs and nodes, omit and duration) is in `mistakes`."""
+
+import re
+from typing import Annotated, Any, ClassVar, Final
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    WithJsonSchema,
+    create_model,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+
+from rigctl.records import Pair
+from rigctl.rig.fields import (
+    NODE_NAME,
+    FieldError,
+    LongText,
+    Text,
+    named,
+    parse_quantity,
+    parse_text,
+    parse_whole,
+    shown,
+)
+from rigctl.scenario.axes import AXES
+from rigctl.scenario.matrix import as_list
+from rigctl.units import format_duration, parse_duration
+from rigctl.yamlfile import kind, suggestion
+
+TESTS: Final = ("tcp",)
+MIN_DURATION_S: Final = 0.1
+MAX_DURATION_S: Final = 86_400.0
+MAX_REPEAT: Final = 1000
+_ARROW: Final = re.compile(rf"\s*({NODE_NAME.pattern})\s*(?:->|→)\s*({NODE_NAME.pattern})\s*", re.ASCII)
+_DURATION_SCHEMA: Final = {
+    "anyOf": [
+        {"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*(us|ms|s|m|min|h)?\s*$"},
+        {"type": "number", "minimum": 0},
+    ]
+}
+
+
+def parse_pair(name: str, value: object) -> Pair:
+    """A pair from `pi1 -> pi2`. Raises `FieldError`; whether its nodes are there is not asked here."""
+    if not isinstance(value, str):
+        raise FieldError(f"{name}: expected SOURCE -> DESTINATION, as in pi1 -> pi2, found {kind(value)}")
+    match = _ARROW.fullmatch(value)
+    if match is None:
+        raise FieldError(f"pair {shown(value)}: expected SOURCE -> DESTINATION, as in pi1 -> pi2")
+    return Pair(match[1], match[2])
+
+
+def parse_duration_field(name: str, value: object) -> float:
+    """Seconds, within the bounds of `duration`. Raises `FieldError`."""
+    duration_s = parse_quantity(name, value, parse_duration, "10s")
+    if not MIN_DURATION_S <= duration_s <= MAX_DURATION_S:
+        low, high = format_duration(MIN_DURATION_S), "24 h"
+        raise FieldError(f"{name} {shown(value)}: expected {low} to {high}, as in 10s")
+    return duration_s
+
+
+def parse_omit(name: str, value: object) -> float:
+    """Seconds at the start that do not count, 0 or more. Raises `FieldError`."""
+    return parse_quantity(name, value, parse_duration, "2s")
+
+
+def parse_repeat(name: str, value: object) -> int:
+    """Measurements of each cell. Raises `FieldError`."""
+    return parse_whole(name, value, 1, MAX_REPEAT, 3)
+
+
+def _test(name: str, value: object) -> str:
+    text = parse_text(name, value, f"one of: {', '.join(TESTS)}")
+    if text not in TESTS:
+        raise FieldError(f"{name} {shown(text)}: unknown.{suggestion(text, TESTS)}")
+    return text
+
+
+def _empty_if_none(kind_: type[Any]) -> BeforeValidator:
+    """A key whose value is commented out (`matrix:`) is as good as left out."""
+    return BeforeValidator(lambda value: kind_() if value is None else value)
+
+
+class _OneOrMany:
+    """In the JSON Schema: one value, or a list of at least one."""
+
+    def __get_pydantic_core_schema__(self, source: type[object], handler: GetCoreSchemaHandler) -> CoreSchema:
+        return handler(source)
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        array = handler(core)
+        return {"anyOf": [array["items"], {**array, "minItems": 1}]}
+
+
+class _Section(BaseModel):
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True)
+
+
+def _axes_model(title: str, doc: str, *, many: bool) -> type[BaseModel]:
+    """A model with one optional key per axis: a value in a row, one or many in the matrix."""
+    fields: dict[str, Any] = {}
+    for axis in AXES.values():
+        value: Any = Annotated[Any, named(axis.parse), WithJsonSchema(axis.schema)]
+        if many:
+            value = Annotated[tuple[value, ...], BeforeValidator(as_list), _OneOrMany()]
+        fields[axis.name] = (value, Field(None, description=axis.meaning))
+    return create_model(title, __base__=_Section, __doc__=doc, **fields)
+
+
+MatrixSection = _axes_model(
+    "Matrix", "Axes and their values: every combination is one cell, the first axis changing slowest.", many=True
+)
+RowSection = _axes_model("Row", "One value for each axis it names.", many=False)
+
+
+class ScenarioFile(_Section):
+    """A scenario: what to measure between which nodes."""
+
+    title: Text = Field("", description="One line for tables and pages. Left out: the file's name.")
+    notes: LongText = Field("", description="Anything a reader of the report should know.")
+    rig: Text = Field(
+        "",
+        description="The default rig: a path relative to this file, or the name of a bundled rig.",
+        examples=["gigablox", "./my-rig.yaml"],
+    )
+    pairs: Annotated[
+        tuple[Annotated[Pair, named(parse_pair), WithJsonSchema({"type": "string", "pattern": "->|→"})], ...],
+        BeforeValidator(as_list),
+        _OneOrMany(),
+    ] = Field(
+        description="which nodes send to which, all at once, as in pairs: [pi1 -> pi2].",
+        examples=[["pi1 -> pi2", "pi3 -> pi4"]],
+    )
+    matrix: Annotated[MatrixSection, _empty_if_none(dict)] = Field(  # type: ignore[valid-type]
+        default_factory=MatrixSection, description="Axes and their values: every combination is one cell."
+    )
+    exclude: Annotated[tuple[RowSection, ...], _empty_if_none(list)] = Field(  # type: ignore[valid-type]
+        (), description="Combinations to leave out: a cell with all the values of a row is dropped."
+    )
+    include: Annotated[tuple[RowSection, ...], _empty_if_none(list)] = Field(  # type: ignore[valid-type]
+        (), description="Cells of their own, after those of the matrix, in this order."
+    )
+    duration: Annotated[float, named(parse_duration_field), WithJsonSchema(_DURATION_SCHEMA)] = Field(
+        10.0, description="How long each cell sends, 100ms to 24h.", examples=["10s", "60s"]
+    )
+    omit: Annotated[float, named(parse_omit), WithJsonSchema(_DURATION_SCHEMA)] = Field(
+        0.0, description="Time at the start of the duration that does not count.", examples=["2s"]
+    )
+    repeat: Annotated[
+        int, named(parse_repeat), WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MAX_REPEAT})
+    ] = Field(1, description="How often each cell is measured.", examples=[3, 5])
+    test: Annotated[str, named(_test), WithJsonSchema({"enum": list(TESTS)})] = Field(
+        "tcp", description="What is measured: tcp, goodput of TCP streams.", examples=["tcp"]
+    )

@@ -1,0 +1,44 @@
+"""What a database says, in words a user can act on."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from rigctl.errors import InputError, RigctlError, RigError
+
+# What sqlite3 says (its result codes' texts) → what it means and what to do.
+_KNOWN: Final = (
+    ("file is not a database", "is not a SQLite database. Name another file with --store"),
+    ("malformed", "is damaged. Save a copy, try `sqlite3 FILE .recover`, or name another file with --store"),
+    ("disk is full", "cannot be written: the disk is full. What was stored before is safe. Make room and try again"),
+    ("readonly database", "cannot be written: the file or its folder is read-only. Name another with --store"),
+    (
+        "unable to open",
+        "cannot be opened: its folder is missing or closed to you. Name another with --store",
+    ),
+    ("database is locked", "is kept locked by another program. Close that and try again"),
+    ("disk i/o error", "cannot be read or written: the disk reports an I/O error"),
+)
+
+
+def reason_of(error: BaseException) -> str:
+    """The database's own words, without SQL, parameters or background links."""
+    cause = getattr(error, "orig", None) or error
+    return " ".join(str(cause).split()) or type(cause).__name__
+
+
+@contextmanager
+def explained(place: str, writing: bool = False) -> Iterator[None]:
+    """Turn what the database raises into one message that starts with the store's `place`.
+
+    Opening and reading: `InputError` (the store was named wrongly). Writing: `RigError` (it failed under us).
+    """
+    try:
+        yield
+    except (SQLAlchemyError, OSError) as error:
+        said = reason_of(error)
+        kind: type[RigctlError] = RigError if writing else InputError
+        meant = next((meaning for sign, meaning in _KNOWN if sign in said.lower()), None)
+        raise kind(f"store {place} {meant or f'failed: {said}'}") from error

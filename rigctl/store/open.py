@@ -1,0 +1,152 @@
+"""Opening a store: where it is, how SQLite is to behave, and what is refused before anything is touched."""
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, inspect, make_url, select
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+from sqlalchemy.pool import NullPool
+
+from rigctl.errors import InputError
+from rigctl.store.errors import explained
+from rigctl.store.schema import APPLICATION_ID, SCHEMA_VERSION, metadata, versions
+from rigctl.store.store import Store
+
+_BUSY_MS: Final = 10_000
+"""How long a writer waits for another: a repetition is written in milliseconds."""
+
+
+def default_path() -> Path:
+    """`rigctl.db` in the user's data folder (XDG_DATA_HOME and its like)."""
+    from platformdirs import user_data_path
+
+    return user_data_path("rigctl", appauthor=False) / "rigctl.db"
+
+
+def open_store(address: str | None = None, create: bool = True) -> Store:
+    """The store at `address`, a path or an SQLAlchemy URL; `None`: RIGCTL_STORE, else `default_path()`.
+
+    With `create` a store that is not there is made; without, it is not and nothing on the disk changes.
+    Raises `InputError` for what is no address, a damaged file, another program's database, a newer rigctl's store.
+    """
+    given = address or os.environ.get("RIGCTL_STORE") or str(default_path())
+    url = _url(given)
+    place = url.database or ":memory:" if url.get_backend_name() == "sqlite" else url.render_as_string()
+    path = _file_of(url)
+    if path is not None:
+        url = _sqlite_file(url, path, place, create)
+    engine = _engine(url, place)
+    try:
+        with (
+            explained(place),
+            engine.connect().execution_options(rigctl_write=create) as connection,
+            connection.begin(),
+        ):
+            made = _check(connection, place, create)
+        if made and path is not None:
+            # Kept in the file. Readers (`rigctl show`) then never wait for a writer (sqlite.org/wal.html).
+            with explained(place), engine.connect() as connection:
+                connection.connection.cursor().execute("PRAGMA journal_mode = WAL")
+    except BaseException:
+        engine.dispose()
+        raise
+    return Store(engine, place)
+
+
+def _url(given: str) -> URL:
+    if "://" not in given:
+        return URL.create("sqlite", database=str(Path(given).expanduser()))
+    try:
+        return make_url(given)
+    except (ArgumentError, ValueError) as error:
+        raise InputError(
+            f'store "{given}": not a database URL. Use a path, or as in postgresql://user@host/name'
+        ) from error
+
+
+def _file_of(url: URL) -> Path | None:
+    """The SQLite file of `url`; `None` for one in memory and for other databases."""
+    if url.get_backend_name() != "sqlite" or not url.database or url.database == ":memory:":
+        return None
+    return Path(url.database)
+
+
+def _sqlite_file(url: URL, path: Path, place: str, create: bool) -> URL:
+    if path.is_dir():
+        raise InputError(f"store {place} is a folder. Name a file in it, as {path / 'rigctl.db'}")
+    if create:
+        with explained(place):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        return url
+    if not path.exists():
+        raise InputError(f"store {place} does not exist. `rigctl run` makes it; --store or RIGCTL_STORE names another")
+    effective = os.access in os.supports_effective_ids
+    if all(os.access(one, os.W_OK, effective_ids=effective) for one in (path, path.parent)):
+        return url
+    # Readers of a WAL file write to its folder too (sqlite.org/wal.html#readonly); on read-only media nobody does.
+    query = {"mode": "ro", "immutable": "1", "uri": "true"} if not _has_wal(path) else {"mode": "ro", "uri": "true"}
+    return URL.create("sqlite", database=f"file:{path.resolve().as_posix()}", query=query)
+
+
+def _has_wal(path: Path) -> bool:
+    wal = path.with_name(path.name + "-wal")
+    return wal.exists() and wal.stat().st_size > 0
+
+
+def _engine(url: URL, place: str) -> Engine:
+    memory = url.get_backend_name() == "sqlite" and _file_of(url) is None
+    try:
+        engine = create_engine(url) if memory else create_engine(url, poolclass=NullPool)
+    except NoSuchModuleError as error:
+        raise InputError(f"store {place}: no such kind of database. Use sqlite or postgresql") from error
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f'store {place}: its driver "{error.name}" is not installed. Install it, or use postgresql+psycopg://'
+        ) from error
+    if url.get_backend_name() == "sqlite":
+        event.listen(engine, "connect", _prepare_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
+    # Transactions begin where SQLAlchemy says so, not where Python's sqlite3 guesses (docs of its isolation_level).
+    connection.isolation_level = None
+    connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS:d}")
+    connection.execute("PRAGMA foreign_keys = ON")
+    # FULL: a repetition that took a minute outlives a power cut; one fsync per repetition is nothing beside it.
+    connection.execute("PRAGMA synchronous = FULL")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    # IMMEDIATE: a writer waits for the lock at its start; a later upgrade would fail at once instead (SQLITE_BUSY).
+    write = connection.get_execution_options().get("rigctl_write")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+
+
+def _check(connection: Connection, place: str, create: bool) -> bool:
+    """Refuse what is not ours or too new; make the tables in what is empty. Whether they were made."""
+    tables = set(inspect(connection).get_table_names())
+    if versions.name in tables:
+        version = connection.execute(select(versions.c.version)).scalar()
+        if version is None or version > SCHEMA_VERSION:
+            raise InputError(
+                f"store {place} was written by a newer rigctl (schema {version}, this one knows {SCHEMA_VERSION}). "
+                "Update rigctl, or name another store with --store"
+            )
+        return False
+    sqlite = connection.dialect.name == "sqlite"
+    if (tables and sqlite) or tables & set(metadata.tables):
+        raise InputError(
+            f"store {place} is the database of another program (it has a table {sorted(tables)[0]}). "
+            "Name another file with --store"
+        )
+    if not create:
+        raise InputError(f"store {place} is empty. `rigctl run` fills it; --store or RIGCTL_STORE names another")
+    metadata.create_all(connection)
+    connection.execute(insert(versions).values(version=SCHEMA_VERSION))
+    if sqlite:
+        connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID:d}")
+    return True

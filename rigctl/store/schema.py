@@ -1,0 +1,86 @@
+"""The tables, in types that SQLite and PostgreSQL both have. docs/store.md explains each."""
+
+from typing import Final
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+)
+
+SCHEMA_VERSION: Final = 1
+"""Raised with every change of the tables; a store with a higher one is left alone."""
+
+APPLICATION_ID: Final = 0x72696763
+"""`rigc`: what file(1) and others see in a SQLite file's header (sqlite.org/fileformat2.html, offset 68)."""
+
+metadata: Final = MetaData()
+
+versions: Final = Table("rigctl_schema", metadata, Column("version", Integer, primary_key=True, autoincrement=False))
+
+runs: Final = Table(
+    "runs",
+    metadata,
+    Column("run", String(64), primary_key=True),
+    Column("title", Text, nullable=False),
+    Column("status", String(16), nullable=False),
+    Column("started_at", Float(53), nullable=False),
+    Column("ended_at", Float(53)),
+    Column("plan", JSON, nullable=False),
+    Column("versions", JSON, nullable=False),
+)
+
+facts: Final = Table(
+    "facts",
+    metadata,
+    Column("run", ForeignKey("runs.run", ondelete="CASCADE"), primary_key=True),
+    Column("node", String(64), primary_key=True),
+    Column("facts", JSON, nullable=False),
+)
+
+repetitions: Final = Table(
+    "repetitions",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("run", ForeignKey("runs.run", ondelete="CASCADE"), nullable=False),
+    Column("cell", Integer, nullable=False),
+    Column("repetition", Integer, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("status", String(16), nullable=False),
+    Column("reason", Text),
+    Column("started_at", Float(53), nullable=False),
+    Column("wall_s", Float(53), nullable=False),
+    Column("window_start_ns", BigInteger),
+    Column("window_end_ns", BigInteger),
+    Column("start_skew_us", Float(53)),
+    Column("clock_error_us", Float(53)),
+    Column("nodes", JSON, nullable=False),
+    Index("repetitions_of_run", "run", "id"),
+)
+
+flows: Final = Table(
+    "flows",
+    metadata,
+    Column("repetition_id", ForeignKey("repetitions.id", ondelete="CASCADE"), primary_key=True),
+    Column("position", Integer, primary_key=True, autoincrement=False),
+    Column("source", String(64), nullable=False),
+    Column("destination", String(64), nullable=False),
+    Column("direction", String(16), nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("bytes", BigInteger),
+    Column("retransmits", BigInteger),
+    # none_as_null: a side that was not reported is SQL's NULL, not the JSON text "null".
+    Column("sender", JSON(none_as_null=True)),
+    Column("receiver", JSON(none_as_null=True)),
+    Column("sender_series", LargeBinary),
+    Column("receiver_series", LargeBinary),
+)

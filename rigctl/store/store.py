@@ -1,0 +1,169 @@
+"""The store's five ways in and three ways out, each one transaction."""
+
+import secrets
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Self
+
+from sqlalchemy import Connection, Engine, Select, delete, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from rigctl.errors import InputError
+from rigctl.records import Facts, Flow, Repetition, RunInfo, RunPlan, RunStatus
+from rigctl.store.errors import explained
+from rigctl.store.rows import Row, flow_from, flow_row, plan_from, plan_json, repetition_from, repetition_row
+from rigctl.store.schema import facts as facts_table
+from rigctl.store.schema import flows, repetitions, runs
+
+
+def new_run_id(started_at: float) -> str:
+    """As 20261120-214501-3f9a: the start in UTC, so that ids sort by time wherever they are made; 16 random bits."""
+    return f"{datetime.fromtimestamp(started_at, UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+
+
+class Store:
+    """Runs and their repetitions. Made by `rigctl.store.open_store`; a context manager.
+
+    Writing raises `RigError`, reading `InputError`, with one message that names the store; what was committed stays.
+    """
+
+    def __init__(self, engine: Engine, place: str) -> None:
+        self._engine = engine
+        self.place = place
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    def begin(self, plan: RunPlan, versions: Mapping[str, str], facts: Mapping[str, Facts], started_at: float) -> str:
+        """Store a run that starts (status `running`); gives its id. `started_at` in Unix seconds."""
+        row = {
+            "title": plan.title,
+            "status": str(RunStatus.RUNNING),
+            "started_at": started_at,
+            "plan": plan_json(plan),
+            "versions": dict(versions),
+        }
+        with explained(self.place, writing=True):
+            return self._begin(row, facts)
+
+    def _begin(self, row: Row, facts: Mapping[str, Facts], tries: int = 8) -> str:
+        run = new_run_id(row["started_at"])
+        try:
+            with self._writing() as connection:
+                connection.execute(insert(runs).values(run=run, **row))
+                _put_facts(connection, run, facts)
+        except IntegrityError:  # another run of this second drew the same random bits
+            if tries == 1:
+                raise
+            return self._begin(row, facts, tries - 1)
+        return run
+
+    def set_facts(self, run: str, facts: Mapping[str, Facts], versions: Mapping[str, str]) -> None:
+        """Replace the host facts and versions of `run`, once its nodes have been asked."""
+        with explained(self.place, writing=True), self._writing() as connection:
+            connection.execute(update(runs).where(runs.c.run == run).values(versions=dict(versions)))
+            connection.execute(delete(facts_table).where(facts_table.c.run == run))
+            _put_facts(connection, run, facts)
+
+    def add(self, run: str, repetition: Repetition) -> None:
+        """Store one repetition with its flows and series: whole and durable when this returns, or not at all."""
+        row = repetition_row(run, repetition)
+        with explained(self.place, writing=True), self._writing() as connection:
+            key = connection.execute(insert(repetitions).values(**row)).inserted_primary_key
+            if repetition.flows and key is not None:
+                rows = [flow_row(key[0], position, flow) for position, flow in enumerate(repetition.flows)]
+                connection.execute(insert(flows), rows)
+
+    def finish(self, run: str, status: RunStatus, ended_at: float) -> None:
+        """Mark `run` as ended. A run that dies before stays `running`."""
+        with explained(self.place, writing=True), self._writing() as connection:
+            connection.execute(update(runs).where(runs.c.run == run).values(status=str(status), ended_at=ended_at))
+
+    def runs(self) -> list[RunInfo]:
+        """All runs, the earliest first."""
+        with explained(self.place), self._engine.connect() as connection:
+            return self._infos(connection, select(runs))
+
+    def run(self, reference: str | None = None) -> RunInfo:
+        """The run whose id is, or begins with, `reference`; the latest for `None`. `InputError` for none or several."""
+        query = select(runs)
+        if reference is not None:
+            query = query.where(runs.c.run.startswith(reference, autoescape=True))
+        else:
+            query = query.where(runs.c.run == select(func.max(runs.c.run)).scalar_subquery())
+        with explained(self.place), self._engine.connect() as connection:
+            found = self._infos(connection, query)
+        exact = [info for info in found if info.run == reference] or found
+        if len(exact) == 1:
+            return exact[0]
+        if reference is None:
+            raise InputError(f"store {self.place} holds no run yet. `rigctl run` makes one")
+        if not exact:
+            raise InputError(f'no run "{reference}" in store {self.place}. `rigctl runs` lists them')
+        raise InputError(
+            f'run "{reference}" is not unique: {", ".join(info.run for info in exact[:5])}. Give more of it'
+        )
+
+    def repetitions(self, run: str) -> list[Repetition]:
+        """The repetitions of `run` as they were stored, in that order."""
+        heads = select(repetitions).where(repetitions.c.run == run).order_by(repetitions.c.id)
+        parts = select(flows).join(repetitions).where(repetitions.c.run == run)
+        parts = parts.order_by(flows.c.repetition_id, flows.c.position)
+        with explained(self.place), self._engine.connect() as connection, connection.begin():
+            by_repetition: dict[int, list[Flow]] = {}
+            for row in connection.execute(parts).mappings():
+                by_repetition.setdefault(row["repetition_id"], []).append(flow_from(dict(row)))
+            return [
+                repetition_from(dict(row), tuple(by_repetition.get(row["id"], ())))
+                for row in connection.execute(heads).mappings()
+            ]
+
+    def measured(self) -> dict[str, dict[str, int]]:
+        """For each run, how many of its *cells* have a repetition of each status, as {"ok": 7}."""
+        count = func.count(repetitions.c.cell.distinct())
+        query = select(repetitions.c.run, repetitions.c.status, count).group_by(repetitions.c.run, repetitions.c.status)
+        counts: dict[str, dict[str, int]] = {}
+        with explained(self.place), self._engine.connect() as connection:
+            for run, status, cells in connection.execute(query):
+                counts.setdefault(run, {})[status] = cells
+        return counts
+
+    def _writing(self) -> AbstractContextManager[Connection]:
+        return self._engine.execution_options(rigctl_write=True).begin()
+
+    def _infos(self, connection: Connection, query: Select[Any]) -> list[RunInfo]:
+        found = [dict(row) for row in connection.execute(query.order_by(runs.c.run)).mappings()]
+        by_run: dict[str, dict[str, Facts]] = {}
+        wanted = select(facts_table)
+        if len(found) == 1:
+            wanted = wanted.where(facts_table.c.run == found[0]["run"])
+        for row in connection.execute(wanted).mappings():
+            by_run.setdefault(row["run"], {})[row["node"]] = row["facts"]
+        return [_info(row, by_run.get(row["run"], {})) for row in found]
+
+
+def _info(row: dict[str, Any], facts: dict[str, Facts]) -> RunInfo:
+    return RunInfo(
+        run=row["run"],
+        plan=plan_from(row["plan"]),
+        status=RunStatus(row["status"]),
+        started_at=row["started_at"],
+        ended_at=row["ended_at"],
+        versions=row["versions"],
+        facts=facts,
+    )
+
+
+def _put_facts(connection: Connection, run: str, facts: Mapping[str, Facts]) -> None:
+    if facts:
+        connection.execute(
+            insert(facts_table), [{"run": run, "node": node, "facts": known} for node, known in facts.items()]
+        )

@@ -1,0 +1,100 @@
+"""What a virtual rig consists of, as plain data: its nodes' addresses, names and links. Pure; both ends of the pipe read it.
+
+The controller makes a `Layout` from the rig file and hands it, as JSON, to the holder process that builds it.
+"""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from typing import Final, Literal
+
+from rigctl.errors import InputError
+from rigctl.rig.inventory import Rig, Virtual
+
+DEFAULT_MTU: Final = 1500
+MAX_NODES: Final = 250  # one /24 holds them, .255 left out
+SWITCH: Final = "br0"
+NODE_INTERFACE: Final = "eth0"
+# Names that an interface in the switch's namespace cannot have: they are there already, or sysctl has a folder of that name.
+_TAKEN: Final = frozenset({SWITCH, "lo", "all", "default"})
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One node of a virtual rig. `number` is 1, 2, … in the rig file's order."""
+
+    name: str
+    number: int
+    rate_bps: int | None  # None: unshaped
+    mtu: int
+
+    @property
+    def ipv4(self) -> str:
+        return f"10.77.0.{self.number}"
+
+    @property
+    def ipv6(self) -> str:
+        return f"fd77::{self.number:x}"
+
+    @property
+    def mac(self) -> str:
+        """A locally administered address (IEEE 802, second bit of the first byte), the same at every start."""
+        return f"02:77:00:00:00:{self.number:02x}"
+
+    @property
+    def port(self) -> str:
+        """The switch's port to this node, named after it where an interface can have that name."""
+        return f"port.{self.number}" if self.name in _TAKEN else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A virtual rig, resolved: two rig files that differ only in comments have equal layouts."""
+
+    name: str
+    kind: Virtual
+    ip_version: Literal[4, 6]
+    places: tuple[Place, ...]
+
+    @property
+    def key(self) -> str:
+        """`NAME-HASH`, the same for the same definition only."""
+        return f"{self.name}-{hashlib.sha256(self.to_json().encode()).hexdigest()[:12]}"
+
+    def data_address(self, place: Place) -> str:
+        if self.kind == "loopback":
+            # 127.0.0.1 is left to the machine itself. IPv6 has one loopback address only (RFC 4291, 2.5.3).
+            return "::1" if self.ip_version == 6 else f"127.0.0.{place.number + 1}"
+        return place.ipv6 if self.ip_version == 6 else place.ipv4
+
+    def data_interface(self) -> str:
+        return "lo" if self.kind == "loopback" else NODE_INTERFACE
+
+    def ssh_address(self, place: Place) -> str:
+        """Where the controller reaches the node's SSH server, on a port that the kernel chose."""
+        return f"127.0.0.{place.number + 1}" if self.kind == "loopback" else "127.0.0.1"
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Layout":
+        raw = json.loads(text)
+        return cls(raw["name"], raw["kind"], raw["ip_version"], tuple(Place(**place) for place in raw["places"]))
+
+
+def layout_of(rig: Rig) -> Layout:
+    """The layout of a virtual rig. Raises `InputError` where it has too many nodes, or a link that IPv6 cannot use."""
+    if rig.virtual is None:
+        raise InputError(f"{rig.name}: a real rig. There is nothing to start: its nodes run by themselves.")
+    if len(rig.nodes) > MAX_NODES:
+        raise InputError(f"{rig.name}: {len(rig.nodes)} nodes. A virtual rig has {MAX_NODES} at most.")
+    places = tuple(
+        Place(node.name, number, node.link.rate_bps, node.link.mtu or DEFAULT_MTU)
+        for number, node in enumerate(rig.nodes.values(), 1)
+    )
+    for place in places:
+        if rig.ip_version == 6 and place.mtu < 1280 and rig.virtual == "namespaces":
+            # RFC 8200, section 5: IPv6 needs 1280 bytes, and Linux takes it off an interface with less.
+            raise InputError(f"{rig.name}: {place.name} has MTU {place.mtu}. ip_version 6 needs 1280 at least.")
+    return Layout(rig.name, rig.virtual, rig.ip_version, places)

@@ -1,0 +1,92 @@
+"""Links of a virtual rig: the `ip` and `tc` lines that make them, and the arithmetic that shapes them. Pure.
+
+Shaping counts wire time per full frame with offloads on. The kernel's queue length of a super-packet already counts the
+headers of every segment in it (qdisc_pkt_len_init, net/core/dev.c), so a frame of MTU bytes weighs MTU + 14. On the wire it
+takes MTU + 38: with the frame check (4), preamble and start (8) and the gap (12), IEEE 802.3 clause 3 and 4.4.2. A
+token bucket at rate × (MTU+14)/(MTU+38) is therefore exact for full frames, at the cost of nothing.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from rigctl.virtual.layout import NODE_INTERFACE, SWITCH, Layout, Place
+
+FRAME_HEADER: Final = 14  # destination, source, type
+FRAME_ON_WIRE: Final = 38  # header and frame check 18, preamble and start 8, gap 12
+BURST_S: Final = 0.001
+"""Depth of the bucket. It may add this to any measurement, once: 0.01 % of 10 s. At a gigabit it is 123 KB, above the
+largest super-packet (64 KiB), so none has to be cut into frames before it is sent."""
+PORT_BUFFER_S: Final = 0.00325
+"""Queue of a switch port: 400 KB at a gigabit, as a small switch has."""
+QUEUE_FRAMES: Final = 1000
+"""Queue of a node's own interface in frames: Linux's default txqueuelen. Shorter, and a node would drop its own flows."""
+_MIN_FRAMES: Final = 4
+_WARM_NODES: Final = 40  # neighbour entries are quadratic in the nodes
+
+
+def shaped_bps(rate_bps: int, mtu: int) -> int:
+    """The bucket's rate in bit/s for a link of `rate_bps`: what is left for frames as the kernel counts them."""
+    return rate_bps * (mtu + FRAME_HEADER) // (mtu + FRAME_ON_WIRE)
+
+
+def burst_bytes(rate_bps: int, mtu: int) -> int:
+    """The bucket's depth in bytes: `BURST_S` of the rate, a few frames at least (tbf cuts super-packets that are larger)."""
+    return max(int(shaped_bps(rate_bps, mtu) * BURST_S / 8), _MIN_FRAMES * (mtu + FRAME_ON_WIRE))
+
+
+def port_limit_bytes(rate_bps: int, mtu: int) -> int:
+    """The switch port's queue in bytes; never below one super-packet, which would never pass."""
+    return max(int(shaped_bps(rate_bps, mtu) * PORT_BUFFER_S / 8), 2 * 65536 + mtu)
+
+
+def node_limit_bytes(mtu: int) -> int:
+    return QUEUE_FRAMES * (mtu + FRAME_HEADER)
+
+
+def _tbf(device: str, place: Place, limit: int) -> str:
+    assert place.rate_bps is not None
+    rate, burst = shaped_bps(place.rate_bps, place.mtu), burst_bytes(place.rate_bps, place.mtu)
+    return f"qdisc replace dev {device} root tbf rate {rate}bit burst {burst}b limit {limit}b"
+
+
+def switch_lines(layout: Layout) -> Iterator[str]:
+    """For `ip -batch` in the switch's namespace: the namespaces, the bridge, a cable to each node."""
+    yield f"link add name {SWITCH} type bridge stp_state 0 forward_delay 0 mcast_snooping 0"
+    for place in layout.places:
+        yield (
+            f"link add name {place.port} mtu {place.mtu} type veth"
+            f" peer name {NODE_INTERFACE} mtu {place.mtu} address {place.mac} netns {place.name}"
+        )
+        yield f"link set dev {place.port} master {SWITCH} up"
+    # A bridge takes the smallest MTU of its ports until it is told one; each port still refuses what is too large for it.
+    yield f"link set dev {SWITCH} mtu {max(place.mtu for place in layout.places)} up"
+
+
+def port_shaping_lines(layout: Layout) -> Iterator[str]:
+    """For `tc -batch` in the switch's namespace: what the switch sends to a node."""
+    for place in layout.places:
+        if place.rate_bps is not None:
+            yield _tbf(place.port, place, port_limit_bytes(place.rate_bps, place.mtu))
+
+
+def node_lines(layout: Layout, place: Place, ipv6: bool) -> Iterator[str]:
+    """For `ip -batch` in the node's namespace: addresses, and its neighbours' so that no first packet waits for ARP or ND."""
+    with_v6 = ipv6 and place.mtu >= 1280
+    yield "link set dev lo up"
+    yield f"link set dev {NODE_INTERFACE} up"
+    yield f"address add {place.ipv4}/24 dev {NODE_INTERFACE}"
+    if with_v6:
+        yield f"address add {place.ipv6}/64 dev {NODE_INTERFACE} nodad"
+    if len(layout.places) > _WARM_NODES:
+        return
+    for other in layout.places:
+        if other is not place:
+            yield f"neighbour replace {other.ipv4} lladdr {other.mac} dev {NODE_INTERFACE} nud permanent"
+            if with_v6:
+                yield f"neighbour replace {other.ipv6} lladdr {other.mac} dev {NODE_INTERFACE} nud permanent"
+
+
+def node_shaping_lines(place: Place) -> Iterator[str]:
+    """For `tc -batch` in the node's namespace: what the node itself sends, whatever the number of its destinations."""
+    if place.rate_bps is not None:
+        yield _tbf(NODE_INTERFACE, place, node_limit_bytes(place.mtu))

@@ -1,0 +1,139 @@
+"""Builds the namespaces of a virtual rig. Runs in the holder, inside its own user, mount, network and process namespaces.
+
+So nothing here undoes anything: when the holder's last process is gone, the kernel removes all of it.
+"""
+
+import ctypes
+import functools
+import os
+import socket
+import subprocess
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final, TypeVar
+
+from rigctl.errors import RigError
+from rigctl.virtual.layout import Layout, Place
+from rigctl.virtual.links import node_lines, node_shaping_lines, port_shaping_lines, switch_lines
+
+SSH_PORT: Final = 22
+_CLONE_NEWNET: Final = 0x40000000  # linux/sched.h
+_NAMESPACES: Final = Path("/run/netns")  # where ip(8) keeps them
+_IPV6: Final = Path("/proc/sys/net/ipv6/conf")
+_WORKERS: Final = 4
+_DEADLINE_S: Final = 30.0
+T = TypeVar("T")
+
+
+def home_of(name: str) -> Path:
+    """The node's own home folder: nodes share the machine's files, and would else share locks and agents too."""
+    return Path("/run/rigctl/home") / name
+
+
+@functools.cache
+def _shows_own_sys() -> bool:
+    """Whether `ip netns exec` works here: it mounts a new /sys, which some containers forbid."""
+    return subprocess.run(["ip", "netns", "exec", _probe(), "true"], capture_output=True, check=False).returncode == 0
+
+
+def _probe() -> str:
+    return next(_NAMESPACES.iterdir()).name
+
+
+def entrance(name: str) -> tuple[str, ...]:
+    """The words before a command that put it into a node's namespace, with the node's /sys where that can be had."""
+    if _shows_own_sys():
+        return ("ip", "netns", "exec", name)
+    return ("nsenter", f"--net={_NAMESPACES / name}", "--")
+
+
+def build(layout: Layout) -> None:
+    """Make switch, nodes and links. Raises `RigError` with what the tool said."""
+    # A private /run: ip(8) keeps its names there, and an ordinary user may not write to the machine's.
+    _run(["mount", "-t", "tmpfs", "-o", "mode=0755", "rigctl", "/run"])
+    for folder in (_NAMESPACES, Path("/run/lock"), Path("/run/sshd")):
+        folder.mkdir(parents=True, exist_ok=True)
+    for place in layout.places:
+        home_of(place.name).mkdir(parents=True, mode=0o700)
+    ipv6 = _IPV6.exists()
+    if layout.ip_version == 6 and not ipv6:
+        raise RigError(f"{layout.name}: this machine has no IPv6. Use ip_version: 4.")
+    if ipv6:
+        _sysctl("disable_ipv6", 1)  # the switch itself has no address and says nothing
+    _batch(["ip"], (f"netns add {place.name}" for place in layout.places))
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        if ipv6:
+            list(pool.map(lambda place: in_namespace(place.name, _quiet_ipv6), layout.places))
+        _batch(["ip"], switch_lines(layout))
+        _batch(["tc"], port_shaping_lines(layout))
+        list(pool.map(lambda place: _furnish(layout, place, ipv6), layout.places))
+
+
+def in_namespace(name: str, work: Callable[[], T]) -> T:
+    """What `work` gives, done in the node's network namespace: by a thread of its own, which ends with it."""
+
+    def enter_and_work() -> T:
+        libc = ctypes.CDLL(None, use_errno=True)
+        descriptor = os.open(_NAMESPACES / name, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            if libc.setns(descriptor, _CLONE_NEWNET) != 0:
+                raise RigError(f"{name}: cannot enter its network namespace: {os.strerror(ctypes.get_errno())}")
+        finally:
+            os.close(descriptor)
+        return work()
+
+    with ThreadPoolExecutor(1) as own:
+        return own.submit(enter_and_work).result()
+
+
+def ssh_socket(layout: Layout, place: Place) -> socket.socket:
+    """A socket on port 22 of the node's data address, in its namespace; to be listened on by whoever holds it."""
+
+    def bound() -> socket.socket:
+        family = socket.AF_INET6 if layout.ip_version == 6 else socket.AF_INET
+        made = socket.socket(family, socket.SOCK_STREAM)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((layout.data_address(place), SSH_PORT))
+        return made
+
+    return in_namespace(place.name, bound)
+
+
+def _furnish(layout: Layout, place: Place, ipv6: bool) -> None:
+    _batch(["ip", "-n", place.name], node_lines(layout, place, ipv6))
+    _batch(["tc", "-n", place.name], node_shaping_lines(place))
+
+
+def _quiet_ipv6() -> None:
+    _sysctl("disable_ipv6", 0)
+    _sysctl("accept_dad", 0)  # an address under duplicate detection cannot be bound for a second
+    _sysctl("accept_ra", 0)
+
+
+def _sysctl(name: str, value: int) -> None:
+    # /proc/sys/net shows the namespace of the thread that opens it.
+    for scope in ("all", "default"):
+        (_IPV6 / scope / name).write_text(str(value))
+
+
+def _batch(tool: list[str], lines: Iterable[str]) -> None:
+    """One process for many lines: starting `ip` for each would be most of a rig's start."""
+    text = "".join(f"{line}\n" for line in lines)
+    if text:
+        _run([*tool, "-batch", "-"], text)
+
+
+def _run(command: list[str], text: str = "") -> None:
+    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=_DEADLINE_S, check=False)
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout).strip()
+        where = _line_of(text, said)
+        raise RigError(f"{' '.join(command)}: {said or f'exit code {done.returncode}'}{where}")
+
+
+def _line_of(text: str, said: str) -> str:
+    """The batch line that `ip` or `tc` complained about (`Command failed -:3`), or nothing."""
+    number = said.rpartition("Command failed -:")[2].strip()
+    lines = text.splitlines()
+    return f" [{lines[int(number) - 1]}]" if number.isdigit() and 0 < int(number) <= len(lines) else ""

@@ -1,0 +1,101 @@
+"""Turns a virtual rig into an ordinary one: started where it is not up, reached by SSH, ended after."""
+
+import asyncio
+import fcntl
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+
+from rigctl.rig.inventory import Rig
+from rigctl.virtual.layout import Layout, layout_of
+from rigctl.virtual.leftovers import sweep
+from rigctl.virtual.start import end, ended, start
+from rigctl.virtual.state import State, base, standing, states
+
+
+@asynccontextmanager
+async def provided(rig: Rig) -> AsyncIterator[Rig]:
+    """A rig with every node's address, port, user, key, known hosts and data address. A real rig: as it is.
+
+    A virtual rig that `up` left up with the same definition is used; else one is started for this user alone, and ended
+    after, so two runs at once have a rig each. Raises `RigError` where it cannot be started.
+    """
+    if rig.virtual is None:
+        yield rig
+        return
+    layout = layout_of(rig)
+    sweep()
+    found = standing(layout.key)
+    if found is not None:
+        yield completed(rig, layout, found)
+        return
+    started = await start(layout, source=rig.source, stay=False)
+    try:
+        yield completed(rig, layout, started.state)
+    finally:
+        started.let_go()
+        await asyncio.shield(ended(started.state))
+
+
+async def up(rig: Rig) -> tuple[Rig, State, bool]:
+    """Start a virtual rig that stays until `down`: the rig, its state, and whether it was started only now."""
+    layout = layout_of(rig)
+    sweep()
+    with _one_at_a_time():
+        found = standing(layout.key)
+        if found is not None:
+            return completed(rig, layout, found), found, False
+        started = await start(layout, source=rig.source, stay=True)
+        started.let_go()
+        return completed(rig, layout, started.state), started.state, True
+
+
+async def down(rig: Rig) -> list[State]:
+    """End every rig that `up` started from this file, also those of earlier versions of it; give them."""
+    states_up = find(rig)
+    await asyncio.gather(*(end(state) for state in states_up))
+    return states_up
+
+
+def find(rig: Rig) -> list[State]:
+    """The rigs that `up` started from this file, this version of it first. Raises `InputError` for a real rig."""
+    layout = layout_of(rig)
+    sweep()
+    mine = [state for state in states() if state.stays and state.up and _same(state, layout, rig)]
+    return sorted(mine, key=lambda state: state.key != layout.key)
+
+
+def completed(rig: Rig, layout: Layout, state: State) -> Rig:
+    """The rig as an ordinary one."""
+    nodes = {
+        place.name: replace(
+            rig.nodes[place.name],
+            address=layout.ssh_address(place),
+            port=state.ports[place.name],
+            user="root" if layout.kind == "namespaces" else None,
+            key=state.client_key,
+            known_hosts=state.known_hosts,
+            data_address=layout.data_address(place),
+            data_interface=layout.data_interface(),
+        )
+        for place in layout.places
+    }
+    return replace(rig, nodes=nodes)
+
+
+def _same(state: State, layout: Layout, rig: Rig) -> bool:
+    return state.key == layout.key or (rig.source is not None and state.source == str(rig.source))
+
+
+@contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Two `rig up` of one rig must not start it twice: the second one waits here, then finds it up."""
+    descriptor = os.open(base() / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+

@@ -1,0 +1,245 @@
+"""Starts and ends the process that holds a virtual rig. The controller's side of `rigctl.virtual.holder`."""
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from rigctl.errors import RigError
+from rigctl.virtual.layout import Layout
+from rigctl.virtual.state import Process, State, new_folder, process, remove
+
+START_DEADLINE_S: Final = 20.0
+END_DEADLINE_S: Final = 5.0
+"""Commands are given 3 s to end (`children.KILL_AFTER_S`); then the holder is killed and the kernel does the rest."""
+_SBIN: Final = ("/usr/local/sbin", "/usr/sbin", "/sbin")  # an ordinary user's PATH may lack them; ip and tc live there
+_LOOPBACK_HINT: Final = "Use the loopback rig instead, which needs neither but has no links: --rig loopback"
+_TOOLS: Final = {"unshare": "util-linux", "mount": "mount", "ip": "iproute2", "tc": "iproute2"}
+_OWN: Final = ("--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+_POLL_S: Final = 0.005
+
+
+class _NoNamespaces(RigError):
+    """`unshare` was refused; another way may not be."""
+
+
+class Started:
+    """A rig that this process started, and the pipe that ends it."""
+
+    def __init__(self, state: State, lifeline: int) -> None:
+        self.state = state
+        self._lifeline = lifeline
+
+    def let_go(self) -> None:
+        """Close the pipe: a rig that stays stays, any other ends."""
+        os.close(self._lifeline)
+
+
+async def start(layout: Layout, *, source: Path | None, stay: bool) -> Started:
+    """Start a rig and wait until all its nodes answer. Raises `RigError` where it cannot be, with what was said."""
+    folder = new_folder(layout.key)
+    try:
+        refusals: list[str] = []
+        for wrapper in _wrappers(layout):
+            try:
+                return await _start(layout, wrapper, folder, source=source, stay=stay)
+            except _NoNamespaces as refused:
+                refusals.append(str(refused))
+        raise RigError(
+            f"{layout.name}: this machine lets you make network namespaces neither as root nor in a user namespace"
+            f" ({'; '.join(refusals)}). {_LOOPBACK_HINT}"
+        )
+    except BaseException:
+        remove(folder)
+        raise
+
+
+async def end(state: State) -> None:
+    """End a rig: commands get end-of-file, then time, then SIGKILL. Waits until it is gone."""
+    if state.holder.alive:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(state.holder.pid, signal.SIGTERM)
+    await ended(state)
+
+
+async def ended(state: State) -> None:
+    """Wait until a rig that was told to end has ended, kill it where it does not, and remove its folder."""
+    if not await _gone(state, END_DEADLINE_S):
+        for part in (state.starter, state.holder):
+            if part.alive:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(part.pid, signal.SIGKILL)
+        if not await _gone(state, END_DEADLINE_S):
+            raise RigError(f"{state.name}: process {state.holder.pid} does not end. End it: kill -9 {state.holder.pid}")
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(state.starter.pid, os.WNOHANG)
+    remove(state.folder)
+
+
+async def _gone(state: State, within_s: float) -> bool:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(within_s):
+            while state.starter.alive or state.holder.alive:
+                await asyncio.sleep(_POLL_S)
+            return True
+    return False
+
+
+def _wrappers(layout: Layout) -> Iterator[list[str]]:
+    """What to put before the holder, best first: namespaces as root, or in a user namespace of one's own."""
+    if layout.kind == "loopback":
+        yield []
+        return
+    path = _path()
+    missing = {tool: package for tool, package in _TOOLS.items() if shutil.which(tool, path=path) is None}
+    if missing:
+        raise RigError(
+            f"{layout.name}: a virtual rig needs {', '.join(missing)}. Install {', '.join(sorted(set(missing.values())))}."
+            f" {_LOOPBACK_HINT}"
+        )
+    unshare = str(shutil.which("unshare", path=path))
+    if os.geteuid() == 0:
+        yield [unshare, *_OWN]
+    yield [unshare, "--user", "--map-root-user", *_OWN]
+
+
+async def _start(layout: Layout, wrapper: list[str], folder: Path, *, source: Path | None, stay: bool) -> Started:
+    with contextlib.ExitStack() as ours:
+        sockets = {place.name: _bound(layout.ssh_address(place)) for place in layout.places}
+        for sock in sockets.values():
+            ours.enter_context(sock)
+        ports = {name: sock.getsockname()[1] for name, sock in sockets.items()}
+        proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
+        ours.callback(os.close, proc)
+        orders = {
+            "layout": json.loads(layout.to_json()),
+            "stay": stay,
+            "sockets": {name: sock.fileno() for name, sock in sockets.items()},
+            "proc": proc,
+            "homes": str(folder / "home"),
+        }
+        passed = [proc, *(sock.fileno() for sock in sockets.values())]
+        pid, lifeline, answers = _spawn(wrapper, folder, passed)
+        ours.callback(os.close, answers)
+        try:
+            os.write(lifeline, json.dumps(orders).encode() + b"\n")
+            answer = await _answer(answers)
+            if "error" in answer:
+                raise RigError(f"{layout.name}: {answer['error']}")
+            return Started(_kept(layout, answer, pid, folder, ports, source=source, stay=stay), lifeline)
+        except BaseException as error:
+            os.close(lifeline)
+            _abandon(pid)
+            if isinstance(error, EOFError | TimeoutError | BrokenPipeError):
+                raise _failure(layout, folder, wrapper, error) from None
+            raise
+
+
+def _bound(address: str) -> socket.socket:
+    """A socket in *our* network namespace; the holder, in its own, listens on it."""
+    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    made.bind((address, 0))
+    return made
+
+
+def _spawn(wrapper: list[str], folder: Path, passed: list[int]) -> tuple[int, int, int]:
+    """Start the holder; its process id, the pipe to it, the pipe from it."""
+    orders_end, lifeline = os.pipe()
+    answers, answers_end = os.pipe()
+    log = os.open(folder / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        # -P: no module may come from the working folder. Ours come from where this process has them.
+        command = [*wrapper, sys.executable, "-P", "-m", "rigctl.virtual.holder", folder.name]
+        pid = os.posix_spawn(
+            command[0],
+            command,
+            {
+                "PATH": _path(),
+                "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry),
+                "PYTHONDONTWRITEBYTECODE": "1",
+                "LANG": "C.UTF-8",
+            },
+            file_actions=[
+                (os.POSIX_SPAWN_DUP2, orders_end, 0),
+                (os.POSIX_SPAWN_DUP2, answers_end, 1),
+                (os.POSIX_SPAWN_DUP2, log, 2),
+                *((os.POSIX_SPAWN_DUP2, number, number) for number in passed),
+            ],
+            setsid=True,  # Ctrl-C is for the controller, which ends the rig in order
+        )
+    except BaseException:
+        os.close(lifeline)
+        os.close(answers)
+        raise
+    finally:
+        for descriptor in (orders_end, answers_end, log):
+            os.close(descriptor)
+    return pid, lifeline, answers
+
+
+async def _answer(descriptor: int) -> dict[str, Any]:
+    """The holder's one line. Raises `EOFError`, `TimeoutError`."""
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    loop.add_reader(descriptor, ready.set)
+    text = b""
+    try:
+        async with asyncio.timeout(START_DEADLINE_S):
+            while not text.endswith(b"\n"):
+                await ready.wait()
+                ready.clear()
+                data = os.read(descriptor, 65536)
+                if not data:
+                    raise EOFError
+                text += data
+    finally:
+        loop.remove_reader(descriptor)
+    answer: dict[str, Any] = json.loads(text)
+    return answer
+
+
+def _kept(
+    layout: Layout, answer: dict[str, Any], pid: int, folder: Path, ports: dict[str, int], *, source: Path | None, stay: bool
+) -> State:
+    """Write down how the rig is reached."""
+    holder, starter = process(answer["pid"]), process(pid)
+    if holder is None or starter is None:
+        raise EOFError
+    state = State(folder, layout.name, layout.key, str(source) if source else None, holder, starter, ports, stay)
+    state.client_key.touch(mode=0o600)
+    state.client_key.write_text(answer["client_key"])
+    state.known_hosts.write_text(
+        "".join(f"[{layout.ssh_address(place)}]:{ports[place.name]} {answer['host_key']}\n" for place in layout.places)
+    )
+    state.write()
+    return state
+
+
+def _abandon(pid: int) -> None:
+    """A start that failed: nothing of it may stay, so no time is given."""
+    with contextlib.suppress(ProcessLookupError, ChildProcessError):
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+def _failure(layout: Layout, folder: Path, wrapper: list[str], error: BaseException) -> RigError:
+    log = (folder / "log").read_text(errors="replace").strip().splitlines()[-3:]
+    said = " / ".join(log)
+    if wrapper and any(line.startswith("unshare: ") for line in log):
+        (folder / "log").write_text("")
+        return _NoNamespaces(f"{'in a user namespace' if '--user' in wrapper else 'as root'}: {said}")
+    if isinstance(error, TimeoutError):
+        return RigError(f"{layout.name}: the virtual rig was not up within {START_DEADLINE_S:g} s. {said}".strip())
+    return RigError(f"{layout.name}: the virtual rig ended while it started: {said or 'it said nothing'}")
+
+
+def _path() -> str:
+    path = os.environ.get("PATH", "/usr/local/bin:/usr/bin:/bin").split(":")
+    return ":".join([*path, *(folder for folder in _SBIN if folder not in path)])

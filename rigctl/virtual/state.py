@@ -1,0 +1,129 @@
+"""The folder in which a virtual rig that is up keeps what its users need: who holds it, ports, keys, its log.
+
+It lies in the user's runtime folder (or /tmp/rigctl-UID), readable by nobody else; `state.json` is written last, so a folder
+with it is complete. The rig does not need the folder: a lost one costs the way to the rig, not its clean end.
+"""
+
+import json
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from rigctl.errors import RigError
+
+_STATE: Final = "state.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process that cannot be mistaken for a later one with its number: `started` is field 22 of /proc/PID/stat."""
+
+    pid: int
+    started: int
+
+    @property
+    def alive(self) -> bool:
+        return process(self.pid) == self
+
+
+def process(pid: int) -> Process | None:
+    """The process `pid` as it is now; None where there is none, or only its exit status is left."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    # The second field is the name, in brackets, and may hold anything.
+    fields = text.rpartition(")")[2].split()
+    return None if fields[0] in {"Z", "X"} else Process(pid, int(fields[19]))
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A rig that was started. `starter` is what the namespaces hang on; on a loopback rig the holder itself."""
+
+    folder: Path
+    name: str
+    key: str  # Layout.key
+    source: str | None  # the rig file
+    holder: Process
+    starter: Process
+    ports: dict[str, int]  # SSH, by node
+    stays: bool
+
+    @property
+    def up(self) -> bool:
+        return self.holder.alive and self.starter.alive
+
+    @property
+    def client_key(self) -> Path:
+        return self.folder / "key"
+
+    @property
+    def known_hosts(self) -> Path:
+        return self.folder / "known_hosts"
+
+    def write(self) -> None:
+        raw = asdict(self)
+        del raw["folder"]
+        written = self.folder / f"{_STATE}.new"
+        written.write_text(json.dumps(raw, indent=1))
+        written.replace(self.folder / _STATE)
+
+
+def read(folder: Path) -> State | None:
+    """The state in a folder; None where it is not complete (yet), or was written by another version of rigctl."""
+    try:
+        raw = json.loads((folder / _STATE).read_text())
+        raw["holder"], raw["starter"] = Process(**raw["holder"]), Process(**raw["starter"])
+        return State(folder=folder, **raw)
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def base() -> Path:
+    """The folder of all states, made where it is not there. Raises `RigError` where somebody else could write to it."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    if runtime and _own(Path(runtime)):
+        folder = Path(runtime) / "rigctl"
+    else:
+        folder = Path(f"/tmp/rigctl-{os.geteuid()}")  # noqa: S108 - its owner and mode are checked below
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if not _own(folder) or stat.S_IMODE(folder.lstat().st_mode) & 0o077:
+        raise RigError(f"{folder}: not a folder that only you can use. Remove it, or set XDG_RUNTIME_DIR.")
+    return folder
+
+
+def states() -> Iterator[State]:
+    """All complete states, up or not."""
+    for folder in sorted(base().iterdir()):
+        state = read(folder)
+        if state is not None:
+            yield state
+
+
+def standing(key: str) -> State | None:
+    """The rig of that definition that `rig up` left up, if any."""
+    return next((state for state in states() if state.key == key and state.stays and state.up), None)
+
+
+def new_folder(name: str) -> Path:
+    return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=base()))
+
+
+def remove(folder: Path) -> None:
+    # The descriptor first: a folder half removed must not look like a rig.
+    (folder / _STATE).unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _own(folder: Path) -> bool:
+    try:
+        found = folder.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()

@@ -1,0 +1,108 @@
+"""What is wrong in a file, and how it is told: where, what, what to do, then the line and a caret."""
+
+import difflib
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from rigctl.errors import InputError
+
+# A longer list helps nobody: the first ones explain the others.
+MOST_SHOWN: Final = 50
+# Beyond these nothing is even worded, so that no file costs more than a moment.
+MOST_FOUND: Final = 1000
+_MOST_COMPARED: Final = 200
+_SHOWN_COLUMNS: Final = 100
+# YAML 1.1, 5.4: what ends a line. Source lines must be split exactly as the parser counts them.
+LINE_BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+# Keys that no file may have; a message about such a line is read by others than its writer.
+SECRET_KEYS: Final = ("password", "passphrase", "passwd", "pass", "pwd", "secret")
+_SECRET_VALUE: Final = re.compile(
+    rf"""(?i)(\b(?:{"|".join(SECRET_KEYS)})["']?\s*:\s*)("(?:[^"\\]|\\.)*"?|'[^']*'?|[^,}}]+)"""
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A place in a text, from 1; `length` characters of that line."""
+
+    line: int
+    column: int
+    length: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One mistake. `where` is FILE:LINE:COLUMN or the option that brought it; `path` its place in the data.
+
+    The line of `text` at `span` is cut out only when the mistake is printed: a file can hold thousands of them.
+    """
+
+    where: str
+    what: str
+    path: tuple[str | int, ...] = ()
+    span: Span | None = None
+    text: str = field(default="", repr=False)
+
+    def __str__(self) -> str:
+        shown = f"\n{excerpt(self.text, self.span)}" if self.span is not None else ""
+        return f"{self.where}: {self.what}{shown}"
+
+
+class MistakesError(InputError):
+    """All mistakes of one or more files and options; its text tells them in order of their places."""
+
+    def __init__(self, mistakes: Iterable[Mistake]) -> None:
+        self.mistakes = tuple(mistakes)
+        shown = [str(mistake) for mistake in self.mistakes[:MOST_SHOWN]]
+        hidden = len(self.mistakes) - len(shown)
+        if hidden:
+            shown.append(f"… and {hidden} more mistakes.")
+        super().__init__("\n".join(shown))
+
+
+def in_order(mistakes: Iterable[Mistake]) -> list[Mistake]:
+    """By line and column, those without a place first; the same thing said twice only once."""
+    unique = dict.fromkeys(mistakes)
+    return sorted(unique, key=lambda m: (m.span.line, m.span.column) if m.span else (0, 0))
+
+
+def suggestion(word: str, known: Sequence[str]) -> str:
+    """` Did you mean "window"?`, or all that is known where nothing is near. Empty where nothing is known."""
+    near = difflib.get_close_matches(word[:64].lower(), known[:_MOST_COMPARED], n=1, cutoff=0.6)
+    if near:
+        return f' Did you mean "{near[0]}"?'
+    if not known:
+        return ""
+    shown = ", ".join(known[:20]) + (", …" if len(known) > 20 else "")
+    return f" Known: {shown}."
+
+
+def printable(text: str) -> str:
+    """`text` with each character that could move a terminal's cursor as one `?`; a tab is one space."""
+    return "".join(
+        "?" if unicodedata.category(c) in {"Cc", "Cf", "Cs", "Zl", "Zp"} else c for c in text.replace("\t", " ")
+    )
+
+
+def excerpt(text: str, span: Span) -> str:
+    """The line at `span` and a caret line below it. What stands after a key like `password` is not shown."""
+    lines = LINE_BREAK.split(text)
+    line = printable(lines[span.line - 1]) if span.line <= len(lines) else ""
+    line = _SECRET_VALUE.sub(lambda match: match[1] + "•" * len(match[2]), line)
+    column = min(span.column - 1, len(line))
+    first = max(0, column - _SHOWN_COLUMNS * 2 // 3)
+    shown = line[first : first + _SHOWN_COLUMNS]
+    before = shown[: column - first]
+    carets = "^" * max(1, _width(shown[column - first : column - first + span.length]))
+    number = f"{span.line:>4}"
+    return f"{number} | {shown}\n{' ' * len(number)} | {' ' * _width(before)}{carets}"
+
+
+def _width(text: str) -> int:
+    """Columns on a terminal: wide characters take two, combining ones none (Unicode UAX #11)."""
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in {"W", "F"} else 1 for c in text
+    )

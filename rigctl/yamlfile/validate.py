@@ -1,0 +1,95 @@
+"""A document against a pydantic model: its errors at their place in the file, in rigctl's own words."""
+
+from collections.abc import Iterator
+from typing import Final, TypeVar, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from rigctl.yamlfile.document import Document, Path
+from rigctl.yamlfile.mistakes import MOST_FOUND, SECRET_KEYS, Mistake, suggestion
+
+_Model = TypeVar("_Model", bound=BaseModel)
+_ADVICE: Final = (
+    "passwords are not kept in files. Leave it out: load a key into ssh-agent (ssh-add), or name one with "
+    "key: ~/.ssh/id_ed25519."
+)
+_SHAPES: Final = {
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "dict_type": "keys and values",
+    "model_type": "keys and values",
+    "model_attributes_type": "keys and values",
+}
+
+
+def validated(document: Document, model: type[_Model]) -> tuple[_Model | None, list[Mistake]]:
+    """The document as `model`, or None and every mistake in it; mistakes of reading are among them."""
+    found = list(document.mistakes)
+    try:
+        return model.model_validate(document.data), found
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+    return None, found + [_mistake(document, model, detail) for detail in details[:MOST_FOUND]]
+
+
+def kind(value: object) -> str:
+    """What a value is, for a person: `a list`, `the number 5`, `nothing`."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return f"the number {value}"
+    if isinstance(value, str):
+        return "a text"
+    return "a list" if isinstance(value, list | tuple) else "keys and values"
+
+
+def _mistake(document: Document, model: type[BaseModel], detail: ErrorDetails) -> Mistake:
+    path: Path = detail["loc"]
+    if path and path[-1] == "[key]":
+        return document.mistake(path[:-1], _sentence(_own_words(detail, path[:-1])), at_key=True)
+    name = next((str(part) for part in reversed(path) if isinstance(part, str)), "")
+    if detail["type"] == "extra_forbidden":
+        if name.lower() in SECRET_KEYS:
+            return document.mistake(path, f'key "{name}": {_ADVICE}', at_key=True)
+        known = list(_section(model, path[:-1]).model_fields)
+        return document.mistake(path, f'unknown key "{name[:64]}".{suggestion(name, known)}', at_key=True)
+    if detail["type"] == "missing":
+        return document.mistake(path[:-1], f'"{name}" is missing.{_purpose(model, path)}', at_key=True)
+    return document.mistake(path, _sentence(_own_words(detail, path)))
+
+
+def _own_words(detail: ErrorDetails, path: Path) -> str:
+    raised = detail.get("ctx", {}).get("error")
+    if isinstance(raised, Exception):
+        return str(raised)
+    name = next((str(part) for part in reversed(path) if isinstance(part, str)), "value")
+    expected = _SHAPES.get(detail["type"], "something else")
+    return f"{name}: expected {expected}, found {kind(detail['input'])}"
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
+def _purpose(model: type[BaseModel], path: Path) -> str:
+    field = _section(model, path[:-1]).model_fields.get(str(path[-1]))
+    return f" It says {field.description}." if field is not None and field.description else ""
+
+
+def _section(model: type[BaseModel], path: Path) -> type[BaseModel]:
+    """The model of the mapping at `path`. Names that are data (of nodes) and list positions are stepped over."""
+    for part in path:
+        field = model.model_fields.get(part) if isinstance(part, str) else None
+        below = next(_models_in(field.annotation), None) if field is not None else None
+        model = below or model
+    return model
+
+
+def _models_in(annotation: object) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _models_in(argument)

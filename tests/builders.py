@@ -1,0 +1,225 @@
+"""Realistic records for the tests of store and report: the GigaBlox page's seven cells, with its numbers.
+
+The samples are made from the totals, with a fixed seed, so that cutting them gives the totals back.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from rigctl.model.window import CommonWindow, cut
+from rigctl.records import (
+    Cell,
+    Direction,
+    Flow,
+    Link,
+    NodeUsage,
+    Pair,
+    Repetition,
+    RunInfo,
+    RunPlan,
+    RunStatus,
+    Series,
+    Side,
+    Status,
+)
+
+PAIRS: Final = (Pair("pi1", "pi2"), Pair("pi3", "pi4"))
+STARTED_AT: Final = 1_795_211_101.25  # 2026-11-20 21:45:01 UTC
+BEGIN_NS: Final = 5_000_000_000_000
+
+# Window, MSS, parallel, the pairs' speeds in Mbit/s, the pairs' retransmits: the page's table, in its order.
+GIGABLOX: Final = (
+    (64, 1460, 1, (911, 941), (135, 0)),
+    (64, 1460, 5, (919, 940), (0, 0)),
+    (64, 8960, 1, (906, 921), (83, 0)),
+    (200, 1460, 1, (901, 909), (1, 7)),
+    (64, 8960, 5, (941, 940), (0, 0)),
+    (200, 8960, 1, (940, 909), (0, 9)),
+    (200, 8960, 5, (936, 936), (0, 31)),
+)
+
+
+def cell(number: int = 1, **settings: Any) -> Cell:
+    """A cell of 10 s with both pairs; `settings` replaces fields."""
+    base = Cell(number, "tcp", PAIRS, 10.0, 0.0, 1, window_bytes=65536, mss=1460)
+    return replace(base, **settings)
+
+
+def gigablox_cells(duration_s: float = 10.0) -> tuple[Cell, ...]:
+    return tuple(
+        cell(n, window_bytes=window * 1024, mss=mss, parallel=parallel, duration_s=duration_s)
+        for n, (window, mss, parallel, _, _) in enumerate(GIGABLOX, 1)
+    )
+
+
+def plan(cells: Sequence[Cell] | None = None, **fields: Any) -> RunPlan:
+    """A plan over gigabit links with an MTU of 1500; `fields` replaces what it says."""
+    made = tuple(cells) if cells is not None else gigablox_cells()
+    nodes = sorted({name for one in made for pair in one.pairs for name in (pair.source, pair.destination)})
+    base = RunPlan(
+        title="GigaBlox: seven tests, two pairs at once",
+        notes="The table of the product page, measured again.",
+        scenario_name="gigablox",
+        scenario_yaml="title: GigaBlox\nrig: gigablox\n# the page's table\npairs: [pi1 -> pi2, pi3 -> pi4]\n",
+        rig_name="gigablox",
+        rig_yaml="virtual: namespaces\nswitch: GigaBlox\n",
+        overrides=(),
+        repeat=1,
+        cells=made,
+        links={name: Link(10**9, 1500) for name in nodes},
+        virtual="namespaces",
+    )
+    return replace(base, **fields)
+
+
+def facts(**known: Any) -> dict[str, Any]:
+    base: dict[str, Any] = {
+        "kernel": "Linux 6.6.31+rpt-rpi-v8 aarch64",
+        "os": "Debian GNU/Linux 12 (bookworm)",
+        "cpu_model": "Cortex-A72",
+        "cpus": 4,
+        "governor": "ondemand",
+        "driver": "bcmgenet",
+        "interface": "eth0",
+        "speed_bps": 10**9,
+        "mtu": 1500,
+        "offloads": {"tso": True, "gso": True, "gro": True},
+        "sysctls": {"net.core.rmem_max": "212992", "net.core.wmem_max": "212992", "net.ipv4.tcp_timestamps": "1"},
+    }
+    return base | known
+
+
+def run(the_plan: RunPlan | None = None, **fields: Any) -> RunInfo:
+    made = the_plan or plan()
+    base = RunInfo(
+        run="20261120-214501-3f9a",
+        plan=made,
+        status=RunStatus.COMPLETE,
+        started_at=STARTED_AT,
+        ended_at=STARTED_AT + 74.5,
+        versions={"rigctl": "0.1.0", "python": "3.11.2", "protocol": "1", "agent": "9f2c" * 16},
+        facts={node: facts() for node in made.links},
+    )
+    return replace(base, **fields)
+
+
+def sides(
+    the_cell: Cell,
+    mbps: float,
+    retransmits: int = 0,
+    start_ns: int = BEGIN_NS,
+    seed: int = 1,
+    **sender_fields: Any,
+) -> tuple[Side, Side]:
+    """Sender and receiver of one flow that runs at `mbps` for the cell's duration, sampled every 100 ms."""
+    noise = random.Random(seed)
+    steps = round(the_cell.duration_s * 10)
+    lost = sorted(noise.randrange(1, steps) for _ in range(retransmits))
+    shape = [1 + noise.gauss(0, 0.004) for _ in range(steps)]
+    scale = mbps * 1e6 / 8 * the_cell.duration_s / sum(shape)
+    times, counts, again, total = [], [], [], 0.0
+    for step, share in enumerate(shape, 1):
+        total += share * scale
+        times.append(start_ns + step * 100_000_000)
+        counts.append(round(total))
+        again.append(sum(1 for at in lost if at <= step))
+    granted = None if the_cell.window_bytes is None else 2 * the_cell.window_bytes
+    shared: dict[str, Any] = {
+        "sndbuf_bytes": granted or 425984,
+        "rcvbuf_bytes": granted or 425984,
+        "mss": 1448,
+        "rcv_mss": 1448,
+        "advmss": 1460,
+        "pmtu": 1500,
+        "timestamps": True,
+        "congestion": "cubic",
+        "nodelay": False,
+    }
+    sampled = {"t_ns": times, "bytes": counts}
+    sender = Side(
+        bytes=counts[-1],
+        first_byte_ns=start_ns,
+        last_byte_ns=times[-1],
+        **shared
+        | {
+            "rtt_us": 620 + seed,
+            "rtt_min_us": 180,
+            "retransmits": retransmits,
+            "retransmitted_bytes": retransmits * 1448,
+            "cwnd": 45,
+            "busy_us": round(the_cell.duration_s * 1e6),
+            "rwnd_limited_us": 12_000,
+            "sndbuf_limited_us": 0,
+            "peer_window_bytes": 65536,
+            "series": Series(
+                sampled | {"retransmits": again, "rtt_us": [620] * steps, "cwnd": [45] * steps, "mss": [1448] * steps}
+            ),
+        }
+        | sender_fields,
+    )
+    return sender, Side(counts[-1], start_ns, times[-1], **shared, series=Series(sampled))
+
+
+def flows(
+    the_cell: Cell, speeds: Sequence[float], retransmits: Sequence[int] | None = None, **sender_fields: Any
+) -> tuple[Flow, ...]:
+    """The flows of `the_cell`: `speeds` and `retransmits` per pair and direction, shared out over its flows."""
+    both = (Direction.FORWARD, Direction.REVERSE)
+    directions = both if the_cell.direction is Direction.BOTH else (the_cell.direction,)
+    streams = [(pair, direction) for pair in the_cell.pairs for direction in directions]
+    made = []
+    for at, (pair, direction) in enumerate(streams):
+        for number in range(1, the_cell.parallel + 1):
+            again = retransmits[at] // the_cell.parallel if retransmits else 0
+            if number == 1 and retransmits:
+                again += retransmits[at] % the_cell.parallel
+            sender, receiver = sides(
+                the_cell, speeds[at] / the_cell.parallel, again, seed=10 * at + number, **sender_fields
+            )
+            made.append(Flow(pair, direction, number, sender, receiver))
+    window = CommonWindow(BEGIN_NS, BEGIN_NS + round(the_cell.duration_s * 1e9), 0)
+    return tuple(cut(flow, window) for flow in made)
+
+
+def repetition(
+    the_cell: Cell,
+    speeds: Sequence[float] = (911, 941),
+    retransmits: Sequence[int] | None = None,
+    number: int = 1,
+    sender: dict[str, Any] | None = None,
+    **fields: Any,
+) -> Repetition:
+    """One measured repetition; `sender` replaces fields of every sender's side, `fields` those of the record."""
+    nodes = sorted({name for pair in the_cell.pairs for name in (pair.source, pair.destination)})
+    span_us = round(the_cell.duration_s * 1e6)
+    base = Repetition(
+        cell=the_cell.number,
+        repetition=number,
+        attempt=1,
+        status=Status.OK,
+        reason=None,
+        started_at=STARTED_AT + 10.2 * the_cell.number,
+        wall_s=the_cell.duration_s + 0.2,
+        window_start_ns=BEGIN_NS,
+        window_end_ns=BEGIN_NS + round(the_cell.duration_s * 1e9),
+        start_skew_us=112.4,
+        clock_error_us=61.0,
+        flows=flows(the_cell, speeds, retransmits, **(sender or {})),
+        nodes=tuple(NodeUsage(node, span_us, span_us // 5, span_us, 4, None) for node in nodes),
+    )
+    return replace(base, **fields)
+
+
+def failed(the_cell: Cell, reason: str = "pi4: connection refused", **fields: Any) -> Repetition:
+    """A repetition that could not be measured."""
+    base = Repetition(the_cell.number, 1, 1, Status.FAILED, reason, STARTED_AT, 5.1)
+    return replace(base, **fields)
+
+
+def gigablox(duration_s: float = 10.0) -> tuple[RunInfo, list[Repetition]]:
+    """The page's run: seven cells, two pairs, its speeds and retransmits."""
+    made = gigablox_cells(duration_s)
+    measured = [repetition(one, row[3], row[4]) for one, row in zip(made, GIGABLOX, strict=True)]
+    return run(plan(made)), measured

@@ -1,0 +1,184 @@
+"""The rig file: what it becomes, and every mistake at its place."""
+
+from pathlib import Path
+
+import pytest
+
+from rigctl.errors import InputError
+from rigctl.records import Link
+from rigctl.rig.inventory import Rig
+from rigctl.rig.schema import bundled_rigs, load_rig
+
+
+def rig_from(folder: Path, text: str) -> Rig:
+    path = folder / "r.yaml"
+    path.write_text(text)
+    return load_rig(str(path))
+
+
+def message(folder: Path, text: str) -> str:
+    with pytest.raises(InputError) as caught:
+        rig_from(folder, text)
+    return str(caught.value).replace(f"{folder}/", "")
+
+
+def test_a_real_rig_has_all_that_ssh_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "home").mkdir()
+    for key in (tmp_path / "key", tmp_path / "home" / "id"):
+        key.write_text("")
+    text = (
+        "title: Two rooms\nnotes: n\nswitch: {name: Blox}\nlinks: {rate: 1G, mtu: 9000}\nnodes:\n"
+        "  a: {address: a.lab, key: key, user: pi}\n"
+        "  b: {address: fe80::1%eth0, port: 2222, key: ~/id, known_hosts: kh, jump: 'x@gate.lab:22',\n"
+        "      data_address: 'FD00::1', data_interface: enp3s0, sudo: yes, rate: 2.5 Gbit/s, mtu: 1500}\n"
+    )
+    rig = rig_from(tmp_path, text)
+    assert (rig.name, rig.title, rig.switch, rig.virtual, rig.text, rig.notes) == (
+        "r",
+        "Two rooms",
+        "Blox",
+        None,
+        text,
+        "n",
+    )
+    assert rig.source == tmp_path / "r.yaml"
+    a, b = rig.nodes["a"], rig.nodes["b"]
+    assert (a.address, a.key, a.user, a.port, a.sudo, a.link) == (
+        "a.lab",
+        tmp_path / "key",
+        "pi",
+        None,
+        False,
+        Link(10**9, 9000),
+    )
+    assert (b.port, b.key, b.known_hosts) == (2222, tmp_path / "home" / "id", tmp_path / "kh")
+    assert (b.jump, b.data_address, b.data_interface) == ("x@gate.lab:22", "fd00::1", "enp3s0")
+    assert (b.sudo, b.link) == (True, Link(2_500_000_000, 1500))
+
+
+def test_what_the_file_does_not_say_is_unknown_not_zero(tmp_path: Path) -> None:
+    rig = rig_from(tmp_path, "nodes: {a: {address: x}, b: {address: y}}\n")
+    assert rig.nodes["a"].link == Link(None, None)
+    assert (rig.switch, rig.title) == (None, "r")
+
+
+def test_the_bundled_rigs_are_as_their_names_say() -> None:
+    gigablox, loopback = load_rig("gigablox"), load_rig("loopback")
+    assert list(gigablox.nodes) == ["pi1", "pi2", "pi3", "pi4"]
+    assert (gigablox.virtual, gigablox.switch) == ("namespaces", "GigaBlox")
+    assert {node.link for node in gigablox.nodes.values()} == {Link(10**9, 1500)}
+    assert loopback.virtual == "loopback"
+    assert {node.link for node in loopback.nodes.values()} == {Link(None, 65536)}
+    assert "no shaping" in loopback.notes
+    assert set(bundled_rigs()) >= {"gigablox", "loopback"}
+
+
+def test_a_virtual_rig_may_be_ipv6_and_its_nodes_differ_in_link(tmp_path: Path) -> None:
+    rig = rig_from(tmp_path, "virtual: namespaces\nip_version: 6\nlinks: {rate: 1G}\nnodes: {a: , b: {rate: 10M}}\n")
+    assert rig.ip_version == 6
+    assert [node.link.rate_bps for node in rig.nodes.values()] == [10**9, 10**7]
+    assert rig.nodes["a"].address == "127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("adress: x", 'r.yaml:2:7: unknown key "adress". Did you mean "address"?'),
+        ("password: hunter2", 'r.yaml:2:7: key "password": passwords are not kept in files.'),
+        ("Passphrase: hunter2", 'r.yaml:2:7: key "Passphrase": passwords are not kept in files.'),
+        ("port: 70000", 'r.yaml:2:13: port "70000": expected 1 to 65535'),
+        ("port: ssh", 'r.yaml:2:13: port "ssh": expected a whole number'),
+        ("user: 'a b'", 'r.yaml:2:13: user "a b": expected a user name'),
+        ("key: ./no-key", 'r.yaml:2:12: key "./no-key": there is no file no-key.'),
+        ("key: ~nobody-here/id", 'r.yaml:2:12: key "~nobody-here/id": there is no file'),
+        ("jump: a b", 'r.yaml:2:13: jump "a b": expected [user@]host[:port]'),
+        ("data_address: pi1.lan", 'r.yaml:2:21: data_address "pi1.lan": expected an IP address'),
+        ("data_interface: 'a/b'", 'r.yaml:2:23: data_interface "a/b": expected an interface name'),
+        ("sudo: maybe", 'r.yaml:2:13: sudo "maybe": expected true or false.'),
+        ("rate: 1Q", 'r.yaml:2:13: rate "1Q": unknown unit "Q". Use k, M or G'),
+        ("rate: 0", 'r.yaml:2:13: rate "0": expected 1 kbit/s to'),
+        ("mtu: 100", 'r.yaml:2:12: mtu "100": expected 576 to 65536'),
+        ("mtu: -1500", 'r.yaml:2:12: mtu "-1500": must not be negative.'),
+    ],
+)
+def test_a_mistake_of_a_node_is_told_at_its_place(tmp_path: Path, line: str, expected: str) -> None:
+    told = message(tmp_path, f"nodes:\n  a: {{{line}, address: x}}\n  b: {{address: y}}\n").replace("file /", "file ")
+    assert told.replace(str(tmp_path)[1:] + "/", "").startswith(expected), told
+    assert "hunter2" not in told
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("-oProxyCommand=x", "expected a host name or IP address"),
+        ("pi@pi1.lan", "The user goes into its own key: user."),
+        ("'a b'", "expected a host name or IP address"),
+        ("5", "found the number 5. Put it in quotes"),
+        ("''", "found an empty one"),
+    ],
+)
+def test_an_address_that_ssh_could_misread_is_refused(tmp_path: Path, address: str, expected: str) -> None:
+    assert expected in message(tmp_path, f"nodes:\n  a: {{address: {address}}}\n  b: {{address: y}}\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("title: x\n", 'r.yaml:1:1: "nodes" is missing. It says the nodes by name'),
+        ("nodes: {}\n", "r.yaml:1:8: nodes: the rig has none."),
+        ("nodes: {a: {address: x}}\n", "r.yaml:1:8: nodes: there is only one."),
+        ("nodes: [a, b]\n", "r.yaml:1:8: nodes: expected keys and values, found a list."),
+        ("nodes: {a: 5, b: {address: x}}\n", "r.yaml:1:12: a: expected keys and values, found the number 5."),
+        ("nodes: {a: , b: {address: x}}\n", 'r.yaml:1:9: node "a": "address" is missing.'),
+        ("nodes: {a b: {address: y}, b: {address: x}}\n", 'r.yaml:1:9: node "a b": expected a name of 1 to 15'),
+        ("nodes: {a: {address: x}, b: {address: x}}\n", 'r.yaml:1:39: node "b": has the same address as "a".'),
+        ("nodes: {a: {address: x}, a: {address: y}, b: {address: z}}\n", 'r.yaml:1:26: key "a" is there twice'),
+        (
+            "virtual: docker\nnodes: {a: , b: }\n",
+            'r.yaml:1:10: virtual "docker": unknown. Known: namespaces, loopback.',
+        ),
+        ("virtual: loopback\nnodes: {a: {user: x}, b: }\n", 'r.yaml:2:13: node "a": "user" is for real nodes'),
+        ("ip_version: 6\nnodes: {a: {address: x}, b: {address: y}}\n", "r.yaml:1:1: ip_version: is for virtual rigs."),
+        ("virtual: loopback\nip_version: 5\nnodes: {a: , b: }\n", 'r.yaml:2:13: ip_version "5": expected 4 or 6.'),
+        ("switch: {}\nnodes: {a: {address: x}, b: {address: y}}\n", 'r.yaml:1:1: "name" is missing.'),
+        (
+            "switch: 5\nnodes: {a: {address: x}, b: {address: y}}\n",
+            "r.yaml:1:9: name: expected a text, found the number 5.",
+        ),
+        (
+            "links: {speed: 1G}\nnodes: {a: {address: x}, b: {address: y}}\n",
+            'r.yaml:1:9: unknown key "speed". Known: rate, mtu.',
+        ),
+    ],
+)
+def test_a_mistake_of_the_file_is_told_at_its_place(tmp_path: Path, text: str, expected: str) -> None:
+    told = message(tmp_path, text)
+    assert told.startswith(expected), told
+
+
+def test_two_nodes_behind_different_jump_hosts_may_share_an_address(tmp_path: Path) -> None:
+    text = "nodes: {a: {address: 10.0.0.1, jump: gate1}, b: {address: 10.0.0.1, jump: gate2}}\n"
+    assert set(rig_from(tmp_path, text).nodes) == {"a", "b"}
+
+
+def test_all_mistakes_of_the_file_are_told_at_once(tmp_path: Path) -> None:
+    told = message(
+        tmp_path, "swich: x\nlinks: {rate: q}\nnodes:\n  a: {port: 0}\n  b c: {address: y, password: s3cret}\n"
+    )
+    assert [line.split(": ")[0] for line in told.splitlines() if line.startswith("r.yaml")] == [
+        "r.yaml:1:1",
+        "r.yaml:2:15",
+        "r.yaml:4:3",
+        "r.yaml:4:13",
+        "r.yaml:5:3",
+        "r.yaml:5:21",
+    ]
+    assert "s3cret" not in told
+
+
+def test_an_unknown_rig_lists_the_bundled_ones() -> None:
+    with pytest.raises(
+        InputError, match=r'unknown rig "gigablok"\. Did you mean "gigablox"\? Bundled: gigablox, loopback'
+    ):
+        load_rig("gigablok")

@@ -1,0 +1,72 @@
+"""What a cell can reach at most, told before anything is measured."""
+
+import pytest
+
+from rigctl.records import Cell, Link, Pair, RunPlan
+from rigctl.scenario.forecast import constants, forecasts, notes, table_axes, total_s
+from rigctl.scenario.load import Overrides, load_plan
+
+GIGABIT = Link(10**9, 1500)
+CELL = Cell(1, "tcp", (Pair("a", "b"),), 10.0, 0.0, 1, mss=8960)
+
+
+def plan_of(links: dict[str, Link], **settings: object) -> RunPlan:
+    cells = (CELL, Cell(2, "tcp", CELL.pairs, 5.0, 0.0, 1, mss=1000, **settings))  # type: ignore[arg-type]
+    return RunPlan("t", "", "s", "", "r", "", (), 3, cells, links)
+
+
+def test_the_page_s_941_is_the_ceiling_of_mtu_1500_whatever_the_mss_asked_for() -> None:
+    plan, _ = load_plan("gigablox", Overrides())
+    for cell in plan.cells:
+        for expected in forecasts(cell, plan.links, 4):
+            assert expected.mss == 1448
+            assert expected.ceiling_bps == pytest.approx(941.4824e6, rel=1e-6)
+
+
+def test_jumbo_frames_raise_the_ceiling() -> None:
+    (expected,) = forecasts(CELL, dict.fromkeys("ab", Link(10**9, 9000)), 4)
+    assert expected.mss == 8948
+    assert expected.ceiling_bps == pytest.approx(1e9 * 8948 / 9038)
+
+
+def test_the_narrower_end_rules_rate_and_mtu() -> None:
+    (expected,) = forecasts(CELL, {"a": Link(10**8, 9000), "b": GIGABIT}, 4)
+    assert expected.mss == 1448
+    assert expected.ceiling_bps == pytest.approx(1e8 * 1448 / 1538)
+
+
+@pytest.mark.parametrize(
+    ("link", "mss"), [(Link(None, 1500), 1448), (Link(10**9, None), None), (Link(None, None), None)]
+)
+def test_what_the_rig_file_does_not_say_stays_unknown(link: Link, mss: int | None) -> None:
+    (expected,) = forecasts(CELL, {"a": link, "b": GIGABIT}, 4)
+    assert (expected.mss, expected.ceiling_bps) == (mss, None)
+
+
+def test_ipv6_takes_twenty_bytes_more() -> None:
+    assert forecasts(CELL, dict.fromkeys("ab", GIGABIT), 6)[0].mss == 1428
+
+
+def test_the_total_counts_each_cell_s_duration_and_the_repetitions() -> None:
+    assert total_s(plan_of(dict.fromkeys("ab", GIGABIT))) == 45.0
+
+
+def test_the_notes_say_what_is_assumed_and_what_does_not_fit() -> None:
+    said = notes(plan_of(dict.fromkeys("ab", GIGABIT)), 4)
+    assert "TCP timestamps (12 bytes of every segment)" in said[0]
+    assert said[-1] == "MSS 8960 does not fit into MTU 1500: 1448 will go over the wire."
+
+
+def test_an_unknown_link_is_said_in_place_of_a_ceiling() -> None:
+    assert notes(plan_of(dict.fromkeys("ab", Link(None, 9000))), 4) == [
+        "–: the rig file does not say the link's rate or MTU."
+    ]
+
+
+def test_only_axes_that_vary_get_a_column_and_constants_a_line() -> None:
+    varying = plan_of(dict.fromkeys("ab", GIGABIT), nodelay=True)
+    assert table_axes(varying) == ["window", "mss", "parallel", "nodelay"]
+    assert constants(varying) == []
+    plan, _ = load_plan("gigablox", Overrides(sets=("congestion=reno",)))
+    assert table_axes(plan) == ["window", "mss", "parallel"]
+    assert constants(plan) == ["congestion reno"]

@@ -1,0 +1,111 @@
+"""From axes to cells: order, exclude, include, and bounds by counting."""
+
+import time
+
+import pytest
+
+from rigctl.records import Cell, Direction
+from rigctl.scenario.axes import AXES
+from rigctl.scenario.matrix import MAX_CELLS, Matrix, Row, count, expand, full, matrix_of, with_axis
+
+
+def settings_of(rows: list[Row], *names: str) -> list[tuple[object, ...]]:
+    return [tuple(row[name] for name in names) for row in rows]
+
+
+def test_the_first_axis_changes_slowest() -> None:
+    rows = expand(matrix_of({"matrix": {"mss": [1460, 8960], "window": ["64K", "200K"]}}))
+    assert settings_of(rows, "mss", "window") == [(1460, 65536), (1460, 204800), (8960, 65536), (8960, 204800)]
+
+
+def test_a_cell_has_every_setting_unset_where_nothing_is_asked_for() -> None:
+    (row,) = expand(matrix_of({}))
+    assert row == {
+        "window": None,
+        "mss": None,
+        "parallel": 1,
+        "congestion": None,
+        "nodelay": None,
+        "direction": Direction.FORWARD,
+    }
+
+
+def test_axes_and_the_fields_of_a_cell_are_the_same() -> None:
+    fields = set(Cell.__dataclass_fields__) - {"number", "test", "pairs", "duration_s", "omit_s"}
+    assert {"window_bytes" if name == "window" else name for name in AXES} == fields
+
+
+def test_default_means_not_asked_for() -> None:
+    rows = expand(matrix_of({"matrix": {"window": ["default", "64K"], "mss": "default"}}))
+    assert settings_of(rows, "window", "mss") == [(None, None), (65536, None)]
+
+
+def test_exclude_drops_what_has_all_its_values() -> None:
+    axes = {"mss": [100, 200, 300], "parallel": [1, 2]}
+    data = {"matrix": axes, "exclude": [{"mss": 200}, {"mss": 300, "parallel": 1}]}
+    assert settings_of(expand(matrix_of(data)), "mss", "parallel") == [(100, 1), (100, 2), (300, 2)]
+
+
+def test_include_comes_after_the_product_in_its_own_order() -> None:
+    data = {"matrix": {"mss": [1460]}, "include": [{"mss": 9000, "nodelay": True}, {"parallel": 5}]}
+    rows = expand(matrix_of(data))
+    assert settings_of(rows, "mss", "parallel", "nodelay") == [(1460, 1, None), (9000, 1, True), (None, 5, None)]
+
+
+def test_include_alone_has_no_product() -> None:
+    assert len(expand(matrix_of({"include": [{"mss": 1460}, {"mss": 8960}], "matrix": None}))) == 2
+
+
+def test_a_replaced_axis_keeps_its_place() -> None:
+    matrix = with_axis(matrix_of({"matrix": {"mss": [1460, 8960], "parallel": [1, 5]}}), "mss", (500, 600))
+    assert settings_of(expand(matrix), "mss", "parallel") == [(500, 1), (500, 5), (600, 1), (600, 5)]
+
+
+def test_an_axis_that_was_not_there_changes_fastest() -> None:
+    matrix = with_axis(matrix_of({"matrix": {"mss": [1460, 8960]}}), "parallel", (1, 5))
+    assert settings_of(expand(matrix), "mss", "parallel") == [(1460, 1), (1460, 5), (8960, 1), (8960, 5)]
+
+
+def test_in_rows_a_replaced_axis_makes_equal_rows_one() -> None:
+    rows = [{"window": "64K", "mss": mss} for mss in (1460, 500, 8960)] + [{"window": "200K", "mss": 1460}]
+    matrix = with_axis(matrix_of({"include": rows}), "window", (1024,))
+    assert settings_of(expand(matrix), "window", "mss") == [(1024, 1460), (1024, 500), (1024, 8960)]
+
+
+def test_in_rows_several_values_make_a_row_each() -> None:
+    matrix = with_axis(matrix_of({"include": [{"mss": 1460}, {"mss": 8960}]}), "parallel", (1, 5))
+    assert settings_of(expand(matrix), "mss", "parallel") == [(1460, 1), (1460, 5), (8960, 1), (8960, 5)]
+
+
+def test_a_row_that_an_option_made_equal_to_a_cell_of_the_product_is_that_cell() -> None:
+    data = {"matrix": {"window": ["64K"], "mss": [1460, 500]}, "include": [{"window": "1M", "mss": 1460}]}
+    matrix = with_axis(matrix_of(data), "window", (1024,))
+    assert settings_of(expand(matrix), "window", "mss") == [(1024, 1460), (1024, 500)]
+
+
+def test_counting_a_matrix_of_ten_to_the_sixteenth_expands_nothing() -> None:
+    values = tuple(range(100, 10_100))
+    started = time.monotonic()
+    assert count(Matrix({"mss": values, "window": values, "parallel": values, "congestion": values})) == 10**16
+    assert time.monotonic() - started < 0.1
+
+
+def test_the_largest_matrix_with_many_excludes_expands_in_seconds() -> None:
+    axes = {"mss": tuple(range(1000)), "window": tuple(range(MAX_CELLS // 1000))}
+    exclude = [{"mss": mss, "window": 0} for mss in range(1000)] + [{"mss": -mss} for mss in range(1, 10_000)]
+    started = time.monotonic()
+    assert len(expand(Matrix(axes, exclude))) == MAX_CELLS - 1000
+    assert time.monotonic() - started < 10
+
+
+@pytest.mark.parametrize("name", AXES)
+def test_every_axis_reads_its_own_examples_and_says_what_it_means(name: str) -> None:
+    axis = AXES[name]
+    for example in axis.schema["examples"]:
+        value = axis.parse(name, example)
+        assert axis.parse(name, axis.text(value)) == value
+    assert axis.meaning.endswith(".")
+
+
+def test_a_full_row_keeps_what_was_said() -> None:
+    assert full({"nodelay": False})["nodelay"] is False

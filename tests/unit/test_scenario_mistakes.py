@@ -1,0 +1,262 @@
+"""Every kind of mistake names file, line and column, shows the line, says what was expected; all are told at once."""
+
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rigctl.errors import InputError
+from rigctl.scenario.load import Overrides, load_plan
+
+GOOD = """\
+title: Test
+rig: gigablox
+pairs:
+  - pi1 -> pi2
+matrix:
+  window: [64K, 200K]
+duration: 10s
+"""
+
+
+def message(folder: Path, text: str, overrides: Overrides | None = None) -> str:
+    path = folder / "t.yaml"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        load_plan(str(path), overrides or Overrides())
+    return str(caught.value).replace(f"{folder}/", "")
+
+
+def test_the_message_of_the_design_word_for_word(tmp_path: Path) -> None:
+    text = GOOD.replace("pairs:\n  - pi1 -> pi2\n", "pairs: pi1 -> pi2\nnotes: x\n# y\n").replace("[64K", "[64Q")
+    assert message(tmp_path, text) == (
+        't.yaml:7:12: window "64Q": unknown unit "Q". Use K or M, as in 64K.\n'
+        "   7 |   window: [64Q, 200K]\n"
+        "     |            ^^^"
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "instead", "expected"),
+    [
+        ("title: Test", "titel: Test", 't.yaml:1:1: unknown key "titel". Did you mean "title"?'),
+        ("title: Test", "title: [a]", "t.yaml:1:8: title: expected a text, found a list."),
+        (
+            "title: Test",
+            "title: 5",
+            't.yaml:1:8: title: expected a text, found the number 5. Put it in quotes, as in "5".',
+        ),
+        ("title: Test", "title:", "t.yaml:1:7: title: expected a text, found nothing."),
+        ("title: Test", "notes: 5", "t.yaml:1:8: notes: expected a text, found the number 5."),
+        ("rig: gigablox", "rig: gigablok", 't.yaml:2:6: unknown rig "gigablok". Did you mean "gigablox"?'),
+        ("rig: gigablox", "rig: ./no.yaml", 't.yaml:2:6: rig "./no.yaml": there is no such file.'),
+        ("rig: gigablox", "notes: x", "t.yaml: no rig: name one with rig: NAME"),
+        (
+            "- pi1 -> pi2",
+            "- pi1 -> pi9",
+            't.yaml:4:5: pair "pi1 -> pi9": unknown node "pi9" in rig gigablox. Did you mean',
+        ),
+        ("- pi1 -> pi2", "- pi1 -> pi1", 't.yaml:4:5: pair "pi1 -> pi1": a node with itself.'),
+        ("- pi1 -> pi2", "- pi1 -> pi2\n  - pi1->pi2", 't.yaml:5:5: pair "pi1->pi2": is there twice.'),
+        ("- pi1 -> pi2", "- pi1 to pi2", 't.yaml:4:5: pair "pi1 to pi2": expected SOURCE -> DESTINATION'),
+        (
+            "- pi1 -> pi2",
+            "- {from: pi1}",
+            "t.yaml:4:5: pairs: expected SOURCE -> DESTINATION, as in pi1 -> pi2, found keys",
+        ),
+        ("pairs:\n  - pi1 -> pi2", "pairs: []", "t.yaml:3:8: pairs: the list is empty."),
+        ("pairs:\n  - pi1 -> pi2\n", "", 't.yaml:1:1: "pairs" is missing. It says which nodes send to which'),
+        ("window:", "wndow:", 't.yaml:6:3: unknown key "wndow". Did you mean "window"?'),
+        ("[64K, 200K]", "[]", "t.yaml:6:11: window: an empty axis."),
+        ("[64K, 200K]", "[64K, 65536]", 't.yaml:6:17: window "65536": is there twice, first as "64K".'),
+        ("[64K, 200K]", "[-64K]", 't.yaml:6:12: window "-64K": must not be negative.'),
+        ("[64K, 200K]", "[1]", 't.yaml:6:12: window "1": expected 1K to 1024M'),
+        ("[64K, 200K]", "[1025M]", 't.yaml:6:12: window "1025M": expected 1K to 1024M'),
+        (
+            "[64K, 200K]",
+            "[{a: 1}]",
+            "t.yaml:6:12: window: expected a number with a unit, as in 64K, found keys and values.",
+        ),
+        ("[64K, 200K]", "[" + "9" * 500 + "K]", "t.yaml:6:12: window "),
+        ("window: [64K, 200K]", "mss: [87]", 't.yaml:6:9: mss "87": expected 88 to 65495'),
+        ("window: [64K, 200K]", "mss: 65496", 't.yaml:6:8: mss "65496": expected 88 to 65495'),
+        ("window: [64K, 200K]", "mss: 1460.5", 't.yaml:6:8: mss "1460.5": expected a whole number'),
+        ("window: [64K, 200K]", "parallel: [0]", 't.yaml:6:14: parallel "0": expected 1 to 128'),
+        (
+            "window: [64K, 200K]",
+            "parallel: true",
+            "t.yaml:6:13: parallel: expected a whole number from 1 to 128, as in 5, found true.",
+        ),
+        ("window: [64K, 200K]", "parallel: -5", 't.yaml:6:13: parallel "-5": must not be negative.'),
+        ("window: [64K, 200K]", "congestion: 'a b; rm'", 't.yaml:6:15: congestion "a b; rm": expected a name'),
+        ("window: [64K, 200K]", "nodelay: maybe", 't.yaml:6:12: nodelay "maybe": expected true or false.'),
+        (
+            "window: [64K, 200K]",
+            "direction: revers",
+            't.yaml:6:14: direction "revers": expected forward, reverse or both. Did you mean "reverse"?',
+        ),
+        (
+            "matrix:\n  window: [64K, 200K]",
+            "matrix: 5",
+            "t.yaml:5:9: matrix: expected keys and values, found the number 5.",
+        ),
+        (
+            "duration: 10s",
+            "duration: 10 parsec",
+            't.yaml:7:11: duration "10 parsec": unknown unit "parsec". Use ms, s, m or h',
+        ),
+        ("duration: 10s", "duration: -1s", 't.yaml:7:11: duration "-1s": must not be negative.'),
+        ("duration: 10s", "duration: 50ms", 't.yaml:7:11: duration "50ms": expected 100 ms to 24 h'),
+        ("duration: 10s", "duration: 25h", 't.yaml:7:11: duration "25h": expected 100 ms to 24 h'),
+        ("duration: 10s", "omit: 10s", "t.yaml:7:7: omit is 10 s: it must be shorter than the duration, 10 s."),
+        ("duration: 10s", "repeat: 0", 't.yaml:7:9: repeat "0": expected 1 to 1000'),
+        ("duration: 10s", "test: udp", 't.yaml:7:7: test "udp": unknown. Known: tcp.'),
+        ("duration: 10s", "duration: 1s\nduration: 2s", 't.yaml:8:1: key "duration" is there twice, first in line 7.'),
+        ("duration: 10s", "exclude: [{window: 1M}]", "t.yaml:7:11: exclude: no cell of the matrix has these values."),
+        ("duration: 10s", "exclude: [{}]", "t.yaml:7:11: exclude: a row that names no axis."),
+        ("duration: 10s", "exclude: [{parallel: 1}]", "t.yaml:7:1: exclude: drops every cell of the matrix."),
+        ("duration: 10s", "exclude: {window: 64K}", "t.yaml:7:10: exclude: expected a list, found keys and values."),
+        ("duration: 10s", "include: [{window: 64K}]", "t.yaml:7:11: include: the same cell as cell 1 of the matrix."),
+        (
+            "duration: 10s",
+            "include: [{mss: 100}, {mss: 100}]",
+            "t.yaml:7:23: include: the same cell as row 1 of include.",
+        ),
+        ("duration: 10s", "include: [{mas: 100}]", 't.yaml:7:12: unknown key "mas". Did you mean "mss"?'),
+    ],
+)
+def test_one_mistake_is_told_at_its_place(tmp_path: Path, line: str, instead: str, expected: str) -> None:
+    assert line in GOOD
+    told = message(tmp_path, GOOD.replace(line, instead))
+    assert told.startswith(expected), told
+    assert told.count("t.yaml") == 1 or "no such file" in told, told
+
+
+def test_all_mistakes_are_told_at_once_in_the_order_of_the_file(tmp_path: Path) -> None:
+    text = (
+        "titel: x\nrig: gigablox\npairs: [pi1 -> pi1, pi1 -> pi7, pi3]\n"
+        "matrix: {mss: [1, 1460], parallel: []}\nduration: 3q\nrepeat: -1\n"
+    )
+    places = [line.split(": ")[0] for line in message(tmp_path, text).splitlines() if line.startswith("t.yaml")]
+    expected = ["1:1", "3:9", "3:21", "3:33", "4:16", "4:36", "5:11", "6:9"]
+    assert places == [f"t.yaml:{place}" for place in expected]
+
+
+def test_mistakes_of_the_rig_file_are_told_with_those_of_the_scenario(tmp_path: Path) -> None:
+    (tmp_path / "r.yaml").write_text("virtual: loopback\nlinks: {rate: 1Q}\nnodes: {pi1: , pi2: }\n")
+    told = message(tmp_path, GOOD.replace("gigablox", "r.yaml").replace("10s", "10q"))
+    assert told.startswith('t.yaml:7:11: duration "10q"')
+    assert '\nr.yaml:2:15: rate "1Q": unknown unit "Q".' in told
+
+
+def test_a_matrix_of_more_than_100000_cells_is_refused_by_counting(tmp_path: Path) -> None:
+    values = ", ".join(str(n) for n in range(1024, 4024))
+    text = GOOD.replace(
+        "[64K, 200K]", f"[{values}]\n  mss: [{values}]\n  parallel: [{', '.join(map(str, range(1, 129)))}]"
+    )
+    assert message(tmp_path, text).startswith("t.yaml:5:1: the matrix has 1,152,000,000 cells: at most 100,000.")
+
+
+def test_very_many_mistakes_are_cut_short(tmp_path: Path) -> None:
+    told = message(tmp_path, GOOD.replace("[64K, 200K]", "[" + "x, " * 2000 + "64K]"))
+    assert told.endswith("… and 950 more mistakes.")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "matrix:\n  window:\n" + "  - xq\n" * 45_000,
+        "".join(f"key{number}: 1\n" for number in range(24_000)),
+        "repeat: 1\n" * 49_000,
+        "exclude:\n" + "- {mss: 100}\n" * 16_000,
+    ],
+    ids=["values", "keys", "twice", "rows"],
+)
+def test_a_file_of_nothing_but_mistakes_costs_only_seconds(tmp_path: Path, text: str) -> None:
+    started = time.monotonic()
+    told = message(tmp_path, f"rig: gigablox\npairs: [pi1 -> pi2]\n{text}")
+    assert told.endswith("more mistakes.")
+    assert time.monotonic() - started < 20
+
+
+class TestOptions:
+    @pytest.mark.parametrize(
+        ("option", "expected"),
+        [
+            ("window=64Q", '--set window=64Q: window "64Q": unknown unit "Q". Use K or M, as in 64K.'),
+            ("wndow=64K", '--set wndow=64K: unknown name "wndow". Did you mean "window"?'),
+            ("window", "--set window: expected NAME=VALUE"),
+            ("=5", "--set =5: expected NAME=VALUE"),
+            ("window=", "--set window=: window: a value is missing, as in window=64K,200K."),
+            ("mss=1460,,5", "--set mss=1460,,5: mss: a value is missing"),
+            ("mss=80", '--set mss=80: mss "80": expected 88 to 65495, as in 1460.'),
+            ("rig=loopback", '--set rig=loopback: unknown name "rig". Use --rig.'),
+            ("duration=0", '--set duration=0: duration "0": expected 100 ms to 24 h'),
+            ("omit=10s", "--set omit=10s: omit is 10 s: it must be shorter than the duration, 10 s."),
+            ("pairs=pi1->pi1", '--set pairs=pi1->pi1: pair "pi1->pi1": a node with itself.'),
+            ("pairs=", "--set pairs=: pairs: the list is empty."),
+            ("repeat=x", '--set repeat=x: repeat "x": expected a whole number'),
+            ("title=", "--set title=: title: expected a text, found an empty one."),
+            ("window=\x1b[31m", '--set window=?[31m: window "'),
+        ],
+    )
+    def test_a_mistake_in_set_names_the_option(self, tmp_path: Path, option: str, expected: str) -> None:
+        told = message(tmp_path, GOOD, Overrides(sets=(option,)))
+        assert told.startswith(expected), told
+
+    def test_the_same_name_twice_is_a_mistake(self, tmp_path: Path) -> None:
+        told = message(tmp_path, GOOD, Overrides(sets=("duration=5s",), duration="6s"))
+        assert told == '--set duration=5s: "duration" is given twice. Give all values at once, as in duration=V1,V2.'
+
+    def test_duration_and_repeat_name_their_options(self, tmp_path: Path) -> None:
+        told = message(tmp_path, GOOD, Overrides(duration="5q", repeat=0))
+        assert '--duration 5q: duration "5q": unknown unit' in told
+        assert '--repeat 0: repeat "0": expected 1 to 1000' in told
+
+    def test_a_duration_shorter_than_the_omitted_start_names_the_option(self, tmp_path: Path) -> None:
+        told = message(tmp_path, GOOD + "omit: 5s\n", Overrides(duration="2s"))
+        assert told == "--duration 2s: omit is 5 s: it must be shorter than the duration, 2 s."
+
+    def test_an_unknown_rig_option_names_the_option(self, tmp_path: Path) -> None:
+        assert message(tmp_path, GOOD, Overrides(rig="gigablok")).startswith('--rig: unknown rig "gigablok".')
+
+
+@settings(max_examples=200, deadline=5000)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(
+                ["title", "rig", "pairs", "matrix", "exclude", "include", "duration", "omit", "repeat", "x"]
+            ),
+            st.recursive(
+                st.sampled_from(
+                    ["gigablox", "64K", "pi1 -> pi2", "1", "-1", "null", "true", "window", "'\\t'", "9" * 40]
+                ),
+                lambda inner: (
+                    st.lists(inner, max_size=3).map(lambda items: "[" + ", ".join(items) + "]")
+                    | st.tuples(st.sampled_from(["window", "mss", "nodelay", "y"]), inner).map(
+                        lambda kv: f"{{{kv[0]}: {kv[1]}}}"
+                    )
+                ),
+                max_leaves=6,
+            ),
+        ),
+        max_size=8,
+    ),
+    st.lists(
+        st.sampled_from(["window=1K", "mss=9", "pairs=pi1->pi2", "omit=1s", "a=b", "nodelay=true,false"]), max_size=2
+    ),
+)
+def test_any_scenario_is_a_plan_or_an_input_error(
+    tmp_path_factory: pytest.TempPathFactory, entries: list[tuple[str, str]], sets: list[str]
+) -> None:
+    path = tmp_path_factory.mktemp("any") / "t.yaml"
+    path.write_text("".join(f"{key}: {value}\n" for key, value in entries))
+    try:
+        plan, _ = load_plan(str(path), Overrides(sets=tuple(sets)))
+    except InputError as error:
+        assert str(error)
+    else:
+        assert plan.cells

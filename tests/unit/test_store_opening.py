@@ -1,0 +1,218 @@
+"""What a store refuses, what it says then, and what it leaves untouched."""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import builders
+import pytest
+
+from rigctl.errors import InputError, RigError
+from rigctl.store import default_path, open_store
+from rigctl.store.schema import APPLICATION_ID, SCHEMA_VERSION
+from rigctl.store.store import new_run_id
+
+
+def filled(path: Path) -> str:
+    with open_store(str(path)) as store:
+        run = store.begin(builders.plan(), {}, {}, builders.STARTED_AT)
+        store.add(run, builders.failed(builders.cell()))
+    return run
+
+
+def test_a_new_store_is_made_with_its_folder_and_waits_for_no_reader(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "b" / "r.db"
+    filled(path)
+    with sqlite3.connect(path) as plain:
+        assert plain.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert plain.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
+
+
+def test_the_address_is_taken_from_the_environment_else_from_the_data_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.delenv("RIGCTL_STORE", raising=False)
+    assert default_path() == tmp_path / "data" / "rigctl" / "rigctl.db"
+    monkeypatch.setenv("RIGCTL_STORE", str(tmp_path / "named.db"))
+    with open_store() as store:
+        assert store.place == str(tmp_path / "named.db")
+
+
+def test_a_url_and_a_path_name_the_same_file(tmp_path: Path) -> None:
+    run = filled(tmp_path / "r.db")
+    with open_store(f"sqlite:///{tmp_path / 'r.db'}") as store:
+        assert store.run(None).run == run
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"this is a text and no database, long enough to be read as a header of one" * 20, "not a SQLite database"),
+        (b"SQLite format 3\0" + b"\xff" * 4000, "not a SQLite database"),
+    ],
+)
+def test_a_file_that_is_no_store_is_refused_and_left_as_it_is(tmp_path: Path, content: bytes, words: str) -> None:
+    path = tmp_path / "r.db"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=words) as raised:
+        open_store(str(path))
+    assert str(path) in str(raised.value)
+    assert path.read_bytes() == content
+
+
+def test_a_damaged_store_says_so_when_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "r.db"
+    filled(path)
+    whole = bytearray(path.read_bytes())
+    whole[4096:] = b"\xa5" * (len(whole) - 4096)
+    path.write_bytes(whole)
+    with pytest.raises(InputError, match=r"is damaged|is not a SQLite"), open_store(str(path), create=False) as store:
+        store.runs()
+
+
+def test_the_database_of_another_program_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "photos.db"
+    with sqlite3.connect(path) as other:
+        other.execute("CREATE TABLE photos (name)")
+    other.close()
+    before = path.read_bytes()
+    with pytest.raises(InputError, match=r"another program .*photos"):
+        open_store(str(path))
+    assert path.read_bytes() == before
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["photos.db"]
+
+
+def test_the_store_of_a_newer_rigctl_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "r.db"
+    filled(path)
+    with sqlite3.connect(path) as newer:
+        newer.execute("UPDATE rigctl_schema SET version = version + 1")
+    newer.close()
+    with pytest.raises(InputError, match=rf"newer rigctl .schema {SCHEMA_VERSION + 1}"):
+        open_store(str(path))
+
+
+def test_a_folder_a_missing_file_and_an_unknown_kind_are_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"is a folder"):
+        open_store(str(tmp_path))
+    with pytest.raises(InputError, match=r"does not exist"):
+        open_store(str(tmp_path / "none.db"), create=False)
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(InputError, match=r"no such kind of database"):
+        open_store("oracular://host/name")
+    with pytest.raises(InputError, match=r"not a database URL"):
+        open_store("://")
+
+
+def test_a_path_through_a_file_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(InputError, match=r"store .* failed: .*Not a directory|File exists"):
+        open_store(str(tmp_path / "file" / "r.db"))
+
+
+def test_the_password_of_a_url_is_in_no_message() -> None:
+    with pytest.raises(InputError) as raised:
+        open_store("oracular://anna:hush@host/name")
+    assert "hush" not in str(raised.value)
+
+
+@contextmanager
+def read_only(path: Path) -> Iterator[None]:
+    """The file at `path` and its folder can't be written; root, who may all the same, becomes nobody."""
+    path.chmod(0o444)
+    path.parent.chmod(0o555)
+    if os.geteuid() == 0:
+        for folder in path.parent.parents:
+            if folder.name.startswith("pytest-"):
+                folder.chmod(0o755)
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(os.getuid())
+        path.parent.chmod(0o755)
+
+
+def test_a_read_only_folder_can_be_read_and_is_refused_for_a_run(tmp_path: Path) -> None:
+    path = tmp_path / "r.db"
+    run = filled(path)
+    with read_only(path):
+        with open_store(str(path), create=False) as store:
+            assert store.run(None).run == run
+        with pytest.raises(InputError, match=r"read-only"):
+            open_store(str(path))
+
+
+def test_a_full_disk_loses_nothing_that_was_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "r.db"
+    run = filled(path)
+    from rigctl.store import open as opening
+
+    prepare = opening._prepare_sqlite
+
+    def small(connection: sqlite3.Connection, record: object) -> None:
+        prepare(connection, record)
+        # SQLite's own "database or disk is full", at the size the file has now.
+        connection.execute("PRAGMA max_page_count = 1")
+
+    monkeypatch.setattr(opening, "_prepare_sqlite", small)
+    big = builders.repetition(builders.cell(parallel=20, duration_s=60.0))
+    with open_store(str(path)) as store, pytest.raises(RigError, match=r"disk is full"):
+        store.add(run, big)
+    monkeypatch.undo()
+    with open_store(str(path)) as store:
+        assert store.repetitions(run) == [builders.failed(builders.cell())]
+
+
+def test_two_writers_take_turns(tmp_path: Path) -> None:
+    path = str(tmp_path / "r.db")
+    with open_store(path) as one, open_store(path) as other:
+        first = one.begin(builders.plan(), {}, {}, 1.0)
+        second = other.begin(builders.plan(), {}, {}, 2.0)
+        one.add(first, builders.failed(builders.cell()))
+        other.add(second, builders.failed(builders.cell()))
+        assert [info.run for info in one.runs()] == [first, second]
+
+
+def test_a_reader_sees_a_run_while_it_is_written(tmp_path: Path) -> None:
+    path = str(tmp_path / "r.db")
+    with open_store(path) as writer:
+        run = writer.begin(builders.plan(), {}, {}, 1.0)
+        with open_store(path, create=False) as reader:
+            writer.add(run, builders.failed(builders.cell()))
+            assert len(reader.repetitions(run)) == 1
+
+
+def test_ids_sort_by_time_and_a_run_is_found_by_any_unique_beginning(tmp_path: Path) -> None:
+    assert new_run_id(builders.STARTED_AT).startswith("20261120-214501-")
+    with open_store(str(tmp_path / "r.db")) as store:
+        early = store.begin(builders.plan(), {}, {}, builders.STARTED_AT)
+        late = store.begin(builders.plan(), {}, {}, builders.STARTED_AT + 86400)
+        assert store.run(None).run == late
+        assert store.run("20261120").run == early
+        assert store.run(early).run == early
+        with pytest.raises(InputError, match=r"is not unique: .*Give more"):
+            store.run("2026")
+        with pytest.raises(InputError, match='no run "%"'):
+            store.run("%")
+
+
+def test_an_empty_store_says_how_to_fill_it(tmp_path: Path) -> None:
+    with (
+        open_store(str(tmp_path / "r.db")) as store,
+        pytest.raises(InputError, match=r"holds no run yet. `rigctl run` makes one"),
+    ):
+        store.run(None)
+
+
+def test_how_many_cells_were_measured_is_known_without_reading_their_series(tmp_path: Path) -> None:
+    with open_store(str(tmp_path / "r.db")) as store:
+        run = store.begin(builders.plan(), {}, {}, 0.0)
+        for number in (1, 2):
+            store.add(run, builders.repetition(builders.cell(number)))
+        store.add(run, builders.repetition(builders.cell(2), number=2))
+        store.add(run, builders.failed(builders.cell(3)))
+        assert store.measured() == {run: {"ok": 2, "failed": 1}}

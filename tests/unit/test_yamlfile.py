@@ -1,0 +1,241 @@
+"""YAML with line and column: every kind of unreadable file is one clear mistake, and costs next to nothing."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rigctl.errors import InputError
+from rigctl.yamlfile import MAX_BYTES, MistakesError, find, parse_document, read_document
+
+
+def refused(text: str) -> str:
+    with pytest.raises(MistakesError) as caught:
+        parse_document("f.yaml", text)
+    return str(caught.value)
+
+
+def test_values_are_plain_data_and_keep_their_places() -> None:
+    document = parse_document("f.yaml", "a: [1, x, 1.5, true, ~]\nb:\n  c: '2'\n")
+    assert document.data == {"a": [1, "x", 1.5, True, None], "b": {"c": "2"}}
+    assert str(document.mistake(("b", "c"), "wrong.")) == "f.yaml:3:6: wrong.\n   3 |   c: '2'\n     |      ^^^"
+
+
+@pytest.mark.parametrize("text", ["yes", "0123", "12:30", "2026-01-01", "1e3", "0x10", "1_000", "9" * 30, "pi1 -> pi2"])
+def test_what_only_looks_like_a_number_or_date_stays_a_text(text: str) -> None:
+    assert parse_document("f.yaml", f"a: {text}").data == {"a": text}
+
+
+def test_without_libyaml_the_same_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "a: [1, 'ä', 1.5]\nb: {c: &x [交換, y], d: *x}\n"
+    fast = parse_document("f.yaml", text)
+    monkeypatch.setattr("rigctl.yamlfile.compose._Loader", yaml.SafeLoader)
+    assert parse_document("f.yaml", text) == fast
+    assert refused("a: [1, 2\nb: 3\n").startswith("f.yaml:2:2: not valid YAML")
+
+
+def test_a_mistake_at_a_missing_place_points_at_the_nearest_place_above() -> None:
+    document = parse_document("f.yaml", "a:\n  - {b: 1}\n")
+    assert document.mistake(("a", 0, "zzz"), "x").where == "f.yaml:2:5"
+    assert document.mistake(("a", 7), "x").where == "f.yaml:2:3"
+
+
+def test_a_replaced_value_names_the_option_it_came_from() -> None:
+    document = parse_document("f.yaml", "a: [1, 2]\nb: 3\n").replaced("a", [9], "--set a=9")
+    assert str(document.mistake(("a", 0), "wrong.")) == "--set a=9: wrong."
+    assert document.mistake(("b",), "wrong.").where == "f.yaml:2:4"
+
+
+def test_a_key_twice_names_both_lines_and_the_rest_is_still_read() -> None:
+    document = parse_document("f.yaml", "a: 1\nb: 2\na: 3\nb: 4\n")
+    assert [mistake.where for mistake in document.mistakes] == ["f.yaml:3:1", "f.yaml:4:1"]
+    assert 'key "a" is there twice, first in line 1.' in str(document.mistakes[0])
+    assert document.data == {"a": 1, "b": 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "what"),
+    [
+        ("", "f.yaml", "empty"),
+        ("# only a comment\n", "f.yaml", "empty"),
+        ("- a\n- b\n", "f.yaml:1:1", "expected keys and values at the top"),
+        ("just words", "f.yaml:1:1", "expected keys and values at the top"),
+        ("a: 1\n---\nb: 2\n", "f.yaml:2:1", "second YAML document"),
+        ("a: 1\nb: \x00\n", "f.yaml:2:4", "U+0000"),
+        ("a: \x1b[31mred\n", "f.yaml:1:4", "U+001B"),
+        ("a: [1, 2\nb: 3\n", "f.yaml:2:2", "bracket or a comma"),
+        ('a: "never closed\n', "f.yaml:2:1", "quote"),
+        ("a:\n\tb: 1\n", "f.yaml:2:1", "Tabs"),
+        ("a: b: c\n", "f.yaml:1:5", "needs quotes"),
+        ("a: !!python/object:os.system x\n", "f.yaml:1:4", "tags are not used"),
+        ("? [a, b]\n: 1\n", "f.yaml:1:3", "a key must be a plain text"),
+        ('"": 1\n', "f.yaml:1:1", "a key must be a plain text"),
+        ("a: *nobody\n", "f.yaml:1:4", 'there is no "&nobody"'),
+        ("a: &loop [*loop]\n", "f.yaml:1:11", "never end"),
+        ("a: " + "[" * 30 + "]" * 30, "f.yaml:1:22", "too deep"),
+        ("%YAML 9.9\n---\na: 1\n", "f.yaml:1:1", "YAML"),
+    ],
+)
+def test_unreadable_text_is_refused_at_its_place(text: str, where: str, what: str) -> None:
+    message = refused(text)
+    assert message.startswith(f"{where}: "), message
+    assert what in message
+
+
+def test_an_escaped_control_character_is_refused_too() -> None:
+    (mistake,) = parse_document("f.yaml", 'a: "x\\0y"\n').mistakes
+    assert "U+0000 is not allowed" in str(mistake)
+
+
+def test_aliases_within_bounds_are_followed() -> None:
+    document = parse_document("f.yaml", "a: &x {k: 1}\nb: [*x, *x]\n")
+    assert document.data["b"] == [{"k": 1}, {"k": 1}]
+
+
+def test_a_bomb_of_aliases_is_refused_before_it_grows() -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
+    started = time.monotonic()
+    message = refused("\n".join(lines))
+    assert time.monotonic() - started < 2
+    assert "too many values" in message
+
+
+def test_a_chain_of_aliases_cannot_nest_deeper_than_the_bound() -> None:
+    chain = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 40))
+    assert "too deep" in refused(chain)
+
+
+def test_too_many_values_are_refused() -> None:
+    assert "too many values" in refused("a: [" + "1," * 60_000 + "]")
+
+
+def test_the_excerpt_shows_tabs_and_wide_characters_in_line_with_the_caret() -> None:
+    document = parse_document("f.yaml", "a: [交換機, wrong]\n")
+    line, caret = str(document.mistake(("a", 1), "x")).splitlines()[1:]
+    assert line == "   1 | a: [交換機, wrong]"
+    assert caret == "     | " + " " * 12 + "^^^^^"
+
+
+def test_a_very_long_line_is_cut_around_the_place() -> None:
+    document = parse_document("f.yaml", "a: [" + "abcdefgh, " * 1000 + "wrong]\n")
+    line, caret = str(document.mistake(("a", 1000), "x")).splitlines()[1:]
+    assert len(line) < 120
+    assert line[caret.index("^") :].startswith("wrong")
+
+
+@pytest.mark.parametrize("value", ["hunter2", '"hun ter2"', "'hunter2'"])
+def test_a_password_is_never_shown_whatever_the_mistake_beside_it(value: str) -> None:
+    document = parse_document("f.yaml", f"n: {{password: {value}, port: x}}\n")
+    shown = str(document.mistake(("n", "port"), "wrong."))
+    assert "ter2" not in shown
+    assert shown.splitlines()[2].index("^") == shown.splitlines()[1].index("x}")
+
+
+def test_a_file_of_100_mb_is_refused_without_being_read(tmp_path: Path) -> None:
+    large = tmp_path / "large.yaml"
+    with large.open("wb") as file:
+        file.truncate(100_000_000)
+    started = time.monotonic()
+    with pytest.raises(MistakesError, match="100,000,000 bytes is too large"):
+        read_document(large)
+    assert time.monotonic() - started < 0.5
+
+
+def test_a_file_of_just_the_bound_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "full.yaml"
+    path.write_text("a: 1\n#".ljust(MAX_BYTES, "x"))
+    assert read_document(path).data == {"a": 1}
+
+
+def test_bytes_that_are_not_utf8_are_shown_where_they_stand(tmp_path: Path) -> None:
+    path = tmp_path / "latin.yaml"
+    path.write_bytes("a: 1\nb: ä\n".encode("latin-1"))
+    with pytest.raises(MistakesError) as caught:
+        read_document(path)
+    assert str(caught.value).startswith(f"{path}:2:4: byte 0xE4 is not UTF-8.")
+
+
+def test_a_byte_order_mark_is_taken_off(tmp_path: Path) -> None:
+    path = tmp_path / "bom.yaml"
+    path.write_bytes(b"\xef\xbb\xbfa: 1\n")
+    assert read_document(path).data == {"a": 1}
+
+
+def test_folders_and_pipes_are_refused_without_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    with pytest.raises(MistakesError, match="not a regular file"):
+        read_document(tmp_path / "pipe.yaml")
+    with pytest.raises(MistakesError, match="is a folder"):
+        read_document(tmp_path)
+    with pytest.raises(MistakesError, match="No such file"):
+        read_document(tmp_path / "nothing.yaml")
+
+
+class TestFind:
+    @pytest.fixture
+    def bundled(self, tmp_path: Path) -> Path:
+        folder = tmp_path / "bundled"
+        folder.mkdir()
+        for name in ("gigablox", "das2"):
+            (folder / f"{name}.yaml").write_text("a: 1\n")
+        return folder
+
+    def test_a_bare_name_is_a_bundled_one(self, bundled: Path) -> None:
+        assert find("das2", what="scenario", bundled=bundled) == bundled / "das2.yaml"
+
+    def test_a_folder_of_that_name_does_not_hide_it(
+        self, bundled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "das2").mkdir()
+        assert find("das2", what="scenario", bundled=bundled) == bundled / "das2.yaml"
+
+    def test_a_path_is_relative_to_the_file_that_names_it(self, bundled: Path, tmp_path: Path) -> None:
+        (tmp_path / "mine.yaml").write_text("a: 1\n")
+        assert find("mine.yaml", what="rig", bundled=bundled, relative_to=tmp_path) == tmp_path / "mine.yaml"
+
+    def test_an_unknown_name_lists_what_is_bundled_and_suggests(self, bundled: Path) -> None:
+        with pytest.raises(InputError, match=r'Did you mean "gigablox"\? Bundled: das2, gigablox'):
+            find("gigabox", what="scenario", bundled=bundled)
+        with pytest.raises(InputError, match="Bundled: das2, gigablox"):
+            find("qqqq", what="scenario", bundled=bundled)
+
+    def test_a_missing_path_suggests_a_file_beside_it(self, bundled: Path) -> None:
+        with pytest.raises(InputError, match=r'no such file\. Did you mean "gigablox.yaml"'):
+            find(f"{bundled}/gigablok.yaml", what="scenario", bundled=bundled)
+
+    @pytest.mark.parametrize("reference", ["", " ", "a\0b", "x" * 5000 + ".yaml", "~nobody-here/x.yaml", "/" * 300])
+    def test_odd_references_are_input_errors(self, bundled: Path, reference: str) -> None:
+        try:
+            path = find(reference, what="rig", bundled=bundled)
+            with pytest.raises(InputError):
+                read_document(path)
+        except InputError as error:
+            assert "\0" not in str(error)
+
+
+@settings(max_examples=300, deadline=2000)
+@given(st.text(max_size=300) | st.text(alphabet="ab:-[]{}&*!|>'\"#%@,? \n\t~0<\\x", max_size=200))
+def test_any_text_is_a_document_or_an_input_error(text: str) -> None:
+    try:
+        document = parse_document("f.yaml", text)
+    except InputError as error:
+        assert str(error).startswith("f.yaml")
+    else:
+        assert isinstance(document.data, dict)
+
+
+@settings(max_examples=100, deadline=2000)
+@given(st.binary(max_size=300))
+def test_any_bytes_are_a_document_or_an_input_error(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    path = tmp_path_factory.mktemp("any") / "f.yaml"
+    path.write_bytes(data)
+    try:
+        assert isinstance(read_document(path).data, dict)
+    except InputError as error:
+        assert str(error).startswith(str(path))

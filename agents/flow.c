@@ -1,8 +1,10 @@
 /* Moving bytes as cheaply as the kernel lets us.
  *
- * The sender uses sendfile(2) from a memory file: its pages go into the socket without a copy. The receiver uses recv(2) with
- * MSG_TRUNC, which on TCP takes bytes off the queue without copying them (tcp(7)). Both leave TCP itself as it is: the same
- * segments go over the wire as with send and recv.
+ * The receiver uses recv(2) with MSG_TRUNC, which on TCP takes bytes off the queue without copying them (tcp(7)). The sender uses plain
+ * send(2) in pieces of 512 KiB out of one buffer, which stays in the processor's cache. Measured between two namespaces on 2 cores,
+ * cubic, one flow, median Gbit/s (CPU of the receiver, ns per byte): pieces of 128 KiB 57 (0.058), 256 KiB 64 (0.048),
+ * 512 KiB 69 (0.051), 1 MiB 71 (0.047); sendfile(2) from a memory file 60 (0.077), as its pages make many small fragments;
+ * iperf3 3.12 beside them 41 (0.105). With bbr 512 KiB did best. Either way TCP itself is left as it is.
  */
 #include "flow.h"
 
@@ -11,42 +13,36 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "clock.h"
 
-#define DATA_BYTES (1 << 20)
+#define DATA_BYTES (512 << 10)
 #define FIRST_BYTES 1448 /* so small that no flow's first burst delays the first byte of another */
 #define DISCARD_BYTES (1 << 20)
 #define STACK_BYTES (64 * 1024)
 #define DRAIN_S 10
 
-static int data_fd = -1;
+static unsigned char *data;
 
 int flow_prepare_data(void)
 {
-    static unsigned char block[65536];
     uint64_t state = UINT64_C(0x9e3779b97f4a7c15);
 
-    if (data_fd >= 0)
+    if (data != NULL)
         return 0;
-    data_fd = memfd_create("rigctl", MFD_CLOEXEC);
-    if (data_fd < 0)
+    data = malloc(DATA_BYTES);
+    if (data == NULL)
         return -1;
     /* Not compressible: links and tunnels that compress must not look faster than they are. */
-    for (size_t i = 0; i < sizeof block; i++) {
+    for (size_t i = 0; i < DATA_BYTES; i++) {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
-        block[i] = (unsigned char)state;
+        data[i] = (unsigned char)state;
     }
-    for (int done = 0; done < DATA_BYTES; done += (int)sizeof block)
-        if (write(data_fd, block, sizeof block) != (ssize_t)sizeof block)
-            return -1;
     return 0;
 }
 
@@ -56,15 +52,13 @@ static void fail(struct flow *flow, const char *where, int error)
     flow->where = where;
 }
 
-/* Send until the time is over. The offset wraps, so that every call has a full piece of data before it. */
 static void send_all(struct flow *flow)
 {
-    off_t offset = 0;
     size_t piece = FIRST_BYTES;
 
     flow->first_byte_ns = clock_now();
     while (!atomic_load_explicit(&flow->stopping, memory_order_relaxed)) {
-        ssize_t put = sendfile(flow->fd, data_fd, &offset, piece);
+        ssize_t put = send(flow->fd, data, piece, MSG_NOSIGNAL);
 
         if (put > 0) {
             flow->last_byte_ns = clock_now();
@@ -74,15 +68,11 @@ static void send_all(struct flow *flow)
             if (piece == FIRST_BYTES)
                 sched_yield(); /* the others' first bytes before our first burst */
             piece = DATA_BYTES;
-            if (offset >= DATA_BYTES)
-                offset = 0;
-        } else if (put < 0 && errno != EINTR) {
+        } else if (errno != EINTR) {
             /* flow_stop() shuts the sending side down to wake a blocked sender: that is its end, not an error. */
             if (errno != EPIPE || !atomic_load(&flow->stopping))
                 fail(flow, "send", errno);
             break;
-        } else if (put == 0) {
-            offset = 0;
         }
     }
     if (flow->last_byte_ns == 0)

@@ -1,7 +1,7 @@
 """Host facts: what a node is and how it is set, stored with every run. Each fact is one command and one parser.
 
-All commands go to the node as one script, in one round trip. A tool that is missing gives `None` and a note, never an error.
-The keys are listed in docs/host-facts.md. Knows no SSH: it gets something that runs a command.
+All commands go to the node as one script, in one round trip. A tool that is missing gives `None` and a note,
+never an error. The keys are listed in docs/host-facts.md. Knows no SSH: it gets something that runs a command.
 """
 
 import re
@@ -19,11 +19,11 @@ Run: TypeAlias = Callable[[str], Awaitable[str]]
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """`command` may use $IF, the data interface (empty where there is none). `needs`: what is missing where it is None."""
+    """`command` may use $IF, the data interface (empty where there is none). `tool`: without it the fact is unknown."""
 
     command: str
     parse: Callable[[str], Any]
-    needs: str | None = None
+    tool: str | None = None
 
 
 SYSCTLS: Final = (
@@ -58,8 +58,8 @@ FACTS: Final[dict[str, Fact]] = {
     "governor": Fact("cat /sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor", parsers.governor),
     "memory_bytes": Fact("cat /proc/meminfo", parsers.memory_bytes),
     "boot_id": Fact("cat /proc/sys/kernel/random/boot_id", parsers.text),
-    "interface": Fact('echo "$IF"', parsers.text, "no interface has that data address"),
-    "addresses": Fact(f'{_IF}ip -o addr show dev "$IF"', parsers.addresses, "ip (iproute2)"),
+    "interface": Fact('echo "$IF"', parsers.text, "ip"),
+    "addresses": Fact(f'{_IF}ip -o addr show dev "$IF"', parsers.addresses, "ip"),
     "driver": Fact(f'{_IF}{{ ethtool -i "$IF" || readlink "{_NET}/device/driver"; }}', parsers.driver, "ethtool"),
     "speed_bps": Fact(f'{_IF}[ -e "{_NET}/device" ] && cat "{_NET}/speed"', parsers.speed_bps),
     "duplex": Fact(f'{_IF}[ -e "{_NET}/device" ] && cat "{_NET}/duplex"', parsers.duplex),
@@ -92,8 +92,10 @@ by_address() { ip -o addr 2>/dev/null | while read -r _ name _ held _; do
 
 
 def script(interface: str | None, address: str) -> str:
-    """The one command that asks for all facts of the node whose data flow over `interface` (or whichever has `address`)."""
+    """The one command that asks for all facts; data flow over `interface`, or else over the one that has `address`."""
     lines = [f"IF={shlex.quote(interface or '')}; ADDRESS={shlex.quote(address)}", _INTERFACE]
+    tools = " ".join(sorted({fact.tool for fact in FACTS.values() if fact.tool}))
+    lines.append(f"echo '{_MARK}missing'; for t in {tools}; do command -v $t >/dev/null || echo $t; done")
     lines += [f"echo; echo '{_MARK}{key}'; {{ {fact.command}; }} 2>/dev/null" for key, fact in FACTS.items()]
     return f"sh -c {shlex.quote(chr(10).join(lines))}"
 
@@ -102,9 +104,11 @@ def parse(output: str) -> Facts:
     """The facts in the output of `script`; `notes` says what is unknown for want of a tool."""
     said = dict(re.findall(rf"^{_MARK}(\w+)\n(.*?)(?=^{_MARK}|\Z)", output, re.MULTILINE | re.DOTALL))
     facts: Facts = {key: fact.parse(said.get(key, "")) for key, fact in FACTS.items()}
-    facts["notes"] = [
-        f"{key}: unknown ({fact.needs})" for key, fact in FACTS.items() if fact.needs is not None and facts[key] is None
-    ]
+    facts["notes"] = [_missing(tool, facts) for tool in said.get("missing", "").split()]
+    if facts["interface"] is None:
+        facts["notes"].append(
+            "the interface of the data address was not found: name it with `data_interface:` in the rig file"
+        )
     return facts
 
 
@@ -124,6 +128,11 @@ def throttled_between(before: int | None, after: int | None) -> bool | None:
         return None
     now, since_boot = 0xF, 0xF0000
     return bool((before | after) & now or after & ~before & since_boot)
+
+
+def _missing(tool: str, facts: Facts) -> str:
+    unknown = [key for key, fact in FACTS.items() if fact.tool == tool and facts[key] is None]
+    return f"{tool} is not installed" + (f"; unknown for want of it: {', '.join(unknown)}" if unknown else "")
 
 
 def _if_pi(model: str | None) -> str | None:

@@ -1,7 +1,7 @@
 """A node within reach: one SSH connection, on which commands run. Every command has a deadline and bounded output."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -52,8 +52,11 @@ def _complaint(errors: bytes, exit_code: int | None, signal: str | None) -> str:
 class Process:
     """A command's standard streams while it runs; reads raise `ConnectionError` where the connection is lost."""
 
-    def __init__(self, process: "asyncssh.SSHClientProcess[bytes]") -> None:
+    def __init__(
+        self, process: "asyncssh.SSHClientProcess[bytes]", on_errors: Callable[[bytes], None] | None = None
+    ) -> None:
         self._process = process
+        self._on_errors = on_errors
         self._buffer = bytearray()
         self._errors = bytearray()
         self._listener = asyncio.create_task(self._listen_to_errors())
@@ -146,6 +149,8 @@ class Process:
     async def _listen_to_errors(self) -> None:
         try:
             while chunk := await self._process.stderr.read(_CHUNK):
+                if self._on_errors is not None:
+                    self._on_errors(chunk)
                 self._errors += chunk
                 del self._errors[:-_CHUNK]
         except (OSError, asyncssh.Error):
@@ -182,17 +187,22 @@ class Host:
             raise group_error.exceptions[0] from None
 
     @asynccontextmanager
-    async def process(self, command: str) -> AsyncIterator[Process]:
-        """`command` in the user's shell while the block lasts; at its end its input is closed, and then it must end."""
+    async def process(
+        self, command: str, on_errors: Callable[[bytes], None] | None = None
+    ) -> AsyncIterator[Process]:
+        """`command` in the user's shell while the block lasts; at its end its input is closed, and then it must end.
+
+        `on_errors` gets its standard error as it comes.
+        """
         try:
             started: asyncssh.SSHClientProcess[bytes] = await self._connection.create_process(
-                command, encoding=None, request_pty=False, x11_forwarding=False, agent_forwarding=False
+                command, encoding=None, request_pty=False, x11_forwarding=False
             )
         except asyncssh.ChannelOpenError as error:
             raise NodeError(self.node.name, f"no channel for a command: {error.reason}") from None
         except (OSError, asyncssh.Error) as error:
             raise NodeError(self.node.name, f"the SSH connection was lost: {error}") from None
-        process = Process(started)
+        process = Process(started, on_errors)
         try:
             yield process
         finally:

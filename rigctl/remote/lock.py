@@ -3,7 +3,7 @@
 The lock is a symbolic link: making one is atomic and carries who holds it. It is held by a small shell script at the
 other end of an SSH channel. When the controller lets go, ends, or is killed, the script sees the end of its input and
 removes the link; when the network is cut, it misses the sign of life it gets every few seconds and does the same. Where
-the script itself was killed (power cut, out of memory), its process is gone, and whoever comes next takes the lock over.
+the script itself was killed (power cut, out of memory), its process is gone, and the next one takes the lock over.
 
 A node is told from others on the same file system (virtual rigs) by its network namespace.
 """

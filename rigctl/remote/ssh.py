@@ -116,6 +116,7 @@ async def _connect(
                 config=(),
                 client_factory=lambda: watch,
                 preferred_auth="publickey",
+                agent_forwarding=False,
                 keepalive_interval=KEEPALIVE_S,
                 keepalive_count_max=KEEPALIVES,
                 login_timeout=CONNECT_DEADLINE_S,

@@ -1,7 +1,7 @@
 """The ceiling of a pair is that of its own path; that of a cell is what its pairs can have at once.
 
-Pairs that send from, or to, one node share its link. What they can have together is a maximum flow from senders to receivers
-(Edmonds and Karp, J. ACM 19, 1972), each node's link counted once per direction: Ethernet is full duplex.
+Pairs that send from, or to, one node share its link. What they can have together is a maximum flow from senders to
+receivers (Edmonds and Karp, J. ACM 19, 1972), each node's link counted once per direction: Ethernet is full duplex.
 """
 
 from collections import defaultdict, deque
@@ -29,7 +29,7 @@ class DataPath:
 
 
 def link_rate_bps(info: RunInfo, node: str) -> int | None:
-    """The rate of `node`'s link: what the rig file says, else what the node said; `None` on the unshaped loopback rig."""
+    """The rate of `node`'s link: as the rig file says, else as the node said; `None` on the unshaped loopback rig."""
     link = info.plan.links.get(node)
     if info.plan.virtual == "loopback":
         return None
@@ -46,11 +46,12 @@ def ip_version(info: RunInfo) -> int:
 
 
 def data_path(
-    info: RunInfo, sender: str, receiver: str, mtu: int | None, mss: int | None, timestamps: bool | None
+    info: RunInfo, ends: tuple[str, str], mtu: int | None, mss: int | None, timestamps: bool | None
 ) -> DataPath:
-    """The path for segments of `mss` payload bytes, as they went over the wire, on a path with `mtu`."""
-    ends = (link_rate_bps(info, sender), link_rate_bps(info, receiver))
-    known = [rate for rate in ends if rate is not None]
+    """The path from sender to receiver (`ends`) for segments of `mss` payload bytes, as they went over the wire."""
+    sender, receiver = ends
+    rates = [link_rate_bps(info, node) for node in ends]
+    known = [rate for rate in rates if rate is not None]
     if len(known) < len(ends):
         return DataPath(sender, receiver, None, None)
     rate_bps = min(known)

@@ -1,20 +1,23 @@
 """Goodput over time, one small chart per cell: altair's specification, vl-convert's static SVG.
 
-The colours in the SVG are stand-ins; the page's style sheet replaces them (an attribute selector wins over a presentation
-attribute), so that one SVG serves the light, the dark and the printed page. See reports/templates/report.css.
+The colours in the SVG are stand-ins; the page's style sheet replaces them (an attribute selector wins over a
+presentation attribute), so that one SVG serves the light, the dark and the printed page: reports/templates/report.css.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from rigctl.records import Direction, Pair, Repetition, Status
 from rigctl.report.frames import Frames
-from rigctl.report.intervals import received_at
+from rigctl.report.intervals import Times, received_at
 from rigctl.report.rows import streams_of, window_s
 from rigctl.report.text import stream_text
+
+if TYPE_CHECKING:
+    import altair as alt
 
 # Stand-ins, one per role; the style sheet knows them by these values.
 SERIES_COLOURS: Final = ("#010001", "#010002", "#010003", "#010004", "#010005", "#010006")
@@ -34,17 +37,19 @@ class Trace:
     """What one pair received in one direction and sent again, per bin of equal length."""
 
     name: str
-    ends_s: list[float]
+    length_s: float
+    middles_s: list[float]
     goodput_mbps: list[float]
     retransmits: list[int]
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """One cell's chart: `svg` is markup, safe to put into a page."""
+    """One cell's chart: `svg` is markup, safe to put into a page. `from_mbps` is where its scale begins."""
 
     cell: int
     repetition: int
+    from_mbps: float
     svg: str
 
 
@@ -70,7 +75,8 @@ def traces(frames: Frames, repetition: Repetition) -> list[Trace]:
         received = np.sum([received_at(side, start_ns, edges) for side in sides], axis=0)
         goodput = np.diff(received) * 8e-6 / np.diff(edges)
         again = _retransmits(repetition, pair, direction, edges)
-        made.append(Trace(stream_text(pair, direction), edges[1:].tolist(), goodput.tolist(), again))
+        name, middles_s = stream_text(pair, direction), (edges[1:] + edges[:-1]) / 2
+        made.append(Trace(name, length_s, middles_s.tolist(), goodput.tolist(), again))
     return made
 
 
@@ -83,7 +89,7 @@ def _bins(repetition: Repetition, length_s: float) -> int:
     return max(1, min(MOST_POINTS, samples // together, round(length_s * 1000)))
 
 
-def _retransmits(repetition: Repetition, pair: Pair, direction: Direction, edges: Any) -> list[int]:
+def _retransmits(repetition: Repetition, pair: Pair, direction: Direction, edges: Times) -> list[int]:
     """Segments sent again per bin, over the flows of a pair."""
     total = np.zeros(len(edges) - 1)
     for flow in repetition.flows:
@@ -115,7 +121,7 @@ def goodput_charts(frames: Frames, ceilings_mbps: Mapping[int, float | None]) ->
     scale = _domain(every, [ceilings_mbps.get(cell) for cell in chosen])
     most_again = max((max(trace.retransmits, default=0) for trace in every), default=0)
     return [
-        Chart(cell, repetition.repetition, _svg(found, ceilings_mbps.get(cell), scale, most_again))
+        Chart(cell, repetition.repetition, scale[0], _svg(found, ceilings_mbps.get(cell), scale, most_again))
         for cell, (repetition, found) in chosen.items()
     ]
 
@@ -161,21 +167,25 @@ def _svg(found: Sequence[Trace], ceiling: float | None, scale: tuple[float, floa
     return str(svg)
 
 
-def _colour(found: Sequence[Trace]) -> Any:
+def _colour(found: Sequence[Trace]) -> "alt.Color":
     import altair as alt
 
     names = [trace.name for trace in found]
-    colours = [SERIES_COLOURS[at] if len(names) <= len(SERIES_COLOURS) else SERIES_COLOURS[0] for at in range(len(names))]
-    return alt.Color("pair:N", scale=alt.Scale(domain=names, range=colours), legend=None)
+    # Too many pairs for colours: all alike, and thin.
+    few = len(names) <= len(SERIES_COLOURS)
+    colours = SERIES_COLOURS[: len(names)] if few else SERIES_COLOURS[:1] * len(names)
+    return alt.Color("pair:N", scale=alt.Scale(domain=names, range=list(colours)), legend=None)
 
 
-def _goodput(found: Sequence[Trace], ceiling: float | None, scale: tuple[float, float], bottom: bool) -> Any:
+def _goodput(
+    found: Sequence[Trace], ceiling: float | None, scale: tuple[float, float], bottom: bool
+) -> "alt.LayerChart":
     import altair as alt
 
     points = [
         {"pair": trace.name, "t": round(at, 4), "mbps": round(rate, 2)}
         for trace in found
-        for at, rate in zip(trace.ends_s, trace.goodput_mbps, strict=True)
+        for at, rate in zip(trace.middles_s, trace.goodput_mbps, strict=True)
     ]
     thin = len(found) > len(SERIES_COLOURS)
     lines = (
@@ -183,7 +193,11 @@ def _goodput(found: Sequence[Trace], ceiling: float | None, scale: tuple[float, 
         .mark_line(strokeWidth=1 if thin else 1.6, opacity=0.45 if thin else 1, strokeJoin="round", clip=True)
         .encode(
             x=_time_axis(found, bottom),
-            y=alt.Y("mbps:Q", scale=alt.Scale(domain=list(scale), nice=False, zero=False), axis=alt.Axis(title="Mbit/s", tickCount=4, minExtent=34)),
+            y=alt.Y(
+                "mbps:Q",
+                scale=alt.Scale(domain=list(scale), nice=False, zero=False),
+                axis=alt.Axis(title="Mbit/s", tickCount=4, minExtent=34),
+            ),
             color=_colour(found),
         )
     )
@@ -191,20 +205,20 @@ def _goodput(found: Sequence[Trace], ceiling: float | None, scale: tuple[float, 
     if ceiling is not None:
         rule = alt.Chart(alt.InlineData(values=[{"ceiling": ceiling}]))
         layers.insert(0, rule.mark_rule(strokeDash=[4, 3], color=CEILING, strokeWidth=1.2).encode(y="ceiling:Q"))
-    return alt.layer(*layers).properties(width=WIDTH, height=GOODPUT_HEIGHT)
+    return alt.LayerChart(layer=layers, width=WIDTH, height=GOODPUT_HEIGHT)
 
 
-def _again(found: Sequence[Trace], most_again: int) -> Any:
+def _again(found: Sequence[Trace], most_again: int) -> "alt.Chart":
     import altair as alt
 
     points = [
         {"pair": trace.name, "t": round(at, 4), "again": again}
         for trace in found
-        for at, again in zip(trace.ends_s, trace.retransmits, strict=True)
+        for at, again in zip(trace.middles_s, trace.retransmits, strict=True)
         if again
     ]
     axis = alt.Axis(title="Retr", values=[0, most_again], minExtent=34, format="d")
-    return (
+    bars: alt.Chart = (
         alt.Chart(alt.InlineData(values=points or [{"pair": found[0].name, "t": 0.0, "again": 0}]))
         .mark_rule(strokeWidth=2, opacity=0.9, clip=True)
         .encode(
@@ -215,11 +229,12 @@ def _again(found: Sequence[Trace], most_again: int) -> Any:
         )
         .properties(width=WIDTH, height=RETRANSMITS_HEIGHT)
     )
+    return bars
 
 
-def _time_axis(found: Sequence[Trace], labelled: bool) -> Any:
+def _time_axis(found: Sequence[Trace], labelled: bool) -> "alt.X":
     import altair as alt
 
-    longest_s = max(trace.ends_s[-1] for trace in found)
+    longest_s = max(trace.length_s for trace in found)
     axis = alt.Axis(title="seconds" if labelled else None, labels=labelled, grid=False, tickCount=6)
     return alt.X("t:Q", scale=alt.Scale(domain=[0, longest_s], nice=False), axis=axis)

@@ -65,15 +65,15 @@ def _flattened(facts: Facts, prefix: str = "") -> list[tuple[str, Any]]:
     return found
 
 
-def _text(name: str, value: Any) -> str:
+def _text(name: str, value: object) -> str:
     if value is None:
         return UNKNOWN
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, list):
         return ", ".join(str(one) for one in value) or "none"
-    if name.endswith("_bps"):
+    if isinstance(value, int | float) and name.endswith("_bps"):
         return format_rate(float(value))
-    if name.endswith("_bytes"):
+    if isinstance(value, int | float) and name.endswith("_bytes"):
         return f"{value / 2**20:,.0f} MiB"
     return " ".join(str(value).split())

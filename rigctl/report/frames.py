@@ -40,7 +40,9 @@ class Frames:
         if level is Level.INTERVALS:
             cells = {cell.number: cell for cell in self.info.plan.cells}
             return [row for one in self.repetitions for row in interval_rows(self.info, cells[one.cell], one)]
-        return {Level.CELLS: self.derived.cells, Level.PAIRS: self.derived.pairs, Level.FLOWS: self.derived.flows}[level]
+        return {Level.CELLS: self.derived.cells, Level.PAIRS: self.derived.pairs, Level.FLOWS: self.derived.flows}[
+            level
+        ]
 
     def frame(self, level: Level) -> "pd.DataFrame":
         if level not in self._made:

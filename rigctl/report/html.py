@@ -1,4 +1,4 @@
-"""The report: one self-contained HTML file. No script, no request, no font but the reader's own; the page forbids them itself."""
+"""The report: one self-contained HTML file. No script, no request, no font but the reader's own."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -13,7 +13,7 @@ from rigctl.report.files import write_whole
 from rigctl.report.frames import Frames, load
 from rigctl.report.summary import CellSummary, summaries
 from rigctl.report.tables import comparison
-from rigctl.report.text import plural, settings_text
+from rigctl.report.text import plural, rate_text, settings_text
 from rigctl.report.words import answer, explain
 from rigctl.resources import templates
 from rigctl.units import format_duration
@@ -36,9 +36,13 @@ def render(info: RunInfo, repetitions: Sequence[Repetition]) -> str:
     cells = summaries(frames)
     # What ends in .html.j2 is escaped too; only the style sheet and the charts, which are ours, go in as they are.
     loader = FileSystemLoader(templates())
-    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
     style = (templates() / "report.css").read_text("utf-8")
-    return environment.get_template("report.html.j2").render(
+    return environment.get_template(
+        "report.html.j2"
+    ).render(
         style=Markup(style),  # noqa: S704 — our own file
         info=info,
         title=info.plan.title or info.plan.scenario_name,
@@ -47,8 +51,11 @@ def render(info: RunInfo, repetitions: Sequence[Repetition]) -> str:
         table=comparison(cells),
         charts=_charts(frames, cells),
         legend=legend(frames),
+        has_ceiling=any(_one_ceiling(cell) is not None for cell in cells),
         charts_left=max(0, sum(cell.counted > 0 for cell in cells) - MOST_CHARTS),
-        explained=[(cell.cell.number, settings_text(cell.cell), explain(info, cell)) for cell in cells[:MOST_EXPLAINED]],
+        explained=[
+            (cell.cell.number, settings_text(cell.cell), explain(info, cell)) for cell in cells[:MOST_EXPLAINED]
+        ],
         explained_left=max(0, len(cells) - MOST_EXPLAINED),
         nodes=list(info.facts),
         facts=fact_rows(info.facts),
@@ -66,6 +73,7 @@ def _charts(frames: Frames, cells: Sequence[CellSummary]) -> list[dict[str, Any]
             "number": chart.cell,
             "settings": settings_text(by_number[chart.cell].cell),
             "repetition": chart.repetition if frames.info.plan.repeat > 1 else None,
+            "from": rate_text(chart.from_mbps) if chart.from_mbps > 0 else None,
             "svg": Markup(chart.svg),  # noqa: S704 — made by vl-convert, which escapes the names in it
         }
         for chart in made
@@ -88,7 +96,9 @@ def method(info: RunInfo, repetitions: Sequence[Repetition]) -> list[str]:
     """How it was measured, in sentences: times, skew, clock error, what counts and what does not."""
     durations = sorted({cell.duration_s for cell in info.plan.cells})
     omitted = sorted({cell.omit_s for cell in info.plan.cells})
-    each = " to ".join(dict.fromkeys(format_duration(time) for time in (durations[0], durations[-1]))) if durations else ""
+    each = (
+        " to ".join(dict.fromkeys(format_duration(time) for time in (durations[0], durations[-1]))) if durations else ""
+    )
     said = [f"{plural(len(info.plan.cells), 'test')} of {each}, {plural(info.plan.repeat, 'repetition')} each."]
     if omitted and omitted[-1] > 0:
         said.append(f"The first {format_duration(omitted[-1])} of each do not count.")
@@ -99,16 +109,21 @@ def method(info: RunInfo, repetitions: Sequence[Repetition]) -> list[str]:
     skews = [one.start_skew_us for one in repetitions if one.start_skew_us is not None]
     errors = [one.clock_error_us for one in repetitions if one.clock_error_us is not None]
     if skews:
-        said.append(f"The flows of a test started within {median(skews) / 1e3:.2f} ms (median; at worst {max(skews) / 1e3:.2f} ms).")
+        middle, worst = median(skews) / 1e3, max(skews) / 1e3
+        said.append(f"The flows of a test started within {middle:.2f} ms (median; at worst {worst:.2f} ms).")
     if errors:
         said.append(f"The nodes' clocks were compared to within {max(errors) / 1e3:.2f} ms.")
     invalid = sum(one.status is Status.INVALID for one in repetitions)
     failed = sum(one.status is Status.FAILED for one in repetitions)
     strangers = sum(usage.strangers for one in repetitions for usage in one.nodes)
     if invalid or failed:
-        said.append(f"{plural(invalid, 'repetition')} invalid, {failed} failed: shown with the reason, never averaged in.")
+        said.append(
+            f"{plural(invalid, 'repetition')} invalid, {failed} failed: shown with the reason, never averaged in."
+        )
     if strangers:
-        said.append(f"{plural(strangers, 'connection')} without the run's token knocked at a data port and got nothing.")
+        said.append(
+            f"{plural(strangers, 'connection')} without the run's token knocked at a data port and got nothing."
+        )
     versions = ", ".join(f"{name} {value[:12]}" for name, value in info.versions.items())
     if versions:
         said.append(f"Measured with {versions}.")

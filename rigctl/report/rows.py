@@ -1,17 +1,18 @@
 """Rows of the column table (rigctl.columns), derived from a stored run on reading: cells, pairs and flows.
 
-Nothing here is stored: a better ceiling explains last year's runs too. Plain Python, so that `rigctl show` needs no pandas.
+Nothing here is stored: a better ceiling explains last year's runs too. Plain Python: `rigctl show` needs no pandas.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from rigctl.columns import Level, columns_at
 from rigctl.records import Cell, Direction, Flow, NodeUsage, Pair, Repetition, RunInfo
 from rigctl.report.ceiling import DataPath, data_path, efficiency, limit, link_rate_bps, together_mbps
 
 Row: TypeAlias = dict[str, Any]
+Number = TypeVar("Number", int, float)
 
 _NAMES: Final = {level: tuple(column.name for column in columns_at(level)) for level in Level}
 
@@ -169,7 +170,7 @@ class _Derivation:
         senders = [flow.sender for flow in flows if flow.sender is not None]
         timestamps = agreed(side.timestamps for side in senders)
         mtu, mss = least(side.pmtu for side in senders), least(side.mss for side in senders)
-        return data_path(self._info, *ends_of(pair, direction), mtu, mss, timestamps)
+        return data_path(self._info, ends_of(pair, direction), mtu, mss, timestamps)
 
 
 def _window(flow: Flow) -> int | None:
@@ -186,23 +187,24 @@ def _cpu_pct(usage: NodeUsage | None) -> float | None:
     return 100 * usage.node_busy_us / (usage.span_us * usage.cpus)
 
 
-def total(values: Iterable[Any]) -> Any:
+def total(values: Iterable[Number | None]) -> Number | None:
     """The sum; `None` where any is unknown, or there is none."""
-    known = list(values)
-    return None if not known or any(value is None for value in known) else sum(known)
+    given = list(values)
+    known = [value for value in given if value is not None]
+    return sum(known[1:], known[0]) if known and len(known) == len(given) else None
 
 
-def least(values: Iterable[Any]) -> Any:
+def least(values: Iterable[Number | None]) -> Number | None:
     """The smallest of those known."""
     return min((value for value in values if value is not None), default=None)
 
 
-def most(values: Iterable[Any]) -> Any:
+def most(values: Iterable[Number | None]) -> Number | None:
     """The largest of those known."""
     return max((value for value in values if value is not None), default=None)
 
 
-def mean(values: Iterable[Any]) -> float | None:
+def mean(values: Iterable[float | None]) -> float | None:
     """The mean of those known."""
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None

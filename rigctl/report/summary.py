@@ -1,4 +1,4 @@
-"""What the table and the sentences say of a cell: means over its repetitions that count, and what became of the others."""
+"""What the table and the sentences say of a cell: means over its repetitions that count, and the fate of the others."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -69,7 +69,9 @@ def summaries(frames: Frames) -> tuple[CellSummary, ...]:
         by_cell.setdefault(repetition.cell, []).append(repetition)
     cell_rows, pair_rows = _grouped(frames.derived.cells), _grouped(frames.derived.pairs)
     return tuple(
-        _summary(frames, cell, by_cell.get(cell.number, []), cell_rows.get(cell.number, []), pair_rows.get(cell.number, []))
+        _summary(
+            frames, cell, by_cell.get(cell.number, []), cell_rows.get(cell.number, []), pair_rows.get(cell.number, [])
+        )
         for cell in frames.info.plan.cells
     )
 
@@ -143,26 +145,25 @@ def _estimate(values: Iterable[float | None]) -> Estimate | None:
 
 def _notes(frames: Frames, cell: Cell, cell_rows: Sequence[Row], pair_rows: Sequence[Row]) -> Iterable[str]:
     """What is not in the means, and why."""
+    repeated = {row["repetition"] for row in cell_rows if row["attempt"] > 1}
     for row in cell_rows:
         if row["status"] != Status.OK:
-            yield _note(frames, cell, row, pair_rows)
+            again = row["attempt"] == 1 and row["repetition"] in repeated
+            yield _note(frames, row, pair_rows) + ("; measured once more." if again else ".")
     if not cell_rows:
         running = frames.info.status is RunStatus.RUNNING
         yield f"Test {cell.number} was not measured{' yet' if running else ''}."
 
 
-def _note(frames: Frames, cell: Cell, row: Row, pair_rows: Sequence[Row]) -> str:
+def _note(frames: Frames, row: Row, pair_rows: Sequence[Row]) -> str:
     key = ("repetition", "attempt")
     speeds = [pair["goodput_mbps"] for pair in pair_rows if all(pair[name] == row[name] for name in key)]
-    which = f"Test {cell.number}"
+    which = f"Test {row['cell']}"
     if frames.info.plan.repeat > 1:
         which += f", repetition {row['repetition']}"
-    again = ""
     if row["attempt"] > 1:
         which += ", measured once more"
-    elif any(one["attempt"] > 1 and one["repetition"] == row["repetition"] for one in frames.derived.cells if one["cell"] == cell.number):
-        again = "; measured once more"
     said = f"{which}: {row['status']}: {(row['reason'] or 'no reason was stored').rstrip('.')}"
     if row["status"] == Status.INVALID and any(speed is not None for speed in speeds):
         said += f" ({', '.join(rate_text(speed) for speed in speeds)} Mbit/s, not counted)"
-    return f"{said}{again}."
+    return said

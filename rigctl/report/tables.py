@@ -1,9 +1,9 @@
-"""The comparison table in the form of the page: what was asked for, the speed and retransmits of each pair, then what the page lacks.
+"""The comparison table: what was asked for, the speed and retransmits of each pair, then what was granted and possible.
 
 One table, printed three ways: by rich in a terminal, as Markdown here, and by the page template.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -137,7 +137,9 @@ def _estimate(estimate: Estimate | None, ceiling_mbps: float | None) -> str:
     if estimate is None:
         return UNKNOWN
     text = rate_text(estimate.mean, ceiling_mbps)
-    return text if estimate.spread is None else f"{text} ± {rate_text(estimate.spread) if estimate.spread >= 1 else format(estimate.spread, '.1f')}"
+    if estimate.spread is None:
+        return text
+    return f"{text} ± {estimate.spread:.{0 if estimate.spread >= 1 else 1}f}"
 
 
 def _speed(stream: StreamSummary) -> str:
@@ -169,8 +171,8 @@ def _ceiling(one: CellSummary) -> str:
     return _distinct(ceiling_text(stream.ceiling_mbps) for stream in one.streams)
 
 
-def _distinct(texts: object) -> str:
-    found = list(dict.fromkeys(texts))  # type: ignore[call-overload]
+def _distinct(texts: Iterable[str]) -> str:
+    found = list(dict.fromkeys(texts))
     return ", ".join(found) if found else UNKNOWN
 
 

@@ -45,7 +45,9 @@ def size_words(size: int) -> str:
     short = format_bytes(size)
     if short.endswith("K"):
         return f"{short[:-1]} KiB"
-    return f"{short[:-1]} MiB" if short.endswith("M") else f"{size / 1024:.4g} KiB" if size >= 10240 else f"{size} bytes"
+    return (
+        f"{short[:-1]} MiB" if short.endswith("M") else f"{size / 1024:.4g} KiB" if size >= 10240 else f"{size} bytes"
+    )
 
 
 def stream_text(pair: Pair, direction: Direction) -> str:

@@ -1,4 +1,4 @@
-"""Sentences made from the data: what was asked, what went over the wire, and why. Every number comes from the frames."""
+"""Sentences made from the data: what was asked, what went over the wire, why. Their numbers come from the frames."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,7 +8,16 @@ from rigctl.records import Facts, RunInfo
 from rigctl.report.ceiling import LINE_RATE_EFFICIENCY, ip_version
 from rigctl.report.summary import CellSummary, StreamSummary
 from rigctl.report.tables import MOST_LISTED
-from rigctl.report.text import ceiling_text, count_text, listed, percent_text, plural, rate_text, settings_text, size_words
+from rigctl.report.text import (
+    ceiling_text,
+    count_text,
+    listed,
+    percent_text,
+    plural,
+    rate_text,
+    settings_text,
+    size_words,
+)
 from rigctl.units import format_rate
 
 
@@ -64,10 +73,7 @@ def goodput_words(info: RunInfo, cell: CellSummary) -> str:
         return ""
     speeds = [stream.goodput_mbps.mean for stream in streams if stream.goodput_mbps is not None]
     if cell.ceiling_mbps is None:
-        rates = listed([rate_text(speed) for speed in speeds]) if len(speeds) <= MOST_LISTED else _range(speeds)
-        if info.plan.virtual == "loopback":
-            return f"{rates} Mbit/s, unshaped: there is no link, so there is no ceiling."
-        return f"{rates} Mbit/s; the rate of a link is not known, so neither is the ceiling. Give it in the rig file (rate)."
+        return _without_ceiling(info, speeds)
     together = f"{rate_text(cell.goodput_mbps.mean, cell.ceiling_mbps)} of {ceiling_text(cell.ceiling_mbps)} Mbit/s"
     share = f"{percent_text(cell.efficiency)} %"
     if len(streams) == 1:
@@ -81,6 +87,13 @@ def goodput_words(info: RunInfo, cell: CellSummary) -> str:
     if len({*shares}) == 1 and len({rate_text(speed) for speed in speeds}) == 1:
         return f"{rate_text(speeds[0])} of {ceilings.pop()} Mbit/s is {shares[0]} of the ceiling, on each pair."
     return f"{rates} of {ceilings.pop()} Mbit/s are {listed(shares)} of the ceiling; together {share}."
+
+
+def _without_ceiling(info: RunInfo, speeds: Sequence[float]) -> str:
+    rates = listed([rate_text(speed) for speed in speeds]) if len(speeds) <= MOST_LISTED else _range(speeds)
+    if info.plan.virtual == "loopback":
+        return f"{rates} Mbit/s, unshaped: there is no link, so there is no ceiling."
+    return f"{rates} Mbit/s; the rate of a link is not known, so neither is the ceiling. Give its rate in the rig file."
 
 
 def _range(speeds: Sequence[float]) -> str:
@@ -128,8 +141,8 @@ def retransmit_words(cell: CellSummary) -> str:
     if cell.retransmits == 0:
         return "Nothing was sent again."
     if len(cell.streams) > 1 and len(cell.cell.pairs) <= MOST_LISTED:
-        each = [f"{count_text(stream.retransmits) if stream.retransmits else 'none'} on {stream}" for stream in cell.streams]
-        said = f"Segments sent again: {listed(each)}"
+        counts = [("none" if one.retransmits == 0 else count_text(one.retransmits), one) for one in cell.streams]
+        said = f"Segments sent again: {listed([f'{count} on {stream}' for count, stream in counts])}"
     else:
         said = f"Segments sent again: {count_text(cell.retransmits)}"
     share = _lost_share([cell])
@@ -202,8 +215,9 @@ def _line_rate(cells: Sequence[CellSummary]) -> Iterator[str]:
     reached = sum(cell.efficiency is not None and cell.efficiency >= LINE_RATE_EFFICIENCY for cell in known)
     worst = min(known, key=lambda cell: cell.efficiency or 0.0)
     count = "All" if reached == len(known) else "None" if reached == 0 else str(reached)
+    share = f"{100 * LINE_RATE_EFFICIENCY:g} % of the ceiling or more"
     yield (
-        f"{count} of {plural(len(known), 'test')} reached line rate ({100 * LINE_RATE_EFFICIENCY:g} % of the ceiling or more); "
+        f"{count} of {plural(len(known), 'test')} reached line rate ({share}); "
         f"the slowest, test {worst.cell.number}, had {percent_text(worst.efficiency)} %."
     )
 
@@ -231,7 +245,8 @@ def _trouble(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[str]:
     partly = [str(cell.cell.number) for cell in cells if cell.counted and cell.notes]
     if empty:
         which = "Test" if len(empty) == 1 else "Tests"
-        yield f"{which} {listed(empty[:10])}{' and more' if len(empty) > 10 else ''} gave no result that counts; the notes say why."
+        more = " and more" if len(empty) > 10 else ""
+        yield f"{which} {listed(empty[:10])}{more} gave no result that counts; the notes say why."
     if partly:
         which = "test" if len(partly) == 1 else "tests"
         yield f"Some measurements of {which} {listed(partly[:10])} are not counted; the notes say why."

@@ -1,0 +1,54 @@
+"""`rigctl export`: the data of a run, as CSV, JSON, Markdown or Parquet."""
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rigctl.cli.options import StoreAddress
+from rigctl.columns import Level
+from rigctl.errors import InputError
+
+
+class Format(StrEnum):
+    CSV = "csv"
+    JSON = "json"
+    MD = "md"
+    PARQUET = "parquet"
+
+
+class LevelName(StrEnum):
+    CELLS = "cells"
+    PAIRS = "pairs"
+    FLOWS = "flows"
+    INTERVALS = "intervals"
+
+
+def export(
+    run: Annotated[str | None, typer.Argument(help="Its id, or how that begins (default: the latest).")] = None,
+    kind: Annotated[Format, typer.Option("--format", "-f", help="What to write.")] = Format.CSV,
+    level: Annotated[LevelName, typer.Option("--level", "-l", help="What one row stands for.")] = LevelName.PAIRS,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Default: standard output.")
+    ] = None,
+    store: StoreAddress = None,
+) -> None:
+    """Write the data of RUN: one row per cell, pair, flow or interval (columns: docs/columns.md)."""
+    from rigctl.report.export import BINARY, FORMATS
+    from rigctl.report.files import write_whole
+    from rigctl.report.frames import load
+    from rigctl.store import open_store
+
+    if output is None and kind in BINARY:
+        raise InputError(f"export: {kind} is no text. Name a file, as in -o run.{kind}")
+    with open_store(store, create=False) as opened:
+        info = opened.run(run)
+        repetitions = opened.repetitions(info.run)
+    content = FORMATS[kind](load(info, repetitions), Level[level.upper()])
+    if output is not None:
+        write_whole(output, content)
+        return
+    sys.stdout.buffer.write(content)
+    sys.stdout.buffer.flush()

@@ -1,0 +1,27 @@
+"""`rigctl report`: one run as a self-contained HTML file."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rigctl.cli.options import StoreAddress
+
+
+def report(
+    run: Annotated[str | None, typer.Argument(help="Its id, or how that begins (default: the latest).")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE.html", help="Default: SCENARIO-RUN.html here.")
+    ] = None,
+    store: StoreAddress = None,
+) -> None:
+    """Write RUN as one self-contained HTML file."""
+    from rigctl.report.html import write_report
+    from rigctl.store import open_store
+
+    with open_store(store, create=False) as opened:
+        info = opened.run(run)
+        repetitions = opened.repetitions(info.run)
+    path = output or Path(f"{info.plan.scenario_name}-{info.run}.html")
+    write_report(info, repetitions, path)
+    print(path.resolve())

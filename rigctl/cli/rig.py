@@ -1,0 +1,148 @@
+"""`rigctl rig`: a virtual rig up, down and its state; any command on any node of any rig."""
+
+import asyncio
+import os
+import shlex
+import sys
+import threading
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+if TYPE_CHECKING:
+    from rigctl.remote.ssh import Process
+    from rigctl.rig.inventory import Rig
+    from rigctl.virtual.state import State
+
+app = typer.Typer(no_args_is_help=True)
+RigArgument = Annotated[str, typer.Argument(metavar="RIG", help="A rig file, or the name of a bundled rig.")]
+_CHUNK: Final = 65536
+_LOST: Final = 255  # as ssh(1) has it: ended by a signal, or nobody knows how
+
+
+@app.command()
+def up(rig: RigArgument) -> None:
+    """Start a virtual rig and keep it up until `rigctl rig down`."""
+    from rigctl.rig.schema import load_rig
+    from rigctl.virtual import up as start
+
+    ready, state, new = asyncio.run(start(load_rig(rig)))
+    print(_described(ready, state, "is up" if new else "is up already"))
+    print(f"End it with: rigctl rig down {shlex.quote(rig)}")
+
+
+@app.command()
+def down(rig: RigArgument) -> None:
+    """End a virtual rig that `rigctl rig up` started, and all that runs on it."""
+    from rigctl.rig.schema import load_rig
+    from rigctl.virtual import down as end
+
+    ended = asyncio.run(end(load_rig(rig)))
+    for state in ended:
+        print(f"{state.name}: ended")
+    if not ended:
+        print(f"{rig}: was not up")
+
+
+@app.command()
+def status(rig: RigArgument) -> None:
+    """Say whether a virtual rig is up, and how OpenSSH reaches its nodes."""
+    from rigctl.rig.schema import load_rig
+    from rigctl.virtual import find
+    from rigctl.virtual.layout import layout_of
+    from rigctl.virtual.provide import completed
+
+    loaded = load_rig(rig)
+    states = find(loaded)
+    layout = layout_of(loaded)
+    for state in states:
+        if state.key == layout.key:
+            print(_described(completed(loaded, layout, state), state, "is up"))
+        else:
+            print(f"{state.name}: pid {state.holder.pid} is up from another version of the file. `rig down` ends it")
+    if not states:
+        print(f"{loaded.name}: not up. `rigctl run` starts it for itself; `rigctl rig up` keeps it up.")
+
+
+@app.command(name="exec", context_settings={"allow_interspersed_args": False})
+def execute(
+    rig: RigArgument,
+    node: Annotated[str, typer.Argument(metavar="NODE", help="A node of that rig.")],
+    command: Annotated[
+        list[str], typer.Argument(metavar="CMD…", help="One word: a shell command line. More: a command, word by word.")
+    ],
+) -> int:
+    """Run a command on a node of any rig; its exit code is passed on. A virtual rig that is not up is, meanwhile."""
+    from rigctl.errors import InputError
+    from rigctl.rig.schema import load_rig
+
+    loaded = load_rig(rig)
+    if node not in loaded.nodes:
+        raise InputError(f'{loaded.name}: no node "{node}". Its nodes: {", ".join(loaded.nodes)}.')
+    line = command[0] if len(command) == 1 else shlex.join(command)
+    return asyncio.run(_execute(loaded, node, line))
+
+
+async def _execute(rig: "Rig", node: str, line: str) -> int:
+    from rigctl.remote.ssh import connected
+    from rigctl.virtual import provided
+
+    async with provided(rig) as ready, connected(ready, [node]) as hosts:
+        async with hosts[node].process(line, on_errors=lambda data: _put(2, data)) as process:
+            feeding = asyncio.create_task(_feed(process))
+            try:
+                while data := await process.read(_CHUNK):
+                    _put(1, data)
+                code = await process.wait()
+            finally:
+                feeding.cancel()
+                await asyncio.wait({feeding})
+    return _LOST if code is None else code
+
+
+async def _feed(process: "Process") -> None:
+    """Our input to the command's. By a thread: input may be a file, which an event loop cannot wait for."""
+    loop = asyncio.get_running_loop()
+    pieces: asyncio.Queue[bytes] = asyncio.Queue(maxsize=4)
+
+    def read() -> None:
+        data = b"?"
+        while data:
+            try:
+                data = os.read(sys.stdin.fileno(), _CHUNK)
+            except (OSError, ValueError, AttributeError):  # closed, or not ours to read
+                data = b""
+            try:
+                asyncio.run_coroutine_threadsafe(pieces.put(data), loop).result()
+            except (RuntimeError, asyncio.CancelledError):
+                return  # the command has ended first
+
+    # Nobody can end a read from a terminal: the thread must not keep the program.
+    threading.Thread(target=read, daemon=True).start()
+    try:
+        while data := await pieces.get():
+            process.write(data)
+            await process.drain()
+        process.write_eof()
+    except ConnectionError:
+        return
+
+
+def _put(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def _described(rig: "Rig", state: "State", what: str) -> str:
+    from rigctl.units import format_rate
+
+    lines = [f"{rig.name}: {what}, pid {state.holder.pid}"]
+    for node in rig.nodes.values():
+        rate = format_rate(node.link.rate_bps) if node.link.rate_bps else "unshaped"
+        user = f"{node.user}@" if node.user else ""
+        lines += [
+            f"{node.name}  {node.data_address}  {node.data_interface}  {rate}  MTU {node.link.mtu or '–'}",
+            f"    ssh -p {node.port} -i {node.key} -o IdentitiesOnly=yes -o UserKnownHostsFile={node.known_hosts} {user}{node.address}",
+        ]
+    return "\n".join(lines)

@@ -1,0 +1,33 @@
+"""`rigctl show`: the table of one run, as `run` prints it at its end."""
+
+from typing import Annotated
+
+import typer
+
+from rigctl.cli.options import StoreAddress
+
+
+def show(
+    run: Annotated[str | None, typer.Argument(help="Its id, or how that begins (default: the latest).")] = None,
+    store: StoreAddress = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="The table as Markdown, to paste into a page.")] = False,
+) -> None:
+    """Print the table of RUN and what it says, in words."""
+    from rigctl.store import open_store
+
+    with open_store(store, create=False) as opened:
+        info = opened.run(run)
+        repetitions = opened.repetitions(info.run)
+    if markdown:
+        from rigctl.report.frames import load
+        from rigctl.report.summary import summaries
+        from rigctl.report.tables import comparison
+        from rigctl.report.tables import markdown as as_markdown
+
+        print(as_markdown(comparison(summaries(load(info, repetitions)))), end="")
+        return
+    from rich.console import Console
+
+    from rigctl.report.terminal import print_run
+
+    print_run(info, repetitions, Console())

@@ -1,0 +1,26 @@
+"""What the integration tests share: `sshd` starts real OpenSSH servers, `home` keeps your own ~/.ssh out of it."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from openssh import Sshd, SshdFactory
+
+
+@pytest.fixture
+def sshd(tmp_path: Path) -> Iterator[Callable[..., Sshd]]:
+    """Starts an sshd at each call; all end with the test."""
+    factory = SshdFactory(tmp_path)
+    yield factory
+    for server in factory.servers:
+        server.stop()
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty home folder with an empty .ssh, and no ssh-agent."""
+    folder = tmp_path / "home"
+    (folder / ".ssh").mkdir(parents=True, mode=0o700)
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    return folder

@@ -1,0 +1,341 @@
+"""SSH against real OpenSSH servers: what works, and how each failure reads."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from openssh import USER, Sshd, free_port, new_key, rig_of
+
+from rigctl.errors import NodeError, RigError
+from rigctl.remote import host as host_module
+from rigctl.remote import refusals
+from rigctl.remote.ssh import Host, connected
+from rigctl.rig.inventory import Node
+
+Start = Callable[..., Sshd]
+pytestmark = pytest.mark.usefixtures("home")
+
+
+@contextlib.asynccontextmanager
+async def one(node: Node) -> "contextlib.AbstractAsyncContextManager[Host]":
+    async with connected(rig_of(node), [node.name]) as hosts:
+        yield hosts[node.name]
+
+
+async def refusal(node: Node) -> str:
+    with pytest.raises(NodeError) as caught:
+        async with one(node):
+            pass
+    assert caught.value.node == node.name
+    return str(caught.value)
+
+
+async def test_a_command_runs_and_its_result_comes_back(sshd: Start) -> None:
+    async with one(sshd().node()) as host:
+        done = await host.run("cat; echo to-stderr >&2; exit 7", input=b"to stdin\n")
+    assert (done.exit_code, done.stdout, done.stderr) == (7, "to stdin\n", "to-stderr\n")
+    assert done.complaint == "to-stderr (exit code 7)"
+
+
+async def test_the_connection_does_not_wait_to_fill_packets(sshd: Start) -> None:
+    async with one(sshd().node()) as host:
+        carrier = host._connection.get_extra_info("socket")
+        assert carrier.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
+
+
+async def test_big_input_and_output_pass_whole(sshd: Start) -> None:
+    data = os.urandom(3 * 1024 * 1024)
+    async with one(sshd().node()) as host:
+        assert (await host.run("cat", input=data)).output == data
+
+
+async def test_a_command_that_hangs_costs_its_deadline(sshd: Start) -> None:
+    async with one(sshd().node()) as host:
+        began = time.monotonic()
+        with pytest.raises(NodeError, match=r"pi1: not done within 0\.2 s: sleep 30"):
+            await host.run("sleep 30", deadline_s=0.2)
+        assert time.monotonic() - began < 4
+        assert (await host.run("echo still here")).stdout == "still here\n"
+
+
+async def test_output_is_bounded(sshd: Start) -> None:
+    async with one(sshd().node()) as host:
+        with pytest.raises(NodeError, match="pi1: more than 4194304 bytes of output: yes"):
+            await host.run("yes")
+
+
+async def test_a_signal_is_no_exit_code(sshd: Start) -> None:
+    async with one(sshd().node()) as host:
+        assert (await host.run("kill -9 $$")).exit_code is None
+
+
+async def test_lines_come_one_by_one_and_a_huge_one_in_parts(sshd: Start) -> None:
+    async with (
+        one(sshd().node()) as host,
+        host.process("echo one; read x; echo got $x; head -c 100000 /dev/zero; echo; echo -n end") as process,
+    ):
+        assert await process.readline() == b"one\n"
+        process.write(b"two\n")
+        assert await process.readline() == b"got two\n"
+        assert len(await process.readline()) == host_module.LINE_BOUND
+        assert len(await process.readline()) == 100_001 - host_module.LINE_BOUND
+        assert await process.readline() == b"end"
+        assert await process.readline() == b""
+        assert await process.wait() == 0
+
+
+async def test_a_process_sees_the_end_of_its_input_when_its_block_ends(sshd: Start, tmp_path: Path) -> None:
+    async with one(sshd().node()) as host:
+        async with host.process(f"cat >/dev/null; echo over > {tmp_path}/ended"):
+            pass
+        assert (tmp_path / "ended").read_text() == "over\n"
+
+
+async def test_a_process_that_ignores_the_end_of_its_input_is_terminated(
+    sshd: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host_module, "END_DEADLINE_S", 0.2)
+    async with one(sshd().node()) as host:
+        async with host.process("echo $$; exec sleep 60") as process:
+            pid = int(await process.readline())
+        for _ in range(100):
+            if not Path(f"/proc/{pid}").exists():
+                break
+            await asyncio.sleep(0.02)
+        assert not Path(f"/proc/{pid}").exists()
+
+
+async def test_the_last_words_of_a_process_say_why_it_ended(sshd: Start) -> None:
+    async with one(sshd().node()) as host:
+        async with host.process("echo first >&2; echo 'no such luck' >&2; exit 3") as process:
+            assert await process.readline() == b""
+            assert await process.last_words() == "no such luck (exit code 3)"
+        async with host.process("kill -KILL $$") as process:
+            assert await process.last_words() == "killed by SIGKILL"
+
+
+async def test_an_unknown_host_key_is_refused_with_its_fingerprint_and_the_command_that_trusts_it(
+    sshd: Start, home: Path
+) -> None:
+    server = sshd()
+    node = server.node(known_hosts=None)
+    message = await refusal(node)
+    assert message.startswith(f"pi1: its host key is not known: ssh-ed25519 {server.fingerprint}.")
+    command = message.partition("if it is the same: ")[2]
+    subprocess.run(["sh", "-c", command], check=True, env={"HOME": str(home), "PATH": os.environ["PATH"]})
+    async with one(node) as host:
+        assert (await host.run("echo in")).stdout == "in\n"
+
+
+async def test_a_changed_host_key_is_refused_and_the_command_given_mends_it(sshd: Start, tmp_path: Path) -> None:
+    server = sshd()
+    other = new_key(tmp_path / "other").with_suffix(".pub").read_text().split()
+    server.known_hosts.write_text(f"[127.0.0.1]:{server.port} {other[0]} {other[1]}\n")
+    message = await refusal(server.node())
+    assert f"its host key has CHANGED: it now shows ssh-ed25519 {server.fingerprint}" in message
+    assert str(server.known_hosts) in message
+    subprocess.run(["sh", "-c", message.partition("anew: ")[2]], check=True, capture_output=True)
+    async with one(server.node()):
+        pass
+
+
+async def test_a_config_that_would_trust_anyone_is_not_followed(sshd: Start, home: Path) -> None:
+    server = sshd()
+    (home / ".ssh/config").write_text("Host *\n  UserKnownHostsFile none\n  StrictHostKeyChecking no\n")
+    assert "its host key is not known" in await refusal(server.node(known_hosts=None))
+
+
+async def test_a_refused_key_is_named_with_how_to_give_another(sshd: Start, tmp_path: Path) -> None:
+    server = sshd()
+    wrong = new_key(tmp_path / "wrong")
+    message = await refusal(server.node(key=wrong))
+    assert f"127.0.0.1 port {server.port} refuses to log in {USER}; keys tried: {wrong}." in message
+    assert f"ssh-copy-id -p {server.port} {USER}@127.0.0.1" in message
+
+
+async def test_a_key_with_a_passphrase_is_no_question_but_a_hint(sshd: Start, tmp_path: Path) -> None:
+    message = await refusal(sshd().node(key=new_key(tmp_path / "locked", passphrase="secret")))
+    assert "ssh-add it first" in message
+
+
+async def test_without_any_key_the_message_says_so(sshd: Start) -> None:
+    assert "keys tried: none: there is no key in ~/.ssh and no ssh-agent" in await refusal(sshd().node(key=None))
+
+
+async def test_a_key_in_the_ssh_agent_is_used(sshd: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server, socket_path = sshd(), tmp_path / "agent"
+    with subprocess.Popen(["ssh-agent", "-D", "-a", str(socket_path)], stdout=subprocess.DEVNULL) as keeper:
+        try:
+            while not socket_path.exists():
+                await asyncio.sleep(0.01)
+            monkeypatch.setenv("SSH_AUTH_SOCK", str(socket_path))
+            for number in range(7):  # more than the server's MaxAuthTries
+                subprocess.run(["ssh-add", "-q", str(new_key(tmp_path / f"k{number}"))], check=True)
+            with pytest.raises(NodeError, match="those of the ssh-agent"):
+                async with one(server.node(key=None)):
+                    pass
+            async with one(server.node()):  # the rig's own key is not drowned by them
+                pass
+            subprocess.run(["ssh-add", "-q", "-D"], check=True)
+            subprocess.run(["ssh-add", "-q", str(server.key)], check=True)
+            async with one(server.node(key=None)):
+                pass
+        finally:
+            keeper.terminate()
+
+
+async def test_a_missing_key_file_is_named(sshd: Start, tmp_path: Path) -> None:
+    assert f"{tmp_path}/nokey: No such file" in await refusal(sshd().node(key=tmp_path / "nokey"))
+
+
+async def test_a_refused_port_is_told(sshd: Start) -> None:
+    port = free_port()
+    message = await refusal(sshd().node(port=port))
+    assert message == (
+        f"pi1: connection refused by 127.0.0.1 port {port}. Is an SSH server running there, on that port?"
+    )
+
+
+async def test_a_name_that_is_not_found_is_told(sshd: Start) -> None:
+    message = await refusal(sshd().node(address="no-such-host.invalid"))
+    assert 'the name "no-such-host.invalid" is not known' in message
+
+
+async def test_a_server_that_never_answers_costs_its_deadline(sshd: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rigctl.remote.ssh.CONNECT_DEADLINE_S", 0.3)
+    monkeypatch.setattr(refusals, "CONNECT_DEADLINE_S", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        began = time.monotonic()
+        message = await refusal(sshd().node(port=silent.getsockname()[1]))
+        assert "no answer from 127.0.0.1" in message
+        assert "within 0.3 s. Is it up?" in message
+        assert time.monotonic() - began < 2
+
+
+async def test_what_is_no_ssh_server_is_told(sshd: Start) -> None:
+    async def web(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.0 400 Bad Request\r\n\r\n" * 200)
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(web, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        assert "Is that an SSH server?" in await refusal(sshd().node(port=port))
+
+
+async def test_an_alias_of_the_ssh_config_is_honoured_and_the_rig_file_wins(sshd: Start, home: Path) -> None:
+    server = sshd()
+    alias = f"Host lab-pi\n  HostName 127.0.0.1\n  Port {server.port}\n  User nobody-of-that-name\n"
+    (home / ".ssh/config").write_text(
+        f"{alias}  IdentityFile {server.key}\n  UserKnownHostsFile {server.known_hosts}\n"
+    )
+    plain = server.node(address="lab-pi", port=None, key=None, known_hosts=None)
+    async with one(plain) as host:
+        assert (await host.run("id -un")).stdout.strip() == USER
+    assert "refuses to log in nobody-of-that-name" in await refusal(
+        server.node(address="lab-pi", port=None, key=None, known_hosts=None, user=None)
+    )
+
+
+async def test_a_jump_host_is_gone_through(sshd: Start) -> None:
+    gate, inner = sshd(), sshd()
+    gate_key = gate.folder / "authorized_keys"
+    gate_key.write_text(inner.key.with_suffix(".pub").read_text())
+    inner.known_hosts.write_text(inner.known_hosts.read_text() + gate.known_hosts.read_text())
+    async with one(inner.node(jump=f"{USER}@127.0.0.1:{gate.port}")) as host:
+        way = (await host.run("echo $SSH_CONNECTION")).stdout.split()
+        assert way[3] == str(inner.port)
+        assert len(gate.sessions()) == 1
+    await asyncio.sleep(0.1)
+    assert gate.sessions() == []
+
+
+async def test_proxyjump_of_the_ssh_config_is_honoured(sshd: Start, home: Path) -> None:
+    gate, inner = sshd(), sshd()
+    (home / ".ssh/known_hosts").write_text(gate.known_hosts.read_text() + inner.known_hosts.read_text())
+    (home / ".ssh/config").write_text(
+        f"Host gate\n  HostName 127.0.0.1\n  Port {gate.port}\n  IdentityFile {gate.key}\n  User {USER}\n"
+        f"Host inner\n  HostName 127.0.0.1\n  Port {inner.port}\n  IdentityFile {inner.key}\n  ProxyJump gate\n"
+    )
+    node = inner.node(address="inner", port=None, key=None, known_hosts=None)
+    async with one(node) as host:
+        assert (await host.run("echo through")).stdout == "through\n"
+        assert len(gate.sessions()) == 1
+
+
+async def test_a_jump_host_that_fails_is_named(sshd: Start) -> None:
+    gate, inner = sshd(), sshd()
+    jump = f"127.0.0.1:{gate.port}"
+    assert (await refusal(inner.node(jump=jump))).startswith(f"pi1: jump host {jump}: its host key is not known")
+    closed = f"127.0.0.1:{free_port()}"
+    assert f"pi1: jump host {closed}: connection refused" in await refusal(inner.node(jump=closed))
+    assert 'jump host "a b": expected [user@]host[:port]' in await refusal(inner.node(jump="a b"))
+    inner.known_hosts.write_text(inner.known_hosts.read_text() + gate.known_hosts.read_text())
+    (gate.folder / "authorized_keys").write_text(inner.key.with_suffix(".pub").read_text())
+    assert "not reached through its jump host" in await refusal(inner.node(jump=jump, port=free_port()))
+
+
+async def test_twelve_nodes_are_connected_within_a_second_side_by_side(sshd: Start) -> None:
+    server = sshd()
+    nodes = [server.node(f"pi{n}") for n in range(12)]
+    async with connected(rig_of(server.node("warm")), ["warm"]):
+        pass
+    began = time.monotonic()
+    async with connected(rig_of(*nodes), [node.name for node in nodes]) as hosts:
+        took_s = time.monotonic() - began
+        assert list(hosts) == [node.name for node in nodes]
+        assert len(server.sessions()) == 12
+    assert took_s < 3, "1 s is the aim on an idle machine; this one may be busy"
+
+
+async def test_all_nodes_that_fail_are_listed_and_the_others_closed(sshd: Start) -> None:
+    server = sshd()
+    nodes = [server.node("good"), server.node("shut", port=free_port()), server.node("lost", address="x.invalid")]
+    with pytest.raises(RigError) as caught:
+        async with connected(rig_of(*nodes), ["good", "shut", "lost"]):
+            pass
+    first, second = str(caught.value).splitlines()
+    assert first.startswith("shut: connection refused")
+    assert second.startswith('lost: the name "x.invalid" is not known')
+    await asyncio.sleep(0.1)
+    assert server.sessions() == []
+
+
+async def test_a_connection_that_is_cut_fails_the_command_at_once(sshd: Start) -> None:
+    server = sshd()
+    async with one(server.node()) as host:
+        work = asyncio.create_task(host.run("sleep 20", deadline_s=20))
+        await asyncio.sleep(0.3)
+        for pid in server.sessions():
+            os.kill(pid, signal.SIGKILL)
+        began = time.monotonic()
+        with pytest.raises(NodeError, match="pi1: the SSH connection was lost"):
+            await work
+        assert time.monotonic() - began < 2
+        with pytest.raises(NodeError, match="pi1: "):
+            await host.run("echo")
+
+
+async def test_silence_of_the_network_is_noticed(sshd: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rigctl.remote.ssh.KEEPALIVE_S", 0.2)
+    server = sshd()
+    async with one(server.node()) as host:
+        frozen = server.sessions()
+        for pid in frozen:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            began = time.monotonic()
+            with pytest.raises(NodeError, match=r"pi1: the SSH connection was lost.*not responding"):
+                await host.run("echo", deadline_s=10)
+            assert 0.3 < time.monotonic() - began < 3
+        finally:
+            for pid in frozen:
+                os.kill(pid, signal.SIGCONT)

@@ -1,0 +1,197 @@
+"""The agent protocol's lines: orders out, answers, events and reports in."""
+
+import json
+import random
+from typing import Any
+
+import pytest
+from wire import HELLO, LAST, TOTALS
+
+from rigctl.errors import NodeError
+from rigctl.protocol import (
+    Answer,
+    Clock,
+    Connect,
+    Ended,
+    FlowRows,
+    FlowTotals,
+    Hello,
+    Listen,
+    Progress,
+    Start,
+    endpoint_report,
+    parse_line,
+)
+
+
+def line(value: object) -> bytes:
+    return json.dumps(value).encode() + b"\n"
+
+
+def broken(raw: bytes) -> str:
+    with pytest.raises(NodeError) as caught:
+        parse_line("pi1", raw)
+    assert caught.value.node == "pi1"
+    return str(caught.value)
+
+
+def rows(first: int, values: list[list[int]], flow: int = 0) -> FlowRows:
+    message = parse_line(
+        "pi1", line({"id": 8, "flow": flow, "from": first, "columns": ["t_ns", "bytes"], "rows": values})
+    )
+    assert isinstance(message, FlowRows)
+    return message
+
+
+def totals(flow: int = 0) -> FlowTotals:
+    message = parse_line("pi1", line(TOTALS | {"flow": flow}))
+    assert isinstance(message, FlowTotals)
+    return message
+
+
+def test_an_order_is_one_line_and_leaves_out_what_is_not_asked_for() -> None:
+    assert Clock().to_line(1) == b"1 clock\n"
+    assert Start(3, at_ns=5, duration_ms=1000).to_line(2) == b"2 start endpoint=3 at_ns=5 duration_ms=1000\n"
+    order = Listen(1, "10.77.0.2", "ab" * 16, flows=5, interval_ms=100, wait_ms=5000, window=65536, nodelay=False)
+    assert order.to_line(7) == (
+        b"7 listen endpoint=1 address=10.77.0.2 token=" + b"ab" * 16 + b" flows=5 interval_ms=100 wait_ms=5000"
+        b" window=65536 nodelay=0\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("flows", 129), ("mss", 87), ("window", 0), ("endpoint", 65536), ("wait_ms", 0), ("interval_ms", 60001)],
+)
+def test_an_order_out_of_bounds_is_never_sent(key: str, value: int) -> None:
+    keys: dict[str, Any] = {"endpoint": 1, "address": "::1", "token": "0" * 32, "flows": 1} | {
+        "interval_ms": 100,
+        "wait_ms": 100,
+        key: value,
+    }
+    with pytest.raises(ValueError, match=f"listen: {key}={value} is not within"):
+        Listen(**keys).to_line(1)
+
+
+@pytest.mark.parametrize("congestion", ["", "cubic quit", "cubic\n2 quit", "cubic\0", "kübik", "x" * 300])
+def test_an_order_cannot_smuggle_in_another(congestion: str) -> None:
+    order = Connect(1, "::1", 5, "::1", "0" * 32, 1, 100, 100, congestion=congestion)
+    with pytest.raises(ValueError, match="congestion"):
+        order.to_line(1)
+
+
+def test_events_are_read() -> None:
+    assert parse_line("pi1", line(HELLO)) == Hello(1, "0.1.0", "x86_64", 4711, 4, 123)
+    progress = {"event": "progress", "clock_ns": 9, "bytes": {"1": 123, "4": 456}}
+    assert parse_line("pi1", line(progress)) == Progress(9, {1: 123, 4: 456})
+    ended = {"event": "ended", "endpoint": 1, "error": "ECONNRESET", "message": "flow 2: recv"}
+    assert parse_line("pi1", line(ended)) == Ended(1, "ECONNRESET", "flow 2: recv")
+    assert parse_line("pi1", line(ended | {"error": None, "message": None})) == Ended(1, None, None)
+
+
+def test_answers_are_read() -> None:
+    assert parse_line("pi1", b'{"id":2,"ok":true,"port":40001}\n') == Answer(2, True, numbers={"port": 40001})
+    refused = b'{"id":7,"ok":false,"error":"EADDRNOTAVAIL","message":"bind 10.77.0.9: no"}\n'
+    assert parse_line("pi1", refused) == Answer(7, False, "EADDRNOTAVAIL", "bind 10.77.0.9: no")
+
+
+def test_what_the_kernel_does_not_say_stays_unknown() -> None:
+    nullable = [name for name in TOTALS if name not in ("id", "flow", "bytes")]
+    message = parse_line("pi1", line(TOTALS | dict.fromkeys(nullable)))
+    assert isinstance(message, FlowTotals)
+    assert [getattr(message, name) for name in nullable] == [None] * len(nullable)
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        (b"Welcome to pi1!\n", "one JSON object"),
+        (b'{"id":1,"ok":tr\n', "one JSON object"),
+        (b"[1]\n", "one JSON object"),
+        (b'{"id":1,"id":1,"ok":true}\n', "one JSON object"),
+        (b'{"id":1,"ok":true,"port":NaN}\n', "one JSON object"),
+        (b'{"id":1,"ok":true,"port":"\xff"}\n', "one JSON object"),
+        (b"[" * 16000 + b"\n", "one JSON object"),
+        (b'{"id":1,"ok":true,"port":' + b"9" * 9000 + b"}\n", "one JSON object"),
+        (b'{"id":1,"ok":true,"port":99999999999999999999}\n', '"port" to be a whole number'),
+        (b'{"id":1,"ok":true,"port":-1}\n', '"port" to be a whole number'),
+        (b'{"id":1,"ok":true,"port":1.5}\n', '"port" to be a whole number'),
+        (b'{"id":1,"ok":true,"port":true}\n', '"port" to be a whole number'),
+        (b'{"id":0,"ok":true}\n', '"id" to be a whole number from 1'),
+        (b'{"id":"1","ok":true}\n', '"id" to be a whole number from 1'),
+        (b'{"id":1,"ok":1}\n', '"ok" to be true or false'),
+        (b'{"id":1,"ok":false,"error":"EIO"}\n', 'expected "message"'),
+        (b'{"id":1,"ok":true}', "a whole line"),
+        (b'{"ok":true}\n', 'an answer with "id"'),
+        (b'{"event":"party"}\n', "hello, progress or ended"),
+        (line({**HELLO, "mood": "fine"}), 'no "mood"'),
+        (line({"event": "progress", "clock_ns": 1, "bytes": {"x": 1}}), "bytes by endpoint"),
+        (line({"event": "progress", "clock_ns": 1, "bytes": [1]}), "bytes by endpoint"),
+        (line({**TOTALS, "timestamps": 1}), '"timestamps" to be true, false or null'),
+        (line({**TOTALS, "bytes": None}), '"bytes" to be a whole number'),
+        (line({k: v for k, v in TOTALS.items() if k != "mss"}), 'expected "mss"'),
+        (line({"id": 1, "flow": 0, "from": 0, "columns": ["t_ns", "bytes"], "rows": [[1]]}), '"rows" of 2 numbers'),
+        (line({"id": 1, "flow": 0, "from": 0, "columns": ["t_ns"], "rows": [[1]]}), '"columns" to be'),
+        (line({"id": 1, "flow": 0, "from": 0, "columns": [["t_ns"]], "rows": [[1]]}), '"columns" to be'),
+        (line({"id": 1, "flow": 0, "from": 0, "columns": ["t_ns", "bytes"], "rows": [[1, None]]}), "whole numbers"),
+        (b'{"id":1,"ok":true}' + b" " * 20000 + b"\n", "at most 16384 bytes"),
+    ],
+)
+def test_rubbish_is_refused_with_what_was_expected(raw: bytes, expected: str) -> None:
+    message = broken(raw)
+    assert message.startswith("pi1: the agent broke its protocol: expected ")
+    assert expected in message
+    assert len(message) < 400
+    assert message.isprintable()
+
+
+def test_the_line_at_fault_is_shown_escaped() -> None:
+    assert broken(b"\x1b[2J\x00\xffhello\n").endswith("got: \\x1b[2J\\x00\\xffhello")
+
+
+def test_no_line_whatever_raises_anything_but_a_node_error() -> None:
+    random_bytes = random.Random(4711)
+    whole = line(TOTALS)
+    for _ in range(2000):
+        damaged = bytearray(whole)
+        for _ in range(random_bytes.randint(1, 4)):
+            damaged[random_bytes.randrange(len(damaged) - 1)] = random_bytes.randrange(256)
+        try:
+            parse_line("pi1", bytes(damaged))
+        except NodeError:
+            continue
+
+
+def test_samples_come_back_from_their_differences() -> None:
+    parts = [totals(), rows(0, [[100, 5], [200, 9]]), rows(2, [[50, 0]])]
+    report = endpoint_report("pi1", parts, Answer(8, True, numbers=dict(LAST)))
+    assert report.flows[0].columns == {"t_ns": [100, 300, 350], "bytes": [5, 14, 14]}
+    assert (report.endpoint, report.span_us, report.cpus) == (1, 5001000, 4)
+
+
+def test_flows_come_in_the_order_of_their_numbers() -> None:
+    report = endpoint_report("pi1", [totals(1), totals(0)], Answer(8, True, numbers=dict(LAST)))
+    assert [flow.totals.flow for flow in report.flows] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [totals(), totals()],
+        [totals(1)],
+        [rows(0, [[1, 1]])],
+        [totals(), rows(1, [[1, 1]])],
+        [totals(), rows(0, [[1, 1]]), rows(0, [[1, 1]])],
+        [totals(), rows(0, [[5, 5], [-6, 0]])],
+        [totals(), rows(0, [[5, 5], [-1, 0]])],
+        [totals(), rows(0, [[2**62, 0]] * 3)],
+    ],
+)
+def test_a_report_that_does_not_fit_together_is_refused(parts: list[FlowTotals | FlowRows]) -> None:
+    with pytest.raises(NodeError, match="pi1: the agent broke its protocol"):
+        endpoint_report("pi1", parts, Answer(8, True, numbers=dict(LAST)))
+
+
+def test_a_report_without_its_closing_values_is_refused() -> None:
+    with pytest.raises(NodeError, match='expected "endpoint"'):
+        endpoint_report("pi1", [totals()], Answer(8, True))

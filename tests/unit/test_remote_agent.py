@@ -1,0 +1,322 @@
+"""The agent's reader and writer, over streams in memory that speak the real protocol, or rubbish."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+from wire import HELLO, LAST, TOTALS
+
+from rigctl.errors import NodeError
+from rigctl.protocol import Clock, Ping, Stop
+from rigctl.remote import agent as agent_module
+from rigctl.remote.agent import Agent, RefusedError, estimate_offset, running
+from rigctl.remote.sides import sides
+
+Replies = list[bytes]
+Speak = Callable[[int, str, dict[str, str]], Replies]
+
+
+class FakeAgent:
+    """What an agent process looks like from the controller: it greets, and `speak` answers each order."""
+
+    def __init__(self, speak: Speak, greeting: bytes | None = None) -> None:
+        self.speak = speak
+        self.orders: list[str] = []
+        self.said: asyncio.Queue[bytes] = asyncio.Queue()
+        self.ended = False
+        self.say(greeting if greeting is not None else json.dumps(HELLO).encode() + b"\n")
+
+    def say(self, *lines: bytes) -> None:
+        for line in lines:
+            self.said.put_nowait(line)
+
+    async def readline(self) -> bytes:
+        return await self.said.get()
+
+    def write(self, data: bytes) -> None:
+        assert data.endswith(b"\n")
+        number, verb, *words = data.decode().split()
+        self.orders.append(verb)
+        self.say(*self.speak(int(number), verb, dict(word.split("=", 1) for word in words)))
+
+    async def drain(self) -> None:
+        await asyncio.sleep(0)
+
+    def write_eof(self) -> None:
+        self.ended = True
+        self.say(b"")
+
+    async def last_words(self) -> str:
+        return "Killed (exit code 137)"
+
+
+def line(**values: object) -> bytes:
+    return json.dumps(values).encode() + b"\n"
+
+
+def obliging(number: int, verb: str, keys: dict[str, str]) -> Replies:
+    match verb:
+        case "clock":
+            return [line(id=number, ok=True, clock_ns=time.monotonic_ns() + 5_000_000_000)]
+        case "listen":
+            return [line(id=number, ok=True, port=40001)]
+        case "report":
+            rows = {"id": number, "flow": 0, "from": 0, "columns": ["t_ns", "bytes"], "rows": [[1100, 5], [100, 4]]}
+            totals = TOTALS | {"id": number, "first_byte_ns": 1001, "last_byte_ns": None}
+            last = LAST | {"id": number, "ok": True, "endpoint": int(keys["endpoint"])}
+            return [line(**totals), line(**rows), line(**last)]
+        case _:
+            return [line(id=number, ok=True)]
+
+
+def mute(number: int, verb: str, keys: dict[str, str]) -> Replies:
+    return []
+
+
+@asynccontextmanager
+async def talking(speak: Speak = obliging, greeting: bytes | None = None) -> AsyncIterator[tuple[Agent, FakeAgent]]:
+    fake = FakeAgent(speak, greeting)
+    async with running("pi1", fake) as agent:
+        yield agent, fake
+
+
+SETTINGS = {"endpoint": 1, "address": "10.0.0.2", "token": "0" * 32, "flows": 1, "interval_ms": 100, "wait_ms": 500}
+
+
+async def test_a_cell_is_ordered_answer_by_answer() -> None:
+    async with talking() as (agent, fake):
+        assert agent.hello.cpus == 4
+        assert await agent.listen(**SETTINGS, window=65536, nodelay=1) == 40001
+        await agent.connect(**SETTINGS, port=40001, bind="10.0.0.1")
+        await agent.ready(1)
+        await agent.start(1, at_ns=1, duration_ms=1000)
+        await agent.stop(1)
+        await agent.close(1)
+    assert fake.orders == ["listen", "connect", "ready", "start", "stop", "close"]
+    assert fake.ended
+
+
+async def test_a_report_becomes_sides_on_the_controllers_clock() -> None:
+    async with talking() as (agent, _):
+        report = await agent.report(1)
+    (side,) = sides(report, offset_ns=1000)
+    assert (side.first_byte_ns, side.last_byte_ns) == (1, None)
+    assert side.series.columns == {"t_ns": [100, 200], "bytes": [5, 9]}
+    assert (side.mss, side.sndbuf_bytes, side.peer_window_bytes, side.timestamps) == (1448, 131072, 65536, True)
+    assert report.flows[0].columns["t_ns"] == [1100, 1200]  # the report itself is left as it came
+
+
+async def test_answers_may_come_in_any_order() -> None:
+    held: Replies = []
+
+    def late(number: int, verb: str, keys: dict[str, str]) -> Replies:
+        if verb == "ready":
+            held.append(line(id=number, ok=True))
+            return []
+        return [*obliging(number, verb, keys), *held]
+
+    async with talking(late) as (agent, _), asyncio.timeout(1):
+        waiting = asyncio.create_task(agent.ready(1))
+        await asyncio.sleep(0)
+        await agent.stop(1)
+        await waiting
+
+
+async def test_a_refusal_tells_what_and_why_and_the_agent_lives_on() -> None:
+    def full(number: int, verb: str, keys: dict[str, str]) -> Replies:
+        if verb == "listen":
+            return [line(id=number, ok=False, error="EADDRNOTAVAIL", message="bind 10.0.0.2: Cannot assign")]
+        return obliging(number, verb, keys)
+
+    async with talking(full) as (agent, _):
+        with pytest.raises(RefusedError) as caught:
+            await agent.listen(**SETTINGS)
+        assert str(caught.value) == "pi1: listen: bind 10.0.0.2: Cannot assign (EADDRNOTAVAIL)"
+        assert caught.value.error == "EADDRNOTAVAIL"
+        await agent.stop(1)
+
+
+async def test_an_order_out_of_bounds_is_a_node_error_and_is_not_sent() -> None:
+    async with talking() as (agent, fake):
+        with pytest.raises(NodeError, match="pi1: listen: mss=12 is not within"):
+            await agent.listen(**SETTINGS, mss=12)
+    assert fake.orders == []
+
+
+async def test_an_agent_that_never_answers_costs_its_deadline_and_a_late_answer_is_ignored() -> None:
+    async with talking(mute) as (agent, fake):
+        began = time.monotonic()
+        with pytest.raises(NodeError, match=r"pi1: no answer to clock within 0.05 s"):
+            await agent.order(Clock(), deadline_s=0.05)
+        assert time.monotonic() - began < 0.5
+        fake.speak = obliging
+        fake.say(line(id=1, ok=True, clock_ns=1))
+        await agent.stop(1)
+        assert not agent.ended
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (b"Segmentation fault\n", "expected one JSON object in ASCII, got: Segmentation fault"),
+        (b'{"id":1,"ok":tr\n', "expected one JSON object"),
+        (b'{"id":1', "expected a whole line"),
+        (b'{"id":99,"ok":true}\n', "an answer to order 99, never given"),
+        (b"x" * 16385, "expected at most 16384 bytes per line"),
+        (json.dumps(HELLO).encode() + b"\n", "a second hello"),
+        (line(**(TOTALS | {"id": 1})), "a flow's report in answer to stop"),
+    ],
+)
+async def test_a_broken_protocol_fails_what_waits_and_all_that_follows(said: bytes, expected: str) -> None:
+    async with talking(lambda *_: [said]) as (agent, _):
+        with pytest.raises(NodeError) as caught:
+            await agent.order(Stop(1), deadline_s=1)
+        assert str(caught.value).startswith("pi1: the agent broke its protocol")
+        assert expected in str(caught.value)
+        assert agent.ended
+        with pytest.raises(NodeError, match="broke its protocol"):
+            await agent.order(Stop(1))
+
+
+async def test_when_the_agent_ends_every_order_that_waits_fails_with_its_last_words() -> None:
+    async with talking(mute) as (agent, fake):
+        orders = [asyncio.create_task(agent.order(Stop(n))) for n in (1, 2, 3)]
+        end = asyncio.create_task(agent.ended_endpoint(1))
+        await asyncio.sleep(0.01)
+        fake.say(b"")
+        failures = await asyncio.gather(*orders, end, return_exceptions=True)
+    assert [str(failure) for failure in failures] == ["pi1: the agent ended: Killed (exit code 137)"] * 4
+
+
+async def test_a_lost_connection_is_told_as_one() -> None:
+    class Cut(FakeAgent):
+        async def readline(self) -> bytes:
+            if self.said.empty():
+                raise ConnectionResetError("Connection reset by peer")
+            return await super().readline()
+
+    async with running("pi1", Cut(mute)) as agent:
+        with pytest.raises(NodeError, match="pi1: the connection to the agent was lost: Connection reset by peer"):
+            await agent.order(Stop(1), deadline_s=1)
+
+
+async def test_an_agent_that_does_not_greet_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent_module, "HELLO_DEADLINE_S", 0.05)
+
+    class Mute(FakeAgent):
+        def say(self, *lines: bytes) -> None:
+            super().say(*(each for each in lines if each == b""))
+
+    with pytest.raises(NodeError, match=r"pi1: the agent said nothing within 0.05 s of its start"):
+        async with running("pi1", Mute(mute)):
+            pass
+
+
+async def test_an_agent_of_another_protocol_is_refused() -> None:
+    with pytest.raises(NodeError, match=r"pi1: the agent speaks protocol 2.*rigctl agent build"):
+        async with talking(greeting=json.dumps(HELLO | {"protocol": 2}).encode() + b"\n"):
+            pass
+
+
+async def test_an_agent_that_can_not_start_is_told_with_its_last_words() -> None:
+    with pytest.raises(NodeError, match=r"pi1: the agent ended: Killed \(exit code 137\)"):
+        async with talking(greeting=b""):
+            pass
+
+
+async def test_events_reach_those_who_asked_for_them() -> None:
+    seen: list[tuple[int, int]] = []
+    async with talking() as (agent, fake), asyncio.timeout(1):
+        await agent.listen(**SETTINGS)
+        agent.on_progress(1, lambda clock_ns, total: seen.append((clock_ns, total)))
+        fake.say(line(event="progress", clock_ns=7, bytes={"1": 10, "2": 20}))
+        fake.say(line(event="ended", endpoint=1, error=None, message=None))
+        await agent.ended_endpoint(1)
+        await agent.ended_endpoint(1)  # it stays ended
+    assert seen == [(7, 10)]
+
+
+async def test_a_flow_that_broke_fails_the_wait_for_its_end() -> None:
+    async with talking() as (agent, fake), asyncio.timeout(1):
+        await agent.listen(**SETTINGS)
+        fake.say(line(event="ended", endpoint=1, error="ECONNRESET", message="flow 2: recv: Connection reset by peer"))
+        with pytest.raises(NodeError, match=r"pi1: flow 2: recv: Connection reset by peer \(ECONNRESET\)"):
+            await agent.ended_endpoint(1)
+
+
+async def test_an_endpoint_number_used_again_waits_for_its_new_end() -> None:
+    async with talking() as (agent, fake):
+        await agent.listen(**SETTINGS)
+        fake.say(line(event="ended", endpoint=1, error=None, message=None))
+        await agent.ended_endpoint(1)
+        await agent.listen(**SETTINGS)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.02):
+                await agent.ended_endpoint(1)
+
+
+async def test_silence_is_filled_with_pings_and_an_unanswered_one_ends_the_agent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(agent_module, "PING_AFTER_S", 0.02)
+    async with talking() as (agent, fake):
+        await asyncio.sleep(0.1)
+        assert fake.orders.count(Ping.VERB) in range(2, 6)
+        fake.speak = mute
+        order = agent.order
+        monkeypatch.setattr(agent, "order", lambda it: order(it, deadline_s=0.02))
+        await asyncio.sleep(0.1)
+        assert agent.ended
+        with pytest.raises(NodeError, match="no answer to ping"):
+            await order(Stop(1))
+
+
+async def test_a_report_above_its_bound_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent_module.protocol, "ROWS_LIMIT", 2)
+    async with talking() as (agent, _):
+        with pytest.raises(NodeError, match="a report of over 2 rows"):
+            await agent.report(1)
+
+
+async def test_a_report_of_another_endpoint_is_refused() -> None:
+    async with talking(lambda n, verb, _: obliging(n, verb, {"endpoint": "2"})) as (agent, _):
+        with pytest.raises(NodeError, match="a report of 2, not of 1"):
+            await agent.report(1)
+
+
+async def test_the_clock_offset_comes_from_the_quickest_exchange() -> None:
+    def queued(number: int, verb: str, keys: dict[str, str]) -> Replies:
+        if number != 3:
+            time.sleep(0.003)  # a queue before the clock is read: such an exchange is 1.5 ms off
+        return obliging(number, verb, keys)
+
+    async with talking(queued) as (agent, fake):
+        offset = await estimate_offset(agent)
+    assert fake.orders == ["clock"] * 8
+    assert abs(offset.offset_ns - 5_000_000_000) <= offset.error_ns < 1_000_000
+
+
+async def test_nothing_is_left_running() -> None:
+    async with talking():
+        assert len(asyncio.all_tasks()) == 3
+    assert len(asyncio.all_tasks()) == 1
+
+
+async def test_a_big_report_is_read_in_a_tenth_of_a_second_per_240_flow_sides() -> None:
+    """Loosely bounded here: 24 sides of 100 samples, in under 200 ms on a busy machine."""
+    pieces = [[10**8, 11_000_000, 0, 3, 0, 0]] * 100
+    columns = ["t_ns", "bytes", "retransmits", "rtt_us", "cwnd", "mss"]
+
+    def big(number: int, verb: str, keys: dict[str, str]) -> Replies:
+        totals = [line(**(TOTALS | {"id": number, "flow": flow})) for flow in range(24)]
+        rows = [line(**{"id": number, "flow": f, "from": 0, "columns": columns, "rows": pieces}) for f in range(24)]
+        return [*totals, *rows, line(**(LAST | {"id": number, "ok": True}))]
+
+    async with talking(big) as (agent, _):
+        began = time.monotonic()
+        report = await agent.report(1)
+        assert len(sides(report, 0)) == 24
+        assert time.monotonic() - began < 0.2

@@ -1,0 +1,21 @@
+"""Lines of the agent protocol, as docs/agent-protocol.md shows them: for the tests of its readers."""
+
+import json
+from typing import Any
+
+TOTALS: dict[str, Any] = json.loads(
+    '{"id":8,"flow":0,"bytes":735000000,"first_byte_ns":1,"last_byte_ns":2,"sndbuf":131072,"rcvbuf":131072,"mss":1448,'
+    '"rcv_mss":1448,"advmss":1448,"pmtu":1500,"rtt_us":310,"rtt_min_us":60,"retransmits":0,"retransmitted_bytes":0,'
+    '"cwnd":45,"busy_us":5000000,"rwnd_limited_us":0,"sndbuf_limited_us":0,"peer_window":65536,"timestamps":true,'
+    '"congestion":"cubic","nodelay":false}'
+)
+HELLO = {
+    "event": "hello",
+    "protocol": 1,
+    "agent": "0.1.0",
+    "machine": "x86_64",
+    "pid": 4711,
+    "cpus": 4,
+    "clock_ns": 123,
+}
+LAST = {"endpoint": 1, "strangers": 0, "span_us": 5001000, "agent_cpu_us": 8, "node_busy_us": 12, "cpus": 4}

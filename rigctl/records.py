@@ -167,6 +167,7 @@ class RunPlan:
     cells: tuple[Cell, ...]
     links: dict[str, "Link"] = field(default_factory=dict)  # by node name
     virtual: str | None = None  # "namespaces", "loopback"; None: real hardware
+    max_skew_s: float = 0.010  # a repetition whose start skew is above this is invalid
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,6 +85,13 @@ def facts(**known: Any) -> dict[str, Any]:
         "interface": "eth0",
         "speed_bps": 10**9,
         "mtu": 1500,
+        "mac": "dc:a6:32:00:00:01",
+        "boot_id": "00000000-0000-0000-0000-000000000001",
+        "addresses": ["192.168.7.1"],
+        "data_address": "192.168.7.1",
+        "virtual": False,
+        "throttled": [],
+        "notes": [],
         "offloads": {"tso": True, "gso": True, "gro": True},
         "sysctls": {"net.core.rmem_max": "212992", "net.core.wmem_max": "212992", "net.ipv4.tcp_timestamps": "1"},
     }

@@ -11,6 +11,9 @@ from rigctl.protocol.lines import MOST, Answer, BrokenError, FlowRows, FlowTotal
 ROWS_LIMIT: Final = 500_000
 """Most sample rows of one report: 128 flows of 3000 samples fit; an agent gone mad does not fill the memory."""
 
+RACE_NS: Final = 1_000_000
+"""A flow's own last look at the clock and the main thread's last sample may swap places: a µs or so. More is an error."""
+
 
 @dataclass(frozen=True, slots=True)
 class FlowReport:
@@ -76,6 +79,9 @@ def _absolute(columns: tuple[str, ...], rows: list[list[int]]) -> dict[str, list
         if min(column) < 0 or max(column) > MOST:
             raise BrokenError(f'"{name}" within 0 … 2⁶³−1 in every row')
     times = values["t_ns"]
-    if any(later < earlier for earlier, later in pairwise(times)):
+    back_ns = max((earlier - later for earlier, later in pairwise(times)), default=0)
+    if back_ns > RACE_NS:
         raise BrokenError('"t_ns" to rise from row to row')
+    if back_ns > 0:
+        values["t_ns"] = list(accumulate(times, max))
     return values

@@ -9,6 +9,7 @@ from typing import Final
 import asyncssh
 
 from rigctl.errors import NodeError
+from rigctl.remote.refusals import Watch
 from rigctl.rig.inventory import Node
 
 RUN_DEADLINE_S: Final = 10.0
@@ -102,7 +103,7 @@ class Process:
         """Its exit code, when it has ended; None where a signal ended it."""
         await self._process.wait_closed()
         await asyncio.wait({self._listener})
-        return self._process.exit_status
+        return None if self._process.exit_signal else self._process.exit_status
 
     async def last_words(self) -> str:
         """Why it ended: the last line of its standard error and its exit code, as far as they come within a second."""
@@ -120,7 +121,10 @@ class Process:
         return bytes(self._errors)
 
     async def end(self) -> None:
-        """Close its input, give it `END_DEADLINE_S`, then ask it to terminate and close the channel."""
+        """Close its input, give it `END_DEADLINE_S`, then ask for SIGTERM and close the channel.
+
+        OpenSSH passes no signal on to root's processes: what must not outlive its channel has to heed its input's end.
+        """
         try:
             if not self._process.is_closing():
                 self._process.stdin.write_eof()
@@ -160,9 +164,10 @@ class Process:
 class Host:
     """A connected node."""
 
-    def __init__(self, node: Node, connection: asyncssh.SSHClientConnection) -> None:
+    def __init__(self, node: Node, connection: asyncssh.SSHClientConnection, watch: Watch) -> None:
         self.node = node
         self._connection = connection
+        self._watch = watch
 
     async def run(
         self,
@@ -187,9 +192,7 @@ class Host:
             raise group_error.exceptions[0] from None
 
     @asynccontextmanager
-    async def process(
-        self, command: str, on_errors: Callable[[bytes], None] | None = None
-    ) -> AsyncIterator[Process]:
+    async def process(self, command: str, on_errors: Callable[[bytes], None] | None = None) -> AsyncIterator[Process]:
         """`command` in the user's shell while the block lasts; at its end its input is closed, and then it must end.
 
         `on_errors` gets its standard error as it comes.
@@ -198,10 +201,10 @@ class Host:
             started: asyncssh.SSHClientProcess[bytes] = await self._connection.create_process(
                 command, encoding=None, request_pty=False, x11_forwarding=False
             )
-        except asyncssh.ChannelOpenError as error:
-            raise NodeError(self.node.name, f"no channel for a command: {error.reason}") from None
         except (OSError, asyncssh.Error) as error:
-            raise NodeError(self.node.name, f"the SSH connection was lost: {error}") from None
+            if isinstance(error, asyncssh.ChannelOpenError) and not self._connection.is_closed():
+                raise NodeError(self.node.name, f"its SSH server gives no channel: {error.reason}") from None
+            raise self._lost(error) from None
         process = Process(started, on_errors)
         try:
             yield process
@@ -216,8 +219,11 @@ class Host:
                 if len(output) > OUTPUT_LIMIT:
                     raise NodeError(self.node.name, f"more than {OUTPUT_LIMIT} bytes of output: {_short(command)}")
         except ConnectionError as error:
-            raise NodeError(self.node.name, f"the SSH connection was lost: {error}") from None
+            raise self._lost(error) from None
         return bytes(output)
+
+    def _lost(self, error: Exception) -> NodeError:
+        return NodeError(self.node.name, f"the SSH connection was lost: {self._watch.lost or error}")
 
 
 async def _feed(process: Process, data: bytes) -> None:

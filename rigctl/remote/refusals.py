@@ -45,11 +45,15 @@ class Target:
         return name if self.port == 22 or self.alias else f"[{name}]:{self.port}"
 
 
-class HostKeyWatch(asyncssh.SSHClient):
-    """Keeps the host key that nobody vouches for, so that the refusal can show it."""
+class Watch(asyncssh.SSHClient):
+    """Keeps what an error message will need: the host key that nobody vouches for, and why a connection was lost."""
 
     def __init__(self) -> None:
         self.unknown: asyncssh.SSHKey | None = None
+        self.lost: Exception | None = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.lost = exc
 
     def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:  # noqa: ARG002
         self.unknown = key
@@ -57,7 +61,7 @@ class HostKeyWatch(asyncssh.SSHClient):
 
 
 @contextmanager
-def refusals(target: Target, watch: HostKeyWatch) -> Iterator[None]:
+def refusals(target: Target, watch: Watch) -> Iterator[None]:
     """Turn whatever stops a connection to `target` into one `NodeError`."""
     try:
         yield
@@ -70,6 +74,8 @@ def refusals(target: Target, watch: HostKeyWatch) -> Iterator[None]:
     except asyncssh.KeyExchangeFailed as error:
         raise target.error(f"no way to talk to {target.place}: {error.reason}. {_types_hint(target)}") from None
     except asyncssh.Error as error:
+        if "authentication failures" in error.reason:  # MaxAuthTries of the server: more keys than it lets one try
+            raise target.error(_denied(target)) from None
         raise target.error(f"SSH to {target.place} failed: {error}. Is that an SSH server?") from None
     except TimeoutError:
         raise target.error(

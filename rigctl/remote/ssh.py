@@ -13,7 +13,7 @@ import asyncssh
 
 from rigctl.errors import NodeError, RigError
 from rigctl.remote.host import Completed, Host, Process
-from rigctl.remote.refusals import CONNECT_DEADLINE_S, HostKeyWatch, Target, refusals
+from rigctl.remote.refusals import CONNECT_DEADLINE_S, Target, Watch, refusals
 from rigctl.rig.inventory import Node, Rig
 
 __all__ = ["Completed", "Host", "Process", "connected"]
@@ -52,8 +52,8 @@ async def _open(node: Node, opened: list[asyncssh.SSHClientConnection]) -> Host 
         hops = [hop for hop in str(options.tunnel or "").split(",") if hop and hop.lower() != "none"]
         for hop in hops:
             await _connect(node.name, f"jump host {hop}: ", *_hop(node, hop), opened)
-        await _connect(node.name, "", node.address, settings, opened)
-        return Host(node, opened[-1])
+        watch = await _connect(node.name, "", node.address, settings, opened)
+        return Host(node, opened[-1], watch)
     except NodeError as error:
         return error
 
@@ -93,7 +93,7 @@ def _hop(node: Node, hop: str) -> tuple[str, dict[str, Any]]:
 
 async def _options(name: str, prefix: str, host: str, settings: dict[str, Any]) -> asyncssh.SSHClientConnectionOptions:
     blank = Target(name, prefix, host, settings.get("port", 22), "", None, None, ())
-    with refusals(blank, HostKeyWatch()):
+    with refusals(blank, Watch()):
         made: asyncssh.SSHClientConnectionOptions = await asyncssh.SSHClientConnectionOptions.construct(
             config=(), host=host, **settings
         )
@@ -102,9 +102,9 @@ async def _options(name: str, prefix: str, host: str, settings: dict[str, Any]) 
 
 async def _connect(
     node: str, prefix: str, host: str, settings: dict[str, Any], opened: list[asyncssh.SSHClientConnection]
-) -> None:
+) -> Watch:
     options = await _options(node, prefix, host, settings)
-    watch, settings = HostKeyWatch(), dict(settings)
+    watch, settings = Watch(), dict(settings)
     if opened:
         settings["tunnel"] = opened[-1]
     if options.known_hosts is None:
@@ -123,6 +123,7 @@ async def _connect(
                 **settings,
             )
     opened.append(connection)
+    return watch
 
 
 def _target(node: str, prefix: str, options: asyncssh.SSHClientConnectionOptions, settings: dict[str, Any]) -> Target:

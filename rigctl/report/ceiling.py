@@ -4,6 +4,7 @@ Pairs that send from, or to, one node share its link. What they can have togethe
 receivers (Edmonds and Karp, J. ACM 19, 1972), each node's link counted once per direction: Ethernet is full duplex.
 """
 
+import re
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -40,9 +41,11 @@ def link_rate_bps(info: RunInfo, node: str) -> int | None:
 
 
 def ip_version(info: RunInfo) -> int:
-    """6 where the nodes' data addresses are IPv6."""
-    addresses = (facts.get("address") for facts in info.facts.values())
-    return 6 if any(isinstance(address, str) and ":" in address for address in addresses) else 4
+    """6 where the nodes' data addresses are IPv6, or the rig file of a virtual rig asks for it."""
+    addresses = [str(facts["data_address"]) for facts in info.facts.values() if facts.get("data_address")]
+    if addresses:
+        return 6 if any(":" in address for address in addresses) else 4
+    return 6 if re.search(r"^ip_version:\s*6\b", info.plan.rig_yaml, re.MULTILINE) else 4
 
 
 def data_path(

@@ -190,7 +190,7 @@ def _goodput(
     thin = len(found) > len(SERIES_COLOURS)
     lines = (
         alt.Chart(alt.InlineData(values=points))
-        .mark_line(strokeWidth=1 if thin else 1.6, opacity=0.45 if thin else 1, strokeJoin="round", clip=True)
+        .mark_line(strokeWidth=1 if thin else 1.6, opacity=0.45 if thin else 1, strokeJoin="round")
         .encode(
             x=_time_axis(found, bottom),
             y=alt.Y(
@@ -220,7 +220,7 @@ def _again(found: Sequence[Trace], most_again: int) -> "alt.Chart":
     axis = alt.Axis(title="Retr", values=[0, most_again], minExtent=34, format="d")
     bars: alt.Chart = (
         alt.Chart(alt.InlineData(values=points or [{"pair": found[0].name, "t": 0.0, "again": 0}]))
-        .mark_rule(strokeWidth=2, opacity=0.9, clip=True)
+        .mark_rule(strokeWidth=2, opacity=0.9)
         .encode(
             x=_time_axis(found, True),
             y=alt.Y("again:Q", scale=alt.Scale(domain=[0, most_again], nice=False), axis=axis),

@@ -10,21 +10,26 @@ from rigctl.units import format_rate
 
 # What a fact is called on the page; others are shown under their own names.
 _TITLES: Final = {
+    "pi_model": "Model",
     "kernel": "Kernel",
     "os": "System",
     "cpu_model": "CPU",
     "cpus": "CPUs",
     "governor": "CPU governor",
     "memory_bytes": "Memory",
-    "model": "Model",
     "driver": "NIC driver",
     "interface": "Interface",
     "speed_bps": "Link speed",
     "duplex": "Duplex",
     "mtu": "MTU",
-    "address": "Data address",
+    "data_address": "Data address",
+    "virtual": "Virtual interface",
+    "hypervisor": "Virtual machine",
+    "throttled": "Throttled",
+    "notes": "Notes",
 }
-_HIDDEN: Final = frozenset({"boot_id"})
+# The page is made to be published: what tells one machine from all others in the world stays in the store.
+_HIDDEN: Final = frozenset({"boot_id", "mac", "addresses"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +74,8 @@ def _text(name: str, value: object) -> str:
     if value is None:
         return UNKNOWN
     if isinstance(value, bool):
-        return "on" if value else "off"
+        words = ("on", "off") if ": " in name else ("yes", "no")
+        return words[0] if value else words[1]
     if isinstance(value, list):
         return ", ".join(str(one) for one in value) or "none"
     if isinstance(value, int | float) and name.endswith("_bps"):

@@ -117,13 +117,9 @@ def method(info: RunInfo, repetitions: Sequence[Repetition]) -> list[str]:
     failed = sum(one.status is Status.FAILED for one in repetitions)
     strangers = sum(usage.strangers for one in repetitions for usage in one.nodes)
     if invalid or failed:
-        said.append(
-            f"{plural(invalid, 'repetition')} invalid, {failed} failed: shown with the reason, never averaged in."
-        )
+        said.append(f"Repetitions: {invalid} invalid, {failed} failed; shown with the reason, never averaged in.")
     if strangers:
-        said.append(
-            f"{plural(strangers, 'connection')} without the run's token knocked at a data port and got nothing."
-        )
+        said.append(f"{plural(strangers, 'connection')} without the test's token came to a data port and got nothing.")
     versions = ", ".join(f"{name} {value[:12]}" for name, value in info.versions.items())
     if versions:
         said.append(f"Measured with {versions}.")

@@ -1,25 +1,28 @@
-"""One repetition of one cell, from its orders to its record. The stages are in `measure_cell`, in their order."""
+"""One repetition of one cell, from its orders to its record. `measure_cell` has the stages in their order."""
 
 import asyncio
+import contextlib
 import secrets
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
-from rigctl.errors import NodeError, RigError
+from rigctl.errors import NodeError
 from rigctl.measure import TESTS, Stream, streams
 from rigctl.model.contract import invalid_reason
 from rigctl.model.window import common_window, cut
 from rigctl.protocol import EndpointReport
 from rigctl.records import Cell, Flow, NodeUsage, Repetition, Side, Status
 from rigctl.remote.agent import Agent
+from rigctl.remote.sides import sides
 from rigctl.runner.barrier import Clocks, measure_clocks, start_instant
 from rigctl.runner.nodes import Nodes
 from rigctl.runner.progress import Progress
+from rigctl.runner.throttling import ThrottleWatch
 
 PREPARE_S: Final = 5.0
-"""A pair that has not connected by then is unreachable."""
+"""A pair whose flows are not all connected by then is unreachable."""
 DRAIN_S: Final = 12.0
 """After the planned end: what is queued drains, and an agent that sees no end-of-file gives up by itself."""
 REPORT_S: Final = 10.0
@@ -43,39 +46,67 @@ def interval_ms(duration_s: float) -> int:
     return max(LEAST_INTERVAL_MS, -(-round(duration_s * 1000) // MOST_SAMPLES))
 
 
+async def measure_cell(
+    order: Order, nodes: Nodes, addresses: Mapping[str, str], max_skew_s: float, progress: Progress
+) -> Repetition:
+    """Measure one repetition; whatever goes wrong on the rig is in the record, not raised.
+
+    `addresses`: where each node's data flow. Cancelled, it gives an INTERRUPTED record too: the caller must look at its own state.
+    """
+    attempt = Attempt(order, nodes, addresses, progress)
+    status, reason = Status.OK, None
+    try:
+        await attempt.prepare()
+        await attempt.start()
+        await attempt.traffic()
+    except asyncio.CancelledError:
+        return attempt.record({}, Status.INTERRUPTED, "interrupted", None)
+    except TimeoutError:
+        status, reason = Status.FAILED, f"not over {DRAIN_S:g} s after its time; {attempt.late()}"
+    except (NodeError, ExceptionGroup) as error:
+        status, reason = Status.FAILED, "; ".join(_reasons(error))
+    if status is Status.FAILED:
+        await attempt.stop()
+    reports = await attempt.collect(REPORT_S if status is Status.OK else SALVAGE_S)
+    if status is Status.OK and len(reports) < 2 * len(attempt.streams):
+        status, reason = Status.FAILED, attempt.silent(reports)
+    await attempt.forget()
+    return attempt.record(reports, status, reason, max_skew_s)
+
+
+def _reasons(error: Exception) -> list[str]:
+    """The distinct reasons in `error`, however deep groups nest them. What is not the rig's failure is raised."""
+    if isinstance(error, ExceptionGroup):
+        return list(dict.fromkeys(text for inner in error.exceptions for text in _reasons(inner)))
+    if not isinstance(error, NodeError):
+        raise error
+    return [str(error)]
+
+
 class Attempt:
-    """The state of one repetition while it runs; `measure_cell` is its life."""
+    """One repetition while it runs; `measure_cell` leads it."""
 
     def __init__(self, order: Order, nodes: Nodes, addresses: Mapping[str, str], progress: Progress) -> None:
         self.order, self.cell = order, order.cell
         self.streams = streams(order.cell, lambda: secrets.token_hex(16))
         self._nodes, self._addresses, self._progress = nodes, addresses, progress
         self._names = sorted({name for pair in order.cell.pairs for name in (pair.source, pair.destination)})
+        self._ends = [(node, s.endpoint) for s in self.streams for node in (s.sender, s.receiver)]
+        self._open_ends = set(self._ends)
         self._agents: dict[str, Agent] = {}
         self._clocks: Clocks | None = None
+        self._throttling = ThrottleWatch(nodes)
         self._at_ns = 0
         self._started_at, self._began_s = time.time(), time.monotonic()
 
     async def prepare(self) -> None:
         """Agents present, every flow connected and accepted, clocks compared."""
         self._agents = await self._nodes.agents(self._names)
+        await self._throttling.look(self._names)
         async with asyncio.TaskGroup() as group:
             for stream in self.streams:
                 group.create_task(self._connect(stream))
         self._clocks = await measure_clocks(self._agents)
-
-    async def _connect(self, stream: Stream) -> None:
-        receiver, sender = self._agents[stream.receiver], self._agents[stream.sender]
-        settings = TESTS[self.cell.test].settings(self.cell) | {
-            "endpoint": stream.endpoint,
-            "token": stream.token,
-            "interval_ms": interval_ms(self.cell.duration_s),
-            "wait_ms": round(PREPARE_S * 1000),
-        }
-        address = self._addresses[stream.receiver]
-        port = await receiver.listen(address=address, **settings)
-        await sender.connect(address=address, port=port, bind=self._addresses[stream.sender], **settings)
-        await receiver.ready(stream.endpoint)
 
     async def start(self) -> None:
         """One instant for all flows, ordered on every node's own clock."""
@@ -83,45 +114,16 @@ class Attempt:
         self._at_ns = start_instant(self._clocks)
         duration_ms = round(self.cell.duration_s * 1000)
         async with asyncio.TaskGroup() as group:
-            for node, endpoint in self._ends():
+            for node, endpoint in self._ends:
                 at_ns = self._clocks.on_node(node, self._at_ns)
                 group.create_task(self._agents[node].start(endpoint, at_ns=at_ns, duration_ms=duration_ms))
 
     async def traffic(self) -> None:
         """Until every flow of every pair has ended. The first that breaks, or is late, fails the cell."""
-        late_s = (self._at_ns - time.monotonic_ns()) / 1e9 + self.cell.duration_s + DRAIN_S
-        async with asyncio.timeout(late_s), asyncio.TaskGroup() as group:
+        lead_s = (self._at_ns - time.monotonic_ns()) / 1e9
+        async with asyncio.timeout(lead_s + self.cell.duration_s + DRAIN_S), asyncio.TaskGroup() as group:
             for stream in self.streams:
                 group.create_task(self._follow(stream))
-
-    async def _follow(self, stream: Stream) -> None:
-        receiver, sender = self._agents[stream.receiver], self._agents[stream.sender]
-        receiver.on_progress(stream.endpoint, lambda clock, total: self._progress.received(stream, clock, total))
-        async with asyncio.TaskGroup() as group:
-            group.create_task(sender.ended_endpoint(stream.endpoint))
-            group.create_task(receiver.ended_endpoint(stream.endpoint))
-
-    async def collect(self, deadline_s: float) -> dict[tuple[str, int], EndpointReport]:
-        """The report of every endpoint that gives one in time, by node and endpoint."""
-
-        async def one(node: str, endpoint: int) -> EndpointReport | None:
-            try:
-                return await self._agents[node].report(endpoint, deadline_s=deadline_s)
-            except NodeError:
-                return None
-
-        ends = [(node, endpoint) for node, endpoint in self._ends() if node in self._agents]
-        reports = await asyncio.gather(*(one(*end) for end in ends))
-        return {end: report for end, report in zip(ends, reports, strict=True) if report is not None}
-
-    async def halt(self) -> None:
-        """Stop what still runs and forget every endpoint; never fails."""
-
-        async def one(node: str, endpoint: int) -> None:
-            with contextlib.suppress(NodeError):
-                await self._agents[node].close(endpoint, deadline_s=SALVAGE_S)
-
-        await asyncio.gather(*(one(node, endpoint) for node, endpoint in self._ends() if node in self._agents))
 
     async def stop(self) -> None:
         """End the traffic of every endpoint now, so that what was counted can be reported; never fails."""
@@ -132,19 +134,57 @@ class Attempt:
                     await self._agents[node].stop(endpoint)
                     await self._agents[node].ended_endpoint(endpoint)
 
-        await asyncio.gather(*(one(node, endpoint) for node, endpoint in self._ends() if node in self._agents))
+        await asyncio.gather(*(one(*end) for end in self._reachable()))
 
-    def record(self, reports: Mapping[tuple[str, int], EndpointReport], failure: str | None) -> Repetition:
+    async def collect(self, deadline_s: float) -> dict[tuple[str, int], EndpointReport]:
+        """The report of every endpoint that gives one in time, by node and endpoint."""
+
+        async def one(node: str, endpoint: int) -> EndpointReport | None:
+            with contextlib.suppress(NodeError):
+                return await self._agents[node].report(endpoint, deadline_s=deadline_s)
+            return None
+
+        ends = self._reachable()
+        reports = await asyncio.gather(*(one(*end) for end in ends))
+        await self._throttling.look(self._names)
+        return {end: report for end, report in zip(ends, reports, strict=True) if report is not None}
+
+    async def forget(self) -> None:
+        """Close every endpoint; a node that does not answer is given up, and opened anew for the next cell."""
+
+        async def one(node: str, endpoint: int) -> None:
+            try:
+                async with asyncio.timeout(SALVAGE_S):
+                    await self._agents[node].close(endpoint)
+            except (NodeError, TimeoutError):
+                # An agent that refuses has no such endpoint; one that is silent or gone is of no use any more.
+                if self._agents[node].ended or not await self._answers(node):
+                    await self._nodes.drop(node)
+
+        await asyncio.gather(*(one(*end) for end in self._reachable()))
+
+    def late(self) -> str:
+        """Who has not ended."""
+        return "waiting for " + ", ".join(f"{node}" for node in sorted({node for node, _ in self._open_ends}))
+
+    def silent(self, reports: Mapping[tuple[str, int], EndpointReport]) -> str:
+        """Who gave no report."""
+        return "no report from " + ", ".join(sorted({node for node, end in self._ends if (node, end) not in reports}))
+
+    def record(
+        self,
+        reports: Mapping[tuple[str, int], EndpointReport],
+        status: Status,
+        reason: str | None,
+        max_skew_s: float | None,
+    ) -> Repetition:
         """What was measured, cut to the common window and judged."""
         flows = [flow for stream in self.streams for flow in self._flows(stream, reports)]
         planned_end_ns = self._at_ns + round(self.cell.duration_s * 1e9)
         window = common_window(flows, self.cell.omit_s, planned_end_ns)
         usage = self._usage(reports)
-        status, reason = Status.OK, failure
-        if failure is not None:
-            status = Status.FAILED
-        else:
-            reason = invalid_reason(self.cell, window, usage, self._max_skew_s)
+        if status is Status.OK and max_skew_s is not None:
+            reason = invalid_reason(self.cell, window, usage, max_skew_s)
             status = Status.OK if reason is None else Status.INVALID
         return Repetition(
             cell=self.cell.number,
@@ -161,3 +201,83 @@ class Attempt:
             flows=tuple(cut(flow, window) if window else flow for flow in flows),
             nodes=usage,
         )
+
+    async def _connect(self, stream: Stream) -> None:
+        receiver, sender = self._agents[stream.receiver], self._agents[stream.sender]
+        settings = TESTS[self.cell.test].settings(self.cell)
+        common = {
+            "endpoint": stream.endpoint,
+            "token": stream.token,
+            "interval_ms": interval_ms(self.cell.duration_s),
+            "wait_ms": round(PREPARE_S * 1000),
+        }
+        address = self._addresses[stream.receiver]
+        port = await receiver.listen(address=address, **common, **settings)
+        bind = self._addresses[stream.sender]
+        await sender.connect(address=address, port=port, bind=bind, **common, **settings)
+        await receiver.ready(stream.endpoint)
+
+    async def _follow(self, stream: Stream) -> None:
+        def progressed(clock_ns: int, total_bytes: int) -> None:
+            self._progress.received(stream, clock_ns, total_bytes)
+
+        async def ended(node: str) -> None:
+            await self._agents[node].ended_endpoint(stream.endpoint)
+            self._open_ends.discard((node, stream.endpoint))
+
+        self._agents[stream.receiver].on_progress(stream.endpoint, progressed)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(ended(stream.sender))
+            group.create_task(ended(stream.receiver))
+
+    async def _answers(self, node: str) -> bool:
+        try:
+            async with asyncio.timeout(SALVAGE_S):
+                await self._agents[node].clock()
+        except (NodeError, TimeoutError):
+            return False
+        return True
+
+    def _reachable(self) -> list[tuple[str, int]]:
+        return [(node, endpoint) for node, endpoint in self._ends if node in self._agents]
+
+    def _flows(self, stream: Stream, reports: Mapping[tuple[str, int], EndpointReport]) -> list[Flow]:
+        sent = self._sides(stream.sender, stream, reports)
+        received = self._sides(stream.receiver, stream, reports)
+        return [
+            Flow(
+                stream.pair,
+                stream.direction,
+                number + 1,
+                sent[number] if number < len(sent) else None,
+                received[number] if number < len(received) else None,
+            )
+            for number in range(max(len(sent), len(received)))
+        ]
+
+    def _sides(
+        self, node: str, stream: Stream, reports: Mapping[tuple[str, int], EndpointReport]
+    ) -> tuple[Side, ...]:
+        report = reports.get((node, stream.endpoint))
+        if report is None or self._clocks is None:
+            return ()
+        return sides(report, self._clocks.offsets[node].offset_ns)
+
+    def _usage(self, reports: Mapping[tuple[str, int], EndpointReport]) -> tuple[NodeUsage, ...]:
+        """Of each node, what its longest-running endpoint spans; strangers of all its endpoints."""
+        usage = []
+        for name in self._names:
+            own = [report for (node, _), report in reports.items() if node == name]
+            longest = max(own, key=lambda report: report.span_us or 0, default=None)
+            usage.append(
+                NodeUsage(
+                    node=name,
+                    span_us=longest.span_us if longest else None,
+                    agent_cpu_us=longest.agent_cpu_us if longest else None,
+                    node_busy_us=longest.node_busy_us if longest else None,
+                    cpus=longest.cpus if longest else None,
+                    throttled=self._throttling.throttled(name),
+                    strangers=sum(report.strangers for report in own),
+                )
+            )
+        return tuple(usage)

@@ -5,11 +5,13 @@ opened is closed by the task that opened it.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Final
 
 from rigctl.errors import NodeError, RigError
+from rigctl.probe.facts import gather
+from rigctl.records import Facts
 from rigctl.remote.agent import Agent
 from rigctl.remote.deploy import agent_on
 from rigctl.remote.lock import locked
@@ -76,6 +78,7 @@ class Nodes:
         self.rig = rig
         self._holder = holder
         self._sessions: dict[str, Session] = {}
+        self._facts: dict[str, Facts] = {}
 
     async def open(self, names: Iterable[str]) -> dict[str, tuple[Host, Agent] | NodeError]:
         """Every node of `names` with its connection and agent, or with why it can't be had; all side by side."""
@@ -97,6 +100,33 @@ class Nodes:
             agents[name] = outcome[1]
         return agents
 
+    async def facts(self, names: Iterable[str]) -> dict[str, Facts]:
+        """The host facts of those of `names` that answer, asked side by side, remembered for the run."""
+        missing = [name for name in names if name not in self._facts and self._is_open(name)]
+        for name, facts in zip(missing, await asyncio.gather(*map(self._ask_facts, missing)), strict=True):
+            if facts is not None:
+                self._facts[name] = facts
+        return {name: self._facts[name] for name in names if name in self._facts}
+
+    def is_pi(self, name: str) -> bool:
+        """A Raspberry Pi, by its facts."""
+        return self._facts.get(name, {}).get("pi_model") is not None
+
+    def shell(self, name: str) -> Callable[[str], Awaitable[str]]:
+        """What runs a command on an open node and gives its standard output."""
+
+        async def run(command: str) -> str:
+            host, _ = await self._sessions[name].opened()
+            return (await host.run(command)).stdout
+
+        return run
+
+    def data_address(self, name: str) -> str:
+        """Where the node's data flow: as the rig file says, else the interface's first address, else where SSH goes."""
+        node = self.rig.nodes[name]
+        found = self._facts.get(name, {}).get("addresses") if node.data_interface else None
+        return node.data_address or (found[0].split("/")[0] if found else node.address)
+
     async def drop(self, name: str) -> None:
         """Give the node up; the next use opens it again."""
         if name in self._sessions:
@@ -105,6 +135,16 @@ class Nodes:
     async def close(self) -> None:
         """Let go of all nodes, side by side."""
         await asyncio.gather(*(self.drop(name) for name in list(self._sessions)))
+
+    def _is_open(self, name: str) -> bool:
+        return name in self._sessions and self._sessions[name].usable
+
+    async def _ask_facts(self, name: str) -> Facts | None:
+        node = self.rig.nodes[name]
+        try:
+            return await gather(self.shell(name), node.data_interface, node.data_address or node.address)
+        except NodeError:
+            return None
 
     async def _outcome(self, name: str) -> tuple[Host, Agent] | NodeError:
         try:

@@ -8,22 +8,22 @@
 """
 
 import asyncio
-import contextlib
 import getpass
 import os
 import platform
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from rich.console import Console
 
-from rigctl import __version__
+from rigctl import __version__, protocol
 from rigctl.errors import Interrupted, NodeError, RigError
-from rigctl.records import Cell, Facts, Repetition, RunPlan, RunStatus, Status
+from rigctl.records import Cell, Repetition, RunPlan, RunStatus, Status
+from rigctl.remote.build import carried
 from rigctl.rig.inventory import Rig
 from rigctl.runner.cell import Order, measure_cell
 from rigctl.runner.nodes import Nodes, nodes_of
@@ -66,11 +66,19 @@ def measure_run(plan: RunPlan, rig: Rig, store: Store, console: Console, *, quie
         return asyncio.run(_interruptible(_run(plan, rig, store, progress)))
 
 
-async def _interruptible(work: "asyncio._CoroutineLike[Outcome]") -> Outcome:
+async def _interruptible(work: Coroutine[Any, Any, Outcome]) -> Outcome:
     task = asyncio.ensure_future(work)
     loop = asyncio.get_running_loop()
+    cancelled = False
+
+    def cancel_once() -> None:
+        nonlocal cancelled
+        if not cancelled:  # what follows is bounded clean-up; a second Ctrl-C must not cut it short
+            task.cancel()
+        cancelled = True
+
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, task.cancel)
+        loop.add_signal_handler(number, cancel_once)
     try:
         return await task
     except asyncio.CancelledError:
@@ -78,11 +86,72 @@ async def _interruptible(work: "asyncio._CoroutineLike[Outcome]") -> Outcome:
 
 
 async def _run(plan: RunPlan, rig: Rig, store: Store, progress: Progress) -> Outcome:
+    names = sorted({name for cell in plan.cells for pair in cell.pairs for name in (pair.source, pair.destination)})
     async with provided(rig) as reachable, nodes_of(reachable, holder()) as nodes:
-        facts = await _facts(plan, nodes, progress)
-        run = store.begin(plan, _versions(), facts, time.time())
-        async with _marked(store, run) as marks:
-            for cell in plan.cells:
-                for repetition in range(1, plan.repeat + 1):
-                    marks.append(await _measure(Order(cell, repetition, 1), run, nodes, store, progress))
-    return marks.outcome()
+        await _open(plan, nodes, names)
+        run = store.begin(plan, _versions(), await nodes.facts(names), time.time())
+        try:
+            results = await _measure_all(plan, run, nodes, store, progress)
+        except asyncio.CancelledError:
+            store.finish(run, RunStatus.INTERRUPTED, time.time())
+            return Outcome(run, RunStatus.INTERRUPTED)
+        status = _status(plan, results)
+        store.finish(run, status, time.time())
+    return Outcome(run, status)
+
+
+async def _open(plan: RunPlan, nodes: Nodes, names: list[str]) -> None:
+    """Open all nodes. Raises where not one cell could be measured: then nothing is stored."""
+    outcomes = await nodes.open(names)
+    lost = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, NodeError)}
+    if lost and all(_needs(cell) & lost.keys() for cell in plan.cells):
+        raise RigError("\n".join(str(error) for error in lost.values()))
+
+
+def _needs(cell: Cell) -> set[str]:
+    return {name for pair in cell.pairs for name in (pair.source, pair.destination)}
+
+
+async def _measure_all(
+    plan: RunPlan, run: str, nodes: Nodes, store: Store, progress: Progress
+) -> dict[tuple[int, int], Status]:
+    """Every repetition of every cell, in order, stored as it comes. The status of each one's last attempt."""
+    results: dict[tuple[int, int], Status] = {}
+    for cell in plan.cells:
+        for repetition in range(1, plan.repeat + 1):
+            for attempt in (1, 2):
+                order = Order(cell, repetition, attempt)
+                result = await _measure_one(order, plan, run, nodes, store, progress)
+                results[cell.number, repetition] = result.status
+                if result.status is not Status.INVALID:
+                    break
+    return results
+
+
+async def _measure_one(
+    order: Order, plan: RunPlan, run: str, nodes: Nodes, store: Store, progress: Progress
+) -> Repetition:
+    """One repetition, measured and stored. Interrupted, it is stored as such before the interruption goes on."""
+    cell = order.cell
+    addresses = {name: nodes.data_address(name) for name in _needs(cell)}
+    progress.began(cell, order.repetition, order.attempt)
+    result = await measure_cell(order, nodes, addresses, plan.max_skew_s, progress)
+    store.add(run, result)
+    progress.ended(cell, result)
+    if result.status is Status.INTERRUPTED:
+        raise asyncio.CancelledError
+    if result.status is Status.FAILED:
+        store.set_facts(run, await nodes.facts(nodes.rig.nodes), _versions())
+    return result
+
+
+def _status(plan: RunPlan, results: Mapping[tuple[int, int], Status]) -> RunStatus:
+    """Complete when every repetition of every cell has a valid measurement."""
+    whole = len(results) == plan.repeat * len(plan.cells) and set(results.values()) == {Status.OK}
+    return RunStatus.COMPLETE if whole else RunStatus.PARTIAL
+
+
+def _versions() -> dict[str, str]:
+    agents = {f"agent {binary.machine} sha256": binary.sha256 for binary in carried()}
+    own = {"rigctl": __version__, "python": platform.python_version(), "agent protocol": str(protocol.VERSION)}
+    return own | agents

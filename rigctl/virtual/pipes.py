@@ -110,6 +110,6 @@ class Inlet:
             self.close()
             return
         self._loop.remove_writer(self._descriptor)
-        self._room()
-        if self._ending:
+        self._room()  # which may bring more to write, and the end too
+        if self._ending and not self._waiting:
             self.close()

@@ -169,6 +169,12 @@ def test_samples_come_back_from_their_differences() -> None:
     assert (report.endpoint, report.span_us, report.cpus) == (1, 5001000, 4)
 
 
+def test_a_last_sample_a_moment_before_the_one_before_is_put_beside_it() -> None:
+    parts = [totals(), rows(0, [[100_000, 5], [50_000, 9], [-1222, 1]])]
+    report = endpoint_report("pi1", parts, Answer(8, True, numbers=dict(LAST)))
+    assert report.flows[0].columns == {"t_ns": [100_000, 150_000, 150_000], "bytes": [5, 14, 15]}
+
+
 def test_flows_come_in_the_order_of_their_numbers() -> None:
     report = endpoint_report("pi1", [totals(1), totals(0)], Answer(8, True, numbers=dict(LAST)))
     assert [flow.totals.flow for flow in report.flows] == [0, 1]
@@ -183,7 +189,7 @@ def test_flows_come_in_the_order_of_their_numbers() -> None:
         [totals(), rows(1, [[1, 1]])],
         [totals(), rows(0, [[1, 1]]), rows(0, [[1, 1]])],
         [totals(), rows(0, [[5, 5], [-6, 0]])],
-        [totals(), rows(0, [[5, 5], [-1, 0]])],
+        [totals(), rows(0, [[2_000_000, 5], [-1_000_001, 0]])],
         [totals(), rows(0, [[2**62, 0]] * 3)],
     ],
 )

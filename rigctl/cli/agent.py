@@ -1,0 +1,36 @@
+"""`rigctl agent`: the agent's binaries."""
+
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.command("build")
+def build(
+    target: Annotated[
+        list[str] | None, typer.Option("--target", metavar="T", help="A machine; several times for several (default: all).")
+    ] = None,
+    anew: Annotated[bool, typer.Option("--anew", help="Also those that are up to date.")] = False,
+) -> None:
+    """Build the agent for each machine, in a checkout."""
+    from rigctl.remote.build import TARGETS, has_cross_compiler, host_machine
+    from rigctl.remote.build import build as build_agents
+
+    # Without the cross compiler the host's own agent is what can be had.
+    possible = list(TARGETS) if has_cross_compiler() else [host_machine()]
+    for binary in build_agents(target or possible, anew=anew):
+        print(f"{binary.machine:<8} {binary.size_bytes:>7} bytes  {binary.sha256[:16]}  {binary.path}")
+
+
+@app.command("list")
+def list_agents() -> None:
+    """The agents that rigctl carries: machine, size, SHA-256."""
+    from rigctl.remote.build import carried
+
+    binaries = carried()
+    for binary in binaries:
+        print(f"{binary.machine:<8} {binary.size_bytes:>7} bytes  {binary.sha256}")
+    if not binaries:
+        print("none; build them: rigctl agent build")

@@ -1,0 +1,190 @@
+"""Building the agents: one static binary per machine, cross-compiled with ziglang, or with the host's own compiler for the host.
+
+Sources are in the checkout only; an installed rigctl carries the binaries (`rigctl.resources.agents`).
+"""
+
+import hashlib
+import importlib.util
+import os
+import platform
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rigctl import __version__, resources
+from rigctl.errors import InputError, RigctlError
+
+MOST_BYTES: Final = 100 * 1024
+"""A stripped agent made with ziglang is no larger."""
+BUILD_DEADLINE_S: Final = 600.0
+"""The first build for a machine compiles its C library too: about 30 s on 2 cores."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A machine that agents are built for: as the compiler names it, and as the ELF header does (elf(5))."""
+
+    machine: str
+    triple: str
+    flags: tuple[str, ...]
+    elf_machine: int
+    elf_bits: int
+
+
+# armv6 needs its processor named: else instructions that the first Raspberry Pi lacks come in.
+TARGETS: Final[dict[str, Target]] = {
+    target.machine: target
+    for target in (
+        Target("x86_64", "x86_64-linux-musl", (), 62, 64),
+        Target("aarch64", "aarch64-linux-musl", (), 183, 64),
+        Target("armv7", "arm-linux-musleabihf", ("-mcpu=generic+v7a",), 40, 32),
+        Target("armv6", "arm-linux-musleabihf", ("-mcpu=arm1176jzf_s",), 40, 32),
+        Target("riscv64", "riscv64-linux-musl", (), 243, 64),
+    )
+}
+_HOST_NAMES: Final = {"amd64": "x86_64", "arm64": "aarch64", "armv7l": "armv7", "armv6l": "armv6"}
+_FLAGS: Final = (
+    "-std=c11",
+    "-D_GNU_SOURCE",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-Wshadow",
+    "-Wstrict-prototypes",
+    "-pthread",
+)
+
+
+class BuildError(RigctlError):
+    """The compiler refused, or gave something that is no agent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """An agent that rigctl carries."""
+
+    machine: str
+    path: Path
+    size_bytes: int
+    sha256: str
+
+
+def host_machine() -> str:
+    """This machine's name among `TARGETS`, or as the kernel says it where it is none of them."""
+    name = platform.machine().lower()
+    return _HOST_NAMES.get(name, name)
+
+
+def sources() -> Path:
+    """The folder of the C sources. Raises `InputError` where rigctl is installed without them."""
+    folder = Path(__file__).resolve().parents[2] / "agents"
+    if not (folder / "main.c").is_file():
+        raise InputError("agents are built in a checkout of rigctl; an installed one carries them: rigctl agent list")
+    return folder
+
+
+def carried() -> list[Binary]:
+    """The agents that rigctl carries, by machine."""
+    found = []
+    for machine in TARGETS:
+        path = resources.agents() / f"rigctl-agent-{machine}"
+        if path.is_file():
+            data = path.read_bytes()
+            found.append(Binary(machine, path, len(data), hashlib.sha256(data).hexdigest()))
+    return found
+
+
+def build(machines: Iterable[str], *, anew: bool = False) -> list[Binary]:
+    """Build the agents for `machines`, those that are not up to date (all of them with `anew`), into the carried folder.
+
+    Raises `InputError` for a machine that is not among `TARGETS`, `BuildError` where a build fails; nothing half-made is left.
+    """
+    wanted = list(machines)
+    for machine in wanted:
+        if machine not in TARGETS:
+            raise InputError(f'no agent for "{machine}". There are targets for {", ".join(TARGETS)}')
+    folder = sources()
+    destination = folder / "dist"
+    destination.mkdir(exist_ok=True)
+    for machine in wanted:
+        target = TARGETS[machine]
+        path, stamp = destination / f"rigctl-agent-{machine}", destination / f".{machine}.made-from"
+        made_from = _fingerprint(folder, target)
+        if anew or not path.is_file() or not stamp.is_file() or stamp.read_text() != made_from:
+            _compile(folder, target, path)
+            stamp.write_text(made_from)
+    return [binary for binary in carried() if binary.machine in wanted]
+
+
+def _fingerprint(folder: Path, target: Target) -> str:
+    """What a binary was made from: its sources, its version and the compiler."""
+    digest = hashlib.sha256(f"{__version__} {_compiler(target)} {_FLAGS}".encode())
+    for path in sorted([*folder.glob("*.c"), *folder.glob("*.h")]):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+def has_cross_compiler() -> bool:
+    """Whether ziglang is installed beside rigctl."""
+    return importlib.util.find_spec("ziglang") is not None
+
+
+def _compiler(target: Target) -> list[str]:
+    if has_cross_compiler():
+        return [sys.executable, "-m", "ziglang", "cc", "-target", target.triple, *target.flags]
+    own = shutil.which(os.environ.get("CC", "cc"))
+    if target.machine == host_machine() and own is not None:
+        return [own]
+    raise InputError(
+        f'building for {target.machine} takes the package ziglang: pip install "rigctl[build]"'
+        + (", or a C compiler (cc) for this machine" if target.machine == host_machine() else "")
+    )
+
+
+def _compile(folder: Path, target: Target, path: Path) -> None:
+    compiler = _compiler(target)
+    names = sorted(source.name for source in folder.glob("*.c"))
+    with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
+        made = Path(scratch) / "agent"
+        version = f'-DAGENT_VERSION="{__version__}"'
+        command = [*compiler, *_FLAGS, version, "-O2", "-static", "-s", "-o", str(made), *names]
+        try:
+            done = subprocess.run(
+                command, cwd=folder, capture_output=True, text=True, timeout=BUILD_DEADLINE_S, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise BuildError(f"building for {target.machine}: {error}") from None
+        if done.returncode != 0:
+            raise BuildError(f"building for {target.machine} failed:\n{done.stderr.strip()}")
+        made.chmod(0o755)
+        _check(made.read_bytes(), target, limited=has_cross_compiler())
+        made.replace(path)
+
+
+def _check(data: bytes, target: Target, *, limited: bool) -> None:
+    """An executable of the right machine, static, and small (glibc's static part alone is larger than that)."""
+    bits = {1: 32, 2: 64}.get(data[4] if data[:4] == b"\x7fELF" else 0)
+    machine = struct.unpack_from("<H", data, 18)[0] if bits else None
+    if (bits, machine) != (target.elf_bits, target.elf_machine):
+        raise BuildError(
+            f"what was built for {target.machine} is an ELF file of another machine ({machine}, {bits} bits)"
+        )
+    if b"/ld-" in data and _has_interpreter(data, target.elf_bits):
+        raise BuildError(f"what was built for {target.machine} is not static")
+    if limited and len(data) > MOST_BYTES:
+        raise BuildError(f"the agent for {target.machine} is {len(data)} bytes; {MOST_BYTES} are allowed")
+
+
+def _has_interpreter(data: bytes, bits: int) -> bool:
+    """Whether a program header asks for a dynamic loader (PT_INTERP, elf(5))."""
+    if bits == 64:
+        start, size, count = struct.unpack_from("<Q", data, 32)[0], *struct.unpack_from("<HH", data, 54)
+    else:
+        start, size, count = struct.unpack_from("<I", data, 28)[0], *struct.unpack_from("<HH", data, 42)
+    return any(struct.unpack_from("<I", data, start + n * size)[0] == 3 for n in range(count))

@@ -1,0 +1,178 @@
+"""The page in a real browser: Chromium opens it, nothing is asked for, nothing complained of, all of it is readable."""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import builders
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from rigctl.records import Status
+from rigctl.report.html import write_report
+
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+# Relative luminance and contrast: WCAG 2.2, 1.4.3.
+CONTRAST = """() => {
+  const READ = "h1, h2, p, th, td, dt, dd, li, figcaption, svg text, .unit, summary, pre";
+  const rgb = (text) => text.match(/[\\d.]+/g).map(Number);
+  const light = (c) => c.slice(0, 3).map((v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, at) => sum + v * [0.2126, 0.7152, 0.0722][at], 0);
+  const behind = (one) => { for (; one; one = one.parentElement) {
+    const c = rgb(getComputedStyle(one).backgroundColor); if (c.length < 4 || c[3] > 0) return c; }
+    return [255, 255, 255]; };
+  const worst = {};
+  for (const one of document.querySelectorAll(READ)) {
+    if (!one.textContent.trim()) continue;
+    const style = getComputedStyle(one);
+    const ink = rgb(one instanceof SVGElement ? style.fill : style.color);
+    const [a, b] = [light(ink), light(behind(one instanceof SVGElement ? one.ownerSVGElement.parentElement : one))];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    const name = one.tagName + "." + (one.getAttribute("class") || "");
+    worst[name] = Math.min(worst[name] ?? 99, ratio);
+  }
+  return worst;
+}"""
+
+
+@dataclass
+class Seen:
+    """What the browser did and said while the page was open."""
+
+    requests: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    chromium = shutil.which("chromium")
+    assert chromium, "chromium is not installed (apt-get install chromium)"
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of the seven tests, one repetition of them invalid and measured once more."""
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    info, measured = builders.gigablox()
+    bad = builders.repetition(info.plan.cells[2], (700, 710), status=Status.INVALID, reason="start skew 14.0 ms")
+    again = builders.repetition(info.plan.cells[2], (906, 921), (83, 0), attempt=2)
+    write_report(info, [*measured[:2], bad, again, *measured[3:]], path)
+    return path
+
+
+def opened(browser: Browser, report: Path, seen: Seen, **context: Any) -> Page:
+    page = browser.new_context(**context).new_page()
+    page.set_default_timeout(20_000)
+    page.on("request", lambda request: seen.requests.append(request.url))
+    page.on("console", lambda message: seen.complaints.append(message.text))
+    page.on("pageerror", lambda error: seen.complaints.append(str(error)))
+    page.goto(report.as_uri())
+    return page
+
+
+def kept(tmp_path: Path, name: str) -> Path:
+    """Where a picture goes: RIGCTL_SCREENSHOTS, for someone who wants to look, else a folder that is thrown away."""
+    folder = Path(os.environ.get("RIGCTL_SCREENSHOTS", tmp_path))
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / name
+
+
+def test_nothing_is_asked_for_and_nothing_complained_of(browser: Browser, report: Path) -> None:
+    seen = Seen()
+    page = opened(browser, report, seen)
+    page.wait_for_load_state("networkidle")
+    assert seen.requests == [report.as_uri()]
+    assert seen.complaints == []
+    assert page.title() == builders.plan().title
+    page.context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_text_can_be_read_in_light_and_dark(browser: Browser, report: Path, scheme: Any, tmp_path: Path) -> None:
+    page = opened(browser, report, Seen(), color_scheme=scheme, viewport={"width": 1280, "height": 900})
+    page.locator("details").first.evaluate("one => one.open = true")
+    worst = page.evaluate(CONTRAST)
+    assert len(worst) > 8
+    assert min(worst.values()) >= 4.5, json.dumps(worst, indent=1)
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (paper == "rgb(255, 255, 255)") == (scheme == "light")
+    picture = kept(tmp_path, f"report-{scheme}.png")
+    page.screenshot(path=picture, full_page=True)
+    assert picture.stat().st_size > 50_000
+    page.context.close()
+
+
+def test_the_lines_of_the_charts_have_the_colours_of_the_legend(browser: Browser, report: Path) -> None:
+    page = opened(browser, report, Seen(), color_scheme="dark")
+    colours = page.evaluate(
+        """() => [1, 2].map((n) => [
+            getComputedStyle(document.querySelector(`.swatch.s${n}`)).borderTopColor,
+            getComputedStyle(document.querySelector(`path[stroke="#01000${n}"]`)).stroke])"""
+    )
+    assert all(swatch == line for swatch, line in colours)
+    assert colours[0][0] != colours[1][0]
+    page.context.close()
+
+
+@pytest.mark.parametrize("width", [360, 390, 768])
+def test_on_a_phone_only_the_tables_scroll_sideways(browser: Browser, report: Path, width: int, tmp_path: Path) -> None:
+    page = opened(browser, report, Seen(), viewport={"width": width, "height": 800}, device_scale_factor=2)
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    assert page.evaluate("getComputedStyle(document.querySelector('.scroll')).overflowX") == "auto"
+    smallest = page.evaluate(
+        "Math.min(...[...document.querySelectorAll('svg text')].map((one) => one.getBoundingClientRect().height))"
+    )
+    assert smallest >= 9
+    page.screenshot(path=kept(tmp_path, f"report-{width}.png"), full_page=True)
+    page.context.close()
+
+
+def test_a_footnote_is_one_step_away_from_its_row(browser: Browser, report: Path) -> None:
+    page = opened(browser, report, Seen())
+    page.locator("sup a").first.click()
+    assert (
+        "start skew 14.0 ms (700, 710 Mbit/s, not counted); measured once more." in page.locator(":target").inner_text()
+    )
+    page.context.close()
+
+
+def test_print_shows_all_of_the_table_and_the_folded_parts(browser: Browser, report: Path, tmp_path: Path) -> None:
+    # 182 mm, an A4 page less its margins, at 96 dots per inch.
+    page = opened(browser, report, Seen(), color_scheme="dark", viewport={"width": 688, "height": 1000})
+    page.emulate_media(media="print")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.evaluate("document.querySelector('.results').scrollWidth") <= 688
+    assert page.locator("details pre").first.bounding_box() is not None
+    page.screenshot(path=kept(tmp_path, "report-print.png"), full_page=True)
+    page.pdf(path=kept(tmp_path, "report.pdf"), prefer_css_page_size=True)
+    assert kept(tmp_path, "report.pdf").read_bytes().startswith(b"%PDF")
+    page.context.close()
+
+
+def test_a_title_that_is_a_script_is_shown_and_not_run(browser: Browser, tmp_path: Path) -> None:
+    _, measured = builders.gigablox()
+    title = "<script>document.title = 'broken in'</script>"
+    path = tmp_path / "nasty.html"
+    write_report(builders.run(builders.plan(title=title)), measured, path)
+    seen = Seen()
+    page = opened(browser, path, seen)
+    assert page.title() == title
+    assert page.locator("h1").inner_text() == title
+    assert seen.complaints == []
+    page.context.close()

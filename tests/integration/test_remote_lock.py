@@ -1,0 +1,229 @@
+"""One run at a time per node: the lock, held over real SSH, and how it ends."""
+
+import asyncio
+import os
+import re
+import secrets
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from openssh import Sshd, rig_of
+
+from rigctl.errors import NodeError, RigError
+from rigctl.remote import lock
+from rigctl.remote.lock import locked
+from rigctl.remote.ssh import Host, connected
+
+Start = Callable[..., Sshd]
+pytestmark = pytest.mark.usefixtures("home")
+LOCKS = Path("/tmp/rigctl-locks")
+
+HOLD = """
+import asyncio, pathlib, sys
+from rigctl.records import Link
+from rigctl.remote.lock import locked
+from rigctl.remote.ssh import connected
+from rigctl.rig.inventory import Node, Rig
+
+async def hold(name, port, key, known):
+    node = Node(name, "127.0.0.1", Link(None, None), port=int(port), key=pathlib.Path(key),
+                known_hosts=pathlib.Path(known), data_address="127.0.0.1")
+    async with connected(Rig("r", "", {name: node}, None), [name]) as hosts, locked(hosts, "anna@lab7 pid 4711"):
+        print("held", flush=True)
+        await asyncio.sleep(60)
+
+asyncio.run(hold(*sys.argv[1:]))
+"""
+
+
+@pytest.fixture
+def name() -> str:
+    """A node name of its own: tests that run side by side share the host's lock folder."""
+    return f"pi-{secrets.token_hex(4)}"
+
+
+@asynccontextmanager
+async def hosts_of(server: Sshd, *names: str) -> AsyncIterator[dict[str, Host]]:
+    async with connected(rig_of(*(server.node(name) for name in names)), names) as hosts:
+        yield hosts
+
+
+def links(name: str) -> list[Path]:
+    return sorted(LOCKS.glob(f"*-{name}*"))
+
+
+def holder_pid(name: str) -> int:
+    (link,) = links(name)
+    return int(str(link.readlink()).split(":")[0])
+
+
+async def free_within(hosts: dict[str, Host], seconds: float) -> float:
+    """How long it took until the lock could be had."""
+    began = time.monotonic()
+    while True:
+        try:
+            async with locked(hosts, "next"):
+                return time.monotonic() - began
+        except NodeError:
+            if time.monotonic() - began > seconds:
+                raise
+            await asyncio.sleep(0.05)
+
+
+async def test_a_lock_is_held_while_its_block_lasts_and_leaves_nothing(sshd: Start, name: str) -> None:
+    async with hosts_of(sshd(), name) as hosts:
+        async with locked(hosts, "anna@lab7 pid 4711"):
+            pid = holder_pid(name)
+            assert Path(f"/proc/{pid}").exists()
+        assert links(name) == []
+        assert not Path(f"/proc/{pid}").exists()
+
+
+async def test_who_holds_it_and_since_when_is_told(sshd: Start, name: str) -> None:
+    server = sshd()
+    async with hosts_of(server, name) as mine, hosts_of(server, name) as theirs, locked(theirs, "anna@lab7 pid 4711"):
+        with pytest.raises(NodeError) as caught:
+            async with locked(mine, "bob"):
+                pass
+        since = r"since \d\d:\d\d:\d\d\. Wait for it to end, or end it"
+        assert re.match(rf"{name}: in use by anna@lab7 pid 4711, {since}", str(caught.value))
+    async with hosts_of(server, name) as mine, locked(mine, "bob"):
+        pass
+
+
+async def test_a_holder_can_not_write_what_it_likes_into_a_message(sshd: Start, name: str) -> None:
+    server = sshd()
+    async with hosts_of(server, name) as mine, hosts_of(server, name) as theirs, locked(theirs, "a'b\n\x1b[2J; rm ü:x"):
+        with pytest.raises(NodeError, match=re.escape("in use by a'b??[2J; rm ?:x, since")):
+            async with locked(mine, "bob"):
+                pass
+
+
+async def test_all_or_none(sshd: Start, name: str) -> None:
+    server, names = sshd(), (f"{name}a", f"{name}b", f"{name}c")
+    async with hosts_of(server, *names) as hosts:
+        async with locked({names[1]: hosts[names[1]]}, "anna"):
+            with pytest.raises(NodeError, match=f"{names[1]}: in use by anna"):
+                async with locked(hosts, "bob"):
+                    pass
+            assert [link.name.endswith(names[1]) for link in links(name)] == [True]
+            async with locked({names[0]: hosts[names[0]]}, "carl"):
+                with pytest.raises(RigError) as caught:
+                    async with locked(hosts, "bob"):
+                        pass
+        assert [line[: len(name) + 13] for line in str(caught.value).splitlines()] == [
+            f"{names[0]}: in use by c"[: len(name) + 13],
+            f"{names[1]}: in use by a"[: len(name) + 13],
+        ]
+
+
+async def test_nodes_that_share_a_host_have_locks_of_their_own(sshd: Start, name: str) -> None:
+    server = sshd()
+    async with hosts_of(server, f"{name}a") as a, hosts_of(server, f"{name}b") as b, locked(a, "x"), locked(b, "y"):
+        assert len(links(name)) == 2
+
+
+async def test_a_dead_holders_lock_is_taken_over(sshd: Start, name: str) -> None:
+    async with hosts_of(sshd(), name) as hosts:
+        async with locked(hosts, "anna"):
+            os.kill(holder_pid(name), 9)
+            async with locked(hosts, "bob"):
+                assert "bob" in str(links(name)[0].readlink())
+        assert links(name) == []
+
+
+async def test_a_number_used_again_by_another_process_is_no_holder(sshd: Start, name: str) -> None:
+    async with hosts_of(sshd(), name) as hosts:
+        async with locked(hosts, "anna"):
+            (link,) = links(name)
+            pid, start, boot, who = str(link.readlink()).split(":", 3)
+        for stale in (f"{pid}:{start}:{boot}:{who}", f"1:1:{boot}:{who}", f"1:{start}:00000000:{who}"):
+            link.symlink_to(stale)
+            async with locked(hosts, "bob"):
+                assert "bob" in str(link.readlink())
+
+
+async def test_of_many_who_find_a_dead_holder_one_takes_over(sshd: Start, name: str) -> None:
+    async with hosts_of(sshd("MaxSessions 50"), name) as hosts:
+        async with locked(hosts, "anna"):
+            (link,) = links(name)
+        for _ in range(3):
+            link.symlink_to("1:1:00000000:0 dead")
+            won: list[int] = []
+            everybody_tried = asyncio.Barrier(8)
+
+            async def contend(number: int, won: list[int] = won, tried: asyncio.Barrier = everybody_tried) -> None:
+                try:
+                    async with locked(hosts, str(number)):
+                        won.append(number)
+                        await tried.wait()
+                except NodeError as error:
+                    assert "in use by" in str(error)
+                    await tried.wait()
+
+            async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+                for number in range(8):
+                    group.create_task(contend(number))
+            assert len(won) == 1
+            assert links(name) == []
+
+
+async def test_a_controller_that_is_killed_lets_go(sshd: Start, name: str) -> None:
+    server = sshd()
+    command = [sys.executable, "-c", HOLD, name, str(server.port), str(server.key), str(server.known_hosts)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as controller:
+        assert controller.stdout is not None
+        assert await asyncio.to_thread(controller.stdout.readline) == b"held\n"
+        async with hosts_of(server, name) as hosts:
+            with pytest.raises(NodeError, match="in use by anna@lab7 pid 4711"):
+                async with locked(hosts, "bob"):
+                    pass
+            controller.kill()
+            controller.wait()
+            assert await free_within(hosts, 5) < 2
+
+
+@pytest.mark.parametrize("with_bash", [True, False])
+async def test_a_holder_that_hears_nothing_lets_go(
+    sshd: Start, name: str, monkeypatch: pytest.MonkeyPatch, with_bash: bool, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(lock, "SILENCE_S", 1)
+    options = [] if with_bash else [f'SetEnv "PATH={_without_bash(tmp_path)}"']
+    server = sshd(*options)
+    async with hosts_of(server, name) as mine, hosts_of(server, name) as theirs:
+        monkeypatch.setattr(lock, "SIGN_OF_LIFE_S", 0.2)
+        async with locked(theirs, "anna"):
+            await asyncio.sleep(1.6)
+            assert len(links(name)) == 1, "a sign of life keeps it"
+        monkeypatch.setattr(lock, "SIGN_OF_LIFE_S", 60)
+        async with locked(theirs, "anna"):
+            if with_bash:
+                assert 0.5 < await free_within(mine, 4) < 3
+            else:  # dash can not limit a read: there the end of the connection must do
+                await asyncio.sleep(1.6)
+                assert len(links(name)) == 1
+        assert links(name) == []
+
+
+def _without_bash(tmp_path: Path) -> Path:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for tool in ("sh", "cat", "readlink", "tr", "cut", "mkdir", "ln", "rm"):
+        (tools / tool).symlink_to(shutil.which(tool) or "")
+    return tools
+
+
+async def test_a_folder_that_can_not_be_written_is_told(
+    sshd: Start, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock, "_SCRIPT", re.sub(r"for base in .*? none", "for base in /proc none", lock._SCRIPT))
+    async with hosts_of(sshd(), name) as hosts:
+        with pytest.raises(NodeError, match=f"{name}: could not be locked: no folder for a lock"):
+            async with locked(hosts, "bob"):
+                pass

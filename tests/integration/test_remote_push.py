@@ -1,0 +1,205 @@
+"""Pushing an agent to a real node, and running it there."""
+
+import asyncio
+import hashlib
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+import pytest
+from openssh import Sshd, rig_of
+
+from rigctl.errors import NodeError
+from rigctl.probe.facts import gather
+from rigctl.remote.agent import Agent, estimate_offset
+from rigctl.remote.deploy import agent_on, deploy
+from rigctl.remote.sides import sides
+from rigctl.remote.ssh import Host, connected
+
+Start = Callable[..., Sshd]
+pytestmark = pytest.mark.usefixtures("home")
+MACHINE = {"aarch64": "aarch64", "armv7l": "armv7", "armv6l": "armv6"}.get(os.uname().machine, os.uname().machine)
+TOOLS = ("sh", "uname", "mkdir", "cat", "chmod", "mv", "rm", "id", "touch", "find")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Agents to push: any program will do."""
+    agents = tmp_path / "agents"
+    agents.mkdir()
+    shutil.copy(shutil.which("true") or "/bin/true", agents / f"rigctl-agent-{MACHINE}")
+    return agents
+
+
+@asynccontextmanager
+async def host_with(sshd: Start, **environment: object) -> AsyncIterator[Host]:
+    settings = " ".join(f'"{name}={value}"' for name, value in environment.items())
+    async with connected(rig_of(sshd(f"SetEnv {settings}").node()), ["pi1"]) as hosts:
+        yield hosts["pi1"]
+
+
+@contextmanager
+def mounted(path: Path, options: str) -> Iterator[Path]:
+    path.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "rigctl-test", str(path)], check=True)
+    try:
+        yield path
+    finally:
+        subprocess.run(["umount", str(path)], check=True)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+async def test_the_agent_is_pushed_once_under_its_own_digest(sshd: Start, folder: Path, tmp_path: Path) -> None:
+    async with host_with(sshd, XDG_CACHE_HOME=tmp_path / "cache") as host:
+        deployed = await deploy(host, folder)
+        path = Path(deployed.path)
+        assert path == tmp_path / "cache/rigctl" / f"agent-{deployed.sha256}"
+        assert digest(path) == deployed.sha256
+        assert path.stat().st_mode & 0o777 == 0o700
+        inode = path.stat().st_ino
+        assert await deploy(host, folder) == deployed
+        assert path.stat().st_ino == inode, "it was there: nothing was written"
+        assert names(path.parent) == [path.name]
+
+
+async def test_a_damaged_agent_is_replaced(sshd: Start, folder: Path, tmp_path: Path) -> None:
+    async with host_with(sshd, XDG_CACHE_HOME=tmp_path / "cache") as host:
+        deployed = await deploy(host, folder)
+        Path(deployed.path).write_bytes(b"damaged")
+        await deploy(host, folder)
+        assert digest(Path(deployed.path)) == deployed.sha256
+
+
+async def test_a_node_without_a_digest_tool_is_verified_from_here(sshd: Start, folder: Path, tmp_path: Path) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for tool in TOOLS:
+        (tools / tool).symlink_to(shutil.which(tool) or "")
+    async with host_with(sshd, XDG_CACHE_HOME=tmp_path / "cache", PATH=tools) as host:
+        assert (await host.run("command -v sha256sum")).exit_code != 0
+        deployed = await deploy(host, folder)
+        Path(deployed.path).write_bytes(b"damaged")
+        await deploy(host, folder)
+        assert digest(Path(deployed.path)) == deployed.sha256
+
+
+async def test_two_runs_that_deploy_at_once_do_not_disturb_each_other(
+    sshd: Start, folder: Path, tmp_path: Path
+) -> None:
+    async with host_with(sshd, XDG_CACHE_HOME=tmp_path / "cache") as host:
+        first, *others = await asyncio.gather(*(deploy(host, folder) for _ in range(6)))
+        assert others == [first] * 5
+        assert digest(Path(first.path)) == first.sha256
+        assert names(Path(first.path).parent) == [Path(first.path).name]
+
+
+async def test_agents_that_nobody_uses_any_more_go(sshd: Start, folder: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache/rigctl"
+    cache.mkdir(parents=True)
+    now = time.time()
+    for name, age_days in (("agent-old", 9), ("agent-used", 2), (".new-cut-off", 3), ("precious", 99)):
+        (cache / name).write_text("")
+        os.utime(cache / name, (now - age_days * 86400,) * 2)
+    async with host_with(sshd, XDG_CACHE_HOME=cache.parent) as host:
+        deployed = await deploy(host, folder)
+    assert names(cache) == sorted([Path(deployed.path).name, "agent-used", "precious"])
+
+
+@pytest.mark.parametrize("unusable", ["noexec", "a file"])
+async def test_an_unusable_home_is_passed_over(sshd: Start, folder: Path, tmp_path: Path, unusable: str) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "spare").mkdir()
+    with mounted(tmp_path / "mount", "noexec") as mount:
+        cache = mount if unusable == "noexec" else tmp_path / "file"
+        async with host_with(sshd, XDG_CACHE_HOME=cache, TMPDIR=tmp_path / "spare") as host:
+            deployed = await deploy(host, folder)
+            assert deployed.path.startswith(f"{tmp_path}/spare/rigctl-{os.getuid()}/agent-")
+            assert (await host.run(deployed.path)).exit_code == 0
+
+
+async def test_a_full_disk_is_told(sshd: Start, folder: Path, tmp_path: Path) -> None:
+    (folder / f"rigctl-agent-{MACHINE}").write_bytes(os.urandom(200_000))
+    with mounted(tmp_path / "mount", "size=64k") as mount:
+        async with host_with(sshd, XDG_CACHE_HOME=mount) as host:
+            with pytest.raises(NodeError, match=rf"pi1: could not put the agent into {mount}/rigctl: .*No space left"):
+                await deploy(host, folder)
+            assert names(mount / "rigctl") == []
+
+
+async def cell(sender: Agent, receiver: Agent, duration_ms: int) -> None:
+    """One flow over loopback, ordered as the runner orders it."""
+    settings = {"endpoint": 1, "token": "ab" * 16, "flows": 2, "interval_ms": 50, "wait_ms": 3000}
+    port = await receiver.listen(address="127.0.0.1", **settings)
+    await sender.connect(address="127.0.0.1", port=port, bind="127.0.0.1", **settings)
+    await receiver.ready(1)
+    offsets = [await estimate_offset(agent) for agent in (sender, receiver)]
+    at_ns = time.monotonic_ns() + 50_000_000
+    for agent, offset in zip((sender, receiver), offsets, strict=True):
+        await agent.start(1, at_ns=at_ns + offset.offset_ns, duration_ms=duration_ms)
+    async with asyncio.timeout(10):
+        await asyncio.gather(sender.ended_endpoint(1), receiver.ended_endpoint(1))
+    for agent, offset in zip((sender, receiver), offsets, strict=True):
+        for side in sides(await agent.report(1), offset.offset_ns):
+            assert side.bytes > 0
+            assert side.first_byte_ns is not None
+            assert abs(side.first_byte_ns - at_ns) < 100_000_000
+            assert side.series.columns["bytes"][-1] == side.bytes
+        await agent.close(1)
+
+
+async def test_real_agents_carry_traffic_and_end_with_their_block(sshd: Start, tmp_path: Path) -> None:
+    async with host_with(sshd, XDG_CACHE_HOME=tmp_path / "cache") as host:
+        async with agent_on(host) as sender, agent_on(host) as receiver:
+            pids = sender.hello.pid, receiver.hello.pid
+            await cell(sender, receiver, duration_ms=300)
+            offset = await estimate_offset(sender)
+            assert abs(offset.offset_ns) <= offset.error_ns + 1000, "one clock: no offset beyond the error"
+        assert [pid for pid in pids if Path(f"/proc/{pid}").exists()] == []
+
+
+async def test_an_agent_that_is_killed_fails_its_orders_with_why(sshd: Start, tmp_path: Path) -> None:
+    async with host_with(sshd, XDG_CACHE_HOME=tmp_path / "cache") as host:
+        async with agent_on(host) as agent:
+            os.kill(agent.hello.pid, 9)
+            began = time.monotonic()
+            with pytest.raises(NodeError, match=r"pi1: the agent ended: killed by SIGKILL"):
+                await agent.ended_endpoint(1)
+            assert time.monotonic() - began < 1
+        async with agent_on(host) as again:
+            await again.clock()
+
+
+async def test_what_is_no_agent_is_told(
+    sshd: Start, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rigctl.resources.agents", lambda: folder)
+    async with host_with(sshd, XDG_CACHE_HOME=tmp_path / "cache") as host:
+        with pytest.raises(NodeError, match=r"pi1: the agent ended: exit code 0"):
+            async with agent_on(host):
+                pass
+
+
+async def test_host_facts_come_over_ssh_in_one_round_trip(sshd: Start) -> None:
+    async with host_with(sshd, LANG="C") as host:
+        asked: list[str] = []
+
+        async def run(command: str) -> str:
+            asked.append(command)
+            return (await host.run(command)).stdout
+
+        facts = await gather(run, None, "127.0.0.1")
+    assert len(asked) == 1
+    assert facts["kernel"] == " ".join((os.uname().sysname, os.uname().release, os.uname().machine))
+    assert (facts["interface"], facts["mtu"], facts["virtual"]) == ("lo", 65536, True)
+    assert facts["boot_id"] == Path("/proc/sys/kernel/random/boot_id").read_text().strip()

@@ -1,0 +1,121 @@
+"""Whatever kills whichever part of a virtual rig, nothing of it stays: no process, interface, namespace or folder."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from virtual_rigs import login, machine, output, rig, survivors, wait_until
+
+from rigctl.virtual import down, find, provided, up
+from rigctl.virtual.leftovers import sweep
+from rigctl.virtual.state import Process
+
+CONTROLLER = """
+import asyncio, sys
+from rigctl.rig.schema import load_rig
+from rigctl.virtual import provided
+sys.path.insert(0, sys.argv[2])
+from virtual_rigs import login
+
+async def main():
+    async with provided(load_rig(sys.argv[1])) as ready, login(ready, "a") as connection:
+        process = await connection.create_process("setsid sleep 1000 & sleep 1000")
+        print("up", flush=True)
+        await process.wait()
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture(autouse=True)
+def runtime_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    return tmp_path / "rigctl"
+
+
+@pytest.fixture(autouse=True)
+def machine_unchanged() -> Iterator[None]:
+    before = machine()
+    yield
+    assert machine() == before
+
+
+@pytest.mark.parametrize("part", ["holder", "starter"])
+@pytest.mark.parametrize("kind", ["namespaces", "loopback"])
+async def test_kill_9_of_holder_or_starter_leaves_nothing(
+    part: str, kind: str, tmp_path: Path, runtime_folder: Path
+) -> None:
+    tested = rig(tmp_path, virtual=kind, links="{mtu: 1500}")
+    ready, state, _ = await up(tested)
+    async with login(ready, "a") as connection:
+        await connection.create_process("sleep 1000 & sleep 1000 | sleep 1000")
+        victim: Process = getattr(state, part)
+        os.kill(victim.pid, signal.SIGKILL)
+        if kind == "namespaces":
+            # The kernel's doing, without a next command.
+            assert wait_until(lambda: survivors(state.folder.name) == [], 5), survivors(state.folder.name)
+        assert wait_until(lambda: not state.up, 5)
+    assert sweep() == [state.folder.name]
+    assert wait_until(lambda: survivors(state.folder.name) == [], 5), survivors(state.folder.name)
+    assert find(tested) == []
+    assert not state.folder.exists()
+
+
+@pytest.mark.parametrize("kind", ["namespaces", "loopback"])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_killed_controller_takes_its_rig_with_it(kind: str, number: int, tmp_path: Path, runtime_folder: Path) -> None:
+    tested = rig(tmp_path, virtual=kind, links="{mtu: 1500}")
+    with subprocess.Popen(
+        [sys.executable, "-c", CONTROLLER, str(tested.source), str(Path(__file__).parent)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as controller:
+        assert controller.stdout is not None
+        assert controller.stdout.readline() == b"up\n"
+        assert len([line for line in survivors("testrig-") if "sleep" in line]) >= 2
+        controller.send_signal(number)
+    if kind == "loopback":  # a command in a session of its own is found by the next command
+        assert wait_until(lambda: not any("holder" in line for line in survivors("testrig-")), 5)
+        sweep()
+    assert wait_until(lambda: survivors("testrig-") == [], 5), survivors("testrig-")
+    sweep()
+    assert list(runtime_folder.iterdir()) == []
+
+
+async def test_up_stays_is_used_by_the_next_and_down_ends_it(tmp_path: Path, runtime_folder: Path) -> None:
+    tested = rig(tmp_path)
+    _, state, new = await up(tested)
+    assert new
+    again, same, new = await up(tested)
+    assert (same, new) == (state, False)
+    async with provided(tested) as ready:
+        assert ready == again
+    assert state.up
+    await output(again, "a", "sleep 1000 >/dev/null 2>&1 </dev/null &")
+    assert [one.folder for one in await down(tested)] == [state.folder]
+    assert survivors("testrig-") == []
+    assert await down(tested) == []
+    assert [path.name for path in runtime_folder.iterdir()] == ["lock"]
+
+
+async def test_another_definition_is_another_rig_and_down_ends_both(tmp_path: Path) -> None:
+    await up(rig(tmp_path))
+    changed = rig(tmp_path, links="{rate: 100M, mtu: 1500}")
+    async with provided(changed) as ready:
+        assert "rate 98439" in await output(ready, "a", "tc qdisc show dev eth0")
+    await up(changed)
+    assert len(await down(changed)) == 2
+
+
+async def test_a_rig_whose_number_was_given_to_another_process_is_gone(tmp_path: Path) -> None:
+    tested = rig(tmp_path)
+    _, state, _ = await up(tested)
+    try:
+        assert Process(state.holder.pid, state.holder.started + 1).alive is False
+    finally:
+        await down(tested)
+    assert state.holder.alive is False

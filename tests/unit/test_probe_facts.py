@@ -1,0 +1,175 @@
+"""Host facts from recorded outputs: what each command said on a real machine, and what it means."""
+
+from typing import Any
+
+import pytest
+
+from rigctl.probe import parsers
+from rigctl.probe.facts import FACTS, SYSCTLS, gather, parse, script, throttled_between, throttled_now
+
+PI4_CPUINFO = """\
+processor	: 0
+BogoMIPS	: 108.00
+Features	: fp asimd evtstrm crc32 cpuid
+CPU implementer	: 0x41
+CPU architecture: 8
+CPU variant	: 0x0
+CPU part	: 0xd08
+CPU revision	: 3
+
+Revision	: c03115
+Model		: Raspberry Pi 4 Model B Rev 1.5
+"""
+PI3_32_BIT = "processor\t: 0\nmodel name\t: ARMv7 Processor rev 4 (v7l)\nCPU part\t: 0xd03\n"
+EPYC = "processor\t: 0\nmodel name\t: AMD EPYC  7B13\nflags\t\t: fpu vme hypervisor lahf_lm\n"
+ETHTOOL_I = "driver: bcmgenet\nversion: 6.1.21-v8+\nfirmware-version: \nbus-info: fd580000.ethernet\n"
+ETHTOOL_K = """\
+Features for eth0:
+rx-checksumming: on
+tx-checksumming: on
+	tx-checksum-ipv4: off [fixed]
+scatter-gather: on
+tcp-segmentation-offload: off
+	tx-tcp-segmentation: off [fixed]
+generic-segmentation-offload: on
+generic-receive-offload: on
+large-receive-offload: off [fixed]
+"""
+IP_ADDR = """\
+2: eth0    inet6 fe80::dea6:32ff:fe01:2/64 scope link \\       valid_lft forever preferred_lft forever
+2: eth0    inet6 fd77::1/64 scope global \\       valid_lft forever preferred_lft forever
+2: eth0    inet 10.0.0.1/24 brd 10.0.0.255 scope global noprefixroute eth0\\       valid_lft forever
+2: eth0    inet 10.0.0.7/24 brd 10.0.0.255 scope global secondary eth0\\       valid_lft forever
+"""
+
+
+@pytest.mark.parametrize(
+    ("parser", "output", "value"),
+    [
+        (parsers.text, "\n  Linux 6.1.21-v8+ aarch64 \n", "Linux 6.1.21-v8+ aarch64"),
+        (parsers.text, "Raspberry Pi 4 Model B Rev 1.5\0", "Raspberry Pi 4 Model B Rev 1.5"),
+        (parsers.text, "", None),
+        (parsers.whole, "1500\n", 1500),
+        (parsers.whole, "-1\n", None),
+        (parsers.whole, "many\n", None),
+        (parsers.os_name, 'NAME="Debian"\nPRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\n', "Debian GNU/Linux 12 (bookworm)"),
+        (parsers.os_name, "PRETTY_NAME=Buildroot\n", "Buildroot"),
+        (parsers.os_name, "", None),
+        (parsers.cpu_model, PI4_CPUINFO, "Cortex-A72"),
+        (parsers.cpu_model, PI3_32_BIT, "Cortex-A53"),
+        (parsers.cpu_model, EPYC, "AMD EPYC 7B13"),
+        (parsers.cpu_model, "uarch\t\t: sifive,u74-mc\n", "sifive,u74-mc"),
+        (parsers.cpu_model, "CPU part\t: 0xfff\n", "Arm part 0xfff"),
+        (parsers.cpu_model, "", None),
+        (parsers.hypervisor, EPYC, True),
+        (parsers.hypervisor, "flags\t: fpu vme\n", False),
+        (parsers.hypervisor, PI4_CPUINFO, None),
+        (parsers.governor, "ondemand\nondemand\nondemand\nondemand\n", "ondemand"),
+        (parsers.governor, "powersave\nperformance\n", "performance, powersave"),
+        (parsers.governor, "", None),
+        (parsers.memory_bytes, "MemTotal:        3884376 kB\nMemFree: 1 kB\n", 3884376 * 1024),
+        (parsers.memory_bytes, "", None),
+        (parsers.speed_bps, "1000\n", 10**9),
+        (parsers.speed_bps, "-1\n", None),
+        (parsers.speed_bps, "0\n", None),
+        (parsers.duplex, "full\n", "full"),
+        (parsers.duplex, "unknown\n", None),
+        (parsers.driver, ETHTOOL_I, "bcmgenet"),
+        (parsers.driver, "../../../../bus/platform/drivers/bcmgenet\n", "bcmgenet"),
+        (parsers.driver, "", None),
+        (parsers.sysctls, "net.ipv4.tcp_rmem = 4096\t131072\t6291456\nnet.ipv4.tcp_sack = 1\n", {
+            "net.ipv4.tcp_rmem": "4096 131072 6291456", "net.ipv4.tcp_sack": "1"}),
+        (parsers.sysctls, "", None),
+        (parsers.addresses, IP_ADDR, ["10.0.0.1", "10.0.0.7", "fd77::1"]),
+        (parsers.addresses, "", None),
+        (parsers.offloads, "", None),
+        (parsers.throttled, "throttled=0x0\n", []),
+        (parsers.throttled, "throttled=0x50005\n", [
+            "under-voltage now", "throttled now", "under-voltage since boot", "throttled since boot"]),
+        (parsers.throttled, "80008\n", ["soft temperature limit now", "soft temperature limit since boot"]),
+        (parsers.throttled, "", None),
+        (parsers.throttled, "VCHI initialization failed\n", None),
+    ],
+)  # fmt: skip
+def test_a_parser_reads_what_was_recorded(parser: Any, output: str, value: object) -> None:
+    assert parser(output) == value
+
+
+def test_offloads_go_by_the_names_ethtool_takes() -> None:
+    expected = {"tso": False, "gso": True, "gro": True, "lro": False, "sg": True, "tx": True, "rx": True}
+    assert parsers.offloads(ETHTOOL_K) == expected
+
+
+def answer(**outputs: str) -> str:
+    return "Welcome to pi1!\n" + "".join(f"\n@@rigctl {key}\n{output}" for key, output in outputs.items())
+
+
+def test_the_answer_is_taken_apart_at_its_marks_and_a_banner_is_passed_over() -> None:
+    facts = parse(answer(missing="", kernel="Linux 6.1 aarch64\n", interface="eth0\n", mtu="1500\n", driver=ETHTOOL_I))
+    assert (facts["kernel"], facts["interface"], facts["mtu"], facts["driver"]) == (
+        "Linux 6.1 aarch64",
+        "eth0",
+        1500,
+        "bcmgenet",
+    )
+    assert facts["notes"] == []
+
+
+def test_nothing_said_is_all_unknown_and_never_an_error() -> None:
+    facts = parse("")
+    assert facts.keys() == FACTS.keys() | {"notes"}
+    assert {value for key, value in facts.items() if key != "notes"} == {None}
+
+
+def test_a_missing_tool_is_noted_with_what_is_unknown_for_it() -> None:
+    facts = parse(answer(missing="ethtool\n", interface="eth0\n", driver="../drivers/e1000e\n"))
+    assert facts["notes"] == ["ethtool is not installed; unknown for want of it: offloads"]
+
+
+def test_an_interface_that_was_not_found_is_noted() -> None:
+    (note,) = parse(answer(interface="\n"))["notes"]
+    assert "data_interface" in note
+
+
+def test_the_script_asks_for_everything_in_one_command_and_quotes_what_it_is_given() -> None:
+    command = script("eth0; reboot", "10.0.0.1")
+    assert command.startswith("sh -c ")
+    assert all(f"@@rigctl {key}" in command for key in FACTS)
+    assert all(name in command for name in SYSCTLS)
+    assert "IF='\"'\"'eth0; reboot'\"'\"'" in command
+
+
+async def test_facts_are_gathered_in_one_round_trip() -> None:
+    asked: list[str] = []
+
+    async def run(command: str) -> str:
+        asked.append(command)
+        return answer(kernel="Linux 6.1 aarch64\n")
+
+    assert (await gather(run, "eth0", "10.0.0.1"))["kernel"] == "Linux 6.1 aarch64"
+    assert asked == [script("eth0", "10.0.0.1")]
+
+
+@pytest.mark.parametrize(("output", "flags"), [("throttled=0x50000\n", 0x50000), ("", None)])
+async def test_throttling_is_asked_for_on_its_own(output: str, flags: int | None) -> None:
+    async def run(command: str) -> str:
+        assert "get_throttled" in command
+        return output
+
+    assert await throttled_now(run) == flags
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "verdict"),
+    [
+        (None, None, None),
+        (0, None, None),
+        (0, 0, False),
+        (0x50000, 0x50000, False),  # long ago, not during it
+        (0x10000, 0x50000, True),
+        (0, 0x4, True),
+        (0x2, 0, True),
+    ],
+)
+def test_throttled_between_two_looks(before: int | None, after: int | None, verdict: bool | None) -> None:
+    assert throttled_between(before, after) is verdict

@@ -1,0 +1,111 @@
+"""Which agent a node gets, and how each refusal reads; the node is played by recorded answers."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from rigctl.errors import NodeError
+from rigctl.records import Link
+from rigctl.remote.deploy import deploy
+from rigctl.remote.host import Completed, Host
+from rigctl.rig.inventory import Node
+
+
+class Recorded(Host):
+    """A host that answers with what was recorded, in order, and keeps what it was asked."""
+
+    def __init__(self, *answers: Completed) -> None:
+        self.node = Node("pi1", "10.0.0.1", Link(None, None))
+        self.answers = list(answers)
+        self.inputs: list[bytes | None] = []
+
+    async def run(self, command: str, *, input: bytes | None = None, deadline_s: float = 10) -> Completed:
+        self.inputs.append(input)
+        return self.answers.pop(0)
+
+
+def said(text: str, errors: str = "", exit_code: int | None = 0) -> Completed:
+    return Completed(exit_code, text.encode(), errors.encode())
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for machine in ("x86_64", "aarch64", "armv7", "armv6"):
+        (tmp_path / f"rigctl-agent-{machine}").write_bytes(machine.encode())
+    return tmp_path
+
+
+def sha256(machine: str) -> str:
+    return hashlib.sha256(machine.encode()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "machine"),
+    [
+        ("x86_64", "x86_64"),
+        ("aarch64", "aarch64"),
+        ("arm64", "aarch64"),
+        ("armv7l", "armv7"),
+        ("armv8l", "armv7"),
+        ("armv6l", "armv6"),
+    ],
+)
+async def test_the_agent_that_is_there_already_is_taken(folder: Path, kernel: str, machine: str) -> None:
+    host = Recorded(said(f"Linux {kernel}\nthere {sha256(machine)} /home/pi/.cache/rigctl/agent-x\n"))
+    deployed = await deploy(host, folder)
+    assert (deployed.machine, deployed.sha256) == (machine, sha256(machine))
+    assert deployed.path == "/home/pi/.cache/rigctl/agent-x"
+    assert host.inputs == [None], "one round trip"
+
+
+async def test_a_folder_with_a_space_in_its_name_is_kept_whole(folder: Path) -> None:
+    host = Recorded(said(f"Linux x86_64\nthere {sha256('x86_64')} /home/a b/agent-x\n"))
+    assert (await deploy(host, folder)).path == "/home/a b/agent-x"
+
+
+@pytest.mark.parametrize("held", ["absent -", f"there {'0' * 64}"])
+async def test_what_is_absent_or_wrong_is_pushed(folder: Path, held: str) -> None:
+    host = Recorded(said(f"Linux aarch64\n{held} /c/agent-x\n"), said(f"done {sha256('aarch64')}\n"))
+    await deploy(host, folder)
+    assert host.inputs == [None, b"aarch64"]
+
+
+async def test_where_the_node_can_not_tell_its_bytes_are_looked_at_here(folder: Path) -> None:
+    right = Recorded(said("Linux x86_64\nthere unknown /c/agent-x\n"), said("x86_64"))
+    await deploy(right, folder)
+    wrong = Recorded(
+        said("Linux x86_64\nthere unknown /c/agent-x\n"), said("y86_64"), said("done unknown\n"), said("x86_64")
+    )
+    await deploy(wrong, folder)
+    assert wrong.inputs == [None, None, b"x86_64", None]
+
+
+async def test_what_does_not_arrive_whole_is_never_used(folder: Path) -> None:
+    host = Recorded(said("Linux x86_64\nabsent - /c/agent-x\n"), said("done unknown\n"), said("x86_6"))
+    with pytest.raises(NodeError, match="pi1: the agent did not arrive whole in /c"):
+        await deploy(host, folder)
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        (said("Linux i686\n"), "there is no agent for i686; there are some for aarch64"),
+        (said("Linux riscv64\n"), "the agent for riscv64 is not built: rigctl agent build --target riscv64"),
+        (said("FreeBSD amd64\n"), "it runs FreeBSD; there are agents for Linux only"),
+        (said("", "sh: not found\n", 127), "could not ask what machine it is: sh: not found (exit code 127)"),
+        (said("Linux x86_64\n", "id: not found\n", 2), "could not look for the agent: id: not found (exit code 2)"),
+        (said("Linux x86_64\nnowhere - -\n"), "no folder to put the agent in"),
+    ],
+)
+async def test_a_node_that_can_not_have_an_agent_says_why(folder: Path, reply: Completed, expected: str) -> None:
+    with pytest.raises(NodeError) as caught:
+        await deploy(Recorded(reply), folder)
+    assert str(caught.value).startswith("pi1: ")
+    assert expected in str(caught.value)
+
+
+async def test_an_upload_that_fails_tells_what_the_node_said(folder: Path) -> None:
+    full = said("", "cat: write error: No space left on device\n", 9)
+    with pytest.raises(NodeError, match=r"pi1: could not put the agent into /c: cat: write error: No space left"):
+        await deploy(Recorded(said("Linux x86_64\nabsent - /c/agent-x\n"), full), folder)

@@ -1,0 +1,78 @@
+"""What a terminal shows: the table whole where it fits, in two parts where not; runs with their fate."""
+
+import io
+
+import builders
+import pytest
+from rich.console import Console
+
+from rigctl.records import Repetition, RunInfo, RunStatus
+from rigctl.report.listing import print_runs, status_text
+from rigctl.report.terminal import print_run
+
+
+def printed(width: int, info: RunInfo, measured: list[Repetition]) -> list[str]:
+    text = io.StringIO()
+    print_run(info, measured, Console(file=text, width=width))
+    return text.getvalue().splitlines()
+
+
+def test_a_wide_terminal_shows_one_table_with_every_row_of_the_page() -> None:
+    info, measured = builders.gigablox()
+    lines = printed(140, info, list(measured))
+    assert lines[0] == info.plan.title
+    rows = [line.split() for line in lines if line.strip()[:1].isdigit() and "941.5" in line and "tests" not in line]
+    assert len(rows) == 7
+    assert rows[0] == ["1", "64", "1460", "1", "911,", "941", "135,", "0", "64", "1448", "941.5", "98.4", "line-rate"]
+
+
+def test_a_narrow_terminal_shows_two_tables_and_cuts_nothing() -> None:
+    info, measured = builders.gigablox()
+    lines = printed(80, info, list(measured))
+    assert not any("…" in line for line in lines)
+    assert max(len(line) for line in lines) <= 80
+    heads = [line for line in lines if line.strip().startswith("Test ")]
+    assert len(heads) == 2
+
+
+def test_what_does_not_count_is_footnoted() -> None:
+    cell = builders.cell()
+    lines = printed(120, builders.run(builders.plan([cell])), [builders.failed(cell)])
+    assert any(line.strip().startswith("1¹") for line in lines)
+    assert "¹ Test 1: failed: pi4: connection refused." in lines
+
+
+def test_markup_in_a_title_or_reason_is_shown_as_it_is() -> None:
+    cell = builders.cell()
+    info = builders.run(builders.plan([cell], title="[red]hot[/red]"))
+    lines = printed(120, info, [builders.failed(cell, "[link] gone [/]")])
+    assert lines[0] == "[red]hot[/red]"
+    assert any("[link] gone [/]" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("status", "ended", "age_s", "words"),
+    [
+        (RunStatus.COMPLETE, 74.0, 9999, "complete in 1m 14s"),
+        (RunStatus.PARTIAL, None, 9999, "partial"),
+        (RunStatus.RUNNING, None, 20, "running for 20 s"),
+        (RunStatus.RUNNING, None, 11_100, "died? began 3h 05m ago"),
+    ],
+)
+def test_a_run_that_died_is_told_from_one_that_goes_on(
+    status: RunStatus, ended: float | None, age_s: float, words: str
+) -> None:
+    ended_at = None if ended is None else builders.STARTED_AT + ended
+    info = builders.run(status=status, ended_at=ended_at)
+    assert status_text(info, builders.STARTED_AT + age_s) == words
+
+
+def test_the_list_of_runs_counts_the_tests_that_have_a_result() -> None:
+    info = builders.run()
+    text = io.StringIO()
+    print_runs([info], {info.run: {"ok": 6, "failed": 1}}, builders.STARTED_AT + 100, Console(file=text, width=120))
+    assert "6/7" in text.getvalue()
+    assert info.run in text.getvalue()
+    text = io.StringIO()
+    print_runs([], {}, 0.0, Console(file=text, width=120))
+    assert "`rigctl run SCENARIO` makes one" in text.getvalue()

@@ -71,7 +71,9 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column("ceiling_mbps", "Mbit/s", _MEASURED, "highest goodput the link allows for that frame size", 1),
     Column("efficiency", "", _MEASURED, "goodput / ceiling", 3),
     Column("limit", "", _MEASURED, "what binds: line-rate, or unknown"),
-    Column("cpu_source_pct", "%", _MEASURED, "busy time of the sender's node, all CPUs and softirq, of its capacity", 1),
+    Column(
+        "cpu_source_pct", "%", _MEASURED, "busy time of the sender's node, all CPUs and softirq, of its capacity", 1
+    ),
     Column("cpu_destination_pct", "%", _MEASURED, "busy time of the receiver's node, likewise", 1),
 )
 

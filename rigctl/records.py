@@ -147,7 +147,9 @@ class Repetition:
     window_start_ns: int | None = None  # the common window: latest start + omit …
     window_end_ns: int | None = None  # … to the earliest end of any flow
     start_skew_us: float | None = None  # spread of first_byte_ns over the flows, receiver side
-    clock_error_us: float | None = None  # half the round trip of the worst clock exchange: the bound of that skew's error
+    clock_error_us: float | None = (
+        None  # half the round trip of the worst clock exchange: the bound of that skew's error
+    )
     flows: tuple[Flow, ...] = ()
     nodes: tuple[NodeUsage, ...] = ()
 

@@ -10,7 +10,8 @@ app = typer.Typer(no_args_is_help=True)
 @app.command("build")
 def build(
     target: Annotated[
-        list[str] | None, typer.Option("--target", metavar="T", help="A machine; several times for several (default: all).")
+        list[str] | None,
+        typer.Option("--target", metavar="T", help="A machine; several times for several (default: all)."),
     ] = None,
     anew: Annotated[bool, typer.Option("--anew", help="Also those that are up to date.")] = False,
 ) -> None:

@@ -5,7 +5,8 @@ from typing import Annotated
 import typer
 
 RigFile = Annotated[
-    str | None, typer.Option("--rig", metavar="RIG", help="A rig file, or the name of a bundled rig, instead of the scenario's.")
+    str | None,
+    typer.Option("--rig", metavar="RIG", help="A rig file, or the name of a bundled rig, instead of the scenario's."),
 ]
 Sets = Annotated[
     list[str] | None,
@@ -15,5 +16,10 @@ Duration = Annotated[str | None, typer.Option("--duration", metavar="D", help="T
 Repeat = Annotated[int | None, typer.Option("--repeat", metavar="N", help="Measure every cell N times.")]
 StoreAddress = Annotated[
     str | None,
-    typer.Option("--store", envvar="RIGCTL_STORE", metavar="URL", help="An SQLAlchemy URL or a path (default: rigctl.db in the user's data folder)."),
+    typer.Option(
+        "--store",
+        envvar="RIGCTL_STORE",
+        metavar="URL",
+        help="An SQLAlchemy URL or a path (default: rigctl.db in the user's data folder).",
+    ),
 ]

@@ -1,15 +1,15 @@
 """The TCP stream test: as many bytes as each flow can move in a fixed time."""
 
+from rigctl.measure.test import Settings
 from rigctl.records import Cell
 
 
-def settings(cell: Cell) -> dict[str, str | int]:
+def settings(cell: Cell) -> Settings:
     """Socket settings of `cell`; what was not asked for is left to the node."""
-    asked: dict[str, str | int | None] = {
-        "flows": cell.parallel,
-        "window": cell.window_bytes,
-        "mss": cell.mss,
-        "congestion": cell.congestion,
-        "nodelay": None if cell.nodelay is None else int(cell.nodelay),
-    }
-    return {name: value for name, value in asked.items() if value is not None}
+    return Settings(
+        flows=cell.parallel,
+        window=cell.window_bytes,
+        mss=cell.mss,
+        congestion=cell.congestion,
+        nodelay=cell.nodelay,
+    )

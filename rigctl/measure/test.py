@@ -2,19 +2,26 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypedDict
 
 from rigctl.records import Cell, Direction, Pair
+
+
+class Settings(TypedDict):
+    """What a test sets on both ends of every flow; `None`: left to the node (docs/agent-protocol.md)."""
+
+    flows: int
+    window: int | None
+    mss: int | None
+    congestion: str | None
+    nodelay: bool | None
 
 
 class Test(Protocol):
     """A module with these functions is a test."""
 
-    __test__ = False  # not one of pytest's
-
-    @staticmethod
-    def settings(cell: Cell) -> dict[str, str | int]:
-        """The settings of the agent's `listen` and `connect` orders (docs/agent-protocol.md) for `cell`."""
+    def settings(self, cell: Cell) -> Settings:
+        """The settings of the agent's `listen` and `connect` orders for `cell`."""
         ...
 
 

@@ -1,7 +1,7 @@
 """Ceilings: the highest goodput a link allows for a frame size, and how frames are filled.
 
-Sources: IEEE 802.3 (preamble 8, header 14, FCS 4, inter-packet gap 12 bytes; 46 bytes least payload), RFC 791 and 8200 (IP headers),
-RFC 9293 (TCP header), RFC 7323 (timestamps take 12 bytes of every segment, padding included).
+Sources: IEEE 802.3 (preamble 8, header 14, FCS 4, inter-packet gap 12 bytes; 46 bytes least payload), RFC 791 and 8200
+(IP headers), RFC 9293 (TCP header), RFC 7323 (timestamps take 12 bytes of every segment, padding included).
 """
 
 from typing import Final

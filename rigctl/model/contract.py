@@ -1,4 +1,4 @@
-"""The contract of a cell: what was asked against what was granted, and what makes a repetition invalid (design, section 4)."""
+"""The contract of a cell: asked against granted, and what makes a repetition invalid (design, section 4)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

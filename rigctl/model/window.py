@@ -61,9 +61,9 @@ def bytes_at(side: Side, t_ns: int) -> float:
 
 
 def counter_between(series: Series, name: str, start_ns: int, end_ns: int, total: int | None) -> int | None:
-    """How far the whole-number counter `name` rose from the last sample at or before `start_ns` to the first at or after `end_ns`.
+    """How far the counter `name` rose between the last sample up to `start_ns` and the first from `end_ns` on.
 
-    `total`, the value when the flow ended, stands in where no sample is late enough. `None` when the counter is unknown.
+    `total`, the value when the flow ended, stands in where no sample is late enough. `None`: the counter is unknown.
     """
     times, counts = series.columns.get("t_ns", []), series.columns.get(name, [])
     if total is None:

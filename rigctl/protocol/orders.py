@@ -21,7 +21,7 @@ class Order:
         "endpoint": (1, 65535),
         "flows": (1, 128),
         "window": (1, 2**30),
-        "mss": (88, 65495),
+        "mss": (88, 32767),
         "interval_ms": (1, 60000),
         "wait_ms": (1, 600000),
         "duration_ms": (1, 86400000),

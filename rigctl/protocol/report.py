@@ -12,7 +12,7 @@ ROWS_LIMIT: Final = 500_000
 """Most sample rows of one report: 128 flows of 3000 samples fit; an agent gone mad does not fill the memory."""
 
 RACE_NS: Final = 1_000_000
-"""A flow's own last look at the clock and the main thread's last sample may swap places: a µs or so. More is an error."""
+"""A flow's own last look at the clock and the main thread's last sample may swap places, by µs. More is refused."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Building the agents: one static binary per machine, cross-compiled with ziglang, or with the host's own compiler for the host.
+"""Building the agents: one static binary per machine, cross-compiled with ziglang, or with the host's own compiler.
 
 Sources are in the checkout only; an installed rigctl carries the binaries (`rigctl.resources.agents`).
 """
@@ -101,9 +101,10 @@ def carried() -> list[Binary]:
 
 
 def build(machines: Iterable[str], *, anew: bool = False) -> list[Binary]:
-    """Build the agents for `machines`, those that are not up to date (all of them with `anew`), into the carried folder.
+    """Build the agents for `machines` that are not up to date (all with `anew`), into the carried folder.
 
-    Raises `InputError` for a machine that is not among `TARGETS`, `BuildError` where a build fails; nothing half-made is left.
+    Raises `InputError` for a machine that is not among `TARGETS`, `BuildError` where a build fails; nothing half-made
+    is left.
     """
     wanted = list(machines)
     for machine in wanted:

@@ -77,7 +77,8 @@ def _text(name: str, value: object) -> str:
         words = ("on", "off") if ": " in name else ("yes", "no")
         return words[0] if value else words[1]
     if isinstance(value, list):
-        return ", ".join(str(one) for one in value) or "none"
+        # No notes is nothing to say; never throttled is worth saying.
+        return ", ".join(str(one) for one in value) or (UNKNOWN if name == "notes" else "none")
     if isinstance(value, int | float) and name.endswith("_bps"):
         return format_rate(float(value))
     if isinstance(value, int | float) and name.endswith("_bytes"):

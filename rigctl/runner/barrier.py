@@ -1,6 +1,6 @@
 """The barrier: every flow of a cell starts at one instant, told to each node on its own clock.
 
-Offsets are measured over the control channel by the exchange with the least round trip; half that round trip bounds the error.
+Offsets are measured over the control channel by the exchange with the least round trip; half of that bounds the error.
 """
 
 import asyncio

@@ -6,7 +6,7 @@ import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypedDict
 
 from rigctl.errors import NodeError
 from rigctl.measure import TESTS, Stream, streams
@@ -51,7 +51,7 @@ async def measure_cell(
 ) -> Repetition:
     """Measure one repetition; whatever goes wrong on the rig is in the record, not raised.
 
-    `addresses`: where each node's data flow. Cancelled, it gives an INTERRUPTED record too: the caller must look at its own state.
+    `addresses`: where each node's data flow. Cancelled, it gives an INTERRUPTED record: the caller goes no further.
     """
     attempt = Attempt(order, nodes, addresses, progress)
     status, reason = Status.OK, None
@@ -81,6 +81,15 @@ def _reasons(error: Exception) -> list[str]:
     if not isinstance(error, NodeError):
         raise error
     return [str(error)]
+
+
+class _Common(TypedDict):
+    """What both orders of a stream share beside the test's settings."""
+
+    endpoint: int
+    token: str
+    interval_ms: int
+    wait_ms: int
 
 
 class Attempt:
@@ -205,12 +214,12 @@ class Attempt:
     async def _connect(self, stream: Stream) -> None:
         receiver, sender = self._agents[stream.receiver], self._agents[stream.sender]
         settings = TESTS[self.cell.test].settings(self.cell)
-        common = {
-            "endpoint": stream.endpoint,
-            "token": stream.token,
-            "interval_ms": interval_ms(self.cell.duration_s),
-            "wait_ms": round(PREPARE_S * 1000),
-        }
+        common = _Common(
+            endpoint=stream.endpoint,
+            token=stream.token,
+            interval_ms=interval_ms(self.cell.duration_s),
+            wait_ms=round(PREPARE_S * 1000),
+        )
         address = self._addresses[stream.receiver]
         port = await receiver.listen(address=address, **common, **settings)
         bind = self._addresses[stream.sender]
@@ -255,9 +264,7 @@ class Attempt:
             for number in range(max(len(sent), len(received)))
         ]
 
-    def _sides(
-        self, node: str, stream: Stream, reports: Mapping[tuple[str, int], EndpointReport]
-    ) -> tuple[Side, ...]:
+    def _sides(self, node: str, stream: Stream, reports: Mapping[tuple[str, int], EndpointReport]) -> tuple[Side, ...]:
         report = reports.get((node, stream.endpoint))
         if report is None or self._clocks is None:
             return ()

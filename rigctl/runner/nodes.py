@@ -1,7 +1,7 @@
 """The nodes of a run: each one's connection, lock and agent, opened side by side, opened again after a loss.
 
-Each node has an owner task that enters the context managers and leaves them, so that whatever ends the run, everything that was
-opened is closed by the task that opened it.
+Each node has an owner task that enters the context managers and leaves them, so that whatever ends the run, everything
+that was opened is closed by the task that opened it.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Live progress: which cell, how fast each pair is now, when it will be over. Plain lines where there is no terminal."""
+"""Live progress: which cell, how fast each pair is now, when it is over. Plain lines where there is no terminal."""
 
 import time
 from collections.abc import Iterator

@@ -59,8 +59,8 @@ def holder() -> str:
 def measure_run(plan: RunPlan, rig: Rig, store: Store, console: Console, *, quiet: bool = False) -> Outcome:
     """Measure `plan` on `rig` into `store`. Blocks until it is over; progress goes to `console`.
 
-    Ctrl-C and SIGTERM end it within 3 s, with everything stopped on every node and what was measured stored. Raises `RigError`
-    where the rig could not be had at all: then nothing was stored.
+    Ctrl-C and SIGTERM end it within 3 s, with everything stopped on every node and what was measured stored. Raises
+    `RigError` where the rig could not be had at all: then nothing was stored.
     """
     with progress_on(console, plan, quiet) as progress:
         return asyncio.run(_interruptible(_run(plan, rig, store, progress)))

@@ -15,7 +15,7 @@ AxisValue: TypeAlias = int | str | bool | Direction | None
 
 DEFAULT: Final = "default"
 _MIN_WINDOW, _MAX_WINDOW = 1024, 1024**3  # 1 GiB: what the agent takes
-_MIN_MSS, _MAX_MSS = 88, 65495  # TCP_MAXSEG's own bounds (linux/net/ipv4/tcp.c: TCP_MIN_MSS, MAX_TCP_WINDOW)
+_MIN_MSS, _MAX_MSS = 88, 32767  # TCP_MAXSEG's own bounds (linux/net/ipv4/tcp.c: TCP_MIN_MSS, MAX_TCP_WINDOW)
 _MAX_PARALLEL = 128
 _CONGESTION: Final = re.compile(r"[a-z0-9_-]{1,15}", re.ASCII)
 
@@ -101,7 +101,7 @@ AXES: Final[dict[str, Axis]] = {
             _or_default(_mss),
             _or_dash(str),
             "MSS",
-            "Maximum segment size asked for (TCP_MAXSEG), 88 to 65495 bytes, or default.",
+            "Maximum segment size asked for (TCP_MAXSEG), 88 to 32767 bytes, or default.",
             {**_MSS_SCHEMA, "examples": [1460, 8960]},
         ),
         Axis(

@@ -100,6 +100,7 @@ def _plan(
         cells=tuple(_cell(number, row, model, model.pairs) for number, row in enumerate(rows, 1)),
         links={name: node.link for name, node in rig.nodes.items() if name in used},
         virtual=rig.virtual,
+        max_skew_s=model.max_skew,
     )
 
 

@@ -9,7 +9,7 @@ from rigctl.scenario.axes import AXES, AxisValue
 from rigctl.yamlfile import Document, Mistake, suggestion
 from rigctl.yamlfile.mistakes import printable
 
-FIELDS: Final = ("title", "pairs", "duration", "omit", "repeat")
+FIELDS: Final = ("title", "pairs", "duration", "omit", "max_skew", "repeat")
 
 
 @dataclass(frozen=True, slots=True)

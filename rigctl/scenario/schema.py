@@ -70,6 +70,14 @@ def parse_omit(name: str, value: object) -> float:
     return parse_quantity(name, value, parse_duration, "2s")
 
 
+def parse_max_skew(name: str, value: object) -> float:
+    """Seconds, above 0. Raises `FieldError`."""
+    skew_s = parse_quantity(name, value, parse_duration, "10ms")
+    if skew_s <= 0:
+        raise FieldError(f"{name} {shown(value)}: expected more than 0, as in 10ms")
+    return skew_s
+
+
 def parse_repeat(name: str, value: object) -> int:
     """Measurements of each cell. Raises `FieldError`."""
     return parse_whole(name, value, 1, MAX_REPEAT, 3)
@@ -151,6 +159,11 @@ class ScenarioFile(_Section):
     )
     omit: Annotated[float, named(parse_omit), WithJsonSchema(_DURATION_SCHEMA)] = Field(
         0.0, description="Time at the start of the duration that does not count.", examples=["2s"]
+    )
+    max_skew: Annotated[float, named(parse_max_skew), WithJsonSchema(_DURATION_SCHEMA)] = Field(
+        0.010,
+        description="A repetition whose flows start further apart than this is invalid, and measured once more.",
+        examples=["10ms"],
     )
     repeat: Annotated[
         int, named(parse_repeat), WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MAX_REPEAT})

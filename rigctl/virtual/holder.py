@@ -22,6 +22,7 @@ from rigctl.errors import RigError
 from rigctl.virtual import namespaces
 from rigctl.virtual.children import Children
 from rigctl.virtual.layout import Layout, Place
+from rigctl.virtual.leftovers import kill_commands
 
 if TYPE_CHECKING:
     from rigctl.virtual.server import Shell
@@ -90,6 +91,8 @@ async def _serve(tag: str, layout: Layout, orders: dict[str, Any], sockets: dict
     for client in list(clients):
         client.abort()
     await children.end_all()
+    if layout.kind == "loopback":
+        kill_commands(tag)  # what left its session; in namespaces the kernel finds it
 
 
 def _ending(*, stays: bool) -> asyncio.Event:

@@ -26,11 +26,16 @@ def sweep() -> list[str]:
         if gone and folder.is_dir():
             if state is not None:
                 _kill(state)
-            for pid in commands_of(folder.name):
-                _kill_pid(pid)
+            kill_commands(folder.name)
             remove(folder)
             swept.append(folder.name)
     return swept
+
+
+def kill_commands(tag: str) -> None:
+    """SIGKILL for every command of a rig, whatever session it is in. Without namespaces nobody else does that."""
+    for pid in commands_of(tag):
+        _kill_pid(pid)
 
 
 def commands_of(tag: str) -> Iterator[int]:

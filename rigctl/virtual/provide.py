@@ -97,5 +97,3 @@ def _one_at_a_time() -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from rigctl.errors import RigError
 from rigctl.virtual.layout import Layout
+from rigctl.virtual.leftovers import kill_commands
 from rigctl.virtual.state import Process, State, new_folder, process, remove
 
 START_DEADLINE_S: Final = 20.0
@@ -80,6 +81,7 @@ async def ended(state: State) -> None:
             raise RigError(f"{state.name}: process {state.holder.pid} does not end. End it: kill -9 {state.holder.pid}")
     with contextlib.suppress(ChildProcessError):
         os.waitpid(state.starter.pid, os.WNOHANG)
+    kill_commands(state.folder.name)
     remove(state.folder)
 
 
@@ -206,7 +208,14 @@ async def _answer(descriptor: int) -> dict[str, Any]:
 
 
 def _kept(
-    layout: Layout, answer: dict[str, Any], pid: int, folder: Path, ports: dict[str, int], *, source: Path | None, stay: bool
+    layout: Layout,
+    answer: dict[str, Any],
+    pid: int,
+    folder: Path,
+    ports: dict[str, int],
+    *,
+    source: Path | None,
+    stay: bool,
 ) -> State:
     """Write down how the rig is reached."""
     holder, starter = process(answer["pid"]), process(pid)

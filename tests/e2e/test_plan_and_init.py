@@ -64,7 +64,7 @@ def test_mistakes_end_with_exit_code_2_and_no_traceback(tmp_path: Path) -> None:
     done = rigctl(tmp_path, "plan", "t.yaml", "--set", "mss=1")
     assert (done.returncode, done.stdout) == (2, "")
     assert "Traceback" not in done.stderr
-    assert '--set mss=1: mss "1": expected 88 to 65495' in done.stderr
+    assert '--set mss=1: mss "1": expected 88 to 32767' in done.stderr
     assert 't.yaml:2:9: pair "pi1 -> pi8": unknown node "pi8"' in done.stderr
     assert 't.yaml:3:19: window "64Q": unknown unit "Q". Use K or M, as in 64K.\n   3 | matrix' in done.stderr
 

@@ -160,7 +160,9 @@ async def test_a_refused_namespace_names_the_loopback_rig(tmp_path: Path, monkey
     assert list((tmp_path / "rigctl").iterdir()) == []
 
 
-async def test_a_holder_that_cannot_build_says_which_line_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_holder_that_cannot_build_says_which_line_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fake = tmp_path / "bin" / "tc"
     fake.parent.mkdir()
     fake.write_text("#!/bin/sh\necho 'Error: Specified qdisc kind is unknown.' >&2\nexit 2\n")

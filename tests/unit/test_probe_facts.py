@@ -52,7 +52,7 @@ IP_ADDR = """\
         (parsers.whole, "1500\n", 1500),
         (parsers.whole, "-1\n", None),
         (parsers.whole, "many\n", None),
-        (parsers.os_name, 'NAME="Debian"\nPRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\n', "Debian GNU/Linux 12 (bookworm)"),
+        (parsers.os_name, 'NAME="Debian"\nPRETTY_NAME="Debian GNU/Linux 12"\n', "Debian GNU/Linux 12"),
         (parsers.os_name, "PRETTY_NAME=Buildroot\n", "Buildroot"),
         (parsers.os_name, "", None),
         (parsers.cpu_model, PI4_CPUINFO, "Cortex-A72"),

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import builders
 import pytest
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.schema import CreateTable
 
 from rigctl.errors import InputError, RigError
 from rigctl.store import default_path, open_store
-from rigctl.store.schema import APPLICATION_ID, SCHEMA_VERSION
+from rigctl.store.schema import APPLICATION_ID, SCHEMA_VERSION, metadata
 from rigctl.store.store import new_run_id
 
 
@@ -216,3 +218,18 @@ def test_how_many_cells_were_measured_is_known_without_reading_their_series(tmp_
         store.add(run, builders.repetition(builders.cell(2), number=2))
         store.add(run, builders.failed(builders.cell(3)))
         assert store.measured() == {run: {"ok": 2, "failed": 1}}
+
+
+def test_the_tables_can_be_made_in_postgresql_too() -> None:
+    made = [str(CreateTable(table).compile(dialect=postgresql.dialect())) for table in metadata.sorted_tables]
+    assert len(made) == 5
+    text = " ".join(made)
+    assert "id SERIAL NOT NULL" in text
+    assert "window_start_ns BIGINT" in text
+    assert "sender_series BYTEA" in text
+
+
+def test_a_url_whose_driver_is_not_installed_says_which() -> None:
+    with pytest.raises(InputError, match=r'its driver "\w+" is not installed') as raised:
+        open_store("postgresql+pg8000://anna:hush@host/name")
+    assert "hush" not in str(raised.value)

@@ -1,6 +1,5 @@
 """What is read from the store is equal to what was written, whatever it is."""
 
-import time
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -154,13 +153,9 @@ def test_a_large_repetition_is_stored_whole(tmp_path: Path) -> None:
     one = builders.repetition(cell, [600.0] * 12)
     with open_store(str(tmp_path / "r.db")) as store:
         run = store.begin(builders.plan([cell]), {}, {}, 0.0)
-        began = time.perf_counter()
         store.add(run, one)
-        took_s = time.perf_counter() - began
         assert store.repetitions(run) == [one]
     assert len(one.flows) == 120
-    # The figure itself (50 ms) is measured in tests/bench; this catches a row per sample, which takes seconds.
-    assert took_s < 1.0
 
 
 def test_facts_learnt_later_replace_those_of_the_beginning(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ static void say_ended(const struct endpoint *endpoint)
     line_end();
 }
 
-static void join_ended(struct endpoint *endpoint, int64_t now)
+static void join_ended(struct endpoint *endpoint)
 {
     int running = 0;
 
@@ -46,7 +46,7 @@ static void join_ended(struct endpoint *endpoint, int64_t now)
         }
         pthread_join(flow->thread, NULL);
         flow->running = false;
-        flow_sample(flow, now);
+        flow_sample(flow, clock_now());
         if (flow->error != 0)
             endpoint_fail(endpoint, flow->error, "flow %d: %s: %s", flow->number, flow->where, strerror(flow->error));
     }
@@ -101,7 +101,7 @@ void life_serve(struct endpoint *endpoint, int64_t now)
     }
     take_samples(endpoint, now);
     end_late(endpoint, now);
-    join_ended(endpoint, now);
+    join_ended(endpoint);
 }
 
 int64_t life_deadline(const struct endpoint *endpoint)

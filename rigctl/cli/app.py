@@ -5,8 +5,8 @@ import sys
 import traceback
 from typing import Annotated
 
-import click
 import typer
+from typer.exceptions import TyperException
 
 from rigctl import __version__
 from rigctl.cli import agent, export, init, plan, report, rig, run, runs, show
@@ -53,10 +53,11 @@ def exit_code(arguments: list[str]) -> int:
     except RigctlError as error:
         _say(error)
         return error.exit_code
-    except click.exceptions.Abort:
+    except typer.Abort:
         return Interrupted.exit_code
-    except click.ClickException as error:
-        error.show()
+    except TyperException as error:
+        # A usage error, in typer's own words; `show` is what its classes have and the common base does not declare.
+        getattr(error, "show", lambda: print(f"rigctl: {error}", file=sys.stderr))()
         return InputError.exit_code
     except KeyboardInterrupt:
         return Interrupted.exit_code

@@ -79,7 +79,10 @@ def execute(
     loaded = load_rig(rig)
     if node not in loaded.nodes:
         raise InputError(f'{loaded.name}: no node "{node}". Its nodes: {", ".join(loaded.nodes)}.')
-    line = command[0] if len(command) == 1 else shlex.join(command)
+    words = command[1:] if command[0] == "--" else command
+    if not words:
+        raise InputError(f"rig exec {rig} {node} --: no command. Add one, as in -- uname -a")
+    line = words[0] if len(words) == 1 else shlex.join(words)
     return asyncio.run(_execute(loaded, node, line))
 
 
@@ -87,16 +90,19 @@ async def _execute(rig: "Rig", node: str, line: str) -> int:
     from rigctl.remote.ssh import connected
     from rigctl.virtual import provided
 
-    async with provided(rig) as ready, connected(ready, [node]) as hosts:
-        async with hosts[node].process(line, on_errors=lambda data: _put(2, data)) as process:
-            feeding = asyncio.create_task(_feed(process))
-            try:
-                while data := await process.read(_CHUNK):
-                    _put(1, data)
-                code = await process.wait()
-            finally:
-                feeding.cancel()
-                await asyncio.wait({feeding})
+    async with (
+        provided(rig) as ready,
+        connected(ready, [node]) as hosts,
+        hosts[node].process(line, on_errors=lambda data: _put(2, data)) as process,
+    ):
+        feeding = asyncio.create_task(_feed(process))
+        try:
+            while data := await process.read(_CHUNK):
+                _put(1, data)
+            code = await process.wait()
+        finally:
+            feeding.cancel()
+            await asyncio.wait({feeding})
     return _LOST if code is None else code
 
 
@@ -141,8 +147,9 @@ def _described(rig: "Rig", state: "State", what: str) -> str:
     for node in rig.nodes.values():
         rate = format_rate(node.link.rate_bps) if node.link.rate_bps else "unshaped"
         user = f"{node.user}@" if node.user else ""
+        options = f"-i {node.key} -o IdentitiesOnly=yes -o UserKnownHostsFile={node.known_hosts}"
         lines += [
             f"{node.name}  {node.data_address}  {node.data_interface}  {rate}  MTU {node.link.mtu or '–'}",
-            f"    ssh -p {node.port} -i {node.key} -o IdentitiesOnly=yes -o UserKnownHostsFile={node.known_hosts} {user}{node.address}",
+            f"    ssh -p {node.port} {options} {user}{node.address}",
         ]
     return "\n".join(lines)

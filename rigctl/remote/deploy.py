@@ -100,7 +100,7 @@ class _Binary:
     sha256: str
 
 
-def carried(folder: Path) -> dict[str, _Binary]:
+def _carried(folder: Path) -> dict[str, _Binary]:
     """The agents in `folder`, by machine."""
     found = {}
     for machine in sorted(set(MACHINES.values())):
@@ -113,7 +113,7 @@ def carried(folder: Path) -> dict[str, _Binary]:
 
 async def deploy(host: Host, folder: Path | None = None) -> Deployed:
     """See to it that the node has its agent, out of `folder` (default: the bundled ones). Raises `NodeError`."""
-    binaries = await asyncio.to_thread(carried, folder or resources.agents())
+    binaries = await asyncio.to_thread(_carried, folder or resources.agents())
     reply = await host.run(f"sh -c {shlex.quote(_check_script(binaries))}")
     binary, state, held, path = _read_check(host, binaries, reply)
     deployed = Deployed(path, binary.sha256, binary.machine)

@@ -92,7 +92,7 @@ def goodput_words(info: RunInfo, cell: CellSummary) -> str:
 def _without_ceiling(info: RunInfo, speeds: Sequence[float]) -> str:
     rates = listed([rate_text(speed) for speed in speeds]) if len(speeds) <= MOST_LISTED else _range(speeds)
     if info.plan.virtual == "loopback":
-        return f"{rates} Mbit/s, unshaped: there is no link, so there is no ceiling."
+        return f"{rates} Mbit/s, unshaped, so there is no ceiling."
     return f"{rates} Mbit/s; the rate of a link is not known, so neither is the ceiling. Give its rate in the rig file."
 
 
@@ -262,7 +262,7 @@ def rig_words(info: RunInfo) -> list[str]:
     if info.plan.virtual == "namespaces":
         said.append("The rig is virtual: network namespaces with shaped links on one machine.")
     if info.plan.virtual == "loopback":
-        said.append("The rig is the loopback interface of one machine: unshaped, so there is no ceiling.")
+        said.append("The rig is the loopback interface of one machine: no link and no switch is in these figures.")
         return said
     for departure in link_departures(info.plan.links, info.facts):
         if departure.setting == "link speed":

@@ -106,6 +106,7 @@ class Nodes:
         for name, facts in zip(missing, await asyncio.gather(*map(self._ask_facts, missing)), strict=True):
             if facts is not None:
                 self._facts[name] = facts
+                facts["data_address"] = self.data_address(name)
         return {name: self._facts[name] for name in names if name in self._facts}
 
     def is_pi(self, name: str) -> bool:

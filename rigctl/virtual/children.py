@@ -35,7 +35,7 @@ class Child:
 
 
 class Children:
-    """All commands of a rig. `dying_with_us`: without a process namespace the kernel must be asked to end them with us."""
+    """All commands of a rig. `dying_with_us`: without a process namespace the kernel has to be asked for that."""
 
     def __init__(self, dying_with_us: bool) -> None:
         self._dying_with_us = dying_with_us
@@ -44,6 +44,7 @@ class Children:
         if dying_with_us:
             # Whatever a command leaves behind becomes our child, as it would become pid 1's.
             ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        self._none_left = asyncio.Event()
         self._loop.add_signal_handler(signal.SIGCHLD, self._reap)
 
     def spawn(self, command: list[str], environment: Mapping[str, str], folder: Path) -> Child:
@@ -85,11 +86,13 @@ class Children:
 
     async def end_all(self) -> None:
         """Wait until all have ended by themselves, then make them. Takes `KILL_AFTER_S` at most."""
+        if not self._running:
+            return
+        self._none_left.clear()
         for wait_s, number in ((TERM_AFTER_S, signal.SIGTERM), (KILL_AFTER_S - TERM_AFTER_S, signal.SIGKILL)):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):
-                    while self._running:
-                        await asyncio.sleep(0.01)
+                    await self._none_left.wait()
             for pid in list(self._running):
                 signal_session(pid, number)
 
@@ -104,6 +107,8 @@ class Children:
             child = self._running.pop(pid, None)
             if child is None:
                 continue  # an orphan of some command
+            if not self._running:
+                self._none_left.set()
             child.status = os.waitstatus_to_exitcode(status)
             for timer in child.ending:
                 timer.cancel()

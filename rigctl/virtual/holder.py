@@ -1,9 +1,9 @@
 """The process that *is* a virtual rig: `python -m rigctl.virtual.holder TAG`. When it ends, the rig is gone.
 
-Started by `rigctl.virtual.start` in namespaces of its own (or, for a loopback rig, without). It speaks with its starter over
-three descriptors: orders come in on standard input as one JSON line, one JSON line goes out on standard output when all
-is up or when it failed, standard error is the log. Unless it is told to stay, end-of-file on its input ends it: so a
-controller that is killed takes its rig with it.
+Started by `rigctl.virtual.start` in namespaces of its own (or, for a loopback rig, without). It speaks with its starter
+over three descriptors: orders come in on standard input as one JSON line, one JSON line goes out on standard output when
+all is up or when it failed, standard error is the log. Unless it is told to stay, end-of-file on its input ends it: so
+a controller that is killed takes its rig with it.
 """
 
 import asyncio

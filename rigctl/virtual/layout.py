@@ -1,4 +1,4 @@
-"""What a virtual rig consists of, as plain data: its nodes' addresses, names and links. Pure; both ends of the pipe read it.
+"""What a virtual rig consists of, as plain data: its nodes' addresses, names and links. Pure.
 
 The controller makes a `Layout` from the rig file and hands it, as JSON, to the holder process that builds it.
 """
@@ -15,7 +15,7 @@ DEFAULT_MTU: Final = 1500
 MAX_NODES: Final = 250  # one /24 holds them, .255 left out
 SWITCH: Final = "br0"
 NODE_INTERFACE: Final = "eth0"
-# Names that an interface in the switch's namespace cannot have: they are there already, or sysctl has a folder of that name.
+# Names that an interface in the switch's namespace cannot have: one is there already, or sysctl has such a folder.
 _TAKEN: Final = frozenset({SWITCH, "lo", "all", "default"})
 
 

@@ -18,7 +18,7 @@ STARTING_S: Final = 60.0
 
 
 def sweep() -> list[str]:
-    """Remove what is left of rigs that are no more; give their folders' names. Every command on a virtual rig begins so."""
+    """Remove what is left of rigs that are no more; give their folders' names. Every command on a rig begins so."""
     swept: list[str] = []
     for folder in base().iterdir():
         state = read(folder)

@@ -1,9 +1,12 @@
 """Links of a virtual rig: the `ip` and `tc` lines that make them, and the arithmetic that shapes them. Pure.
 
 Shaping counts wire time per full frame with offloads on. The kernel's queue length of a super-packet already counts the
-headers of every segment in it (qdisc_pkt_len_init, net/core/dev.c), so a frame of MTU bytes weighs MTU + 14. On the wire it
-takes MTU + 38: with the frame check (4), preamble and start (8) and the gap (12), IEEE 802.3 clause 3 and 4.4.2. A
+headers of every segment in it (qdisc_pkt_len_init, net/core/dev.c), so a frame of MTU bytes weighs MTU + 14. On the wire
+it takes MTU + 38: with the frame check (4), preamble and start (8) and the gap (12), IEEE 802.3 clause 3 and 4.4.2. A
 token bucket at rate × (MTU+14)/(MTU+38) is therefore exact for full frames, at the cost of nothing.
+
+Both ends of a cable are shaped: the node's own interface, so that a node with two destinations cannot send more than its
+link carries, and the switch's port, which is where flows to one node meet, queue and are dropped.
 """
 
 from collections.abc import Iterator
@@ -19,7 +22,7 @@ largest super-packet (64 KiB), so none has to be cut into frames before it is se
 PORT_BUFFER_S: Final = 0.00325
 """Queue of a switch port: 400 KB at a gigabit, as a small switch has."""
 QUEUE_FRAMES: Final = 1000
-"""Queue of a node's own interface in frames: Linux's default txqueuelen. Shorter, and a node would drop its own flows."""
+"""Queue of a node's own interface in frames, Linux's default txqueuelen. Shorter, and a node would drop its own."""
 _MIN_FRAMES: Final = 4
 _WARM_NODES: Final = 40  # neighbour entries are quadratic in the nodes
 
@@ -30,7 +33,7 @@ def shaped_bps(rate_bps: int, mtu: int) -> int:
 
 
 def burst_bytes(rate_bps: int, mtu: int) -> int:
-    """The bucket's depth in bytes: `BURST_S` of the rate, a few frames at least (tbf cuts super-packets that are larger)."""
+    """The bucket's depth in bytes: `BURST_S` of the rate, a few frames at least. tbf cuts what is larger into frames."""
     return max(int(shaped_bps(rate_bps, mtu) * BURST_S / 8), _MIN_FRAMES * (mtu + FRAME_ON_WIRE))
 
 
@@ -58,7 +61,7 @@ def switch_lines(layout: Layout) -> Iterator[str]:
             f" peer name {NODE_INTERFACE} mtu {place.mtu} address {place.mac} netns {place.name}"
         )
         yield f"link set dev {place.port} master {SWITCH} up"
-    # A bridge takes the smallest MTU of its ports until it is told one; each port still refuses what is too large for it.
+    # A bridge takes the smallest MTU of its ports until it is told one; each port still refuses what is too large.
     yield f"link set dev {SWITCH} mtu {max(place.mtu for place in layout.places)} up"
 
 
@@ -70,7 +73,7 @@ def port_shaping_lines(layout: Layout) -> Iterator[str]:
 
 
 def node_lines(layout: Layout, place: Place, ipv6: bool) -> Iterator[str]:
-    """For `ip -batch` in the node's namespace: addresses, and its neighbours' so that no first packet waits for ARP or ND."""
+    """For `ip -batch` in the node's namespace: addresses, also its neighbours', lest a first packet wait for ARP or ND."""
     with_v6 = ipv6 and place.mtu >= 1280
     yield "link set dev lo up"
     yield f"link set dev {NODE_INTERFACE} up"

@@ -1,4 +1,4 @@
-"""Builds the namespaces of a virtual rig. Runs in the holder, inside its own user, mount, network and process namespaces.
+"""Builds the nodes of a virtual rig. Runs in the holder, inside its own (user,) mount, network and process namespaces.
 
 So nothing here undoes anything: when the holder's last process is gone, the kernel removes all of it.
 """

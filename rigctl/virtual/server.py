@@ -12,7 +12,7 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import asyncssh
 
@@ -70,7 +70,7 @@ class Command(asyncssh.SSHServerSession[bytes]):
     def connection_made(self, chan: "asyncssh.SSHServerChannel[bytes]") -> None:
         self._channel = chan
 
-    def pty_requested(self, *_: Any) -> bool:
+    def pty_requested(self, *_: object) -> bool:
         return False  # the client is told; a command runs without one
 
     def shell_requested(self) -> bool:
@@ -98,7 +98,7 @@ class Command(asyncssh.SSHServerSession[bytes]):
             Outlet(child.stderr, channel.write_stderr, self._perhaps_done),
         )
 
-    def data_received(self, data: bytes, datatype: Any) -> None:  # noqa: ARG002
+    def data_received(self, data: bytes, datatype: object) -> None:  # noqa: ARG002
         if self._inlet is not None:
             self._inlet.write(data)
 

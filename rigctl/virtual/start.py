@@ -15,7 +15,7 @@ from typing import Any, Final
 from rigctl.errors import RigError
 from rigctl.virtual.layout import Layout
 from rigctl.virtual.leftovers import kill_commands
-from rigctl.virtual.state import Process, State, new_folder, process, remove
+from rigctl.virtual.state import State, new_folder, process, remove
 
 START_DEADLINE_S: Final = 20.0
 END_DEADLINE_S: Final = 5.0
@@ -24,10 +24,11 @@ _SBIN: Final = ("/usr/local/sbin", "/usr/sbin", "/sbin")  # an ordinary user's P
 _LOOPBACK_HINT: Final = "Use the loopback rig instead, which needs neither but has no links: --rig loopback"
 _TOOLS: Final = {"unshare": "util-linux", "mount": "mount", "ip": "iproute2", "tc": "iproute2"}
 _OWN: Final = ("--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+_PACKAGES: Final = Path(__file__).parents[2]  # the working folder may be where it is, and -P leaves that out
 _POLL_S: Final = 0.005
 
 
-class _NoNamespaces(RigError):
+class _NoNamespacesError(RigError):
     """`unshare` was refused; another way may not be."""
 
 
@@ -45,21 +46,21 @@ class Started:
 
 async def start(layout: Layout, *, source: Path | None, stay: bool) -> Started:
     """Start a rig and wait until all its nodes answer. Raises `RigError` where it cannot be, with what was said."""
-    folder = new_folder(layout.key)
-    try:
-        refusals: list[str] = []
-        for wrapper in _wrappers(layout):
-            try:
-                return await _start(layout, wrapper, folder, source=source, stay=stay)
-            except _NoNamespaces as refused:
-                refusals.append(str(refused))
-        raise RigError(
-            f"{layout.name}: this machine lets you make network namespaces neither as root nor in a user namespace"
-            f" ({'; '.join(refusals)}). {_LOOPBACK_HINT}"
-        )
-    except BaseException:
-        remove(folder)
-        raise
+    refusals: list[str] = []
+    for wrapper in _wrappers(layout):
+        folder = new_folder(layout.key)
+        try:
+            return await _start(layout, wrapper, folder, source=source, stay=stay)
+        except _NoNamespacesError as refused:
+            remove(folder)
+            refusals.append(str(refused))
+        except BaseException:
+            remove(folder)
+            raise
+    raise RigError(
+        f"{layout.name}: this machine lets you make network namespaces neither as root nor in a user namespace"
+        f" ({'; '.join(refusals)}). {_LOOPBACK_HINT}"
+    )
 
 
 async def end(state: State) -> None:
@@ -79,16 +80,21 @@ async def ended(state: State) -> None:
                     os.kill(part.pid, signal.SIGKILL)
         if not await _gone(state, END_DEADLINE_S):
             raise RigError(f"{state.name}: process {state.holder.pid} does not end. End it: kill -9 {state.holder.pid}")
-    with contextlib.suppress(ChildProcessError):
-        os.waitpid(state.starter.pid, os.WNOHANG)
+    _reap(state.starter.pid)
     kill_commands(state.folder.name)
     remove(state.folder)
+
+
+def _reap(pid: int) -> None:
+    """Take the exit status of a process that has ended, where it was ours."""
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
 
 
 async def _gone(state: State, within_s: float) -> bool:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(within_s):
-            while state.starter.alive or state.holder.alive:
+            while state.starter.alive or state.holder.alive:  # noqa: ASYNC110 - not our children, where `up` is past
                 await asyncio.sleep(_POLL_S)
             return True
     return False
@@ -102,10 +108,8 @@ def _wrappers(layout: Layout) -> Iterator[list[str]]:
     path = _path()
     missing = {tool: package for tool, package in _TOOLS.items() if shutil.which(tool, path=path) is None}
     if missing:
-        raise RigError(
-            f"{layout.name}: a virtual rig needs {', '.join(missing)}. Install {', '.join(sorted(set(missing.values())))}."
-            f" {_LOOPBACK_HINT}"
-        )
+        packages = ", ".join(sorted(set(missing.values())))
+        raise RigError(f"{layout.name}: a virtual rig needs {', '.join(missing)}. Install {packages}. {_LOOPBACK_HINT}")
     unshare = str(shutil.which("unshare", path=path))
     if os.geteuid() == 0:
         yield [unshare, *_OWN]
@@ -132,9 +136,7 @@ async def _start(layout: Layout, wrapper: list[str], folder: Path, *, source: Pa
         ours.callback(os.close, answers)
         try:
             os.write(lifeline, json.dumps(orders).encode() + b"\n")
-            answer = await _answer(answers)
-            if "error" in answer:
-                raise RigError(f"{layout.name}: {answer['error']}")
+            answer = _checked(layout, await _answer(answers))
             return Started(_kept(layout, answer, pid, folder, ports, source=source, stay=stay), lifeline)
         except BaseException as error:
             os.close(lifeline)
@@ -164,7 +166,7 @@ def _spawn(wrapper: list[str], folder: Path, passed: list[int]) -> tuple[int, in
             command,
             {
                 "PATH": _path(),
-                "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry),
+                "PYTHONPATH": os.pathsep.join([str(_PACKAGES), *(entry for entry in sys.path if entry)]),
                 "PYTHONDONTWRITEBYTECODE": "1",
                 "LANG": "C.UTF-8",
             },
@@ -207,6 +209,12 @@ async def _answer(descriptor: int) -> dict[str, Any]:
     return answer
 
 
+def _checked(layout: Layout, answer: dict[str, Any]) -> dict[str, Any]:
+    if "error" in answer:
+        raise RigError(f"{layout.name}: {answer['error']}")
+    return answer
+
+
 def _kept(
     layout: Layout,
     answer: dict[str, Any],
@@ -242,8 +250,7 @@ def _failure(layout: Layout, folder: Path, wrapper: list[str], error: BaseExcept
     log = (folder / "log").read_text(errors="replace").strip().splitlines()[-3:]
     said = " / ".join(log)
     if wrapper and any(line.startswith("unshare: ") for line in log):
-        (folder / "log").write_text("")
-        return _NoNamespaces(f"{'in a user namespace' if '--user' in wrapper else 'as root'}: {said}")
+        return _NoNamespacesError(f"{'in a user namespace' if '--user' in wrapper else 'as root'}: {said}")
     if isinstance(error, TimeoutError):
         return RigError(f"{layout.name}: the virtual rig was not up within {START_DEADLINE_S:g} s. {said}".strip())
     return RigError(f"{layout.name}: the virtual rig ended while it started: {said or 'it said nothing'}")

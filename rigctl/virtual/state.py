@@ -1,7 +1,7 @@
 """The folder in which a virtual rig that is up keeps what its users need: who holds it, ports, keys, its log.
 
-It lies in the user's runtime folder (or /tmp/rigctl-UID), readable by nobody else; `state.json` is written last, so a folder
-with it is complete. The rig does not need the folder: a lost one costs the way to the rig, not its clean end.
+It lies in the user's runtime folder (or /tmp/rigctl-UID), readable by nobody else; `state.json` is written last, so a
+folder with it is complete. The rig does not need the folder: a lost one costs the way to the rig, not its clean end.
 """
 
 import json
@@ -88,10 +88,9 @@ def read(folder: Path) -> State | None:
 def base() -> Path:
     """The folder of all states, made where it is not there. Raises `RigError` where somebody else could write to it."""
     runtime = os.environ.get("XDG_RUNTIME_DIR")
-    if runtime and _own(Path(runtime)):
-        folder = Path(runtime) / "rigctl"
-    else:
-        folder = Path(f"/tmp/rigctl-{os.geteuid()}")  # noqa: S108 - its owner and mode are checked below
+    # Anyone may write to /tmp: hence the look at owner and mode.
+    fallback = Path(f"/tmp/rigctl-{os.geteuid()}")  # noqa: S108
+    folder = Path(runtime) / "rigctl" if runtime and _own(Path(runtime)) else fallback
     folder.mkdir(mode=0o700, exist_ok=True)
     if not _own(folder) or stat.S_IMODE(folder.lstat().st_mode) & 0o077:
         raise RigError(f"{folder}: not a folder that only you can use. Remove it, or set XDG_RUNTIME_DIR.")

@@ -81,8 +81,7 @@ def test_a_killed_controller_takes_its_rig_with_it(
         controller.send_signal(number)
     assert (said, len([line for line in running if line.split()[1] == "sleep"])) == (b"up\n", 2)
     assert wait_until(lambda: survivors("testrig-") == [], 5), survivors("testrig-")
-    sweep()
-    assert list(runtime_folder.iterdir()) == []
+    assert wait_until(lambda: not sweep() and list(runtime_folder.iterdir()) == [], 2)
 
 
 async def test_up_stays_is_used_by_the_next_and_down_ends_it(tmp_path: Path, runtime_folder: Path) -> None:

@@ -123,11 +123,11 @@ def test_without_a_link_there_is_no_ceiling_and_without_its_rate_none_is_claimed
     links = {"pi1": Link(None, 65536), "pi2": Link(None, 65536)}
     loopback = builders.run(builders.plan([cell], links=links, virtual="loopback"))
     said = goodput_words(loopback, summaries(load(loopback, [one]))[0])
-    assert said == "22512 Mbit/s, unshaped: there is no link, so there is no ceiling."
+    assert said == "22512 Mbit/s, unshaped, so there is no ceiling."
     unknown = builders.run(builders.plan([cell], links=links, virtual=None), facts={})
     said = goodput_words(unknown, summaries(load(unknown, [one]))[0])
     assert "the rate of a link is not known" in said
-    assert "unshaped, so there is no ceiling" in " ".join(answer(loopback, summaries(load(loopback, [one]))))
+    assert "no link and no switch is in these figures" in " ".join(answer(loopback, summaries(load(loopback, [one]))))
 
 
 def test_a_window_cut_by_the_kernel_names_the_setting_that_cut_it() -> None:

@@ -1,8 +1,10 @@
 """The command line: registers the commands, and is the one place where errors become exit codes (design, section 3)."""
 
+import functools
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -16,6 +18,7 @@ app = typer.Typer(
     help="A matrix of TCP settings and node pairs goes in; an honest, explained comparison table comes out.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -56,8 +59,9 @@ def exit_code(arguments: list[str]) -> int:
     except typer.Abort:
         return Interrupted.exit_code
     except TyperException as error:
-        # A usage error, in typer's own words; `show` is what its classes have and the common base does not declare.
-        getattr(error, "show", lambda: print(f"rigctl: {error}", file=sys.stderr))()
+        # A usage error, in typer's own words; they can show themselves, though their base does not say so.
+        show: Callable[[], None] = getattr(error, "show", functools.partial(_say, RigctlError(str(error))))
+        show()
         return InputError.exit_code
     except KeyboardInterrupt:
         return Interrupted.exit_code

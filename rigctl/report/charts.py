@@ -1,4 +1,6 @@
-"""Goodput over time, one small chart per cell: altair's specification, vl-convert's static SVG.
+"""Goodput over time, one small chart per cell: a Vega-Lite specification, vl-convert's static SVG.
+
+The specifications are plain dictionaries (docs/decisions/0004-charts-without-altair.md).
 
 The colours in the SVG are stand-ins; the page's style sheet replaces them (an attribute selector wins over a
 presentation attribute), so that one SVG serves the light, the dark and the printed page: reports/templates/report.css.
@@ -6,7 +8,7 @@ presentation attribute), so that one SVG serves the light, the dark and the prin
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -16,8 +18,8 @@ from rigctl.report.intervals import Times, received_at
 from rigctl.report.rows import streams_of, window_s
 from rigctl.report.text import stream_text
 
-if TYPE_CHECKING:
-    import altair as alt
+Spec: TypeAlias = dict[str, Any]
+"""A part of a Vega-Lite specification."""
 
 # Stand-ins, one per role; the style sheet knows them by these values.
 SERIES_COLOURS: Final = ("#010001", "#010002", "#010003", "#010004", "#010005", "#010006")
@@ -121,7 +123,9 @@ def goodput_charts(frames: Frames, ceilings_mbps: Mapping[int, float | None]) ->
     scale = _domain(every, [ceilings_mbps.get(cell) for cell in chosen])
     most_again = max((max(trace.retransmits, default=0) for trace in every), default=0)
     return [
-        Chart(cell, repetition.repetition, scale[0], _svg(found, ceilings_mbps.get(cell), scale, most_again))
+        Chart(
+            cell, repetition.repetition, scale[0], _render(_figure(found, ceilings_mbps.get(cell), scale, most_again))
+        )
         for cell, (repetition, found) in chosen.items()
     ]
 
@@ -146,95 +150,112 @@ def legend(frames: Frames) -> list[str]:
     return names if len(names) <= len(SERIES_COLOURS) else []
 
 
-def _svg(found: Sequence[Trace], ceiling: float | None, scale: tuple[float, float], most_again: int) -> str:
-    import altair as alt
+def _render(figure: Spec) -> str:
     import vl_convert
 
-    parts: list[Any] = [_goodput(found, ceiling, scale, bottom=most_again == 0)]
+    return str(vl_convert.vegalite_to_svg(figure))
+
+
+def _figure(found: Sequence[Trace], ceiling: float | None, scale: tuple[float, float], most_again: int) -> Spec:
+    parts = [_goodput(found, ceiling, scale, bottom=most_again == 0)]
     if most_again:
         parts.append(_again(found, most_again))
-    figure = alt.vconcat(*parts, spacing=6).configure(
-        background="transparent",
-        padding={"left": 0, "right": 6, "top": 4, "bottom": 0},
-        font="system-ui",
-        axis=alt.AxisConfig(
-            gridColor=GRID, domain=False, ticks=False, labelColor=INK, titleColor=INK, labelFontSize=11,
-            titleFontSize=11, titleFontWeight="normal", labelPadding=5, titlePadding=6,
-        ),
-        view=alt.ViewConfig(stroke=None),
-    )  # fmt: skip
-    svg = vl_convert.vegalite_to_svg(figure.to_dict(validate=False))
-    return str(svg)
+    axis = {
+        "gridColor": GRID,
+        "domain": False,
+        "ticks": False,
+        "labelColor": INK,
+        "titleColor": INK,
+        "labelFontSize": 11,
+        "titleFontSize": 11,
+        "titleFontWeight": "normal",
+        "labelPadding": 5,
+        "titlePadding": 6,
+    }
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "vconcat": parts,
+        "spacing": 6,
+        "background": "transparent",
+        "padding": {"left": 0, "right": 6, "top": 4, "bottom": 0},
+        "config": {"font": "system-ui", "axis": axis, "view": {"stroke": None}},
+    }
 
 
-def _colour(found: Sequence[Trace]) -> "alt.Color":
-    import altair as alt
-
+def _colour(found: Sequence[Trace]) -> Spec:
     names = [trace.name for trace in found]
     # Too many pairs for colours: all alike, and thin.
     few = len(names) <= len(SERIES_COLOURS)
     colours = SERIES_COLOURS[: len(names)] if few else SERIES_COLOURS[:1] * len(names)
-    return alt.Color("pair:N", scale=alt.Scale(domain=names, range=list(colours)), legend=None)
+    return {"field": "pair", "type": "nominal", "scale": {"domain": names, "range": list(colours)}, "legend": None}
 
 
-def _goodput(
-    found: Sequence[Trace], ceiling: float | None, scale: tuple[float, float], bottom: bool
-) -> "alt.LayerChart":
-    import altair as alt
-
+def _goodput(found: Sequence[Trace], ceiling: float | None, scale: tuple[float, float], bottom: bool) -> Spec:
     points = [
         {"pair": trace.name, "t": round(at, 4), "mbps": round(rate, 2)}
         for trace in found
         for at, rate in zip(trace.middles_s, trace.goodput_mbps, strict=True)
     ]
     thin = len(found) > len(SERIES_COLOURS)
-    lines = (
-        alt.Chart(alt.InlineData(values=points))
-        .mark_line(strokeWidth=1 if thin else 1.6, opacity=0.45 if thin else 1, strokeJoin="round")
-        .encode(
-            x=_time_axis(found, bottom),
-            y=alt.Y(
-                "mbps:Q",
-                scale=alt.Scale(domain=list(scale), nice=False, zero=False),
-                axis=alt.Axis(title="Mbit/s", tickCount=4, minExtent=34),
-            ),
-            color=_colour(found),
-        )
-    )
-    layers: list[Any] = [lines]
-    if ceiling is not None:
-        rule = alt.Chart(alt.InlineData(values=[{"ceiling": ceiling}]))
-        layers.insert(0, rule.mark_rule(strokeDash=[4, 3], color=CEILING, strokeWidth=1.2).encode(y="ceiling:Q"))
-    return alt.LayerChart(layer=layers, width=WIDTH, height=GOODPUT_HEIGHT)
+    lines = {
+        "data": {"values": points},
+        "mark": {
+            "type": "line",
+            "strokeWidth": 1 if thin else 1.6,
+            "opacity": 0.45 if thin else 1,
+            "strokeJoin": "round",
+        },
+        "encoding": {
+            "x": _time_axis(found, bottom),
+            "y": {
+                "field": "mbps",
+                "type": "quantitative",
+                "scale": {"domain": list(scale), "nice": False, "zero": False},
+                "axis": {"title": "Mbit/s", "tickCount": 4, "minExtent": 34},
+            },
+            "color": _colour(found),
+        },
+    }
+    rule = {
+        "data": {"values": [{"ceiling": ceiling}]},
+        "mark": {"type": "rule", "strokeDash": [4, 3], "color": CEILING, "strokeWidth": 1.2},
+        "encoding": {"y": {"field": "ceiling", "type": "quantitative"}},
+    }
+    layers = [lines] if ceiling is None else [rule, lines]
+    return {"layer": layers, "width": WIDTH, "height": GOODPUT_HEIGHT}
 
 
-def _again(found: Sequence[Trace], most_again: int) -> "alt.Chart":
-    import altair as alt
-
+def _again(found: Sequence[Trace], most_again: int) -> Spec:
     points = [
         {"pair": trace.name, "t": round(at, 4), "again": again}
         for trace in found
         for at, again in zip(trace.middles_s, trace.retransmits, strict=True)
         if again
     ]
-    axis = alt.Axis(title="Retr", values=[0, most_again], minExtent=34, format="d")
-    bars: alt.Chart = (
-        alt.Chart(alt.InlineData(values=points or [{"pair": found[0].name, "t": 0.0, "again": 0}]))
-        .mark_rule(strokeWidth=2, opacity=0.9)
-        .encode(
-            x=_time_axis(found, True),
-            y=alt.Y("again:Q", scale=alt.Scale(domain=[0, most_again], nice=False), axis=axis),
-            y2=alt.datum(0),
-            color=_colour(found),
-        )
-        .properties(width=WIDTH, height=RETRANSMITS_HEIGHT)
-    )
-    return bars
+    return {
+        "data": {"values": points or [{"pair": found[0].name, "t": 0.0, "again": 0}]},
+        "mark": {"type": "rule", "strokeWidth": 2, "opacity": 0.9},
+        "encoding": {
+            "x": _time_axis(found, True),
+            "y": {
+                "field": "again",
+                "type": "quantitative",
+                "scale": {"domain": [0, most_again], "nice": False},
+                "axis": {"title": "Retr", "values": [0, most_again], "minExtent": 34, "format": "d"},
+            },
+            "y2": {"datum": 0},
+            "color": _colour(found),
+        },
+        "width": WIDTH,
+        "height": RETRANSMITS_HEIGHT,
+    }
 
 
-def _time_axis(found: Sequence[Trace], labelled: bool) -> "alt.X":
-    import altair as alt
-
+def _time_axis(found: Sequence[Trace], labelled: bool) -> Spec:
     longest_s = max(trace.length_s for trace in found)
-    axis = alt.Axis(title="seconds" if labelled else None, labels=labelled, grid=False, tickCount=6)
-    return alt.X("t:Q", scale=alt.Scale(domain=[0, longest_s], nice=False), axis=axis)
+    return {
+        "field": "t",
+        "type": "quantitative",
+        "scale": {"domain": [0, longest_s], "nice": False},
+        "axis": {"title": "seconds" if labelled else None, "labels": labelled, "grid": False, "tickCount": 6},
+    }

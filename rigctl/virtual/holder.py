@@ -1,9 +1,9 @@
 """The process that *is* a virtual rig: `python -m rigctl.virtual.holder TAG`. When it ends, the rig is gone.
 
 Started by `rigctl.virtual.start` in namespaces of its own (or, for a loopback rig, without). It speaks with its starter
-over three descriptors: orders come in on standard input as one JSON line, one JSON line goes out on standard output when
-all is up or when it failed, standard error is the log. Unless it is told to stay, end-of-file on its input ends it: so
-a controller that is killed takes its rig with it.
+over three descriptors: orders come in on standard input as one JSON line, one JSON line goes out on standard output
+when all is up or when it failed, standard error is the log. Unless it is told to stay, end-of-file on its input ends
+it: so a controller that is killed takes its rig with it.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rigctl.errors import RigError
 from rigctl.virtual import namespaces
 from rigctl.virtual.children import Children
-from rigctl.virtual.layout import Layout, Place
+from rigctl.virtual.layout import STAY, Layout, Place
 from rigctl.virtual.leftovers import kill_commands
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ async def _serve(tag: str, layout: Layout, orders: dict[str, Any], sockets: dict
 
     from rigctl.virtual.server import Clients, listen
 
-    ending = _ending(stays=orders["stay"])
+    ending = _ending()
     children = Children(dying_with_us=layout.kind == "loopback")
     clients: Clients = set()
     host_key, client_key = (asyncssh.generate_private_key("ssh-ed25519", comment=tag) for _ in range(2))
@@ -95,8 +95,8 @@ async def _serve(tag: str, layout: Layout, orders: dict[str, Any], sockets: dict
         kill_commands(tag)  # what left its session; in namespaces the kernel finds it
 
 
-def _ending(*, stays: bool) -> asyncio.Event:
-    """Set when the rig is to end: by a signal, or, unless it stays, when its starter is gone."""
+def _ending() -> asyncio.Event:
+    """Set when the rig is to end: by a signal, or when its starter is gone and has not told it to stay."""
     ending = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -104,10 +104,10 @@ def _ending(*, stays: bool) -> asyncio.Event:
 
     def starter_gone() -> None:
         loop.remove_reader(sys.stdin.fileno())
-        ending.set()
+        if os.read(sys.stdin.fileno(), len(STAY)) != STAY:
+            ending.set()
 
-    if not stays:
-        loop.add_reader(sys.stdin.fileno(), starter_gone)
+    loop.add_reader(sys.stdin.fileno(), starter_gone)
     return ending
 
 

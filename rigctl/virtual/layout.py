@@ -13,6 +13,8 @@ from rigctl.rig.inventory import Rig, Virtual
 
 DEFAULT_MTU: Final = 1500
 MAX_NODES: Final = 250  # one /24 holds them, .255 left out
+STAY: Final = b"stay\n"
+"""What a starter says to the holder last, where the rig is to outlive it."""
 SWITCH: Final = "br0"
 NODE_INTERFACE: Final = "eth0"
 # Names that an interface in the switch's namespace cannot have: one is there already, or sysctl has such a folder.

@@ -1,12 +1,12 @@
 """Links of a virtual rig: the `ip` and `tc` lines that make them, and the arithmetic that shapes them. Pure.
 
 Shaping counts wire time per full frame with offloads on. The kernel's queue length of a super-packet already counts the
-headers of every segment in it (qdisc_pkt_len_init, net/core/dev.c), so a frame of MTU bytes weighs MTU + 14. On the wire
-it takes MTU + 38: with the frame check (4), preamble and start (8) and the gap (12), IEEE 802.3 clause 3 and 4.4.2. A
-token bucket at rate × (MTU+14)/(MTU+38) is therefore exact for full frames, at the cost of nothing.
+headers of every segment in it (qdisc_pkt_len_init, net/core/dev.c), so a frame of MTU bytes weighs MTU + 14. On the
+wire it takes MTU + 38: with the frame check (4), preamble and start (8) and the gap (12), IEEE 802.3 clauses 3 and
+4.4.2. A token bucket at rate × (MTU+14)/(MTU+38) is therefore exact for full frames, at the cost of nothing.
 
-Both ends of a cable are shaped: the node's own interface, so that a node with two destinations cannot send more than its
-link carries, and the switch's port, which is where flows to one node meet, queue and are dropped.
+Both ends of a cable are shaped: the node's own interface, so that a node with two destinations cannot send more than
+its link carries, and the switch's port, which is where flows to one node meet, queue and are dropped.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ def shaped_bps(rate_bps: int, mtu: int) -> int:
 
 
 def burst_bytes(rate_bps: int, mtu: int) -> int:
-    """The bucket's depth in bytes: `BURST_S` of the rate, a few frames at least. tbf cuts what is larger into frames."""
+    """The bucket's depth in bytes: `BURST_S` of the rate, a few frames at least. tbf cuts up what is larger."""
     return max(int(shaped_bps(rate_bps, mtu) * BURST_S / 8), _MIN_FRAMES * (mtu + FRAME_ON_WIRE))
 
 
@@ -73,7 +73,7 @@ def port_shaping_lines(layout: Layout) -> Iterator[str]:
 
 
 def node_lines(layout: Layout, place: Place, ipv6: bool) -> Iterator[str]:
-    """For `ip -batch` in the node's namespace: addresses, also its neighbours', lest a first packet wait for ARP or ND."""
+    """For `ip -batch` in the node's namespace: addresses, and its neighbours': no first packet waits for ARP."""
     with_v6 = ipv6 and place.mtu >= 1280
     yield "link set dev lo up"
     yield f"link set dev {NODE_INTERFACE} up"

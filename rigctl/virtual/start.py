@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rigctl.errors import RigError
-from rigctl.virtual.layout import Layout
+from rigctl.virtual.layout import STAY, Layout
 from rigctl.virtual.leftovers import kill_commands
 from rigctl.virtual.state import State, new_folder, process, remove
 
@@ -40,7 +40,12 @@ class Started:
         self._lifeline = lifeline
 
     def let_go(self) -> None:
-        """Close the pipe: a rig that stays stays, any other ends."""
+        """Close the pipe: a rig that is to stay is told so first, any other ends.
+
+        Only now, when its state is written: a controller killed before leaves no rig that nobody can find.
+        """
+        if self.state.stays:
+            os.write(self._lifeline, STAY)
         os.close(self._lifeline)
 
 
@@ -94,7 +99,8 @@ def _reap(pid: int) -> None:
 async def _gone(state: State, within_s: float) -> bool:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(within_s):
-            while state.starter.alive or state.holder.alive:  # noqa: ASYNC110 - not our children, where `up` is past
+            # Polled: after `rig up` they are not our children.
+            while state.starter.alive or state.holder.alive:
                 await asyncio.sleep(_POLL_S)
             return True
     return False
@@ -126,7 +132,6 @@ async def _start(layout: Layout, wrapper: list[str], folder: Path, *, source: Pa
         ours.callback(os.close, proc)
         orders = {
             "layout": json.loads(layout.to_json()),
-            "stay": stay,
             "sockets": {name: sock.fileno() for name, sock in sockets.items()},
             "proc": proc,
             "homes": str(folder / "home"),
@@ -211,7 +216,8 @@ async def _answer(descriptor: int) -> dict[str, Any]:
 
 def _checked(layout: Layout, answer: dict[str, Any]) -> dict[str, Any]:
     if "error" in answer:
-        raise RigError(f"{layout.name}: {answer['error']}")
+        hint = f"\n{_LOOPBACK_HINT}" if layout.kind == "namespaces" else ""
+        raise RigError(f"{layout.name}: {answer['error']}{hint}")
     return answer
 
 

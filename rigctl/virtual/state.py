@@ -76,11 +76,12 @@ class State:
 
 
 def read(folder: Path) -> State | None:
-    """The state in a folder; None where it is not complete (yet), or was written by another version of rigctl."""
+    """The state in a folder; None where it is not complete (yet). What a later rigctl may have added is skipped."""
     try:
         raw = json.loads((folder / _STATE).read_text())
         raw["holder"], raw["starter"] = Process(**raw["holder"]), Process(**raw["starter"])
-        return State(folder=folder, **raw)
+        known = {name: raw[name] for name in State.__slots__ if name != "folder"}
+        return State(folder=folder, **known)
     except (OSError, ValueError, TypeError, KeyError):
         return None
 

@@ -11,7 +11,9 @@ import pytest
 from virtual_rigs import login, machine, output, rig, survivors, wait_until
 
 from rigctl.virtual import down, find, provided, up
+from rigctl.virtual.layout import layout_of
 from rigctl.virtual.leftovers import sweep
+from rigctl.virtual.start import start
 from rigctl.virtual.state import Process
 
 CONTROLLER = """
@@ -98,6 +100,16 @@ async def test_up_stays_is_used_by_the_next_and_down_ends_it(tmp_path: Path, run
     assert survivors("testrig-") == []
     assert await down(tested) == []
     assert [path.name for path in runtime_folder.iterdir()] == ["lock"]
+
+
+async def test_a_starter_that_dies_before_it_wrote_the_state_leaves_no_rig(
+    runtime_folder: Path, tmp_path: Path
+) -> None:
+    started = await start(layout_of(rig(tmp_path)), source=None, stay=True)
+    assert started.state.up
+    os.close(started._lifeline)  # what the kernel does for a killed starter
+    assert wait_until(lambda: not started.state.up, 5)
+    assert sweep() == [started.state.folder.name]
 
 
 async def test_another_definition_is_another_rig_and_down_ends_both(tmp_path: Path) -> None:

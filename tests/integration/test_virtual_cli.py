@@ -1,0 +1,75 @@
+"""`rigctl rig` as a user has it."""
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from virtual_rigs import rig, survivors
+
+
+@pytest.fixture(autouse=True)
+def runtime_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+
+
+def rigctl(*words: str, input: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
+    command = [sys.executable, "-m", "rigctl", "rig", *words]
+    return subprocess.run(command, input=input, capture_output=True, timeout=60, check=False)
+
+
+def test_up_status_exec_down(tmp_path: Path) -> None:
+    file = str(rig(tmp_path).source)
+    assert b"not up" in rigctl("status", file).stdout
+    started = rigctl("up", file)
+    try:
+        assert started.returncode == 0, started.stderr
+        assert rigctl("up", file).stdout.startswith(b"testrig: is up already")
+        status = rigctl("status", file).stdout.decode()
+        assert "b  10.77.0.2  eth0  1 Gbit/s  MTU 1500" in status
+        ssh = next(line.strip() for line in status.splitlines() if line.strip().startswith("ssh "))
+        said = subprocess.run([*shlex.split(ssh), "echo $RIGCTL_NODE"], capture_output=True, timeout=20, check=False)
+        assert said.stdout == b"a\n", said.stderr
+        assert rigctl("exec", file, "b", "--", "echo", "two  words").stdout == b"two  words\n"
+    finally:
+        ended = rigctl("down", file)
+    assert (ended.returncode, ended.stdout) == (0, b"testrig: ended\n")
+    assert survivors("testrig-") == []
+
+
+def test_exec_passes_streams_and_exit_code_on_a_rig_that_is_not_up(tmp_path: Path) -> None:
+    done = rigctl("exec", str(rig(tmp_path).source), "a", "--", "cat; echo err >&2; exit 7", input=b"bytes\0\xff")
+    assert (done.stdout, done.stderr, done.returncode) == (b"bytes\0\xff", b"err\n", 7)
+    assert survivors("testrig-") == []
+
+
+def test_exec_takes_a_file_as_input_and_shows_errors_as_they_come(tmp_path: Path) -> None:
+    file = tmp_path / "input"
+    file.write_bytes(b"x" * 300_000)
+    command = [sys.executable, "-m", "rigctl", "rig", "exec", str(rig(tmp_path).source), "a", "--"]
+    with file.open("rb") as opened:
+        done = subprocess.run([*command, "wc -c"], stdin=opened, capture_output=True, timeout=60, check=False)
+    assert done.stdout == b"300000\n", done.stderr
+    with subprocess.Popen(
+        [*command, "echo early >&2; cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as running:
+        assert running.stderr is not None
+        assert running.stderr.readline() == b"early\n"  # while it still waits for its input
+        running.communicate(b"", timeout=30)
+        assert running.returncode == 0
+
+
+def test_a_node_that_is_not_there_touches_nothing(tmp_path: Path) -> None:
+    done = rigctl("exec", str(rig(tmp_path).source), "z", "--", "true")
+    assert done.returncode == 2
+    assert done.stderr == b'rigctl: testrig: no node "z". Its nodes: a, b, c, d.\n'
+
+
+@pytest.mark.parametrize("command", ["up", "down", "status"])
+def test_a_real_rig_is_not_started(tmp_path: Path, command: str) -> None:
+    file = tmp_path / "real.yaml"
+    file.write_text("nodes:\n  a: {address: 127.0.0.1}\n  b: {address: 127.0.0.2}\n")
+    done = rigctl(command, str(file))
+    assert done.returncode == 2
+    assert b"real: a real rig. There is nothing to start" in done.stderr

@@ -1,0 +1,103 @@
+"""The state folder: whose it is, what is in it, and what of it is left over."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from rigctl.errors import RigError
+from rigctl.virtual.leftovers import commands_of, sweep
+from rigctl.virtual.state import Process, State, base, new_folder, process, read, remove, standing, states
+
+
+@pytest.fixture(autouse=True)
+def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    return tmp_path
+
+
+def me() -> Process:
+    found = process(os.getpid())
+    assert found is not None
+    return found
+
+
+def state(holder: Process | None = None, *, stays: bool = True) -> State:
+    written = State(
+        new_folder("lab-1"), "lab", "lab-1", "/lab.yaml", holder or me(), holder or me(), {"pi1": 4711}, stays
+    )
+    written.write()
+    return written
+
+
+def test_a_process_is_its_number_and_its_start() -> None:
+    assert me().alive
+    assert not Process(os.getpid(), me().started + 1).alive
+    assert process(2**22 + 1) is None  # above the largest pid, proc(5)
+
+
+def test_what_is_written_is_read_back() -> None:
+    written = state()
+    assert read(written.folder) == written
+    assert list(states()) == [written]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"name": "lab"}', '{"holder": 1, "starter": 2}'])
+def test_a_state_that_makes_no_sense_is_none(text: str) -> None:
+    folder = new_folder("lab-1")
+    (folder / "state.json").write_text(text)
+    assert read(folder) is None
+
+
+def test_what_a_later_version_added_is_skipped() -> None:
+    written = state()
+    file = written.folder / "state.json"
+    file.write_text(file.read_text().replace("{", '{"later": 1, ', 1))
+    assert read(written.folder) == written
+
+
+def test_only_a_rig_that_is_up_and_stays_is_standing() -> None:
+    state(stays=False)
+    assert standing("lab-1") is None
+    lasting = state()
+    assert standing("lab-1") == lasting
+    assert standing("lab-2") is None
+    state(Process(os.getpid(), 1))
+    assert standing("lab-1") == lasting
+
+
+def test_a_folder_that_others_can_enter_is_refused(runtime: Path) -> None:
+    (runtime / "rigctl").mkdir()
+    (runtime / "rigctl").chmod(0o755)
+    with pytest.raises(RigError, match="not a folder that only you can use"):
+        base()
+
+
+def test_a_link_in_place_of_the_folder_is_refused(runtime: Path) -> None:
+    (runtime / "elsewhere").mkdir(mode=0o700)
+    (runtime / "rigctl").symlink_to(runtime / "elsewhere")
+    with pytest.raises(RigError, match="not a folder that only you can use"):
+        base()
+
+
+def test_a_sweep_removes_what_is_dead_and_nothing_else() -> None:
+    living, dead, starting, abandoned = state(), state(Process(os.getpid(), 1)), new_folder("s"), new_folder("a")
+    (base() / "lock").touch()
+    old = time.time() - 3600
+    os.utime(abandoned, (old, old))
+    os.utime(base() / "lock", (old, old))
+    assert sorted(sweep()) == sorted([dead.folder.name, abandoned.name])
+    assert sorted(path.name for path in base().iterdir()) == sorted([living.folder.name, starting.name, "lock"])
+    assert sweep() == []
+
+
+def test_removing_twice_is_no_error() -> None:
+    gone = state().folder
+    remove(gone)
+    remove(gone)
+    assert not gone.exists()
+
+
+def test_the_tag_of_one_rig_does_not_match_another() -> None:
+    assert list(commands_of("lab-1-nobody-has-this")) == []

@@ -60,7 +60,7 @@ async def measure_cell(
         await attempt.start()
         await attempt.traffic()
     except asyncio.CancelledError:
-        return attempt.record({}, Status.INTERRUPTED, "interrupted", None)
+        return attempt.record({}, Status.INTERRUPTED, "stopped by Ctrl-C or a signal", None)
     except TimeoutError:
         status, reason = Status.FAILED, f"not over {DRAIN_S:g} s after its time; {attempt.late()}"
     except (NodeError, ExceptionGroup) as error:

@@ -63,8 +63,9 @@ class _Eta:
         self._done = 0
 
     def count(self, cell: Cell, result: Repetition) -> None:
-        self._done += 1
-        self._beyond_s += max(0.0, result.wall_s - cell.duration_s)
+        if result.status is Status.OK:  # what a failure cost says nothing of the cells to come
+            self._done += 1
+            self._beyond_s += max(0.0, result.wall_s - cell.duration_s)
         # An invalid first attempt is measured once more: its own time is still to come.
         if not (result.status is Status.INVALID and result.attempt == 1):
             self._left_s -= cell.duration_s

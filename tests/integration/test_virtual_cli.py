@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from virtual_rigs import rig, survivors
+from virtual_rigs import NAME, rig, survivors
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +25,7 @@ def test_up_status_exec_down(tmp_path: Path) -> None:
     started = rigctl("up", file)
     try:
         assert started.returncode == 0, started.stderr
-        assert rigctl("up", file).stdout.startswith(b"testrig: is up already")
+        assert rigctl("up", file).stdout.startswith(f"{NAME}: is up already".encode())
         status = rigctl("status", file).stdout.decode()
         assert "b  10.77.0.2  eth0  1 Gbit/s  MTU 1500" in status
         ssh = next(line.strip() for line in status.splitlines() if line.strip().startswith("ssh "))
@@ -34,14 +34,14 @@ def test_up_status_exec_down(tmp_path: Path) -> None:
         assert rigctl("exec", file, "b", "--", "echo", "two  words").stdout == b"two  words\n"
     finally:
         ended = rigctl("down", file)
-    assert (ended.returncode, ended.stdout) == (0, b"testrig: ended\n")
-    assert survivors("testrig-") == []
+    assert (ended.returncode, ended.stdout) == (0, f"{NAME}: ended\n".encode())
+    assert survivors(f"{NAME}-") == []
 
 
 def test_exec_passes_streams_and_exit_code_on_a_rig_that_is_not_up(tmp_path: Path) -> None:
     done = rigctl("exec", str(rig(tmp_path).source), "a", "--", "cat; echo err >&2; exit 7", input=b"bytes\0\xff")
     assert (done.stdout, done.stderr, done.returncode) == (b"bytes\0\xff", b"err\n", 7)
-    assert survivors("testrig-") == []
+    assert survivors(f"{NAME}-") == []
 
 
 def test_exec_takes_a_file_as_input_and_shows_errors_as_they_come(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_exec_takes_a_file_as_input_and_shows_errors_as_they_come(tmp_path: Path
 def test_a_node_that_is_not_there_touches_nothing(tmp_path: Path) -> None:
     done = rigctl("exec", str(rig(tmp_path).source), "z", "--", "true")
     assert done.returncode == 2
-    assert done.stderr == b'rigctl: testrig: no node "z". Its nodes: a, b, c, d.\n'
+    assert done.stderr == f'rigctl: {NAME}: no node "z". Its nodes: a, b, c, d.\n'.encode()
 
 
 @pytest.mark.parametrize("command", ["up", "down", "status"])

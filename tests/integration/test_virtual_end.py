@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from virtual_rigs import login, machine, output, rig, survivors, wait_until
+from virtual_rigs import NAME, login, machine, output, rig, survivors, wait_until
 
 from rigctl.virtual import down, find, provided, up
 from rigctl.virtual.layout import layout_of
@@ -79,10 +79,10 @@ def test_a_killed_controller_takes_its_rig_with_it(
         stderr=subprocess.DEVNULL,
     ) as controller:
         assert controller.stdout is not None
-        said, running = controller.stdout.readline(), survivors("testrig-")
+        said, running = controller.stdout.readline(), survivors(f"{NAME}-")
         controller.send_signal(number)
     assert (said, len([line for line in running if line.split()[1] == "sleep"])) == (b"up\n", 2)
-    assert wait_until(lambda: survivors("testrig-") == [], 5), survivors("testrig-")
+    assert wait_until(lambda: survivors(f"{NAME}-") == [], 5), survivors(f"{NAME}-")
     assert wait_until(lambda: not sweep() and list(runtime_folder.iterdir()) == [], 2)
 
 
@@ -97,7 +97,7 @@ async def test_up_stays_is_used_by_the_next_and_down_ends_it(tmp_path: Path, run
     assert state.up
     await output(again, "a", "sleep 1000 >/dev/null 2>&1 </dev/null &")
     assert [one.folder for one in await down(tested)] == [state.folder]
-    assert survivors("testrig-") == []
+    assert survivors(f"{NAME}-") == []
     assert await down(tested) == []
     assert [path.name for path in runtime_folder.iterdir()] == ["lock"]
 

@@ -2,13 +2,14 @@
 
 import asyncio
 import json
+import os
 import re
 import subprocess
 from pathlib import Path
 
 import asyncssh
 import pytest
-from virtual_rigs import login, machine, openssh, output, rig, survivors
+from virtual_rigs import NAME, login, machine, openssh, output, rig, survivors
 
 from rigctl.errors import RigError
 from rigctl.rig.inventory import Rig
@@ -88,6 +89,29 @@ async def test_nodes_answer_ssh_on_port_22_of_their_own_addresses(tmp_path: Path
         assert greeting == "SSH-2.0-"
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="sshd separates privileges by a second user: a user namespace has one")
+async def test_opensshs_own_server_runs_on_a_node_and_is_reached_from_another(tmp_path: Path) -> None:
+    for name in ("host", "user"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / name)], check=True)
+    options = [
+        f"HostKey={tmp_path}/host",
+        f"AuthorizedKeysFile={tmp_path}/user.pub",
+        "StrictModes=no",
+        "UsePAM=no",
+        "ListenAddress=10.77.0.2:2222",
+        "PidFile=none",
+        "PermitRootLogin=prohibit-password",
+    ]
+    server = "/usr/sbin/sshd -f /dev/null " + " ".join(f"-o {option}" for option in options)
+    client = (
+        f"ssh -F none -i {tmp_path}/user -o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null"
+    )
+    async with provided(rig(tmp_path)) as ready:
+        await output(ready, "b", server)
+        said = await output(ready, "a", f"{client} -p 2222 root@b 'ip -o -4 address show dev eth0'")
+        assert "10.77.0.2/24" in said
+
+
 async def test_a_gigabit_link_carries_what_ethernet_leaves_of_a_gigabit(tmp_path: Path) -> None:
     async with provided(rig(tmp_path)) as ready:
         await output(ready, "b", "iperf3 -s -D -1")
@@ -142,9 +166,9 @@ async def test_nothing_of_a_rig_is_seen_outside_or_left_after(tmp_path: Path) ->
     async with provided(rig(tmp_path)) as ready:
         await output(ready, "a", "setsid sleep 1000 >/dev/null 2>&1 </dev/null &")
         assert machine() == before
-        assert any("sleep 1000" in line for line in survivors("testrig-"))
+        assert any("sleep 1000" in line for line in survivors(f"{NAME}-"))
     assert machine() == before
-    assert survivors("testrig-") == []
+    assert survivors(f"{NAME}-") == []
     assert list((tmp_path / "rigctl").iterdir()) == []
 
 
@@ -171,4 +195,4 @@ async def test_a_holder_that_cannot_build_says_which_line_failed(
     with pytest.raises(RigError, match=re.escape("Specified qdisc kind is unknown")):
         async with provided(rig(tmp_path)):
             pass
-    assert survivors("testrig-") == []
+    assert survivors(f"{NAME}-") == []

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from virtual_rigs import rig, survivors, wait_until
+from virtual_rigs import NAME, rig, survivors, wait_until
 
 SCRIPT = """
 import asyncio, os, sys
@@ -43,5 +43,5 @@ def test_an_ordinary_user_has_the_same_rig(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[:3] == ["0", "eth0", "lo"]
     assert "1 received" in done.stdout
     assert "tbf" in done.stdout
-    assert wait_until(lambda: survivors("testrig-") == [], 5)
+    assert wait_until(lambda: survivors(f"{NAME}-") == [], 5)
     assert list((tmp_path / "rigctl").iterdir()) == []

@@ -13,12 +13,15 @@ import asyncssh
 from rigctl.rig.inventory import Rig
 from rigctl.rig.schema import load_rig
 
+NAME = f"test{os.getpid()}"
+"""What test rigs are called: no other test process may be taken for a survivor of ours."""
 
-def rig(folder: Path, *names: str, name: str = "testrig", **fields: object) -> Rig:
+
+def rig(folder: Path, *names: str, **fields: object) -> Rig:
     """A gigabit rig of `names` (a, b, c, d), read from a file of its own."""
     said = {"virtual": "namespaces", "links": "{rate: 1G, mtu: 1500}", **fields}
     nodes = "".join(f"  '{node}':\n" for node in names or ("a", "b", "c", "d"))
-    file = folder / f"{name}.yaml"
+    file = folder / f"{NAME}.yaml"
     file.write_text("".join(f"{key}: {value}\n" for key, value in said.items()) + f"nodes:\n{nodes}")
     return load_rig(str(file))
 

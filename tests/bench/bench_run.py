@@ -1,7 +1,8 @@
 """What a run costs beyond its traffic: wall time per cell, and the time from the command to the first byte.
 
-`python tests/bench/bench_run.py [--rounds N]`: `rigctl run gigablox` (seven cells, two pairs) on a virtual rig that is up, with its
-agents in place. Both clocks are CLOCK_MONOTONIC of one machine, so the command's start and the flows' first bytes compare.
+`python tests/bench/bench_run.py [--rounds N]`: `rigctl run gigablox` (seven cells, two pairs) on a virtual rig that is
+up, with its agents in place. Both clocks are CLOCK_MONOTONIC of one machine, so the command's start and the flows'
+first bytes compare.
 """
 
 import argparse
@@ -48,7 +49,7 @@ def main() -> None:
     finally:
         rigctl("rig", "down", "gigablox")
     beyond, inside, first = (statistics.median(column) for column in zip(*results, strict=True))
-    print(f"\nOne `rigctl run` of {CELLS} cells × {DURATION_S:g} s, 2 pairs, rig up, agents in place; median of {rounds}\n")
+    print(f"\nOne `rigctl run` of {CELLS} cells × {DURATION_S:g} s, 2 pairs, rig up; median of {rounds}\n")
     print("| figure | median | wanted |\n|---|---|---|")
     print(f"| wall time beyond the durations, per cell | {beyond:.3f} s | ≤ 0.3 s |")
     print(f"| … of which between a cell's orders and its record | {inside:.3f} s | |")

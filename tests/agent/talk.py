@@ -1,0 +1,160 @@
+"""An agent's process, spoken to by hand: orders out, JSON lines in, every wait with a deadline."""
+
+import json
+import queue
+import subprocess
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+Line = dict[str, Any]
+TOKEN = "0123456789abcdef" * 2
+DEADLINE_S = 10.0
+
+
+class Talk:
+    """`command` is the agent's; use it as a context manager."""
+
+    def __init__(self, command: Sequence[str], *arguments: str) -> None:
+        self.process = subprocess.Popen(
+            [*command, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
+        )
+        self._lines: queue.Queue[bytes] = queue.Queue()
+        self._events: list[Line] = []
+        self._number = 0
+        threading.Thread(target=self._read, daemon=True).start()
+        self.hello = self.event("hello")
+
+    def __enter__(self) -> "Talk":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(DEADLINE_S)
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._lines.put(line)
+        self._lines.put(b"")
+
+    def _line(self, until_s: float) -> Line:
+        line = self._lines.get(timeout=max(0.01, until_s - time.monotonic()))
+        if not line:
+            assert self.process.stderr is not None
+            raise EOFError(self.process.stderr.read().decode())
+        assert len(line) <= 16384
+        parsed: Line = json.loads(line)
+        return parsed
+
+    def write(self, data: bytes) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(data)
+
+    def send(self, order: str) -> int:
+        self._number += 1
+        self.write(f"{self._number} {order}\n".encode())
+        return self._number
+
+    def answer(self, number: int | None, deadline_s: float = DEADLINE_S) -> list[Line]:
+        """All lines of the answer to an order; events are kept."""
+        parts: list[Line] = []
+        until_s = time.monotonic() + deadline_s
+        while True:
+            line = self._line(until_s)
+            if "event" in line:
+                self._events.append(line)
+            elif line["id"] == number:
+                parts.append(line)
+                if "ok" in line:
+                    return parts
+
+    def ask(self, order: str) -> Line:
+        """The last line of the answer to `order`."""
+        return self.answer(self.send(order))[-1]
+
+    def event(self, name: str, deadline_s: float = DEADLINE_S) -> Line:
+        until_s = time.monotonic() + deadline_s
+        while True:
+            for event in self._events:
+                if event["event"] == name:
+                    self._events.remove(event)
+                    return event
+            line = self._line(until_s)
+            if "event" in line:
+                self._events.append(line)
+
+    def events(self, name: str) -> list[Line]:
+        return [event for event in self._events if event["event"] == name]
+
+    def end(self) -> int:
+        """Close its input; its exit code."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        return self.process.wait(2)
+
+    def listening_ports(self) -> list[int]:
+        return ports_of(self.process.pid)
+
+
+def ports_of(pid: int) -> list[int]:
+    """Listening TCP ports of a process, from /proc."""
+    inodes = set()
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        target = str(entry.readlink())
+        if target.startswith("socket:["):
+            inodes.add(target[8:-1])
+    found = []
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            words = line.split()
+            if words[3] == "0A" and words[9] in inodes:
+                found.append(int(words[1].rpartition(":")[2], 16))
+    return found
+
+
+def settings(flows: int = 1, interval_ms: int = 50, wait_ms: int = 3000, extra: str = "") -> str:
+    return f"token={TOKEN} flows={flows} interval_ms={interval_ms} wait_ms={wait_ms} {extra}"
+
+
+def joined(receiver: Talk, sender: Talk, address: str = "127.0.0.1", bind: str | None = None, **how: Any) -> int:
+    """Flows between two agents, ready to start; the port they used."""
+    listening = receiver.ask(f"listen endpoint=1 address={address} {settings(**how)}")
+    assert listening["ok"], listening
+    port = int(listening["port"])
+    connected = sender.ask(f"connect endpoint=1 address={address} port={port} bind={bind or address} {settings(**how)}")
+    assert connected["ok"], connected
+    assert receiver.ask("ready endpoint=1")["ok"]
+    return port
+
+
+def started(agents: Sequence[Talk], duration_ms: int) -> int:
+    at_ns = time.monotonic_ns() + 30_000_000
+    for agent in agents:
+        assert agent.ask(f"start endpoint=1 at_ns={at_ns} duration_ms={duration_ms}")["ok"]
+    return at_ns
+
+
+class Report:
+    """A report, put together: totals and absolute rows of each flow, and its last line."""
+
+    def __init__(self, lines: list[Line]) -> None:
+        self.last = lines[-1]
+        assert self.last["ok"], self.last
+        self.totals = {line["flow"]: line for line in lines if "bytes" in line}
+        self.rows: dict[int, list[list[int]]] = {flow: [] for flow in self.totals}
+        self.columns: list[str] = []
+        for line in lines:
+            if "rows" in line:
+                known = self.rows[line["flow"]]
+                assert line["from"] == len(known)
+                self.columns = line["columns"]
+                for row in line["rows"]:
+                    known.append([a + b for a, b in zip(known[-1], row, strict=True)] if known else row)
+
+
+def report_of(agent: Talk) -> Report:
+    return Report(agent.answer(agent.send("report endpoint=1")))

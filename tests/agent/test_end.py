@@ -1,0 +1,108 @@
+"""However an agent ends, nothing of it stays."""
+
+import contextlib
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from agent.conftest import Start
+from agent.talk import joined, settings, started
+
+
+@pytest.mark.parametrize("state", ["idle", "listening", "connected", "running", "ended"])
+def test_end_of_file_ends_it_in_every_state(start: Start, state: str) -> None:
+    receiver, sender = start(), start()
+    if state == "listening":
+        assert receiver.ask(f"listen endpoint=1 address=127.0.0.1 {settings()}")["ok"]
+    elif state != "idle":
+        joined(receiver, sender, flows=3)
+    if state in ("running", "ended"):
+        started([receiver, sender], 200 if state == "ended" else 20_000)
+        time.sleep(0.1)
+    if state == "ended":
+        receiver.event("ended")
+    for agent in (receiver, sender):
+        began_s = time.monotonic()
+        assert agent.end() == 0
+        assert time.monotonic() - began_s < 1
+        assert not Path(f"/proc/{agent.process.pid}").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_ends_it_during_traffic(start: Start, number: signal.Signals) -> None:
+    receiver, sender = start(), start()
+    joined(receiver, sender, flows=2)
+    started([receiver, sender], 20_000)
+    time.sleep(0.2)
+    for agent in (sender, receiver):
+        agent.process.send_signal(number)
+        assert agent.process.wait(1) == 0
+
+
+def test_silence_ends_it_and_a_ping_keeps_it(start: Start) -> None:
+    agent = start("--watchdog", "1")
+    for _ in range(4):
+        time.sleep(0.5)
+        assert agent.ask("ping")["ok"]
+    began_s = time.monotonic()
+    assert agent.process.wait(3) == 1
+    assert 0.8 < time.monotonic() - began_s < 2
+
+
+def test_quit_is_answered_first(start: Start) -> None:
+    agent = start()
+    assert agent.ask("quit")["ok"]
+    assert agent.process.wait(1) == 0
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--nosuch"], ["--watchdog"], ["--watchdog", "0"], ["--watchdog", "1x"], ["a", "b", "c"]]
+)
+def test_wrong_arguments_are_said_in_a_line(binary: Path, arguments: list[str]) -> None:
+    done = subprocess.run([binary, *arguments], stdin=subprocess.DEVNULL, capture_output=True, timeout=5, check=False)
+    assert done.returncode == 2
+    assert b"usage:" in done.stderr
+    assert done.stdout == b""
+
+
+def test_the_version_is_one_line(binary: Path) -> None:
+    done = subprocess.run([binary, "--version"], capture_output=True, timeout=5, check=True)
+    assert done.stdout.startswith(b"rigctl-agent 0.1.0 protocol 1 ")
+
+
+def test_a_reader_that_does_not_read_costs_the_agent_not_the_traffic(binary: Path) -> None:
+    """Its output is a pipe that nobody reads: it must neither block nor grow, and end in the end."""
+    with subprocess.Popen([binary, "--watchdog", "2"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as agent:
+        assert agent.stdin is not None
+        agent.stdin.write(b"".join(b"%d frobnicate\n" % n for n in range(1, 20_000)))
+        with contextlib.suppress(BrokenPipeError):
+            agent.stdin.flush()
+        assert agent.wait(5) == 1
+        agent.stdin.detach()
+
+
+@pytest.mark.parametrize("order", ["close endpoint=1", "stop endpoint=1"])
+@pytest.mark.parametrize("state", ["listening", "connecting", "connected", "running", "ended"])
+def test_close_and_stop_are_served_in_every_state(start: Start, order: str, state: str) -> None:
+    receiver, sender = start(), start()
+    agent = sender if state == "connecting" else receiver
+    if state == "listening":
+        assert receiver.ask(f"listen endpoint=1 address=127.0.0.1 {settings()}")["ok"]
+    elif state == "connecting":
+        # 198.51.100.0/24 leads nowhere: but no packet may leave the machine, so a full backlog on loopback stands in.
+        port = receiver.ask(f"listen endpoint=9 address=127.0.0.1 {settings(flows=2, wait_ms=5000)}")["port"]
+        sender.send(
+            f"connect endpoint=1 address=127.0.0.1 port={port} bind=127.0.0.1 {settings(flows=3, wait_ms=5000)}"
+        )
+        time.sleep(0.1)
+    else:
+        joined(receiver, sender)
+    if state in ("running", "ended"):
+        started([receiver, sender], 5000 if state == "running" else 100)
+        time.sleep(0.2)
+    if state == "ended":
+        receiver.event("ended")
+    assert agent.ask(order)["ok"]
+    assert agent.ask("clock")["ok"]

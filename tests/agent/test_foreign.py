@@ -1,0 +1,62 @@
+"""Agents for other machines, run by qemu's user mode: the same protocol, and traffic with this machine's agent.
+
+qemu hands system calls on to this kernel, so the sockets are real; what it does not know of TCP_INFO stays unknown.
+"""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from agent.talk import Talk, joined, report_of, started
+
+from rigctl.remote.build import TARGETS, build, host_machine
+
+QEMU = {"x86_64": "x86_64", "aarch64": "aarch64", "armv7": "arm", "armv6": "arm", "riscv64": "riscv64"}
+SEEN_AS = {"armv7": "armv7l", "armv6": "armv7l"}  # qemu says so of both, whatever processor it plays
+FOREIGN = [machine for machine in TARGETS if machine != host_machine()]
+
+
+@pytest.fixture(params=FOREIGN)
+def pair(request: pytest.FixtureRequest, release: Path) -> Iterator[tuple[str, Talk, Talk]]:
+    """A machine's name, its agent, and this machine's agent."""
+    machine: str = request.param
+    emulator = shutil.which(f"qemu-{QEMU[machine]}-static")
+    assert emulator, "install qemu-user-static"
+    processor = ["-cpu", "arm1176"] if machine == "armv6" else []
+    (binary,) = build([machine])
+    with ExitStack() as stack:
+        foreign = stack.enter_context(Talk([emulator, *processor, str(binary.path)]))
+        yield machine, foreign, stack.enter_context(Talk([str(release)]))
+
+
+def test_a_foreign_agent_speaks_the_protocol(pair: tuple[str, Talk, Talk]) -> None:
+    machine, foreign, _ = pair
+    assert foreign.hello["protocol"] == 1
+    assert foreign.hello["machine"] in {machine, SEEN_AS.get(machine), "armv6l"}
+    assert foreign.ask("clock")["clock_ns"] > 0
+    assert foreign.ask("frobnicate")["error"] == "EPROTO"
+    assert foreign.end() == 0
+
+
+def test_traffic_flows_from_here_to_a_foreign_agent_and_back(pair: tuple[str, Talk, Talk]) -> None:
+    _, foreign, own = pair
+    for receiver, sender in ((foreign, own), (own, foreign)):
+        joined(receiver, sender, flows=2)
+        started([receiver, sender], 500)
+        assert sender.event("ended")["error"] is None
+        assert receiver.event("ended")["error"] is None
+        received, sent = report_of(receiver), report_of(sender)
+        for flow in (0, 1):
+            assert received.totals[flow]["bytes"] == sent.totals[flow]["bytes"] > 0
+        for agent in (receiver, sender):
+            assert agent.ask("close endpoint=1")["ok"]
+
+
+def test_the_binary_is_small_static_and_of_its_machine() -> None:
+    for binary in build(TARGETS):
+        assert binary.size_bytes <= 100 * 1024
+        said = subprocess.run(["file", "-b", binary.path], capture_output=True, text=True, check=True).stdout
+        assert "statically linked" in said

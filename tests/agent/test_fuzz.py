@@ -1,0 +1,30 @@
+"""The two ways in that strangers can reach, fuzzed for some seconds each."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from agent.conftest import AGENTS
+
+SEEDS = {
+    "order": [b"1 clock", b"2 listen endpoint=1 address=127.0.0.1 flows=5", b"9999999999 x", b"1 a b=c b=d", b"1 a =c"],
+    "opening": [b"t" * 32 + b"\0\0\0\1" + b"\5", b"t" * 32 + b"\xff\xff\xff\xff" + b"\5", b""],
+}
+
+
+@pytest.fixture(scope="module")
+def built() -> None:
+    subprocess.run(["make", "-s", "-C", str(AGENTS), "fuzz"], check=True)
+
+
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize("target", SEEDS)
+def test_five_seconds_of_rubbish_find_nothing(target: str, tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    for number, seed in enumerate(SEEDS[target]):
+        (corpus / str(number)).write_bytes(seed)
+    command = [AGENTS / "build" / f"fuzz-{target}", "-max_total_time=5", "-max_len=1100", corpus]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "stat" in done.stderr or "DONE" in done.stderr

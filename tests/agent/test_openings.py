@@ -1,0 +1,103 @@
+"""Who may bring data: the token, in time; strangers are dropped and counted."""
+
+import socket
+import struct
+import time
+
+from agent.conftest import Start
+from agent.talk import TOKEN, joined, report_of, settings, started
+
+OPENING = bytes.fromhex(TOKEN) + struct.pack(">I", 0)
+
+
+def knock(port: int, data: bytes) -> socket.socket:
+    made = socket.create_connection(("127.0.0.1", port), timeout=5)
+    made.sendall(data)
+    return made
+
+
+def test_strangers_are_dropped_and_counted_and_the_right_flows_accepted(start: Start) -> None:
+    receiver, sender = start(), start()
+    port = receiver.ask(f"listen endpoint=1 address=127.0.0.1 {settings(wait_ms=8000)}")["port"]
+    wrong = [
+        knock(port, b"\x00" * 20),
+        knock(port, bytes.fromhex(TOKEN) + struct.pack(">I", 7)),
+        knock(port, b"GET / HTTP/1.0\r\n\r\n\r\n"),
+    ]
+    silent, half = knock(port, b""), knock(port, OPENING[:10])
+    for stranger in wrong:
+        assert stranger.recv(1) == b""
+    began_s = time.monotonic()
+    assert silent.recv(1) == b""
+    assert half.recv(1) == b""
+    assert 1.0 < time.monotonic() - began_s < 4
+    assert sender.ask(f"connect endpoint=1 address=127.0.0.1 port={port} bind=127.0.0.1 {settings()}")["ok"]
+    assert receiver.ask("ready endpoint=1")["ok"]
+    started([receiver, sender], 200)
+    receiver.event("ended")
+    assert report_of(receiver).last["strangers"] == 5
+
+
+def test_many_silent_strangers_do_not_keep_the_right_one_out(start: Start) -> None:
+    receiver, sender = start(), start()
+    port = receiver.ask(f"listen endpoint=1 address=127.0.0.1 {settings(wait_ms=8000)}")["port"]
+    strangers = [knock(port, b"") for _ in range(100)]
+    assert sender.ask(f"connect endpoint=1 address=127.0.0.1 port={port} bind=127.0.0.1 {settings()}")["ok"]
+    assert receiver.ask("ready endpoint=1")["ok"]
+    for stranger in strangers:
+        stranger.close()
+
+
+def test_an_opening_in_pieces_is_accepted(start: Start) -> None:
+    receiver = start()
+    port = receiver.ask(f"listen endpoint=1 address=127.0.0.1 {settings()}")["port"]
+    slow = knock(port, OPENING[:3])
+    time.sleep(0.1)
+    slow.sendall(OPENING[3:])
+    assert slow.recv(1) == b"\x06"
+    assert receiver.ask("ready endpoint=1")["ok"]
+
+
+def test_a_number_that_is_taken_is_a_stranger(start: Start) -> None:
+    receiver = start()
+    port = receiver.ask(f"listen endpoint=1 address=127.0.0.1 {settings(flows=2)}")["port"]
+    first = knock(port, OPENING)
+    assert first.recv(1) == b"\x06"
+    assert knock(port, OPENING).recv(1) == b""
+
+
+def test_nobody_coming_is_a_time_out(start: Start) -> None:
+    receiver = start()
+    assert receiver.ask(f"listen endpoint=1 address=127.0.0.1 {settings(flows=3, wait_ms=200)}")["ok"]
+    answer = receiver.ask("ready endpoint=1")
+    assert answer["error"] == "ETIMEDOUT"
+    assert "0 of 3" in answer["message"]
+    assert receiver.listening_ports() == []
+
+
+def test_a_closed_port_refuses(start: Start) -> None:
+    receiver, sender = start(), start()
+    port = joined(receiver, sender)
+    answer = sender.ask(f"connect endpoint=2 address=127.0.0.1 port={port} bind=127.0.0.1 {settings(wait_ms=500)}")
+    assert answer["error"] == "ECONNREFUSED"
+    assert "flow 0: connect" in answer["message"]
+
+
+def test_a_peer_that_never_accepts_is_a_time_out(start: Start) -> None:
+    sender = start()
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        port = mute.getsockname()[1]
+        answer = sender.ask(f"connect endpoint=1 address=127.0.0.1 port={port} bind=127.0.0.1 {settings(wait_ms=300)}")
+    assert answer["error"] == "ETIMEDOUT"
+
+
+def test_a_peer_that_accepts_wrongly_is_no_peer(start: Start) -> None:
+    sender = start()
+    with socket.create_server(("127.0.0.1", 0)) as liar:
+        port = liar.getsockname()[1]
+        number = sender.send(
+            f"connect endpoint=1 address=127.0.0.1 port={port} bind=127.0.0.1 {settings(wait_ms=2000)}"
+        )
+        peer, _ = liar.accept()
+        peer.sendall(b"\x15")
+        assert sender.answer(number)[-1]["error"] == "ECONNABORTED"

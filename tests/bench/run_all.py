@@ -1,0 +1,19 @@
+"""Every benchmark, one after the other: `make bench`. Each prints its own table; none of them is a pass or a fail."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ORDER = ("bench_agent.py", "bench_fidelity.py", "bench_skew.py", "bench_run.py")
+
+
+def main() -> None:
+    folder = Path(__file__).parent
+    codes = {name: subprocess.run([sys.executable, str(folder / name)], check=False).returncode for name in ORDER}
+    broken = [name for name, code in codes.items() if code != 0]
+    if broken:
+        sys.exit(f"did not end well: {', '.join(broken)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,282 @@
+"""Whole runs on virtual rigs, as a user makes them: real agents, SSH and traffic; then all that can go wrong."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+AGENT = re.compile(r"/agent-[0-9a-f]{64}")
+PAIR = "rig: gigablox\npairs: [pi1 -> pi2, pi3 -> pi4]\n"
+
+
+class User:
+    """Someone at a terminal, with a home, a store and a runtime folder of their own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        runtime = folder / "runtime"
+        runtime.mkdir(mode=0o700)
+        self.environment = os.environ | {
+            "XDG_RUNTIME_DIR": str(runtime),
+            "RIGCTL_STORE": str(folder / "store.db"),
+            "HOME": str(folder),
+            "COLUMNS": "200",
+            "PYTHONPATH": str(Path(__file__).parents[2]),
+        }
+
+    def start(self, *words: str) -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            [sys.executable, "-m", "rigctl", *words], cwd=self.folder, env=self.environment, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+        )  # fmt: skip
+
+    def rigctl(self, *words: str, code: int = 0, deadline_s: float = 90) -> str:
+        process = self.start(*words)
+        out, errors = process.communicate(timeout=deadline_s)
+        assert process.returncode == code, f"{words} gave {process.returncode}:\n{out}\n{errors}"
+        return out + errors
+
+    def scenario(self, text: str) -> str:
+        (self.folder / "s.yaml").write_text(text)
+        return "s.yaml"
+
+    def rows(self, level: str = "pairs") -> list[dict[str, Any]]:
+        exported: list[dict[str, Any]] = json.loads(self.rigctl("export", "--format", "json", "--level", level))
+        return exported
+
+    def processes(self) -> dict[int, str]:
+        """Every process of this user's rigs, by what its environment says, agents and holders included."""
+        found = {}
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            try:
+                words = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                inherited = (entry / "environ").read_bytes()
+            except OSError:
+                continue
+            mine = str(self.folder).encode() in inherited or str(self.folder) in words
+            if mine and ("virtual.holder" in words or AGENT.search(words) or b"RIGCTL_RIG=" in inherited):
+                found[int(entry.name)] = words
+        return found
+
+    def agents(self) -> list[int]:
+        """Agents on the rigs of this user: descendants of its holders."""
+        holders = {pid for pid, words in self.processes().items() if "virtual.holder" in words}
+        return [pid for pid, words in all_commands() if AGENT.search(words) and ancestors(pid) & holders]
+
+
+def all_commands() -> Iterator[tuple[int, str]]:
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                yield int(entry.name), (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            except OSError:
+                continue
+
+
+def ancestors(pid: int) -> set[int]:
+    found: set[int] = set()
+    while pid > 1:
+        try:
+            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            break
+        found.add(pid)
+    return found
+
+
+def waited(what: Any, deadline_s: float) -> bool:
+    until_s = time.monotonic() + deadline_s
+    while time.monotonic() < until_s:
+        if what():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> Iterator[User]:
+    made = User(tmp_path)
+    yield made
+    for pid in made.processes():
+        os.kill(pid, signal.SIGKILL)
+
+
+@contextmanager
+def kept_up(user: User, rig: str = "gigablox") -> Iterator[None]:
+    user.rigctl("rig", "up", rig)
+    try:
+        yield
+    finally:
+        user.rigctl("rig", "down", rig)
+
+
+@contextmanager
+def traffic(user: User, *words: str) -> Iterator["subprocess.Popen[str]"]:
+    """A run whose first cell is sending."""
+    process = user.start("run", *words)
+    try:
+        assert waited(lambda: len(user.agents()) >= 4, 15)
+        time.sleep(1.0)
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=10)
+
+
+def test_a_run_measures_stores_and_explains_every_cell(user: User) -> None:
+    said = user.rigctl("run", "gigablox", "--duration", "1s")
+    assert "MSS 8960 was asked for; 1448 went over the wire, because the MTU is 1500." in " ".join(said.split())
+    rows = user.rows()
+    assert [(r["cell"], r["source"], r["destination"]) for r in rows] == [
+        (cell, *pair) for cell in range(1, 8) for pair in (("pi1", "pi2"), ("pi3", "pi4"))
+    ]
+    settings = [(r["window_bytes"] // 1024, r["mss"], r["parallel"]) for r in rows[::2]]
+    assert settings == [
+        (64, 1460, 1), (64, 1460, 5), (64, 8960, 1), (200, 1460, 1), (64, 8960, 5), (200, 8960, 1), (200, 8960, 5)
+    ]  # fmt: skip
+    for row in rows:
+        assert row["status"] == "ok"
+        assert row["mss_effective"] == 1448
+        assert row["window_effective_bytes"] == row["window_bytes"]
+        assert row["ceiling_mbps"] == pytest.approx(941.5, abs=0.05)
+        assert 700 < row["goodput_mbps"] < 960
+        assert row["efficiency"] == pytest.approx(row["goodput_mbps"] / row["ceiling_mbps"])
+        assert (row["limit"] == "line-rate") == (row["efficiency"] >= 0.98)
+        assert row["start_skew_us"] < 10_000
+    cells = user.rows("cells")
+    assert cells[0]["goodput_mbps"] == pytest.approx(rows[0]["goodput_mbps"] + rows[1]["goodput_mbps"])
+    page = next(user.folder.glob("gigablox-*.html")).read_text()
+    assert "<script" not in page
+    assert user.processes() == {}
+
+
+def test_the_counters_of_both_sides_reconcile(user: User) -> None:
+    user.rigctl("run", user.scenario(PAIR + "matrix: {parallel: [3], direction: [both]}\nduration: 1s\nomit: 300ms\n"))
+    flows = user.rows("flows")
+    assert len(flows) == 2 * 2 * 3
+    assert all(0.6 < row["duration_s"] <= 0.7 for row in flows)
+    pairs = user.rows()
+    assert {row["direction"] for row in pairs} == {"forward", "reverse"}
+    assert sum(row["bytes"] for row in flows) == sum(row["bytes"] for row in pairs)
+    intervals = user.rows("intervals")
+    assert sum(row["bytes"] for row in intervals) == pytest.approx(sum(row["bytes"] for row in pairs), rel=1e-6)
+
+
+def test_an_ipv6_rig_has_its_own_ceiling(user: User) -> None:
+    (user.folder / "six.yaml").write_text(
+        "virtual: namespaces\nip_version: 6\nlinks: {rate: 1G, mtu: 1500}\nnodes: {a: , b: }\n"
+    )
+    user.rigctl("run", user.scenario("rig: six.yaml\npairs: [a -> b]\nduration: 1s\nmatrix: {congestion: [cubic]}\n"))
+    (row,) = user.rows()
+    assert row["mss_effective"] == 1428
+    assert row["ceiling_mbps"] == pytest.approx(1000 * 1428 / 1538)
+    assert row["congestion"] == "cubic"
+
+
+def test_the_loopback_rig_says_that_it_has_no_ceiling(user: User) -> None:
+    sets = ("--set", "parallel=1", "--set", "mss=1460", "--duration", "500ms")
+    said = user.rigctl("run", "gigablox", "--rig", "loopback", *sets)
+    assert "unshaped" in said
+    assert all(row["ceiling_mbps"] is None and row["limit"] == "unknown" for row in user.rows())
+    assert waited(lambda: user.processes() == {}, 2)
+
+
+def test_a_killed_agent_fails_only_its_own_repetition(user: User) -> None:
+    with traffic(user, user.scenario(PAIR + "matrix: {parallel: [1, 2]}\nduration: 3s\n")) as run:
+        os.kill(user.agents()[0], signal.SIGKILL)
+        out, errors = run.communicate(timeout=30)
+    assert run.returncode == 3, out + errors
+    first, second = user.rows("cells")
+    assert (first["status"], second["status"]) == ("failed", "ok")
+    assert re.search(r"pi\d: .*killed by SIGKILL", first["reason"])
+    assert first["goodput_mbps"] is None
+    assert user.processes() == {}
+
+
+def test_a_hung_agent_costs_at_most_its_deadline(user: User) -> None:
+    began_s = time.monotonic()
+    with traffic(user, user.scenario(PAIR + "matrix: {parallel: [1, 2]}\nduration: 2s\n")) as run:
+        os.kill(user.agents()[0], signal.SIGSTOP)
+        out, errors = run.communicate(timeout=60)
+    assert run.returncode == 3, out + errors
+    assert time.monotonic() - began_s < 2 + 12 + 2 + 15
+    assert [row["status"] for row in user.rows("cells")] == ["failed", "ok"]
+    assert user.processes() == {}
+
+
+def test_a_pair_that_cannot_connect_fails_with_the_reason_and_the_run_goes_on(user: User) -> None:
+    with kept_up(user):
+        user.rigctl("rig", "exec", "gigablox", "pi2", "--", "ip link set eth0 down")
+        said = user.rigctl("run", user.scenario(PAIR + "matrix: {parallel: [1]}\nduration: 500ms\n"), code=3)
+        assert "pi1: connect:" in said
+        (row,) = user.rows("cells")
+        assert row["status"] == "failed"
+        user.rigctl("rig", "exec", "gigablox", "pi2", "--", "ip link set eth0 up")
+        user.rigctl("rig", "exec", "gigablox", "pi2", "--", "ping -c1 -W2 10.77.0.1")
+        user.rigctl("run", "s.yaml")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_stops_everything_within_three_seconds(user: User, number: signal.Signals) -> None:
+    with kept_up(user):
+        with traffic(user, user.scenario(PAIR + "matrix: {parallel: [1, 2]}\nduration: 20s\n")) as run:
+            began_s = time.monotonic()
+            run.send_signal(number)
+            out, _ = run.communicate(timeout=10)
+            assert time.monotonic() - began_s < 3
+        assert run.returncode == 130
+        assert "interrupted" in out
+        assert waited(lambda: user.agents() == [], 1)
+        assert [row["status"] for row in user.rows("cells")][:1] == ["interrupted"]
+
+
+def test_a_killed_controller_leaves_nothing_on_a_rig_that_stays(user: User) -> None:
+    with kept_up(user):
+        with traffic(user, user.scenario(PAIR + "duration: 20s\n")) as run:
+            os.kill(run.pid, signal.SIGKILL)
+            assert waited(lambda: user.agents() == [], 5)
+        listening = user.rigctl("rig", "exec", "gigablox", "pi2", "--", "cat /proc/net/tcp")
+        states = [line.split()[3] for line in listening.splitlines() if ":" in line][1:]
+        assert states.count("0A") <= 1  # the node's own SSH server
+        user.rigctl("run", "s.yaml", "--duration", "500ms")
+
+
+def test_a_killed_controller_takes_its_private_rig_with_it(user: User) -> None:
+    with traffic(user, user.scenario(PAIR + "duration: 20s\n")) as run:
+        os.kill(run.pid, signal.SIGKILL)
+        assert waited(lambda: user.processes() == {}, 5)
+
+
+def test_a_second_run_on_a_rig_is_told_who_holds_it(user: User) -> None:
+    with kept_up(user), traffic(user, user.scenario(PAIR + "duration: 4s\n")) as first:
+        said = user.rigctl("run", "s.yaml", code=3)
+        assert re.search(r"pi\d: in use by \S+ pid \d+, since", said)
+        first.communicate(timeout=30)
+        assert first.returncode == 0
+        assert len(user.rigctl("runs").strip().splitlines()) == 3  # head, rule, one run: the second stored nothing
+
+
+def test_an_invalid_repetition_is_shown_measured_once_more_and_never_averaged(user: User) -> None:
+    said = user.rigctl("run", user.scenario(PAIR + "duration: 500ms\nmax_skew: 0.001us\n"), code=3)
+    assert "invalid" in said
+    rows = user.rows()
+    assert [(row["attempt"], row["status"]) for row in rows[::2]] == [(1, "invalid"), (2, "invalid")]
+    assert "start skew" in rows[0]["reason"]
+
+
+def test_what_is_wrong_with_the_input_touches_nothing(user: User) -> None:
+    said = user.rigctl("run", user.scenario(PAIR + "matrix: {window: [64Q]}\n"), code=2)
+    assert "s.yaml:3:" in said
+    assert not (user.folder / "store.db").exists()

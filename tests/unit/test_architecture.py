@@ -1,0 +1,60 @@
+"""The house rules that a program can check: layers, lengths, no registry hosts, types everywhere (mypy does that)."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+from importlinter.cli import EXIT_STATUS_SUCCESS, lint_imports
+
+ROOT = Path(__file__).parents[2]
+MODULES = sorted((ROOT / "rigctl").rglob("*.py"))
+C_FILES = sorted((ROOT / "agents").glob("*.[ch]"))
+MOST_LINES = 400
+MOST_FUNCTION_LINES = 60
+HOSTS = re.compile(r"(pypi|pythonhosted|crates|npmjs|maven|debian)\.(org|io|com)\b")
+TEXTS = ("*.py", "*.toml", "*.txt", "*.yaml", "*.md", "Makefile", "run")
+
+
+def test_each_room_imports_only_from_those_below_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    assert lint_imports(config_filename="pyproject.toml", no_cache=True) == EXIT_STATUS_SUCCESS
+
+
+@pytest.mark.parametrize("path", [*MODULES, *C_FILES], ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_file_is_too_long(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= MOST_LINES
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_function_is_too_long(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert node.end_lineno is not None
+            assert node.end_lineno - node.lineno < MOST_FUNCTION_LINES, node.name
+
+
+@pytest.mark.parametrize("path", [path for path in C_FILES if path.suffix == ".c"], ids=lambda path: path.name)
+def test_no_c_function_is_too_long(path: Path) -> None:
+    began = None
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if line == "{":
+            began = number
+        elif line == "}" and began is not None:
+            assert number - began <= MOST_FUNCTION_LINES, f"{path.name}:{began}"
+            began = None
+
+
+def test_no_file_names_a_registry_host() -> None:
+    for pattern in TEXTS:
+        for path in ROOT.rglob(pattern):
+            if any(part.startswith(".venv") or part in ("dist", "build", ".git") for part in path.parts):
+                continue
+            found = HOSTS.search(path.read_text(errors="replace"))
+            assert found is None or path == Path(__file__), f"{path}: {found}"
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    for path in MODULES:
+        text = path.read_text()
+        assert not text.strip() or ast.get_docstring(ast.parse(text)), path

@@ -1,0 +1,44 @@
+"""From a cell to the orders of its agents."""
+
+from dataclasses import replace
+from itertools import count
+
+import pytest
+
+from rigctl.measure import TESTS, streams
+from rigctl.records import Cell, Direction, Pair
+
+CELL = Cell(1, "tcp", (Pair("a", "b"), Pair("c", "d")), 10.0, 0.0, 5)
+
+
+def numbered(cell: Cell) -> list[tuple[int, str, str, str]]:
+    tokens = count()
+    return [(s.endpoint, s.sender, s.receiver, s.token) for s in streams(cell, lambda: f"token{next(tokens)}")]
+
+
+def test_every_pair_is_a_stream_with_a_token_of_its_own() -> None:
+    assert numbered(CELL) == [(1, "a", "b", "token0"), (2, "c", "d", "token1")]
+
+
+def test_reverse_sends_from_destination_to_source() -> None:
+    assert [s[1:3] for s in numbered(replace(CELL, direction=Direction.REVERSE))] == [("b", "a"), ("d", "c")]
+
+
+def test_both_is_two_streams_per_pair() -> None:
+    sides = [s[1:3] for s in numbered(replace(CELL, direction=Direction.BOTH))]
+    assert sides == [("a", "b"), ("b", "a"), ("c", "d"), ("d", "c")]
+    assert len({s[0] for s in numbered(replace(CELL, direction=Direction.BOTH))}) == 4
+
+
+def test_what_was_not_asked_for_is_left_to_the_node() -> None:
+    assert TESTS["tcp"].settings(CELL) == {
+        "flows": 5, "window": None, "mss": None, "congestion": None, "nodelay": None
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("nodelay", [True, False])
+def test_what_was_asked_for_is_ordered(nodelay: bool) -> None:
+    asked = replace(CELL, window_bytes=65536, mss=8960, congestion="bbr", nodelay=nodelay)
+    assert TESTS["tcp"].settings(asked) == {
+        "flows": 5, "window": 65536, "mss": 8960, "congestion": "bbr", "nodelay": nodelay
+    }  # fmt: skip

@@ -1,0 +1,84 @@
+"""What a user sees while a run goes on."""
+
+from io import StringIO
+
+from builders import gigablox  # noqa: F401  # the same plan as everywhere
+from rich.console import Console
+
+from rigctl.measure import streams
+from rigctl.records import Cell, Direction, Pair, Repetition, RunPlan, Status
+from rigctl.runner.cell import interval_ms
+from rigctl.runner.progress import Lines, progress_on, settings_text
+
+CELL = Cell(1, "tcp", (Pair("pi1", "pi2"),), 10.0, 0.0, 5, window_bytes=65536, mss=1460)
+PLAN = RunPlan("t", "", "s", "", "r", "", (), 1, (CELL, CELL))
+
+
+def result(status: Status = Status.OK, attempt: int = 1, wall_s: float = 10.5) -> Repetition:
+    return Repetition(1, 1, attempt, status, None if status is Status.OK else "it broke", 0.0, wall_s)
+
+
+def lines(quiet: bool = False) -> tuple[Lines, StringIO]:
+    text = StringIO()
+    with progress_on(Console(file=text), PLAN, quiet) as progress:
+        assert quiet or isinstance(progress, Lines)
+        return progress, text  # type: ignore[return-value]
+
+
+def test_a_cell_is_announced_with_its_settings_and_the_time_left() -> None:
+    progress, text = lines()
+    progress.began(CELL, 1, 1)
+    assert text.getvalue() == "cell 1/2: window 64K, MSS 1460, 5 flows; 10 s, 20 s left\n"
+
+
+def test_the_time_left_learns_what_a_cell_costs_beyond_its_duration() -> None:
+    progress, text = lines()
+    progress.ended(CELL, result(wall_s=12.0))
+    progress.began(CELL, 1, 1)
+    assert text.getvalue().endswith("10 s, 12 s left\n")
+
+
+def test_a_failure_is_said_and_its_cost_is_not_expected_again() -> None:
+    progress, text = lines()
+    progress.ended(CELL, result(Status.FAILED, wall_s=100.0))
+    progress.began(CELL, 1, 1)
+    assert "cell 1: failed: it broke" in text.getvalue()
+    assert text.getvalue().endswith("10 s left\n")
+
+
+def test_a_first_invalid_attempt_still_has_its_time_to_come() -> None:
+    progress, text = lines()
+    progress.ended(CELL, result(Status.INVALID))
+    progress.began(CELL, 1, 2)
+    assert text.getvalue().endswith("measured once more: window 64K, MSS 1460, 5 flows; 10 s, 20 s left\n")
+
+
+def test_quiet_says_nothing() -> None:
+    progress, text = lines(quiet=True)
+    (stream,) = streams(CELL, lambda: "0" * 32)
+    progress.began(CELL, 1, 1)
+    progress.received(stream, 1, 1)
+    progress.ended(CELL, result(Status.FAILED))
+    assert text.getvalue() == ""
+
+
+def test_a_terminal_shows_the_goodput_of_each_pair_now() -> None:
+    text = StringIO()
+    (stream,) = streams(CELL, lambda: "0" * 32)
+    with progress_on(Console(file=text, force_terminal=True, width=120), PLAN, quiet=False) as progress:
+        progress.began(CELL, 1, 1)
+        progress.received(stream, 10**9, 0)
+        progress.received(stream, 2 * 10**9, 125_000_000)
+    assert "pi1 -> pi2  1,000 Mbit/s" in text.getvalue()
+
+
+def test_settings_in_words_leave_out_what_was_not_asked_for() -> None:
+    assert settings_text(Cell(1, "tcp", (), 1, 0, 1)) == "1 flow"
+    both = Cell(1, "tcp", (), 1, 0, 2, congestion="bbr", direction=Direction.BOTH)
+    assert settings_text(both) == "2 flows, bbr, both"
+
+
+def test_samples_are_100_ms_apart_and_never_more_than_3000() -> None:
+    assert interval_ms(0.5) == interval_ms(300) == 100
+    for duration_s in (301, 1800, 86400):
+        assert duration_s * 1000 / interval_ms(duration_s) <= 3000

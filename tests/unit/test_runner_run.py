@@ -1,0 +1,44 @@
+"""The life of a run around its cells: its status, its holder's name, its lead, its exit code."""
+
+import os
+from dataclasses import replace
+
+import pytest
+
+from rigctl.records import Cell, Pair, RunPlan, RunStatus, Status
+from rigctl.remote.agent import ClockOffset
+from rigctl.runner.barrier import LEAST_LEAD_S, Clocks
+from rigctl.runner.run import Outcome, _status, holder
+
+CELL = Cell(1, "tcp", (Pair("a", "b"),), 1.0, 0.0, 1)
+PLAN = RunPlan("t", "", "s", "", "r", "", (), 2, (CELL, replace(CELL, number=2)))
+
+
+def test_a_run_is_complete_when_every_repetition_of_every_cell_counts() -> None:
+    whole = {(cell, repetition): Status.OK for cell in (1, 2) for repetition in (1, 2)}
+    assert _status(PLAN, whole) is RunStatus.COMPLETE
+    assert _status(PLAN, whole | {(2, 1): Status.INVALID}) is RunStatus.PARTIAL
+    assert _status(PLAN, whole | {(2, 1): Status.FAILED}) is RunStatus.PARTIAL
+    del whole[2, 2]
+    assert _status(PLAN, whole) is RunStatus.PARTIAL
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [(RunStatus.COMPLETE, 0), (RunStatus.PARTIAL, 3), (RunStatus.INTERRUPTED, 130)]
+)
+def test_the_exit_code_says_how_it_ended(status: RunStatus, code: int) -> None:
+    assert Outcome("r", status).exit_code == code
+
+
+def test_the_holder_says_who_where_and_which_process() -> None:
+    assert holder().endswith(f" pid {os.getpid()}")
+    assert "@" in holder()
+
+
+def test_a_start_is_ordered_far_enough_ahead_for_the_slowest_node() -> None:
+    near = Clocks({"a": ClockOffset(5, 50_000)})
+    far = Clocks({"a": ClockOffset(5, 50_000), "b": ClockOffset(-7, 20_000_000)})
+    assert near.lead_s() == pytest.approx(LEAST_LEAD_S + 0.0005)
+    assert far.error_ns == 20_000_000
+    assert far.lead_s() == pytest.approx(LEAST_LEAD_S + 0.2)
+    assert (far.on_node("a", 100), far.on_node("b", 100)) == (105, 93)

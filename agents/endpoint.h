@@ -16,7 +16,7 @@
 #define TOKEN_BYTES 16
 #define OPENING_BYTES (TOKEN_BYTES + 4)
 #define ACCEPTED 0x06
-#define OPENINGS_MAX 64 /* strangers may hold no more; the oldest goes first */
+#define OPENINGS_MAX (FLOWS_MAX + 64) /* all flows at once, and so many strangers; then the oldest goes */
 #define OPENING_S 2
 #define SAMPLES_MAX 36000
 #define GRACE_SILENT_S 2 /* a receiver without end-of-file: no data any more … */
@@ -52,7 +52,7 @@ struct endpoint {
     int flow_count, flows_open;
     struct flow *flows;
     int listen_fd;
-    struct opening openings[FLOWS_MAX]; /* a sender has one per flow, a receiver OPENINGS_MAX at most */
+    struct opening openings[OPENINGS_MAX];
     int opening_count;
     int64_t strangers;
     int64_t wait_until_ns; /* for all flows to be there */

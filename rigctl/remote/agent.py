@@ -99,6 +99,11 @@ class Agent:
         """Nothing more can be ordered."""
         return self._failure is not None
 
+    @property
+    def failure(self) -> NodeError | None:
+        """Why nothing more can be ordered."""
+        return self._failure
+
     async def order(self, order: Order, deadline_s: float = ORDER_DEADLINE_S) -> Answer:
         """Send `order`, wait for its last answer. Raises `RefusedError`; `NodeError` when late or gone."""
         return (await self._exchange(order, deadline_s))[0]

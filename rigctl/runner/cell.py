@@ -67,6 +67,7 @@ async def measure_cell(
         status, reason = Status.FAILED, "; ".join(_reasons(error))
     if status is Status.FAILED:
         await attempt.stop()
+        reason = "; ".join(dict.fromkeys([*attempt.deaths(), str(reason)]))
     reports = await attempt.collect(REPORT_S if status is Status.OK else SALVAGE_S)
     if status is Status.OK and len(reports) < 2 * len(attempt.streams):
         status, reason = Status.FAILED, attempt.silent(reports)
@@ -171,6 +172,10 @@ class Attempt:
                     await self._nodes.drop(node)
 
         await asyncio.gather(*(one(*end) for end in self._reachable()))
+
+    def deaths(self) -> list[str]:
+        """Why agents ended: the cause, where all that their peers saw was a broken connection."""
+        return [str(agent.failure) for agent in self._agents.values() if agent.failure is not None]
 
     def late(self) -> str:
         """Who has not ended."""

@@ -41,7 +41,7 @@ def test_strangers_are_dropped_and_counted_and_the_right_flows_accepted(start: S
 def test_many_silent_strangers_do_not_keep_the_right_one_out(start: Start) -> None:
     receiver, sender = start(), start()
     port = receiver.ask(f"listen endpoint=1 address=127.0.0.1 {settings(wait_ms=8000)}")["port"]
-    strangers = [knock(port, b"") for _ in range(100)]
+    strangers = [knock(port, b"") for _ in range(300)]
     assert sender.ask(f"connect endpoint=1 address=127.0.0.1 port={port} bind=127.0.0.1 {settings()}")["ok"]
     assert receiver.ask("ready endpoint=1")["ok"]
     for stranger in strangers:

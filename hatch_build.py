@@ -2,7 +2,6 @@
 
 import importlib.util
 import sys
-from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
@@ -20,6 +19,5 @@ class AgentsHook(BuildHookInterface[Any]):
         complete = importlib.util.find_spec("ziglang") is not None
         if not complete:
             self.app.display_warning("ziglang is not there: this wheel carries the agent for this machine only")
-        for binary in build(TARGETS if complete else [host_machine()]):
-            inside = f"rigctl/bundled/agents/{binary.path.name}"
-            build_data["force_include"][str(Path(binary.path))] = inside
+        build(TARGETS if complete else [host_machine()])
+        build_data["pure_python"] = True  # they are data: rigctl itself runs anywhere

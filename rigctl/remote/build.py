@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -111,16 +112,19 @@ def build(machines: Iterable[str], *, anew: bool = False) -> list[Binary]:
         if machine not in TARGETS:
             raise InputError(f'no agent for "{machine}". There are targets for {", ".join(TARGETS)}')
     folder = sources()
-    destination = folder / "dist"
-    destination.mkdir(exist_ok=True)
-    for machine in wanted:
-        target = TARGETS[machine]
-        path, stamp = destination / f"rigctl-agent-{machine}", destination / f".{machine}.made-from"
-        made_from = _fingerprint(folder, target)
-        if anew or not path.is_file() or not stamp.is_file() or stamp.read_text() != made_from:
-            _compile(folder, target, path)
-            stamp.write_text(made_from)
+    (folder / "dist").mkdir(exist_ok=True)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(lambda machine: _update(folder, TARGETS[machine], anew=anew), wanted))
     return [binary for binary in carried() if binary.machine in wanted]
+
+
+def _update(folder: Path, target: Target, *, anew: bool) -> None:
+    path = folder / "dist" / f"rigctl-agent-{target.machine}"
+    stamp = path.with_name(f".{target.machine}.made-from")
+    made_from = _fingerprint(folder, target)
+    if anew or not path.is_file() or not stamp.is_file() or stamp.read_text() != made_from:
+        _compile(folder, target, path)
+        stamp.write_text(made_from)
 
 
 def _fingerprint(folder: Path, target: Target) -> str:

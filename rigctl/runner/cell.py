@@ -195,7 +195,7 @@ class Attempt:
         """What was measured, cut to the common window and judged."""
         flows = [flow for stream in self.streams for flow in self._flows(stream, reports)]
         planned_end_ns = self._at_ns + round(self.cell.duration_s * 1e9)
-        # Of a failed repetition the raw counters are kept; goodput over a time in which not all flows ran would mislead.
+        # A failed repetition keeps its raw counters; goodput over a time in which not all flows ran would mislead.
         window = common_window(flows, self.cell.omit_s, planned_end_ns) if status is Status.OK else None
         usage = self._usage(reports)
         if status is Status.OK and max_skew_s is not None:

@@ -1,0 +1,140 @@
+"""An ordinary rig as in a lab: hosts with OpenSSH around a switch, SSH and data over the same links.
+
+The hosts are network namespaces that the test makes; the controller is one more host on the same switch.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from openssh import new_key
+
+ROOT = Path(__file__).parents[2]
+NODES = ("pi1", "pi2", "pi3", "pi4")
+SCENARIO = "rig: lab.yaml\npairs: [pi1 -> pi2, pi3 -> pi4]\nduration: 5s\nmatrix: {window: [64K], parallel: [1, 2]}\n"
+
+
+def sh(*words: str) -> str:
+    return subprocess.run(words, check=True, capture_output=True, text=True, timeout=30).stdout
+
+
+@dataclass
+class Lab:
+    folder: Path
+    prefix: str
+
+    def host(self, name: str) -> str:
+        return f"{self.prefix}-{name}"
+
+    def inside(self, name: str, *words: str) -> list[str]:
+        return ["ip", "netns", "exec", self.host(name), *words]
+
+    def processes(self, name: str) -> list[str]:
+        pids = sh("ip", "netns", "pids", self.host(name)).split()
+        return [Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode() for pid in pids]
+
+    def control_packets(self) -> int:
+        """Packets of SSH that have reached the controller so far."""
+        listed = json.loads(sh(*self.inside("ctl", "nft", "-j", "list", "table", "ip", "count")))
+        rules = [one["rule"] for one in listed["nftables"] if "rule" in one]
+        return int(rules[0]["expr"][-1]["counter"]["packets"])
+
+    def rigctl(self, *words: str) -> "subprocess.Popen[str]":
+        environment = os.environ | {
+            "HOME": str(self.folder),
+            "RIGCTL_STORE": str(self.folder / "s.db"),
+            "PYTHONPATH": str(ROOT),
+        }
+        command = self.inside("ctl", sys.executable, "-m", "rigctl", *words)
+        return subprocess.Popen(
+            command, cwd=self.folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+
+
+def cable(lab: Lab, name: str, address: str) -> None:
+    host = lab.host(name)
+    sh("ip", "netns", "add", host)
+    sh("ip", "link", "add", "eth0", "netns", host, "type", "veth", "peer", "name", name, "netns", lab.host("switch"))
+    sh("ip", "-n", lab.host("switch"), "link", "set", name, "master", "br0", "up")
+    sh("ip", "-n", host, "address", "add", f"{address}/24", "dev", "eth0")
+    for device in ("eth0", "lo"):
+        sh("ip", "-n", host, "link", "set", device, "up")
+
+
+def serve(lab: Lab, name: str, address: str) -> "subprocess.Popen[bytes]":
+    """OpenSSH on port 22 of the host, with a home of its own: the hosts share this machine's files."""
+    home = lab.folder / name
+    home.mkdir()
+    new_key(home / "host_key")
+    options = {
+        "HostKey": home / "host_key",
+        "ListenAddress": address,
+        "AuthorizedKeysFile": lab.folder / "id.pub",
+        "StrictModes": "no",
+        "UsePAM": "no",
+        "PidFile": "none",
+        "SetEnv": f"XDG_CACHE_HOME={home}",
+    }
+    words = [word for key, value in options.items() for word in ("-o", f"{key}={value}")]
+    return subprocess.Popen(
+        lab.inside(name, "/usr/sbin/sshd", "-D", "-f", "/dev/null", *words), stderr=subprocess.DEVNULL
+    )
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    made = Lab(tmp_path, f"rigtest{os.getpid()}")
+    Path("/run/sshd").mkdir(exist_ok=True)
+    servers = []
+    hosts = {name: f"10.98.0.{number}" for number, name in enumerate([*NODES, "ctl"], 1)}
+    try:
+        sh("ip", "netns", "add", made.host("switch"))
+        sh("ip", "-n", made.host("switch"), "link", "add", "br0", "type", "bridge")
+        sh("ip", "-n", made.host("switch"), "link", "set", "br0", "up")
+        new_key(tmp_path / "id")
+        for name, address in hosts.items():
+            cable(made, name, address)
+        servers = [serve(made, name, hosts[name]) for name in NODES]
+        known = [f"{hosts[n]} {(tmp_path / n / 'host_key.pub').read_text()}" for n in NODES]
+        (tmp_path / "known").write_text("".join(known))
+        nodes = "".join(f"  {name}: {{address: {hosts[name]}, data_interface: eth0}}\n" for name in NODES)
+        trust = "user: root, key: id, known_hosts: known"
+        nodes = nodes.replace("data_interface", f"{trust}, data_interface")
+        (tmp_path / "lab.yaml").write_text(f"switch: bridge\nlinks: {{mtu: 1500}}\nnodes:\n{nodes}")
+        (tmp_path / "s.yaml").write_text(SCENARIO)
+        rules = "table ip count { chain in { type filter hook input priority 0; tcp sport 22 counter; }; }"
+        sh(*made.inside("ctl", "nft", rules))
+        time.sleep(0.5)
+        yield made
+    finally:
+        for server in servers:
+            server.terminate()
+            server.wait(5)
+        for name in [*hosts, "switch"]:
+            subprocess.run(["ip", "netns", "del", made.host(name)], check=False)
+
+
+def test_a_lab_with_openssh_is_measured_and_left_as_it_was(lab: Lab) -> None:
+    run = lab.rigctl("run", "s.yaml")
+    assert run.stderr is not None
+    assert run.stderr.readline().startswith("cell 1/2")
+    time.sleep(1.5)  # the orders are given, the traffic runs
+    before = lab.control_packets()
+    time.sleep(2)
+    control = lab.control_packets() - before
+    out, errors = run.communicate(timeout=60)
+    assert run.returncode == 0, out + errors
+    # One short line per receiver and second; a sign of life of the lock or the watchdog may fall in between.
+    assert 1 <= control <= 2 * len(NODES) * 2
+    exported = lab.rigctl("export", "--format", "json", "--level", "pairs")
+    rows = json.loads(exported.communicate(timeout=60)[0])
+    assert len(rows) == 4
+    assert all(row["status"] == "ok" and row["mss_effective"] == 1448 and row["ceiling_mbps"] is None for row in rows)
+    for name in NODES:
+        assert all("sshd" in command for command in lab.processes(name)), lab.processes(name)

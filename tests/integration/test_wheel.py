@@ -1,0 +1,64 @@
+"""The wheel, as `pip install .` makes it: what a user without a checkout gets."""
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with rigctl as the wheel has it, and nothing of the checkout."""
+    made = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(made), str(ROOT)]
+    subprocess.run(build, check=True, capture_output=True, timeout=600)
+    (wheel,) = made.glob("*.whl")
+    assert wheel.name.endswith("-py3-none-any.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(made / "site")
+    return made / "site"
+
+
+def rigctl(installed: Path, cwd: Path, *words: str) -> str:
+    # -I -S would also lose the libraries; so the wheel goes first on the path, and the test sees that it was taken.
+    code = "; ".join(
+        [
+            f"import sys; sys.path.insert(0, {str(installed)!r})",
+            f"import rigctl; assert {str(installed)!r} in rigctl.__file__",
+            "from rigctl.cli.app import exit_code; sys.exit(exit_code(sys.argv[1:]))",
+        ]
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code, *words],
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_an_installed_rigctl_plans_a_bundled_scenario_from_anywhere(installed: Path, tmp_path: Path) -> None:
+    assert "941.5" in rigctl(installed, tmp_path, "plan", "gigablox")
+
+
+def test_an_installed_rigctl_carries_all_five_agents(installed: Path, tmp_path: Path) -> None:
+    listed = rigctl(installed, tmp_path, "agent", "list")
+    assert [line.split()[0] for line in listed.splitlines()] == ["x86_64", "aarch64", "armv7", "armv6", "riscv64"]
+
+
+def test_everything_bundled_is_a_real_file(installed: Path) -> None:
+    bundled = installed / "rigctl" / "bundled"
+    files = [path for path in bundled.rglob("*") if path.is_file()]
+    assert {"gigablox.yaml", "loopback.yaml", "report.html.j2", "report.css"} <= {path.name for path in files}
+    assert not any(path.is_symlink() for path in bundled.rglob("*"))
+    assert not list(installed.glob("*/tests"))

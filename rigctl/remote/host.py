@@ -67,7 +67,7 @@ class Process:
         searched = 0
         while True:
             cut = self._buffer.find(b"\n", searched) + 1
-            if not cut and len(self._buffer) > LINE_BOUND:
+            if cut > LINE_BOUND or (not cut and len(self._buffer) > LINE_BOUND):
                 cut = LINE_BOUND
             if cut:
                 return self._taken(cut)

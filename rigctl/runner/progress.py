@@ -1,6 +1,7 @@
 """Live progress: which cell, how fast each pair is now, when it is over. Plain lines where there is no terminal."""
 
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
@@ -10,6 +11,7 @@ from rich.live import Live
 from rich.text import Text
 
 from rigctl.measure import Stream
+from rigctl.model.contract import departures
 from rigctl.records import Cell, Repetition, RunPlan, Status
 from rigctl.units import format_bytes, format_duration
 
@@ -51,6 +53,15 @@ def settings_text(cell: Cell) -> str:
     if cell.direction != "forward":
         words.append(str(cell.direction))
     return ", ".join(words)
+
+
+def granted_otherwise(cell: Cell, result: Repetition) -> list[str]:
+    """What was not granted as asked, each once: `mss 8960 was asked for, 1448 was granted (2 pairs)`."""
+    found = [(d.setting, d.requested, d.effective) for d in departures(cell, result.flows)]
+    return [
+        f"{setting} {requested} was asked for, {effective} was granted ({count} pair{'s' if count > 1 else ''})"
+        for (setting, requested, effective), count in Counter(found).items()
+    ]
 
 
 class _Eta:
@@ -102,6 +113,8 @@ class Lines:
         self._eta.count(cell, result)
         if result.status is not Status.OK:
             self._say(f"cell {cell.number}: {result.status}: {result.reason}")
+        for line in granted_otherwise(cell, result):
+            self._say(f"cell {cell.number}: {line}")
 
     def said(self, line: str) -> None:
         self._say(line)

@@ -1,12 +1,12 @@
 """What a user sees while a run goes on."""
 
+from dataclasses import replace
 from io import StringIO
 
-from builders import gigablox  # noqa: F401  # the same plan as everywhere
 from rich.console import Console
 
 from rigctl.measure import streams
-from rigctl.records import Cell, Direction, Pair, Repetition, RunPlan, Status
+from rigctl.records import Cell, Direction, Flow, Pair, Repetition, RunPlan, Side, Status
 from rigctl.runner.cell import interval_ms
 from rigctl.runner.progress import Lines, progress_on, settings_text
 
@@ -44,6 +44,19 @@ def test_a_failure_is_said_and_its_cost_is_not_expected_again() -> None:
     progress.began(CELL, 1, 1)
     assert "cell 1: failed: it broke" in text.getvalue()
     assert text.getvalue().endswith("10 s left\n")
+
+
+def test_what_was_not_granted_as_asked_is_said_once_for_all_pairs() -> None:
+    progress, text = lines()
+    asked = replace(CELL, mss=8960)
+    sender = Side(9, 1, 2, mss=1448, timestamps=True, sndbuf_bytes=131072)
+    flows = tuple(
+        Flow(Pair(source, "x"), Direction.FORWARD, number, sender, Side(9, 1, 2, rcvbuf_bytes=131072))
+        for source in ("a", "b")
+        for number in (1, 2)
+    )
+    progress.ended(asked, replace(result(), flows=flows))
+    assert text.getvalue() == "cell 1: mss 8960 was asked for, 1448 was granted (2 pairs)\n"
 
 
 def test_a_first_invalid_attempt_still_has_its_time_to_come() -> None:

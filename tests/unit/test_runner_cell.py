@@ -1,0 +1,110 @@
+"""The stages of a repetition, in their order, each failing in turn: whatever fails, every endpoint is closed."""
+
+import time
+from collections.abc import Iterable
+from typing import Any, cast
+
+import pytest
+
+from rigctl.errors import NodeError
+from rigctl.protocol import EndpointReport
+from rigctl.records import Cell, Pair, Repetition, Status
+from rigctl.remote.agent import Agent, Reading
+from rigctl.runner.cell import Order, measure_cell
+from rigctl.runner.nodes import Nodes
+from rigctl.runner.progress import Silent
+
+CELL = Cell(1, "tcp", (Pair("a", "b"),), 0.0, 0.0, 1)
+STAGES = ("listen", "connect", "ready", "clock", "start", "ended_endpoint", "report")
+
+
+class Fake:
+    """An agent that notes what it is asked, and fails at one stage."""
+
+    def __init__(self, node: str, log: list[str], fails_at: str | None) -> None:
+        self.node, self.log, self.fails_at = node, log, fails_at
+        self.ended, self.failure = False, None
+
+    def _note(self, stage: str) -> None:
+        self.log.append(stage)
+        if stage == self.fails_at:
+            raise NodeError(self.node, f"{stage} failed")
+
+    async def listen(self, **_: Any) -> int:
+        self._note("listen")
+        return 40001
+
+    async def connect(self, **_: Any) -> None:
+        self._note("connect")
+
+    async def ready(self, _: int) -> None:
+        self._note("ready")
+
+    async def clock(self) -> Reading:
+        self._note("clock")
+        now_ns = time.monotonic_ns()
+        return Reading(now_ns, now_ns, now_ns)
+
+    async def start(self, _: int, **__: Any) -> None:
+        self._note("start")
+
+    def on_progress(self, *_: Any) -> None: ...
+
+    async def ended_endpoint(self, _: int) -> None:
+        self._note("ended_endpoint")
+
+    async def stop(self, _: int) -> None:
+        self.log.append("stop")
+
+    async def report(self, endpoint: int, **_: Any) -> EndpointReport:
+        self._note("report")
+        return EndpointReport(endpoint, 0, None, None, None, None, ())
+
+    async def close(self, _: int) -> None:
+        self.log.append("close")
+
+
+class FakeNodes:
+    def __init__(self, log: list[str], fails_at: str | None) -> None:
+        self.log, self.fails_at = log, fails_at
+
+    async def agents(self, names: Iterable[str]) -> dict[str, Agent]:
+        if self.fails_at == "agents":
+            raise NodeError("a", "agents failed")
+        return {name: cast(Agent, Fake(name, self.log, self.fails_at)) for name in names}
+
+    def is_pi(self, _: str) -> bool:
+        return False
+
+
+async def measured(fails_at: str | None) -> tuple[Repetition, list[str]]:
+    log: list[str] = []
+    nodes = cast(Nodes, FakeNodes(log, fails_at))
+    addresses = {"a": "10.0.0.1", "b": "10.0.0.2"}
+    return await measure_cell(Order(CELL, 1, 1), nodes, addresses, 0.010, Silent()), log
+
+
+async def test_the_stages_follow_each_other_and_end_with_every_endpoint_closed() -> None:
+    result, log = await measured(None)
+    assert list(dict.fromkeys(log)) == [*STAGES, "close"]
+    assert log.count("close") == log.count("start") == log.count("report") == 2
+    assert result.status is Status.INVALID  # these agents moved no byte
+    assert result.reason == "some flow moved no byte in the time that counts"
+
+
+@pytest.mark.parametrize("stage", STAGES)
+async def test_a_stage_that_fails_ends_the_repetition_with_its_reason(stage: str) -> None:
+    result, log = await measured(stage)
+    assert result.status is Status.FAILED
+    assert result.reason is not None
+    assert f"{stage} failed" in result.reason or (stage == "report" and "no report from a, b" in result.reason)
+    assert log.count("close") == 2
+    if stage in ("listen", "connect", "ready", "clock"):
+        assert "start" not in log
+    assert result.window_start_ns is None
+
+
+async def test_a_node_that_cannot_be_had_costs_no_traffic() -> None:
+    result, log = await measured("agents")
+    assert (result.status, result.reason) == (Status.FAILED, "a: agents failed")
+    assert log == []

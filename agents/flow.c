@@ -3,8 +3,9 @@
  * The receiver uses recv(2) with MSG_TRUNC, which on TCP takes bytes off the queue without copying them (tcp(7)). The sender uses plain
  * send(2) in pieces of 512 KiB out of one buffer, which stays in the processor's cache. Measured between two namespaces on 2 cores,
  * cubic, one flow, median Gbit/s (CPU of the receiver, ns per byte): pieces of 128 KiB 57 (0.058), 256 KiB 64 (0.048),
- * 512 KiB 69 (0.051), 1 MiB 71 (0.047); sendfile(2) from a memory file 60 (0.077), as its pages make many small fragments;
- * iperf3 3.12 beside them 41 (0.105). With bbr 512 KiB did best. Either way TCP itself is left as it is.
+ * 512 KiB 69 (0.051), 1 MiB 71 (0.047); sendfile(2) from a memory file 60 (0.077);
+ * iperf3 3.12 beside them 41 (0.105): three runs of 2 s each, which differ by up to
+ * a third, so 256 KiB to 1 MiB are alike. With bbr 512 KiB did best, as noisily. Either way TCP itself is left as it is.
  */
 #include "flow.h"
 
@@ -116,7 +117,7 @@ static void run_sender(struct flow *flow)
 }
 
 /* Wake once per 128 KiB while data come faster than FAST_MBPS, else for every byte: waking for each super-packet costs a fast receiver
- * half its time (bbr, unshaped: 23 against 46 Gbit/s), and a slow one must be counted as its bytes come. */
+ * half its time (bbr, unshaped: 23 against 44 Gbit/s; cubic, never held up by it, went from 77 to 64 at less CPU), and a slow one must be counted as its bytes come. */
 struct waking {
     int low_water; /* SO_RCVLOWAT as set; 1 is the kernel's own */
     int64_t since_ns, bytes, previous_ns;

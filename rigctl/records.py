@@ -49,6 +49,26 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
+class Setting:
+    """One host setting of a condition, as the agent applies it (docs/agent-protocol.md, `set`)."""
+
+    kind: str  # "mtu", "sysctl", "offload", "governor"
+    value: str
+    name: str | None = None  # of a sysctl (net.ipv4.tcp_rmem) or an offload (gro); None for the others
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Host settings that hold on all nodes of the rig during a group of cells; old values are back afterwards."""
+
+    name: str
+    settings: tuple[Setting, ...] = ()
+    # True: a cell's window is only where the kernel's buffers *start* (the middle value of tcp_rmem and tcp_wmem), and
+    # it resizes them; False: SO_SNDBUF and SO_RCVBUF are set, which locks them (tcp(7), tcp_moderate_rcvbuf).
+    resize: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Cell:
     """One point of the matrix: one row of the table. `None` for a setting: not asked for, the node's default holds."""
 
@@ -63,6 +83,8 @@ class Cell:
     congestion: str | None = None
     nodelay: bool | None = None
     direction: Direction = Direction.FORWARD
+    condition: str | None = None  # name of one of RunPlan.conditions; None: the nodes as they are
+    window_total_bytes: int | None = None  # asked for over all flows of a pair; window_bytes is then its share
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +122,8 @@ class Side:
     timestamps: bool | None = None  # RFC 7323 timestamps in use: 12 bytes of every segment
     congestion: str | None = None
     nodelay: bool | None = None
+    segs_out: int | None = None  # tcpi_segs_out: segments sent in all, those again and pure acknowledgements included
+    segs_in: int | None = None  # tcpi_segs_in
     series: Series = field(default_factory=Series)
 
 
@@ -121,6 +145,40 @@ class Flow:
 
 
 @dataclass(frozen=True, slots=True)
+class NicCounters:
+    """How far the counters of a node's data interface rose, from before the first byte until all flows had ended.
+
+    From rtnl_link_stats64 (linux/if_link.h); `queue_drops` from its queueing disciplines (tc -s qdisc).
+    """
+
+    rx_bytes: int | None = None
+    rx_packets: int | None = None
+    rx_dropped: int | None = None
+    rx_errors: int | None = None
+    tx_bytes: int | None = None
+    tx_packets: int | None = None
+    tx_dropped: int | None = None
+    tx_errors: int | None = None
+    queue_drops: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PortSeries:
+    """Counters of one switch port during one repetition, from the last reading before it to the first after it.
+
+    Columns of equal length, raw and absolute as the switch gave them: `t_ns` (controller's clock, when the switch
+    answered), `in_octets`, `out_octets`, `in_packets`, `out_packets`, `in_discards`, `out_discards`, `in_errors`,
+    `out_errors`, `discontinuity` (ifCounterDiscontinuityTime, hundredths of a second). In and out as the switch sees
+    them. A column whose value is unknown throughout is left out; -1 marks a single unknown value.
+    """
+
+    switch: str  # its key in the rig file
+    port: str  # interface name on the switch
+    source: str  # "snmp" or "cli"
+    columns: dict[str, list[int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class NodeUsage:
     """CPU time on one node during one repetition, from getrusage(2) and /proc/stat."""
 
@@ -131,6 +189,7 @@ class NodeUsage:
     cpus: int | None = None
     throttled: bool | None = None  # Raspberry Pi: get_throttled changed or set during it; None: not a Pi
     strangers: int = 0  # connections without the token, dropped
+    nic: NicCounters | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +209,12 @@ class Repetition:
     clock_error_us: float | None = (
         None  # half the round trip of the worst clock exchange: the bound of that skew's error
     )
+    # Interval analysis (model.intervals): all flows' goodput summed at common instants, median over the intervals.
+    goodput_median_bps: float | None = None
     flows: tuple[Flow, ...] = ()
     nodes: tuple[NodeUsage, ...] = ()
+    counters: tuple[PortSeries, ...] = ()  # of the switch ports that answered
+    counters_missing: tuple[str, ...] = ()  # switches that did not, each with why: one sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +233,9 @@ class RunPlan:
     links: dict[str, "Link"] = field(default_factory=dict)  # by node name
     virtual: str | None = None  # "namespaces", "loopback"; None: real hardware
     max_skew_s: float = 0.010  # a repetition whose start skew is above this is invalid
+    conditions: tuple[Condition, ...] = ()  # in the order of their cells
+    ports: tuple["Port", ...] = ()  # of the rig's switches, as far as the rig file names them
+    trunk: "Trunk | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +244,24 @@ class Link:
 
     rate_bps: int | None
     mtu: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """A port of a switch and what is behind it: a node, or (the trunk) another switch."""
+
+    switch: str  # its key in the rig file
+    name: str  # interface name as the switch has it, as GigabitEthernet1/1
+    node: str | None = None
+    peer: str | None = None  # the other switch's key
+
+
+@dataclass(frozen=True, slots=True)
+class Trunk:
+    """The link between the rig's two switches. `rate_bps` None: the rig file does not say."""
+
+    ends: tuple[str, str]  # keys of the switches
+    rate_bps: int | None
 
 
 @dataclass(frozen=True, slots=True)

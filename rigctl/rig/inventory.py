@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from rigctl.records import Link
+from rigctl.records import Link, Port, Trunk
 
 Virtual = Literal["namespaces", "loopback"]
 
@@ -24,6 +24,52 @@ class Node:
     data_address: str | None = None  # None: the first global address of data_interface, else `address`
     data_interface: str | None = None  # None: found from data_address
     sudo: bool = False
+    switch: str | None = None  # key of the switch it is connected to; None: the rig's only one
+
+
+@dataclass(frozen=True, slots=True)
+class Secrets:
+    """What opens a switch. Never from the rig file: from the environment or a file with mode 0600 (probe.switches)."""
+
+    community: str | None = field(default=None, repr=False)  # SNMP v2c
+    user: str | None = None  # SNMP v3, or the command line's
+    auth: str | None = field(default=None, repr=False)  # SNMP v3 passphrases
+    priv: str | None = field(default=None, repr=False)
+    password: str | None = field(default=None, repr=False)  # of the command line
+    enable: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Snmp:
+    """How a switch is read by SNMP. `auth` and `priv` are protocols of version 3, as sha256 and aes128."""
+
+    version: Literal["2c", "3"] = "2c"
+    port: int = 161
+    auth: str = "sha"
+    priv: str = "aes"
+
+
+@dataclass(frozen=True, slots=True)
+class Cli:
+    """How a switch is read by its command line over SSH."""
+
+    kind: Literal["cisco_ios", "dell_os9"]
+    port: int = 22
+    known_hosts: Path | None = None  # None: the user's own
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """A switch under test. `address` None: it can't be asked, its counters are unknown."""
+
+    key: str
+    title: str
+    mtu: int | None = None  # of its ports on a virtual rig; None: the largest of its nodes'
+    address: str | None = None  # of its management
+    snmp: Snmp | None = None
+    cli: Cli | None = None
+    poll_s: float = 1.0  # between two readings
+    secrets: Secrets | None = None  # a virtual rig's own; None: looked up when the switch is asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,4 +83,7 @@ class Rig:
     ip_version: Literal[4, 6] = 4  # of the data addresses a virtual rig makes
     text: str = ""  # the rig file as read
     source: Path | None = None
-    groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    groups: dict[str, tuple[str, ...]] = field(default_factory=dict)  # node names by group name
+    switches: dict[str, Switch] = field(default_factory=dict)  # by key; empty: one switch, called `switch`
+    ports: tuple[Port, ...] = ()
+    trunk: Trunk | None = None

@@ -2,6 +2,8 @@
 
 import os
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -9,8 +11,9 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, in
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from sqlalchemy.pool import NullPool
 
-from rigctl.errors import InputError
+from rigctl.errors import InputError, RigError
 from rigctl.store.errors import explained
+from rigctl.store.migrations import migrate
 from rigctl.store.schema import APPLICATION_ID, SCHEMA_VERSION, metadata, versions
 from rigctl.store.store import Store
 
@@ -39,12 +42,10 @@ def open_store(address: str | None = None, create: bool = True) -> Store:
         url = _sqlite_file(url, path, place, create)
     engine = _engine(url, place)
     try:
-        with (
-            explained(place),
-            engine.connect().execution_options(rigctl_write=create) as connection,
-            connection.begin(),
-        ):
-            made = _check(connection, place, create)
+        with explained(place), _transaction(engine, write=create) as connection:
+            made, version = _check(connection, place, create)
+        if version < SCHEMA_VERSION:
+            _update(engine, place)
         if made and path is not None:
             # Kept in the file. Readers (`rigctl show`) then never wait for a writer (sqlite.org/wal.html).
             with explained(place), engine.connect() as connection:
@@ -53,6 +54,26 @@ def open_store(address: str | None = None, create: bool = True) -> Store:
         engine.dispose()
         raise
     return Store(engine, place)
+
+
+@contextmanager
+def _transaction(engine: Engine, write: bool) -> Iterator[Connection]:
+    with engine.connect().execution_options(rigctl_write=write) as connection, connection.begin():
+        yield connection
+
+
+def _update(engine: Engine, place: str) -> None:
+    """Give an older rigctl's store today's tables, also where it is only to be read: there is one form to read."""
+    try:
+        with explained(place, writing=True), _transaction(engine, write=True) as connection:
+            version = connection.execute(select(versions.c.version)).scalar_one()
+            if version < SCHEMA_VERSION:  # another process may have been faster
+                migrate(connection, version)
+    except RigError as error:
+        raise InputError(
+            f"store {place} was written by an older rigctl and can't be brought up to date: {error}. "
+            "Copy it to where it can be written, and name the copy with --store"
+        ) from error
 
 
 def _url(given: str) -> URL:
@@ -126,8 +147,8 @@ def _begin_sqlite(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
 
 
-def _check(connection: Connection, place: str, create: bool) -> bool:
-    """Refuse what is not ours or too new; make the tables in what is empty. Whether they were made."""
+def _check(connection: Connection, place: str, create: bool) -> tuple[bool, int]:
+    """Refuse what is not ours or too new; make the tables in what is empty. Whether they were made; their version."""
     tables = set(inspect(connection).get_table_names())
     if versions.name in tables:
         version = connection.execute(select(versions.c.version)).scalar()
@@ -136,7 +157,7 @@ def _check(connection: Connection, place: str, create: bool) -> bool:
                 f"store {place} was written by a newer rigctl (schema {version}, this one knows {SCHEMA_VERSION}). "
                 "Update rigctl, or name another store with --store"
             )
-        return False
+        return False, version
     sqlite = connection.dialect.name == "sqlite"
     if (tables and sqlite) or tables & set(metadata.tables):
         raise InputError(
@@ -149,4 +170,4 @@ def _check(connection: Connection, place: str, create: bool) -> bool:
     connection.execute(insert(versions).values(version=SCHEMA_VERSION))
     if sqlite:
         connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID:d}")
-    return True
+    return True, SCHEMA_VERSION

@@ -1,51 +1,79 @@
 """Records to table rows and back, exactly: what is read is equal to what was written."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields, replace
 from typing import Any, Final, TypeAlias
 
 from rigctl.records import (
     Cell,
+    Condition,
     Direction,
     Flow,
     Link,
+    NicCounters,
     NodeUsage,
     Pair,
+    Port,
+    PortSeries,
     Repetition,
     RunPlan,
     Series,
+    Setting,
     Side,
     Status,
+    Trunk,
 )
 from rigctl.store.series import pack, unpack
 
 Row: TypeAlias = dict[str, Any]
 
 _SIDE_FIELDS: Final = tuple(field.name for field in fields(Side) if field.name != "series")
+_CELL_FIELDS: Final = tuple(field.name for field in fields(Cell) if field.name != "pairs")
 _PLAIN_FIELDS: Final = tuple(
-    field.name for field in fields(Repetition) if field.name not in ("status", "flows", "nodes")
+    field.name
+    for field in fields(Repetition)
+    if field.name not in ("status", "flows", "nodes", "counters", "counters_missing")
 )
 
 
 def plan_json(plan: RunPlan) -> Row:
-    return asdict(plan)
+    """The plan as JSON. A pair is named once: 480 cells of 12 pairs would else take a megabyte."""
+    pairs = list(dict.fromkeys(pair for cell in plan.cells for pair in cell.pairs))
+    place = {pair: number for number, pair in enumerate(pairs)}
+    cells = [_cell_json(cell) | {"pairs": [place[pair] for pair in cell.pairs]} for cell in plan.cells]
+    return asdict(replace(plan, cells=())) | {"pairs": [asdict(pair) for pair in pairs], "cells": cells}
 
 
 def plan_from(stored: Row) -> RunPlan:
     """The plan of `plan_json`. A field that a newer rigctl of the same schema added is left out."""
     plain = _known(RunPlan, stored)
+    pairs = [Pair(**pair) for pair in stored.get("pairs", [])]
+    trunk = stored.get("trunk")
     return RunPlan(
         **plain
         | {
             "overrides": tuple(stored["overrides"]),
-            "cells": tuple(_cell_from(cell) for cell in stored["cells"]),
+            "cells": tuple(_cell_from(cell, pairs) for cell in stored["cells"]),
             "links": {node: Link(**link) for node, link in stored["links"].items()},
+            "conditions": tuple(_condition_from(condition) for condition in stored.get("conditions", [])),
+            "ports": tuple(Port(**_known(Port, port)) for port in stored.get("ports", [])),
+            "trunk": Trunk(tuple(trunk["ends"]), trunk["rate_bps"]) if trunk else None,
         }
     )
 
 
-def _cell_from(stored: Row) -> Cell:
-    pairs = tuple(Pair(**pair) for pair in stored["pairs"])
+def _condition_from(stored: Row) -> Condition:
+    settings = tuple(Setting(**_known(Setting, setting)) for setting in stored["settings"])
+    return Condition(**_known(Condition, stored) | {"settings": settings})
+
+
+def _cell_json(cell: Cell) -> Row:
+    return {name: getattr(cell, name) for name in _CELL_FIELDS}
+
+
+def _cell_from(stored: Row, known: Sequence[Pair]) -> Cell:
+    # rigctl 0.1 wrote every cell's pairs out.
+    pairs = tuple(known[pair] if isinstance(pair, int) else Pair(**pair) for pair in stored["pairs"])
     return Cell(**_known(Cell, stored) | {"pairs": pairs, "direction": Direction(stored["direction"])})
 
 
@@ -60,7 +88,9 @@ def repetition_row(run: str, repetition: Repetition) -> Row:
     # What a node said last may end inside a character; a database takes whole ones only.
     reason = repetition.reason and repetition.reason.encode("utf-8", "replace").decode()
     nodes = [asdict(usage) for usage in repetition.nodes]
-    return row | {"run": run, "status": str(repetition.status), "reason": reason, "nodes": nodes}
+    missing = list(repetition.counters_missing) or None
+    status = str(repetition.status)
+    return row | {"run": run, "status": status, "reason": reason, "nodes": nodes, "counters_missing": missing}
 
 
 def flow_row(repetition_id: int, position: int, flow: Flow) -> Row:
@@ -81,10 +111,39 @@ def flow_row(repetition_id: int, position: int, flow: Flow) -> Row:
     }
 
 
-def repetition_from(row: Mapping[str, Any], flows: tuple[Flow, ...]) -> Repetition:
-    plain = {name: row[name] for name in _PLAIN_FIELDS}
-    nodes = tuple(NodeUsage(**_known(NodeUsage, usage)) for usage in row["nodes"])
-    return Repetition(**plain, status=Status(row["status"]), flows=flows, nodes=nodes)
+def counters_row(repetition_id: int, position: int, series: PortSeries) -> Row:
+    """A row of `counters`."""
+    return {
+        "repetition_id": repetition_id,
+        "position": position,
+        "switch": series.switch,
+        "port": series.port,
+        "source": series.source,
+        "series": pack(Series(series.columns)),
+    }
+
+
+def counters_from(row: Mapping[str, Any]) -> PortSeries:
+    return PortSeries(row["switch"], row["port"], row["source"], unpack(row["series"]).columns)
+
+
+def repetition_from(
+    row: Mapping[str, Any], flows: tuple[Flow, ...], counters: tuple[PortSeries, ...] = ()
+) -> Repetition:
+    return Repetition(
+        **{name: row[name] for name in _PLAIN_FIELDS},
+        status=Status(row["status"]),
+        flows=flows,
+        nodes=tuple(_usage_from(usage) for usage in row["nodes"]),
+        counters=counters,
+        counters_missing=tuple(row["counters_missing"] or ()),
+    )
+
+
+def _usage_from(stored: Row) -> NodeUsage:
+    nic = stored.get("nic")
+    known = NicCounters(**_known(NicCounters, nic)) if nic else None
+    return NodeUsage(**_known(NodeUsage, stored) | {"nic": known})
 
 
 def flow_from(row: Mapping[str, Any]) -> Flow:

@@ -17,8 +17,8 @@ from sqlalchemy import (
     Text,
 )
 
-SCHEMA_VERSION: Final = 1
-"""Raised with every change of the tables; a store with a higher one is left alone."""
+SCHEMA_VERSION: Final = 2
+"""Raised with every change of the tables (store.migrations has the steps); a store with a higher one is left alone."""
 
 APPLICATION_ID: Final = 0x72696763
 """`rigc`: what file(1) and others see in a SQLite file's header (sqlite.org/fileformat2.html, offset 68)."""
@@ -37,6 +37,8 @@ runs: Final = Table(
     Column("ended_at", Float(53)),
     Column("plan", JSON, nullable=False),
     Column("versions", JSON, nullable=False),
+    # Who measures it: host, process id, start of that process. NULL: nobody any more.
+    Column("controller", String(255)),
 )
 
 facts: Final = Table(
@@ -64,6 +66,8 @@ repetitions: Final = Table(
     Column("start_skew_us", Float(53)),
     Column("clock_error_us", Float(53)),
     Column("nodes", JSON, nullable=False),
+    Column("goodput_median_bps", Float(53)),
+    Column("counters_missing", JSON(none_as_null=True)),
     Index("repetitions_of_run", "run", "id"),
 )
 
@@ -83,4 +87,15 @@ flows: Final = Table(
     Column("receiver", JSON(none_as_null=True)),
     Column("sender_series", LargeBinary),
     Column("receiver_series", LargeBinary),
+)
+
+counters: Final = Table(
+    "counters",
+    metadata,
+    Column("repetition_id", ForeignKey("repetitions.id", ondelete="CASCADE"), primary_key=True),
+    Column("position", Integer, primary_key=True, autoincrement=False),
+    Column("switch", String(64), nullable=False),
+    Column("port", String(255), nullable=False),
+    Column("source", String(16), nullable=False),
+    Column("series", LargeBinary, nullable=False),
 )

@@ -11,11 +11,21 @@ from sqlalchemy import Connection, Engine, Select, delete, func, insert, select,
 from sqlalchemy.exc import IntegrityError
 
 from rigctl.errors import InputError
-from rigctl.records import Facts, Flow, Repetition, RunInfo, RunPlan, RunStatus
+from rigctl.records import Facts, Flow, PortSeries, Repetition, RunInfo, RunPlan, RunStatus
 from rigctl.store.errors import explained
-from rigctl.store.rows import Row, flow_from, flow_row, plan_from, plan_json, repetition_from, repetition_row
+from rigctl.store.rows import (
+    Row,
+    counters_from,
+    counters_row,
+    flow_from,
+    flow_row,
+    plan_from,
+    plan_json,
+    repetition_from,
+    repetition_row,
+)
+from rigctl.store.schema import counters, flows, repetitions, runs
 from rigctl.store.schema import facts as facts_table
-from rigctl.store.schema import flows, repetitions, runs
 
 
 def new_run_id(started_at: float) -> str:
@@ -42,14 +52,25 @@ class Store:
     def close(self) -> None:
         self._engine.dispose()
 
-    def begin(self, plan: RunPlan, versions: Mapping[str, str], facts: Mapping[str, Facts], started_at: float) -> str:
-        """Store a run that starts (status `running`); gives its id. `started_at` in Unix seconds."""
+    def begin(
+        self,
+        plan: RunPlan,
+        versions: Mapping[str, str],
+        facts: Mapping[str, Facts],
+        started_at: float,
+        controller: str | None = None,
+    ) -> str:
+        """Store a run that starts (status `running`); gives its id. `started_at` in Unix seconds.
+
+        `controller` tells who measures it, so that `resume` can tell a run that still goes on.
+        """
         row = {
             "title": plan.title,
             "status": str(RunStatus.RUNNING),
             "started_at": started_at,
             "plan": plan_json(plan),
             "versions": dict(versions),
+            "controller": controller,
         }
         with explained(self.place, writing=True):
             return self._begin(row, facts)
@@ -66,6 +87,18 @@ class Store:
             return self._begin(row, facts, tries - 1)
         return run
 
+    def controller(self, run: str) -> str | None:
+        """Who measures `run`, as told to `begin` or `resume`; `None` once it has ended."""
+        with explained(self.place), self._engine.connect() as connection:
+            found: str | None = connection.execute(select(runs.c.controller).where(runs.c.run == run)).scalar()
+            return found
+
+    def resume(self, run: str, controller: str) -> None:
+        """Mark a run that ended or died as running again."""
+        values = {"status": str(RunStatus.RUNNING), "ended_at": None, "controller": controller}
+        with explained(self.place, writing=True), self._writing() as connection:
+            connection.execute(update(runs).where(runs.c.run == run).values(**values))
+
     def set_facts(self, run: str, facts: Mapping[str, Facts], versions: Mapping[str, str]) -> None:
         """Replace the host facts and versions of `run`, once its nodes have been asked."""
         with explained(self.place, writing=True), self._writing() as connection:
@@ -74,18 +107,28 @@ class Store:
             _put_facts(connection, run, facts)
 
     def add(self, run: str, repetition: Repetition) -> None:
-        """Store one repetition with its flows and series: whole and durable when this returns, or not at all."""
+        """Store one repetition with its flows and series: whole and durable when this returns, or not at all.
+
+        It takes the place of an earlier one with the same numbers (one that failed, in a run that is resumed).
+        """
         row = repetition_row(run, repetition)
+        numbers = ("run", "cell", "repetition", "attempt")
+        same = [repetitions.c[name] == row[name] for name in numbers]
         with explained(self.place, writing=True), self._writing() as connection:
+            connection.execute(delete(repetitions).where(*same))
             key = connection.execute(insert(repetitions).values(**row)).inserted_primary_key
             if repetition.flows and key is not None:
                 rows = [flow_row(key[0], position, flow) for position, flow in enumerate(repetition.flows)]
                 connection.execute(insert(flows), rows)
+            if repetition.counters and key is not None:
+                series = [counters_row(key[0], position, one) for position, one in enumerate(repetition.counters)]
+                connection.execute(insert(counters), series)
 
     def finish(self, run: str, status: RunStatus, ended_at: float) -> None:
         """Mark `run` as ended. A run that dies before stays `running`."""
         with explained(self.place, writing=True), self._writing() as connection:
-            connection.execute(update(runs).where(runs.c.run == run).values(status=str(status), ended_at=ended_at))
+            values = {"status": str(status), "ended_at": ended_at, "controller": None}
+            connection.execute(update(runs).where(runs.c.run == run).values(**values))
 
     def runs(self) -> list[RunInfo]:
         """All runs, the earliest first."""
@@ -113,16 +156,22 @@ class Store:
         )
 
     def repetitions(self, run: str) -> list[Repetition]:
-        """The repetitions of `run` as they were stored, in that order."""
-        heads = select(repetitions).where(repetitions.c.run == run).order_by(repetitions.c.id)
+        """The repetitions of `run` as they were stored, in the order in which a run measures them."""
+        order = (repetitions.c.cell, repetitions.c.repetition, repetitions.c.attempt, repetitions.c.id)
+        heads = select(repetitions).where(repetitions.c.run == run).order_by(*order)
         parts = select(flows).join(repetitions).where(repetitions.c.run == run)
         parts = parts.order_by(flows.c.repetition_id, flows.c.position)
+        ports = select(counters).join(repetitions).where(repetitions.c.run == run)
+        ports = ports.order_by(counters.c.repetition_id, counters.c.position)
         with explained(self.place), self._engine.connect() as connection, connection.begin():
             by_repetition: dict[int, list[Flow]] = {}
             for row in connection.execute(parts).mappings():
                 by_repetition.setdefault(row["repetition_id"], []).append(flow_from(dict(row)))
+            read: dict[int, list[PortSeries]] = {}
+            for row in connection.execute(ports).mappings():
+                read.setdefault(row["repetition_id"], []).append(counters_from(dict(row)))
             return [
-                repetition_from(dict(row), tuple(by_repetition.get(row["id"], ())))
+                repetition_from(dict(row), tuple(by_repetition.get(row["id"], ())), tuple(read.get(row["id"], ())))
                 for row in connection.execute(heads).mappings()
             ]
 

@@ -1,9 +1,11 @@
 """What a store refuses, what it says then, and what it leaves untouched."""
 
 import os
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import builders
@@ -12,6 +14,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateTable
 
 from rigctl.errors import InputError, RigError
+from rigctl.records import PortSeries
 from rigctl.store import default_path, open_store
 from rigctl.store.schema import APPLICATION_ID, SCHEMA_VERSION, metadata
 from rigctl.store.store import new_run_id
@@ -222,11 +225,55 @@ def test_how_many_cells_were_measured_is_known_without_reading_their_series(tmp_
 
 def test_the_tables_can_be_made_in_postgresql_too() -> None:
     made = [str(CreateTable(table).compile(dialect=postgresql.dialect())) for table in metadata.sorted_tables]
-    assert len(made) == 5
+    assert len(made) == 6
     text = " ".join(made)
     assert "id SERIAL NOT NULL" in text
     assert "window_start_ns BIGINT" in text
     assert "sender_series BYTEA" in text
+
+
+OLD_STORE = Path(__file__).parent / "fixtures" / "store-of-0.1.db"
+"""Written by rigctl 0.1: the first two cells of `builders.gigablox_cells`, one repetition each."""
+
+
+@pytest.mark.parametrize("create", [True, False])
+def test_the_store_of_rigctl_0_1_is_brought_up_to_date_and_reads_as_before(tmp_path: Path, create: bool) -> None:
+    path = Path(shutil.copy(OLD_STORE, tmp_path / "old.db"))
+    cells = builders.gigablox_cells()[:2]
+    with open_store(str(path), create=create) as store:
+        info = store.run(None)
+        assert info.plan == builders.plan(cells)
+        assert store.repetitions(info.run) == [builders.repetition(cell) for cell in cells]
+    with open_store(str(path)) as store:
+        counted = replace(builders.repetition(cells[0]), repetition=2, counters=(PortSeries("sw", "g1", "snmp"),))
+        store.add(info.run, counted)
+        assert store.repetitions(info.run)[1] == counted
+
+
+def test_an_old_store_that_cannot_be_written_says_what_to_do_and_stays_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = Path(shutil.copy(OLD_STORE, tmp_path / "old.db"))
+    before = path.read_bytes()
+    monkeypatch.setattr("rigctl.store.open.os.access", lambda *_, **__: False)  # as on read-only media
+    with pytest.raises(InputError, match="written by an older rigctl and can't be brought up to date") as raised:
+        open_store(str(path), create=False)
+    assert "Copy it to where it can be written" in str(raised.value)
+    assert path.read_bytes() == before
+
+
+def test_a_store_brought_up_to_date_has_the_tables_of_a_new_one(tmp_path: Path) -> None:
+    path = Path(shutil.copy(OLD_STORE, tmp_path / "old.db"))
+    filled(tmp_path / "new.db")
+    with open_store(str(path)):
+        pass
+
+    def columns(file: Path) -> dict[str, set[str]]:
+        with sqlite3.connect(file) as plain:
+            names = [name for (name,) in plain.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+            return {name: {row[1] for row in plain.execute(f"PRAGMA table_info({name})")} for name in names}
+
+    assert columns(path) == columns(tmp_path / "new.db")
 
 
 def test_a_url_whose_driver_is_not_installed_says_which() -> None:

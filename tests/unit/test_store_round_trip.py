@@ -11,17 +11,23 @@ from hypothesis import strategies as st
 
 from rigctl.records import (
     Cell,
+    Condition,
     Direction,
     Flow,
     Link,
+    NicCounters,
     NodeUsage,
     Pair,
+    Port,
+    PortSeries,
     Repetition,
     RunPlan,
     RunStatus,
     Series,
+    Setting,
     Side,
     Status,
+    Trunk,
 )
 from rigctl.store import open_store
 from rigctl.store.series import pack, unpack
@@ -73,8 +79,17 @@ REPETITION = st.builds(
     start_skew_us=maybe(FLOAT),
     clock_error_us=maybe(FLOAT),
     flows=st.lists(FLOW, max_size=3).map(tuple),
-    nodes=st.lists(st.builds(NodeUsage, NAME), max_size=2).map(tuple),
+    goodput_median_bps=maybe(FLOAT),
+    nodes=st.lists(st.builds(NodeUsage, NAME, nic=maybe(st.builds(NicCounters, *[maybe(COUNT)] * 9))), max_size=2).map(
+        tuple
+    ),
+    counters=st.lists(
+        st.builds(PortSeries, NAME, TEXT, st.sampled_from(["snmp", "cli"]), series().map(lambda one: one.columns)),
+        max_size=2,
+    ).map(tuple),
+    counters_missing=st.lists(TEXT, max_size=2).map(tuple),
 )
+SETTING = st.builds(Setting, st.sampled_from(["mtu", "sysctl", "offload", "governor"]), TEXT, maybe(NAME))
 CELL = st.builds(
     Cell,
     number=st.integers(1, 99),
@@ -88,6 +103,8 @@ CELL = st.builds(
     congestion=maybe(NAME),
     nodelay=maybe(st.booleans()),
     direction=st.sampled_from(Direction),
+    condition=maybe(NAME),
+    window_total_bytes=maybe(COUNT),
 )
 PLAN = st.builds(
     RunPlan,
@@ -97,12 +114,21 @@ PLAN = st.builds(
     cells=st.lists(CELL, max_size=3).map(tuple),
     links=st.dictionaries(NAME, st.builds(Link, maybe(COUNT), maybe(COUNT)), max_size=2),
     virtual=maybe(NAME),
+    conditions=st.lists(
+        st.builds(Condition, NAME, st.lists(SETTING, max_size=2).map(tuple), st.booleans()), max_size=2
+    ).map(tuple),
+    ports=st.lists(st.builds(Port, NAME, TEXT, maybe(NAME), maybe(NAME)), max_size=2).map(tuple),
+    trunk=maybe(st.builds(Trunk, st.tuples(NAME, NAME), maybe(COUNT))),
 )
 JSON = st.recursive(
     st.none() | st.booleans() | INT64 | FLOAT | TEXT,
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXT, inner, max_size=2),
     max_leaves=4,
 )
+
+
+def numbers(one: Repetition) -> tuple[int, int, int]:
+    return one.cell, one.repetition, one.attempt
 
 
 @given(series())
@@ -121,13 +147,34 @@ def test_a_minute_of_samples_packs_into_a_third_of_their_size() -> None:
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], deadline=None)
-@given(st.lists(REPETITION, max_size=3))
-def test_every_repetition_comes_back_equal_and_in_its_order(measured: list[Repetition]) -> None:
+@given(st.lists(REPETITION, max_size=3, unique_by=numbers))
+def test_every_repetition_comes_back_equal_and_in_the_order_of_the_scenario(measured: list[Repetition]) -> None:
     with open_store("sqlite://") as store:
         run = store.begin(builders.plan(), {}, {}, 0.0)
         for one in measured:
             store.add(run, one)
-        assert store.repetitions(run) == measured
+        assert store.repetitions(run) == sorted(measured, key=numbers)
+
+
+def test_a_repetition_measured_again_takes_the_place_of_the_one_that_failed() -> None:
+    with open_store("sqlite://") as store:
+        run = store.begin(builders.plan(), {}, {}, 0.0)
+        first, second = builders.repetition(builders.cell(1)), builders.repetition(builders.cell(2))
+        for one in (builders.failed(builders.cell(1)), second, first):
+            store.add(run, one)
+        assert store.repetitions(run) == [first, second]
+
+
+def test_a_run_that_is_resumed_is_running_until_it_ends_again() -> None:
+    with open_store("sqlite://") as store:
+        run = store.begin(builders.plan(), {}, {}, 0.0, "lab7 4711 99")
+        assert store.controller(run) == "lab7 4711 99"
+        store.finish(run, RunStatus.INTERRUPTED, 5.0)
+        assert store.controller(run) is None
+        store.resume(run, "lab7 4712 100")
+        assert (store.run(run).status, store.run(run).ended_at) == (RunStatus.RUNNING, None)
+        store.finish(run, RunStatus.COMPLETE, 9.0)
+        assert (store.run(run).status, store.run(run).ended_at) == (RunStatus.COMPLETE, 9.0)
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)

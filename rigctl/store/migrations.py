@@ -1,0 +1,33 @@
+"""From the tables of an older rigctl to today's: a step per schema version, all in one transaction."""
+
+from collections.abc import Callable
+from typing import Final
+
+from sqlalchemy import Column, Connection, update
+
+from rigctl.store.schema import SCHEMA_VERSION, counters, repetitions, runs, versions
+
+
+def _to_2(connection: Connection) -> None:
+    """Switch counters, the interval analysis, and who is measuring a run (rigctl 0.2)."""
+    _add_columns(connection, repetitions.name, (repetitions.c.goodput_median_bps, repetitions.c.counters_missing))
+    _add_columns(connection, runs.name, (runs.c.controller,))
+    counters.create(connection)
+
+
+STEPS: Final[dict[int, Callable[[Connection], None]]] = {2: _to_2}
+"""Step N makes a store of version N out of one of version N - 1."""
+
+
+def migrate(connection: Connection, version: int) -> None:
+    """Bring a store of `version` up to `SCHEMA_VERSION`: columns and tables are added, what is stored stays as it is."""
+    for step in range(version + 1, SCHEMA_VERSION + 1):
+        STEPS[step](connection)
+    connection.execute(update(versions).values(version=SCHEMA_VERSION))
+
+
+def _add_columns(connection: Connection, table: str, columns: tuple["Column[object]", ...]) -> None:
+    """`ALTER TABLE`: SQLAlchemy has no call of its own for it. All added columns may be NULL."""
+    for column in columns:
+        kind = column.type.compile(connection.dialect)
+        connection.exec_driver_sql(f"ALTER TABLE {table} ADD COLUMN {column.name} {kind}")

@@ -85,6 +85,7 @@ class Cell:
     direction: Direction = Direction.FORWARD
     condition: str | None = None  # name of one of RunPlan.conditions; None: the nodes as they are
     window_total_bytes: int | None = None  # asked for over all flows of a pair; window_bytes is then its share
+    resize: bool = False  # its condition's: the window is where buffers start, the kernel resizes them
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,14 @@ from rigctl.records import Cell
 
 
 def settings(cell: Cell) -> Settings:
-    """Socket settings of `cell`; what was not asked for is left to the node."""
+    """Socket settings of `cell`; what was not asked for is left to the node.
+
+    Where the kernel is to resize buffers, none is set on a socket: that would lock it (tcp(7), tcp_moderate_rcvbuf).
+    Where they start is then a host setting (`runner.conditions`).
+    """
     return Settings(
         flows=cell.parallel,
-        window=cell.window_bytes,
+        window=None if cell.resize else cell.window_bytes,
         mss=cell.mss,
         congestion=cell.congestion,
         nodelay=cell.nodelay,

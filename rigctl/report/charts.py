@@ -12,9 +12,9 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from rigctl.model.intervals import Times, received_at
 from rigctl.records import Direction, Pair, Repetition, Status
 from rigctl.report.frames import Frames
-from rigctl.report.intervals import Times, received_at
 from rigctl.report.rows import streams_of, window_s
 from rigctl.report.text import stream_text
 

@@ -6,25 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rigctl.columns import Level
+from rigctl.model.intervals import Times, received_at
 from rigctl.records import Cell, Flow, Repetition, RunInfo, Side
 from rigctl.report.rows import Row, picked, streams_of
-
-Times = NDArray[np.float64]
-"""Seconds from the start of the common window."""
-
-
-def received_at(side: Side, start_ns: int, at_s: Times) -> Times:
-    """Bytes received up to each of `at_s`: linear between samples, exact at the first and the last byte."""
-    if side.first_byte_ns is None or side.last_byte_ns is None:
-        return np.zeros_like(at_s)
-    times = np.array(side.series.columns.get("t_ns", []), dtype=np.int64)
-    counts = np.array(side.series.columns.get("bytes", []), dtype=np.int64)
-    inside = (times > side.first_byte_ns) & (times < side.last_byte_ns)
-    # Differences of whole nanoseconds first: a clock of months does not fit a float's 53 bits to the nanosecond.
-    known_ns = np.concatenate(([side.first_byte_ns], times[inside], [side.last_byte_ns])) - start_ns
-    known = np.concatenate(([0], counts[inside], [side.bytes]))
-    result: Times = np.interp(at_s, known_ns / 1e9, known)
-    return result
 
 
 def edges_of(side: Side, repetition: Repetition) -> Times:

@@ -20,7 +20,7 @@ STEPS: Final[dict[int, Callable[[Connection], None]]] = {2: _to_2}
 
 
 def migrate(connection: Connection, version: int) -> None:
-    """Bring a store of `version` up to `SCHEMA_VERSION`: columns and tables are added, what is stored stays as it is."""
+    """Bring a store of `version` up to `SCHEMA_VERSION`: columns and tables are added, nothing is changed."""
     for step in range(version + 1, SCHEMA_VERSION + 1):
         STEPS[step](connection)
     connection.execute(update(versions).values(version=SCHEMA_VERSION))

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rigctl.columns import Level
+from rigctl.model.intervals import received_at
 from rigctl.model.window import bytes_at
 from rigctl.records import Series, Side
 from rigctl.report.frames import load
-from rigctl.report.intervals import received_at
 
 
 def test_the_intervals_of_a_flow_add_up_to_its_bytes_and_retransmits() -> None:

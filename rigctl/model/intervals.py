@@ -1,0 +1,60 @@
+"""Interval analysis: the series of all flows resampled to common instants, summed, and the median of the sums.
+
+Each agent samples at its own instants. Sums over flows need values at the same ones, so every flow's counter is
+interpolated at them. The plain average over the common window counts a stall in full; the median over its intervals
+tells what the goodput was most of the time. Both are stored, side by side.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rigctl.model.window import CommonWindow
+from rigctl.records import Flow, Side
+
+Times = NDArray[np.float64]
+"""Seconds from the start of the common window."""
+LEAST_INTERVALS: Final = 5
+"""A median of fewer says nothing that the average does not."""
+
+
+def received_at(side: Side, start_ns: int, at_s: Times) -> Times:
+    """Bytes received up to each of `at_s`: linear between samples, exact at the first and the last byte."""
+    if side.first_byte_ns is None or side.last_byte_ns is None:
+        return np.zeros_like(at_s)
+    times = np.array(side.series.columns.get("t_ns", []), dtype=np.int64)
+    counts = np.array(side.series.columns.get("bytes", []), dtype=np.int64)
+    inside = (times > side.first_byte_ns) & (times < side.last_byte_ns)
+    # Differences of whole nanoseconds first: a clock of months does not fit a float's 53 bits to the nanosecond.
+    known_ns = np.concatenate(([side.first_byte_ns], times[inside], [side.last_byte_ns])) - start_ns
+    known = np.concatenate(([0], counts[inside], [side.bytes]))
+    result: Times = np.interp(at_s, known_ns / 1e9, known)
+    return result
+
+
+def sum_over_flows(flows: Sequence[Flow], window: CommonWindow, interval_s: float) -> tuple[Times, Times] | None:
+    """Ends of equal intervals of about `interval_s` within `window`, and the sum of goodput in each, in bit/s.
+
+    `None` where a flow was not reported, or the window holds less than one interval.
+    """
+    receivers = [flow.receiver for flow in flows]
+    count = int(window.length_s / interval_s)
+    if not receivers or count < 1:
+        return None
+    edges: Times = np.linspace(0.0, window.length_s, count + 1)
+    received = np.zeros_like(edges)
+    for side in receivers:
+        if side is None:
+            return None
+        received += received_at(side, window.start_ns, edges)
+    return edges[1:], np.diff(received) * 8 / np.diff(edges)
+
+
+def median_goodput_bps(flows: Sequence[Flow], window: CommonWindow, interval_s: float) -> float | None:
+    """The median over the intervals of the sum of all flows' goodput; `None` for less than `LEAST_INTERVALS`."""
+    summed = sum_over_flows(flows, window, interval_s)
+    if summed is None or len(summed[1]) < LEAST_INTERVALS:
+        return None
+    return float(np.median(summed[1]))

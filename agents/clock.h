@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <time.h>
 
+#define US INT64_C(1000)
 #define MS INT64_C(1000000)
 #define SECOND INT64_C(1000000000)
 

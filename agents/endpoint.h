@@ -33,6 +33,7 @@ struct settings {
     int64_t interval_ns;
     int64_t window, mss, nodelay; /* -1: not asked for */
     char congestion[16];
+    char interface[16]; /* whose counters are reported; "": none */
 };
 
 /* A connection whose opening is on its way. Of a sender, `number` is known. */
@@ -63,6 +64,7 @@ struct endpoint {
     int report_flow, report_row;
     bool cpu_taken;
     struct cpu_times before, after;
+    struct nic_counters nic_before;
     int error;
     char message[160];
 };
@@ -86,7 +88,7 @@ int endpoint_cpus(void);
 /* tcp.c: the orders of the TCP stream test. */
 int tcp_listen(struct endpoint *endpoint, int *port);
 int tcp_connect(struct endpoint *endpoint, int *flow);
-int tcp_start(struct endpoint *endpoint, int64_t at_ns, int64_t duration_ns);
+int tcp_start(struct endpoint *endpoint, int64_t at_ns, int64_t hold_ns, int64_t duration_ns);
 /* opening.c: accept, token, acceptance. `polled` tells which sockets have news. */
 int opening_polls(const struct endpoint *endpoint, struct pollfd *polls, int room);
 void opening_serve(struct endpoint *endpoint, const struct pollfd *polls, int count);

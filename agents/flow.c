@@ -20,10 +20,9 @@
 #include "clock.h"
 
 #define DATA_BYTES (512 << 10)
-/* The first send is small, and the next one waits a moment: on a machine with more flows than processors (a virtual rig) nobody's
- * first burst then delays another's first byte. It costs 0.01 % of 10 s. */
+/* The first send is small, and the next one waits for bulk_ns: on a machine with more flows than processors (a virtual rig) nobody's
+ * first burst then delays another's first byte. */
 #define FIRST_BYTES 1448
-#define FIRST_HOLD_NS (1 * MS)
 #define DISCARD_BYTES (1 << 20)
 #define WAKE_BYTES (128 << 10)
 #define FAST_MBPS 5000
@@ -73,7 +72,7 @@ static void send_all(struct flow *flow)
             if (flow->last_byte_ns >= flow->end_ns)
                 break;
             if (piece == FIRST_BYTES)
-                clock_sleep_until(flow->at_ns + FIRST_HOLD_NS);
+                clock_sleep_until(flow->bulk_ns);
             piece = DATA_BYTES;
         } else if (errno != EINTR) {
             /* flow_stop() shuts the sending side down to wake a blocked sender: that is its end, not an error. */

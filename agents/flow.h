@@ -19,7 +19,7 @@ struct flow {
     bool running; /* its thread was started and not joined yet */
     pthread_t thread;
     int wake;       /* eventfd that tells the main loop of the end */
-    int64_t at_ns, end_ns;
+    int64_t at_ns, bulk_ns, end_ns;
     _Atomic int64_t bytes;
     _Atomic bool stopping; /* its time is over, or it was told to stop */
     _Atomic bool ended;

@@ -18,11 +18,12 @@
 #include "clock.h"
 #include "endpoint.h"
 #include "orders.h"
+#include "settings.h"
 
 #ifndef AGENT_VERSION
 #error "AGENT_VERSION comes from the Makefile"
 #endif
-#define PROTOCOL 1
+#define PROTOCOL 2
 #define WATCHDOG_S 15
 #define PROGRESS_NS SECOND
 
@@ -42,8 +43,16 @@ static const char *machine(void)
 static void say_hello(void)
 {
     line_begin();
-    line_add("{\"event\":\"hello\",\"protocol\":%d,\"agent\":\"%s\",\"machine\":\"%s\",\"pid\":%d,\"cpus\":%d,\"clock_ns\":%lld}",
+    line_add("{\"event\":\"hello\",\"protocol\":%d,\"agent\":\"%s\",\"machine\":\"%s\",\"pid\":%d,\"cpus\":%d,\"clock_ns\":%lld",
              PROTOCOL, AGENT_VERSION, machine(), (int)getpid(), endpoint_cpus(), (long long)clock_now());
+    line_add_count("restored", settings_restored());
+    if (settings_unrestored() != NULL) {
+        line_add(",\"unrestored\":");
+        line_add_string(settings_unrestored());
+    } else {
+        line_add(",\"unrestored\":null");
+    }
+    line_add("}");
     line_end();
 }
 
@@ -211,7 +220,8 @@ static int usage(void)
 int main(int argc, char **argv)
 {
     long watchdog_s = WATCHDOG_S;
-    int code;
+    int code, error;
+    char message[512];
 
     if (argc == 2 && strcmp(argv[1], "--version") == 0) {
         printf("rigctl-agent %s protocol %d %s\n", AGENT_VERSION, PROTOCOL, machine());
@@ -230,8 +240,10 @@ int main(int argc, char **argv)
         fprintf(stderr, "rigctl-agent: cannot start: %s\n", strerror(errno));
         return 1;
     }
+    settings_start();
     say_hello();
     code = loop(watchdog_s * SECOND);
+    settings_restore(&error, message, sizeof message);
     control_flush();
     /* The kernel closes what is open and ends the threads: nothing here can hang. */
     _exit(code);

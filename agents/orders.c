@@ -9,6 +9,7 @@
 #include "clock.h"
 #include "endpoint.h"
 #include "orders.h"
+#include "settings.h"
 
 bool orders_quit;
 
@@ -55,7 +56,7 @@ static bool parse_optional(struct order *order, const char *key, int64_t low, in
 /* What listen and connect share. Returns the key that is wrong, or NULL. */
 static const char *parse_settings(struct order *order, struct settings *settings, int64_t *flows, int64_t *wait_ms)
 {
-    const char *congestion = order_value(order, "congestion");
+    const char *congestion = order_value(order, "congestion"), *interface = order_value(order, "interface");
     int64_t interval_ms;
 
     if (!parse_token(order_value(order, "token"), settings->token))
@@ -74,6 +75,9 @@ static const char *parse_settings(struct order *order, struct settings *settings
         return "nodelay: expected 0 or 1";
     if (congestion != NULL && (*congestion == '\0' || strlen(congestion) >= sizeof settings->congestion))
         return "congestion: expected a name of 1 to 15 characters";
+    if (interface != NULL && (*interface == '\0' || strlen(interface) >= sizeof settings->interface))
+        return "interface: expected a name of 1 to 15 characters";
+    snprintf(settings->interface, sizeof settings->interface, "%s", interface != NULL ? interface : "");
     snprintf(settings->congestion, sizeof settings->congestion, "%s", congestion != NULL ? congestion : "");
     settings->interval_ns = interval_ms * MS;
     return NULL;
@@ -185,10 +189,13 @@ static void do_ready(struct order *order)
         endpoint->waiting_id = order->id;
 }
 
+/* Between the first send of a flow and its next, where the order does not say. */
+#define HOLD_US 1000
+
 static void do_start(struct order *order)
 {
     struct endpoint *endpoint;
-    int64_t at_ns, duration_ms;
+    int64_t at_ns, hold_us, duration_ms;
     int error;
 
     if (!order_number(order, "at_ns", 1, INT64_MAX / 2, &at_ns)) {
@@ -199,16 +206,21 @@ static void do_start(struct order *order)
         answer_refused(order->id, "duration_ms: expected 1 to 86400000");
         return;
     }
+    if (!parse_optional(order, "hold_us", 0, 1000000, &hold_us)) {
+        answer_refused(order->id, "hold_us: expected 0 to 1000000");
+        return;
+    }
     endpoint = named(order);
     if (endpoint == NULL)
         return;
+    sample_nic(endpoint->settings.interface, &endpoint->nic_before);
     if (endpoint->state != READY)
         answer_error(order->id, EINVAL, "endpoint %d is not ready to start", endpoint->number);
     else if (at_ns > clock_now() + 3600 * SECOND)
         answer_error(order->id, EINVAL, "at_ns is more than an hour ahead");
     else if (duration_ms * MS / endpoint->settings.interval_ns > SAMPLES_MAX)
         answer_error(order->id, EINVAL, "more than %d samples per flow: ask for a longer interval_ms", SAMPLES_MAX);
-    else if ((error = tcp_start(endpoint, at_ns, duration_ms * MS)) != 0) {
+    else if ((error = tcp_start(endpoint, at_ns, (hold_us < 0 ? HOLD_US : hold_us) * US, duration_ms * MS)) != 0) {
         answer_error(order->id, error, "start: %s", strerror(error));
         endpoint_free(endpoint);
     } else
@@ -279,7 +291,7 @@ static const struct {
 } verbs[] = {
     {"clock", true, do_clock},   {"listen", false, do_listen}, {"connect", false, do_connect}, {"ready", false, do_ready},
     {"start", false, do_start},  {"stop", false, do_stop},     {"report", false, do_report},   {"close", false, do_close},
-    {"ping", true, do_ping},     {"quit", true, do_quit},
+    {"ping", true, do_ping},     {"quit", true, do_quit},      {"set", false, orders_set},     {"restore", true, orders_restore},
 };
 
 void orders_take(char *line, bool whole)

@@ -41,6 +41,8 @@ static void write_totals(int64_t id, const struct flow *flow)
     line_add_count("rwnd_limited_us", totals->rwnd_limited_us);
     line_add_count("sndbuf_limited_us", totals->sndbuf_limited_us);
     line_add_count("peer_window", totals->peer_window);
+    line_add_count("segs_out", totals->segs_out);
+    line_add_count("segs_in", totals->segs_in);
     add_flag("timestamps", totals->timestamps);
     if (totals->congestion[0] != '\0') {
         line_add(",\"congestion\":");
@@ -80,6 +82,23 @@ static int64_t difference(int64_t after, int64_t before)
     return after < 0 || before < 0 || after < before ? -1 : after - before;
 }
 
+/* How far the interface's counters rose since `start`. */
+static void write_nic(const struct nic_counters *before, const char *interface)
+{
+    struct nic_counters after;
+
+    sample_nic(interface, &after);
+    line_add_count("rx_bytes", difference(after.rx_bytes, before->rx_bytes));
+    line_add_count("rx_packets", difference(after.rx_packets, before->rx_packets));
+    line_add_count("rx_dropped", difference(after.rx_dropped, before->rx_dropped));
+    line_add_count("rx_errors", difference(after.rx_errors, before->rx_errors));
+    line_add_count("tx_bytes", difference(after.tx_bytes, before->tx_bytes));
+    line_add_count("tx_packets", difference(after.tx_packets, before->tx_packets));
+    line_add_count("tx_dropped", difference(after.tx_dropped, before->tx_dropped));
+    line_add_count("tx_errors", difference(after.tx_errors, before->tx_errors));
+    line_add_count("queue_drops", difference(after.queue_drops, before->queue_drops));
+}
+
 static void write_last(const struct endpoint *endpoint, int cpus)
 {
     const struct cpu_times *before = &endpoint->before, *after = &endpoint->after;
@@ -92,6 +111,7 @@ static void write_last(const struct endpoint *endpoint, int cpus)
     line_add_count("agent_cpu_us", taken ? difference(after->agent_us, before->agent_us) : -1);
     line_add_count("node_busy_us", taken ? difference(after->node_busy_us, before->node_busy_us) : -1);
     line_add_count("cpus", cpus);
+    write_nic(&endpoint->nic_before, endpoint->settings.interface);
     line_add("}");
     line_end();
 }

@@ -6,7 +6,7 @@
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <stddef.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -62,14 +62,16 @@ void sample_tcp(int fd, struct tcp_totals *totals)
     totals->rwnd_limited_us = FIELD(tcpi_rwnd_limited);
     totals->sndbuf_limited_us = FIELD(tcpi_sndbuf_limited);
     totals->peer_window = FIELD(tcpi_snd_wnd);
+    totals->segs_out = FIELD(tcpi_segs_out);
+    totals->segs_in = FIELD(tcpi_segs_in);
     totals->timestamps = (info.tcpi_options & TCPI_OPT_TIMESTAMPS) != 0;
 }
 
 /* The first line of /proc/stat: cpu user nice system idle iowait irq softirq steal …, in ticks. */
 static int64_t node_busy_us(void)
 {
-    char text[256];
-    long long user, nice, system, idle, iowait, irq, softirq;
+    char text[256], *at = text + strlen("cpu ");
+    int64_t ticks_of[7], busy = 0; /* user, nice, system, idle, iowait, irq, softirq */
     int fd = open("/proc/stat", O_RDONLY | O_CLOEXEC);
     ssize_t got = -1;
     long ticks = sysconf(_SC_CLK_TCK);
@@ -81,9 +83,18 @@ static int64_t node_busy_us(void)
     if (got <= 0 || ticks <= 0)
         return -1;
     text[got] = '\0';
-    if (sscanf(text, "cpu %lld %lld %lld %lld %lld %lld %lld", &user, &nice, &system, &idle, &iowait, &irq, &softirq) != 7)
+    if (strncmp(text, "cpu ", strlen("cpu ")) != 0)
         return -1;
-    return (user + nice + system + irq + softirq) * (1000000 / ticks);
+    for (int i = 0; i < 7; i++) {
+        char *end;
+
+        ticks_of[i] = strtoll(at, &end, 10);
+        if (end == at)
+            return -1;
+        at = end;
+        busy += i == 3 || i == 4 ? 0 : ticks_of[i];
+    }
+    return busy * (1000000 / ticks);
 }
 
 void sample_cpu(struct cpu_times *times)

@@ -12,9 +12,15 @@ struct tcp_totals {
     int64_t cwnd;
     int64_t busy_us, rwnd_limited_us, sndbuf_limited_us;
     int64_t peer_window;
+    int64_t segs_out, segs_in;
     int timestamps; /* 0, 1 or -1 */
     int nodelay;
     char congestion[16]; /* "" where unknown */
+};
+
+/* rtnl_link_stats64 of an interface, as /proc/net/dev shows it, and the drops of its queueing disciplines. */
+struct nic_counters {
+    int64_t rx_bytes, rx_packets, rx_dropped, rx_errors, tx_bytes, tx_packets, tx_dropped, tx_errors, queue_drops;
 };
 
 struct cpu_times {
@@ -27,5 +33,7 @@ void sample_unknown(struct tcp_totals *totals);
 /* Everything the kernel says of the connection `fd`. */
 void sample_tcp(int fd, struct tcp_totals *totals);
 void sample_cpu(struct cpu_times *times);
+/* The counters of `interface`; all unknown where it is "" or not there. */
+void sample_nic(const char *interface, struct nic_counters *counters);
 
 #endif

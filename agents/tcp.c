@@ -108,7 +108,7 @@ static int reserve(struct endpoint *endpoint, struct flow *flow, int64_t duratio
 }
 
 /* Returns 0 or an errno value; flows that were started already are ended by the caller's endpoint_free(). */
-int tcp_start(struct endpoint *endpoint, int64_t at_ns, int64_t duration_ns)
+int tcp_start(struct endpoint *endpoint, int64_t at_ns, int64_t hold_ns, int64_t duration_ns)
 {
     int error = 0;
 
@@ -120,6 +120,7 @@ int tcp_start(struct endpoint *endpoint, int64_t at_ns, int64_t duration_ns)
         int flags = fcntl(flow->fd, F_GETFL);
 
         flow->at_ns = at_ns;
+        flow->bulk_ns = at_ns + hold_ns;
         flow->end_ns = endpoint->end_ns;
         /* Threads block in the kernel; only openings are served by poll. */
         if (flags < 0 || fcntl(flow->fd, F_SETFL, flags & ~O_NONBLOCK) != 0)

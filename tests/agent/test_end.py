@@ -10,6 +10,9 @@ import pytest
 from agent.conftest import Start
 from agent.talk import joined, settings, started
 
+from rigctl import __version__
+from rigctl.protocol import VERSION
+
 
 @pytest.mark.parametrize("state", ["idle", "listening", "connected", "running", "ended"])
 def test_end_of_file_ends_it_in_every_state(start: Start, state: str) -> None:
@@ -69,7 +72,7 @@ def test_wrong_arguments_are_said_in_a_line(binary: Path, arguments: list[str]) 
 
 def test_the_version_is_one_line(binary: Path) -> None:
     done = subprocess.run([binary, "--version"], capture_output=True, timeout=5, check=True)
-    assert done.stdout.startswith(b"rigctl-agent 0.1.0 protocol 1 ")
+    assert done.stdout.startswith(f"rigctl-agent {__version__} protocol {VERSION} ".encode())
 
 
 def test_a_reader_that_does_not_read_ends_the_agent(binary: Path) -> None:

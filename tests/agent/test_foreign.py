@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from agent.talk import Talk, joined, report_of, started
 
+from rigctl.protocol import VERSION
 from rigctl.remote.build import TARGETS, build, host_machine
 
 QEMU = {"x86_64": "x86_64", "aarch64": "aarch64", "armv7": "arm", "armv6": "arm", "riscv64": "riscv64"}
@@ -34,7 +35,7 @@ def pair(request: pytest.FixtureRequest, release: Path) -> Iterator[tuple[str, T
 
 def test_a_foreign_agent_speaks_the_protocol(pair: tuple[str, Talk, Talk]) -> None:
     machine, foreign, _ = pair
-    assert foreign.hello["protocol"] == 1
+    assert foreign.hello["protocol"] == VERSION
     assert foreign.hello["machine"] in {machine, SEEN_AS.get(machine), "armv6l"}
     assert foreign.ask("clock")["clock_ns"] > 0
     assert foreign.ask("frobnicate")["error"] == "EPROTO"

@@ -4,12 +4,14 @@ import pytest
 from agent.conftest import Start
 from agent.talk import TOKEN, settings
 
+from rigctl.protocol import VERSION
+
 LISTEN = f"listen endpoint=1 address=127.0.0.1 {settings()}"
 
 
 def test_the_hello_says_who_it_is(start: Start) -> None:
     agent = start()
-    assert agent.hello["protocol"] == 1
+    assert agent.hello["protocol"] == VERSION
     assert agent.hello["pid"] == agent.process.pid
     assert agent.hello["cpus"] >= 1
 

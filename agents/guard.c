@@ -1,0 +1,95 @@
+/* The guard: a child that does nothing but wait for its agent's end. Without a last word it puts the old values back. */
+#include "settings.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define DESCRIPTORS_MAX 65536
+#define SETTINGS_MAX 64
+
+static pid_t guard = -1;
+static int lifeline = -1;
+
+/* Nothing of the SSH session may stay open: its channel would not end. */
+static void close_all_but(int one, int other)
+{
+    long most = sysconf(_SC_OPEN_MAX);
+
+    for (int fd = 0; fd < (most > 0 && most < DESCRIPTORS_MAX ? (int)most : DESCRIPTORS_MAX); fd++) {
+        if (fd != one && fd != other)
+            close(fd);
+    }
+}
+
+static void watch(int end, int journal) __attribute__((noreturn));
+static void watch(int end, int journal)
+{
+    static struct setting settings[SETTINGS_MAX];
+    char word;
+    ssize_t got;
+    int count;
+    bool whole = true;
+
+    prctl(PR_SET_NAME, "rigctl-guard", 0, 0, 0);
+    setsid();
+    signal(SIGHUP, SIG_IGN);
+    signal(SIGINT, SIG_IGN);
+    signal(SIGTERM, SIG_IGN);
+    close_all_but(end, journal);
+    do
+        got = read(end, &word, 1);
+    while (got < 0 && errno == EINTR);
+    if (got > 0)
+        _exit(0); /* dismissed: all is back already */
+    count = journal_read(journal, settings, SETTINGS_MAX);
+    for (int i = count - 1; i >= 0; i--)
+        whole = setting_write(&settings[i], settings[i].old) == 0 && whole;
+    if (count >= 0 && whole)
+        journal_remove();
+    _exit(0);
+}
+
+int guard_start(void)
+{
+    int ends[2];
+
+    if (guard > 0 && waitpid(guard, NULL, WNOHANG) == 0)
+        return 0;
+    guard_dismiss(); /* it was killed */
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return errno;
+    guard = fork();
+    if (guard == 0) {
+        close(ends[1]);
+        watch(ends[0], journal_fd());
+    }
+    close(ends[0]);
+    if (guard < 0) {
+        close(ends[1]);
+        return errno;
+    }
+    lifeline = ends[1];
+    return 0;
+}
+
+void guard_dismiss(void)
+{
+    ssize_t told = 0;
+
+    if (lifeline >= 0) {
+        told = write(lifeline, "q", 1);
+        close(lifeline);
+    }
+    if (guard > 0 && told >= 0)
+        while (waitpid(guard, NULL, 0) < 0 && errno == EINTR)
+            ;
+    else if (guard > 0)
+        waitpid(guard, NULL, WNOHANG);
+    guard = -1;
+    lifeline = -1;
+}

@@ -1,0 +1,97 @@
+/* The orders that change host settings and put them back. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "control.h"
+#include "orders.h"
+#include "settings.h"
+
+#define CPUS_MAX 1024
+
+/* CPUs of this node that have a governor, one setting each. */
+static int set_governors(struct setting *setting, const char *value, char *old, char *now, char *message, size_t room)
+{
+    int error = ENOENT, found = 0;
+
+    for (int cpu = 0; cpu < CPUS_MAX; cpu++) {
+        snprintf(setting->name, sizeof setting->name, "cpu%d", cpu);
+        if (setting_read(setting, now) == ENOENT)
+            continue;
+        error = settings_set(setting, value, old, now, message, room);
+        found++;
+        if (error != 0)
+            return error;
+    }
+    if (found == 0)
+        snprintf(message, room, "governor: no CPU has one (cpufreq): %s", strerror(ENOENT));
+    return error;
+}
+
+static const char *parse_setting(struct order *order, struct setting *setting, char *value, bool *governor)
+{
+    const char *kind = order_value(order, "kind"), *name = order_value(order, "name");
+    const char *interface = order_value(order, "interface"), *text = order_value(order, "value");
+    bool of_interface = kind != NULL && (strcmp(kind, "mtu") == 0 || strcmp(kind, "offload") == 0);
+    bool named = kind != NULL && (strcmp(kind, "sysctl") == 0 || strcmp(kind, "offload") == 0);
+
+    *governor = kind != NULL && strcmp(kind, "governor") == 0;
+    memset(setting, 0, sizeof *setting);
+    if (!of_interface && !named && !*governor)
+        return "kind: expected mtu, sysctl, offload or governor";
+    if (text == NULL || !percent_decode(text, value, SETTING_TEXT) || *value == '\0')
+        return "value: expected a text of 1 to 255 characters";
+    if ((name != NULL) != named || (named && !percent_decode(name, setting->name, sizeof setting->name)))
+        return "name: expected with sysctl and offload, and with no other kind";
+    if ((interface != NULL) != of_interface || (of_interface && strlen(interface) >= sizeof setting->interface))
+        return "interface: expected with mtu and offload, and with no other kind";
+    if (strcmp(kind, "mtu") == 0 && (strspn(value, "0123456789") != strlen(value) || atoi(value) < 1280 || atoi(value) > 65535))
+        return "value: expected 1280 to 65535";
+    if (strcmp(kind, "offload") == 0 && strcmp(value, "on") != 0 && strcmp(value, "off") != 0)
+        return "value: expected on or off";
+    snprintf(setting->kind, sizeof setting->kind, "%s", kind);
+    snprintf(setting->interface, sizeof setting->interface, "%s", interface != NULL ? interface : "");
+    return NULL;
+}
+
+void orders_set(struct order *order)
+{
+    struct setting setting;
+    char value[SETTING_TEXT], old[SETTING_TEXT], now[SETTING_TEXT], message[512];
+    bool governor;
+    const char *wrong = parse_setting(order, &setting, value, &governor), *unused = order_unused(order);
+    int error;
+
+    if (wrong != NULL || unused != NULL) {
+        answer_refused(order->id, "%s%s", wrong != NULL ? wrong : unused, wrong != NULL ? "" : ": unknown key");
+        return;
+    }
+    error = governor ? set_governors(&setting, value, old, now, message, sizeof message)
+                     : settings_set(&setting, value, old, now, message, sizeof message);
+    if (error != 0) {
+        answer_error(order->id, error, "%s", message);
+        return;
+    }
+    line_begin();
+    line_add("{\"id\":%lld,\"ok\":true,\"old\":", (long long)order->id);
+    line_add_string(old);
+    line_add(",\"value\":");
+    line_add_string(now);
+    line_add("}");
+    line_end();
+}
+
+void orders_restore(struct order *order)
+{
+    char message[512];
+    int error, done = settings_restore(&error, message, sizeof message);
+
+    if (done < 0) {
+        answer_error(order->id, error, "%s", message);
+        return;
+    }
+    line_begin();
+    line_add("{\"id\":%lld,\"ok\":true,\"restored\":%d}", (long long)order->id, done);
+    line_end();
+}

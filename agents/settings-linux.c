@@ -1,0 +1,169 @@
+/* The four kinds of host settings on Linux: netdevice(7), /proc/sys, SIOCETHTOOL (linux/ethtool.h), cpufreq in /sys. */
+#include "settings.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static const struct {
+    const char *name;
+    unsigned get, set;
+    unsigned flag; /* of ETHTOOL_GFLAGS; 0: the command is the feature's own */
+} offloads[] = {
+    {"tso", ETHTOOL_GTSO, ETHTOOL_STSO, 0},       {"gso", ETHTOOL_GGSO, ETHTOOL_SGSO, 0},
+    {"gro", ETHTOOL_GGRO, ETHTOOL_SGRO, 0},       {"rx", ETHTOOL_GRXCSUM, ETHTOOL_SRXCSUM, 0},
+    {"tx", ETHTOOL_GTXCSUM, ETHTOOL_STXCSUM, 0},  {"sg", ETHTOOL_GSG, ETHTOOL_SSG, 0},
+    {"lro", ETHTOOL_GFLAGS, ETHTOOL_SFLAGS, ETH_FLAG_LRO},
+};
+
+static int control(const char *interface, unsigned long request, struct ifreq *ask)
+{
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int error = 0;
+
+    if (fd < 0)
+        return errno;
+    snprintf(ask->ifr_name, sizeof ask->ifr_name, "%s", interface);
+    if (ioctl(fd, request, ask) != 0)
+        error = errno;
+    close(fd);
+    return error;
+}
+
+static int mtu(const struct setting *setting, const char *value, char *text)
+{
+    struct ifreq ask = {0};
+    int error;
+
+    if (value != NULL) {
+        ask.ifr_mtu = atoi(value);
+        return control(setting->interface, SIOCSIFMTU, &ask);
+    }
+    error = control(setting->interface, SIOCGIFMTU, &ask);
+    snprintf(text, SETTING_TEXT, "%d", ask.ifr_mtu);
+    return error;
+}
+
+static int ethtool(const char *interface, unsigned command, unsigned *data)
+{
+    struct ethtool_value asked = {.cmd = command, .data = *data};
+    struct ifreq ask = {0};
+    int error;
+
+    ask.ifr_data = (void *)&asked;
+    error = control(interface, SIOCETHTOOL, &ask);
+    *data = asked.data;
+    return error;
+}
+
+static int offload(const struct setting *setting, const char *value, char *text)
+{
+    unsigned data = 0;
+    size_t i = 0;
+    int error;
+
+    while (i < sizeof offloads / sizeof *offloads && strcmp(offloads[i].name, setting->name) != 0)
+        i++;
+    if (i == sizeof offloads / sizeof *offloads)
+        return EINVAL;
+    error = ethtool(setting->interface, offloads[i].get, &data);
+    if (error != 0 || value == NULL) {
+        snprintf(text != NULL ? text : (char[SETTING_TEXT]){0}, SETTING_TEXT, "%s",
+                 (offloads[i].flag != 0 ? data & offloads[i].flag : data) != 0 ? "on" : "off");
+        return error;
+    }
+    if (offloads[i].flag == 0)
+        data = strcmp(value, "on") == 0;
+    else
+        data = strcmp(value, "on") == 0 ? data | offloads[i].flag : data & ~offloads[i].flag;
+    return ethtool(setting->interface, offloads[i].set, &data);
+}
+
+/* Runs of blanks, tabs and newlines become one blank; none at the end. */
+static void squeeze(char *text)
+{
+    char *to = text;
+
+    for (char *from = text; *from != '\0'; from++) {
+        bool blank = *from == ' ' || *from == '\t' || *from == '\n';
+
+        if (!blank)
+            *to++ = *from;
+        else if (to > text && to[-1] != ' ')
+            *to++ = ' ';
+    }
+    if (to > text && to[-1] == ' ')
+        to--;
+    *to = '\0';
+}
+
+static int file(const char *path, const char *value, char *text)
+{
+    int fd = open(path, (value != NULL ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+    ssize_t done;
+    int error = 0;
+
+    if (fd < 0)
+        return errno;
+    done = value != NULL ? write(fd, value, strlen(value)) : read(fd, text, SETTING_TEXT - 1);
+    if (done < 0)
+        error = errno;
+    else if (value == NULL && done == SETTING_TEXT - 1)
+        error = EMSGSIZE; /* longer than can be kept and put back */
+    else if (value == NULL)
+        text[done] = '\0', squeeze(text);
+    close(fd);
+    return error;
+}
+
+static int sysctl_path(const char *name, char *path, size_t room)
+{
+    bool dotted = strchr(name, '/') == NULL;
+    size_t used = (size_t)snprintf(path, room, "/proc/sys/");
+
+    if (*name == '\0' || strstr(name, "..") != NULL ||
+        strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:") != strlen(name))
+        return EINVAL;
+    snprintf(path + used, room - used, "%s", name);
+    for (char *at = path + used; dotted && *at != '\0'; at++)
+        if (*at == '.')
+            *at = '/';
+    return 0;
+}
+
+static int carry_out(const struct setting *setting, const char *value, char *text)
+{
+    char path[SETTING_TEXT + 64];
+    int error;
+
+    if (strcmp(setting->kind, "mtu") == 0)
+        return mtu(setting, value, text);
+    if (strcmp(setting->kind, "offload") == 0)
+        return offload(setting, value, text);
+    if (strcmp(setting->kind, "governor") == 0) {
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/%.16s/cpufreq/scaling_governor", setting->name);
+        return strncmp(setting->name, "cpu", 3) == 0 && strchr(setting->name, '/') == NULL ? file(path, value, text) : EINVAL;
+    }
+    if (strcmp(setting->kind, "sysctl") != 0)
+        return EINVAL;
+    error = sysctl_path(setting->name, path, sizeof path);
+    return error != 0 ? error : file(path, value, text);
+}
+
+int setting_read(const struct setting *setting, char text[SETTING_TEXT])
+{
+    return carry_out(setting, NULL, text);
+}
+
+int setting_write(const struct setting *setting, const char *value)
+{
+    return carry_out(setting, value, NULL);
+}

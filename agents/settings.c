@@ -1,0 +1,142 @@
+/* Host settings, one after the other: old value to disk, guard, new value, read back. And all the way back. */
+#include "settings.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SETTINGS_MAX 64
+
+static struct setting held[SETTINGS_MAX];
+static int held_count, restored;
+static char unrestored[512];
+
+static void describe(const struct setting *setting, char *text, size_t room)
+{
+    if (setting->interface[0] == '\0')
+        snprintf(text, room, "%s%s%s", setting->kind, setting->name[0] != '\0' ? " " : "", setting->name);
+    else
+        snprintf(text, room, "%s%s%s of %s", setting->kind, setting->name[0] != '\0' ? " " : "", setting->name, setting->interface);
+}
+
+static bool same(const struct setting *one, const struct setting *other)
+{
+    return strcmp(one->kind, other->kind) == 0 && strcmp(one->name, other->name) == 0 &&
+           strcmp(one->interface, other->interface) == 0;
+}
+
+/* Write and read back. */
+static int put(const struct setting *setting, const char *value, char now[SETTING_TEXT], char *message, size_t room)
+{
+    char what[320];
+    int error = setting_write(setting, value);
+
+    describe(setting, what, sizeof what);
+    if (error == 0)
+        error = setting_read(setting, now);
+    if (error != 0) {
+        snprintf(message, room, "%s: %s", what, strerror(error));
+    } else if (strcmp(now, value) != 0) {
+        snprintf(message, room, "%s: %.100s was set, %.100s is read back", what, value, now);
+        error = EINVAL;
+    }
+    return error;
+}
+
+int settings_restore(int *error, char *message, size_t room)
+{
+    char now[SETTING_TEXT], said[512];
+    int left = 0, done = 0;
+
+    *error = 0;
+    for (int i = held_count - 1; i >= 0; i--) {
+        int failed = put(&held[i], held[i].old, now, said, sizeof said);
+
+        done += failed == 0;
+        if (failed == 0) {
+            held[i].kind[0] = '\0';
+        } else if (*error == 0) {
+            *error = failed;
+            snprintf(message, room, "%s", said);
+        }
+    }
+    for (int i = 0; i < held_count; i++)
+        if (held[i].kind[0] != '\0')
+            held[left++] = held[i];
+    held_count = left;
+    /* First the word to the guard, then the journal: between the two everything is back already.
+       What could not be put back stays in the journal, with the rest: an old value can be written twice. */
+    if (left == 0) {
+        guard_dismiss();
+        journal_remove();
+    }
+    return *error == 0 ? done : -1;
+}
+
+void settings_start(void)
+{
+    int error, count = journal_leftover(held, SETTINGS_MAX);
+
+    if (count == -1)
+        snprintf(unrestored, sizeof unrestored, "the journal of an earlier agent was damaged; it is kept as settings-….damaged");
+    if (count == -2)
+        snprintf(unrestored, sizeof unrestored, "another agent holds this node's settings");
+    if (count <= 0)
+        return;
+    held_count = count;
+    settings_restore(&error, unrestored, sizeof unrestored);
+    restored = count - held_count;
+}
+
+int settings_restored(void)
+{
+    return restored;
+}
+
+const char *settings_unrestored(void)
+{
+    return unrestored[0] != '\0' ? unrestored : NULL;
+}
+
+int settings_set(const struct setting *wanted, const char *value, char old[SETTING_TEXT], char now[SETTING_TEXT], char *message,
+                 size_t room)
+{
+    struct setting *known = NULL;
+    char what[320];
+    int error;
+
+    describe(wanted, what, sizeof what);
+    for (int i = 0; i < held_count && known == NULL; i++)
+        if (same(&held[i], wanted))
+            known = &held[i];
+    error = setting_read(wanted, old);
+    if (error == 0 && known == NULL && held_count == SETTINGS_MAX)
+        error = ENOSPC;
+    if (error != 0) {
+        snprintf(message, room, "%s: %s", what, strerror(error));
+        return error;
+    }
+    if (known == NULL) {
+        known = &held[held_count];
+        *known = *wanted;
+        snprintf(known->old, sizeof known->old, "%s", old);
+        error = journal_open();
+        if (error == 0)
+            error = journal_add(known);
+        if (error == 0)
+            held_count++;
+    }
+    if (error == 0)
+        error = guard_start();
+    if (error != 0) {
+        snprintf(message, room, "%s: its old value could not be kept safe: %s", what, strerror(error));
+        return error;
+    }
+    error = put(known, value, now, message, room);
+    if (error != 0) {
+        char ignored[512];
+
+        put(known, old, now, ignored, sizeof ignored);
+    }
+    return error;
+}

@@ -1,0 +1,47 @@
+/* Host settings: changed, read back and put back (docs/agent-protocol.md, "Host settings"). */
+#ifndef RIGCTL_SETTINGS_H
+#define RIGCTL_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define SETTING_TEXT 256
+
+/* One setting with the value it had before. Of a governor `name` is its CPU's: cpu0, cpu1, … */
+struct setting {
+    char kind[12], name[SETTING_TEXT], interface[16], old[SETTING_TEXT];
+};
+
+/* Read the present value into `text`, or write one. 0 or an errno value. */
+int setting_read(const struct setting *setting, char text[SETTING_TEXT]);
+int setting_write(const struct setting *setting, const char *value);
+
+/* The journal: old values on disk, under a lock. 0 or an errno value. */
+int journal_open(void);                         /* EBUSY: another holds it */
+int journal_add(const struct setting *setting); /* durable when it returns */
+void journal_remove(void);
+/* What an earlier agent left behind, under the lock: settings read, or -1 where the journal was damaged and put aside. */
+int journal_leftover(struct setting *settings, int most);
+/* Read the journal that descriptor `fd` holds: settings, or -1. */
+int journal_read(int fd, struct setting *settings, int most);
+int journal_fd(void);
+
+/* The guard: a child that restores what the journal holds when this process ends without a word. */
+int guard_start(void); /* if none runs; 0 or an errno value */
+void guard_dismiss(void);
+
+/* Percent-decoding and -encoding. False where it does not fit or is no such text. */
+bool percent_decode(const char *text, char *decoded, size_t room);
+void percent_encode(const char *text, char *encoded, size_t room);
+
+/* Put back what an earlier agent left; before anything else. */
+void settings_start(void);
+int settings_restored(void);
+const char *settings_unrestored(void); /* NULL: nothing is left */
+/* Put all back, the last first. Returns how many, or -1 with `message` where one could not be. */
+int settings_restore(int *error, char *message, size_t room);
+/* Change one; 0 or an errno value with `message`. `old` and `now` are what was and is read back. */
+int settings_set(const struct setting *wanted, const char *value, char old[SETTING_TEXT], char now[SETTING_TEXT], char *message,
+                 size_t room);
+
+#endif

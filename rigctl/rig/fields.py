@@ -12,8 +12,8 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import PlainValidator, ValidationInfo, WithJsonSchema
 
-from rigctl.units import format_rate, parse_rate
-from rigctl.yamlfile import kind
+from rigctl.units import format_duration, format_rate, parse_duration, parse_rate
+from rigctl.yamlfile import kind, suggestion
 
 NODE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,14}", re.ASCII)
 _HOST: Final = re.compile(r"[A-Za-z0-9_:][A-Za-z0-9_.:%-]{0,252}", re.ASCII)
@@ -21,9 +21,20 @@ _USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", re.ASCII)
 _JUMP: Final = re.compile(
     r"([A-Za-z0-9_][A-Za-z0-9_.-]{0,63}@)?([A-Za-z0-9_][A-Za-z0-9_.-]{0,252}|\[[0-9A-Fa-f:]+\])(:[0-9]{1,5})?", re.ASCII
 )
+# It becomes a word of the switch's command line: nothing that could end the command or begin another.
+_SWITCH_PORT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ./:_-]{0,63}", re.ASCII)
 _INTERFACE: Final = re.compile(r"[^\s/]{1,15}")
 _MIN_MTU, _MAX_MTU = 576, 65536
 _MIN_RATE, _MAX_RATE = 1_000, 1_000_000_000_000
+_MIN_POLL_S, _MAX_POLL_S = 0.1, 3600.0
+# As SNMP's security models have them (RFC 3414, 3826, 7860), and other names by which people know them.
+_AUTH: Final = {
+    "md5": "md5",
+    "sha": "sha",
+    "sha1": "sha",
+    **{f"sha{bits}": f"sha{bits}" for bits in (224, 256, 384, 512)},
+}
+_PRIV: Final = {"des": "des", "aes": "aes", "aes128": "aes", "aes192": "aes192", "aes256": "aes256"}
 # No unit or number is longer; a bound keeps absurd digits away from the arithmetic.
 MAX_VALUE_CHARS: Final = 40
 _T = TypeVar("_T")
@@ -136,6 +147,55 @@ def _ip_version(value: object) -> int:
     return 4 if value == 4 else 6
 
 
+def _snmp_version(value: object) -> str:
+    if isinstance(value, bool) or str(value).lower() not in {"2c", "3"}:
+        raise FieldError(f"version {shown(value)}: expected 2c or 3")
+    return str(value).lower()
+
+
+def _one_of(name: str, known: dict[str, str]) -> Callable[[object], str]:
+    def parse(value: object) -> str:
+        word = str(value).lower().replace("-", "")
+        if not isinstance(value, str) or word not in known:
+            raise FieldError(f"{name} {shown(value)}: unknown.{suggestion(str(value), list(known))}")
+        return known[word]
+
+    return parse
+
+
+def _poll(value: object) -> float:
+    poll_s = parse_quantity("poll", value, parse_duration, "1s")
+    if not _MIN_POLL_S <= poll_s <= _MAX_POLL_S:
+        low, high = format_duration(_MIN_POLL_S), format_duration(_MAX_POLL_S)
+        raise FieldError(f'poll "{value}": expected {low} to {high}, as in 1s')
+    return poll_s
+
+
+def parse_members(name: str, value: object) -> tuple[str, ...]:
+    """The names that a group lists: a list of texts, or one text. Ranges stay as they are. Raises `FieldError`."""
+    members = value if isinstance(value, list) else [value]
+    if not members:
+        raise FieldError(f"{name}: a group has no nodes. Name some, as in [node1, node2] or node[01..12]")
+    return tuple(parse_text(name, member, "a node's name") for member in members)
+
+
+def parse_port_names(name: str, value: object) -> tuple[str, ...]:
+    """Interface names of a switch: one text or a list of them. Raises `FieldError`."""
+    given = value if isinstance(value, list) else [value]
+    if not given:
+        raise FieldError(f"{name}: has no ports. Name one, as in Te1/1")
+    return tuple(_port_name(name, one) for one in given)
+
+
+def _port_name(name: str, value: object) -> str:
+    text = parse_text(name, value, "an interface name of the switch")
+    if not _SWITCH_PORT.fullmatch(text):
+        raise FieldError(
+            f"{name} {shown(text)}: expected an interface name of the switch, at most 64 characters, as in Gi1/1"
+        )
+    return text
+
+
 def _path(name: str, value: object) -> Path:
     return Path(parse_text(name, value, "a path"))
 
@@ -169,6 +229,26 @@ NodeName = Annotated[
     ),
     _json("string", pattern=f"^{NODE_NAME.pattern}$"),
 ]
+# Where a node is declared, an editor accepts a range too: `node[001..012]`. It is expanded before anything is judged.
+NodeKey = Annotated[
+    NodeName, WithJsonSchema({"type": "string", "pattern": rf"^({NODE_NAME.pattern}|[^\[\]]*\[[^\[\]]+\][^\[\]]*)$"})
+]
+SwitchName = Annotated[
+    str,
+    PlainValidator(
+        _matching(
+            "switch", NODE_NAME, "a name of 1 to 15 letters, digits, - and _, which begins with a letter or digit"
+        )
+    ),
+    _json("string", pattern=f"^{NODE_NAME.pattern}$"),
+]
+GroupName = Annotated[
+    str,
+    PlainValidator(
+        _matching("group", NODE_NAME, "a name of 1 to 15 letters, digits, - and _, which begins with a letter or digit")
+    ),
+    _json("string", pattern=f"^{NODE_NAME.pattern}$"),
+]
 Address = Annotated[str | None, PlainValidator(_address), _json("string")]
 DataAddress = Annotated[str | None, PlainValidator(_data_address), _json("string")]
 Port = Annotated[
@@ -195,3 +275,38 @@ Mtu = Annotated[
     PlainValidator(lambda value: parse_whole("mtu", value, _MIN_MTU, _MAX_MTU, 1500)),
     _json("integer", minimum=_MIN_MTU, maximum=_MAX_MTU),
 ]
+SwitchPort = Annotated[str | None, named(_port_name), _json("string", minLength=1)]
+_ONE_OR_MORE: Final = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}
+PortNames = Annotated[
+    tuple[str, ...],
+    PlainValidator(lambda value: parse_port_names("ports", value)),
+    WithJsonSchema(_ONE_OR_MORE),
+]
+Members = Annotated[tuple[str, ...], named(parse_members), WithJsonSchema(_ONE_OR_MORE)]
+SnmpVersion = Annotated[Literal["2c", "3"], PlainValidator(_snmp_version), WithJsonSchema({"enum": ["2c", "3", 3]})]
+SnmpAuth = Annotated[str, PlainValidator(_one_of("auth", _AUTH)), _json("string", enum=list(_AUTH))]
+SnmpPriv = Annotated[str, PlainValidator(_one_of("priv", _PRIV)), _json("string", enum=list(_PRIV))]
+SnmpPort = Annotated[
+    int,
+    PlainValidator(lambda value: parse_whole("port", value, 1, 65535, 161)),
+    _json("integer", minimum=1, maximum=65535),
+]
+CliPort = Annotated[
+    int,
+    PlainValidator(lambda value: parse_whole("port", value, 1, 65535, 22)),
+    _json("integer", minimum=1, maximum=65535),
+]
+CliKind = Annotated[
+    Literal["cisco_ios", "dell_os9"],
+    PlainValidator(_one_of("kind", {"cisco_ios": "cisco_ios", "dell_os9": "dell_os9"})),
+    _json("string", enum=["cisco_ios", "dell_os9"]),
+]
+Poll = Annotated[float, PlainValidator(_poll), WithJsonSchema({"type": ["string", "number"]})]
+
+
+def expanded_path(path: Path, folder: Path) -> Path:
+    """`path` with ~ as the home folder, relative to the rig file's folder."""
+    try:
+        return folder / path.expanduser()
+    except RuntimeError:  # no such user's home: the plain text is what a message then shows
+        return folder / path

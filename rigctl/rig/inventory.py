@@ -24,7 +24,6 @@ class Node:
     data_address: str | None = None  # None: the first global address of data_interface, else `address`
     data_interface: str | None = None  # None: found from data_address
     sudo: bool = False
-    switch: str | None = None  # key of the switch it is connected to; None: the rig's only one
 
 
 @dataclass(frozen=True, slots=True)

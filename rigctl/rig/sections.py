@@ -1,0 +1,200 @@
+"""The shape of a rig file: its keys, what each takes, and what an editor is told of it."""
+
+from typing import Annotated, ClassVar, Final, get_args
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from rigctl.rig.fields import (
+    Address,
+    CliKind,
+    CliPort,
+    DataAddress,
+    FieldError,
+    FilePath,
+    Flag,
+    GroupName,
+    Interface,
+    IpVersion,
+    Jump,
+    LongText,
+    Members,
+    Mtu,
+    NodeKey,
+    Poll,
+    Port,
+    PortNames,
+    Rate,
+    SnmpAuth,
+    SnmpPort,
+    SnmpPriv,
+    SnmpVersion,
+    SwitchName,
+    SwitchPort,
+    Text,
+    User,
+    shown,
+)
+from rigctl.rig.inventory import Virtual
+from rigctl.yamlfile import suggestion
+
+_CREDENTIALS: Final = "credentials come from the environment or a 0600 file, see docs/switches.md. Leave it out."
+
+
+class _Section(BaseModel):
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True)
+
+
+class LinkSection(_Section):
+    rate: Rate = Field(None, description="The link's rate in bit/s, decimal. Left out: ask the node.", examples=["1G"])
+    mtu: Mtu = Field(None, description="The MTU of the node's interface. Left out: ask the node.", examples=[1500])
+
+
+class NodeSection(LinkSection):
+    """One node. Every key may be left out but `address`, and that one too on a virtual rig."""
+
+    address: Address = Field(
+        None, description="Host name, address or ~/.ssh/config alias for SSH.", examples=["pi1.lan"]
+    )
+    port: Port = Field(None, description="SSH port. Left out: from ~/.ssh/config, else 22.", examples=[22])
+    user: User = Field(None, description="SSH user. Left out: from ~/.ssh/config, else your own.", examples=["pi"])
+    key: FilePath = Field(
+        None,
+        description="Private key file; relative to the rig file. Left out: ssh-agent and ~/.ssh/config.",
+        examples=["~/.ssh/id_ed25519"],
+    )
+    known_hosts: FilePath = Field(
+        None,
+        description="File of trusted host keys; relative to the rig file. Left out: ~/.ssh/known_hosts.",
+        examples=["known_hosts"],
+    )
+    jump: Jump = Field(None, description="Jump host, [user@]host[:port].", examples=["admin@gate.lan:2222"])
+    data_address: DataAddress = Field(
+        None, description="IP address the traffic uses. Left out: that of data_interface.", examples=["10.0.0.1"]
+    )
+    data_interface: Interface = Field(
+        None, description="Interface the traffic uses. Left out: found from data_address.", examples=["eth0"]
+    )
+    sudo: Flag = Field(False, description="Run the agent with sudo (without a password) on this node.")
+    switch: SwitchName | None = Field(
+        None, description="The switch this node is connected to, a key of switches.", examples=["force10"]
+    )
+    switch_port: SwitchPort = Field(
+        None, description="The switch's port to this node, as the switch calls it.", examples=["Gi1/1"]
+    )
+
+
+class SnmpSection(_Section):
+    """How a switch is asked by SNMP. Credentials stay out of the file."""
+
+    SECRET_ADVICE: ClassVar[str] = _CREDENTIALS
+    version: SnmpVersion = Field("2c", description="SNMP version: 2c, or 3 with user and passphrases.")
+    port: SnmpPort = Field(161, description="UDP port.")
+    auth: SnmpAuth = Field("sha", description="Version 3: how messages are authenticated.")
+    priv: SnmpPriv = Field("aes", description="Version 3: how messages are encrypted.")
+
+
+class CliSection(_Section):
+    """How a switch is asked by its command line over SSH. Credentials stay out of the file."""
+
+    SECRET_ADVICE: ClassVar[str] = _CREDENTIALS
+    kind: CliKind = Field(description="which command line it is: cisco_ios or dell_os9 (Force10).")
+    port: CliPort = Field(22, description="SSH port.")
+    known_hosts: FilePath = Field(
+        None, description="File of trusted host keys; relative to the rig file. Left out: ~/.ssh/known_hosts."
+    )
+
+
+def _nothing_said(value: object) -> object:
+    return {} if value is None else value  # `snmp:` alone: ask by SNMP, with all defaults
+
+
+class SwitchEntry(_Section):
+    """One of the rig's switches."""
+
+    SECRET_ADVICE: ClassVar[str] = _CREDENTIALS
+    title: Text = Field("", description="What the switch is called. Left out: its key.", examples=["Force10 E600"])
+    mtu: Mtu = Field(
+        None, description="Of its ports, on a virtual rig. Left out: the largest of its nodes'.", examples=[9216]
+    )
+    address: Address = Field(None, description="Host name or address of its management.", examples=["10.1.1.1"])
+    snmp: Annotated[SnmpSection | None, BeforeValidator(_nothing_said, json_schema_input_type=SnmpSection | None)] = (
+        Field(None, description="Its counters are read by SNMP.")
+    )
+    cli: CliSection | None = Field(None, description="Its counters are read by its command line.")
+    poll: Poll = Field(1.0, description="Time between two readings of its counters.", examples=["1s"])
+
+
+class TrunkSection(_Section):
+    """The link between the two switches."""
+
+    rate: Rate = Field(None, description="The trunk's rate in bit/s, decimal. Left out: unknown.", examples=["8G"])
+    ports: dict[SwitchName, PortNames] = Field(
+        default_factory=dict,
+        description="Its ports by switch; several where links are bundled.",
+        examples=[{"force10": "Te 0/1", "cisco": ["Te1/1", "Te1/2"]}],
+    )
+
+
+class SwitchSection(_Section):
+    name: Text = Field(description="what the switch under test is called.", examples=["GigaBlox"])
+
+
+def _switch(value: object) -> object:
+    return value if value is None or isinstance(value, dict) else {"name": value}
+
+
+def _entry(value: object) -> object:
+    """`force10: Force10 E600` is its title."""
+    return {} if value is None else value if isinstance(value, dict | list) else {"title": value}
+
+
+def _node(value: object) -> object:
+    return {} if value is None else value  # `pi1:` alone is a node with nothing to say
+
+
+class RigFile(_Section):
+    """A rig: the nodes around a switch under test, how to reach them, and their links."""
+
+    title: Text = Field(
+        "", description="One line for tables and pages.", examples=["Four Raspberry Pis around a switch"]
+    )
+    notes: LongText = Field("", description="Anything a reader of the report should know.")
+    switch: Annotated[SwitchSection | None, BeforeValidator(_switch, json_schema_input_type=str | SwitchSection)] = (
+        Field(None, description="The switch under test: its name.", examples=["GigaBlox"])
+    )
+    switches: dict[
+        SwitchName, Annotated[SwitchEntry, BeforeValidator(_entry, json_schema_input_type=str | SwitchEntry | None)]
+    ] = Field(
+        default_factory=dict,
+        description="The switches under test by name, in place of switch: one or two.",
+        json_schema_extra={"additionalProperties": False, "minProperties": 1, "maxProperties": 2},
+    )
+    trunk: TrunkSection | None = Field(None, description="The link between the two switches.")
+    groups: dict[GroupName, Members] = Field(
+        default_factory=dict,
+        description="Groups of nodes by name, for the pairs of scenarios.",
+        examples=[{"left": "node[001..012]"}],
+    )
+    virtual: Annotated[Virtual | None, BeforeValidator(lambda value: _one_of("virtual", value, get_args(Virtual)))] = (
+        Field(None, description="Nodes that rigctl makes on this machine. Left out: real hardware.")
+    )
+    ip_version: IpVersion = Field(4, description="IP version of the addresses a virtual rig makes.")
+    links: LinkSection = Field(
+        default_factory=LinkSection, description="What holds for every node that does not say otherwise."
+    )
+    nodes: dict[NodeKey, Annotated[NodeSection, BeforeValidator(_node, json_schema_input_type=NodeSection | None)]] = (
+        Field(
+            description="the nodes by name, as in pi1: {address: pi1.lan}; node[01..12] stands for twelve.",
+            json_schema_extra={
+                "additionalProperties": False,
+                # Two nodes, which one range may give.
+                "anyOf": [{"minProperties": 2}, {"minProperties": 1, "propertyNames": {"pattern": r"\["}}],
+            },
+        )
+    )
+
+
+def _one_of(name: str, value: object, known: tuple[str, ...]) -> object:
+    if value not in known:
+        raise FieldError(f"{name} {shown(value)}: unknown.{suggestion(str(value), known)}")
+    return value

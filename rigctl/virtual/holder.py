@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rigctl.errors import RigError
 from rigctl.virtual import namespaces
 from rigctl.virtual.children import Children
+from rigctl.virtual.follow import following
 from rigctl.virtual.layout import STAY, Layout, Place
 from rigctl.virtual.leftovers import kill_commands
 
@@ -41,11 +42,16 @@ def main() -> int:
     layout = Layout.from_json(json.dumps(orders["layout"]))
     try:
         sockets = _prepared(layout, orders)
-        asyncio.run(_serve(tag, layout, orders, sockets))
+        links = {place.name: namespaces.link_socket(place) for place in _shaped(layout)}
+        asyncio.run(_serve(tag, layout, orders, sockets, links))
     except (RigError, OSError) as error:
         _say({"error": str(error)})
         return 1
     return 0
+
+
+def _shaped(layout: Layout) -> tuple[Place, ...]:
+    return layout.places if layout.kind == "namespaces" else ()
 
 
 def _prepared(layout: Layout, orders: dict[str, Any]) -> dict[str, list[socket.socket]]:
@@ -64,7 +70,13 @@ def _prepared(layout: Layout, orders: dict[str, Any]) -> dict[str, list[socket.s
     return sockets
 
 
-async def _serve(tag: str, layout: Layout, orders: dict[str, Any], sockets: dict[str, list[socket.socket]]) -> None:
+async def _serve(
+    tag: str,
+    layout: Layout,
+    orders: dict[str, Any],
+    sockets: dict[str, list[socket.socket]],
+    links: dict[str, socket.socket],
+) -> None:
     import asyncssh
 
     from rigctl.virtual.server import Clients, listen
@@ -74,6 +86,9 @@ async def _serve(tag: str, layout: Layout, orders: dict[str, Any], sockets: dict
     clients: Clients = set()
     host_key, client_key = (asyncssh.generate_private_key("ssh-ed25519", comment=tag) for _ in range(2))
     async with AsyncExitStack() as doors:
+        if links:
+            doors.enter_context(following(layout, links))
+        community = await _snmp(layout, orders["snmp"])
         for place in layout.places:
             shell = _shell(tag, layout, place, Path(orders["homes"]))
             for sock in sockets[place.name]:
@@ -84,6 +99,7 @@ async def _serve(tag: str, layout: Layout, orders: dict[str, Any], sockets: dict
                 "pid": int(os.readlink("self", dir_fd=orders["proc"])),
                 "host_key": host_key.export_public_key().decode(),
                 "client_key": client_key.export_private_key().decode(),
+                "community": community,
             }
         )
         os.close(orders["proc"])
@@ -93,6 +109,17 @@ async def _serve(tag: str, layout: Layout, orders: dict[str, Any], sockets: dict
     await children.end_all()
     if layout.kind == "loopback":
         kill_commands(tag)  # what left its session; in namespaces the kernel finds it
+
+
+async def _snmp(layout: Layout, descriptor: int | None) -> str | None:
+    """Serve the switches' counters on the inherited socket, if there is one: the community that may read them."""
+    if descriptor is None:
+        return None
+    from rigctl.virtual.snmpd import served
+
+    with socket.socket(fileno=descriptor) as sock:
+        sock.set_inheritable(False)
+        return await served(layout.name, sock)
 
 
 def _ending() -> asyncio.Event:

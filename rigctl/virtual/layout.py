@@ -17,6 +17,9 @@ STAY: Final = b"stay\n"
 """What a starter says to the holder last, where the rig is to outlive it."""
 SWITCH: Final = "br0"
 NODE_INTERFACE: Final = "eth0"
+SECOND_SWITCH: Final = "br.1"
+TRUNK_ENDS: Final = ("trunk.0", "trunk.1")
+"""No node's name has a dot in it, so no node's port is called so."""
 # Names that an interface in the switch's namespace cannot have: one is there already, or sysctl has such a folder.
 _TAKEN: Final = frozenset({SWITCH, "lo", "all", "default"})
 
@@ -29,6 +32,7 @@ class Place:
     number: int
     rate_bps: int | None  # None: unshaped
     mtu: int
+    bridge: int = 0  # which of Layout.bridges it is connected to
 
     @property
     def ipv4(self) -> str:
@@ -50,6 +54,15 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class Bridge:
+    """A switch of a virtual rig: a bridge. All are in one namespace, which SNMP shows."""
+
+    device: str
+    key: str | None = None  # in the rig file; None: its only one, which has no key
+    mtu: int | None = None  # of its ports; None: each has its node's
+
+
+@dataclass(frozen=True, slots=True)
 class Layout:
     """A virtual rig, resolved: two rig files that differ only in comments have equal layouts."""
 
@@ -57,6 +70,9 @@ class Layout:
     kind: Virtual
     ip_version: Literal[4, 6]
     places: tuple[Place, ...]
+    bridges: tuple[Bridge, ...] = (Bridge(SWITCH),)  # where there are two, a trunk joins them
+    trunk_bps: int | None = None  # None: unshaped
+    snmp: bool = False  # whether the switches answer SNMP, where this machine has an snmpd
 
     @property
     def key(self) -> str:
@@ -68,6 +84,15 @@ class Layout:
             # 127.0.0.1 is left to the machine itself. IPv6 has one loopback address only (RFC 4291, 2.5.3).
             return "::1" if self.ip_version == 6 else f"127.0.0.{place.number + 1}"
         return place.ipv6 if self.ip_version == 6 else place.ipv4
+
+    def port_mtu(self, place: Place) -> int:
+        """MTU of the switch's port to a node: what passes when the node's own is raised."""
+        return self.bridges[place.bridge].mtu or place.mtu
+
+    @property
+    def trunk(self) -> tuple[tuple[str, Bridge], ...]:
+        """The trunk's two ends: interface and the bridge it is a port of. Empty where there is one switch."""
+        return tuple(zip(TRUNK_ENDS, self.bridges, strict=True)) if len(self.bridges) > 1 else ()
 
     def data_interface(self) -> str:
         return "lo" if self.kind == "loopback" else NODE_INTERFACE
@@ -82,7 +107,9 @@ class Layout:
     @classmethod
     def from_json(cls, text: str) -> "Layout":
         raw = json.loads(text)
-        return cls(raw["name"], raw["kind"], raw["ip_version"], tuple(Place(**place) for place in raw["places"]))
+        raw["places"] = tuple(Place(**place) for place in raw["places"])
+        raw["bridges"] = tuple(Bridge(**bridge) for bridge in raw["bridges"])
+        return cls(**raw)
 
 
 def layout_of(rig: Rig) -> Layout:
@@ -91,12 +118,37 @@ def layout_of(rig: Rig) -> Layout:
         raise InputError(f"{rig.name}: a real rig. There is nothing to start: its nodes run by themselves.")
     if len(rig.nodes) > MAX_NODES:
         raise InputError(f"{rig.name}: {len(rig.nodes)} nodes. A virtual rig has {MAX_NODES} at most.")
+    keys = list(rig.switches)
     places = tuple(
-        Place(node.name, number, node.link.rate_bps, node.link.mtu or DEFAULT_MTU)
+        Place(
+            node.name,
+            number,
+            node.link.rate_bps,
+            node.link.mtu or DEFAULT_MTU,
+            keys.index(node.link.switch) if node.link.switch in keys else 0,
+        )
         for number, node in enumerate(rig.nodes.values(), 1)
     )
     for place in places:
         if rig.ip_version == 6 and place.mtu < 1280 and rig.virtual == "namespaces":
             # RFC 8200, section 5: IPv6 needs 1280 bytes, and Linux takes it off an interface with less.
             raise InputError(f"{rig.name}: {place.name} has MTU {place.mtu}. ip_version 6 needs 1280 at least.")
-    return Layout(rig.name, rig.virtual, rig.ip_version, places)
+    return Layout(
+        rig.name,
+        rig.virtual,
+        rig.ip_version,
+        places,
+        _bridges(rig, places),
+        rig.trunk.rate_bps if rig.trunk else None,
+        any(switch.snmp for switch in rig.switches.values()),
+    )
+
+
+def _bridges(rig: Rig, places: tuple[Place, ...]) -> tuple[Bridge, ...]:
+    if not rig.switches:
+        return (Bridge(SWITCH),)
+    largest = max(place.mtu for place in places)
+    return tuple(
+        Bridge(device, switch.key, switch.mtu or largest)
+        for device, switch in zip((SWITCH, SECOND_SWITCH), rig.switches.values(), strict=False)
+    )

@@ -6,13 +6,15 @@ wire it takes MTU + 38: with the frame check (4), preamble and start (8) and the
 4.4.2. A token bucket at rate × (MTU+14)/(MTU+38) is therefore exact for full frames, at the cost of nothing.
 
 Both ends of a cable are shaped: the node's own interface, so that a node with two destinations cannot send more than
-its link carries, and the switch's port, which is where flows to one node meet, queue and are dropped.
+its link carries, and the switch's port, which is where flows to one node meet, queue and are dropped. The trunk between
+two switches is shaped at both ends too. When a node's MTU is changed, `rigctl.virtual.follow` changes the buckets.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
-from rigctl.virtual.layout import NODE_INTERFACE, SWITCH, Layout, Place
+from rigctl.virtual.layout import NODE_INTERFACE, TRUNK_ENDS, Layout, Place
 
 FRAME_HEADER: Final = 14  # destination, source, type
 FRAME_ON_WIRE: Final = 38  # header and frame check 18, preamble and start 8, gap 12
@@ -23,6 +25,8 @@ PORT_BUFFER_S: Final = 0.00325
 """Queue of a switch port: 400 KB at a gigabit, as a small switch has."""
 QUEUE_FRAMES: Final = 1000
 """Queue of a node's own interface in frames, Linux's default txqueuelen. Shorter, and a node would drop its own."""
+TRUNK_BUFFER_S: Final = 0.00325
+"""Queue at each end of the trunk: 3.2 MB at 8 Gbit/s."""
 _MIN_FRAMES: Final = 4
 _WARM_NODES: Final = 40  # neighbour entries are quadratic in the nodes
 
@@ -37,39 +41,78 @@ def burst_bytes(rate_bps: int, mtu: int) -> int:
     return max(int(shaped_bps(rate_bps, mtu) * BURST_S / 8), _MIN_FRAMES * (mtu + FRAME_ON_WIRE))
 
 
-def port_limit_bytes(rate_bps: int, mtu: int) -> int:
+def port_limit_bytes(rate_bps: int, mtu: int, buffer_s: float = PORT_BUFFER_S) -> int:
     """The switch port's queue in bytes; never below one super-packet, which would never pass."""
-    return max(int(shaped_bps(rate_bps, mtu) * PORT_BUFFER_S / 8), 2 * 65536 + mtu)
+    return max(int(shaped_bps(rate_bps, mtu) * buffer_s / 8), 2 * 65536 + mtu)
 
 
 def node_limit_bytes(mtu: int) -> int:
     return QUEUE_FRAMES * (mtu + FRAME_HEADER)
 
 
-def _tbf(device: str, place: Place, limit: int) -> str:
-    assert place.rate_bps is not None
-    rate, burst = shaped_bps(place.rate_bps, place.mtu), burst_bytes(place.rate_bps, place.mtu)
-    return f"qdisc replace dev {device} root tbf rate {rate}bit burst {burst}b limit {limit}b"
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """A token bucket filter (tc-tbf(8)): what shapes one end of a cable for frames of one size."""
+
+    rate_bps: int
+    burst_bytes: int
+    limit_bytes: int
+
+    def line(self, device: str) -> str:
+        """For `tc -batch`."""
+        return (
+            f"qdisc replace dev {device} root tbf rate {self.rate_bps}bit burst {self.burst_bytes}b"
+            f" limit {self.limit_bytes}b"
+        )
+
+
+def node_bucket(rate_bps: int, mtu: int) -> Bucket:
+    """For a node's own interface."""
+    return Bucket(shaped_bps(rate_bps, mtu), burst_bytes(rate_bps, mtu), node_limit_bytes(mtu))
+
+
+def port_bucket(rate_bps: int, mtu: int) -> Bucket:
+    """For the switch's port to a node with that MTU."""
+    return Bucket(shaped_bps(rate_bps, mtu), burst_bytes(rate_bps, mtu), port_limit_bytes(rate_bps, mtu))
+
+
+def trunk_bucket(rate_bps: int, mtus: Iterable[int]) -> Bucket:
+    """For either end of the trunk. Its frames may be of any node's size: the largest decides."""
+    mtu = max(mtus)
+    limit = port_limit_bytes(rate_bps, mtu, TRUNK_BUFFER_S)
+    return Bucket(shaped_bps(rate_bps, mtu), burst_bytes(rate_bps, mtu), limit)
 
 
 def switch_lines(layout: Layout) -> Iterator[str]:
-    """For `ip -batch` in the switch's namespace: the namespaces, the bridge, a cable to each node."""
-    yield f"link add name {SWITCH} type bridge stp_state 0 forward_delay 0 mcast_snooping 0"
+    """For `ip -batch` in the switches' namespace: the bridges, a cable to each node, the trunk between two bridges."""
+    for bridge in layout.bridges:
+        yield f"link add name {bridge.device} type bridge stp_state 0 forward_delay 0 mcast_snooping 0"
     for place in layout.places:
         yield (
-            f"link add name {place.port} mtu {place.mtu} type veth"
+            f"link add name {place.port} mtu {layout.port_mtu(place)} type veth"
             f" peer name {NODE_INTERFACE} mtu {place.mtu} address {place.mac} netns {place.name}"
         )
-        yield f"link set dev {place.port} master {SWITCH} up"
+        yield f"link set dev {place.port} master {layout.bridges[place.bridge].device} up"
+    if layout.trunk:
+        one, two = (f"name {end} mtu {bridge.mtu}" for end, bridge in layout.trunk)
+        yield f"link add {one} type veth peer {two}"
+        for end, bridge in layout.trunk:
+            yield f"link set dev {end} master {bridge.device} up"
     # A bridge takes the smallest MTU of its ports until it is told one; each port still refuses what is too large.
-    yield f"link set dev {SWITCH} mtu {max(place.mtu for place in layout.places)} up"
+    for bridge in layout.bridges:
+        yield f"link set dev {bridge.device} mtu {bridge.mtu or max(place.mtu for place in layout.places)} up"
+    if layout.snmp:
+        yield "link set dev lo up"  # for the holder's own word with snmpd
 
 
 def port_shaping_lines(layout: Layout) -> Iterator[str]:
-    """For `tc -batch` in the switch's namespace: what the switch sends to a node."""
+    """For `tc -batch` in the switches' namespace: what a switch sends to a node, and the trunk in both directions."""
     for place in layout.places:
         if place.rate_bps is not None:
-            yield _tbf(place.port, place, port_limit_bytes(place.rate_bps, place.mtu))
+            yield port_bucket(place.rate_bps, place.mtu).line(place.port)
+    if layout.trunk and layout.trunk_bps is not None:
+        bucket = trunk_bucket(layout.trunk_bps, (place.mtu for place in layout.places))
+        yield from (bucket.line(end) for end in TRUNK_ENDS)
 
 
 def node_lines(layout: Layout, place: Place, ipv6: bool) -> Iterator[str]:
@@ -92,4 +135,4 @@ def node_lines(layout: Layout, place: Place, ipv6: bool) -> Iterator[str]:
 def node_shaping_lines(place: Place) -> Iterator[str]:
     """For `tc -batch` in the node's namespace: what the node itself sends, whatever the number of its destinations."""
     if place.rate_bps is not None:
-        yield _tbf(NODE_INTERFACE, place, node_limit_bytes(place.mtu))
+        yield node_bucket(place.rate_bps, place.mtu).line(NODE_INTERFACE)

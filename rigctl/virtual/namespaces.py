@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from rigctl.errors import RigError
+from rigctl.virtual.follow import kernel_socket
 from rigctl.virtual.layout import Layout, Place
 from rigctl.virtual.links import node_lines, node_shaping_lines, port_shaping_lines, switch_lines
 
@@ -108,6 +109,11 @@ def ssh_socket(layout: Layout, place: Place) -> socket.socket:
         return made
 
     return in_namespace(place.name, bound)
+
+
+def link_socket(place: Place) -> socket.socket:
+    """A socket that hears of changes of the node's interfaces; see `rigctl.virtual.follow`."""
+    return in_namespace(place.name, kernel_socket)
 
 
 def _furnish(layout: Layout, place: Place, ipv6: bool) -> None:

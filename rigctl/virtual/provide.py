@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 
-from rigctl.rig.inventory import Rig
+from rigctl.records import Port
+from rigctl.rig.inventory import Rig, Secrets, Switch
 from rigctl.virtual.layout import Layout, layout_of
 from rigctl.virtual.leftovers import sweep
 from rigctl.virtual.start import end, ended, start
@@ -81,7 +82,32 @@ def completed(rig: Rig, layout: Layout, state: State) -> Rig:
         )
         for place in layout.places
     }
-    return replace(rig, nodes=nodes)
+    switches = {key: _answering(switch, state) for key, switch in rig.switches.items()}
+    return replace(rig, nodes=nodes, switches=switches, ports=tuple(_ports(layout)))
+
+
+def _answering(switch: Switch, state: State) -> Switch:
+    """One snmpd serves all of the rig's switches. Where there is none, the switch has no address: unknown."""
+    if switch.snmp is None or state.snmp_port is None:
+        return switch
+    return replace(
+        switch,
+        address="127.0.0.1",
+        snmp=replace(switch.snmp, port=state.snmp_port),
+        secrets=Secrets(community=state.community),
+    )
+
+
+def _ports(layout: Layout) -> Iterator[Port]:
+    """The bridges' interfaces, for a rig whose file names its switches."""
+    for place in layout.places:
+        key = layout.bridges[place.bridge].key
+        if key is not None:
+            yield Port(key, place.port, node=place.name)
+    keys = [bridge.key for _, bridge in layout.trunk]
+    for (device, bridge), peer in zip(layout.trunk, reversed(keys), strict=True):
+        if bridge.key is not None:
+            yield Port(bridge.key, device, peer=peer)
 
 
 def _same(state: State, layout: Layout, rig: Rig) -> bool:

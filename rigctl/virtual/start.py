@@ -128,21 +128,25 @@ async def _start(layout: Layout, wrapper: list[str], folder: Path, *, source: Pa
         for sock in sockets.values():
             ours.enter_context(sock)
         ports = {name: sock.getsockname()[1] for name, sock in sockets.items()}
+        snmp = ours.enter_context(_bound("127.0.0.1", socket.SOCK_DGRAM)) if _serves_snmp(layout) else None
         proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
         ours.callback(os.close, proc)
         orders = {
             "layout": json.loads(layout.to_json()),
             "sockets": {name: sock.fileno() for name, sock in sockets.items()},
+            "snmp": snmp.fileno() if snmp else None,
             "proc": proc,
             "homes": str(folder / "home"),
         }
-        passed = [proc, *(sock.fileno() for sock in sockets.values())]
+        passed = [proc, *(sock.fileno() for sock in (*sockets.values(), *([snmp] if snmp else [])))]
+        snmp_port = snmp.getsockname()[1] if snmp else None
         pid, lifeline, answers = _spawn(wrapper, folder, passed)
         ours.callback(os.close, answers)
         try:
             os.write(lifeline, json.dumps(orders).encode() + b"\n")
             answer = _checked(layout, await _answer(answers))
-            return Started(_kept(layout, answer, pid, folder, ports, source=source, stay=stay), lifeline)
+            kept = _kept(layout, answer, pid, folder, ports, snmp_port=snmp_port, source=source, stay=stay)
+            return Started(kept, lifeline)
         except BaseException as error:
             os.close(lifeline)
             _abandon(pid)
@@ -151,9 +155,14 @@ async def _start(layout: Layout, wrapper: list[str], folder: Path, *, source: Pa
             raise
 
 
-def _bound(address: str) -> socket.socket:
+def _serves_snmp(layout: Layout) -> bool:
+    """Whether the rig's switches are to answer SNMP and this machine has what answers. Without, all else works."""
+    return layout.snmp and layout.kind == "namespaces" and shutil.which("snmpd", path=_path()) is not None
+
+
+def _bound(address: str, kind: socket.SocketKind = socket.SOCK_STREAM) -> socket.socket:
     """A socket in *our* network namespace; the holder, in its own, listens on it."""
-    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    made = socket.socket(socket.AF_INET, kind)
     made.bind((address, 0))
     return made
 
@@ -228,6 +237,7 @@ def _kept(
     folder: Path,
     ports: dict[str, int],
     *,
+    snmp_port: int | None,
     source: Path | None,
     stay: bool,
 ) -> State:
@@ -235,7 +245,19 @@ def _kept(
     holder, starter = process(answer["pid"]), process(pid)
     if holder is None or starter is None:
         raise EOFError
-    state = State(folder, layout.name, layout.key, str(source) if source else None, holder, starter, ports, stay)
+    community = answer["community"]
+    state = State(
+        folder,
+        layout.name,
+        layout.key,
+        str(source) if source else None,
+        holder,
+        starter,
+        ports,
+        stay,
+        snmp_port if community else None,
+        community,
+    )
     state.client_key.touch(mode=0o600)
     state.client_key.write_text(answer["client_key"])
     state.known_hosts.write_text(

@@ -10,7 +10,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -54,6 +54,8 @@ class State:
     starter: Process
     ports: dict[str, int]  # SSH, by node
     stays: bool
+    snmp_port: int | None = None  # on 127.0.0.1; None: no switch answers
+    community: str | None = field(default=None, repr=False)
 
     @property
     def up(self) -> bool:
@@ -71,16 +73,20 @@ class State:
         raw = asdict(self)
         del raw["folder"]
         written = self.folder / f"{_STATE}.new"
+        written.touch(mode=0o600)
         written.write_text(json.dumps(raw, indent=1))
         written.replace(self.folder / _STATE)
 
 
 def read(folder: Path) -> State | None:
-    """The state in a folder; None where it is not complete (yet). What a later rigctl may have added is skipped."""
+    """The state in a folder; None where it is not complete (yet). What a later rigctl may have added is skipped.
+
+    What an earlier one did not know yet is left at its default.
+    """
     try:
         raw = json.loads((folder / _STATE).read_text())
         raw["holder"], raw["starter"] = Process(**raw["holder"]), Process(**raw["starter"])
-        known = {name: raw[name] for name in State.__slots__ if name != "folder"}
+        known = {name: raw[name] for name in State.__slots__ if name != "folder" and name in raw}
         return State(folder=folder, **known)
     except (OSError, ValueError, TypeError, KeyError):
         return None

@@ -1,6 +1,5 @@
 """What the tests of virtual rigs share: rig files, a login, and a look at what is left."""
 
-import asyncio
 import os
 import subprocess
 import time
@@ -29,17 +28,18 @@ def rig(folder: Path, *names: str, **fields: object) -> Rig:
 @asynccontextmanager
 async def login(ready: Rig, name: str) -> AsyncIterator[asyncssh.SSHClientConnection]:
     node = ready.nodes[name]
-    async with asyncio.timeout(30):
-        async with asyncssh.connect(
-            node.address,
-            node.port or 22,
-            username=node.user or "anyone",
-            client_keys=[str(node.key)],
-            known_hosts=str(node.known_hosts),
-            agent_path=None,
-            config=None,
-        ) as connection:
-            yield connection
+    async with asyncssh.connect(
+        node.address,
+        node.port or 22,
+        username=node.user or "anyone",
+        client_keys=[str(node.key)],
+        known_hosts=str(node.known_hosts),
+        agent_path=None,
+        config=None,
+        connect_timeout=30,
+        login_timeout=30,
+    ) as connection:
+        yield connection
 
 
 async def output(ready: Rig, name: str, command: str) -> str:

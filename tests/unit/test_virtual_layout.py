@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from rigctl.errors import InputError
-from rigctl.records import Link
-from rigctl.rig.inventory import Node, Rig
+from rigctl.records import Link, Trunk
+from rigctl.rig.fields import NODE_NAME
+from rigctl.rig.inventory import Node, Rig, Snmp, Switch
 from rigctl.virtual.layout import Layout, layout_of
 
 GIGABIT = Link(10**9, 1500)
@@ -85,3 +86,61 @@ def test_what_cannot_be_built_is_refused_before_anything_starts() -> None:
     with pytest.raises(InputError, match=r"pi1 has MTU 1279. ip_version 6 needs 1280"):
         layout_of(rig(link=Link(10**9, 1279), ip_version=6))
     layout_of(rig(link=Link(10**9, 1279)))
+
+
+def das2(**fields: Any) -> Rig:
+    """Two switches with two nodes each."""
+    switches = {"f10": Switch("f10", "Force10", 9216, snmp=Snmp()), "cisco": Switch("cisco", "Cisco")}
+    nodes = {
+        name: Node(name, "127.0.0.1", Link(10**9, mtu, switch))
+        for name, switch, mtu in (("a", "f10", 1500), ("b", "f10", 4000), ("c", "cisco", 1500), ("d", "cisco", 1500))
+    }
+    trunk = Trunk(("f10", "cisco"), 8 * 10**9)
+    return replace(Rig("lab", "A lab", nodes, None, virtual="namespaces"), switches=switches, trunk=trunk, **fields)
+
+
+def test_a_rig_of_one_switch_has_ports_with_the_mtu_of_their_nodes() -> None:
+    layout = layout_of(replace(rig("a", "b"), nodes={**rig("a").nodes, "b": Node("b", "x", Link(None, 9000))}))
+    assert [layout.port_mtu(place) for place in layout.places] == [1500, 9000]
+    assert (len(layout.bridges), layout.trunk, layout.snmp) == (1, (), False)
+
+
+def test_each_node_is_on_the_bridge_of_its_switch() -> None:
+    layout = layout_of(das2())
+    assert [layout.bridges[place.bridge].key for place in layout.places] == ["f10", "f10", "cisco", "cisco"]
+    assert len({bridge.device for bridge in layout.bridges}) == 2
+    assert [(end, bridge.key) for end, bridge in layout.trunk] == [("trunk.0", "f10"), ("trunk.1", "cisco")]
+    assert (layout.trunk_bps, layout.snmp) == (8 * 10**9, True)
+
+
+def test_ports_have_the_mtu_of_their_switch_or_of_the_largest_node() -> None:
+    layout = layout_of(das2())
+    assert [layout.port_mtu(place) for place in layout.places] == [9216, 9216, 4000, 4000]
+    assert [place.mtu for place in layout.places] == [1500, 4000, 1500, 1500]
+
+
+def test_no_interface_of_the_switches_can_be_taken_for_a_node() -> None:
+    layout = layout_of(das2())
+    names = [*(bridge.device for bridge in layout.bridges), *(end for end, _ in layout.trunk)]
+    assert all(len(name) <= 15 and not NODE_NAME.fullmatch(name) for name in names if name != "br0")
+
+
+def test_trunk_switches_and_snmp_are_part_of_what_a_rig_is() -> None:
+    base = das2()
+    others = [
+        replace(base, trunk=Trunk(("f10", "cisco"), 10**10)),
+        replace(base, switches={**base.switches, "f10": Switch("f10", "Force10", 9000, snmp=Snmp())}),
+        replace(base, switches={**base.switches, "f10": Switch("f10", "Force10", 9216)}),
+        replace(
+            base,
+            nodes={**base.nodes, "b": replace(base.nodes["b"], link=replace(base.nodes["b"].link, switch="cisco"))},
+        ),
+    ]
+    assert len({layout_of(one).key for one in [base, *others]}) == 5
+    retitled = replace(base, switches={**base.switches, "cisco": Switch("cisco", "Another title", poll_s=5)})
+    assert layout_of(retitled).key == layout_of(base).key
+
+
+def test_two_switches_survive_the_way_through_the_pipe() -> None:
+    layout = layout_of(das2())
+    assert Layout.from_json(layout.to_json()) == layout

@@ -1,17 +1,22 @@
 """Shaping arithmetic against the frames of Ethernet, and the lines that ip and tc are given."""
 
+from dataclasses import replace
+
 import pytest
 
-from rigctl.virtual.layout import Layout, Place
+from rigctl.virtual.layout import Bridge, Layout, Place
 from rigctl.virtual.links import (
     burst_bytes,
+    node_bucket,
     node_limit_bytes,
     node_lines,
     node_shaping_lines,
+    port_bucket,
     port_limit_bytes,
     port_shaping_lines,
     shaped_bps,
     switch_lines,
+    trunk_bucket,
 )
 
 
@@ -84,3 +89,48 @@ def test_no_ipv6_where_the_machine_or_the_mtu_has_none() -> None:
 def test_a_large_rig_finds_its_neighbours_by_itself() -> None:
     many = tuple(place(f"n{number}", number) for number in range(1, 42))
     assert not any("neighbour" in line for line in node_lines(layout(*many), many[0], ipv6=True))
+
+
+def two_switches(trunk_bps: int | None = 8 * 10**9) -> Layout:
+    places = (place("a", 1), replace(place("b", 2), bridge=1))
+    bridges = (Bridge("br0", "f10", 9216), Bridge("br.1", "cisco", 9000))
+    return Layout("lab", "namespaces", 4, places, bridges, trunk_bps)
+
+
+def test_a_rig_of_one_switch_is_built_by_the_same_lines_as_ever() -> None:
+    assert list(switch_lines(layout())) == [
+        "link add name br0 type bridge stp_state 0 forward_delay 0 mcast_snooping 0",
+        "link add name pi1 mtu 1500 type veth peer name eth0 mtu 1500 address 02:77:00:00:00:01 netns pi1",
+        "link set dev pi1 master br0 up",
+        "link add name pi2 mtu 1500 type veth peer name eth0 mtu 1500 address 02:77:00:00:00:02 netns pi2",
+        "link set dev pi2 master br0 up",
+        "link set dev br0 mtu 1500 up",
+    ]
+    assert not any("trunk" in line for line in port_shaping_lines(layout()))
+
+
+def test_two_bridges_with_their_ports_and_a_cable_between_them() -> None:
+    lines = list(switch_lines(two_switches()))
+    assert lines[1] == "link add name br.1 type bridge stp_state 0 forward_delay 0 mcast_snooping 0"
+    # A switch's port lets pass what its node may be set to later; the node's own interface is as the rig file says.
+    assert "link add name a mtu 9216 type veth peer name eth0 mtu 1500 address 02:77:00:00:00:01 netns a" in lines
+    assert "link set dev b master br.1 up" in lines
+    assert "link add name trunk.0 mtu 9216 type veth peer name trunk.1 mtu 9000" in lines
+    assert {"link set dev trunk.0 master br0 up", "link set dev trunk.1 master br.1 up"} <= set(lines)
+    assert lines[-2:] == ["link set dev br0 mtu 9216 up", "link set dev br.1 mtu 9000 up"]
+
+
+def test_a_trunk_is_shaped_at_both_ends_and_has_a_queue_of_its_own() -> None:
+    lines = [line for line in port_shaping_lines(two_switches()) if "trunk" in line]
+    assert [line.split()[3] for line in lines] == ["trunk.0", "trunk.1"]
+    # A millisecond, and 3.25 of them: at 7.875 Gbit/s 984 KB and 3.2 MB.
+    assert all(f"rate {shaped_bps(8 * 10**9, 1500)}bit burst 984395b limit 3199284b" in line for line in lines)
+    assert not any("trunk" in line for line in port_shaping_lines(two_switches(trunk_bps=None)))
+
+
+@pytest.mark.parametrize(("mtu", "goodput_mbps"), [(1500, 941.5), (8192, 989.1)])
+def test_a_bucket_follows_the_size_of_frames(mtu: int, goodput_mbps: float) -> None:
+    for bucket in (node_bucket(10**9, mtu), port_bucket(10**9, mtu), trunk_bucket(10**9, [576, mtu, 1280])):
+        # MTU + 14 bytes as the kernel counts them; of these 14 are Ethernet's header, 52 those of IP and TCP.
+        assert bucket.rate_bps * (mtu - 52) / (mtu + 14) / 1e6 == pytest.approx(goodput_mbps, abs=0.1)
+        assert bucket.limit_bytes >= 2 * 65536 + mtu

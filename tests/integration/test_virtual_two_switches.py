@@ -1,0 +1,293 @@
+"""Two switches and a trunk: what passes, what is shaped, what follows the MTU, and what SNMP says of it."""
+
+import asyncio
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from virtual_rigs import NAME, login, machine, output, survivors, wait_until
+
+from rigctl.rig.inventory import Rig
+from rigctl.rig.schema import load_rig
+from rigctl.virtual import provided
+from rigctl.virtual.links import node_bucket, port_bucket, shaped_bps, trunk_bucket
+
+IF_NAME, IF_HC_IN, IF_HC_OUT = (f".1.3.6.1.2.1.31.1.1.1.{column}" for column in (1, 6, 10))
+LINKS = "links: {rate: 1G, mtu: 1500}"
+TEXT = (
+    "switches:\n"
+    "  force10: {{title: Force10, mtu: 9216, snmp: {{version: 2c}}}}\n"
+    "  cisco: {{title: Cisco, mtu: 9216, snmp: }}\n"
+    "trunk: {{rate: {trunk}}}\n"
+    "virtual: namespaces\n"
+    "{links}\n"
+    "nodes:\n"
+    "  a[1..2]: {{switch: force10}}\n"
+    "  b[1..2]: {{switch: cisco}}\n"
+)
+
+
+@pytest.fixture(autouse=True)
+def own_runtime_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+
+
+def rig(folder: Path, *, trunk: str = "8G", links: str = LINKS, sets: Sequence[str] = ()) -> Rig:
+    file = folder / f"{NAME}.yaml"
+    file.write_text(TEXT.format(trunk=trunk, links=links))
+    return load_rig(str(file), sets=sets)
+
+
+async def on_switches(ready: Rig, command: str) -> str:
+    """What a command prints in the namespace of the switches, where the holder itself is."""
+    key = next(iter(ready.nodes.values())).key
+    assert key is not None
+    holder = json.loads((key.parent / "state.json").read_text())["holder"]["pid"]
+    words = ["nsenter", f"--net=/proc/{holder}/ns/net", "sh", "-c", command]
+    done = await asyncio.to_thread(subprocess.run, words, capture_output=True, text=True, check=True, timeout=20)
+    return done.stdout
+
+
+async def snmp(
+    ready: Rig, tool: str, *objects: str, community: str | None = None
+) -> "subprocess.CompletedProcess[str]":
+    switch = ready.switches["cisco"]
+    assert switch.snmp is not None
+    assert switch.secrets is not None
+    words = [tool, "-v2c", "-c", community or str(switch.secrets.community), "-Oqn", "-r", "1", "-t", "1"]
+    command = [*words, f"{switch.address}:{switch.snmp.port}", *objects]
+    return await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=30, check=False)
+
+
+async def column(ready: Rig, name: str) -> dict[str, str]:
+    """A column of the interfaces' table by interface name."""
+
+    async def walked(one: str) -> dict[str, str]:
+        done = await snmp(ready, "snmpwalk", one)
+        assert done.returncode == 0, done.stderr
+        rows = (line.split(" ", 1) for line in done.stdout.splitlines())
+        return {oid.rpartition(".")[2]: value.strip('"') for oid, value in rows}
+
+    names = await walked(IF_NAME)
+    return {names[index]: value for index, value in (await walked(name)).items()}
+
+
+def rates(listed: str) -> dict[str, str]:
+    """Rates of token buckets by interface, as `tc qdisc show` prints them."""
+    return dict(re.findall(r"qdisc tbf \S+ dev (\S+) root .*?rate (\S+)bit", listed))
+
+
+def as_tc(rate_bps: int) -> str:
+    """As tc(8) prints a rate of more than a megabit: cut, not rounded, in the largest unit that leaves four digits."""
+    return f"{rate_bps // 10**6}M" if rate_bps >= 10**9 * 4 else f"{rate_bps // 1000}K"
+
+
+async def test_nodes_of_both_switches_reach_each_other_over_the_trunk(tmp_path: Path) -> None:
+    async with provided(rig(tmp_path)) as ready:
+        assert "1 received" in await output(ready, "a1", "ping -c 1 -W 2 -M do -s 1472 b2")
+        assert "1 received" in await output(ready, "a1", "ping -c 1 -W 2 -M do -s 1472 a2")
+        shown = await on_switches(ready, "bridge link show; tc qdisc show")
+        assert {
+            line.split()[1].rstrip(":").split("@")[0]: line.split(" master ")[1].split()[0]
+            for line in shown.splitlines()
+            if " master " in line
+        } == {
+            "a1": "br0",
+            "a2": "br0",
+            "b1": "br.1",
+            "b2": "br.1",
+            "trunk.0": "br0",
+            "trunk.1": "br.1",
+        }
+        assert rates(shown)["trunk.0"] == rates(shown)["trunk.1"] == as_tc(shaped_bps(8 * 10**9, 1500))
+
+
+async def test_the_trunk_lets_pass_no_more_than_its_rate(tmp_path: Path) -> None:
+    async with provided(rig(tmp_path, links="links: {rate: 200M, mtu: 1500}", sets=["trunk.rate=300M"])) as ready:
+        for node in ("b1", "b2"):
+            await output(ready, node, "iperf3 -s -D -1")
+        await asyncio.sleep(0.2)
+        said = await asyncio.gather(
+            *(output(ready, f"a{n}", f"iperf3 -f k -c b{n} -t 2 | grep receiver") for n in (1, 2))
+        )
+        sum_kbps = sum(float(re.findall(r"([0-9.]+) Kbits/sec", line)[0]) for line in said)
+        # 300 Mbit/s x 1448/1538 = 282.4, and the bucket's millisecond; two links would carry 376.
+        assert 220_000 < sum_kbps < 284_000
+
+
+async def test_buckets_follow_the_mtu_of_a_node_and_go_back_with_it(tmp_path: Path) -> None:
+    async with provided(rig(tmp_path)) as ready, login(ready, "a1") as a1, login(ready, "b1") as b1:
+
+        async def changed(mtu: int) -> tuple[dict[str, str], str]:
+            done = await a1.run(f"ip link set dev eth0 mtu {mtu}; sleep 0.02; tc qdisc show dev eth0", check=True)
+            return rates(await on_switches(ready, "tc qdisc show")), str(done.stdout)
+
+        before = rates(await on_switches(ready, "tc qdisc show"))
+        at_switch, at_node = await changed(8192)
+        assert f"rate {as_tc(node_bucket(10**9, 8192).rate_bps)}bit" in at_node
+        assert at_switch["a1"] == as_tc(port_bucket(10**9, 8192).rate_bps)
+        # The largest frames decide on the trunk, also while the others' are small.
+        assert at_switch["trunk.0"] == at_switch["trunk.1"] == as_tc(trunk_bucket(8 * 10**9, [8192]).rate_bps)
+        assert [at_switch[other] for other in ("a2", "b1", "b2")] == [before[other] for other in ("a2", "b1", "b2")]
+        await b1.run("ip link set dev eth0 mtu 8192", check=True)
+        assert "1 received" in await output(ready, "a1", "ping -c 1 -W 2 -M do -s 8164 b1")
+        await b1.run("ip link set dev eth0 mtu 1500", check=True)
+        assert (await changed(1500))[0] == before
+
+
+async def test_a_change_of_the_mtu_drops_nothing_that_is_queued(tmp_path: Path) -> None:
+    async with provided(rig(tmp_path, links="links: {rate: 2M, mtu: 1500}")) as ready:
+        # 60 frames of 1442 bytes at 2 Mbit/s are queued for a third of a second; the MTU changes while they are.
+        send = "import socket; s = socket.socket(type=2); [s.sendto(bytes(1400), ('10.77.0.2', 9)) for _ in range(60)]"
+        show = "tc -s qdisc show dev eth0"
+        said = await output(
+            ready,
+            "a1",
+            f'{sys.executable} -c "{send}"; {show}; ip link set dev eth0 mtu 4000; {show}; sleep 0.6; {show}',
+        )
+        first, changed, last = said.split("qdisc tbf ")[1:]
+        assert all(re.search(r"backlog [1-9]", one) for one in (first, changed)), said
+        assert f"rate {as_tc(node_bucket(2 * 10**6, 4000).rate_bps)}bit" in changed
+        assert re.search(r"Sent \d+ bytes (6\d) pkt \(dropped 0,", last), said
+
+
+async def test_a_node_that_has_no_bucket_any_more_stays_as_it_is(tmp_path: Path) -> None:
+    async with provided(rig(tmp_path)) as ready:
+        await output(ready, "a1", "tc qdisc del dev eth0 root && ip link set dev eth0 mtu 4000 && sleep 0.05")
+        assert "tbf" not in await output(ready, "a1", "tc qdisc show dev eth0")
+        assert "1 received" in await output(ready, "a1", "ping -c 1 -W 2 b1")
+        key = ready.nodes["a1"].key
+        assert key is not None
+        assert "a1: shaping could not follow the MTU" in (key.parent / "log").read_text()
+
+
+async def test_snmp_serves_the_ports_with_counters_as_old_as_the_answer(tmp_path: Path) -> None:
+    async with provided(rig(tmp_path)) as ready:
+        assert {port.name for port in ready.ports} == {"a1", "a2", "b1", "b2", "trunk.0", "trunk.1"}
+        before = await column(ready, IF_HC_IN)
+        assert {port.name for port in ready.ports} <= set(before)
+        for _ in range(3):
+            # 20 x (1400 + 8 ICMP + 20 IP + 14 Ethernet): into one switch from the node, the other from the trunk.
+            await output(ready, "a1", "ping -q -c 20 -i 0.002 -s 1400 b1")
+            after = await column(ready, IF_HC_IN)
+            for port in ("a1", "trunk.1"):
+                assert 20 * 1442 <= int(after[port]) - int(before[port]) < 20 * 1442 + 2000
+            before = after
+        assert int((await column(ready, IF_HC_OUT))["b1"]) >= 3 * 20 * 1442
+
+
+async def test_what_overflows_a_ports_queue_is_a_discard_of_that_port(tmp_path: Path) -> None:
+    async with provided(rig(tmp_path, links="links: {rate: 100M, mtu: 1500}", trunk="10M")) as ready:
+        # 40 datagrams of 8 KiB, in six frames each, meet a queue of 133 KB behind a tenth of the rate.
+        send = "import socket; s = socket.socket(type=2); [s.sendto(bytes(8192), ('10.77.0.3', 9)) for _ in range(40)]"
+        await output(ready, "a1", f'{sys.executable} -c "{send}"')
+        await asyncio.sleep(0.3)
+        discards = await column(ready, ".1.3.6.1.2.1.2.2.1.19")
+        (dropped,) = re.findall(r"dropped (\d+)", await on_switches(ready, "tc -s qdisc show dev trunk.0"))
+        assert int(discards.pop("trunk.0")) == int(dropped) > 50
+        assert set(discards.values()) == {"0"}
+
+
+async def test_the_community_reads_interfaces_and_changes_nothing(tmp_path: Path) -> None:
+    async with provided(rig(tmp_path)) as ready:
+        walked = (await snmp(ready, "snmpwalk", ".1.3.6.1")).stdout
+        areas = (".1.3.6.1.2.1.1.", ".1.3.6.1.2.1.2.", ".1.3.6.1.2.1.31.", ".1.3.6.1.4.1.8072.1.5.3.")
+        assert all(line.startswith(areas) for line in walked.splitlines() if line.startswith(".1.3"))
+        assert (await snmp(ready, "snmpset", ".1.3.6.1.2.1.1.5.0", "s", "mine")).returncode != 0
+        cache = ".1.3.6.1.4.1.8072.1.5.3.1.2.1.3.6.1.2.1.2.2"
+        assert (await snmp(ready, "snmpget", cache)).stdout.split() == [cache, "0"]
+        assert (await snmp(ready, "snmpset", cache, "i", "9")).returncode != 0
+        assert (await snmp(ready, "snmpget", IF_NAME + ".1", community="public")).returncode != 0
+
+
+async def test_two_runs_at_once_have_switches_of_their_own(tmp_path: Path) -> None:
+    tested = rig(tmp_path)
+    async with provided(tested) as first, provided(tested) as second:
+        switches = [ready.switches["force10"] for ready in (first, second)]
+        assert len({switch.snmp.port for switch in switches if switch.snmp}) == 2
+        assert len({switch.secrets.community for switch in switches if switch.secrets}) == 2
+        await output(first, "a1", "ping -q -c 50 -i 0.002 -s 1400 b1")
+        counted = [int((await column(ready, IF_HC_IN))["trunk.1"]) for ready in (first, second)]
+        assert counted[0] > 50 * 1442 > counted[1]
+
+
+async def test_nothing_is_seen_outside_or_left_after(tmp_path: Path) -> None:
+    before = machine()
+    async with provided(rig(tmp_path)) as ready:
+        assert machine() == before
+        inside = await output(ready, "a1", "ps -e -o comm")
+        assert "snmpd" in inside.split()
+        assert ready.switches["cisco"].address == "127.0.0.1"
+    assert machine() == before
+    assert wait_until(lambda: survivors(f"{NAME}-") == [], 2)
+    assert list((tmp_path / "rigctl").iterdir()) == []
+    # No process holds its socket any more.
+    assert (await snmp(ready, "snmpget", IF_NAME + ".1")).returncode != 0
+
+
+async def test_a_rig_whose_holder_is_killed_takes_its_snmpd_along(tmp_path: Path) -> None:
+    async with provided(rig(tmp_path)) as ready:
+        key = ready.nodes["a1"].key
+        assert key is not None
+        state = json.loads((key.parent / "state.json").read_text())
+        children = Path(f"/proc/{state['holder']['pid']}/task/{state['holder']['pid']}/children").read_text().split()
+        names = {pid: Path(f"/proc/{pid}/comm").read_text().strip() for pid in children}
+        (snmpd,) = (pid for pid, name in names.items() if name == "snmpd")
+        os.kill(state["holder"]["pid"], signal.SIGKILL)
+        assert wait_until(lambda: not Path(f"/proc/{snmpd}").exists(), 3)
+
+
+async def test_without_snmpd_the_switches_have_no_address_and_all_else_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every tool the rig needs is in a folder of links; snmpd is not."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for tool in ("unshare", "mount", "ip", "tc", "nsenter", "sh", "ping", "true"):
+        (tools / tool).symlink_to(str(shutil.which(tool)))
+    monkeypatch.setenv("PATH", str(tools))
+    monkeypatch.setattr("rigctl.virtual.start._SBIN", ())
+    async with provided(rig(tmp_path)) as ready:
+        assert [switch.address for switch in ready.switches.values()] == [None, None]
+        assert len(ready.ports) == 6
+        assert "1 received" in await output(ready, "a1", "ping -c 1 -W 2 b1")
+
+
+async def test_an_snmpd_that_does_not_start_costs_only_its_counters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = tmp_path / "bin" / "snmpd"
+    fake.parent.mkdir()
+    fake.write_text("#!/bin/sh\necho 'snmpd: cannot open its library' >&2\nexit 1\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
+    async with provided(rig(tmp_path)) as ready:
+        assert ready.switches["cisco"].address is None
+        key = ready.nodes["a1"].key
+        assert key is not None
+        log = (key.parent / "log").read_text()
+        assert "cannot open its library" in log
+        assert "the switches have no SNMP" in log
+
+
+async def test_24_nodes_on_two_switches_are_up_within_seconds_and_reach_each_other(tmp_path: Path) -> None:
+    began = time.monotonic()
+    async with provided(load_rig("das2")) as ready:
+        assert time.monotonic() - began < 5  # 0.5 s on an idle machine
+        said = await asyncio.gather(
+            *(output(ready, f"node{n:03}", f"ping -c 1 -W 2 node{100 + n}") for n in range(1, 13))
+        )
+        assert all("1 received" in one for one in said)
+        # Neighbours are known from the start, and nothing goes in circles: 24 pings, and each node's few words of IPv6.
+        neighbours = await output(ready, "node001", "ip -4 neighbour show nud permanent")
+        assert len(neighbours.splitlines()) == 23
+        counted = (await on_switches(ready, "grep trunk.1 /proc/net/dev")).split()
+        assert 24 <= int(counted[2]) + int(counted[10]) < 1000  # packets in and out

@@ -44,7 +44,7 @@ def _flow_departures(cell: Cell, flow: Flow) -> Iterator[Departure]:
         carried = sender.mss + (TIMESTAMPS_OPTION if sender.timestamps else 0)
         if carried != cell.mss:
             yield Departure(where, "mss", str(cell.mss), str(sender.mss))
-    if cell.window_bytes is not None:
+    if cell.window_bytes is not None and not cell.resize:  # a window that is to be resized is no promise
         for granted in (sender.sndbuf_bytes, receiver.rcvbuf_bytes):
             # Linux doubles what it grants (socket(7)).
             if granted is not None and granted != 2 * cell.window_bytes:

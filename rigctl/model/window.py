@@ -23,9 +23,11 @@ class CommonWindow:
         return (self.end_ns - self.start_ns) / 1e9
 
 
-def common_window(flows: Sequence[Flow], omit_s: float, planned_end_ns: int) -> CommonWindow | None:
+def common_window(flows: Sequence[Flow], omit_s: float, bulk_ns: int, planned_end_ns: int) -> CommonWindow | None:
     """The window [latest first byte + omit, earliest end] over the *receivers* of `flows`.
 
+    After its first byte every flow waits until `bulk_ns`, so that none bursts before all have begun: that wait is no
+    part of the window, which never begins before `bulk_ns` + omit.
     What is still in the queues when the senders stop is not counted: the window ends at `planned_end_ns` at the latest.
     `None` when some flow moved no byte, or when nothing is left after the omitted start.
     """
@@ -39,7 +41,7 @@ def common_window(flows: Sequence[Flow], omit_s: float, planned_end_ns: int) -> 
         lasts.append(side.last_byte_ns)
     if not firsts:
         return None
-    start_ns = max(firsts) + round(omit_s * 1e9)
+    start_ns = max(*firsts, bulk_ns) + round(omit_s * 1e9)
     end_ns = min(*lasts, planned_end_ns)
     return CommonWindow(start_ns, end_ns, max(firsts) - min(firsts)) if end_ns > start_ns else None
 

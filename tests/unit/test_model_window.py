@@ -30,12 +30,12 @@ def flow(receiver: Side | None, sender: Side | None = None, number: int = 1) -> 
 
 def test_the_window_runs_from_the_latest_start_to_the_earliest_end() -> None:
     flows = [flow(side(0.001, 5.2, 5199)), flow(side(0.004, 5.1, 5096), number=2)]
-    window = common_window(flows, omit_s=0, planned_end_ns=6 * S)
+    window = common_window(flows, omit_s=0, bulk_ns=0, planned_end_ns=6 * S)
     assert window == CommonWindow(4_000_000, round(5.1 * S), 3_000_000)
 
 
 def test_what_drains_from_the_queues_after_the_planned_end_does_not_count() -> None:
-    window = common_window([flow(side(0.0, 5.4, 5400))], omit_s=0, planned_end_ns=5 * S)
+    window = common_window([flow(side(0.0, 5.4, 5400))], omit_s=0, bulk_ns=0, planned_end_ns=5 * S)
     assert window is not None
     assert window.end_ns == 5 * S
     assert cut(flow(side(0.0, 5.4, 5400)), window).bytes == 5000
@@ -43,20 +43,20 @@ def test_what_drains_from_the_queues_after_the_planned_end_does_not_count() -> N
 
 def test_the_omitted_start_is_cut_from_raw_counters() -> None:
     one = flow(side(0.0, 5.0, 5000))
-    window = common_window([one], omit_s=1.05, planned_end_ns=5 * S)
+    window = common_window([one], omit_s=1.05, bulk_ns=0, planned_end_ns=5 * S)
     assert window is not None
     assert window.length_s == pytest.approx(3.95)
     assert cut(one, window).bytes == pytest.approx(3950, abs=2)
 
 
 def test_a_flow_that_moved_no_byte_leaves_no_window() -> None:
-    assert common_window([flow(side(0.0, 5.0, 5000)), flow(side(None, None, 0))], 0, 5 * S) is None
-    assert common_window([flow(None)], 0, 5 * S) is None
-    assert common_window([], 0, 5 * S) is None
+    assert common_window([flow(side(0.0, 5.0, 5000)), flow(side(None, None, 0))], 0, 0, 5 * S) is None
+    assert common_window([flow(None)], 0, 0, 5 * S) is None
+    assert common_window([], 0, 0, 5 * S) is None
 
 
 def test_an_omitted_start_longer_than_the_traffic_leaves_no_window() -> None:
-    assert common_window([flow(side(0.0, 2.0, 2000))], omit_s=3, planned_end_ns=5 * S) is None
+    assert common_window([flow(side(0.0, 2.0, 2000))], omit_s=3, bulk_ns=0, planned_end_ns=5 * S) is None
 
 
 def test_counts_are_exact_at_the_first_and_the_last_byte_and_linear_between() -> None:
@@ -86,3 +86,8 @@ def test_unknown_retransmits_stay_unknown() -> None:
     assert cut(flow(side(0.0, 5.0, 5000), sender), CommonWindow(0, 5 * S, 0)).retransmits is None
     assert counter_between(Series(), "retransmits", 0, 1, None) is None
     assert counter_between(Series(), "retransmits", 0, 1, 3) == 3
+
+
+def test_the_window_begins_when_every_flow_may_send_all_it_can() -> None:
+    window = common_window([flow(side(0.0, 5.0, 5000))], omit_s=1, bulk_ns=S // 2, planned_end_ns=5 * S)
+    assert window == CommonWindow(3 * S // 2, 5 * S, 0)

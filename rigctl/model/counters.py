@@ -1,0 +1,303 @@
+"""What a switch's readings say: how far its counters rose, at what rate, and how sure that is.
+
+Sources: RFC 2863 (the interfaces MIB). Counters start anywhere and only differences count; they wrap at 2^32 or 2^64
+(3.1.6 says which interfaces need the 64-bit ones); where ifCounterDiscontinuityTime changed between two readings their
+difference means nothing. A reading may be older than its answer: switches and net-snmp refresh their counters every few
+seconds only, which shows as equal values under traffic, then a jump.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+from statistics import median
+from typing import Final, TypeAlias
+
+from rigctl.records import PortSeries
+
+UNKNOWN: Final = -1
+"""A single unknown value in a column (records.PortSeries)."""
+SHORTEST_FRAME_BITS: Final = 84 * 8  # 64 bytes, preamble and gap (IEEE 802.3): bounds the packets per second
+RATE_SLACK: Final = 1.1
+"""A wrap is believed where the rise it means is below the port's rate times this: clocks of readings are not exact."""
+LONGEST_PAUSE_S: Final = 60.0
+LEAST_TRAFFIC_S: Final = 0.25  # in a shorter time even flows that run may move nothing: TCP's least timeout is 0.2 s
+LEAST_GAP_S: Final = 1.0  # two readings close together may stand for a longer time: one was old
+
+Traffic: TypeAlias = tuple[int, int]
+"""First and last byte of the flows, nanoseconds on the clock of the readings."""
+
+
+class Way(StrEnum):
+    """In and out as the switch sees them."""
+
+    IN = "in"
+    OUT = "out"
+
+
+@dataclass(frozen=True, slots=True)
+class Rise:
+    """How far one direction of a port rose between the last reading before its traffic and the last one at all.
+
+    `missing_s`: the counters may lack so much of the end of the traffic; `extra_s`: they may hold so much of what went
+    before it. Both 0 where every reading was new. `octets` is `None` where the rise is not known; `why` says why.
+    """
+
+    octets: int | None
+    packets: int | None = None
+    discards: int | None = None
+    errors: int | None = None
+    refresh_s: float | None = None  # how often the switch refreshes them; None: at every reading, as far as seen
+    missing_s: float = 0.0
+    extra_s: float = 0.0
+    why: str | None = None
+
+    @property
+    def complete(self) -> bool:
+        """All of the traffic is in it and nothing of what went before."""
+        return self.octets is not None and self.missing_s == 0 and self.extra_s == 0
+
+
+def rise(
+    series: PortSeries,
+    way: Way,
+    traffic: Traffic,
+    *,
+    rate_bps: float | None = None,
+    quiet_since_ns: int | None = None,
+    refresh_s: float | None = None,
+) -> Rise:
+    """How far the counters of `series` rose for `traffic`.
+
+    `rate_bps` is the port's, to tell wraps from resets. `quiet_since_ns`: when what went before had ended (`None`: long
+    ago). `refresh_s`: how often the counters are refreshed, where it is known from a longer series.
+    """
+    times, _ = _known(series, f"{way}_octets")
+    before = [t_ns for t_ns in times if t_ns <= traffic[0]]
+    if not before:
+        return Rise(None, why=f"{series.port} was not read before the first byte")
+    if times[-1] < traffic[1]:
+        return Rise(None, why=f"{series.port} was not read after the last byte")
+    kept = _from(series, before[-1])
+    octets, why = _rise_of(kept, f"{way}_octets", None if rate_bps is None else rate_bps / 8)
+    packets_per_s = None if rate_bps is None else rate_bps / SHORTEST_FRAME_BITS
+    seen_s = refresh_seconds(kept, way, [traffic])
+    known_s = max((value for value in (seen_s, refresh_s) if value is not None), default=None)
+    missing_s, extra_s = _bracket(kept, way, traffic, known_s, quiet_since_ns)
+    packets, discards, errors = (
+        _rise_of(kept, f"{way}_{name}", packets_per_s)[0] for name in ("packets", "discards", "errors")
+    )
+    return Rise(
+        octets,
+        packets,
+        discards,
+        errors,
+        refresh_s=known_s,
+        missing_s=missing_s,
+        extra_s=extra_s,
+        why=why,
+    )
+
+
+def refresh_seconds(series: PortSeries, way: Way, traffics: Sequence[Traffic]) -> float | None:
+    """How often the switch refreshes its counters: the usual time between two changes with equal readings between them.
+
+    Only while there is traffic, when every refresh shows. `None`: every reading was new.
+    """
+    times, values = _known(series, f"{way}_octets")
+    under = _Traffics(traffics)
+    apart, repeated = [], False
+    changed_at: int | None = None
+    for at in range(1, len(values)):
+        if values[at] == values[at - 1]:
+            # Equal although bytes went between these two readings: the later one was old.
+            repeated |= any(under.shared_s(times[at - 1], times[at]))
+            continue
+        if changed_at is not None and under.runs_at(times[changed_at]):
+            apart.append((times[at] - times[changed_at]) / 1e9)
+        changed_at = at
+    if not repeated:
+        return None
+    stood_s = _longest_stand_s(times, values, under)
+    return max(median(apart), stood_s) if apart else stood_s or None
+
+
+def _longest_stand_s(times: Sequence[int], values: Sequence[int], under: "_Traffics") -> float:
+    """The longest time without a change since bytes went: no refresh happened in it."""
+    longest_ns, begin = 0, 0
+    for at in range(1, len(values)):
+        if values[at] != values[at - 1]:
+            begin = at
+            continue
+        first_ns = under.first_ns(times[begin], times[at])
+        if first_ns is not None:
+            longest_ns = max(longest_ns, times[at] - first_ns)
+    return longest_ns / 1e9
+
+
+class _Traffics:
+    """The times with traffic, in order; looked up by bisection, for a run has thousands."""
+
+    def __init__(self, traffics: Sequence[Traffic]) -> None:
+        self._all = sorted(traffics)
+        self._ends = [end for _, end in self._all]
+
+    def _between(self, start_ns: int, end_ns: int) -> Iterator[Traffic]:
+        """The parts of it between the two, where they are long enough to count."""
+        for at in range(bisect_right(self._ends, start_ns), len(self._all)):
+            begin, end = max(self._all[at][0], start_ns), min(self._all[at][1], end_ns)
+            if begin >= end_ns:
+                return
+            if end - begin > LEAST_TRAFFIC_S * 1e9:
+                yield begin, end
+
+    def shared_s(self, start_ns: int, end_ns: int) -> list[float]:
+        return [(end - begin) / 1e9 for begin, end in self._between(start_ns, end_ns)]
+
+    def first_ns(self, start_ns: int, end_ns: int) -> int | None:
+        return next((begin for begin, _ in self._between(start_ns, end_ns)), None)
+
+    def runs_at(self, t_ns: int) -> bool:
+        at = bisect_right(self._ends, t_ns)
+        return at < len(self._all) and self._all[at][0] <= t_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Between two changes of a port's counters. Times on the clock of the readings."""
+
+    start_ns: int
+    end_ns: int
+    bps: float
+
+
+def rates(series: PortSeries, way: Way) -> list[Interval]:
+    """The port's rate between changes of its counters; between two changes nothing is known where they are cached.
+
+    A fall or a discontinuity leaves its interval out.
+    """
+    found: list[Interval] = []
+    times, values = _known(series, f"{way}_octets")
+    broken, bits = _broken_times(series), _bits(values)
+    last = 0
+    for at in range(1, len(values)):
+        if values[at] == values[at - 1] and at + 1 < len(values):
+            continue
+        step = _step(values[last], values[at], bits, None)
+        if step is not None and not any(times[last] < t_ns <= times[at] for t_ns in broken):
+            found.append(Interval(times[last], times[at], step * 8e9 / (times[at] - times[last])))
+        last = at
+    return found
+
+
+def stretches(parts: Sequence[PortSeries]) -> list[PortSeries]:
+    """One port's series of several repetitions, in their order, put together where they go on from each other.
+
+    A new stretch begins where the clock steps back (another controller) or more than `LONGEST_PAUSE_S` went by (a run
+    that was resumed): what the port carried meanwhile is not the run's. Only columns that all parts of it have.
+    """
+    found: list[list[PortSeries]] = []
+    for part in parts:
+        if not part.columns.get("t_ns"):
+            continue
+        if not found or not goes_on(found[-1][-1], part):
+            found.append([])
+        found[-1].append(part)
+    return [joined(group) for group in found]
+
+
+def goes_on(before: PortSeries, after: PortSeries) -> bool:
+    """Whether `after` is the next of the same clock, soon after `before`."""
+    pause_ns = after.columns["t_ns"][0] - before.columns["t_ns"][-1]
+    return 0 <= pause_ns <= LONGEST_PAUSE_S * 1e9
+
+
+def joined(parts: Sequence[PortSeries]) -> PortSeries:
+    """One series of several that go on from each other; only the columns that all of them have."""
+    columns = {name: list(values) for name, values in parts[0].columns.items()}
+    columns = {name: values for name, values in columns.items() if all(name in part.columns for part in parts)}
+    for part in parts[1:]:
+        # The reading after one repetition may be the one before the next.
+        again = int(part.columns["t_ns"][0] == columns["t_ns"][-1])
+        for name, values in columns.items():
+            values.extend(part.columns[name][again:])
+    return PortSeries(parts[0].switch, parts[0].port, parts[0].source, columns)
+
+
+def _from(series: PortSeries, begin_ns: int) -> PortSeries:
+    first = series.columns["t_ns"].index(begin_ns)
+    columns = {name: values[first:] for name, values in series.columns.items()}
+    return PortSeries(series.switch, series.port, series.source, columns)
+
+
+def _known(series: PortSeries, name: str) -> tuple[list[int], list[int]]:
+    """Times and values of a column without its unknown values."""
+    if UNKNOWN not in series.columns.get(name, [UNKNOWN]):
+        return series.columns["t_ns"], series.columns[name]
+    pairs = [
+        (t_ns, value)
+        for t_ns, value in zip(series.columns.get("t_ns", []), series.columns.get(name, []), strict=False)
+        if value != UNKNOWN
+    ]
+    return [t_ns for t_ns, _ in pairs], [value for _, value in pairs]
+
+
+def _broken_times(series: PortSeries) -> list[int]:
+    """When the discontinuity time was seen changed."""
+    times, values = _known(series, "discontinuity")
+    return [times[at] for at in range(1, len(values)) if values[at] != values[at - 1]]
+
+
+def _bits(values: Sequence[int]) -> int:
+    """A counter that was ever beyond 2^32 has 64 bits."""
+    return 64 if max(values, default=0) >= 2**32 else 32
+
+
+def _step(before: int, after: int, bits: int, most: float | None) -> int | None:
+    """The rise between two readings; `None` where it fell and cannot have wrapped, for it rose by `most` at most."""
+    if after >= before:
+        return after - before
+    wrapped = int(after - before + 2**bits)
+    # Without a rate: a counter that was reset falls to near 0 from anywhere, one that wraps from near its end.
+    return wrapped if wrapped <= (2 ** (bits - 2) if most is None else most) else None
+
+
+def _rise_of(series: PortSeries, name: str, per_s: float | None) -> tuple[int | None, str | None]:
+    """The rise of a column from its first to its last reading, and why it is not known."""
+    times, values = _known(series, name)
+    if len(values) < 2 or times[0] != series.columns["t_ns"][0]:
+        return None, f"{series.port} did not say its {name.replace('_', ' ')}"
+    if _broken_times(series):
+        return None, f"the counters of {series.port} were reset meanwhile (ifCounterDiscontinuityTime changed)"
+    bits, total, changed_ns = _bits(values), 0, times[0]
+    for at in range(1, len(values)):
+        gap_s = max((times[at] - changed_ns) / 1e9, LEAST_GAP_S)
+        most = None if per_s is None else per_s * gap_s * RATE_SLACK
+        step = _step(values[at - 1], values[at], bits, most)
+        if step is None:
+            return None, f"the counters of {series.port} fell meanwhile: they were reset"
+        if values[at] < values[at - 1] and most is not None and most >= 2**bits:
+            return None, f"the counters of {series.port} have 32 bits and may wrap more than once between two readings"
+        total += step
+        changed_ns = times[at] if step else changed_ns
+    return total, None
+
+
+def _bracket(
+    series: PortSeries, way: Way, traffic: Traffic, refresh_s: float | None, quiet_since_ns: int | None
+) -> tuple[float, float]:
+    """Seconds of traffic that may be missing at its end, and of earlier traffic that may be counted with it."""
+    times, values = _known(series, f"{way}_octets")
+    if len(values) < 2:
+        return 0.0, 0.0
+    # The value of a reading that differs from the one before was taken between the two, at the earliest.
+    rose = [at for at in range(1, len(values)) if values[at] != values[at - 1]]
+    earliest_ns = times[rose[-1] - 1] if rose else times[0]
+    spacing_s = median((later - earlier) / 1e9 for earlier, later in pairwise(times))
+    age_s = spacing_s + (refresh_s or 0.0)  # a refresh is seen up to one reading late
+    fresh_ns = max(earliest_ns, round(times[-1] - age_s * 1e9))
+    missing_s = max(0, traffic[1] - max(fresh_ns, traffic[0])) / 1e9
+    if refresh_s is None or quiet_since_ns is None:
+        return missing_s, 0.0
+    return missing_s, max(0.0, refresh_s - (times[0] - quiet_since_ns) / 1e9)

@@ -1,0 +1,110 @@
+"""What pairs can have at once: that of their own paths, less where they share a link.
+
+Pairs that send from, or to, one node share its link. What they can have together is a maximum flow from senders to
+receivers (Edmonds and Karp, J. ACM 19, 1972), each node's link counted once per direction: Ethernet is full duplex.
+A trunk between two switches that the rig file names is one more link that they share.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rigctl.records import RunPlan
+
+
+@dataclass(frozen=True, slots=True)
+class DataPath:
+    """The path of one pair in one direction. `ceiling_mbps` is `None` where the rate of a link is not known."""
+
+    sender: str
+    receiver: str
+    rate_bps: int | None
+    ceiling_mbps: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class TrunkLink:
+    """The trunk for a ceiling: its rate, and the switch each node is at."""
+
+    rate_bps: int
+    switch_of: Mapping[str, str | None]
+
+    def way(self, path: DataPath) -> tuple[str, str] | None:
+        """The switches a path goes between over the trunk; `None` where it does not."""
+        ends = self.switch_of.get(path.sender), self.switch_of.get(path.receiver)
+        return (ends[0], ends[1]) if ends[0] and ends[1] and ends[0] != ends[1] else None
+
+
+def trunk_link(plan: RunPlan) -> TrunkLink | None:
+    """The trunk as the rig file gives it; `None` where it has none or does not say its rate."""
+    if plan.trunk is None or plan.trunk.rate_bps is None:
+        return None
+    at = {name: link.switch for name, link in plan.links.items() if link.switch in plan.trunk.ends}
+    return TrunkLink(plan.trunk.rate_bps, at)
+
+
+def together_mbps(
+    paths: Sequence[DataPath], rates_bps: Mapping[str, int | None], trunk: TrunkLink | None = None
+) -> float | None:
+    """The highest sum of goodputs over `paths` at once; `None` where one of their ceilings is not known.
+
+    With a trunk the smaller of two flows: without it, and with all paths over it led through one edge per direction.
+    The latter forgets which sender belongs to which receiver, the former the trunk; none of both can be passed.
+    """
+    if not paths:
+        return None
+    capacity: dict[tuple[str, str], float] = defaultdict(float)
+    for path in paths:
+        if path.ceiling_mbps is None or path.rate_bps is None:
+            return None
+        payload_share = path.ceiling_mbps / path.rate_bps
+        sends, receives = f"tx {path.sender}", f"rx {path.receiver}"
+        capacity[sends, receives] += path.ceiling_mbps
+        for edge, node in ((("from", sends), path.sender), ((receives, "to"), path.receiver)):
+            capacity[edge] = max(capacity[edge], (rates_bps.get(node) or path.rate_bps) * payload_share)
+    free = _maximum_flow(capacity)
+    crossing = [(path, way) for path in paths if trunk and (way := trunk.way(path))]
+    if trunk is None or not crossing:
+        return free
+    for path, (one, other) in crossing:
+        sends, receives = f"tx {path.sender}", f"rx {path.receiver}"
+        ceiling, rate = path.ceiling_mbps or 0.0, path.rate_bps or 1
+        capacity.pop((sends, receives), None)
+        begins, ends = f"trunk {one} {other}", f"trunk end {one} {other}"
+        capacity[sends, begins] += ceiling
+        capacity[ends, receives] += ceiling
+        capacity[begins, ends] = max(capacity[begins, ends], trunk.rate_bps * ceiling / rate)
+    return min(free, _maximum_flow(capacity))
+
+
+def _maximum_flow(capacity: dict[tuple[str, str], float]) -> float:
+    left = dict(capacity)
+    beside: dict[str, set[str]] = defaultdict(set)
+    for one, other in capacity:
+        beside[one].add(other)
+        beside[other].add(one)
+    total = 0.0
+    while route := _shortest_route(left, beside):
+        amount = min(left[edge] for edge in route)
+        for one, other in route:
+            left[one, other] -= amount
+            left[other, one] = left.get((other, one), 0.0) + amount
+        total += amount
+    return total
+
+
+def _shortest_route(left: Mapping[tuple[str, str], float], beside: Mapping[str, set[str]]) -> list[tuple[str, str]]:
+    came_from: dict[str, str] = {"from": ""}
+    queue = deque(["from"])
+    while queue and "to" not in came_from:
+        here = queue.popleft()
+        for there in sorted(beside[here]):
+            if there not in came_from and left.get((here, there), 0.0) > 1e-9:
+                came_from[there] = here
+                queue.append(there)
+    route: list[tuple[str, str]] = []
+    at = "to"
+    while at in came_from and at != "from":
+        route.append((came_from[at], at))
+        at = came_from[at]
+    return route

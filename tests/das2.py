@@ -1,0 +1,256 @@
+"""A plausible DAS-2 run as records: windows whose sum per pair is held, 1 to 10 flows, 1 to 12 pairs, a shared trunk.
+
+Deterministic: the noise has a fixed seed. The goodput of a cell is the smallest of what its nodes' links, their
+windows (a window per round trip) and the trunk allow, shared out evenly, with noise.
+"""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import builders
+import numpy as np
+
+from rigctl.model.ceilings import ceiling_bps, effective_mss
+from rigctl.records import (
+    Cell,
+    Condition,
+    Direction,
+    Flow,
+    Link,
+    NicCounters,
+    NodeUsage,
+    Pair,
+    Port,
+    PortSeries,
+    Repetition,
+    RunInfo,
+    RunPlan,
+    Series,
+    Setting,
+    Side,
+    Status,
+    Trunk,
+)
+
+PAIRS: Final = tuple(Pair(f"n{at:02}", f"n{at + 12:02}") for at in range(1, 13))
+WINDOWS: Final = (32 * 1024, 64 * 1024, 128 * 1024, 256 * 1024)
+NODES: Final = tuple(sorted(name for pair in PAIRS for name in (pair.source, pair.destination)))
+SWITCHES: Final = ("force10", "cisco")
+TRUNK_PORT: Final = "te0/49"
+HEADER: Final = 66  # Ethernet 14, IPv4 20, TCP 20, timestamps 12
+RTT_S: Final = 0.0008
+"""Of a full queue: 64 KiB per 0.8 ms are 655 Mbit/s, 128 KiB more than the link has."""
+
+OFF: Final = Condition("resize-off", (Setting("mtu", "1500"), Setting("sysctl", "0", "net.ipv4.tcp_moderate_rcvbuf")))
+ON: Final = Condition("resize-on", (Setting("mtu", "1500"),), resize=True)
+JUMBO: Final = Condition("resize-on-8192", (Setting("mtu", "8192"),), resize=True)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the generated network is like. `goodput_mbps` replaces the model of a cell's sum."""
+
+    trunk_bps: int | None = 8 * 10**9
+    polled: bool = False  # switches and interfaces are counted, too
+    noise: float = 0.004
+    goodput_mbps: Callable[[Cell, int], float] | None = None
+
+
+def cells(
+    conditions: Sequence[Condition] = (OFF,),
+    windows: Sequence[int | None] = WINDOWS,
+    flows: Sequence[int] = tuple(range(1, 11)),
+    pairs: Sequence[int] = tuple(range(1, 13)),
+    duration_s: float = 10.0,
+) -> tuple[Cell, ...]:
+    """The cells in the order of a scenario with these axes; 480 per condition unless told otherwise."""
+    points = [(c, w, f, p) for c in conditions for w in windows for f in flows for p in pairs]
+    return tuple(
+        Cell(
+            number=number,
+            test="tcp",
+            pairs=PAIRS[:count],
+            duration_s=duration_s,
+            omit_s=0.0,
+            parallel=parallel,
+            window_bytes=None if window is None else window // parallel,
+            condition=condition.name,
+            window_total_bytes=window,
+            resize=condition.resize,
+        )
+        for number, (condition, window, parallel, count) in enumerate(points, 1)
+    )
+
+
+def plan(the_cells: Sequence[Cell], conditions: Sequence[Condition] = (OFF,), **fields: Any) -> RunPlan:
+    ports = tuple(Port(SWITCHES[0], f"g0/{at}", node=pair.source) for at, pair in enumerate(PAIRS, 1))
+    ports += tuple(Port(SWITCHES[1], f"g1/{at}", node=pair.destination) for at, pair in enumerate(PAIRS, 1))
+    ports += tuple(Port(here, TRUNK_PORT, peer=there) for here, there in (SWITCHES, SWITCHES[::-1]))
+    base = RunPlan(
+        title="DAS-2: node pairs, flows and windows through a trunk",
+        notes="",
+        scenario_name="das2",
+        scenario_yaml="title: DAS-2\nrig: das2\n",
+        rig_name="das2",
+        rig_yaml="virtual: namespaces\n",
+        overrides=(),
+        repeat=1,
+        cells=tuple(the_cells),
+        links={name: Link(10**9, 1500, SWITCHES[int(name[1:]) > 12]) for name in NODES},
+        virtual="namespaces",
+        conditions=tuple(conditions),
+        ports=ports,
+        trunk=Trunk(SWITCHES, 8 * 10**9),
+    )
+    return replace(base, **fields)
+
+
+def mtu_of(cell: Cell, conditions: Sequence[Condition]) -> int:
+    settings = [one for condition in conditions if condition.name == cell.condition for one in condition.settings]
+    return next((int(one.value) for one in settings if one.kind == "mtu"), 1500)
+
+
+def sum_mbps(cell: Cell, mtu: int, shape: Shape) -> float:
+    """What the network gives to all pairs of `cell` together, without noise."""
+    if shape.goodput_mbps is not None:
+        return shape.goodput_mbps(cell, mtu)
+    payload = ceiling_bps(1.0, mtu, None)
+    a_pair = 10**9 * payload
+    if cell.window_total_bytes is not None and not cell.resize:
+        a_pair = min(a_pair, cell.window_total_bytes * 8 / RTT_S)
+    total = a_pair * len(cell.pairs)
+    return (total if shape.trunk_bps is None else min(total, shape.trunk_bps * payload)) / 1e6
+
+
+def repetition(
+    cell: Cell, mtu: int = 1500, shape: Shape | None = None, samples: int = 0, number: int = 1
+) -> Repetition:
+    """One measurement of `cell`, with `samples` per flow: 100 for a series of 100 ms over 10 s, 0 for none."""
+    shape = shape or Shape()
+    noise = random.Random(f"{cell.number} {number}")
+    # Noise takes away only: no cell passes its ceiling.
+    each = sum_mbps(cell, mtu, shape) * (1 - abs(noise.gauss(0, shape.noise))) / len(cell.pairs)
+    shares = [1 + noise.gauss(0, 0.02) for _ in cell.pairs]
+    made = []
+    for at, pair in enumerate(cell.pairs):
+        speed = each * shares[at] * len(shares) / sum(shares)
+        for flow in range(1, cell.parallel + 1):
+            made.append(_flow(cell, pair, flow, speed / cell.parallel, mtu, samples, noise))
+    span_us = round(cell.duration_s * 1e6)
+    nodes = sorted({name for pair in cell.pairs for name in (pair.source, pair.destination)})
+    counted = _counted(cell, made) if shape.polled else {}
+    return Repetition(
+        cell=cell.number,
+        repetition=number,
+        attempt=1,
+        status=Status.OK,
+        reason=None,
+        started_at=builders.STARTED_AT + (cell.duration_s + 0.4) * cell.number,
+        wall_s=cell.duration_s + 0.4,
+        window_start_ns=builders.BEGIN_NS,
+        window_end_ns=builders.BEGIN_NS + round(cell.duration_s * 1e9),
+        start_skew_us=240.0,
+        clock_error_us=55.0,
+        goodput_median_bps=each * 1e6 * len(cell.pairs) * 1.001,
+        flows=tuple(made),
+        nodes=tuple(
+            NodeUsage(node, span_us, span_us // 6, span_us // 2, 2, nic=_nic(*counted[node]) if counted else None)
+            for node in nodes
+        ),
+        counters=tuple(_ports(cell, counted)) if counted else (),
+    )
+
+
+def _counted(cell: Cell, flows: Sequence[Flow]) -> dict[str, tuple[int, int, bool]]:
+    """Data octets and packets of each node, and of the trunk as "trunk"; whether the node sends them."""
+    found: dict[str, tuple[int, int, bool]] = {}
+    for flow in flows:
+        assert flow.sender is not None
+        packets = flow.sender.segs_out or 0
+        octets = (flow.sender.bytes or 0) + (flow.sender.retransmitted_bytes or 0) + HEADER * packets
+        for name, sends in ((flow.pair.source, True), (flow.pair.destination, False), ("trunk", True)):
+            before = found.get(name, (0, 0, sends))
+            found[name] = before[0] + octets, before[1] + packets, sends
+    return found
+
+
+def _nic(octets: int, packets: int, sends: bool) -> NicCounters:
+    there, back = (octets, packets), (HEADER * (packets // 2), packets // 2)
+    (tx_bytes, tx_packets), (rx_bytes, rx_packets) = (there, back) if sends else (back, there)
+    return NicCounters(rx_bytes, rx_packets, 0, 0, tx_bytes, tx_packets, 0, 0, 0)
+
+
+def _ports(cell: Cell, counted: dict[str, tuple[int, int, bool]]) -> Iterator[PortSeries]:
+    """What SNMP would give every second."""
+    seconds = [-0.2, *range(1, int(cell.duration_s)), cell.duration_s + 0.1]
+    times = [builders.BEGIN_NS + round(at * 1e9) for at in seconds]
+    shares = [min(1.0, max(0.0, at / cell.duration_s)) for at in seconds]
+    ports = [*((port.switch, port.name, port.node or "trunk") for port in plan([cell]).ports)]
+    for switch, port, behind in ports:
+        octets, packets, sends = counted.get(behind, (0, 0, True))
+        data, acks = ("in", "out") if sends and (behind != "trunk" or switch == SWITCHES[1]) else ("out", "in")
+        columns: dict[str, list[int]] = {"t_ns": times, "discontinuity": [0] * len(times)}
+        for way, size, number in ((data, octets, packets), (acks, HEADER * (packets // 2), packets // 2)):
+            columns[f"{way}_octets"] = [round(size * share) for share in shares]
+            columns[f"{way}_packets"] = [round(number * share) for share in shares]
+            columns[f"{way}_discards"] = columns[f"{way}_errors"] = [0] * len(times)
+        yield PortSeries(switch, port, "snmp", columns)
+
+
+def _flow(cell: Cell, pair: Pair, number: int, mbps: float, mtu: int, samples: int, noise: random.Random) -> Flow:
+    total, again = round(mbps * 1e6 / 8 * cell.duration_s), noise.randrange(4)
+    end_ns = builders.BEGIN_NS + round(cell.duration_s * 1e9)
+    sent, received = _series(cell, total, again, samples, noise)
+    granted = 2 * (cell.window_bytes or 87380)
+    mss = effective_mss(mtu, None)
+    shared: dict[str, Any] = {
+        "sndbuf_bytes": granted, "rcvbuf_bytes": granted, "mss": mss, "rcv_mss": mss, "advmss": mss + 12, "pmtu": mtu,
+        "timestamps": True, "congestion": "cubic", "nodelay": False,
+    }  # fmt: skip
+    sender = Side(
+        total, builders.BEGIN_NS, end_ns, **shared, rtt_us=800, rtt_min_us=120, retransmits=again, cwnd=22, series=sent,
+        retransmitted_bytes=again * mss, busy_us=round(cell.duration_s * 1e6), rwnd_limited_us=9000,
+        sndbuf_limited_us=0, segs_out=total // mss + again, segs_in=total // mss // 2,
+    )  # fmt: skip
+    receiver = Side(total, builders.BEGIN_NS, end_ns, **shared, series=received)
+    return Flow(pair, Direction.FORWARD, number, sender, receiver, total, again)
+
+
+def _series(cell: Cell, total: int, again: int, samples: int, noise: random.Random) -> tuple[Series, Series]:
+    if not samples:
+        return Series(), Series()
+    shares = np.random.default_rng(noise.randrange(2**31)).normal(1.0, 0.03, samples).cumsum()
+    counts: list[int] = np.rint(shares / shares[-1] * total).astype(int).tolist()
+    step_ns = round(cell.duration_s * 1e9 / samples)
+    times = [builders.BEGIN_NS + at * step_ns for at in range(1, samples + 1)]
+    sampled = {"t_ns": times, "bytes": counts}
+    more = {
+        "retransmits": [again] * samples,
+        "rtt_us": [800] * samples,
+        "cwnd": [22] * samples,
+        "mss": [1448] * samples,
+    }
+    return Series(sampled | more), Series(sampled)
+
+
+def run(
+    conditions: Sequence[Condition] = (OFF,), shape: Shape | None = None, samples: int = 0, **axes: Any
+) -> tuple[RunInfo, list[Repetition]]:
+    """A whole run, every cell measured once; `axes` as in `cells`."""
+    made = cells(conditions, **axes)
+    the_plan = plan(made, conditions)
+    if shape is not None:
+        trunk = Trunk(SWITCHES, shape.trunk_bps) if shape.trunk_bps is not None else None
+        the_plan = replace(the_plan, trunk=trunk)
+    measured = [repetition(one, mtu_of(one, conditions), shape, samples) for one in made]
+    facts = {node: builders.facts(driver="veth") for node in NODES}
+    return replace(builders.run(the_plan), facts=facts, ended_at=builders.STARTED_AT + 10.4 * len(made)), measured
+
+
+def largest() -> tuple[RunInfo, list[Repetition]]:
+    """480 cells, all of 12 pairs and 10 flows: 57,600 flows of 100 samples, with counters of all ports."""
+    made = tuple(replace(one, parallel=10, pairs=PAIRS) for one in cells())
+    shape = Shape(polled=True)
+    return builders.run(plan(made)), [repetition(one, shape=shape, samples=100) for one in made]

@@ -13,8 +13,9 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from rigctl.model.intervals import Times, received_at
-from rigctl.records import Direction, Pair, Repetition, Status
+from rigctl.records import Cell, Direction, Pair, Repetition, RunPlan, Status
 from rigctl.report.frames import Frames
+from rigctl.report.matrix import charted
 from rigctl.report.rows import streams_of, window_s
 from rigctl.report.text import stream_text
 
@@ -28,6 +29,8 @@ INK: Final = "#020002"
 CEILING: Final = "#020003"
 
 MOST_CHARTS: Final = 48
+MOST_OF_MATRIX: Final = 12
+"""Of a run with more cells than `MOST_CHARTS`, so many are drawn: one line per pair and chart is heavy."""
 MOST_POINTS: Final = 120
 WIDTH: Final = 330
 GOODPUT_HEIGHT: Final = 130
@@ -105,26 +108,37 @@ def _retransmits(repetition: Repetition, pair: Pair, direction: Direction, edges
     return [int(count) for count in total]
 
 
+def charted_cells(plan: RunPlan) -> tuple[Cell, ...]:
+    """The cells whose goodput over time is drawn."""
+    return charted(plan, MOST_CHARTS if len(plan.cells) <= MOST_CHARTS else MOST_OF_MATRIX)
+
+
+def drawn_numbers(plan: RunPlan) -> frozenset[int]:
+    """Their numbers: a page needs the interval series of these cells only (`Store.repetitions`)."""
+    return frozenset(cell.number for cell in charted_cells(plan))
+
+
 def goodput_charts(frames: Frames, ceilings_mbps: Mapping[int, float | None]) -> list[Chart]:
-    """A chart for each of the first `MOST_CHARTS` cells that have a repetition that counts, all on the same scales.
+    """A chart for each of the `charted_cells` that have a repetition that counts, all on the same scales.
 
     `ceilings_mbps` gives the ceiling of a pair per cell, drawn as a line; `None` draws none.
     """
     chosen: dict[int, tuple[Repetition, list[Trace]]] = {}
-    for cell in frames.info.plan.cells:
+    for cell in charted_cells(frames.info.plan):
         own = [one for one in frames.repetitions if one.cell == cell.number]
         repetition = shown_repetition(own)
         found = traces(frames, repetition) if repetition else []
         if repetition and found:
             chosen[cell.number] = (repetition, found)
-        if len(chosen) == MOST_CHARTS:
-            break
     every = [trace for _, found in chosen.values() for trace in found]
     scale = _domain(every, [ceilings_mbps.get(cell) for cell in chosen])
     most_again = max((max(trace.retransmits, default=0) for trace in every), default=0)
     return [
         Chart(
-            cell, repetition.repetition, scale[0], _render(_figure(found, ceilings_mbps.get(cell), scale, most_again))
+            cell,
+            repetition.repetition,
+            scale[0],
+            render_svg(_figure(found, ceilings_mbps.get(cell), scale, most_again)),
         )
         for cell, (repetition, found) in chosen.items()
     ]
@@ -150,7 +164,7 @@ def legend(frames: Frames) -> list[str]:
     return names if len(names) <= len(SERIES_COLOURS) else []
 
 
-def _render(figure: Spec) -> str:
+def render_svg(figure: Spec) -> str:
     import vl_convert
 
     return str(vl_convert.vegalite_to_svg(figure))

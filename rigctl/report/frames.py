@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _TEXT: Final = frozenset(
-    {"run", "status", "reason", "test", "source", "destination", "direction", "congestion", "limit"}
+    {"run", "status", "reason", "test", "source", "destination", "direction", "congestion", "limit", "condition"}
 )
 _FLAGS: Final = frozenset({"nodelay"})
 

@@ -7,10 +7,14 @@ from statistics import median
 from typing import Any, Final
 
 from rigctl.records import Repetition, RunInfo, Status
-from rigctl.report.charts import MOST_CHARTS, goodput_charts, legend
+from rigctl.report.charts import drawn_numbers, goodput_charts, legend, shown_repetition
+from rigctl.report.counters import port_rates, section
 from rigctl.report.facts import fact_rows
 from rigctl.report.files import write_whole
 from rigctl.report.frames import Frames, load
+from rigctl.report.matrix import matrix
+from rigctl.report.matrix_charts import matrix_section
+from rigctl.report.soak import Line, soak_section
 from rigctl.report.summary import CellSummary, summaries
 from rigctl.report.tables import comparison
 from rigctl.report.text import plural, rate_text, settings_text
@@ -20,6 +24,8 @@ from rigctl.units import format_duration
 
 MOST_EXPLAINED: Final = 200
 """Cells with sentences of their own; a matrix of thousands is read from its export."""
+MOST_OPEN: Final = 60
+"""A table of more rows is folded away, below what is said and drawn of it."""
 
 
 def write_report(info: RunInfo, repetitions: Sequence[Repetition], path: Path) -> None:
@@ -39,24 +45,29 @@ def render(info: RunInfo, repetitions: Sequence[Repetition]) -> str:
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    style = (templates() / "report.css").read_text("utf-8")
-    return environment.get_template(
-        "report.html.j2"
-    ).render(
+    found = matrix(info.plan, cells)
+    drawn = drawn_numbers(info.plan)
+    explained = [cell for cell in cells if cell.cell.number in drawn] if found else cells[:MOST_EXPLAINED]
+    style = "".join((templates() / name).read_text("utf-8") for name in ("report.css", "matrix.css"))
+    return environment.get_template("report.html.j2").render(
         style=Markup(style),  # noqa: S704 — our own file
         info=info,
         title=info.plan.title or info.plan.scenario_name,
         when=_when(info),
         answer=answer(info, cells),
+        matrix=matrix_section(info, found) if found else None,
+        soak=soak_section(frames, cells[0], _counted_lines(frames)) if cells else None,
+        counters=section(info, frames.repetitions, frames.derived.balances),
         table=comparison(cells),
+        folded=len(cells) > MOST_OPEN,
         charts=_charts(frames, cells),
         legend=legend(frames),
         has_ceiling=any(_one_ceiling(cell) is not None for cell in cells),
-        charts_left=max(0, sum(cell.counted > 0 for cell in cells) - MOST_CHARTS),
+        charts_left=max(0, sum(cell.counted > 0 for cell in cells) - len(drawn)),
         explained=[
-            (cell.cell.number, settings_text(cell.cell), explain(info, cell)) for cell in cells[:MOST_EXPLAINED]
+            (cell.cell.number, settings_text(cell.cell, bool(found)), explain(info, cell)) for cell in explained
         ],
-        explained_left=max(0, len(cells) - MOST_EXPLAINED),
+        explained_left=len(cells) - len(explained),
         nodes=list(info.facts),
         facts=fact_rows(info.facts),
         method=method(info, repetitions),
@@ -67,17 +78,24 @@ def _charts(frames: Frames, cells: Sequence[CellSummary]) -> list[dict[str, Any]
     from markupsafe import Markup
 
     by_number = {cell.cell.number: cell for cell in cells}
+    pairs = len({len(cell.cell.pairs) for cell in cells}) > 1
     made = goodput_charts(frames, {number: _one_ceiling(cell) for number, cell in by_number.items()})
     return [
         {
             "number": chart.cell,
-            "settings": settings_text(by_number[chart.cell].cell),
+            "settings": settings_text(by_number[chart.cell].cell, pairs),
             "repetition": chart.repetition if frames.info.plan.repeat > 1 else None,
             "from": rate_text(chart.from_mbps) if chart.from_mbps > 0 else None,
             "svg": Markup(chart.svg),  # noqa: S704 — made by vl-convert, which escapes the names in it
         }
         for chart in made
     ]
+
+
+def _counted_lines(frames: Frames) -> list[Line]:
+    """What the switches counted during the repetition that is drawn."""
+    shown = shown_repetition(frames.repetitions)
+    return [] if shown is None else list(port_rates(frames.info.plan, shown))
 
 
 def _one_ceiling(cell: CellSummary) -> float | None:

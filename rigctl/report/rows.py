@@ -4,12 +4,15 @@ Nothing here is stored: a better ceiling explains last year's runs too. Plain Py
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final, TypeAlias, TypeVar
 
 from rigctl.columns import Level, columns_at
+from rigctl.model.sharing import DataPath, together_mbps, trunk_link
 from rigctl.records import Cell, Direction, Flow, NodeUsage, Pair, Repetition, RunInfo
-from rigctl.report.ceiling import DataPath, data_path, efficiency, limit, link_rate_bps, together_mbps
+from rigctl.report.balances import Balance, Balances, port_octets, trunk_total
+from rigctl.report.ceiling import data_path, efficiency, limit, link_rate_bps
 
 Row: TypeAlias = dict[str, Any]
 Number = TypeVar("Number", int, float)
@@ -17,25 +20,39 @@ Number = TypeVar("Number", int, float)
 _NAMES: Final = {level: tuple(column.name for column in columns_at(level)) for level in Level}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rows:
-    """One list per level; each row has exactly the columns of `columns_at(level)`, unknown ones `None`."""
+    """One list per level; each row has exactly the columns of `columns_at(level)`, unknown ones `None`.
+
+    The rows of flows are made when they are first asked for: a page of a large matrix shows none of its thousands.
+    """
 
     cells: list[Row]
     pairs: list[Row]
-    flows: list[Row]
+    derivations: list["_Derivation"] = field(repr=False, compare=False)
+    balances: Balances = field(repr=False, compare=False)
+
+    @cached_property
+    def flows(self) -> list[Row]:
+        return [
+            one.flow_row(flow)
+            for one in self.derivations
+            for pair, direction in streams_of(one.cell)
+            for flow in one.flows_of(pair, direction)
+        ]
 
 
 def derive(info: RunInfo, repetitions: Iterable[Repetition]) -> Rows:
     """The rows of `repetitions`, in their order; pairs and flows in the scenario's order."""
-    rows = Rows([], [], [])
+    kept = tuple(repetitions)
+    rows = Rows([], [], [], Balances(info, kept))
     cells = {cell.number: cell for cell in info.plan.cells}
-    for repetition in repetitions:
-        one = _Derivation(info, cells[repetition.cell], repetition)
-        for pair, direction in streams_of(one.cell):
-            rows.flows.extend(one.flow_row(flow) for flow in one.flows_of(pair, direction))
-            rows.pairs.append(one.pair_row(pair, direction))
-        rows.cells.append(one.cell_row())
+    for repetition in kept:
+        one = _Derivation(info, cells[repetition.cell], repetition, rows.balances.of(repetition))
+        own = [one.pair_row(pair, direction) for pair, direction in streams_of(one.cell)]
+        rows.pairs.extend(own)
+        rows.cells.append(one.cell_row(own))
+        rows.derivations.append(one)
     return rows
 
 
@@ -67,11 +84,14 @@ def picked(level: Level, values: Mapping[str, Any]) -> Row:
 class _Derivation:
     """All that is derived from one repetition."""
 
-    def __init__(self, info: RunInfo, cell: Cell, repetition: Repetition) -> None:
+    def __init__(self, info: RunInfo, cell: Cell, repetition: Repetition, balance: Balance | None) -> None:
         self.cell = cell
-        self._info, self._repetition = info, repetition
+        self._info, self._repetition, self._balance = info, repetition, balance
         self._usage = {usage.node: usage for usage in repetition.nodes}
         self._window_s = window_s(repetition)
+        self._flows: dict[tuple[Pair, Direction], list[Flow]] = {}
+        for flow in repetition.flows:
+            self._flows.setdefault((flow.pair, flow.direction), []).append(flow)
         self._shared: Row = {
             "run": info.run,
             "cell": cell.number,
@@ -81,6 +101,8 @@ class _Derivation:
             "reason": repetition.reason,
             "test": cell.test,
             "pairs": len(cell.pairs),
+            "condition": cell.condition,
+            "window_total_bytes": cell.window_total_bytes,
             "window_bytes": cell.window_bytes,
             "mss": cell.mss,
             "parallel": cell.parallel,
@@ -89,8 +111,7 @@ class _Derivation:
         }
 
     def flows_of(self, pair: Pair, direction: Direction) -> list[Flow]:
-        found = [flow for flow in self._repetition.flows if flow.pair == pair and flow.direction is direction]
-        return sorted(found, key=lambda flow: flow.number)
+        return sorted(self._flows.get((pair, direction), ()), key=lambda flow: flow.number)
 
     def flow_row(self, flow: Flow) -> Row:
         sender, receiver = flow.sender, flow.receiver
@@ -111,18 +132,21 @@ class _Derivation:
         whole = len(flows) == self.cell.parallel
         return picked(Level.PAIRS, self._stream(pair, direction, flows, whole))
 
-    def cell_row(self) -> Row:
+    def cell_row(self, rows: Sequence[Row]) -> Row:
+        """The row of the cell; `rows` are those of its pairs."""
         streams = streams_of(self.cell)
-        rows = [self.pair_row(pair, direction) for pair, direction in streams]
         paths = [self._path(pair, direction, self.flows_of(pair, direction)) for pair, direction in streams]
         nodes = {node for path in paths for node in (path.sender, path.receiver)}
-        ceiling_mbps = together_mbps(paths, {node: link_rate_bps(self._info, node) for node in nodes})
+        ceiling_mbps = together_mbps(
+            paths, {node: link_rate_bps(self._info, node) for node in nodes}, trunk_link(self._info.plan)
+        )
         goodput_mbps = total(row["goodput_mbps"] for row in rows)
         share = efficiency(goodput_mbps, ceiling_mbps)
         summed = {
             "direction": str(self.cell.direction),
             "bytes": total(row["bytes"] for row in rows),
             "goodput_mbps": goodput_mbps,
+            "goodput_median_mbps": _mbps(self._repetition.goodput_median_bps),
             "retransmits": total(row["retransmits"] for row in rows),
             "window_effective_bytes": least(row["window_effective_bytes"] for row in rows),
             "mss_effective": least(row["mss_effective"] for row in rows),
@@ -136,6 +160,7 @@ class _Derivation:
             "limit": limit(share),
             "cpu_source_pct": most(row["cpu_source_pct"] for row in rows),
             "cpu_destination_pct": most(row["cpu_destination_pct"] for row in rows),
+            **trunk_total(self._balance),
         }
         return picked(Level.CELLS, self._shared | summed)
 
@@ -164,6 +189,7 @@ class _Derivation:
             "limit": limit(share),
             "cpu_source_pct": _cpu_pct(self._usage.get(path.sender)),
             "cpu_destination_pct": _cpu_pct(self._usage.get(path.receiver)),
+            **port_octets(self._balance, path.sender, path.receiver),
         }
 
     def _path(self, pair: Pair, direction: Direction, flows: Sequence[Flow]) -> DataPath:
@@ -185,6 +211,10 @@ def _cpu_pct(usage: NodeUsage | None) -> float | None:
     if usage is None or usage.node_busy_us is None or not usage.span_us or not usage.cpus:
         return None
     return 100 * usage.node_busy_us / (usage.span_us * usage.cpus)
+
+
+def _mbps(bps: float | None) -> float | None:
+    return None if bps is None else bps / 1e6
 
 
 def total(values: Iterable[Number | None]) -> Number | None:

@@ -74,6 +74,13 @@ _Maker = tuple[TableColumn, Callable[[CellSummary], str]]
 def _asked(cells: Sequence[CellSummary]) -> list[_Maker]:
     plan = [summary.cell for summary in cells]
     made: list[_Maker] = [(TableColumn("Test", "", "asked"), lambda one: str(one.cell.number))]
+    if any(cell.condition is not None for cell in plan):
+        made.append((TableColumn("Condition", "", "asked", True), lambda one: one.cell.condition or NOT_ASKED))
+    if len({len(cell.pairs) for cell in plan}) > 1:
+        made.append((TableColumn("Pairs", "", "asked"), lambda one: str(len(one.cell.pairs))))
+    if any(cell.window_total_bytes is not None for cell in plan):
+        total = TableColumn("Window in all", "KiB", "asked")
+        made.append((total, lambda one: _or_default(one.cell.window_total_bytes, kib_text)))
     if any(cell.window_bytes is not None for cell in plan):
         made.append((TableColumn("Window", "KiB", "asked"), lambda one: _or_default(one.cell.window_bytes, kib_text)))
     if any(cell.mss is not None for cell in plan):
@@ -91,11 +98,13 @@ def _asked(cells: Sequence[CellSummary]) -> list[_Maker]:
 def _measured(cells: Sequence[CellSummary]) -> list[_Maker]:
     most = max((len(one.cell.pairs) for one in cells), default=0)
     each = "Speed of each pair" if most > 1 else "Speed"
+    # All rows in one way: a range in each where one of them needs it.
+    ranges = most > MOST_LISTED
     made: list[_Maker] = [
-        (TableColumn(each, "Mbit/s", "measured"), lambda one: _per_pair(one, _speed, _speeds)),
+        (TableColumn(each, "Mbit/s", "measured"), lambda one: _per_pair(one, ranges, _speed, _speeds)),
         (
             TableColumn("Retransmits", "", "measured"),
-            lambda one: _per_pair(one, lambda stream: count_text(stream.retransmits), _retransmits),
+            lambda one: _per_pair(one, ranges, lambda stream: count_text(stream.retransmits), _retransmits),
         ),
     ]
     if most > MOST_LISTED:
@@ -146,9 +155,11 @@ def _speed(stream: StreamSummary) -> str:
     return _estimate(stream.goodput_mbps, stream.ceiling_mbps)
 
 
-def _per_pair(one: CellSummary, text: Callable[[StreamSummary], str], many: Callable[[CellSummary], str]) -> str:
-    """Pairs side by side with commas, the two directions of a pair with a slash; a range where there are many."""
-    if len(one.cell.pairs) > MOST_LISTED:
+def _per_pair(
+    one: CellSummary, ranges: bool, text: Callable[[StreamSummary], str], many: Callable[[CellSummary], str]
+) -> str:
+    """Pairs side by side with commas, the two directions of a pair with a slash; or `ranges` where there are many."""
+    if ranges:
         return many(one)
     by_pair: dict[object, list[str]] = {}
     for stream in one.streams:
@@ -158,7 +169,8 @@ def _per_pair(one: CellSummary, text: Callable[[StreamSummary], str], many: Call
 
 def _speeds(one: CellSummary) -> str:
     known = [stream.goodput_mbps.mean for stream in one.streams if stream.goodput_mbps is not None]
-    return f"{rate_text(min(known))} to {rate_text(max(known))}" if known else UNKNOWN
+    low, high = (rate_text(min(known)), rate_text(max(known))) if known else (UNKNOWN, UNKNOWN)
+    return low if low == high else f"{low} to {high}"
 
 
 def _retransmits(one: CellSummary) -> str:

@@ -9,20 +9,71 @@ from rich.table import Table
 from rich.text import Text
 
 from rigctl.records import Repetition, RunInfo
+from rigctl.report.counters import section
 from rigctl.report.frames import load
+from rigctl.report.grid import condition_grids
+from rigctl.report.matrix import Matrix, matrix
+from rigctl.report.matrix_words import gbps
+from rigctl.report.soak import soak_lines, soak_section
 from rigctl.report.summary import summaries
 from rigctl.report.tables import ComparisonTable, TableColumn, comparison
+from rigctl.report.text import UNKNOWN
 from rigctl.report.words import answer
 
 _WIDE: Final = ("asked", "measured", "derived")
+MOST_ROWS: Final = 60
+"""A matrix of more tests is printed as grids of sums, not as a row per test."""
+MOST_NOTES: Final = 10
 _SUPERSCRIPTS: Final = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def print_run(info: RunInfo, repetitions: Sequence[Repetition], console: Console) -> None:
     """Print a run's title, table, notes and answer. Where the table is too wide it comes in two parts."""
-    cells = summaries(load(info, repetitions))
+    frames = load(info, repetitions)
+    cells = summaries(frames)
     table = comparison(cells)
     console.print(Text(info.plan.title or info.plan.scenario_name, style="bold"))
+    found, soak = matrix(info.plan, cells), soak_section(frames, cells[0], drawn=False) if cells else None
+    if soak is not None:
+        console.print("\n".join(soak_lines(soak)), highlight=False, markup=False, soft_wrap=True)
+        console.print()
+    if found is not None and len(cells) > MOST_ROWS:
+        _print_grids(found, console)
+        console.print(Text(_rest(info, len(cells)), style="dim"))
+        _print_notes(table.notes[:MOST_NOTES], console)
+        if len(table.notes) > MOST_NOTES:
+            console.print(Text(f"{len(table.notes) - MOST_NOTES} more notes are in the report.", style="yellow"))
+    else:
+        _print_table(table, console)
+    console.print()
+    counted = section(info, frames.repetitions, frames.derived.balances)
+    for sentence in (*answer(info, cells), *(counted.sentences if counted is not None else ())):
+        console.print(Text(sentence))
+
+
+def _rest(info: RunInfo, count: int) -> str:
+    return (
+        f"{count} tests in all, each field one of them. `rigctl export {info.run} --level cells` and "
+        f"`rigctl report {info.run}` have the rest."
+    )
+
+
+def _print_grids(found: Matrix, console: Console) -> None:
+    """The matrix as text: sums in Gbit/s, a block per panel."""
+    for condition in found.conditions:
+        for grid in condition_grids(found, condition):
+            title = ", ".join(filter(None, [condition.name, grid.title])) or "Sum of goodput"
+            console.print(Text(f"\n{title}: Gbit/s by pairs and {'flows' if grid.axis == 'flows' else 'window'}"))
+            made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+            made.add_column("pairs", justify="right", no_wrap=True)
+            for name in grid.columns:
+                made.add_column(Text(name), justify="right", no_wrap=True)
+            for at, pairs in enumerate(grid.rows):
+                made.add_row(str(pairs), *(UNKNOWN if value is None else gbps(value) for value in grid.row(at)))
+            console.print(made)
+
+
+def _print_table(table: ComparisonTable, console: Console) -> None:
     whole = _rich_table(table, _WIDE)
     if console.measure(whole, options=console.options.update(width=10_000)).maximum <= console.width:
         console.print(whole)
@@ -32,11 +83,12 @@ def print_run(info: RunInfo, repetitions: Sequence[Repetition], console: Console
         console.print(_rich_table(table, ("derived",)))
     for line in table.legend:
         console.print(Text(line, style="dim"))
-    for at, note in enumerate(table.notes, 1):
+    _print_notes(table.notes, console)
+
+
+def _print_notes(notes: Sequence[str], console: Console) -> None:
+    for at, note in enumerate(notes, 1):
         console.print(Text(f"{_raised(at)} {note}", style="yellow"))
-    console.print()
-    for sentence in answer(info, cells):
-        console.print(Text(sentence))
 
 
 def _raised(number: int) -> str:

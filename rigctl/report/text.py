@@ -55,10 +55,14 @@ def stream_text(pair: Pair, direction: Direction) -> str:
     return f"{pair.source} {'→' if direction is Direction.FORWARD else '←'} {pair.destination}"
 
 
-def settings_text(cell: Cell) -> str:
-    """What a cell asks for: `window 64 KiB, MSS 1460, 5 flows`."""
-    words = []
-    if cell.window_bytes is not None:
+def settings_text(cell: Cell, pairs: bool = False) -> str:
+    """What a cell asks for: `window 64 KiB, MSS 1460, 5 flows`; with `pairs` how many of them at once, too."""
+    words = [] if cell.condition is None else [cell.condition]
+    if pairs:
+        words.append(plural(len(cell.pairs), "pair"))
+    if cell.window_total_bytes is not None:
+        words.append(f"windows of {size_words(cell.window_total_bytes)} in all")
+    elif cell.window_bytes is not None:
         words.append(f"window {size_words(cell.window_bytes)}")
     if cell.mss is not None:
         words.append(f"MSS {cell.mss}")

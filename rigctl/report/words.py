@@ -1,11 +1,14 @@
 """Sentences made from the data: what was asked, what went over the wire, why. Their numbers come from the frames."""
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from rigctl.model.ceilings import IP_HEADER, TCP_HEADER, TIMESTAMPS_OPTION
 from rigctl.model.contract import link_departures
 from rigctl.records import Facts, RunInfo
 from rigctl.report.ceiling import LINE_RATE_EFFICIENCY, ip_version
+from rigctl.report.matrix import matrix
+from rigctl.report.matrix_words import matrix_words
 from rigctl.report.summary import CellSummary, StreamSummary
 from rigctl.report.tables import MOST_LISTED
 from rigctl.report.text import (
@@ -19,6 +22,9 @@ from rigctl.report.text import (
     size_words,
 )
 from rigctl.units import format_rate
+
+MOST_STORIES: Final = 3
+"""Windows that were not granted as asked, told one by one."""
 
 
 def explain(info: RunInfo, cell: CellSummary) -> list[str]:
@@ -106,6 +112,8 @@ def window_words(info: RunInfo, cell: CellSummary) -> str:
     asked = cell.cell.window_bytes
     if asked is None:
         return ""
+    if cell.cell.resize:
+        return f"The window of {size_words(asked)} is where the buffers of a flow begin; the kernel resizes them."
     granted = {stream.window_effective_bytes for stream in cell.streams} - {None, asked}
     if not granted:
         return ""
@@ -177,7 +185,9 @@ def congestion_words(cell: CellSummary) -> str:
 
 def answer(info: RunInfo, cells: Sequence[CellSummary]) -> list[str]:
     """The run in one paragraph: the best, what set the ceiling, line rate or not, losses, and what went wrong."""
-    said = [*_best(info, cells), *_mss_of_run(info, cells), *_line_rate(cells), *_losses(cells), *_windows(info, cells)]
+    found = matrix(info.plan, cells)
+    said = [*(matrix_words(info, found) if found else ()), *_best(info, cells), *_mss_of_run(info, cells)]
+    said += [*_line_rate(cells), *_losses(cells), *_windows(info, cells)]
     return [*said, *_trouble(info, cells), *rig_words(info)]
 
 
@@ -187,9 +197,10 @@ def _best(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[str]:
         yield "Nothing was measured that counts."
         return
     best = max(known, key=lambda cell: cell.goodput_mbps.mean if cell.goodput_mbps else 0.0)
-    began = f"Test {best.cell.number} ({settings_text(best.cell)})"
+    settings = settings_text(best.cell, pairs=len({len(cell.cell.pairs) for cell in cells}) > 1)
+    began = f"Test {best.cell.number} ({settings})"
     if len(known) > 1:
-        began = f"The fastest of {plural(len(known), 'test')} is test {best.cell.number} ({settings_text(best.cell)})"
+        began = f"The fastest of {plural(len(known), 'test')} is test {best.cell.number} ({settings})"
     yield f"{began}. {goodput_words(info, best)}"
 
 
@@ -235,8 +246,12 @@ def _losses(cells: Sequence[CellSummary]) -> Iterator[str]:
 
 
 def _windows(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[str]:
-    stories = dict.fromkeys(window_words(info, cell) for cell in cells if cell.counted)
-    yield from (said for said in stories if said)
+    stories = dict.fromkeys(window_words(info, cell) for cell in cells if cell.counted and not cell.cell.resize)
+    told = [said for said in stories if said]
+    yield from told[:MOST_STORIES]
+    if len(told) > MOST_STORIES:
+        more = len(told) - MOST_STORIES
+        yield f"{plural(more, 'more window was', 'more windows were')} not granted as asked; the table has them."
 
 
 def _trouble(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import builders
+import das2
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
@@ -175,4 +176,108 @@ def test_a_title_that_is_a_script_is_shown_and_not_run(browser: Browser, tmp_pat
     assert page.title() == title
     assert page.locator("h1").inner_text() == title
     assert seen.complaints == []
+    page.context.close()
+
+
+@pytest.fixture(scope="module")
+def matrix_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """480 tests under each of two conditions, a field of them not measured."""
+    path = tmp_path_factory.mktemp("matrix") / "matrix.html"
+    info, measured = das2.run((das2.OFF, das2.ON))
+    write_report(info, [builders.failed(info.plan.cells[7]), *measured[:7], *measured[8:]], path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def long_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One test of half an hour with twelve pairs."""
+    path = tmp_path_factory.mktemp("long") / "long.html"
+    write_report(*das2.run(windows=(131072,), flows=(1,), pairs=(12,), duration_s=1800.0, samples=1800), path)
+    return path
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("name", ["matrix_report", "long_report"])
+def test_a_large_page_is_as_wide_as_the_window_and_not_endless(
+    browser: Browser, name: str, width: int, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    path = request.getfixturevalue(name)
+    seen = Seen()
+    page = opened(browser, path, seen, viewport={"width": width, "height": 900})
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    assert page.evaluate("document.documentElement.scrollHeight") < 30_000
+    assert seen.requests == [path.as_uri()]
+    assert seen.complaints == []
+    page.screenshot(path=kept(tmp_path, f"{name}-{width}.png"), full_page=True)
+    page.context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["matrix_report", "long_report"])
+def test_every_field_of_a_large_page_can_be_read_in_light_and_dark(
+    browser: Browser, name: str, scheme: Any, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    page = opened(
+        browser, request.getfixturevalue(name), Seen(), color_scheme=scheme, viewport={"width": 1280, "height": 900}
+    )
+    page.add_style_tag(content=".far, .panel { content-visibility: visible !important; }")
+    worst = page.evaluate(CONTRAST)
+    assert min(worst.values()) >= 4.5, json.dumps(worst, indent=1)
+    if name == "matrix_report":
+        assert {"TD.h0", "TD.h11", "TD.p5", "TD.none"} <= set(worst)
+    page.screenshot(path=kept(tmp_path, f"{name}-{scheme}.png"), full_page=True)
+    page.context.close()
+
+
+def test_the_same_sum_has_the_same_colour_in_every_panel_and_the_lines_that_of_their_legend(
+    browser: Browser, matrix_report: Path
+) -> None:
+    page = opened(browser, matrix_report, Seen(), color_scheme="dark")
+    by_text = page.evaluate(
+        """() => { const found = {};
+        for (const one of document.querySelectorAll("td[class^=h]"))
+          (found[one.textContent] ??= new Set()).add(getComputedStyle(one).backgroundColor);
+        return Object.values(found).map((colours) => colours.size); }"""
+    )
+    assert len(by_text) > 50
+    # Two sums that print alike may lie on the two sides of a step.
+    assert sum(count > 1 for count in by_text) <= 11
+    swatch, line = page.evaluate(
+        """() => [getComputedStyle(document.querySelector(".swatch.l9")).borderTopColor,
+                  getComputedStyle(document.querySelector('path[stroke="#030009"]')).stroke]"""
+    )
+    assert swatch == line
+    page.context.close()
+
+
+def test_a_large_matrix_scrolls_without_laying_out_what_is_far(browser: Browser, matrix_report: Path) -> None:
+    page = opened(browser, matrix_report, Seen(), viewport={"width": 1280, "height": 900})
+    assert page.evaluate("document.querySelectorAll('*').length") < 30_000
+    longest_ms = page.evaluate(
+        """async () => { const frame = () => new Promise((done) => requestAnimationFrame(done));
+        const bottom = document.documentElement.scrollHeight; let longest = 0, last = await frame();
+        for (let y = 0; y < bottom; y += 450) { scrollTo(0, y); const now = await frame();
+          longest = Math.max(longest, now - last); last = now; }
+        return longest; }"""
+    )
+    assert longest_ms < 500  # of a shared machine; seconds without content-visibility
+    page.context.close()
+
+
+def test_all_tests_of_a_large_matrix_are_one_click_away(browser: Browser, matrix_report: Path) -> None:
+    page = opened(browser, matrix_report, Seen())
+    assert not page.locator("table.results").is_visible()
+    page.get_by_text("All 960 tests, a row each").click()
+    page.wait_for_function("document.querySelectorAll('table.results tbody tr').length === 960")
+    assert page.locator("table.results").is_visible()
+    page.context.close()
+
+
+def test_the_table_of_a_long_test_ends_with_its_sum(browser: Browser, long_report: Path) -> None:
+    page = opened(browser, long_report, Seen(), viewport={"width": 1280, "height": 900})
+    rows = page.locator("table.soak tbody tr")
+    assert rows.count() == 6
+    speeds = [float(rows.nth(at).locator("td").nth(column).inner_text()) for at in range(6) for column in (2, 6)]
+    total = page.locator("table.soak tfoot td").nth(2).inner_text()
+    assert abs(float(total) - sum(speeds)) <= 6
     page.context.close()

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import builders
+import das2
 import pytest
 
 from rigctl.columns import Level, columns_at
@@ -141,3 +142,13 @@ def test_frames_are_typed_so_that_unknown_is_not_a_float(capsys: pytest.CaptureF
     assert str(frame["bytes"].dtype) == "Int64"
     assert str(frame["goodput_mbps"].dtype) == "Float64"
     assert frame["bytes"].isna().all()
+
+
+def test_condition_window_in_all_and_the_median_over_intervals_are_in_the_rows() -> None:
+    info, measured = das2.run((das2.ON,), windows=(65536,), flows=(4,), pairs=(1, 2))
+    rows = derive(info, measured)
+    for row in (rows.cells[1], rows.pairs[1], rows.flows[5]):
+        assert (row["condition"], row["window_total_bytes"], row["window_bytes"]) == ("resize-on", 65536, 16384)
+    assert rows.cells[0]["goodput_median_mbps"] == pytest.approx((measured[0].goodput_median_bps or 0) / 1e6)
+    assert derive(*builders.gigablox()).cells[0]["goodput_median_mbps"] is None
+    assert derive(*builders.gigablox()).cells[0]["condition"] is None

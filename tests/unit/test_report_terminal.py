@@ -3,6 +3,7 @@
 import io
 
 import builders
+import das2
 import pytest
 from rich.console import Console
 
@@ -76,3 +77,42 @@ def test_the_list_of_runs_counts_the_tests_that_have_a_result() -> None:
     text = io.StringIO()
     print_runs([], {}, 0.0, Console(file=text, width=120))
     assert "`rigctl run SCENARIO` makes one" in text.getvalue()
+
+
+def test_a_large_matrix_is_printed_as_grids_with_a_line_that_says_where_the_rest_is() -> None:
+    info, measured = das2.run((das2.OFF,), das2.Shape(noise=0.0))
+    lines = printed(100, info, measured[1:])
+    assert len(lines) < 100
+    heads = [line for line in lines if line.startswith("resize-off, Windows of ")]
+    assert heads == [
+        f"resize-off, Windows of {size} KiB in all: Gbit/s by pairs and flows" for size in (32, 64, 128, 256)
+    ]
+    first = lines[lines.index(heads[0]) + 1 :]
+    assert first[0].split() == ["pairs", *map(str, range(1, 11))]
+    assert first[2].split() == ["1", "–", *["0.33"] * 9]
+    rest = " ".join(lines)
+    assert f"`rigctl export {info.run} --level cells`" in rest
+    assert "From 8 pairs on, the sum stays at 7.53 Gbit/s: a shared limit of 8.0 Gbit/s" in rest
+    assert "Test 1 was not measured." in rest
+
+
+def test_of_many_notes_the_first_are_printed() -> None:
+    info, measured = das2.run()
+    lines = printed(100, info, measured[:400])
+    assert sum("was not measured." in line for line in lines) == 10
+    assert "70 more notes are in the report." in lines
+
+
+def test_a_small_matrix_is_printed_as_a_table() -> None:
+    info, measured = das2.run(windows=(65536,), flows=(1, 2), pairs=(1, 8))
+    lines = printed(200, info, measured)
+    assert [line.split()[:3] for line in lines if "resize-off" in line][:2] == [
+        ["1", "resize-off", "1"], ["2", "resize-off", "8"],
+    ]  # fmt: skip
+
+
+def test_one_long_test_is_printed_with_the_speed_of_each_flow_and_their_sum() -> None:
+    info, measured = das2.run(windows=(131072,), flows=(1,), pairs=(12,))
+    lines = printed(100, info, measured)
+    assert lines[1].split() == ["Flow", "Pair", "Mbit/s", "Retr"] * 2
+    assert lines[8].split()[0] == "Sum"

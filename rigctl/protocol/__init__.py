@@ -1,4 +1,4 @@
-"""Messages to and from the agent: docs/agent-protocol.md, version 1, as frozen records.
+"""Messages to and from the agent: docs/agent-protocol.md, version 2, as frozen records.
 
 Times stay on the *node's* clock here; `rigctl.remote.sides` moves them to the controller's.
 """
@@ -17,10 +17,25 @@ from rigctl.protocol.lines import (
     parse_line,
     shown,
 )
-from rigctl.protocol.orders import Clock, Close, Connect, Listen, Order, Ping, Quit, Ready, Report, Start, Stop
+from rigctl.protocol.orders import (
+    Clock,
+    Close,
+    Connect,
+    Listen,
+    Order,
+    Ping,
+    Quit,
+    Ready,
+    Report,
+    Restore,
+    Set,
+    Start,
+    Stop,
+    encoded,
+)
 from rigctl.protocol.report import ROWS_LIMIT, EndpointReport, FlowReport, endpoint_report
 
-VERSION: Final = 1
+VERSION: Final = 2
 
 __all__ = [
     "LINE_LIMIT",
@@ -44,8 +59,11 @@ __all__ = [
     "Quit",
     "Ready",
     "Report",
+    "Restore",
+    "Set",
     "Start",
     "Stop",
+    "encoded",
     "endpoint_report",
     "parse_line",
     "shown",

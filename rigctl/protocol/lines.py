@@ -15,6 +15,8 @@ MOST: Final = 2**63 - 1
 """The largest number on a line."""
 _SHOWN: Final = 120
 
+TEXTS: Final = ("old", "value")
+"""The values of an answer that are texts: those of a host setting."""
 SENDER_COLUMNS: Final = ("t_ns", "bytes", "retransmits", "rtt_us", "cwnd", "mss")
 RECEIVER_COLUMNS: Final = ("t_ns", "bytes")
 
@@ -29,6 +31,8 @@ class Hello:
     pid: int
     cpus: int
     clock_ns: int
+    restored: int = 0  # host settings of an earlier agent that this one put back
+    unrestored: str | None = None  # why some could not be
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +54,14 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The last answer to order `id`. `numbers` are its other values: `port`, `clock_ns`, …"""
+    """The last answer to order `id`. `numbers`, `texts`: its other values, as `port` and `old`."""
 
     id: int
     ok: bool
     error: str | None = None
     message: str | None = None
     numbers: dict[str, int | None] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +88,8 @@ class FlowTotals:
     rwnd_limited_us: int | None
     sndbuf_limited_us: int | None
     peer_window: int | None
+    segs_out: int | None
+    segs_in: int | None
     timestamps: bool | None
     congestion: str | None
     nodelay: bool | None
@@ -161,9 +168,13 @@ def _message(value: dict[str, Any]) -> Message:
 def _event(value: dict[str, Any]) -> Message:
     event = value.pop("event", None)
     if event == "hello":
-        only(value, ("protocol", "agent", "machine", "pid", "cpus", "clock_ns"))
-        for name in ("protocol", "pid", "cpus", "clock_ns"):
+        # An agent of protocol 1 says less: what it speaks is what its user must be told.
+        extra = () if value.get("protocol") == 1 else ("restored", "unrestored")
+        only(value, ("protocol", "agent", "machine", "pid", "cpus", "clock_ns", *extra))
+        for name in ("protocol", "pid", "cpus", "clock_ns", *extra[:1]):
             whole(value, name)
+        for name in extra[1:]:
+            _text(value, name, nullable=True)
         for name in ("agent", "machine"):
             _text(value, name)
         return Hello(**value)
@@ -190,10 +201,12 @@ def _by_endpoint(value: object) -> dict[int, int]:
 def _answer(value: dict[str, Any]) -> Answer:
     number, ok = value.pop("id"), value.pop("ok")
     if ok is True:
-        for name, each in value.items():
+        texts: dict[str, str] = {name: _text(value, name) for name in TEXTS if name in value}
+        numbers = {name: each for name, each in value.items() if name not in texts}
+        for name, each in numbers.items():
             if each is not None:
-                whole(value, name)
-        return Answer(number, True, numbers=value)
+                whole(numbers, name)
+        return Answer(number, True, numbers=numbers, texts=texts)
     if ok is not False:
         raise BrokenError('"ok" to be true or false')
     only(value, ("error", "message"))

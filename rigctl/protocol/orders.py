@@ -6,10 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
+
+def encoded(text: str) -> str:
+    """`text` as one word of an order: blanks, % and what is not printable ASCII as %XX."""
+    return "".join(chr(byte) if 0x20 < byte < 0x7F and byte != 0x25 else f"%{byte:02X}" for byte in text.encode())
+
+
 ORDER_LIMIT: Final = 1024
 """Bytes of the longest order, its newline included."""
 _MOST: Final = 2**63 - 1
-_WORD: Final = re.compile(r"[!-~]{1,255}")
+_WORD: Final = re.compile(r"[!-~]{1,765}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +32,7 @@ class Order:
         "wait_ms": (1, 600000),
         "duration_ms": (1, 86400000),
         "port": (1, 65535),
+        "hold_us": (0, 1000000),
         "at_ns": (0, _MOST),
     }
 
@@ -65,6 +72,24 @@ class Ping(Order):
 
 
 @dataclass(frozen=True, slots=True)
+class Set(Order):
+    """Change a host setting; texts as `encoded` gives them."""
+
+    VERB = "set"
+    kind: str
+    value: str
+    name: str | None = None
+    interface: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Restore(Order):
+    """Put every host setting back."""
+
+    VERB = "restore"
+
+
+@dataclass(frozen=True, slots=True)
 class Quit(Order):
     VERB = "quit"
 
@@ -84,6 +109,7 @@ class Listen(Order):
     mss: int | None = None
     congestion: str | None = None
     nodelay: bool | None = None
+    interface: str | None = None  # whose counters go into the report
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +129,7 @@ class Connect(Order):
     mss: int | None = None
     congestion: str | None = None
     nodelay: bool | None = None
+    interface: str | None = None  # whose counters go into the report
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +144,7 @@ class Start(Order):
     endpoint: int
     at_ns: int  # on the node's clock
     duration_ms: int
+    hold_us: int | None = None  # after at_ns, between a flow's first send and its next; left out: 1000
 
 
 @dataclass(frozen=True, slots=True)

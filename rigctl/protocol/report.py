@@ -13,6 +13,10 @@ ROWS_LIMIT: Final = 500_000
 
 RACE_NS: Final = 1_000_000
 """A flow's own last look at the clock and the main thread's last sample may swap places, by µs. More is refused."""
+_NIC: Final = (
+    *("rx_bytes", "rx_packets", "rx_dropped", "rx_errors"),
+    *("tx_bytes", "tx_packets", "tx_dropped", "tx_errors", "queue_drops"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +38,24 @@ class EndpointReport:
     node_busy_us: int | None
     cpus: int | None
     flows: tuple[FlowReport, ...]
+    nic: dict[str, int | None] | None = None  # how far the interface's counters rose; None: none is known
 
 
 def endpoint_report(node: str, parts: Iterable[FlowTotals | FlowRows], last: Answer) -> EndpointReport:
     """The report whose lines are `parts`, closed by `last`. Raises `NodeError` where they do not fit together."""
     try:
         names = ("endpoint", "strangers", "span_us", "agent_cpu_us", "node_busy_us", "cpus")
-        only(last.numbers, names)
+        only(last.numbers, names + _NIC)
         spans = {name: last.numbers[name] for name in names[2:]}
+        nic = {name: last.numbers[name] for name in _NIC}
         endpoint, strangers = whole(last.numbers, "endpoint", 1), whole(last.numbers, "strangers")
-        return EndpointReport(endpoint, strangers, **spans, flows=_flows(parts))
+        return EndpointReport(
+            endpoint,
+            strangers,
+            **spans,
+            flows=_flows(parts),
+            nic=nic if any(value is not None for value in nic.values()) else None,
+        )
     except BrokenError as broken:
         raise NodeError(node, f"the agent broke its protocol: its report lacks sense: expected {broken}") from None
 

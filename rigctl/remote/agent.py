@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol
 from rigctl import protocol
 from rigctl.errors import NodeError
 from rigctl.protocol import Answer, Ended, EndpointReport, FlowRows, FlowTotals, Hello, Message, Order, Progress
+from rigctl.remote.clock import Reading
 
 ORDER_DEADLINE_S: Final = 5.0
 HELLO_DEADLINE_S: Final = 10.0
@@ -50,20 +51,11 @@ class RefusedError(NodeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """One clock exchange: the controller's clock before and after, the node's in between. All in ns."""
+class Granted:
+    """A host setting before and after it was changed, both as read from the node."""
 
-    sent_ns: int
-    node_ns: int
-    received_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class ClockOffset:
-    """The node's clock minus the controller's, and half the round trip that bounds its error. Both in ns."""
-
-    offset_ns: int
-    error_ns: int
+    old: str
+    value: str
 
 
 @dataclass(slots=True)
@@ -127,10 +119,13 @@ class Agent:
         mss: int | None = None,
         congestion: str | None = None,
         nodelay: bool | int | None = None,
+        interface: str | None = None,
     ) -> int:
         """Make a receiver; gives its port. `window` in bytes."""
         flag = None if nodelay is None else bool(nodelay)
-        order = protocol.Listen(endpoint, address, token, flows, interval_ms, wait_ms, window, mss, congestion, flag)
+        order = protocol.Listen(
+            endpoint, address, token, flows, interval_ms, wait_ms, window, mss, congestion, flag, interface
+        )
         self._expect(endpoint, wait_ms)
         return self._value(await self.order(order), "port")
 
@@ -149,11 +144,12 @@ class Agent:
         mss: int | None = None,
         congestion: str | None = None,
         nodelay: bool | int | None = None,
+        interface: str | None = None,
     ) -> None:
         """Make a sender, from `bind` to the receiver at `address`, `port`; done when all its flows are accepted."""
         flag = None if nodelay is None else bool(nodelay)
         order = protocol.Connect(
-            endpoint, address, port, bind, token, flows, interval_ms, wait_ms, window, mss, congestion, flag
+            endpoint, address, port, bind, token, flows, interval_ms, wait_ms, window, mss, congestion, flag, interface
         )
         self._expect(endpoint, wait_ms)
         await self.order(order, self._waits_s[endpoint] + BEYOND_WAIT_S)
@@ -162,9 +158,9 @@ class Agent:
         """Wait until all flows of the receiver `endpoint` are accepted."""
         await self.order(protocol.Ready(endpoint), self._waits_s.get(endpoint, 0.0) + BEYOND_WAIT_S)
 
-    async def start(self, endpoint: int, *, at_ns: int, duration_ms: int) -> None:
-        """Traffic from `at_ns` on the *node's* clock."""
-        await self.order(protocol.Start(endpoint, at_ns, duration_ms))
+    async def start(self, endpoint: int, *, at_ns: int, duration_ms: int, hold_us: int | None = None) -> None:
+        """Traffic from `at_ns` on the *node's* clock: one small send, then from `hold_us` later on all it can."""
+        await self.order(protocol.Start(endpoint, at_ns, duration_ms, hold_us))
 
     async def stop(self, endpoint: int) -> None:
         """End its traffic now."""
@@ -186,6 +182,18 @@ class Agent:
         self._waits_s.pop(endpoint, None)
         self._ends.pop(endpoint, None)
         await self.order(protocol.Close(endpoint))
+
+    async def set(self, kind: str, value: str, *, name: str | None = None, interface: str | None = None) -> "Granted":
+        """Change a host setting of the node; verified. Raises `RefusedError` with the node's own words."""
+        words = (kind, protocol.encoded(value), name and protocol.encoded(name), interface)
+        answer = await self.order(protocol.Set(*words))
+        if answer.texts.keys() != {"old", "value"}:
+            raise NodeError(self.node, 'the agent broke its protocol: an answer without "old" and "value"')
+        return Granted(answer.texts["old"], answer.texts["value"])
+
+    async def restore(self) -> int:
+        """Put back every setting; gives how many there were."""
+        return self._value(await self.order(protocol.Restore()), "restored")
 
     def on_progress(self, endpoint: int, call: Callable[[int, int], None]) -> None:
         """Call `call(clock_ns, bytes)`, on the node's clock, about once a second while the receiver `endpoint` runs."""
@@ -356,11 +364,3 @@ async def running(node: str, lines: Lines) -> AsyncIterator[Agent]:
         finally:
             reader.cancel()
             await asyncio.gather(reader, pinger, return_exceptions=True)
-
-
-async def estimate_offset(agent: Agent, exchanges: int = 8) -> ClockOffset:
-    """The node's clock against ours, from the exchange with the least round trip: the others waited in some queue."""
-    readings = [await agent.clock() for _ in range(exchanges)]
-    best = min(readings, key=lambda each: each.received_ns - each.sent_ns)
-    round_trip_ns = best.received_ns - best.sent_ns
-    return ClockOffset(best.node_ns - (best.sent_ns + round_trip_ns // 2), -(-round_trip_ns // 2))

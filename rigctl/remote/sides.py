@@ -36,6 +36,8 @@ def _side(flow: FlowReport, offset_ns: int) -> Side:
         timestamps=counted.timestamps,
         congestion=counted.congestion,
         nodelay=counted.nodelay,
+        segs_out=counted.segs_out,
+        segs_in=counted.segs_in,
         series=Series(columns),
     )
 

@@ -15,7 +15,8 @@ from openssh import Sshd, rig_of
 
 from rigctl.errors import NodeError
 from rigctl.probe.facts import gather
-from rigctl.remote.agent import Agent, estimate_offset
+from rigctl.remote.agent import Agent
+from rigctl.remote.clock import estimate_offset
 from rigctl.remote.deploy import agent_on, deploy
 from rigctl.remote.sides import sides
 from rigctl.remote.ssh import Host, connected

@@ -2,7 +2,7 @@
 
 import json
 import random
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from wire import HELLO, LAST, TOTALS
@@ -18,7 +18,9 @@ from rigctl.protocol import (
     Hello,
     Listen,
     Progress,
+    Set,
     Start,
+    encoded,
     endpoint_report,
     parse_line,
 )
@@ -73,7 +75,7 @@ def test_an_order_out_of_bounds_is_never_sent(key: str, value: int) -> None:
         Listen(**keys).to_line(1)
 
 
-@pytest.mark.parametrize("congestion", ["", "cubic quit", "cubic\n2 quit", "cubic\0", "kübik", "x" * 300])
+@pytest.mark.parametrize("congestion", ["", "cubic quit", "cubic\n2 quit", "cubic\0", "kübik", "x" * 800])
 def test_an_order_cannot_smuggle_in_another(congestion: str) -> None:
     order = Connect(1, "::1", 5, "::1", "0" * 32, 1, 100, 100, congestion=congestion)
     with pytest.raises(ValueError, match="congestion"):
@@ -81,7 +83,7 @@ def test_an_order_cannot_smuggle_in_another(congestion: str) -> None:
 
 
 def test_events_are_read() -> None:
-    assert parse_line("pi1", line(HELLO)) == Hello(1, "0.1.0", "x86_64", 4711, 4, 123)
+    assert parse_line("pi1", line(HELLO)) == Hello(2, "0.2.0", "x86_64", 4711, 4, 123)
     progress = {"event": "progress", "clock_ns": 9, "bytes": {"1": 123, "4": 456}}
     assert parse_line("pi1", line(progress)) == Progress(9, {1: 123, 4: 456})
     ended = {"event": "ended", "endpoint": 1, "error": "ECONNRESET", "message": "flow 2: recv"}
@@ -201,3 +203,25 @@ def test_a_report_that_does_not_fit_together_is_refused(parts: list[FlowTotals |
 def test_a_report_without_its_closing_values_is_refused() -> None:
     with pytest.raises(NodeError, match='expected "endpoint"'):
         endpoint_report("pi1", [totals()], Answer(8, True))
+
+
+def test_an_answer_to_a_host_setting_holds_its_texts() -> None:
+    answer = parse_line("pi1", line({"id": 5, "ok": True, "old": "4096 1 2", "value": "7"}))
+    assert answer == Answer(5, True, numbers={}, texts={"old": "4096 1 2", "value": "7"})
+    with pytest.raises(NodeError, match='"old" to be a text'):
+        parse_line("pi1", line({"id": 5, "ok": True, "old": 1500, "value": "7"}))
+
+
+def test_the_text_of_a_setting_is_one_word_of_its_order() -> None:
+    order = Set("sysctl", encoded("4096 131072 6291456 %ü"), encoded("net.ipv4.tcp_rmem"))
+    assert order.to_line(3) == b"3 set kind=sysctl value=4096%20131072%206291456%20%25%C3%BC name=net.ipv4.tcp_rmem\n"
+
+
+def test_a_report_has_the_interfaces_counters_or_none() -> None:
+    last = {"id": 8, "ok": True, **LAST}
+    known = endpoint_report("pi1", [totals()], cast(Answer, parse_line("pi1", line(last))))
+    assert known.nic is not None
+    assert known.nic["queue_drops"] == 1
+    unknown = dict.fromkeys(known.nic)
+    none = endpoint_report("pi1", [totals()], cast(Answer, parse_line("pi1", line(last | unknown))))
+    assert none.nic is None

@@ -6,16 +6,38 @@ from typing import Any
 TOTALS: dict[str, Any] = json.loads(
     '{"id":8,"flow":0,"bytes":735000000,"first_byte_ns":1,"last_byte_ns":2,"sndbuf":131072,"rcvbuf":131072,"mss":1448,'
     '"rcv_mss":1448,"advmss":1448,"pmtu":1500,"rtt_us":310,"rtt_min_us":60,"retransmits":0,"retransmitted_bytes":0,'
-    '"cwnd":45,"busy_us":5000000,"rwnd_limited_us":0,"sndbuf_limited_us":0,"peer_window":65536,"timestamps":true,'
+    '"cwnd":45,"busy_us":5000000,"rwnd_limited_us":0,"sndbuf_limited_us":0,"peer_window":65536,"segs_out":510000,"segs_in":12000,"timestamps":true,'
     '"congestion":"cubic","nodelay":false}'
 )
 HELLO = {
     "event": "hello",
-    "protocol": 1,
-    "agent": "0.1.0",
+    "protocol": 2,
+    "agent": "0.2.0",
     "machine": "x86_64",
     "pid": 4711,
     "cpus": 4,
     "clock_ns": 123,
+    "restored": 0,
+    "unrestored": None,
 }
-LAST = {"endpoint": 1, "strangers": 0, "span_us": 5001000, "agent_cpu_us": 8, "node_busy_us": 12, "cpus": 4}
+LAST = {
+    "endpoint": 1,
+    "strangers": 0,
+    "span_us": 5001000,
+    "agent_cpu_us": 8,
+    "node_busy_us": 12,
+    "cpus": 4,
+} | dict.fromkeys(
+    (
+        "rx_bytes",
+        "rx_packets",
+        "rx_dropped",
+        "rx_errors",
+        "tx_bytes",
+        "tx_packets",
+        "tx_dropped",
+        "tx_errors",
+        "queue_drops",
+    ),
+    1,
+)

@@ -1,0 +1,57 @@
+"""What opens a switch: from the environment or a file of mode 0600, never from the rig file."""
+
+import os
+import re
+import stat
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Final
+
+from rigctl.errors import InputError, NodeError
+from rigctl.rig.inventory import Secrets, Switch
+from rigctl.yamlfile import read_document
+
+_NAMES: Final = tuple(field.name for field in fields(Secrets))
+
+
+def secrets_of(switch: Switch, environment: Mapping[str, str] | None = None) -> Secrets:
+    """The credentials of `switch`: its own (virtual rigs), else RIGCTL_<KEY>_COMMUNITY and so on, else the file.
+
+    A variable wins over the file's value of the same name. Raises `NodeError` where the file is open to others or
+    is no such file.
+    """
+    if switch.secrets is not None:
+        return switch.secrets
+    given = os.environ if environment is None else environment
+    stem = f"RIGCTL_{re.sub('[^A-Z0-9]', '_', switch.key.upper())}_"
+    from_environment = {name: given[stem + name.upper()] for name in _NAMES if stem + name.upper() in given}
+    return Secrets(**_from_file(switch, credentials_path(given)) | from_environment)
+
+
+def credentials_path(environment: Mapping[str, str]) -> Path:
+    """RIGCTL_CREDENTIALS, else credentials.yaml in the user's configuration folder."""
+    if "RIGCTL_CREDENTIALS" in environment:
+        return Path(environment["RIGCTL_CREDENTIALS"])
+    base = environment.get("XDG_CONFIG_HOME") or Path(environment.get("HOME", "/")) / ".config"
+    return Path(base) / "rigctl" / "credentials.yaml"
+
+
+def _from_file(switch: Switch, path: Path) -> dict[str, str]:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise NodeError(switch.key, f"its credentials in {path} can't be read: {error.strerror}") from None
+    if found.st_uid not in (os.geteuid(), 0) or stat.S_IMODE(found.st_mode) & 0o077:
+        raise NodeError(switch.key, f"{path} is open to others: chmod 600 {path}")
+    try:
+        section = read_document(path).data.get(switch.key)
+    except InputError as error:
+        raise NodeError(switch.key, f"its credentials can't be read: {error}") from None
+    if section is None:
+        return {}
+    if not isinstance(section, dict) or not section.keys() <= set(_NAMES):
+        raise NodeError(switch.key, f"{path}: expected {switch.key}: with any of {', '.join(_NAMES)}, and nothing else")
+    return {name: str(value) for name, value in section.items()}

@@ -1,0 +1,206 @@
+"""Interface counters by SNMP, v2c and v3 (RFC 2863: IF-MIB), with pysnmp behind a thin interface of its own.
+
+Numeric OIDs only: no MIB is looked up or compiled. One GET asks for all columns of several ports.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Final, SupportsBytes, SupportsInt
+
+from pysnmp.hlapi.v3arch import asyncio as hlapi
+
+from rigctl.errors import NodeError
+from rigctl.probe.switches.names import resolved
+from rigctl.probe.switches.reading import PortCounters, Reader
+from rigctl.rig.inventory import Secrets, Switch
+
+TIMEOUT_S: Final = 1.0
+RETRIES: Final = 1
+MOST_PER_REQUEST: Final = 44
+"""Values in one answer: with a header each below 1472 bytes, so that no datagram is fragmented."""
+MOST_INTERFACES: Final = 4096
+_NAME, _DESCRIPTION, _ALIAS = "1.3.6.1.2.1.31.1.1.1.1", "1.3.6.1.2.1.2.2.1.2", "1.3.6.1.2.1.31.1.1.1.18"
+_IF, _IFX = "1.3.6.1.2.1.2.2.1.", "1.3.6.1.2.1.31.1.1.1."
+# Each counter is the sum of these columns: 64-bit ones, and the 32-bit ones where a switch has no others.
+_COLUMNS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
+    "in_octets": ((_IFX + "6",), (_IF + "10",)),
+    "out_octets": ((_IFX + "10",), (_IF + "16",)),
+    "in_packets": ((_IFX + "7", _IFX + "8", _IFX + "9"), (_IF + "11",)),
+    "out_packets": ((_IFX + "11", _IFX + "12", _IFX + "13"), (_IF + "17",)),
+    "in_discards": ((_IF + "13",), ()),
+    "out_discards": ((_IF + "19",), ()),
+    "in_errors": ((_IF + "14",), ()),
+    "out_errors": ((_IF + "20",), ()),
+    "discontinuity": ((_IFX + "19",), ()),
+}
+_AUTH: Final = {
+    "md5": hlapi.USM_AUTH_HMAC96_MD5,
+    "sha": hlapi.USM_AUTH_HMAC96_SHA,
+    "sha224": hlapi.USM_AUTH_HMAC128_SHA224,
+    "sha256": hlapi.USM_AUTH_HMAC192_SHA256,
+    "sha384": hlapi.USM_AUTH_HMAC256_SHA384,
+    "sha512": hlapi.USM_AUTH_HMAC384_SHA512,
+}
+_PRIV: Final = {
+    "des": hlapi.USM_PRIV_CBC56_DES,
+    "aes": hlapi.USM_PRIV_CFB128_AES,
+    "aes192": hlapi.USM_PRIV_CFB192_AES,
+    "aes256": hlapi.USM_PRIV_CFB256_AES,
+}
+
+
+@asynccontextmanager
+async def snmp_reader(switch: Switch, secrets: Secrets, ports: Sequence[str]) -> AsyncIterator[Reader]:
+    """A reader over SNMP. Raises `NodeError` where the switch does not answer or lacks a port."""
+    assert switch.snmp is not None
+    engine = hlapi.SnmpEngine()
+    try:
+        user = _user(switch, secrets)
+        try:
+            target = await hlapi.UdpTransportTarget.create(
+                (switch.address or "", switch.snmp.port), timeout=TIMEOUT_S, retries=RETRIES
+            )
+        except Exception as error:
+            raise NodeError(switch.key, f"its address {switch.address} can't be used: {error}") from None
+        session = _Session(switch, engine, user, target)
+        names = await session.names()
+        found, missing = resolved(ports, names)
+        if missing:
+            name, near = next(iter(missing.items()))
+            more = f" and {len(missing) - 1} more ports" if len(missing) > 1 else ""
+            raise NodeError(switch.key, f'it has no interface "{name}"{more}. Near it: {", ".join(near) or "none"}')
+        yield SnmpReader(session, found)
+    finally:
+        engine.close_dispatcher()
+
+
+@dataclass
+class SnmpReader:
+    """The counters of some interfaces. `wide` tells which have 64-bit counters, once asked."""
+
+    session: "_Session"
+    ports: Mapping[str, int]
+    source: str = "snmp"
+    wide: bool | None = None
+
+    async def read(self) -> dict[str, PortCounters]:
+        """All counters of all ports, a few requests side by side. Raises `NodeError`."""
+        if self.wide is None:
+            first = next(iter(self.ports.values()), None)
+            probe = f"{_COLUMNS['in_octets'][0][0]}.{first}"
+            self.wide = first is None or (await self.session.get([probe]))[probe] is not None
+        wanted = [f"{column}.{index}" for index in self.ports.values() for column in self._columns()]
+        before_ns = time.monotonic_ns()
+        parts = [wanted[at : at + MOST_PER_REQUEST] for at in range(0, len(wanted), MOST_PER_REQUEST)]
+        answers = await asyncio.gather(*map(self.session.get, parts))
+        t_ns = (before_ns + time.monotonic_ns()) // 2
+        values = {oid: value for answer in answers for oid, value in answer.items()}
+        return {name: PortCounters(t_ns, **self._counters(index, values)) for name, index in self.ports.items()}
+
+    def _columns(self) -> Iterator[str]:
+        for wide, narrow in _COLUMNS.values():
+            yield from wide if self.wide or not narrow else narrow
+
+    def _counters(self, index: int, values: Mapping[str, int | None]) -> dict[str, int | None]:
+        counters: dict[str, int | None] = {}
+        for name, (wide, narrow) in _COLUMNS.items():
+            parts = [values.get(f"{column}.{index}") for column in (wide if self.wide or not narrow else narrow)]
+            known = [part for part in parts if part is not None]
+            counters[name] = sum(known) if known else None
+        return counters
+
+
+@dataclass(frozen=True)
+class _Session:
+    switch: Switch
+    engine: hlapi.SnmpEngine
+    user: Any
+    target: Any
+
+    async def get(self, oids: Iterable[str]) -> dict[str, int | None]:
+        """The values of `oids`; `None` where the switch has no such instance."""
+        asked = [hlapi.ObjectType(hlapi.ObjectIdentity(oid)) for oid in oids]
+        answer = await hlapi.get_cmd(self.engine, self.user, self.target, hlapi.ContextData(), *asked, lookupMib=False)
+        return {str(oid): _number(value) for oid, value in self._bindings(answer)}
+
+    async def names(self) -> dict[int, tuple[str, ...]]:
+        """The names of every interface by its index: ifName, ifDescr, ifAlias."""
+        found: dict[int, list[str]] = {}
+        for column in (_NAME, _DESCRIPTION, _ALIAS):
+            for index, text in await self._column(column):
+                found.setdefault(index, []).append(text)
+        if not found:
+            raise NodeError(self.switch.key, "it answers, but shows no interfaces. Is its view restricted?")
+        return {index: tuple(names) for index, names in found.items()}
+
+    async def _column(self, column: str) -> list[tuple[int, str]]:
+        rows: list[tuple[int, str]] = []
+        last = column
+        while len(rows) < MOST_INTERFACES:
+            answer = await hlapi.bulk_cmd(
+                self.engine, self.user, self.target, hlapi.ContextData(), 0, 20,
+                hlapi.ObjectType(hlapi.ObjectIdentity(last)), lookupMib=False,
+            )  # fmt: skip
+            bindings = [(str(oid), value) for oid, value in self._bindings(answer)]
+            inside = [(oid, value) for oid, value in bindings if oid.startswith(column + ".") and _is_there(value)]
+            rows += [(int(oid.rpartition(".")[2]), _text(value)) for oid, value in inside]
+            if len(inside) < len(bindings) or not inside or inside[-1][0] == last:
+                break
+            last = inside[-1][0]
+        return rows
+
+    def _bindings(self, answer: tuple[Any, Any, Any, Any]) -> Iterator[tuple[Any, Any]]:
+        failure, status, index, bindings = answer
+        if failure is not None:
+            raise NodeError(self.switch.key, self._meaning(str(failure)))
+        if status:
+            raise NodeError(self.switch.key, f"SNMP: {status.prettyPrint()} (value {int(index)})")
+        yield from bindings
+
+    def _meaning(self, failure: str) -> str:
+        snmp = self.switch.snmp
+        assert snmp is not None
+        place = f"{self.switch.address}, UDP port {snmp.port}"
+        if "imeout" in failure or "No SNMP response" in failure:
+            why = "Is it on, may this machine ask it"
+            # A wrong community is answered with silence (RFC 3584): the two can't be told apart.
+            return f"no SNMP answer from {place}. {why}" + (
+                ", is the community right?" if snmp.version == "2c" else "?"
+            )
+        return f"SNMP on {place} refused: {failure}. Check the user, its passphrases and protocols"
+
+
+def _user(switch: Switch, secrets: Secrets) -> object:
+    assert switch.snmp is not None
+    variable = "RIGCTL_" + "".join(c if c.isalnum() else "_" for c in switch.key.upper())
+    if switch.snmp.version == "2c":
+        if secrets.community is None:
+            what = f"no SNMP community: set {variable}_COMMUNITY, or name it in credentials.yaml (docs/switches.md)"
+            raise NodeError(switch.key, what)
+        return hlapi.CommunityData(secrets.community, mpModel=1)  # noqa: S508 — what many switches have; v3 is there too
+    if secrets.user is None:
+        raise NodeError(switch.key, f"no SNMP user: set {variable}_USER, or name it in credentials.yaml")
+    if secrets.priv is not None and secrets.auth is None:
+        raise NodeError(switch.key, f"a privacy passphrase needs one for authentication: set {variable}_AUTH")
+    return hlapi.UsmUserData(
+        secrets.user,
+        authKey=secrets.auth,
+        privKey=secrets.priv,
+        authProtocol=_AUTH[switch.snmp.auth] if secrets.auth else hlapi.USM_AUTH_NONE,
+        privProtocol=_PRIV[switch.snmp.priv] if secrets.priv else hlapi.USM_PRIV_NONE,
+    )
+
+
+def _is_there(value: object) -> bool:
+    return value.__class__.__name__ not in ("NoSuchObject", "NoSuchInstance", "EndOfMibView", "Null")
+
+
+def _number(value: SupportsInt) -> int | None:
+    return int(value) if _is_there(value) else None
+
+
+def _text(value: SupportsBytes) -> str:
+    return bytes(value).decode("utf-8", "replace")

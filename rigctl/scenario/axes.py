@@ -10,13 +10,29 @@ from rigctl.rig.fields import FieldError, parse_flag, parse_quantity, parse_text
 from rigctl.units import format_bytes, parse_bytes
 from rigctl.yamlfile import suggestion
 
-AxisValue: TypeAlias = int | str | bool | Direction | None
+
+@dataclass(frozen=True, slots=True)
+class PairGrid:
+    """So many sources, each to so many destinations: `3x4`."""
+
+    sources: int
+    destinations: int
+
+    def __str__(self) -> str:
+        return f"{self.sources}x{self.destinations}"
+
+
+AxisValue: TypeAlias = int | str | bool | Direction | PairGrid | None
 """A setting of a cell; None: not asked for, the node's default holds."""
 
 DEFAULT: Final = "default"
-_MIN_WINDOW, _MAX_WINDOW = 1024, 1024**3  # 1 GiB: what the agent takes
+MIN_WINDOW: Final = 1024
+_MAX_WINDOW: Final = 1024**3  # 1 GiB: what the agent takes
 _MIN_MSS, _MAX_MSS = 88, 32767  # TCP_MAXSEG's own bounds (linux/net/ipv4/tcp.c: TCP_MIN_MSS, MAX_TCP_WINDOW)
 _MAX_PARALLEL = 128
+MAX_PAIRS: Final = 1000
+_GRID: Final = re.compile(r"\s*([0-9]{1,4})\s*[x×]\s*([0-9]{1,4})\s*")
+_CONDITION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,39}", re.ASCII)
 _CONGESTION: Final = re.compile(r"[a-z0-9_-]{1,15}", re.ASCII)
 
 
@@ -41,7 +57,7 @@ def _or_dash(text: Callable[[Any], str]) -> Callable[[Any], str]:
 
 def _window(name: str, value: object) -> int:
     size = parse_quantity(name, value, parse_bytes, "64K")
-    if not _MIN_WINDOW <= size <= _MAX_WINDOW:
+    if not MIN_WINDOW <= size <= _MAX_WINDOW:
         raise FieldError(f'{name} "{value}": expected 1K to 1024M, as in 64K')
     return size
 
@@ -61,6 +77,24 @@ def _congestion(name: str, value: object) -> str:
     return text
 
 
+def _pairs(name: str, value: object) -> int | PairGrid:
+    match = _GRID.fullmatch(value) if isinstance(value, str) else None
+    if match is not None and int(match[1]) and int(match[2]):
+        return PairGrid(int(match[1]), int(match[2]))
+    try:
+        return parse_whole(name, value, 1, MAX_PAIRS, 4)
+    except FieldError as error:
+        raise FieldError(f"{error}; or N sources each to M destinations, as in 3x4") from None
+
+
+def parse_condition(name: str, value: object) -> str:
+    """The name of a condition. Raises `FieldError`."""
+    text = parse_text(name, value, "the name of a condition")
+    if not _CONDITION.fullmatch(text):
+        raise FieldError(f"{name} {shown(text)}: expected 1 to 40 letters, digits, blanks and any of . _ + -")
+    return text
+
+
 def _direction(name: str, value: object) -> Direction:
     text = parse_text(name, value, "forward, reverse or both")
     known = [str(direction) for direction in Direction]
@@ -77,17 +111,37 @@ def _near(text: str, known: list[str]) -> str:
 _WINDOW_SCHEMA: Final = {
     "anyOf": [
         {"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*([bB]|[kKmM]([iI]?[bB])?)?\s*$"},
-        {"type": "integer", "minimum": _MIN_WINDOW, "maximum": _MAX_WINDOW},
+        {"type": "string", "pattern": r"^\s*[0-9]+[kKmM]?\s*\.\.\s*[0-9]+[kKmM]?\s+(step|times)\s+[0-9]+[kKmM]?\s*$"},
+        {"type": "integer", "minimum": MIN_WINDOW, "maximum": _MAX_WINDOW},
         {"const": DEFAULT},
     ],
 }
+_RANGE_SCHEMA: Final = {
+    "type": "string",
+    "pattern": r"^\s*[0-9]+\s*\.\.\s*[0-9]+(\s+(step|times)\s+[0-9]+)?\s*$",
+}
 _MSS_SCHEMA: Final = {
-    "anyOf": [{"type": "integer", "minimum": _MIN_MSS, "maximum": _MAX_MSS}, {"const": DEFAULT}],
+    "anyOf": [_RANGE_SCHEMA, {"type": "integer", "minimum": _MIN_MSS, "maximum": _MAX_MSS}, {"const": DEFAULT}],
+}
+
+_COUNT_SCHEMA: Final = {
+    "anyOf": [
+        {"type": "integer", "minimum": 1},
+        {"type": "string", "pattern": r"^\s*[0-9]+\s*([x×]\s*[0-9]+|\.\.\s*[0-9]+(\s+(step|times)\s+[0-9]+)?)?\s*$"},
+    ],
 }
 
 AXES: Final[dict[str, Axis]] = {
     axis.name: axis
     for axis in (
+        Axis(
+            "condition",
+            parse_condition,
+            _or_dash(str),
+            "Condition",
+            "Host settings that hold, by their names under conditions. Left out: all of them, one after the other.",
+            {"type": "string", "pattern": f"^{_CONDITION.pattern}$", "examples": ["jumbo"]},
+        ),
         Axis(
             "window",
             _or_default(_window),
@@ -95,6 +149,14 @@ AXES: Final[dict[str, Axis]] = {
             "Window",
             "TCP window: SO_SNDBUF and SO_RCVBUF asked for, 1K to 1024M, or default.",
             {**_WINDOW_SCHEMA, "examples": ["64K", "200K", DEFAULT]},
+        ),
+        Axis(
+            "window_total",
+            _or_default(_window),
+            _or_dash(format_bytes),
+            "Window\nin all",
+            "TCP window summed over the flows of a pair: each gets its share, total / parallel.",
+            {**_WINDOW_SCHEMA, "examples": ["128K"]},
         ),
         Axis(
             "mss",
@@ -110,8 +172,20 @@ AXES: Final[dict[str, Axis]] = {
             str,
             "Parallel",
             "Flows (TCP connections) per pair and direction, 1 to 128.",
-            {"type": "integer", "minimum": 1, "maximum": _MAX_PARALLEL, "examples": [1, 5]},
+            {
+                "anyOf": [{"type": "integer", "minimum": 1, "maximum": _MAX_PARALLEL}, _RANGE_SCHEMA],
+                "examples": [1, 5],
+            },
             unset=1,
+        ),
+        Axis(
+            "pairs",
+            _pairs,
+            _or_dash(str),
+            "Pairs",
+            "How many pairs at once: the first so many of the list, or 3x4: its first 3 sources each to its first 4 "
+            "destinations. Left out: all.",
+            {**_COUNT_SCHEMA, "examples": [4, "3x4"]},
         ),
         Axis(
             "congestion",

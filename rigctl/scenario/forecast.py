@@ -1,12 +1,14 @@
 """What a cell can reach at most, from the rig file alone: before anything is measured, its assumptions said."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from rigctl.model.ceilings import IP_HEADER, TCP_HEADER, ceiling_bps, effective_mss
-from rigctl.records import Cell, Link, Pair, RunPlan
+from rigctl.model.sharing import DataPath, together_mbps, trunk_link
+from rigctl.records import Cell, Pair, RunPlan
 from rigctl.scenario.axes import AXES, AxisValue
+from rigctl.units import format_rate
 
 _ALWAYS: Final = ("window", "mss", "parallel")
 
@@ -20,12 +22,13 @@ class Forecast:
     ceiling_bps: float | None  # goodput, each direction
 
 
-def forecasts(cell: Cell, links: Mapping[str, Link], ip_version: int) -> tuple[Forecast, ...]:
+def forecasts(cell: Cell, plan: RunPlan, ip_version: int) -> tuple[Forecast, ...]:
     """One forecast per pair: the narrower of its two links rules, TCP timestamps are on (Linux's default)."""
     expected = []
+    set_mtu = condition_mtu(plan, cell.condition)
     for pair in cell.pairs:
-        ends = (links[pair.source], links[pair.destination])
-        mtu = _smaller(ends[0].mtu, ends[1].mtu)
+        ends = (plan.links[pair.source], plan.links[pair.destination])
+        mtu = set_mtu or _smaller(ends[0].mtu, ends[1].mtu)
         rate_bps = _smaller(ends[0].rate_bps, ends[1].rate_bps)
         mss = None if mtu is None else effective_mss(mtu, cell.mss, ip_version)
         ceiling = None if mtu is None or rate_bps is None else ceiling_bps(rate_bps, mtu, mss, ip_version)
@@ -33,21 +36,46 @@ def forecasts(cell: Cell, links: Mapping[str, Link], ip_version: int) -> tuple[F
     return tuple(expected)
 
 
+def sum_ceiling_bps(expected: Sequence[Forecast], plan: RunPlan) -> float | None:
+    """What the pairs of a cell can have at once, in one direction; `None` where one of their ceilings is not known."""
+    rates = {name: link.rate_bps for name, link in plan.links.items()}
+    paths = []
+    for one in expected:
+        ends = [rates[node] for node in (one.pair.source, one.pair.destination)]
+        rate_bps = None if None in ends else min(rate for rate in ends if rate is not None)
+        mbps = None if one.ceiling_bps is None else one.ceiling_bps / 1e6
+        paths.append(DataPath(one.pair.source, one.pair.destination, rate_bps, mbps))
+    mbps = together_mbps(paths, rates, trunk_link(plan))
+    return None if mbps is None else mbps * 1e6
+
+
+def condition_mtu(plan: RunPlan, name: str | None) -> int | None:
+    """The MTU that a condition gives every node; `None`: the nodes' own."""
+    settings = next((one.settings for one in plan.conditions if one.name == name), ())
+    return next((int(setting.value) for setting in settings if setting.kind == "mtu"), None)
+
+
 def setting(cell: Cell, axis: str) -> AxisValue:
     """The value of an axis in a cell."""
-    value: AxisValue = getattr(cell, "window_bytes" if axis == "window" else axis)
+    if axis == "pairs":
+        return len(cell.pairs)
+    fields = {"window": "window_bytes", "window_total": "window_total_bytes"}
+    value: AxisValue = getattr(cell, fields.get(axis, axis))
     return value
 
 
 def table_axes(plan: RunPlan) -> list[str]:
     """The axes that deserve a column: the page's three, and what varies."""
-    return [name for name in AXES if name in _ALWAYS or len(_values(plan, name)) > 1]
+    shown = [name for name in AXES if name != "pairs" and (name in _ALWAYS or len(_values(plan, name)) > 1)]
+    if any(cell.window_total_bytes is not None for cell in plan.cells) and "window_total" not in shown:
+        shown.insert(shown.index("window") + 1, "window_total")
+    return shown
 
 
 def constants(plan: RunPlan) -> list[str]:
     """The other axes that every cell sets to one value, as `congestion cubic`."""
     lines = []
-    for axis in (AXES[name] for name in AXES if name not in table_axes(plan)):
+    for axis in (AXES[name] for name in AXES if name not in (*table_axes(plan), "pairs", "condition")):
         lines += [f"{axis.name} {axis.text(value)}" for value in _values(plan, axis.name) if value != axis.unset]
     return lines
 
@@ -61,22 +89,35 @@ def notes(plan: RunPlan, ip_version: int) -> list[str]:
     """What the ceilings assume, and what of the request cannot go over the wire."""
     ceiling_line = (
         f"The ceiling is the application's share of the link when every frame is full: IPv{ip_version}, TCP timestamps "
-        "(12 bytes of every segment), 38 bytes of Ethernet around each packet. Pairs that share a node share its link."
+        "(12 bytes of every segment), 38 bytes of Ethernet around each packet. Pairs that share a node share its "
+        "link, each direction for itself."
     )
     used = {node for cell in plan.cells for pair in cell.pairs for node in (pair.source, pair.destination)}
     links = [plan.links[node] for node in sorted(used)]
     lines = [ceiling_line] if any(link.rate_bps is not None and link.mtu is not None for link in links) else []
     if any(link.rate_bps is None or link.mtu is None for link in links):
         lines.append("–: the rig file does not say the link's rate or MTU.")
+    if plan.trunk is not None and plan.trunk.rate_bps is not None:
+        one, other = plan.trunk.ends
+        lines.append(f"Pairs across the trunk between {one} and {other} share its {format_rate(plan.trunk.rate_bps)}.")
     mtus = [link.mtu for link in links if link.mtu is not None]
     if mtus:
-        fits = min(mtus) - IP_HEADER[ip_version] - TCP_HEADER
-        large = sorted({cell.mss for cell in plan.cells if cell.mss is not None and cell.mss > fits})
-        if large:
-            asked = ", ".join(map(str, large))
-            sent = effective_mss(min(mtus), large[-1], ip_version)
-            lines.append(f"MSS {asked} does not fit into MTU {min(mtus)}: {sent} will go over the wire.")
+        lines += _mss_notes(plan, min(mtus), ip_version)
     return lines
+
+
+def _mss_notes(plan: RunPlan, links_mtu: int, ip_version: int) -> list[str]:
+    """What an MSS asked for loses to the MTU: the links', or that of the cell's condition."""
+    asked: dict[int, set[int]] = {}
+    for cell in plan.cells:
+        mtu = condition_mtu(plan, cell.condition) or links_mtu
+        if cell.mss is not None and cell.mss > mtu - IP_HEADER[ip_version] - TCP_HEADER:
+            asked.setdefault(mtu, set()).add(cell.mss)
+    return [
+        f"MSS {', '.join(map(str, sorted(large)))} does not fit into MTU {mtu}: "
+        f"{effective_mss(mtu, max(large), ip_version)} will go over the wire."
+        for mtu, large in sorted(asked.items())
+    ]
 
 
 def _values(plan: RunPlan, axis: str) -> set[AxisValue]:

@@ -1,19 +1,22 @@
 """From a scenario's name and the command line's options to the plan of a run, or to every mistake in them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 
 from rigctl import resources
 from rigctl.errors import InputError
-from rigctl.records import Cell, Pair, RunPlan
+from rigctl.records import Cell, Condition, Pair, RunPlan
 from rigctl.rig.inventory import Rig
 from rigctl.rig.schema import load_rig
+from rigctl.scenario.conditions import condition_of
 from rigctl.scenario.matrix import Matrix, Row, expand, matrix_of, with_axis
-from rigctl.scenario.mistakes import matrix_mistakes, mistakes
+from rigctl.scenario.mistakes import cell_mistakes, matrix_mistakes, mistakes
 from rigctl.scenario.overrides import Overrides, Settings, read_overrides
+from rigctl.scenario.pairs import chosen, listed
 from rigctl.scenario.schema import ScenarioFile
 from rigctl.yamlfile import Document, Mistake, MistakesError, find, find_bundled, read_document, validated
-from rigctl.yamlfile.mistakes import in_order
+from rigctl.yamlfile.mistakes import MOST_FOUND, in_order
 
 __all__ = ["Overrides", "bundled_scenarios", "find_scenario", "load_plan"]
 
@@ -34,10 +37,15 @@ def load_plan(scenario: str, overrides: Overrides) -> tuple[RunPlan, Rig]:
     matrix = _matrix(document, found, settings)
     if matrix is not None:
         found += matrix_mistakes(document, matrix, overridden=bool(settings.axes))
+    rows: list[Row] = []
+    pairs: tuple[Pair, ...] = ()
+    if not found and model is not None and rig is not None and matrix is not None:
+        rows, pairs = expand(matrix), listed(model.pairs, rig)
+        found += islice(cell_mistakes(document, rows, pairs, settings.options), MOST_FOUND)
     wrong = wrong_options + in_order(found) + rig_mistakes
-    if wrong or model is None or rig is None or matrix is None:
+    if wrong or model is None or rig is None:
         raise MistakesError(wrong)
-    return _plan(path, document, model, expand(matrix), rig=rig, overrides=overrides), rig
+    return _plan(path, document, model, rows, pairs, rig=rig, overrides=overrides), rig
 
 
 def find_scenario(reference: str) -> Path:
@@ -53,21 +61,21 @@ def bundled_scenarios() -> dict[str, Path]:
 def _rig(document: Document, path: Path, overrides: Overrides) -> tuple[Rig | None, list[Mistake]]:
     """The rig, or what is wrong with it: in the rig file itself, or at the place that names it."""
     if overrides.rig is not None:
-        return _loaded(overrides.rig, None, lambda what: Mistake("--rig", what))
+        return _loaded(overrides.rig, None, overrides.rig_sets, lambda what: Mistake("--rig", what))
     if "rig" not in document.data:
         what = "no rig: name one with rig: NAME in the scenario or --rig NAME, as in rig: gigablox."
         return None, [Mistake(document.name, what)]
     reference = document.data["rig"]
     if not isinstance(reference, str) or not reference.strip():
         return None, []  # the schema has told
-    return _loaded(reference.strip(), path.parent, lambda what: document.mistake(("rig",), what))
+    return _loaded(reference.strip(), path.parent, overrides.rig_sets, lambda what: document.mistake(("rig",), what))
 
 
 def _loaded(
-    reference: str, relative_to: Path | None, misnamed: Callable[[str], Mistake]
+    reference: str, relative_to: Path | None, sets: Sequence[str], misnamed: Callable[[str], Mistake]
 ) -> tuple[Rig | None, list[Mistake]]:
     try:
-        return load_rig(reference, relative_to), []
+        return load_rig(reference, relative_to, sets), []
     except MistakesError as error:
         return None, list(error.mistakes)
     except InputError as error:
@@ -85,9 +93,18 @@ def _matrix(document: Document, found: Sequence[Mistake], settings: Settings) ->
 
 
 def _plan(
-    path: Path, document: Document, model: ScenarioFile, rows: Sequence[Row], *, rig: Rig, overrides: Overrides
+    path: Path,
+    document: Document,
+    model: ScenarioFile,
+    rows: Sequence[Row],
+    pairs: tuple[Pair, ...],
+    *,
+    rig: Rig,
+    overrides: Overrides,
 ) -> RunPlan:
-    used = {node for pair in model.pairs for node in (pair.source, pair.destination)}
+    conditions = {name: condition_of(name, section) for name, section in model.conditions.items()}
+    cells = tuple(_cell(number, row, model, pairs, conditions) for number, row in enumerate(rows, 1))
+    used = {node for cell in cells for pair in cell.pairs for node in (pair.source, pair.destination)}
     return RunPlan(
         title=model.title or path.stem,
         notes=model.notes,
@@ -97,20 +114,36 @@ def _plan(
         rig_yaml=rig.text,
         overrides=overrides.as_given(),
         repeat=model.repeat,
-        cells=tuple(_cell(number, row, model, model.pairs) for number, row in enumerate(rows, 1)),
+        cells=cells,
         links={name: node.link for name, node in rig.nodes.items() if name in used},
         virtual=rig.virtual,
         max_skew_s=model.max_skew,
+        conditions=tuple(conditions[name] for name in dict.fromkeys(cell.condition for cell in cells) if name),
+        ports=rig.ports,
+        trunk=rig.trunk,
     )
 
 
-def _cell(number: int, row: Row, model: ScenarioFile, pairs: tuple[Pair, ...]) -> Cell:
-    settings = {"window_bytes" if name == "window" else name: value for name, value in row.items()}
+def _cell(
+    number: int,
+    row: Row,
+    model: ScenarioFile,
+    pairs: tuple[Pair, ...],
+    conditions: Mapping[str, Condition],
+) -> Cell:
+    total, parallel = row["window_total"], row["parallel"]
+    condition = conditions.get(str(row["condition"]))
+    window = total // parallel if isinstance(total, int) and isinstance(parallel, int) else row["window"]
+    shared = {name: row[name] for name in ("mss", "parallel", "congestion", "nodelay", "direction")}
     return Cell(
         number=number,
         test=model.test,
-        pairs=pairs,
+        pairs=chosen(pairs, row["pairs"]),
         duration_s=model.duration,
         omit_s=model.omit,
-        **settings,  # type: ignore[arg-type]  # AXES and Cell name the same settings; a test holds them together
+        window_bytes=window if isinstance(window, int) else None,
+        window_total_bytes=total if isinstance(total, int) else None,
+        condition=condition.name if condition else None,
+        resize=condition is not None and condition.resize,
+        **shared,  # type: ignore[arg-type]  # AXES and Cell name the same settings; a test holds them together
     )

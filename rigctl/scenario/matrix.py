@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 from rigctl.scenario.axes import AXES, AxisValue
+from rigctl.scenario.spans import spread
 
 MAX_CELLS: Final = 100_000
 Row: TypeAlias = Mapping[str, AxisValue]
@@ -25,16 +26,37 @@ class Matrix:
 def matrix_of(data: Mapping[str, Any]) -> Matrix:
     """The matrix in a scenario's data. Raises `ValueError` where a value is wrong: the schema has told of it before."""
     axes = data.get("matrix") or {}
-    return Matrix(
-        axes={name: [AXES[name].parse(name, value) for value in as_list(values)] for name, values in axes.items()},
+    matrix = Matrix(
+        axes={name: [AXES[name].parse(name, value) for value in spread(name, values)] for name, values in axes.items()},
         exclude=[_row(row) for row in data.get("exclude") or []],
         include=[_row(row) for row in data.get("include") or []],
     )
+    return with_conditions(matrix, list(data.get("conditions") or {}))
 
 
 def as_list(value: object) -> list[Any]:
     """A single value stands for a list of one."""
     return value if isinstance(value, list) else [value]
+
+
+def with_conditions(matrix: Matrix, names: Sequence[str]) -> Matrix:
+    """`matrix` under each condition of `names`, where it does not say under which; conditions change slowest."""
+    if not names:
+        return matrix
+    chosen = matrix.axes.get("condition", names)
+    include = [
+        {"condition": name, **row} for row in matrix.include for name in (chosen if "condition" not in row else [None])
+    ]
+    if not matrix.axes and matrix.include:
+        return replace(matrix, include=include)
+    others = {name: values for name, values in matrix.axes.items() if name != "condition"}
+    return replace(matrix, axes={"condition": chosen, **others}, include=include)
+
+
+def by_condition(rows: Sequence[Row]) -> list[Row]:
+    """Rows with those of a condition together, conditions in the order in which they first appear."""
+    order = {name: at for at, name in enumerate(dict.fromkeys(row["condition"] for row in rows))}
+    return sorted(rows, key=lambda row: order[row["condition"]])
 
 
 def with_axis(matrix: Matrix, name: str, values: Sequence[AxisValue]) -> Matrix:
@@ -56,7 +78,7 @@ def count(matrix: Matrix) -> int:
 
 def expand(matrix: Matrix) -> list[Row]:
     """All cells in order, as full rows, each once. Check `count` first."""
-    return _once(product(matrix)[0] + [full(row) for row in matrix.include])
+    return by_condition(_once(product(matrix)[0] + [full(row) for row in matrix.include]))
 
 
 def product(matrix: Matrix) -> tuple[list[Row], set[Pattern]]:
@@ -65,7 +87,7 @@ def product(matrix: Matrix) -> tuple[list[Row], set[Pattern]]:
     effective: set[Pattern] = set()
     if not _product_size(matrix):
         return kept, effective
-    # By the axes they name, at most 2^6 groups: the work does not grow with the number of rows.
+    # By the axes they name, at most 2^9 groups: the work does not grow with the number of rows.
     groups: dict[tuple[str, ...], set[Pattern]] = {}
     for excluded in map(pattern_of, matrix.exclude):
         groups.setdefault(excluded[0], set()).add(excluded)

@@ -4,15 +4,19 @@ Each check looks at the data as read and skips what the schema has refused alrea
 value still gets every other mistake told.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, TypeVar
 
 from rigctl.records import Pair
+from rigctl.rig.fields import FieldError
 from rigctl.rig.inventory import Rig
-from rigctl.scenario.axes import AXES
+from rigctl.scenario.axes import AXES, MIN_WINDOW
+from rigctl.scenario.conditions import condition_mistakes
 from rigctl.scenario.matrix import MAX_CELLS, Matrix, Pattern, Row, as_list, count, full, pattern_of, product
-from rigctl.scenario.schema import parse_duration_field, parse_omit, parse_pair
+from rigctl.scenario.pairs import chosen, pair_mistakes
+from rigctl.scenario.schema import parse_duration_field, parse_omit
+from rigctl.scenario.spans import spread
 from rigctl.units import format_duration
 from rigctl.yamlfile import Document, Mistake, suggestion
 from rigctl.yamlfile.mistakes import MOST_FOUND
@@ -25,32 +29,41 @@ def mistakes(document: Document, rig: Rig | None) -> Iterator[Mistake]:
     yield from islice(pair_mistakes(document, rig), MOST_FOUND)
     yield from time_mistakes(document)
     yield from islice(axis_mistakes(document), MOST_FOUND)
+    yield from islice(condition_mistakes(document, rig), MOST_FOUND)
 
 
-def pair_mistakes(document: Document, rig: Rig | None) -> Iterator[Mistake]:
-    """No pair at all, unknown nodes, a node with itself, the same pair twice."""
-    if "pairs" not in document.data:
-        return
-    pairs = as_list(document.data["pairs"])
-    if not pairs:
-        yield document.mistake(("pairs",), "pairs: the list is empty. Name at least one, as in pi1 -> pi2.")
-    seen: dict[Pair, int] = {}
-    for index, value in enumerate(pairs):
-        path = ("pairs", index)
-        pair = _parsed(parse_pair, "pairs", value)
-        if pair is None:
-            continue
-        if pair.source == pair.destination:
-            yield document.mistake(path, f'pair "{value}": a node with itself. Name two different nodes.')
-        if pair in seen:
-            yield document.mistake(path, f'pair "{value}": is there twice. More flows: use the axis parallel.')
-        seen[pair] = index
-        if rig is not None:
-            for node in dict.fromkeys((pair.source, pair.destination)):
-                if node not in rig.nodes:
-                    hint = suggestion(node, list(rig.nodes))
-                    what = f'pair "{value}": unknown node "{node}" in rig {rig.name}.{hint}'
-                    yield document.mistake(path, what)
+def cell_mistakes(
+    document: Document, rows: Sequence[Row], pairs: tuple[Pair, ...], options: Mapping[str, str]
+) -> Iterator[Mistake]:
+    """Settings of a cell that do not go together, each kind told once, with the first cell it is in.
+
+    `options` maps an axis to the option that set it, which is named in place of the file.
+    """
+    told: set[str] = set()
+    conditions = document.data.get("conditions") or {}
+    for number, row in enumerate(rows, 1):
+        for name, what in _row_clashes(row, pairs, list(conditions)):
+            if (kind := what.partition(":")[0]) not in told:
+                told.add(kind)
+                path = ("matrix", name) if name in (document.data.get("matrix") or {}) else ("include",)
+                mistaken = f"{what} (cell {number})."
+                yield Mistake(options[name], mistaken) if name in options else document.mistake(path, mistaken)
+
+
+def _row_clashes(row: Row, pairs: tuple[Pair, ...], conditions: Sequence[str]) -> Iterator[tuple[str, str]]:
+    total, parallel = row["window_total"], row["parallel"]
+    if total is not None and row["window"] is not None:
+        yield "window_total", "window_total: window is set too. A window is each flow's own, or shared: choose one"
+    if isinstance(total, int) and isinstance(parallel, int) and total // parallel < MIN_WINDOW:
+        share = f"{total} bytes over {parallel} flows are {total // parallel} each"
+        yield "window_total", f"window_total: {share}; a window is {MIN_WINDOW} at least"
+    if row["condition"] is not None and row["condition"] not in conditions:
+        hint = suggestion(str(row["condition"]), list(conditions))
+        yield "condition", f'condition: there is no condition "{row["condition"]}".{hint}'.removesuffix(".")
+    try:
+        chosen(pairs, row["pairs"])
+    except FieldError as error:
+        yield "pairs", f"pairs: {error}"
 
 
 def time_mistakes(document: Document) -> Iterator[Mistake]:
@@ -74,21 +87,29 @@ def axis_mistakes(document: Document) -> Iterator[Mistake]:
         path = ("matrix", name)
         if values == []:
             yield document.mistake(path, f"{name}: an empty axis. Give it at least one value, or leave it out.")
-        seen: dict[Any, Any] = {}
-        for index, value in enumerate(as_list(values)):
-            try:
-                parsed = AXES[name].parse(name, value)
-            except ValueError:
-                continue
-            if parsed in seen:
-                what = f'{name} "{value}": is there twice, first as "{seen[parsed]}". To measure more often use repeat.'
-                yield document.mistake((*path, index), what)
-            seen.setdefault(parsed, value)
+        yield from _twice(document, name, values)
     for key in ("exclude", "include"):
         rows = document.data.get(key)
         for index, row in enumerate(rows if isinstance(rows, list) else []):
             if row == {}:
                 yield document.mistake((key, index), f"{key}: a row that names no axis. Name one, as in window: 64K.")
+
+
+def _twice(document: Document, name: str, values: object) -> Iterator[Mistake]:
+    """Entries of an axis that name a value once more: once per entry, which may be a range."""
+    seen: dict[Any, Any] = {}
+    for index, given in enumerate(as_list(values)):
+        try:
+            parsed = [AXES[name].parse(name, value) for value in spread(name, given)]
+        except ValueError:
+            continue  # the schema has told
+        again = next((value for value in parsed if value in seen), None)
+        if again in seen:
+            known = f'{AXES[name].text(again)}, there as "{seen[again]}" already'
+            one = f'"{given}": is there twice, first as "{seen[again]}"'
+            what = one if len(parsed) == 1 else f'"{given}": holds {known}'
+            yield document.mistake(("matrix", name, index), f"{name} {what}. To measure more often use repeat.")
+        seen.update(dict.fromkeys((value for value in parsed if value not in seen), given))
 
 
 def matrix_mistakes(document: Document, matrix: Matrix, *, overridden: bool) -> Iterator[Mistake]:

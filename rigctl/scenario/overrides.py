@@ -1,11 +1,13 @@
 """What the command line changes in a scenario: `--set AXIS=V1,V2` or FIELD=VALUE, `--duration`, `--repeat`, `--rig`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from rigctl.rig.fields import FieldError
 from rigctl.scenario.axes import AXES, AxisValue
+from rigctl.scenario.pairs import is_entry
+from rigctl.scenario.spans import spread
 from rigctl.yamlfile import Document, Mistake, suggestion
 from rigctl.yamlfile.mistakes import printable
 
@@ -20,12 +22,30 @@ class Overrides:
     sets: tuple[str, ...] = ()
     duration: str | None = None
     repeat: int | None = None
+    rig_sets: tuple[str, ...] = ()  # the texts after each `--rig-set`, as `trunk.rate=10G`
 
     def as_given(self) -> tuple[str, ...]:
         """One text per option, to be stored with the run: `--set window=64K`."""
         options = {"--rig": self.rig, "--duration": self.duration, "--repeat": self.repeat}
         given = tuple(f"{option} {value}" for option, value in options.items() if value is not None)
+        given += tuple(f"--rig-set {text}" for text in self.rig_sets)
         return given + tuple(f"--set {text}" for text in self.sets)
+
+    @classmethod
+    def from_given(cls, texts: Sequence[str]) -> "Overrides":
+        """The options that `as_given` wrote down."""
+        given: dict[str, list[str]] = {}
+        for text in texts:
+            option, _, value = text.partition(" ")
+            given.setdefault(option, []).append(value)
+        single = {option: values[0] for option, values in given.items()}
+        return cls(
+            rig=single.get("--rig"),
+            sets=tuple(given.get("--set", ())),
+            duration=single.get("--duration"),
+            repeat=int(single["--repeat"]) if "--repeat" in single else None,
+            rig_sets=tuple(given.get("--rig-set", ())),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +54,7 @@ class Settings:
 
     axes: Mapping[str, tuple[AxisValue, ...]] = field(default_factory=dict)
     fields: Mapping[str, tuple[Any, str]] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)  # of each axis, as `--set pairs=4`
 
     def applied(self, document: Document) -> Document:
         """The document with its fields replaced; the schema judges their values and names the option."""
@@ -46,6 +67,7 @@ def read_overrides(overrides: Overrides) -> tuple[Settings, list[Mistake]]:
     """The settings and every mistake in the options; where there are mistakes the settings lack what they spoil."""
     axes: dict[str, tuple[AxisValue, ...]] = {}
     fields: dict[str, tuple[Any, str]] = {}
+    options: dict[str, str] = {}
     found: list[Mistake] = []
     if overrides.duration is not None:
         fields["duration"] = (overrides.duration, f"--duration {printable(overrides.duration)}")
@@ -59,15 +81,15 @@ def read_overrides(overrides: Overrides) -> tuple[Settings, list[Mistake]]:
             found.append(Mistake(origin, "expected NAME=VALUE, as in --set window=64K,200K."))
         elif name in axes or name in fields:
             found.append(Mistake(origin, f'"{name}" is given twice. Give all values at once, as in {name}=V1,V2.'))
-        elif name in AXES:
+        elif name in AXES and not (name in FIELDS and is_entry(value)):
             parsed, wrong = _axis_values(name, value, origin)
-            axes[name] = parsed
+            axes[name], options[name] = parsed, origin
             found += wrong
         elif name in FIELDS:
             fields[name] = (_field_value(name, value), origin)
         else:
             found.append(Mistake(origin, f'unknown name "{printable(name)[:64]}".{_hint(name)}'))
-    return Settings(axes, fields), found
+    return Settings(axes, fields, options), found
 
 
 def _axis_values(name: str, text: str, origin: str) -> tuple[tuple[AxisValue, ...], list[Mistake]]:
@@ -78,7 +100,7 @@ def _axis_values(name: str, text: str, origin: str) -> tuple[tuple[AxisValue, ..
         try:
             if not part.strip():
                 raise FieldError(f"{name}: a value is missing, as in {name}={_example(name)}")
-            values.append(AXES[name].parse(name, part.strip()))
+            values += [AXES[name].parse(name, one) for one in spread(name, part.strip())]
         except ValueError as error:
             message = str(error)
             found.append(Mistake(origin, message if message.endswith((".", "?")) else f"{message}."))

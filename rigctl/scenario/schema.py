@@ -1,12 +1,11 @@
 """The shape of a scenario file. What holds between its values (pairs and nodes, omit and duration) is in `mistakes`."""
 
-import re
-from typing import Annotated, Any, ClassVar, Final
+from functools import partial
+from typing import Annotated, Any, Final
 
 from pydantic import (
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
@@ -16,9 +15,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from rigctl.records import Pair
 from rigctl.rig.fields import (
-    NODE_NAME,
     FieldError,
     LongText,
     Text,
@@ -29,31 +26,23 @@ from rigctl.rig.fields import (
     shown,
 )
 from rigctl.scenario.axes import AXES
+from rigctl.scenario.conditions import ConditionName, ConditionSection, Section
 from rigctl.scenario.matrix import as_list
+from rigctl.scenario.pairs import PAIR_SCHEMA, Entry, parse_entry
+from rigctl.scenario.spans import spread
 from rigctl.units import format_duration, parse_duration
-from rigctl.yamlfile import kind, suggestion
+from rigctl.yamlfile import suggestion
 
 TESTS: Final = ("tcp",)
 MIN_DURATION_S: Final = 0.1
 MAX_DURATION_S: Final = 86_400.0
 MAX_REPEAT: Final = 1000
-_ARROW: Final = re.compile(rf"\s*({NODE_NAME.pattern})\s*(?:->|→)\s*({NODE_NAME.pattern})\s*", re.ASCII)
 _DURATION_SCHEMA: Final = {
     "anyOf": [
         {"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*(us|ms|s|m|min|h)?\s*$"},
         {"type": "number", "minimum": 0},
     ]
 }
-
-
-def parse_pair(name: str, value: object) -> Pair:
-    """A pair from `pi1 -> pi2`. Raises `FieldError`; whether its nodes are there is not asked here."""
-    if not isinstance(value, str):
-        raise FieldError(f"{name}: expected SOURCE -> DESTINATION, as in pi1 -> pi2, found {kind(value)}")
-    match = _ARROW.fullmatch(value)
-    if match is None:
-        raise FieldError(f"pair {shown(value)}: expected SOURCE -> DESTINATION, as in pi1 -> pi2")
-    return Pair(match[1], match[2])
 
 
 def parse_duration_field(name: str, value: object) -> float:
@@ -106,19 +95,15 @@ class _OneOrMany:
         return {"anyOf": [array["items"], {**array, "minItems": 1}]}
 
 
-class _Section(BaseModel):
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True)
-
-
 def _axes_model(title: str, doc: str, *, many: bool) -> type[BaseModel]:
     """A model with one optional key per axis: a value in a row, one or many in the matrix."""
     fields: dict[str, Any] = {}
     for axis in AXES.values():
         value: Any = Annotated[Any, named(axis.parse), WithJsonSchema(axis.schema)]
         if many:
-            value = Annotated[tuple[value, ...], BeforeValidator(as_list), _OneOrMany()]
+            value = Annotated[tuple[value, ...], BeforeValidator(partial(spread, axis.name)), _OneOrMany()]
         fields[axis.name] = (value, Field(None, description=axis.meaning))
-    return create_model(title, __base__=_Section, __doc__=doc, **fields)
+    return create_model(title, __base__=Section, __doc__=doc, **fields)
 
 
 MatrixSection = _axes_model(
@@ -127,7 +112,7 @@ MatrixSection = _axes_model(
 RowSection = _axes_model("Row", "One value for each axis it names.", many=False)
 
 
-class ScenarioFile(_Section):
+class ScenarioFile(Section):
     """A scenario: what to measure between which nodes."""
 
     title: Text = Field("", description="One line for tables and pages. Left out: the file's name.")
@@ -138,13 +123,21 @@ class ScenarioFile(_Section):
         examples=["gigablox", "./my-rig.yaml"],
     )
     pairs: Annotated[
-        tuple[Annotated[Pair, named(parse_pair), WithJsonSchema({"type": "string", "pattern": "->|→"})], ...],
+        tuple[Annotated[Entry, named(parse_entry), WithJsonSchema(PAIR_SCHEMA)], ...],
         BeforeValidator(as_list),
         _OneOrMany(),
     ] = Field(
-        description="which nodes send to which, all at once, as in pairs: [pi1 -> pi2].",
-        examples=[["pi1 -> pi2", "pi3 -> pi4"]],
+        description="which nodes send to which, all at once, as in pairs: [pi1 -> pi2]. With groups or ranges: "
+        "left -> right is first to first and so on, left x right is each to each.",
+        examples=[["pi1 -> pi2", "pi3 -> pi4"], ["node[001..012] -> node[101..112]"], ["left x right"]],
     )
+    conditions: Annotated[
+        dict[
+            ConditionName,
+            Annotated[ConditionSection, _empty_if_none(dict)],
+        ],
+        _empty_if_none(dict),
+    ] = Field(default_factory=dict, description="Named sets of host settings; every cell is measured under each.")
     matrix: Annotated[MatrixSection, _empty_if_none(dict)] = Field(  # type: ignore[valid-type]
         default_factory=MatrixSection, description="Axes and their values: every combination is one cell."
     )

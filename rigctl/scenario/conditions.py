@@ -1,0 +1,221 @@
+"""Conditions: sets of host settings by name, from the scenario's text to what the agents are told.
+
+The bounds are the agent's own (docs/agent-protocol.md, "Host settings"), so that what it would refuse is a mistake in
+the file, before anything is touched.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from typing import Annotated, Any, ClassVar, Final
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
+
+from rigctl.records import Condition, Setting
+from rigctl.rig.fields import FieldError, Flag, named, parse_text, parse_whole, shown
+from rigctl.rig.inventory import Rig
+from rigctl.scenario.axes import AXES, DEFAULT, parse_condition
+from rigctl.yamlfile import Document, Mistake, kind, suggestion
+from rigctl.yamlfile.mistakes import MOST_FOUND
+
+OFFLOADS: Final = ("tso", "gso", "gro", "lro", "rx", "tx", "sg")
+# Below 1280 Linux drops the interface's IPv6 addresses for good.
+_MIN_MTU, _MAX_MTU = 1280, 65535
+_MOST_CHARS: Final = 255
+# The agent holds 64; three are its caller's, for windows that are only where buffers start.
+_MOST_SETTINGS: Final = 61
+_SYSCTL: Final = re.compile(r"[A-Za-z0-9_-]+([./:][A-Za-z0-9_:-]+)+", re.ASCII)
+_GOVERNOR: Final = re.compile(r"[A-Za-z0-9_-]{1,40}", re.ASCII)
+_CONGESTION_SYSCTL: Final = "net.ipv4.tcp_congestion_control"
+_RESIZE_SYSCTL: Final = "net.ipv4.tcp_moderate_rcvbuf"
+_BUFFER_SYSCTLS: Final = ("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem")
+
+
+def plain_name(sysctl: str) -> str:
+    """A sysctl's name with dots between its parts; with slashes there a dot is part of a name (sysctl(8))."""
+    first = next((c for c in sysctl if c in "./"), ".")
+    return sysctl.translate(str.maketrans("./", "/.")) if first == "/" else sysctl
+
+
+def _name(value: object) -> str:
+    text = parse_condition("condition", value)
+    if text == DEFAULT:
+        raise FieldError(f'condition "{text}": means the nodes as they are. Give it another name')
+    return text
+
+
+def _mtu(name: str, value: object) -> int:
+    return parse_whole(name, value, _MIN_MTU, _MAX_MTU, 1500)
+
+
+def _sysctl_name(value: object) -> str:
+    text = str(value)
+    if len(text) > _MOST_CHARS or ".." in text or not _SYSCTL.fullmatch(text):
+        raise FieldError(f"sysctl {shown(text)}: expected its name below /proc/sys, as in net.ipv4.tcp_rmem")
+    return text
+
+
+def _sysctl_value(value: object) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, str):
+        raise FieldError(
+            f'sysctl: expected a number or a text in quotes, as in "4096 131072 6291456", found {kind(value)}'
+        )
+    text = " ".join(value.split())
+    if not text or len(text.encode()) > _MOST_CHARS or not text.isprintable():
+        raise FieldError(f"sysctl {shown(text)}: expected 1 to {_MOST_CHARS} bytes of text in one line")
+    return text
+
+
+def _offload_name(value: object) -> str:
+    text = str(value)
+    if text not in OFFLOADS:
+        raise FieldError(f"offload {shown(text)}: unknown.{suggestion(text, OFFLOADS)}")
+    return text
+
+
+def _on_off(value: object) -> str:
+    """YAML's own booleans are good, too: `gro: true` is on."""
+    word = {True: "on", False: "off"}.get(value, "") if isinstance(value, bool) else str(value).lower()
+    if word not in {"on", "off"}:
+        raise FieldError(f"offload {shown(value)}: expected on or off")
+    return word
+
+
+def _congestion(name: str, value: object) -> str:
+    word = AXES["congestion"].parse(name, value)
+    if word is None:
+        raise FieldError(f'{name} "{value}": is the node\'s own anyway. Leave it out')
+    return str(word)
+
+
+def _governor(name: str, value: object) -> str:
+    text = parse_text(name, value, "a CPU frequency governor, as in performance")
+    if not _GOVERNOR.fullmatch(text):
+        raise FieldError(f"{name} {shown(text)}: expected a CPU frequency governor, as in performance")
+    return text
+
+
+def _json(parse: Callable[[Any], Any], **schema: object) -> tuple[PlainValidator, WithJsonSchema]:
+    return PlainValidator(parse), WithJsonSchema(schema)
+
+
+_SysctlName = Annotated[str, *_json(_sysctl_name, type="string", pattern=f"^{_SYSCTL.pattern}$")]
+_SysctlValue = Annotated[str, *_json(_sysctl_value, type=["string", "integer"])]
+_OffloadName = Annotated[str, *_json(_offload_name, type="string", pattern=f"^({'|'.join(OFFLOADS)})$")]
+_OnOff = Annotated[str, *_json(_on_off, enum=["on", "off", True, False])]
+ConditionName = Annotated[str, *_json(_name, **AXES["condition"].schema)]
+
+
+def _empty_if_none(value: object) -> object:
+    return {} if value is None else value
+
+
+class Section(BaseModel):
+    """Keys and values of a scenario file; a key that is not known is a mistake."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True)
+
+
+class ConditionSection(Section):
+    """Host settings that hold on all nodes during a group of cells. What is left out stays as the nodes have it."""
+
+    resize: Flag = Field(
+        False, description="Windows are where buffers start, and the kernel resizes them. Left out: set and locked."
+    )
+    mtu: Annotated[
+        int | None,
+        named(_mtu),
+        WithJsonSchema({"type": "integer", "minimum": _MIN_MTU, "maximum": _MAX_MTU}),
+    ] = Field(None, description="MTU of the data interface.", examples=[1500, 8192])
+    sysctl: Annotated[dict[_SysctlName, _SysctlValue], BeforeValidator(_empty_if_none)] = Field(
+        default_factory=dict,
+        description="Kernel settings by name.",
+        examples=[{"net.ipv4.tcp_sack": 1}],
+        json_schema_extra={"additionalProperties": False},
+    )
+    offload: Annotated[dict[_OffloadName, _OnOff], BeforeValidator(_empty_if_none)] = Field(
+        default_factory=dict,
+        description="Offloads of the data interface (ethtool): tso, gso, gro, lro, rx, tx, sg, on or off.",
+        examples=[{"gro": "on"}],
+        json_schema_extra={"additionalProperties": False},
+    )
+    congestion: Annotated[str | None, named(_congestion), WithJsonSchema(AXES["congestion"].schema)] = Field(
+        None, description="Default congestion control of the nodes."
+    )
+    governor: Annotated[str | None, named(_governor), WithJsonSchema({"type": "string"})] = Field(
+        None, description="CPU frequency governor.", examples=["performance"]
+    )
+
+
+def condition_of(name: str, section: ConditionSection) -> Condition:
+    """What a section sets, in the order in which it is set."""
+    settings = [Setting("mtu", str(section.mtu))] if section.mtu is not None else []
+    settings += [Setting("sysctl", value, plain_name(sysctl)) for sysctl, value in section.sysctl.items()]
+    settings += [Setting("offload", value, offload) for offload, value in section.offload.items()]
+    if section.congestion is not None:
+        settings.append(Setting("sysctl", section.congestion, _CONGESTION_SYSCTL))
+    if section.governor is not None:
+        settings.append(Setting("governor", section.governor))
+    return Condition(name, tuple(settings), section.resize)
+
+
+def condition_mistakes(document: Document, rig: Rig | None) -> Iterator[Mistake]:
+    """Settings that contradict each other or the rig. Those that are wrong by themselves the schema has told."""
+    conditions = document.data.get("conditions")
+    if not isinstance(conditions, dict):
+        return
+    if not conditions:
+        what = "conditions: names none. Name one, as in mtu1500: {mtu: 1500}, or leave it out."
+        yield document.mistake(("conditions",), what)
+    found = (
+        mistake
+        for name, section in conditions.items()
+        if isinstance(section, dict)
+        for mistake in _section_mistakes(document, name, section, rig)
+    )
+    yield from islice(found, MOST_FOUND)
+
+
+def _section_mistakes(document: Document, name: str, section: Mapping[str, Any], rig: Rig | None) -> Iterator[Mistake]:
+    path = ("conditions", name)
+    sysctls = section.get("sysctl")
+    sysctls = sysctls if isinstance(sysctls, dict) else {}
+    yield from _sysctl_mistakes(document, path, section, sysctls)
+    offloads = section.get("offload")
+    if len(sysctls) + (len(offloads) if isinstance(offloads, dict) else 0) > _MOST_SETTINGS - 3:
+        what = f'condition "{name}": sets more than {_MOST_SETTINGS} things, which is the most an agent holds.'
+        yield document.mistake(path, what, at_key=True)
+    mtu = section.get("mtu")
+    carried = [(key, one.mtu) for key, one in rig.switches.items() if one.mtu is not None] if rig is not None else []
+    for key, most in carried:
+        if isinstance(mtu, int) and not isinstance(mtu, bool) and most < mtu <= _MAX_MTU:
+            what = f'mtu "{mtu}": switch {key} of rig {rig.name if rig else ""} carries {most} at most.'
+            yield document.mistake((*path, "mtu"), what)
+
+
+def _sysctl_mistakes(
+    document: Document, path: tuple[str, ...], section: Mapping[str, Any], sysctls: Mapping[str, Any]
+) -> Iterator[Mistake]:
+    seen: dict[str, str] = {}
+    for given, value in sysctls.items():
+        name, at = plain_name(given), (*path, "sysctl", given)
+        if name in seen:
+            yield document.mistake(at, f'sysctl "{given}": is there twice, first as "{seen[name]}".', at_key=True)
+        seen.setdefault(name, given)
+        if name == _CONGESTION_SYSCTL and "congestion" in section:
+            what = f'sysctl "{given}": the key congestion of this condition sets it too. Keep one of them.'
+            yield document.mistake(at, what, at_key=True)
+        if not _is_true(section.get("resize")):
+            continue
+        if name in _BUFFER_SYSCTLS:
+            what = f'sysctl "{given}": with resize: true the window of each cell sets it. Leave it out.'
+            yield document.mistake(at, what, at_key=True)
+        elif name == _RESIZE_SYSCTL and str(value).strip() != "1":
+            what = f'sysctl "{given}": {value} is against resize: true, which sets 1. Keep one of them.'
+            yield document.mistake(at, what)
+
+
+def _is_true(value: object) -> bool:
+    return str(value).lower() in {"true", "yes", "on"}

@@ -1,0 +1,148 @@
+"""Which nodes send to which: the entries of `pairs` with their groups and ranges, and the axis that takes some of them.
+
+`left -> right` pairs the first with the first, the second with the second, and so on; `left x right` each with each.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rigctl.records import Pair
+from rigctl.rig.fields import FieldError, shown
+from rigctl.rig.inventory import Rig
+from rigctl.rig.ranges import expand_names
+from rigctl.scenario.axes import MAX_PAIRS, AxisValue, PairGrid
+from rigctl.yamlfile import Document, Mistake, kind, suggestion
+
+PAIR_SCHEMA: Final = {"type": "string", "pattern": r"->|→|\s[x×]\s"}
+_SIDE: Final = r"[A-Za-z0-9][A-Za-z0-9_-]*?(?:\[[^\[\]]*\][A-Za-z0-9_-]*)?"
+_ENTRY: Final = re.compile(
+    rf"\s*(?P<source>{_SIDE})(?:\s*(?:->|→)\s*|\s+(?P<each>[x×])\s+)(?P<destination>{_SIDE})\s*", re.ASCII
+)
+_LONGEST: Final = 200
+_EXPECTED: Final = "expected SOURCE -> DESTINATION, as in pi1 -> pi2"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of `pairs`. A side is a node, a group of the rig, or a range of nodes."""
+
+    text: str
+    source: str
+    destination: str
+    each: bool  # each source to each destination
+
+
+def parse_entry(name: str, value: object) -> Entry:
+    """An entry from `pi1 -> pi2` or `left x right`. Raises `FieldError`; what its sides name is not asked here."""
+    if not isinstance(value, str):
+        hint = ". How many at once is the axis pairs, in matrix" if isinstance(value, int) else ""
+        raise FieldError(f"{name}: {_EXPECTED}, found {kind(value)}{hint}")
+    match = _ENTRY.fullmatch(value) if len(value) <= _LONGEST else None
+    if match is None:
+        raise FieldError(f"pair {shown(value)}: {_EXPECTED}")
+    return Entry(value.strip(), match["source"], match["destination"], match["each"] is not None)
+
+
+def is_entry(text: str) -> bool:
+    """Whether a text is meant as an entry of the list, not as a value of the axis."""
+    return re.search(r"->|→|\s[x×]\s", text, re.ASCII) is not None and not re.fullmatch(r"[\s0-9x×]*", text, re.ASCII)
+
+
+def pairs_of(entry: Entry, rig: Rig | None) -> list[Pair]:
+    """The pairs that an entry stands for. Raises `FieldError`: no range, unequal sides, too many pairs."""
+    sources, destinations = (_members(side, rig) for side in (entry.source, entry.destination))
+    if entry.each:
+        if len(sources) * len(destinations) > MAX_PAIRS:
+            raise FieldError(f"stands for {len(sources) * len(destinations):,} pairs, at most {MAX_PAIRS:,}")
+        return [Pair(source, destination) for source in sources for destination in destinations]
+    if len(sources) != len(destinations):
+        raise FieldError(
+            f"{len(sources)} to {len(destinations)} nodes, -> needs as many on both sides. "
+            f"Each to each is {entry.source} x {entry.destination}"
+        )
+    return [Pair(source, destination) for source, destination in zip(sources, destinations, strict=True)]
+
+
+def listed(entries: Sequence[Entry], rig: Rig | None) -> tuple[Pair, ...]:
+    """The scenario's list of pairs. Raises as `pairs_of`; `pair_mistakes` has told before."""
+    return tuple(pair for entry in entries for pair in pairs_of(entry, rig))
+
+
+def chosen(pairs: tuple[Pair, ...], choice: AxisValue) -> tuple[Pair, ...]:
+    """The pairs of a cell: all, the first so many, or a grid. Raises `FieldError` where the list has not as many."""
+    if choice is None:
+        return pairs
+    if not isinstance(choice, PairGrid):
+        if int(choice) > len(pairs):
+            raise FieldError(f"{choice} at once, and the list of pairs has {len(pairs)}")
+        return pairs[: int(choice)]
+    sources = list(dict.fromkeys(pair.source for pair in pairs))
+    destinations = list(dict.fromkeys(pair.destination for pair in pairs))
+    if choice.sources > len(sources) or choice.destinations > len(destinations):
+        raise FieldError(
+            f"the list of pairs has {len(sources)} different sources and {len(destinations)} different destinations"
+        )
+    grid = [Pair(one, other) for one in sources[: choice.sources] for other in destinations[: choice.destinations]]
+    alone = next((pair.source for pair in grid if pair.source == pair.destination), None)
+    if alone is not None:
+        raise FieldError(f"makes {alone} a pair with itself, because it is both a source and a destination")
+    return tuple(grid)
+
+
+def pair_mistakes(document: Document, rig: Rig | None) -> Iterator[Mistake]:
+    """No pair at all, unknown nodes, sides that do not fit, a node with itself, the same pair twice, too many."""
+    if "pairs" not in document.data:
+        return
+    given = document.data["pairs"]
+    entries = given if isinstance(given, list) else [given]
+    if not entries:
+        yield document.mistake(("pairs",), "pairs: the list is empty. Name at least one, as in pi1 -> pi2.")
+    seen: set[Pair] = set()
+    for index, value in enumerate(entries):
+        try:
+            entry = parse_entry("pairs", value)
+        except FieldError:
+            continue  # the schema has told
+        try:
+            whats = list(_unknown(entry, rig)) or list(_entry_mistakes(entry, rig, seen))
+        except FieldError as error:
+            whats = [f"{error}."]
+        for what in whats:
+            yield document.mistake(("pairs", index), f"pair {shown(entry.text)}: {what}")
+        if len(seen) > MAX_PAIRS:
+            what = f"pairs: more than {MAX_PAIRS:,} of them, this one counted. Name fewer."
+            yield document.mistake(("pairs", index), what)
+            return
+
+
+def _entry_mistakes(entry: Entry, rig: Rig | None, seen: set[Pair]) -> Iterator[str]:
+    pairs = pairs_of(entry, rig)
+    several = len(pairs) > 1
+    alone = next((pair.source for pair in pairs if pair.source == pair.destination), None)
+    twice = next((pair for pair in pairs if pair in seen), None)
+    seen.update(pairs)
+    if alone is not None:
+        what = f"makes {alone} a pair with itself" if several else "a node with itself"
+        yield f"{what}. Name two different nodes."
+    if twice is not None:
+        yield f"{twice if several else ''} is there twice. More flows: use the axis parallel.".lstrip()
+
+
+def _unknown(entry: Entry, rig: Rig | None) -> Iterator[str]:
+    """The first node of each side that the rig does not have."""
+    if rig is None:
+        return
+    for side in dict.fromkeys((entry.source, entry.destination)):
+        node = next((name for name in _members(side, rig) if name not in rig.nodes), None)
+        if node is not None:
+            what = "node or group" if rig.groups and "[" not in side else "node"
+            yield f'unknown {what} "{node}" in rig {rig.name}.{suggestion(node, [*rig.nodes, *rig.groups])}'
+
+
+def _members(side: str, rig: Rig | None) -> Sequence[str]:
+    """The nodes on one side. A node's name goes before a group's."""
+    if rig is not None and side in rig.groups and side not in rig.nodes:
+        return rig.groups[side]
+    return expand_names(side)

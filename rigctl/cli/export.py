@@ -45,7 +45,7 @@ def export(
         raise InputError(f"export: {kind} is no text. Name a file, as in -o run.{kind}")
     with open_store(store, create=False) as opened:
         info = opened.run(run)
-        repetitions = opened.repetitions(info.run)
+        repetitions = opened.repetitions(info.run, series=level is LevelName.INTERVALS)
     content = FORMATS[kind](load(info, repetitions), Level[level.upper()])
     if output is not None:
         write_whole(output, content)

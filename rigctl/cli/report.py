@@ -16,12 +16,13 @@ def report(
     store: StoreAddress = None,
 ) -> None:
     """Write RUN as one self-contained HTML file."""
+    from rigctl.report.charts import drawn_numbers
     from rigctl.report.html import write_report
     from rigctl.store import open_store
 
     with open_store(store, create=False) as opened:
         info = opened.run(run)
-        repetitions = opened.repetitions(info.run)
+        repetitions = opened.repetitions(info.run, series=drawn_numbers(info.plan))
     path = output or Path(f"{info.plan.scenario_name}-{info.run}.html")
     write_report(info, repetitions, path)
     print(path.resolve())

@@ -16,28 +16,36 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True)
 RigArgument = Annotated[str, typer.Argument(metavar="RIG", help="A rig file, or the name of a bundled rig.")]
+RigSets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rig-set",
+        metavar="PATH=VALUE",
+        help="Replace a value of the rig file, as trunk.rate=10G; may be given several times.",
+    ),
+]
 _CHUNK: Final = 65536
 _LOST: Final = 255  # as ssh(1) has it: ended by a signal, or nobody knows how
 
 
 @app.command()
-def up(rig: RigArgument) -> None:
+def up(rig: RigArgument, rig_set: RigSets = None) -> None:
     """Start a virtual rig and keep it up until `rigctl rig down`."""
     from rigctl.rig.schema import load_rig
     from rigctl.virtual import up as start
 
-    ready, state, new = asyncio.run(start(load_rig(rig)))
+    ready, state, new = asyncio.run(start(load_rig(rig, sets=rig_set or ())))
     print(_described(ready, state, "is up" if new else "is up already"))
     print(f"End it with: rigctl rig down {shlex.quote(rig)}")
 
 
 @app.command()
-def down(rig: RigArgument) -> None:
+def down(rig: RigArgument, rig_set: RigSets = None) -> None:
     """End a virtual rig that `rigctl rig up` started, and all that runs on it."""
     from rigctl.rig.schema import load_rig
     from rigctl.virtual import down as end
 
-    ended = asyncio.run(end(load_rig(rig)))
+    ended = asyncio.run(end(load_rig(rig, sets=rig_set or ())))
     for state in ended:
         print(f"{state.name}: ended")
     if not ended:
@@ -45,14 +53,14 @@ def down(rig: RigArgument) -> None:
 
 
 @app.command()
-def status(rig: RigArgument) -> None:
+def status(rig: RigArgument, rig_set: RigSets = None) -> None:
     """Say whether a virtual rig is up, and how OpenSSH reaches its nodes."""
     from rigctl.rig.schema import load_rig
     from rigctl.virtual import find
     from rigctl.virtual.layout import layout_of
     from rigctl.virtual.provide import completed
 
-    loaded = load_rig(rig)
+    loaded = load_rig(rig, sets=rig_set or ())
     states = find(loaded)
     layout = layout_of(loaded)
     for state in states:
@@ -71,12 +79,13 @@ def execute(
     command: Annotated[
         list[str], typer.Argument(metavar="CMD…", help="One word: a shell command line. More: a command, word by word.")
     ],
+    rig_set: RigSets = None,
 ) -> int:
     """Run a command on a node of any rig; its exit code is passed on. A virtual rig that is not up is, meanwhile."""
     from rigctl.errors import InputError
     from rigctl.rig.schema import load_rig
 
-    loaded = load_rig(rig)
+    loaded = load_rig(rig, sets=rig_set or ())
     if node not in loaded.nodes:
         raise InputError(f'{loaded.name}: no node "{node}". Its nodes: {", ".join(loaded.nodes)}.')
     words = command[1:] if command[0] == "--" else command
@@ -152,4 +161,12 @@ def _described(rig: "Rig", state: "State", what: str) -> str:
             f"{node.name}  {node.data_address}  {node.data_interface}  {rate}  MTU {node.link.mtu or '–'}",
             f"    ssh -p {node.port} {options} {user}{node.address}",
         ]
+    for switch in rig.switches.values():
+        if switch.snmp is not None:
+            answers = (
+                f"SNMP on {switch.address} port {switch.snmp.port}" if switch.address else "no SNMP: no snmpd here"
+            )
+            lines.append(f"{switch.key}  {switch.title}  {answers}")
+    if state.community is not None:
+        lines.append(f"    its community is in {state.folder / 'state.json'}")
     return "\n".join(lines)

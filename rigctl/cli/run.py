@@ -5,12 +5,13 @@ from typing import Annotated
 
 import typer
 
-from rigctl.cli.options import Duration, Repeat, RigFile, Sets, StoreAddress
+from rigctl.cli.options import Duration, Repeat, RigFile, RigSets, Sets, StoreAddress
 
 
 def run(
     scenario: Annotated[str, typer.Argument(help="A scenario file, or the name of a bundled one.")],
     rig: RigFile = None,
+    rig_sets: RigSets = None,
     sets: Sets = None,
     duration: Duration = None,
     repeat: Repeat = None,
@@ -18,19 +19,36 @@ def run(
     report: Annotated[
         Path | None, typer.Option("--report", help="Where the HTML report goes (default: NAME-RUN.html here).")
     ] = None,
+    resume: Annotated[
+        str | None,
+        typer.Option("--resume", metavar="RUN", help="Go on with a stored run: measure what is missing or failed."),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the run's id only.")] = False,
 ) -> int:
     """Measure SCENARIO on its rig; print the run's id, the table and where the report is."""
     from rich.console import Console
 
-    from rigctl.runner.run import measure_run
+    from rigctl.report.charts import drawn_numbers
+    from rigctl.runner.resume import check
+    from rigctl.runner.run import measure_run, versions
     from rigctl.scenario.load import Overrides, load_plan
     from rigctl.store import open_store
 
-    plan, inventory = load_plan(scenario, Overrides(rig, tuple(sets or ()), duration, repeat))
-    with open_store(store) as opened:
-        outcome = measure_run(plan, inventory, opened, Console(stderr=True), quiet=quiet)
-        info, repetitions = opened.run(outcome.run), opened.repetitions(outcome.run)
+    overrides = Overrides(rig, tuple(sets or ()), duration, repeat, tuple(rig_sets or ()))
+    # Everything that can be wrong with the input is found before a store is made.
+    plan, inventory = load_plan(scenario, overrides) if resume is None else (None, None)
+    with open_store(store, create=resume is None) as opened:
+        resumed = None
+        if plan is None or inventory is None:
+            stored = opened.run(resume)
+            if not overrides.as_given():  # the options it was started with need not be given again
+                overrides = Overrides.from_given(stored.plan.overrides)
+            plan, inventory = load_plan(scenario, overrides)
+            check(stored, plan, versions(), opened.controller(stored.run))
+            resumed = stored.run
+        outcome = measure_run(plan, inventory, opened, Console(stderr=True), quiet=quiet, resumed=resumed)
+        info = opened.run(outcome.run)
+        repetitions = opened.repetitions(outcome.run, series=drawn_numbers(info.plan))
 
     from rigctl.report.html import write_report
     from rigctl.report.terminal import print_run

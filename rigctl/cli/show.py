@@ -17,7 +17,7 @@ def show(
 
     with open_store(store, create=False) as opened:
         info = opened.run(run)
-        repetitions = opened.repetitions(info.run)
+        repetitions = opened.repetitions(info.run, series=False)
     if markdown:
         from rigctl.report.frames import load
         from rigctl.report.summary import summaries

@@ -11,13 +11,17 @@ from typing import Final, TypedDict
 from rigctl.errors import NodeError
 from rigctl.measure import TESTS, Stream, streams
 from rigctl.model.contract import invalid_reason
+from rigctl.model.intervals import median_goodput_bps
 from rigctl.model.window import common_window, cut
 from rigctl.protocol import EndpointReport
-from rigctl.records import Cell, Flow, NodeUsage, Repetition, Side, Status
+from rigctl.records import Flow, NicCounters, NodeUsage, PortSeries, Repetition, Side, Status
 from rigctl.remote.agent import Agent
 from rigctl.remote.sides import sides
-from rigctl.runner.barrier import Clocks, measure_clocks, start_instant
+from rigctl.runner.barrier import Clocks, hold_ns, measure_clocks, start_instant
+from rigctl.runner.conditions import Conditions
+from rigctl.runner.counters import Counters
 from rigctl.runner.nodes import Nodes
+from rigctl.runner.orders import Order
 from rigctl.runner.progress import Progress
 from rigctl.runner.throttling import ThrottleWatch
 
@@ -33,12 +37,12 @@ LEAST_INTERVAL_MS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """Which measurement: the cell, its repetition (from 1), the attempt (2 after an invalid one)."""
+class Bench:
+    """What a repetition is measured with: the nodes, their host settings, the switches' counters."""
 
-    cell: Cell
-    repetition: int
-    attempt: int
+    nodes: Nodes
+    conditions: Conditions
+    counters: Counters
 
 
 def interval_ms(duration_s: float) -> int:
@@ -46,16 +50,15 @@ def interval_ms(duration_s: float) -> int:
     return max(LEAST_INTERVAL_MS, -(-round(duration_s * 1000) // MOST_SAMPLES))
 
 
-async def measure_cell(
-    order: Order, nodes: Nodes, addresses: Mapping[str, str], max_skew_s: float, progress: Progress
-) -> Repetition:
+async def measure_cell(order: Order, bench: Bench, max_skew_s: float, progress: Progress) -> Repetition:
     """Measure one repetition; whatever goes wrong on the rig is in the record, not raised.
 
-    `addresses`: where each node's data flow. Cancelled, it gives an INTERRUPTED record: the caller goes no further.
+    Cancelled, it gives an INTERRUPTED record: the caller goes no further.
     """
-    attempt = Attempt(order, nodes, addresses, progress)
+    attempt = Attempt(order, bench, progress)
     status, reason = Status.OK, None
     try:
+        await bench.conditions.hold(order.cell)
         await attempt.prepare()
         await attempt.start()
         await attempt.traffic()
@@ -96,17 +99,19 @@ class _Common(TypedDict):
 class Attempt:
     """One repetition while it runs; `measure_cell` leads it."""
 
-    def __init__(self, order: Order, nodes: Nodes, addresses: Mapping[str, str], progress: Progress) -> None:
+    def __init__(self, order: Order, bench: Bench, progress: Progress) -> None:
         self.order, self.cell = order, order.cell
         self.streams = streams(order.cell, lambda: secrets.token_hex(16))
-        self._nodes, self._addresses, self._progress = nodes, addresses, progress
+        self._nodes, self._counters, self._progress = bench.nodes, bench.counters, progress
         self._names = sorted({name for pair in order.cell.pairs for name in (pair.source, pair.destination)})
         self._ends = [(node, s.endpoint) for s in self.streams for node in (s.sender, s.receiver)]
         self._open_ends = set(self._ends)
         self._agents: dict[str, Agent] = {}
         self._clocks: Clocks | None = None
-        self._throttling = ThrottleWatch(nodes)
+        self._throttling = ThrottleWatch(bench.nodes)
+        self._read: tuple[tuple[PortSeries, ...], tuple[str, ...]] = ((), ())
         self._at_ns = 0
+        self._hold_ns = hold_ns(order.cell, virtual=bench.nodes.rig.virtual is not None)
         self._started_at, self._began_s = time.time(), time.monotonic()
 
     async def prepare(self) -> None:
@@ -114,6 +119,7 @@ class Attempt:
         self._agents = await self._nodes.agents(self._names)
         await self._throttling.look(self._names)
         async with asyncio.TaskGroup() as group:
+            group.create_task(self._counters.begin())
             for stream in self.streams:
                 group.create_task(self._connect(stream))
         self._clocks = await measure_clocks(self._agents)
@@ -126,7 +132,10 @@ class Attempt:
         async with asyncio.TaskGroup() as group:
             for node, endpoint in self._ends:
                 at_ns = self._clocks.on_node(node, self._at_ns)
-                group.create_task(self._agents[node].start(endpoint, at_ns=at_ns, duration_ms=duration_ms))
+                start = self._agents[node].start(
+                    endpoint, at_ns=at_ns, duration_ms=duration_ms, hold_us=round(self._hold_ns / 1e3)
+                )
+                group.create_task(start)
 
     async def traffic(self) -> None:
         """Until every flow of every pair has ended. The first that breaks, or is late, fails the cell."""
@@ -154,8 +163,13 @@ class Attempt:
                 return await self._agents[node].report(endpoint, deadline_s=deadline_s)
             return None
 
+        async def counted() -> None:
+            # The failed, too, may be looked into; but nobody waits for their counters.
+            if deadline_s > SALVAGE_S:
+                self._read = await self._counters.end(self.cell, self._at_ns, time.monotonic_ns())
+
         ends = self._reachable()
-        reports = await asyncio.gather(*(one(*end) for end in ends))
+        reports, _ = await asyncio.gather(asyncio.gather(*(one(*end) for end in ends)), counted())
         await self._throttling.look(self._names)
         return {end: report for end, report in zip(ends, reports, strict=True) if report is not None}
 
@@ -196,7 +210,8 @@ class Attempt:
         flows = [flow for stream in self.streams for flow in self._flows(stream, reports)]
         planned_end_ns = self._at_ns + round(self.cell.duration_s * 1e9)
         # A failed repetition keeps its raw counters; goodput over a time in which not all flows ran would mislead.
-        window = common_window(flows, self.cell.omit_s, planned_end_ns) if status is Status.OK else None
+        bulk_ns = self._at_ns + self._hold_ns
+        window = common_window(flows, self.cell.omit_s, bulk_ns, planned_end_ns) if status is Status.OK else None
         usage = self._usage(reports)
         if status is Status.OK and max_skew_s is not None:
             reason = invalid_reason(self.cell, window, usage, max_skew_s)
@@ -213,8 +228,13 @@ class Attempt:
             window_end_ns=window.end_ns if window else None,
             start_skew_us=window.skew_ns / 1e3 if window else None,
             clock_error_us=self._clocks.error_ns / 1e3 if self._clocks else None,
+            goodput_median_bps=median_goodput_bps(flows, window, interval_ms(self.cell.duration_s) / 1e3)
+            if window
+            else None,
             flows=tuple(cut(flow, window) if window else flow for flow in flows),
             nodes=usage,
+            counters=self._read[0],
+            counters_missing=self._read[1],
         )
 
     async def _connect(self, stream: Stream) -> None:
@@ -226,10 +246,10 @@ class Attempt:
             interval_ms=interval_ms(self.cell.duration_s),
             wait_ms=round(PREPARE_S * 1000),
         )
-        address = self._addresses[stream.receiver]
-        port = await receiver.listen(address=address, **common, **settings)
-        bind = self._addresses[stream.sender]
-        await sender.connect(address=address, port=port, bind=bind, **common, **settings)
+        address, bind = self._nodes.data_address(stream.receiver), self._nodes.data_address(stream.sender)
+        inside, outside = self._nodes.data_interface(stream.receiver), self._nodes.data_interface(stream.sender)
+        port = await receiver.listen(address=address, interface=inside, **common, **settings)
+        await sender.connect(address=address, port=port, bind=bind, interface=outside, **common, **settings)
         await receiver.ready(stream.endpoint)
 
     async def _follow(self, stream: Stream) -> None:
@@ -291,6 +311,7 @@ class Attempt:
                     cpus=longest.cpus if longest else None,
                     throttled=self._throttling.throttled(name),
                     strangers=sum(report.strangers for report in own),
+                    nic=NicCounters(**longest.nic) if longest and longest.nic else None,
                 )
             )
         return tuple(usage)

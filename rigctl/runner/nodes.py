@@ -5,7 +5,7 @@ that was opened is closed by the task that opened it.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -79,6 +79,7 @@ class Nodes:
         self._holder = holder
         self._sessions: dict[str, Session] = {}
         self._facts: dict[str, Facts] = {}
+        self.learnt = False  # whether `remember` was told anything since this was last set to False
 
     async def open(self, names: Iterable[str]) -> dict[str, tuple[Host, Agent] | NodeError]:
         """Every node of `names` with its connection and agent, or with why it can't be had; all side by side."""
@@ -102,12 +103,24 @@ class Nodes:
 
     async def facts(self, names: Iterable[str]) -> dict[str, Facts]:
         """The host facts of those of `names` that answer, asked side by side, remembered for the run."""
-        missing = [name for name in names if name not in self._facts and self._is_open(name)]
+        missing = [name for name in names if name not in self._facts and self.is_open(name)]
         for name, facts in zip(missing, await asyncio.gather(*map(self._ask_facts, missing)), strict=True):
             if facts is not None:
                 self._facts[name] = facts
                 facts["data_address"] = self.data_address(name)
         return {name: self._facts[name] for name in names if name in self._facts}
+
+    def remember(self, name: str, fact: str, value: Mapping[str, str]) -> None:
+        """Add to a node's facts what the run itself found out. What is known already stays: the first time counts."""
+        known = self._facts.setdefault(name, {}).setdefault(fact, {})
+        for key, said in value.items():
+            if known.setdefault(key, said) is said:
+                self.learnt = True
+
+    def data_interface(self, name: str) -> str | None:
+        """The interface that carries the node's data: as the rig file says, else as its facts do."""
+        found: str | None = self.rig.nodes[name].data_interface or self._facts.get(name, {}).get("interface")
+        return found
 
     def is_pi(self, name: str) -> bool:
         """A Raspberry Pi, by its facts."""
@@ -137,7 +150,8 @@ class Nodes:
         """Let go of all nodes, side by side."""
         await asyncio.gather(*(self.drop(name) for name in list(self._sessions)))
 
-    def _is_open(self, name: str) -> bool:
+    def is_open(self, name: str) -> bool:
+        """Opening, or open with a living agent."""
         return name in self._sessions and self._sessions[name].usable
 
     async def _ask_facts(self, name: str) -> Facts | None:

@@ -2,9 +2,9 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Final, Protocol
 
 from rich.console import Console
 from rich.live import Live
@@ -13,7 +13,11 @@ from rich.text import Text
 from rigctl.measure import Stream
 from rigctl.model.contract import departures
 from rigctl.records import Cell, Repetition, RunPlan, Status
+from rigctl.runner.orders import Order
 from rigctl.units import format_bytes, format_duration
+
+SIGN_OF_LIFE_S: Final = 60.0
+MOST_PAIRS_SHOWN: Final = 4
 
 
 class Progress(Protocol):
@@ -41,9 +45,12 @@ class Silent:
 
 
 def settings_text(cell: Cell) -> str:
-    """The settings of a cell in a few words: `window 64K, MSS 1460, 5 flows`."""
-    words = []
-    if cell.window_bytes is not None:
+    """The settings of a cell in a few words: `2 pairs, window 64K, MSS 1460, 5 flows`."""
+    words = [cell.condition] if cell.condition is not None else []
+    words.append(f"{len(cell.pairs)} pair{'s' if len(cell.pairs) > 1 else ''}")
+    if cell.window_total_bytes is not None:
+        words.append(f"window {format_bytes(cell.window_total_bytes)} in all")
+    elif cell.window_bytes is not None:
         words.append(f"window {format_bytes(cell.window_bytes)}")
     if cell.mss is not None:
         words.append(f"MSS {cell.mss}")
@@ -67,9 +74,9 @@ def granted_otherwise(cell: Cell, result: Repetition) -> list[str]:
 class _Eta:
     """Time left: the durations still to run, and what each repetition has cost beyond its own so far."""
 
-    def __init__(self, plan: RunPlan) -> None:
-        self._left_s = plan.repeat * sum(cell.duration_s for cell in plan.cells)
-        self._left = plan.repeat * len(plan.cells)
+    def __init__(self, orders: Sequence[Order]) -> None:
+        self._left_s = sum(order.cell.duration_s for order in orders)
+        self._left = len(orders)
         self._beyond_s = 0.0
         self._done = 0
 
@@ -82,22 +89,27 @@ class _Eta:
             self._left_s -= cell.duration_s
             self._left -= 1
 
-    def text(self) -> str:
+    def text(self, gone_s: float = 0.0) -> str:
+        """What is left once `gone_s` of the running repetition is over: `4 m 20 s`."""
         beyond_s = self._beyond_s / self._done if self._done else 0.0
-        return format_duration(max(0.0, self._left_s + self._left * beyond_s))
+        return format_duration(float(round(max(0.0, self._left_s + self._left * beyond_s - gone_s))))
 
 
 class Lines:
     """One line when a cell begins and one when it ends: for logs and pipes."""
 
-    def __init__(self, plan: RunPlan, console: Console) -> None:
-        self._plan, self._console, self._eta = plan, console, _Eta(plan)
+    def __init__(self, plan: RunPlan, console: Console, orders: Sequence[Order]) -> None:
+        self._plan, self._console, self._eta = plan, console, _Eta(orders)
         self._rates: dict[Stream, float] = {}
         self._last: dict[Stream, tuple[int, int]] = {}
+        self._head = ""
+        self._began_s = self._told_s = 0.0
 
     def began(self, cell: Cell, repetition: int, attempt: int) -> None:
         self._rates.clear()
         self._last.clear()
+        self._head, self._began_s = f"cell {cell.number}", time.monotonic()
+        self._told_s = self._began_s
         again = ", measured once more" if attempt > 1 else ""
         nth = f", repetition {repetition}/{self._plan.repeat}" if self._plan.repeat > 1 else ""
         head = f"cell {cell.number}/{len(self._plan.cells)}{nth}{again}: {settings_text(cell)}"
@@ -108,6 +120,7 @@ class Lines:
         self._last[stream] = (clock_ns, total_bytes)
         if before_ns is not None and clock_ns > before_ns:
             self._rates[stream] = (total_bytes - before) * 8e3 / (clock_ns - before_ns)
+        self._show()
 
     def ended(self, cell: Cell, result: Repetition) -> None:
         self._eta.count(cell, result)
@@ -119,6 +132,24 @@ class Lines:
     def said(self, line: str) -> None:
         self._say(line)
 
+    def _show(self) -> None:
+        """In a cell of many minutes, a sign of life now and then."""
+        now_s = time.monotonic()
+        if now_s - self._told_s >= SIGN_OF_LIFE_S:
+            self._told_s = now_s
+            self._say(self._present())
+
+    def _present(self) -> str:
+        """How fast it goes now: each pair, or the sum where pairs are many."""
+        gone_s = time.monotonic() - self._began_s
+        rates = sorted(self._rates.items(), key=_order)
+        if len(rates) > MOST_PAIRS_SHOWN:
+            speeds = [rate for _, rate in rates]
+            shown = f"sum {sum(speeds):,.0f} Mbit/s   pairs {min(speeds):,.0f} to {max(speeds):,.0f}"
+        else:
+            shown = "   ".join(f"{stream}  {rate:,.0f} Mbit/s" for stream, rate in rates)
+        return f"{self._head}  {format_duration(float(round(gone_s)))}   {shown}   {self._eta.text(gone_s)} left"
+
     def _say(self, line: str) -> None:
         self._console.print(line, highlight=False, markup=False, soft_wrap=True)
 
@@ -126,28 +157,20 @@ class Lines:
 class Screen(Lines):
     """One live line under the finished ones: the running cell and the present goodput of each pair."""
 
-    def __init__(self, plan: RunPlan, console: Console, live: Live) -> None:
-        super().__init__(plan, console)
+    def __init__(self, plan: RunPlan, console: Console, orders: Sequence[Order], live: Live) -> None:
+        super().__init__(plan, console, orders)
         self._live = live
-        self._head = ""
-        self._began_s = 0.0
 
     def began(self, cell: Cell, repetition: int, attempt: int) -> None:
         super().began(cell, repetition, attempt)
-        self._head, self._began_s = f"cell {cell.number}", time.monotonic()
-        self._draw()
-
-    def received(self, stream: Stream, clock_ns: int, total_bytes: int) -> None:
-        super().received(stream, clock_ns, total_bytes)
-        self._draw()
+        self._show()
 
     def ended(self, cell: Cell, result: Repetition) -> None:
         super().ended(cell, result)
         self._live.update(Text(""))
 
-    def _draw(self) -> None:
-        rates = "   ".join(f"{stream}  {rate:,.0f} Mbit/s" for stream, rate in sorted(self._rates.items(), key=_order))
-        self._live.update(Text(f"  {self._head}  {time.monotonic() - self._began_s:4.0f} s   {rates}", style="cyan"))
+    def _show(self) -> None:
+        self._live.update(Text(f"  {self._present()}", style="cyan"))
 
 
 def _order(item: tuple[Stream, float]) -> int:
@@ -155,12 +178,15 @@ def _order(item: tuple[Stream, float]) -> int:
 
 
 @contextmanager
-def progress_on(console: Console, plan: RunPlan, quiet: bool) -> Iterator[Progress]:
-    """The progress that suits `console`: live on a terminal, plain lines elsewhere, nothing when `quiet`."""
+def progress_on(console: Console, plan: RunPlan, orders: Sequence[Order], quiet: bool) -> Iterator[Progress]:
+    """The progress that suits `console`: live on a terminal, plain lines elsewhere, nothing when `quiet`.
+
+    `orders` are the repetitions still to be measured: a resumed run has fewer than its plan.
+    """
     if quiet:
         yield Silent()
     elif console.is_terminal:
         with Live(Text(""), console=console, refresh_per_second=4, transient=True) as live:
-            yield Screen(plan, console, live)
+            yield Screen(plan, console, orders, live)
     else:
-        yield Lines(plan, console)
+        yield Lines(plan, console, orders)

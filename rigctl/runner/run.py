@@ -2,9 +2,12 @@
 
 1. The virtual rig is started where the rig is one (`virtual.provided`).
 2. Every node is opened: connection, lock, agent pushed and started; its facts are asked.
-3. The run is stored with its plan and facts, before the first cell.
-4. Each repetition of each cell is measured (`runner.cell`) and stored at once; an invalid one is measured once more.
-5. Everything that was opened is closed, whatever happened, and the run is marked with how it ended.
+3. The run is stored with its plan and facts, before the first cell; or a stored one is taken up (`runner.resume`).
+4. Before the cells of a condition its host settings are applied (`runner.conditions`); the switches' counters are read
+   all the time (`runner.counters`).
+5. Each repetition of each cell is measured (`runner.cell`) and stored at once; an invalid one is measured once more.
+6. Old host settings are put back, everything that was opened is closed, whatever happened, and the run is marked with
+   how it ended.
 """
 
 import asyncio
@@ -14,8 +17,8 @@ import platform
 import signal
 import socket
 import time
-from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rich.console import Console
@@ -25,9 +28,13 @@ from rigctl.errors import Interrupted, NodeError, RigError
 from rigctl.records import Cell, Repetition, RunPlan, RunStatus, Status
 from rigctl.remote.build import carried
 from rigctl.rig.inventory import Rig
-from rigctl.runner.cell import Order, measure_cell
+from rigctl.runner.cell import Bench, measure_cell
+from rigctl.runner.conditions import conditions_of
+from rigctl.runner.counters import counters_of
 from rigctl.runner.nodes import Nodes, nodes_of
+from rigctl.runner.orders import MOST_ATTEMPTS, Order, missing
 from rigctl.runner.progress import Progress, progress_on
+from rigctl.runner.resume import controller_id
 from rigctl.store import Store
 from rigctl.virtual import provided
 
@@ -56,14 +63,29 @@ def holder() -> str:
     return f"{user}@{socket.gethostname()} pid {os.getpid()}"
 
 
-def measure_run(plan: RunPlan, rig: Rig, store: Store, console: Console, *, quiet: bool = False) -> Outcome:
+def measure_run(
+    plan: RunPlan, rig: Rig, store: Store, console: Console, *, quiet: bool = False, resumed: str | None = None
+) -> Outcome:
     """Measure `plan` on `rig` into `store`. Blocks until it is over; progress goes to `console`.
+
+    `resumed` is the id of a stored run of this plan (checked by `runner.resume`): what it lacks is measured.
 
     Ctrl-C and SIGTERM end it within 3 s, with everything stopped on every node and what was measured stored. Raises
     `RigError` where the rig could not be had at all: then nothing was stored.
     """
-    with progress_on(console, plan, quiet) as progress:
-        return asyncio.run(_interruptible(_run(plan, rig, store, progress)))
+    orders = missing(plan, store.statuses(resumed) if resumed else {})
+    with progress_on(console, plan, orders, quiet) as progress:
+        return asyncio.run(_interruptible(_run(_Work(plan, rig, store, progress), orders, resumed)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What a run works on, and where its results and its words go."""
+
+    plan: RunPlan
+    rig: Rig
+    store: Store
+    progress: Progress
 
 
 async def _interruptible(work: Coroutine[Any, Any, Outcome]) -> Outcome:
@@ -85,17 +107,27 @@ async def _interruptible(work: Coroutine[Any, Any, Outcome]) -> Outcome:
         raise Interrupted("interrupted before the first cell; nothing was stored") from None
 
 
-async def _run(plan: RunPlan, rig: Rig, store: Store, progress: Progress) -> Outcome:
+async def _run(work: _Work, orders: Sequence[Order], resumed: str | None) -> Outcome:
+    plan, store = work.plan, work.store
     names = sorted({name for cell in plan.cells for pair in cell.pairs for name in (pair.source, pair.destination)})
-    async with provided(rig) as reachable, nodes_of(reachable, holder()) as nodes:
+    async with (
+        provided(work.rig) as reachable,
+        counters_of(work.plan, reachable) as counters,
+        nodes_of(reachable, holder()) as nodes,
+    ):
+        plan = replace(plan, ports=reachable.ports)  # a virtual rig knows its switches' ports only now
         await _open(plan, nodes, names)
-        run = store.begin(plan, _versions(), await nodes.facts(names), time.time())
+        facts, controller = await nodes.facts(names), controller_id()
+        run = resumed or store.begin(plan, versions(), facts, time.time(), controller)
+        if resumed is not None:
+            store.resume(run, controller)
         try:
-            results = await _measure_all(plan, run, nodes, store, progress)
+            async with conditions_of(plan, nodes, names) as conditions:
+                await _measure_all(work, orders, run, Bench(nodes, conditions, counters))
         except asyncio.CancelledError:
             store.finish(run, RunStatus.INTERRUPTED, time.time())
             return Outcome(run, RunStatus.INTERRUPTED)
-        status = _status(plan, results)
+        status = _status(plan, store.statuses(run))
         store.finish(run, status, time.time())
     return Outcome(run, status)
 
@@ -112,46 +144,37 @@ def _needs(cell: Cell) -> set[str]:
     return {name for pair in cell.pairs for name in (pair.source, pair.destination)}
 
 
-async def _measure_all(
-    plan: RunPlan, run: str, nodes: Nodes, store: Store, progress: Progress
-) -> dict[tuple[int, int], Status]:
-    """Every repetition of every cell, in order, stored as it comes. The status of each one's last attempt."""
-    results: dict[tuple[int, int], Status] = {}
-    for cell in plan.cells:
-        for repetition in range(1, plan.repeat + 1):
-            for attempt in (1, 2):
-                order = Order(cell, repetition, attempt)
-                result = await _measure_one(order, plan, run, nodes, store, progress)
-                results[cell.number, repetition] = result.status
-                if result.status is not Status.INVALID:
-                    break
-    return results
+async def _measure_all(work: _Work, orders: Sequence[Order], run: str, bench: Bench) -> None:
+    """Every repetition that is to be measured, in order, stored as it comes."""
+    for first in orders:
+        for attempt in range(first.attempt, MOST_ATTEMPTS + 1):
+            result = await _measure_one(replace(first, attempt=attempt), work, run, bench)
+            if result.status is not Status.INVALID:
+                break
 
 
-async def _measure_one(
-    order: Order, plan: RunPlan, run: str, nodes: Nodes, store: Store, progress: Progress
-) -> Repetition:
+async def _measure_one(order: Order, work: _Work, run: str, bench: Bench) -> Repetition:
     """One repetition, measured and stored. Interrupted, it is stored as such before the interruption goes on."""
-    cell = order.cell
-    addresses = {name: nodes.data_address(name) for name in _needs(cell)}
-    progress.began(cell, order.repetition, order.attempt)
-    result = await measure_cell(order, nodes, addresses, plan.max_skew_s, progress)
-    store.add(run, result)
-    progress.ended(cell, result)
+    work.progress.began(order.cell, order.repetition, order.attempt)
+    result = await measure_cell(order, bench, work.plan.max_skew_s, work.progress)
+    work.store.add(run, result)
+    work.progress.ended(order.cell, result)
     if result.status is Status.INTERRUPTED:
         raise asyncio.CancelledError
-    if result.status is Status.FAILED:
-        store.set_facts(run, await nodes.facts(nodes.rig.nodes), _versions())
+    if result.status is Status.FAILED or bench.nodes.learnt:
+        bench.nodes.learnt = False
+        work.store.set_facts(run, await bench.nodes.facts(bench.nodes.rig.nodes), versions())
     return result
 
 
-def _status(plan: RunPlan, results: Mapping[tuple[int, int], Status]) -> RunStatus:
+def _status(plan: RunPlan, stored: Mapping[tuple[int, int, int], Status]) -> RunStatus:
     """Complete when every repetition of every cell has a valid measurement."""
-    whole = len(results) == plan.repeat * len(plan.cells) and set(results.values()) == {Status.OK}
-    return RunStatus.COMPLETE if whole else RunStatus.PARTIAL
+    valid = {(cell, repetition) for (cell, repetition, _), status in stored.items() if status is Status.OK}
+    return RunStatus.COMPLETE if len(valid) == plan.repeat * len(plan.cells) else RunStatus.PARTIAL
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Of what a run is measured with, as stored with it."""
     agents = {f"agent {binary.machine} sha256": binary.sha256 for binary in carried()}
     own = {"rigctl": __version__, "python": platform.python_version(), "agent protocol": str(protocol.VERSION)}
     return own | agents

@@ -2,16 +2,21 @@
 
 import time
 from collections.abc import Iterable
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from rigctl.errors import NodeError
 from rigctl.protocol import EndpointReport
-from rigctl.records import Cell, Pair, Repetition, Status
-from rigctl.remote.agent import Agent, Reading
-from rigctl.runner.cell import Order, measure_cell
+from rigctl.records import Cell, Pair, PortSeries, Repetition, Status
+from rigctl.remote.agent import Agent
+from rigctl.remote.clock import Reading
+from rigctl.runner.cell import Bench, measure_cell
+from rigctl.runner.conditions import Conditions
+from rigctl.runner.counters import Counters
 from rigctl.runner.nodes import Nodes
+from rigctl.runner.orders import Order
 from rigctl.runner.progress import Silent
 
 CELL = Cell(1, "tcp", (Pair("a", "b"),), 0.0, 0.0, 1)
@@ -76,17 +81,50 @@ class FakeNodes:
     def is_pi(self, _: str) -> bool:
         return False
 
+    def data_address(self, name: str) -> str:
+        return {"a": "10.0.0.1", "b": "10.0.0.2"}[name]
+
+    def data_interface(self, _: str) -> str | None:
+        return "eth0"
+
+    @property
+    def rig(self) -> Any:
+        return SimpleNamespace(virtual=None)
+
+
+class FakeConditions:
+    def __init__(self, log: list[str], fails_at: str | None) -> None:
+        self.log, self.fails_at = log, fails_at
+
+    async def hold(self, _: Cell) -> None:
+        self.log.append("hold")
+        if self.fails_at == "hold":
+            raise NodeError("a", "hold failed")
+
+
+class FakeCounters:
+    def __init__(self, log: list[str]) -> None:
+        self.log = log
+
+    async def begin(self) -> None:
+        self.log.append("counters before")
+
+    async def end(self, *_: Any) -> tuple[tuple[PortSeries, ...], tuple[str, ...]]:
+        self.log.append("counters after")
+        return (), ("sw: silent",)
+
 
 async def measured(fails_at: str | None) -> tuple[Repetition, list[str]]:
     log: list[str] = []
     nodes = cast(Nodes, FakeNodes(log, fails_at))
-    addresses = {"a": "10.0.0.1", "b": "10.0.0.2"}
-    return await measure_cell(Order(CELL, 1, 1), nodes, addresses, 0.010, Silent()), log
+    bench = Bench(nodes, cast(Conditions, FakeConditions(log, fails_at)), cast(Counters, FakeCounters(log)))
+    return await measure_cell(Order(CELL, 1, 1), bench, 0.010, Silent()), log
 
 
 async def test_the_stages_follow_each_other_and_end_with_every_endpoint_closed() -> None:
     result, log = await measured(None)
-    assert list(dict.fromkeys(log)) == [*STAGES, "close"]
+    assert list(dict.fromkeys(log)) == ["hold", "counters before", *STAGES, "counters after", "close"]
+    assert result.counters_missing == ("sw: silent",)
     assert log.count("close") == log.count("start") == log.count("report") == 2
     assert result.status is Status.INVALID  # these agents moved no byte
     assert result.reason == "some flow moved no byte in the time that counts"
@@ -107,4 +145,10 @@ async def test_a_stage_that_fails_ends_the_repetition_with_its_reason(stage: str
 async def test_a_node_that_cannot_be_had_costs_no_traffic() -> None:
     result, log = await measured("agents")
     assert (result.status, result.reason) == (Status.FAILED, "a: agents failed")
-    assert log == []
+    assert log == ["hold"]
+
+
+async def test_a_condition_that_a_node_refuses_costs_no_traffic() -> None:
+    result, log = await measured("hold")
+    assert (result.status, result.reason) == (Status.FAILED, "a: hold failed")
+    assert log == ["hold"]

@@ -8,10 +8,12 @@ from rich.console import Console
 from rigctl.measure import streams
 from rigctl.records import Cell, Direction, Flow, Pair, Repetition, RunPlan, Side, Status
 from rigctl.runner.cell import interval_ms
+from rigctl.runner.orders import missing
 from rigctl.runner.progress import Lines, progress_on, settings_text
 
-CELL = Cell(1, "tcp", (Pair("pi1", "pi2"),), 10.0, 0.0, 5, window_bytes=65536, mss=1460)
-PLAN = RunPlan("t", "", "s", "", "r", "", (), 1, (CELL, CELL))
+PAIR = (Pair("pi1", "pi2"),)
+CELL = Cell(1, "tcp", PAIR, 10.0, 0.0, 5, window_bytes=65536, mss=1460)
+PLAN = RunPlan("t", "", "s", "", "r", "", (), 1, (CELL, replace(CELL, number=2)))
 
 
 def result(status: Status = Status.OK, attempt: int = 1, wall_s: float = 10.5) -> Repetition:
@@ -20,7 +22,7 @@ def result(status: Status = Status.OK, attempt: int = 1, wall_s: float = 10.5) -
 
 def lines(quiet: bool = False) -> tuple[Lines, StringIO]:
     text = StringIO()
-    with progress_on(Console(file=text), PLAN, quiet) as progress:
+    with progress_on(Console(file=text), PLAN, missing(PLAN, {}), quiet) as progress:
         assert quiet or isinstance(progress, Lines)
         return progress, text  # type: ignore[return-value]
 
@@ -28,7 +30,7 @@ def lines(quiet: bool = False) -> tuple[Lines, StringIO]:
 def test_a_cell_is_announced_with_its_settings_and_the_time_left() -> None:
     progress, text = lines()
     progress.began(CELL, 1, 1)
-    assert text.getvalue() == "cell 1/2: window 64K, MSS 1460, 5 flows; 10 s, 20 s left\n"
+    assert text.getvalue() == "cell 1/2: 1 pair, window 64K, MSS 1460, 5 flows; 10 s, 20 s left\n"
 
 
 def test_the_time_left_learns_what_a_cell_costs_beyond_its_duration() -> None:
@@ -63,7 +65,7 @@ def test_a_first_invalid_attempt_still_has_its_time_to_come() -> None:
     progress, text = lines()
     progress.ended(CELL, result(Status.INVALID))
     progress.began(CELL, 1, 2)
-    assert text.getvalue().endswith("measured once more: window 64K, MSS 1460, 5 flows; 10 s, 20 s left\n")
+    assert text.getvalue().endswith("measured once more: 1 pair, window 64K, MSS 1460, 5 flows; 10 s, 20 s left\n")
 
 
 def test_quiet_says_nothing() -> None:
@@ -78,7 +80,9 @@ def test_quiet_says_nothing() -> None:
 def test_a_terminal_shows_the_goodput_of_each_pair_now() -> None:
     text = StringIO()
     (stream,) = streams(CELL, lambda: "0" * 32)
-    with progress_on(Console(file=text, force_terminal=True, width=120), PLAN, quiet=False) as progress:
+    with progress_on(
+        Console(file=text, force_terminal=True, width=120), PLAN, missing(PLAN, {}), quiet=False
+    ) as progress:
         progress.began(CELL, 1, 1)
         progress.received(stream, 10**9, 0)
         progress.received(stream, 2 * 10**9, 125_000_000)
@@ -86,12 +90,27 @@ def test_a_terminal_shows_the_goodput_of_each_pair_now() -> None:
 
 
 def test_settings_in_words_leave_out_what_was_not_asked_for() -> None:
-    assert settings_text(Cell(1, "tcp", (), 1, 0, 1)) == "1 flow"
-    both = Cell(1, "tcp", (), 1, 0, 2, congestion="bbr", direction=Direction.BOTH)
-    assert settings_text(both) == "2 flows, bbr, both"
+    assert settings_text(Cell(1, "tcp", PAIR, 1, 0, 1)) == "1 pair, 1 flow"
+    both = Cell(1, "tcp", PAIR, 1, 0, 2, congestion="bbr", direction=Direction.BOTH)
+    assert settings_text(both) == "1 pair, 2 flows, bbr, both"
 
 
 def test_samples_are_100_ms_apart_and_never_more_than_3000() -> None:
     assert interval_ms(0.5) == interval_ms(300) == 100
     for duration_s in (301, 1800, 86400):
         assert duration_s * 1000 / interval_ms(duration_s) <= 3000
+
+
+def test_many_pairs_are_shown_as_their_sum_with_what_is_left() -> None:
+    text = StringIO()
+    pairs = tuple(Pair(f"a{number}", f"b{number}") for number in range(12))
+    many = replace(CELL, pairs=pairs, condition="jumbo", window_bytes=6553, window_total_bytes=32768)
+    with progress_on(
+        Console(file=text, force_terminal=True, width=160), PLAN, missing(PLAN, {}), quiet=False
+    ) as progress:
+        progress.began(many, 1, 1)
+        for stream in streams(many, lambda: "0" * 32):
+            progress.received(stream, 10**9, 0)
+            progress.received(stream, 2 * 10**9, 125_000_000)
+    assert "jumbo, 12 pairs, window 32K in all, MSS 1460, 5 flows" in text.getvalue()
+    assert "sum 12,000 Mbit/s   pairs 1,000 to 1,000   20 s left" in text.getvalue()

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from rigctl.records import Cell, Pair, RunPlan, RunStatus, Status
-from rigctl.remote.agent import ClockOffset
+from rigctl.remote.clock import ClockOffset
 from rigctl.runner.barrier import LEAST_LEAD_S, Clocks
 from rigctl.runner.run import Outcome, _status, holder
 
@@ -15,11 +15,11 @@ PLAN = RunPlan("t", "", "s", "", "r", "", (), 2, (CELL, replace(CELL, number=2))
 
 
 def test_a_run_is_complete_when_every_repetition_of_every_cell_counts() -> None:
-    whole = {(cell, repetition): Status.OK for cell in (1, 2) for repetition in (1, 2)}
+    whole = {(cell, repetition, 1): Status.OK for cell in (1, 2) for repetition in (1, 2)}
     assert _status(PLAN, whole) is RunStatus.COMPLETE
-    assert _status(PLAN, whole | {(2, 1): Status.INVALID}) is RunStatus.PARTIAL
-    assert _status(PLAN, whole | {(2, 1): Status.FAILED}) is RunStatus.PARTIAL
-    del whole[2, 2]
+    assert _status(PLAN, whole | {(2, 1, 1): Status.INVALID}) is RunStatus.PARTIAL
+    assert _status(PLAN, whole | {(2, 1, 1): Status.FAILED}) is RunStatus.PARTIAL
+    del whole[2, 2, 1]
     assert _status(PLAN, whole) is RunStatus.PARTIAL
 
 

@@ -1,0 +1,165 @@
+"""Host settings of the run's nodes: applied before the cells they belong to, verified, restored after.
+
+The agent does both (docs/agent-protocol.md, "Host settings"): it keeps the old values on the node's disk, and puts them
+back when it ends, however it ends. So an agent that was lost has restored; its successor is given the settings anew.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from rigctl.errors import NodeError
+from rigctl.records import Cell, Condition, RunPlan, Setting
+from rigctl.remote.agent import Agent
+from rigctl.runner.nodes import Nodes
+
+LINK_UP_S: Final = 10.0
+"""Some drivers take the link down for a change of MTU or offloads; it is waited for so long."""
+_OF_THE_INTERFACE: Final = frozenset({"mtu", "offload"})
+_LEAST_BUFFER: Final = 4096
+_MOST_BUFFER: Final = 6 * 1024**2
+"""Linux's defaults of the smallest and the largest TCP buffer (tcp(7), tcp_rmem, tcp_wmem)."""
+
+Key: TypeAlias = tuple[str, str | None]
+"""What a setting sets: its kind and name."""
+
+
+def buffers_start_at(window_bytes: int) -> tuple[Setting, ...]:
+    """Settings by which every new socket's buffers start at `window_bytes` of data, and are resized from there.
+
+    Half of a buffer is data, the other half the kernel's own bookkeeping, as with SO_RCVBUF (socket(7)).
+    """
+    middle = max(2 * window_bytes, _LEAST_BUFFER)
+    sizes = f"{_LEAST_BUFFER} {middle} {max(middle, _MOST_BUFFER)}"
+    return (
+        Setting("sysctl", "1", "net.ipv4.tcp_moderate_rcvbuf"),
+        Setting("sysctl", sizes, "net.ipv4.tcp_rmem"),
+        Setting("sysctl", sizes, "net.ipv4.tcp_wmem"),
+    )
+
+
+def wanted(cell: Cell, conditions: Mapping[str, Condition]) -> dict[Key, str]:
+    """What the nodes are to be set to for `cell`, in the order in which it is set."""
+    if cell.condition is None:
+        return {}
+    settings = conditions[cell.condition].settings
+    if cell.resize and cell.window_bytes is not None:
+        settings += buffers_start_at(cell.window_bytes)
+    return {(setting.kind, setting.name): setting.value for setting in settings}
+
+
+@dataclass(slots=True)
+class _Held:
+    """What one agent was given, and why it could not be given more."""
+
+    agent: Agent
+    values: dict[Key, str] = field(default_factory=dict)
+    refused: tuple[dict[Key, str], NodeError] | None = None
+
+
+class Conditions:
+    """The host settings of all nodes of a run. Made by `conditions_of`."""
+
+    def __init__(self, plan: RunPlan, nodes: Nodes, names: Iterable[str]) -> None:
+        self._conditions = {condition.name: condition for condition in plan.conditions}
+        self._nodes, self._names = nodes, sorted(names)
+        self._held: dict[str, _Held] = {}
+        self._last: str | None = None
+
+    async def hold(self, cell: Cell) -> None:
+        """Set all nodes of the run as `cell` wants them. Raises the `NodeError` of a node that the cell needs.
+
+        Settings that hold already cost nothing.
+        """
+        want = wanted(cell, self._conditions)
+        if not want and not self._held:
+            return
+        needed = {name for pair in cell.pairs for name in (pair.source, pair.destination)}
+        # All nodes once per condition; one that is lost later is opened anew only where a cell needs it.
+        names = self._names if cell.condition != self._last else filter(self._nodes.is_open, self._names)
+        opened = await self._nodes.open({*needed, *names})
+        self._last = cell.condition
+        failures: dict[str, NodeError] = {}
+
+        async def one(name: str, outcome: NodeError | Agent) -> None:
+            try:
+                if isinstance(outcome, NodeError):
+                    raise outcome
+                await self._give(name, outcome, want, cell.condition)
+            except NodeError as error:
+                failures[name] = error
+
+        await asyncio.gather(
+            *(one(name, found if isinstance(found, NodeError) else found[1]) for name, found in opened.items())
+        )
+        for name in sorted(failures.keys() & needed):
+            raise failures[name]
+
+    async def release(self) -> None:
+        """Put every old value back. A node that can't be reached does so itself, at its agent's end or next start."""
+
+        async def one(name: str, held: _Held) -> None:
+            if held.agent.ended or not held.values:
+                return
+            try:
+                await held.agent.restore()
+            except NodeError as error:
+                self._nodes.remember(name, "not restored", {"why": error.what})
+
+        held, self._held = self._held, {}
+        await asyncio.gather(*(one(name, each) for name, each in held.items()))
+
+    async def _give(self, name: str, agent: Agent, want: dict[Key, str], condition: str | None) -> None:
+        held = self._held.get(name)
+        if held is None or held.agent is not agent:  # a new agent: the old one has restored
+            held = self._held[name] = _Held(agent)
+        if held.refused is not None and held.refused[0] == want:
+            raise held.refused[1]
+        if held.values == want:
+            return
+        if not held.values.keys() <= want.keys():
+            await agent.restore()
+            held.values = {}
+        changed = {key: value for key, value in want.items() if held.values.get(key) != value}
+        interface = self._nodes.data_interface(name)
+        granted: dict[str, str] = {}
+        try:
+            for (kind, setting), value in changed.items():
+                on = interface if kind in _OF_THE_INTERFACE else None
+                if kind in _OF_THE_INTERFACE and on is None:
+                    raise NodeError(name, f"condition {condition}: {kind}: its data interface is not known")
+                got = await agent.set(kind, value, name=setting, interface=on)
+                held.values[kind, setting] = value
+                granted[setting or kind] = f"{got.old} -> {got.value}"
+        except NodeError as error:
+            refusal = NodeError(name, f"condition {condition}: {error.what}")
+            if not agent.ended:  # all or nothing: half a condition is none
+                held.refused = (want, refusal)
+                held.values = {}
+                await agent.restore()
+            raise refusal from None
+        self._nodes.remember(name, f"condition {condition}", granted)
+        if any(kind in _OF_THE_INTERFACE for kind, _ in changed):
+            await self._link_up(name, str(interface))
+
+    async def _link_up(self, name: str, interface: str) -> None:
+        """Wait until the interface carries data again."""
+        run = self._nodes.shell(name)
+        try:
+            async with asyncio.timeout(LINK_UP_S):
+                while (await run(f"cat /sys/class/net/{interface}/carrier")).strip() == "0":
+                    await asyncio.sleep(0.1)
+        except TimeoutError:
+            raise NodeError(name, f"{interface} has no link {LINK_UP_S:g} s after its settings were changed") from None
+
+
+@asynccontextmanager
+async def conditions_of(plan: RunPlan, nodes: Nodes, names: Iterable[str]) -> AsyncIterator[Conditions]:
+    """The host settings of a run; every old value is put back at the end, however it comes."""
+    conditions = Conditions(plan, nodes, names)
+    try:
+        yield conditions
+    finally:
+        await asyncio.shield(conditions.release())

@@ -1,0 +1,177 @@
+"""The switches' counters through a run: read at a set interval, and once just before and just after each repetition.
+
+Each switch has an owner task. One that does not answer costs nothing but its columns: nobody waits for it, it is tried
+again in the background, and each repetition that lacks its counters says so.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import fields
+from typing import Final
+
+from rigctl.errors import NodeError
+from rigctl.probe.switches import PortCounters, Reader, reader_of
+from rigctl.records import Cell, PortSeries, RunPlan
+from rigctl.rig.inventory import Rig, Switch
+
+FIRST_WAIT_S: Final = 1.0
+"""A switch that has not answered yet is waited for so long, once; nodes are opened meanwhile."""
+FRESH_WAIT_S: Final = 2.5
+"""One that did answer has so long for the reading that brackets a repetition."""
+RETRY_S: Final = 10.0
+MOST_READINGS: Final = 2000
+"""In one repetition; where there are more, every other one is dropped."""
+
+_COLUMNS: Final = tuple(field.name for field in fields(PortCounters))
+
+
+class SwitchWatch:
+    """One switch's readings while `watching` lasts."""
+
+    def __init__(self, switch: Switch, ports: Sequence[str]) -> None:
+        self.switch, self._ports = switch, ports
+        self.source: str | None = None  # once it has answered
+        self.missing: str | None = None  # why there are no counters now
+        self._readings: list[dict[str, PortCounters]] = []
+        self._asked = asyncio.Event()
+        self._changed = asyncio.Condition()
+        self._begun = 0  # readings begun so far, and the number of the last one that ended
+        self._ended = 0
+
+    async def own(self) -> None:
+        """Read until cancelled; connect again after a loss."""
+        while True:
+            try:
+                async with reader_of(self.switch, self._ports) as reader:
+                    while True:
+                        await self._read(reader)
+                        await self._pause(self.switch.poll_s)
+            except NodeError as error:
+                await self._tell(missing=str(error))
+            await self._pause(RETRY_S)
+
+    async def fresh(self) -> None:
+        """Wait for a reading that begins after now; not for a switch that does not answer."""
+        if self.missing is not None:
+            return
+        wait_s = FIRST_WAIT_S if self.source is None else FRESH_WAIT_S
+        after = self._begun
+        self._asked.set()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(wait_s), self._changed:
+                await self._changed.wait_for(lambda: self._ended > after or self.missing is not None)
+
+    def forget_before(self, t_ns: int) -> None:
+        """Keep the last reading before `t_ns` and what comes later."""
+        later = [at for at, reading in enumerate(self._readings) if _when(reading) > t_ns]
+        first = later[0] if later else len(self._readings)
+        del self._readings[: max(0, first - 1)]
+
+    def between(self, start_ns: int, end_ns: int, ports: Iterable[str]) -> tuple[PortSeries, ...]:
+        """One series per port, from the last reading before `start_ns` to the first after `end_ns`, if there is one."""
+        times = [_when(reading) for reading in self._readings]
+        first = max((at for at, t_ns in enumerate(times) if t_ns <= start_ns), default=0)
+        last = min((at for at, t_ns in enumerate(times) if t_ns >= end_ns), default=len(times) - 1)
+        chosen = self._readings[first : last + 1]
+        return tuple(self._series(port, chosen) for port in ports if chosen)
+
+    def _series(self, port: str, readings: Sequence[dict[str, PortCounters]]) -> PortSeries:
+        rows = [reading[port] for reading in readings if port in reading]
+        columns = {name: [getattr(row, name) for row in rows] for name in _COLUMNS}
+        known = {
+            name: [-1 if value is None else value for value in values]
+            for name, values in columns.items()
+            if any(value is not None for value in values)
+        }
+        return PortSeries(self.switch.key, port, self.source or "", known)
+
+    async def _read(self, reader: Reader) -> None:
+        self._begun += 1
+        number = self._begun
+        self._readings.append(await reader.read())
+        if len(self._readings) > MOST_READINGS:
+            del self._readings[1:-1:2]
+        self.source = reader.source
+        await self._tell(ended=number)
+
+    async def _tell(self, *, ended: int | None = None, missing: str | None = None) -> None:
+        async with self._changed:
+            self._ended = ended if ended is not None else self._ended
+            self.missing = missing
+            self._changed.notify_all()
+
+    async def _pause(self, longest_s: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(longest_s):
+                await self._asked.wait()
+        self._asked.clear()
+
+
+def _when(reading: dict[str, PortCounters]) -> int:
+    return min((counters.t_ns for counters in reading.values()), default=0)
+
+
+class Counters:
+    """All switches of a rig that can be asked. Made by `counters_of`."""
+
+    def __init__(self, plan: RunPlan, rig: Rig) -> None:
+        used = {name for cell in plan.cells for pair in cell.pairs for name in (pair.source, pair.destination)}
+        self._ports = [port for port in rig.ports if port.peer is not None or port.node in used]
+        asked = [switch for switch in rig.switches.values() if switch.snmp is not None or switch.cli is not None]
+        self.watches = [
+            SwitchWatch(switch, [port.name for port in self._ports if port.switch == switch.key])
+            for switch in asked
+            if switch.address is not None
+        ]
+        self._nowhere = [
+            f"{switch.key}: there is nothing on this machine to ask for its counters (snmpd)"
+            for switch in asked
+            if switch.address is None
+        ]
+
+    async def begin(self) -> None:
+        """A reading of every switch that answers, before the first byte of a repetition."""
+        for watch in self.watches:
+            watch.forget_before(time.monotonic_ns())
+        await self._fresh()
+
+    async def end(self, cell: Cell, start_ns: int, end_ns: int) -> tuple[tuple[PortSeries, ...], tuple[str, ...]]:
+        """The series of the ports that `cell` uses, from before `start_ns` to after `end_ns`, and who is missing, why.
+
+        Once all of its flows have ended: the last reading is taken then.
+        """
+        await self._fresh()
+        nodes = {name for pair in cell.pairs for name in (pair.source, pair.destination)}
+        wanted = [port for port in self._ports if port.peer is not None or port.node in nodes]
+        series = [
+            one
+            for watch in self.watches
+            for one in watch.between(
+                start_ns, end_ns, [port.name for port in wanted if port.switch == watch.switch.key]
+            )
+        ]
+        silent = [
+            watch.missing or f"{watch.switch.key}: has not answered yet"
+            for watch in self.watches
+            if watch.missing or watch.source is None
+        ]
+        return tuple(series), (*self._nowhere, *silent)
+
+    async def _fresh(self) -> None:
+        await asyncio.gather(*(watch.fresh() for watch in self.watches))
+
+
+@asynccontextmanager
+async def counters_of(plan: RunPlan, rig: Rig) -> AsyncIterator[Counters]:
+    """The counters of the switches of `rig` for one run of `plan`."""
+    counters = Counters(plan, rig)
+    owners = [asyncio.create_task(watch.own(), name=f"switch {watch.switch.key}") for watch in counters.watches]
+    try:
+        yield counters
+    finally:
+        for owner in owners:
+            owner.cancel()
+        await asyncio.gather(*owners, return_exceptions=True)

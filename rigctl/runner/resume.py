@@ -1,0 +1,109 @@
+"""Taking up a stored run: is what is asked now still what it was asked, and does nobody else measure it?
+
+What was measured stays; cells that are missing, failed or were interrupted are measured (`runner.orders`), and take
+their places in the store.
+"""
+
+import os
+import socket
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Final
+
+from rigctl.errors import InputError
+from rigctl.records import Cell, Link, RunInfo, RunPlan
+from rigctl.units import format_duration
+
+_MOST_TOLD: Final = 5
+
+
+def check(info: RunInfo, plan: RunPlan, versions: Mapping[str, str], controller: str | None) -> None:
+    """Refuse to go on with a run that is not this plan's, or that somebody still measures. Raises `InputError`."""
+    if controller is not None and _lives(controller):
+        host, pid, _ = controller.split(" ")
+        raise InputError(f"run {info.run} is still being measured: process {pid} on {host}. Wait for it, or end it")
+    found = [*differences(info.plan, plan), *_other_versions(info.versions, versions)]
+    if found:
+        shown = found[:_MOST_TOLD] + ([f"and {len(found) - _MOST_TOLD} more"] if len(found) > _MOST_TOLD else [])
+        given = f" It was started with {' '.join(info.plan.overrides)}." if info.plan.overrides else ""
+        raise InputError(
+            f"run {info.run} can't be resumed, what is asked now differs:\n"
+            + "\n".join(f"  {line}" for line in shown)
+            + f"\n{given.strip()} Undo the change, or start a new run without --resume".replace("\n ", "\n")
+        )
+
+
+def differences(stored: RunPlan, asked: RunPlan) -> Iterator[str]:
+    """What matters to the figures and is not the same: one line each. Title, notes and comments do not matter."""
+    if stored.rig_name != asked.rig_name or stored.virtual != asked.virtual:
+        yield f"rig: {_rig(stored)} then, {_rig(asked)} now"
+    for name, what in (("repeat", "repeat"), ("max_skew_s", "max_skew"), ("trunk", "the rig's trunk")):
+        before, now = getattr(stored, name), getattr(asked, name)
+        if before != now:
+            yield f"{what}: {_text(before)} then, {_text(now)} now"
+    if asked.virtual is None and stored.ports != asked.ports:  # those of a virtual rig are made anew at each start
+        yield "the rig's switches or their ports are others now"
+    for node in sorted({*stored.links, *asked.links}):
+        before_link, now_link = stored.links.get(node), asked.links.get(node)
+        if before_link != now_link:
+            yield f"link of {node}: {_link(before_link)} then, {_link(now_link)} now"
+    conditions = {one.name: one for one in stored.conditions}
+    for condition in asked.conditions:
+        if condition.name in conditions and conditions[condition.name] != condition:
+            yield f"condition {condition.name}: its settings are others now"
+    yield from _cells(stored.cells, asked.cells)
+
+
+def controller_id() -> str:
+    """This process, so that another on the same host can tell whether it lives: host, process id, start time."""
+    return f"{socket.gethostname()} {os.getpid()} {_started(os.getpid()) or 0}"
+
+
+def _lives(controller: str) -> bool:
+    host, pid, started = controller.split(" ")
+    # Of another host's processes nothing is known here: the locks on the nodes still keep two runs apart.
+    return host == socket.gethostname() and _started(int(pid)) == started and int(pid) != os.getpid()
+
+
+def _started(pid: int) -> str | None:
+    """Field 22 of /proc/PID/stat (proc(5)): a process id that was used again has another."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(") ")[2].split()[19]
+    except (OSError, IndexError):
+        return None
+
+
+def _cells(stored: tuple[Cell, ...], asked: tuple[Cell, ...]) -> Iterator[str]:
+    if len(stored) != len(asked):
+        yield f"cells: {len(stored)} then, {len(asked)} now"
+        return
+    changed = [(before, now) for before, now in zip(stored, asked, strict=True) if before != now]
+    seen: set[str] = set()
+    for before, now in changed:
+        for field in fields(Cell):
+            one, other = getattr(before, field.name), getattr(now, field.name)
+            if one != other and field.name not in seen:
+                seen.add(field.name)
+                yield f"cell {before.number}: {field.name}: {_text(one)} then, {_text(other)} now"
+
+
+def _other_versions(stored: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
+    """Another agent measures otherwise; half a run each would be no run."""
+    for name in sorted(stored.keys() & now.keys()):
+        if name.startswith(("agent", "rigctl")) and stored[name] != now[name]:
+            yield f"{name}: {stored[name][:12]} then, {now[name][:12]} now"
+
+
+def _rig(plan: RunPlan) -> str:
+    return f"{plan.rig_name} ({plan.virtual or 'real hardware'})"
+
+
+def _link(link: Link | None) -> str:
+    return "not in use" if link is None else f"rate {_text(link.rate_bps)}, MTU {_text(link.mtu)}"
+
+
+def _text(value: object) -> str:
+    if isinstance(value, tuple):
+        return f"{len(value)} of them" if len(value) > 1 else str(value[0]) if value else "none"
+    return "–" if value is None else format_duration(value) if isinstance(value, float) else str(value)

@@ -1,0 +1,110 @@
+"""Runs that are cut and taken up again: killed at random, refused where they changed, and whole at the end."""
+
+import json
+import os
+import random
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_run import User
+
+from rigctl.columns import Level, columns_at
+from rigctl.records import RunInfo
+from rigctl.store import open_store
+
+KILLS = int(os.environ.get("RIGCTL_KILLS", "20"))
+SCENARIO = (
+    "title: Cut and resumed\nrig: gigablox\npairs: [pi1 -> pi2, pi3 -> pi4]\nduration: 200ms\nrepeat: 2\n"
+    "matrix: {window: [64K, 128K, 200K, 256K], parallel: [1, 2, 3, 4, 5, 6]}\n"
+)
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> User:
+    return User(tmp_path)
+
+
+def kill_at(user: User, after_s: float, *words: str) -> bool:
+    """Start a command and SIGKILL it after so long. Whether it was still at work."""
+    process = user.start(*words)
+    time.sleep(after_s)
+    running = process.poll() is None
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate(timeout=10)
+    return running
+
+
+def stored(user: User) -> tuple[RunInfo, list[tuple[int, int, int, str]]]:
+    with open_store(user.environment["RIGCTL_STORE"]) as store:
+        info = store.run()
+        numbers = [(one.cell, one.repetition, one.attempt, str(one.status)) for one in store.repetitions(info.run)]
+    return info, numbers
+
+
+def shape(user: User, level: str) -> list[tuple[Any, ...]]:
+    """The rows of an export without what was measured: which rows there are, what was asked, which fields are known."""
+    asked = ("cell", "repetition", "test", "pairs", "source", "destination", "direction", "flow", "window_bytes", "mss")
+    known = [column.name for column in columns_at(Level[level.upper()]) if column.name not in ("run", "attempt")]
+    rows = json.loads(user.rigctl("export", "--format", "json", "--level", level))
+    return [tuple(row.get(name) for name in asked) + tuple(row.get(name) is None for name in known) for row in rows]
+
+
+def test_a_run_killed_again_and_again_is_in_the_end_like_one_that_never_was(user: User) -> None:
+    user.rigctl("rig", "up", "gigablox")
+    try:
+        scenario = user.scenario(SCENARIO)
+        user.rigctl("run", scenario, "--quiet", "--report", "whole.html", deadline_s=120)
+        whole, expected = stored(user)
+        shapes = {level: shape(user, level) for level in ("cells", "pairs", "flows")}
+        (user.folder / "store.db").unlink()
+
+        moments, hits, resume = random.Random(5), 0, []
+        for _ in range(KILLS):
+            hits += kill_at(user, moments.uniform(0.7, 2.4), "run", scenario, "--quiet", *resume)
+            if not resume and (user.folder / "store.db").exists():
+                with open_store(user.environment["RIGCTL_STORE"]) as store:
+                    resume = ["--resume", store.runs()[0].run] if store.runs() else []
+        assert hits > KILLS / 2  # else this test has shown nothing
+        user.rigctl("run", scenario, "--report", "resumed.html", *resume, deadline_s=120)
+
+        info, numbers = stored(user)
+        assert [one[:2] for one in numbers if one[3] == "ok"] == [one[:2] for one in expected if one[3] == "ok"]
+        assert {one[3] for one in numbers} <= {"ok", "invalid"}
+        assert (info.status, info.plan, info.versions) == (whole.status, whole.plan, whole.versions)
+        assert info.facts.keys() == whole.facts.keys()
+        assert {level: shape(user, level) for level in shapes} == shapes
+        assert len(user.rigctl("runs").strip().splitlines()) <= 3  # one run, however often it was cut
+    finally:
+        user.rigctl("rig", "down", "gigablox")
+
+
+def test_the_options_of_the_first_start_need_not_be_given_again(user: User) -> None:
+    scenario = user.scenario("rig: gigablox\npairs: [pi1 -> pi2]\nduration: 60s\nmatrix: {window: [64K, 128K]}\n")
+    user.rigctl("run", scenario, "--duration", "200ms", "--set", "parallel=2", "--quiet", "--report", "a.html")
+    before, numbers = stored(user)
+    user.rigctl("run", scenario, "--resume", before.run[:-2], "--report", "b.html")
+    assert stored(user) == (stored(user)[0], numbers)  # nothing was missing, nothing was measured again
+    assert stored(user)[0].plan == before.plan
+
+
+def test_a_changed_scenario_is_refused_with_what_changed_and_the_run_stays_as_it_was(user: User) -> None:
+    scenario = user.scenario("rig: gigablox\npairs: [pi1 -> pi2]\nduration: 200ms\n")
+    user.rigctl("run", scenario, "--quiet", "--report", "a.html")
+    before = stored(user)
+    user.scenario("rig: gigablox\npairs: [pi1 -> pi2]\nduration: 300ms\n")
+    said = user.rigctl("run", scenario, "--resume", before[0].run, code=2)
+    assert f"run {before[0].run} can't be resumed" in said
+    assert "duration_s: 200 ms then, 300 ms now" in said
+    assert stored(user) == before
+
+
+@pytest.mark.parametrize(("reference", "words"), [("20990101", 'no run "20990101"'), ("nonsense", 'no run "nonsense"')])
+def test_a_run_that_is_not_there_is_refused_and_no_store_is_made(user: User, reference: str, words: str) -> None:
+    scenario = user.scenario("rig: gigablox\npairs: [pi1 -> pi2]\nduration: 200ms\n")
+    assert "does not exist" in user.rigctl("run", scenario, "--resume", reference, code=2)
+    assert not (user.folder / "store.db").exists()
+    user.rigctl("run", scenario, "--quiet", "--report", "a.html")
+    assert words in user.rigctl("run", scenario, "--resume", reference, code=2)

@@ -1,0 +1,146 @@
+"""Host settings: given once, changed by the least, restored, given anew to a new agent; a refusal costs its cells."""
+
+from collections.abc import Iterable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import builders
+import pytest
+
+from rigctl.errors import NodeError
+from rigctl.records import Cell, Condition, Setting
+from rigctl.runner.conditions import Conditions, buffers_start_at, conditions_of
+from rigctl.runner.nodes import Nodes
+
+JUMBO = Condition("jumbo", (Setting("mtu", "8192"), Setting("sysctl", "0", "net.ipv4.tcp_sack")))
+PLAIN = Condition("plain", (Setting("sysctl", "1", "net.ipv4.tcp_sack"),))
+RESIZE = Condition("resize", (Setting("mtu", "8192"),), resize=True)
+PLAN = builders.plan(conditions=(JUMBO, PLAIN, RESIZE))
+NAMES = ("pi1", "pi2", "pi3", "pi4")
+
+
+class FakeAgent:
+    def __init__(self, node: str, log: list[str], refuses: str | None) -> None:
+        self.node, self.log, self.refuses, self.ended = node, log, refuses, False
+
+    async def set(self, kind: str, value: str, *, name: str | None, interface: str | None) -> Any:
+        if self.refuses == (name or kind):
+            raise NodeError(self.node, f"set: {name or kind}: Operation not permitted (EPERM)")
+        self.log.append(f"{self.node} set {name or kind}={value}{' on ' + interface if interface else ''}")
+        return SimpleNamespace(old="before", value=value)
+
+    async def restore(self) -> int:
+        self.log.append(f"{self.node} restore")
+        return 1
+
+
+class FakeNodes:
+    def __init__(self, refuses: dict[str, str] | None = None) -> None:
+        self.log: list[str] = []
+        self.refuses = refuses or {}
+        self.agents = {name: self.new(name) for name in NAMES}
+        self.remembered: dict[str, Any] = {}
+
+    def new(self, name: str) -> FakeAgent:
+        return FakeAgent(name, self.log, self.refuses.get(name))
+
+    async def open(self, names: Iterable[str]) -> dict[str, Any]:
+        return {name: (None, self.agents[name]) for name in names}
+
+    def is_open(self, name: str) -> bool:
+        return True
+
+    def data_interface(self, _: str) -> str | None:
+        return "eth0"
+
+    def remember(self, name: str, fact: str, value: Any) -> None:
+        self.remembered[name, fact] = value
+
+    def shell(self, _: str) -> Any:
+        async def run(_: str) -> str:
+            return "1\n"
+
+        return run
+
+
+def cell(condition: str | None, **fields: Any) -> Cell:
+    return builders.cell(condition=condition, **fields)
+
+
+def of(nodes: FakeNodes) -> Conditions:
+    return Conditions(PLAN, cast(Nodes, nodes), NAMES)
+
+
+async def test_all_nodes_are_set_once_however_many_cells_follow_and_restored_at_the_end() -> None:
+    nodes = FakeNodes()
+    async with conditions_of(PLAN, cast(Nodes, nodes), NAMES) as conditions:
+        for _ in range(3):
+            await conditions.hold(cell("jumbo"))
+    own = [line for line in nodes.log if line.startswith("pi3")]
+    assert own == ["pi3 set mtu=8192 on eth0", "pi3 set net.ipv4.tcp_sack=0", "pi3 restore"]
+    assert len(nodes.log) == 3 * len(NAMES)
+    assert nodes.remembered["pi1", "condition jumbo"] == {"mtu": "before -> 8192", "net.ipv4.tcp_sack": "before -> 0"}
+
+
+async def test_they_are_restored_also_when_the_run_breaks() -> None:
+    nodes = FakeNodes()
+    with pytest.raises(RuntimeError, match="boom"):
+        async with conditions_of(PLAN, cast(Nodes, nodes), NAMES) as conditions:
+            await conditions.hold(cell("jumbo"))
+            raise RuntimeError("boom")
+    assert sorted(line for line in nodes.log if "restore" in line) == [f"{name} restore" for name in NAMES]
+
+
+async def test_the_next_condition_begins_from_the_old_values() -> None:
+    nodes = FakeNodes()
+    conditions = of(nodes)
+    await conditions.hold(cell("jumbo"))
+    nodes.log.clear()
+    await conditions.hold(cell("plain"))
+    assert [line for line in nodes.log if line.startswith("pi1")] == ["pi1 restore", "pi1 set net.ipv4.tcp_sack=1"]
+    nodes.log.clear()
+    await conditions.hold(cell(None))
+    assert sorted(nodes.log) == [f"{name} restore" for name in NAMES]
+
+
+async def test_where_buffers_start_follows_the_window_and_nothing_else_is_set_again() -> None:
+    nodes = FakeNodes()
+    conditions = of(nodes)
+    await conditions.hold(cell("resize", resize=True, window_bytes=32768))
+    nodes.log.clear()
+    await conditions.hold(cell("resize", resize=True, window_bytes=65536))
+    own = [line for line in nodes.log if line.startswith("pi1")]
+    assert own == [
+        "pi1 set net.ipv4.tcp_rmem=4096 131072 6291456",
+        "pi1 set net.ipv4.tcp_wmem=4096 131072 6291456",
+    ]
+
+
+def test_buffers_never_start_below_the_least_nor_above_the_most() -> None:
+    assert buffers_start_at(1024)[1].value == "4096 4096 6291456"
+    assert buffers_start_at(8 * 1024**2)[1].value == "4096 16777216 16777216"
+
+
+async def test_a_new_agent_is_given_the_settings_anew() -> None:
+    nodes = FakeNodes()
+    conditions = of(nodes)
+    await conditions.hold(cell("jumbo"))
+    nodes.log.clear()
+    nodes.agents["pi2"] = nodes.new("pi2")
+    await conditions.hold(cell("jumbo"))
+    assert nodes.log == ["pi2 set mtu=8192 on eth0", "pi2 set net.ipv4.tcp_sack=0"]
+
+
+async def test_a_refusal_leaves_nothing_half_done_is_told_in_the_nodes_words_and_not_tried_again() -> None:
+    nodes = FakeNodes({"pi4": "net.ipv4.tcp_sack"})
+    conditions = of(nodes)
+    for _ in range(2):
+        with pytest.raises(NodeError, match=r"pi4: condition jumbo: set: net.ipv4.tcp_sack: .*\(EPERM\)"):
+            await conditions.hold(cell("jumbo"))
+    assert [line for line in nodes.log if line.startswith("pi4")] == ["pi4 set mtu=8192 on eth0", "pi4 restore"]
+
+
+async def test_a_refusal_does_not_fail_the_cells_that_do_not_need_that_node() -> None:
+    nodes = FakeNodes({"pi4": "mtu"})
+    await of(nodes).hold(cell("jumbo", pairs=builders.PAIRS[:1]))
+    assert not [line for line in nodes.log if line.startswith("pi4 set")]

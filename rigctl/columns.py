@@ -41,12 +41,14 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column("status", "", _ALL, "ok, invalid, failed or interrupted; only ok is averaged"),
     Column("reason", "", _MEASURED, "why it is not ok"),
     Column("test", "", _ALL, "kind of test, as tcp"),
+    Column("condition", "", _MEASURED, "host settings under which it was measured; empty: the nodes as they are"),
     Column("pairs", "", _CELLS, "number of node pairs at once"),
     Column("source", "", _PAIRS, "source node of the pair"),
     Column("destination", "", _PAIRS, "destination node of the pair"),
     Column("direction", "", _ALL, "forward: source to destination; reverse: destination to source; both (level cells)"),
     Column("flow", "", _FLOWS, "number of the flow within its pair and direction, from 1"),
     Column("t_s", "s", frozenset({Level.INTERVALS}), "end of the interval, from the start of the common window", 3),
+    Column("window_total_bytes", "B", _MEASURED, "window requested for all flows of a pair together"),
     Column("window_bytes", "B", _MEASURED, "window requested; empty: not asked for"),
     Column("window_effective_bytes", "B", _MEASURED, "half the smaller of the granted SO_SNDBUF and SO_RCVBUF"),
     Column("sndbuf_bytes", "B", frozenset({Level.FLOWS}), "SO_SNDBUF at the sender as read back (Linux doubles it)"),
@@ -60,6 +62,9 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column("duration_s", "s", _MEASURED, "length of the common window, the omitted start not counted", 3),
     Column("bytes", "B", _ALL, "application bytes received in the common window"),
     Column("goodput_mbps", "Mbit/s", _ALL, "application bits per second at the receiver", 1),
+    Column(
+        "goodput_median_mbps", "Mbit/s", _CELLS, "median over intervals of the sum of all flows at common instants", 1
+    ),
     Column("retransmits", "", _ALL, "TCP segments sent again in the common window"),
     Column("rtt_us", "us", _ALL, "smoothed round-trip time at the end, mean over flows", 0),
     Column("rtt_min_us", "us", _MEASURED, "smallest round-trip time seen", 0),
@@ -75,6 +80,17 @@ COLUMNS: Final[tuple[Column, ...]] = (
         "cpu_source_pct", "%", _MEASURED, "busy time of the sender's node, all CPUs and softirq, of its capacity", 1
     ),
     Column("cpu_destination_pct", "%", _MEASURED, "busy time of the receiver's node, likewise", 1),
+    Column("trunk_octets", "B", _CELLS, "octets of the data's direction that the switches counted on their trunk"),
+    Column("trunk_expected_octets", "B", _CELLS, "payload, what was sent again and headers that the flows put on it"),
+    Column(
+        "counters_difference_pct",
+        "%",
+        _CELLS,
+        "octets counted against those expected: on the trunk, or else at the senders' switch ports",
+        2,
+    ),
+    Column("source_port_octets", "B", frozenset({Level.PAIRS}), "octets that came in at the sender's switch port"),
+    Column("destination_port_octets", "B", frozenset({Level.PAIRS}), "octets that went out at the receiver's"),
 )
 
 

@@ -241,10 +241,11 @@ class RunPlan:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A node's link to the switch. `None`: the rig file does not say and the node must be asked."""
+    """A node's link to the switch. `None`: the rig file does not say; rate and MTU the node must be asked."""
 
     rate_bps: int | None
     mtu: int | None
+    switch: str | None = None  # its key in the rig file
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,17 @@
 """The store's five ways in and three ways out, each one transaction."""
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self
 
-from sqlalchemy import Connection, Engine, Select, delete, func, insert, select, update
+from sqlalchemy import Connection, Engine, Select, case, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from rigctl.errors import InputError
-from rigctl.records import Facts, Flow, PortSeries, Repetition, RunInfo, RunPlan, RunStatus
+from rigctl.records import Facts, Flow, PortSeries, Repetition, RunInfo, RunPlan, RunStatus, Status
 from rigctl.store.errors import explained
 from rigctl.store.rows import (
     Row,
@@ -155,12 +155,14 @@ class Store:
             f'run "{reference}" is not unique: {", ".join(info.run for info in exact[:5])}. Give more of it'
         )
 
-    def repetitions(self, run: str) -> list[Repetition]:
-        """The repetitions of `run` as they were stored, in the order in which a run measures them."""
+    def repetitions(self, run: str, series: bool | Collection[int] = True) -> list[Repetition]:
+        """The repetitions of `run` as they were stored, in the order in which a run measures them.
+
+        `series` may name the cells whose interval series are wanted; those of the others are not read, and empty.
+        """
         order = (repetitions.c.cell, repetitions.c.repetition, repetitions.c.attempt, repetitions.c.id)
         heads = select(repetitions).where(repetitions.c.run == run).order_by(*order)
-        parts = select(flows).join(repetitions).where(repetitions.c.run == run)
-        parts = parts.order_by(flows.c.repetition_id, flows.c.position)
+        parts = _flows_of(run, series)
         ports = select(counters).join(repetitions).where(repetitions.c.run == run)
         ports = ports.order_by(counters.c.repetition_id, counters.c.position)
         with explained(self.place), self._engine.connect() as connection, connection.begin():
@@ -174,6 +176,13 @@ class Store:
                 repetition_from(dict(row), tuple(by_repetition.get(row["id"], ())), tuple(read.get(row["id"], ())))
                 for row in connection.execute(heads).mappings()
             ]
+
+    def statuses(self, run: str) -> dict[tuple[int, int, int], Status]:
+        """The status of each repetition of `run` by cell, repetition and attempt; nothing else is read."""
+        columns = (repetitions.c.cell, repetitions.c.repetition, repetitions.c.attempt, repetitions.c.status)
+        with explained(self.place), self._engine.connect() as connection:
+            rows = connection.execute(select(*columns).where(repetitions.c.run == run))
+            return {(cell, repetition, attempt): Status(status) for cell, repetition, attempt, status in rows}
 
     def measured(self) -> dict[str, dict[str, int]]:
         """For each run, how many of its *cells* have a repetition of each status, as {"ok": 7}."""
@@ -197,6 +206,19 @@ class Store:
         for row in connection.execute(wanted).mappings():
             by_run.setdefault(row["run"], {})[row["node"]] = row["facts"]
         return [_info(row, by_run.get(row["run"], {})) for row in found]
+
+
+def _flows_of(run: str, series: bool | Collection[int]) -> Select[Any]:
+    """The flows of `run`. A series that is not wanted is not asked for: it is most of what a store holds."""
+    packed = (flows.c.sender_series, flows.c.receiver_series)
+    if series is True:
+        columns: list[Any] = list(packed)
+    else:
+        wanted = repetitions.c.cell.in_(sorted(series or ()))
+        columns = [case((wanted, column), else_=None).label(column.name) for column in packed]
+    plain = [column for column in flows.c if column.name not in {one.name for one in packed}]
+    query = select(*plain, *columns).join(repetitions).where(repetitions.c.run == run)
+    return query.order_by(flows.c.repetition_id, flows.c.position)
 
 
 def _info(row: dict[str, Any], facts: dict[str, Facts]) -> RunInfo:

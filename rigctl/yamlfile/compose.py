@@ -157,6 +157,11 @@ def parse_document(name: str, text: str) -> Document:
     return Document(name, text, data, spans, keys, mistakes=tuple(composer.mistakes))
 
 
+def parse_scalar(text: str) -> Scalar:
+    """What `text` would mean as a plain value in a file: a number, true, false, nothing, or a text."""
+    return _plain(text.strip())
+
+
 def span_of_offset(text: str, offset: int) -> Span:
     """The line and column of the character at `offset`."""
     before = LINE_BREAK.split(text[:offset])

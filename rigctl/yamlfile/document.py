@@ -45,6 +45,23 @@ class Document:
         origins = {**self.origins, (key,): origin}
         return replace(self, data={**self.data, key: value}, spans=spans, keys=keys, origins=origins)
 
+    def placed(self, path: Path, value: object, origin: str) -> "Document":
+        """As `replaced`, at any depth: sections that are not there are made, what is no section gives way to one."""
+        data: dict[str, Any] = dict(self.data)
+        below: dict[Any, Any] = data
+        origins = dict(self.origins)
+        for depth, key in enumerate(path[:-1], 1):
+            given = below.get(key)
+            if not isinstance(given, dict):
+                origins[path[:depth]] = origin
+            below[key] = dict(given) if isinstance(given, dict) else {}
+            below = below[key]
+        below[path[-1]] = value
+        origins[path] = origin
+        spans = {there: span for there, span in self.spans.items() if there[: len(path)] != path}
+        keys = {there: span for there, span in self.keys.items() if there[: len(path)] != path}
+        return replace(self, data=data, spans=spans, keys=keys, origins=origins)
+
 
 def mistake_at(name: str, text: str, span: Span, what: str, *, path: Path = ()) -> Mistake:
     """A mistake at `span` of `text`, which shows that line."""

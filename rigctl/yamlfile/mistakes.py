@@ -18,7 +18,7 @@ _SHOWN_COLUMNS: Final = 100
 # YAML 1.1, 5.4: what ends a line. Source lines must be split exactly as the parser counts them.
 LINE_BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 # Keys that no file may have; a message about such a line is read by others than its writer.
-SECRET_KEYS: Final = ("password", "passphrase", "passwd", "pass", "pwd", "secret")
+SECRET_KEYS: Final = ("password", "passphrase", "passwd", "pass", "pwd", "secret", "community")
 _SECRET_VALUE: Final = re.compile(
     rf"""(?i)(\b(?:{"|".join(SECRET_KEYS)})["']?\s*:\s*)("(?:[^"\\]|\\.)*"?|'[^']*'?|[^,}}]+)"""
 )

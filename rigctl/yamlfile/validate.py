@@ -52,9 +52,11 @@ def _mistake(document: Document, model: type[BaseModel], detail: ErrorDetails) -
         return document.mistake(path[:-1], _sentence(_own_words(detail, path[:-1])), at_key=True)
     name = next((str(part) for part in reversed(path) if isinstance(part, str)), "")
     if detail["type"] == "extra_forbidden":
+        section = _section(model, path[:-1])
         if name.lower() in SECRET_KEYS:
-            return document.mistake(path, f'key "{name}": {_ADVICE}', at_key=True)
-        known = list(_section(model, path[:-1]).model_fields)
+            advice = getattr(section, "SECRET_ADVICE", _ADVICE)
+            return document.mistake(path, f'key "{name}": {advice}', at_key=True)
+        known = list(section.model_fields)
         return document.mistake(path, f'unknown key "{name[:64]}".{suggestion(name, known)}', at_key=True)
     if detail["type"] == "missing":
         return document.mistake(path[:-1], f'"{name}" is missing.{_purpose(model, path)}', at_key=True)

@@ -221,3 +221,26 @@ def test_a_finished_run_says_when_and_how_it_ended(tmp_path: Path) -> None:
         info = store.run(run)
     assert (info.status, info.ended_at) == (RunStatus.PARTIAL, 20.5)
     assert replace(info, status=RunStatus.RUNNING, ended_at=None).plan == builders.plan()
+
+
+@pytest.mark.parametrize("wanted", [False, (), (2,), frozenset({1, 2}), True])
+def test_only_the_series_of_the_cells_that_are_wanted_are_read(wanted: Any) -> None:
+    cells = (builders.cell(1), builders.cell(2))
+    with open_store("sqlite://") as store:
+        run = store.begin(builders.plan(cells), {}, {}, 0.0)
+        measured = [builders.repetition(cell) for cell in cells]
+        for one in measured:
+            store.add(run, one)
+        read = store.repetitions(run, series=wanted)
+    numbers_wanted = {1, 2} if wanted is True else set(wanted or ())
+    for whole, one in zip(measured, read, strict=True):
+        if one.cell in numbers_wanted:
+            assert one == whole
+        else:
+            assert one == replace(whole, flows=tuple(_without_series(flow) for flow in whole.flows))
+
+
+def _without_series(flow: Flow) -> Flow:
+    assert flow.sender is not None
+    assert flow.receiver is not None
+    return replace(flow, sender=replace(flow.sender, series=Series()), receiver=replace(flow.receiver, series=Series()))

@@ -79,7 +79,7 @@ def by_agent(hosts: tuple[str, str], binary: str, seconds: float, congestion: st
         receiver.event("ended", seconds + 15)
         report = report_of(receiver)
     flow = Flow(Pair("s", "r"), Direction.FORWARD, 1, None, side(report))
-    window_cut = common_window([flow], 0, at_ns + round(seconds * 1e9))
+    window_cut = common_window([flow], 0, at_ns, at_ns + round(seconds * 1e9))
     assert window_cut is not None
     received = cut(flow, window_cut).bytes
     assert received is not None

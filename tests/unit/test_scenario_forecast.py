@@ -3,7 +3,7 @@
 import pytest
 
 from rigctl.records import Cell, Link, Pair, RunPlan
-from rigctl.scenario.forecast import constants, forecasts, notes, table_axes, total_s
+from rigctl.scenario.forecast import Forecast, constants, forecasts, notes, table_axes, total_s
 from rigctl.scenario.load import Overrides, load_plan
 
 GIGABIT = Link(10**9, 1500)
@@ -15,22 +15,28 @@ def plan_of(links: dict[str, Link], **settings: object) -> RunPlan:
     return RunPlan("t", "", "s", "", "r", "", (), 3, cells, links)
 
 
+def only_forecast(links: dict[str, Link], ip_version: int = 4) -> Forecast:
+    """That of the one pair of `CELL`."""
+    (expected,) = forecasts(CELL, plan_of(links), ip_version)
+    return expected
+
+
 def test_the_page_s_941_is_the_ceiling_of_mtu_1500_whatever_the_mss_asked_for() -> None:
     plan, _ = load_plan("gigablox", Overrides())
     for cell in plan.cells:
-        for expected in forecasts(cell, plan.links, 4):
+        for expected in forecasts(cell, plan, 4):
             assert expected.mss == 1448
             assert expected.ceiling_bps == pytest.approx(941.4824e6, rel=1e-6)
 
 
 def test_jumbo_frames_raise_the_ceiling() -> None:
-    (expected,) = forecasts(CELL, dict.fromkeys("ab", Link(10**9, 9000)), 4)
+    expected = only_forecast(dict.fromkeys("ab", Link(10**9, 9000)))
     assert expected.mss == 8948
     assert expected.ceiling_bps == pytest.approx(1e9 * 8948 / 9038)
 
 
 def test_the_narrower_end_rules_rate_and_mtu() -> None:
-    (expected,) = forecasts(CELL, {"a": Link(10**8, 9000), "b": GIGABIT}, 4)
+    expected = only_forecast({"a": Link(10**8, 9000), "b": GIGABIT})
     assert expected.mss == 1448
     assert expected.ceiling_bps == pytest.approx(1e8 * 1448 / 1538)
 
@@ -39,12 +45,12 @@ def test_the_narrower_end_rules_rate_and_mtu() -> None:
     ("link", "mss"), [(Link(None, 1500), 1448), (Link(10**9, None), None), (Link(None, None), None)]
 )
 def test_what_the_rig_file_does_not_say_stays_unknown(link: Link, mss: int | None) -> None:
-    (expected,) = forecasts(CELL, {"a": link, "b": GIGABIT}, 4)
+    expected = only_forecast({"a": link, "b": GIGABIT})
     assert (expected.mss, expected.ceiling_bps) == (mss, None)
 
 
 def test_ipv6_takes_twenty_bytes_more() -> None:
-    assert forecasts(CELL, dict.fromkeys("ab", GIGABIT), 6)[0].mss == 1428
+    assert only_forecast(dict.fromkeys("ab", GIGABIT), 6).mss == 1428
 
 
 def test_the_total_counts_each_cell_s_duration_and_the_repetitions() -> None:

@@ -21,9 +21,12 @@ def test_the_first_axis_changes_slowest() -> None:
 def test_a_cell_has_every_setting_unset_where_nothing_is_asked_for() -> None:
     (row,) = expand(matrix_of({}))
     assert row == {
+        "condition": None,
         "window": None,
+        "window_total": None,
         "mss": None,
         "parallel": 1,
+        "pairs": None,
         "congestion": None,
         "nodelay": None,
         "direction": Direction.FORWARD,
@@ -31,8 +34,8 @@ def test_a_cell_has_every_setting_unset_where_nothing_is_asked_for() -> None:
 
 
 def test_axes_and_the_fields_of_a_cell_are_the_same() -> None:
-    fields = set(Cell.__dataclass_fields__) - {"number", "test", "pairs", "duration_s", "omit_s"}
-    assert {"window_bytes" if name == "window" else name for name in AXES} == fields
+    fields = set(Cell.__dataclass_fields__) - {"number", "test", "duration_s", "omit_s", "resize"}  # no axes
+    assert {f"{name}_bytes" if name.startswith("window") else name for name in AXES} == fields
 
 
 def test_default_means_not_asked_for() -> None:

@@ -167,9 +167,9 @@ class NicCounters:
 class PortSeries:
     """Counters of one switch port during one repetition, from the last reading before it to the first after it.
 
-    Columns of equal length, raw and absolute as the switch gave them: `t_ns` (controller's clock, when the switch
-    answered), `in_octets`, `out_octets`, `in_packets`, `out_packets`, `in_discards`, `out_discards`, `in_errors`,
-    `out_errors`, `discontinuity` (ifCounterDiscontinuityTime, hundredths of a second). In and out as the switch sees
+    Columns of equal length, raw and absolute as the switch gave them: `t_ns` (controller's clock, half-way between
+    request and answer), `took_ns` (from one to the other), `in_octets`, `out_octets`, `in_packets`, `out_packets`,
+    `in_discards`, `out_discards`, `in_errors`, `out_errors`, `discontinuity` (ifCounterDiscontinuityTime, hundredths of a second). In and out as the switch sees
     them. A column whose value is unknown throughout is left out; -1 marks a single unknown value.
     """
 

@@ -7,7 +7,7 @@ seconds only, which shows as equal values under traffic, then a jump.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
@@ -107,32 +107,34 @@ def refresh_seconds(series: PortSeries, way: Way, traffics: Sequence[Traffic]) -
     """
     times, values = _known(series, f"{way}_octets")
     under = _Traffics(traffics)
+    half = _half_took(series)
     apart, repeated = [], False
     changed_at: int | None = None
     for at in range(1, len(values)):
         if values[at] == values[at - 1]:
-            # Equal although bytes went between these two readings: the later one was old.
-            repeated |= any(under.shared_s(times[at - 1], times[at]))
+            # Equal although bytes went between the answer of one and the request of the other: that one was old.
+            repeated |= any(under.shared_s(times[at - 1] + half[times[at - 1]], times[at] - half[times[at]]))
             continue
         if changed_at is not None and under.runs_at(times[changed_at]):
             apart.append((times[at] - times[changed_at]) / 1e9)
         changed_at = at
     if not repeated:
         return None
-    stood_s = _longest_stand_s(times, values, under)
+    stood_s = _longest_stand_s(times, values, half, under)
     return max(median(apart), stood_s) if apart else stood_s or None
 
 
-def _longest_stand_s(times: Sequence[int], values: Sequence[int], under: "_Traffics") -> float:
+def _longest_stand_s(times: Sequence[int], values: Sequence[int], half: Mapping[int, int], under: "_Traffics") -> float:
     """The longest time without a change since bytes went: no refresh happened in it."""
     longest_ns, begin = 0, 0
     for at in range(1, len(values)):
         if values[at] != values[at - 1]:
             begin = at
             continue
-        first_ns = under.first_ns(times[begin], times[at])
+        asked_ns = times[at] - half[times[at]]
+        first_ns = under.first_ns(times[begin] + half[times[begin]], asked_ns)
         if first_ns is not None:
-            longest_ns = max(longest_ns, times[at] - first_ns)
+            longest_ns = max(longest_ns, asked_ns - first_ns)
     return longest_ns / 1e9
 
 
@@ -241,6 +243,13 @@ def _known(series: PortSeries, name: str) -> tuple[list[int], list[int]]:
         if value != UNKNOWN
     ]
     return [t_ns for t_ns, _ in pairs], [value for _, value in pairs]
+
+
+def _half_took(series: PortSeries) -> dict[int, int]:
+    """By the time of a reading, how far its request and its answer were from it; 0 where that is not known."""
+    times = series.columns.get("t_ns", [])
+    took = series.columns.get("took_ns", [0] * len(times))
+    return {t_ns: max(0, took_ns) // 2 for t_ns, took_ns in zip(times, took, strict=True)}
 
 
 def _broken_times(series: PortSeries) -> list[int]:

@@ -171,3 +171,14 @@ def test_parts_of_a_run_go_together_where_they_go_on_from_each_other() -> None:
     found = stretches([first, second, late, back])
     assert [one.columns["in_octets"] for one in found] == [[0, 10, 20, 30, 40], [90, 95], [96, 99]]
     assert found[0].columns["t_ns"] == [at * SECOND for at in range(5)]
+
+
+@pytest.mark.parametrize(("took_s", "cached"), [(0.01, True), (0.9, False)])
+def test_an_answer_that_took_long_is_no_old_one(took_s: float, cached: bool) -> None:
+    # Read before the traffic, half-way through it, and after: the second answer may be as late as the traffic's end.
+    series = readings([0, 900, 900], [0.0, 1.2, 1.7])
+    slow = PortSeries(
+        series.switch, series.port, series.source, {**series.columns, "took_ns": [round(took_s * 1e9)] * 3}
+    )
+    found = refresh_seconds(slow, Way.IN, [traffic(0.1, 1.6)])
+    assert (found is not None) == cached

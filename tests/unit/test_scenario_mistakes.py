@@ -196,7 +196,7 @@ class TestOptions:
             ("duration=0", '--set duration=0: duration "0": expected 100 ms to 24 h'),
             ("omit=10s", "--set omit=10s: omit is 10 s: it must be shorter than the duration, 10 s."),
             ("pairs=pi1->pi1", '--set pairs=pi1->pi1: pair "pi1->pi1": a node with itself.'),
-            ("pairs=", "--set pairs=: pairs: the list is empty."),
+            ("pairs=", "--set pairs=: pairs: a value is missing, as in pairs=4,3x4."),
             ("repeat=x", '--set repeat=x: repeat "x": expected a whole number'),
             ("title=", "--set title=: title: expected a text, found an empty one."),
             ("window=\x1b[31m", '--set window=?[31m: window "'),

@@ -96,9 +96,12 @@ class SnmpReader:
         before_ns = time.monotonic_ns()
         parts = [wanted[at : at + MOST_PER_REQUEST] for at in range(0, len(wanted), MOST_PER_REQUEST)]
         answers = await asyncio.gather(*map(self.session.get, parts))
-        t_ns = (before_ns + time.monotonic_ns()) // 2
+        took_ns = time.monotonic_ns() - before_ns
         values = {oid: value for answer in answers for oid, value in answer.items()}
-        return {name: PortCounters(t_ns, **self._counters(index, values)) for name, index in self.ports.items()}
+        return {
+            name: PortCounters(before_ns + took_ns // 2, took_ns, **self._counters(index, values))
+            for name, index in self.ports.items()
+        }
 
     def _columns(self) -> Iterator[str]:
         for wide, narrow in _COLUMNS.values():

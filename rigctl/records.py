@@ -169,8 +169,9 @@ class PortSeries:
 
     Columns of equal length, raw and absolute as the switch gave them: `t_ns` (controller's clock, half-way between
     request and answer), `took_ns` (from one to the other), `in_octets`, `out_octets`, `in_packets`, `out_packets`,
-    `in_discards`, `out_discards`, `in_errors`, `out_errors`, `discontinuity` (ifCounterDiscontinuityTime, hundredths of a second). In and out as the switch sees
-    them. A column whose value is unknown throughout is left out; -1 marks a single unknown value.
+    `in_discards`, `out_discards`, `in_errors`, `out_errors`, `discontinuity` (ifCounterDiscontinuityTime, hundredths of
+    a second). In and out as the switch sees them. A column whose value is unknown throughout is left out; -1 marks a
+    single unknown value.
     """
 
     switch: str  # its key in the rig file

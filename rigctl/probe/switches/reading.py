@@ -9,7 +9,8 @@ class PortCounters:
     """One port's counters as the switch gave them, in and out as the switch sees them; `None`: it does not say.
 
     `t_ns` is the controller's monotonic clock, half-way between request and answer, which are `took_ns` apart.
-    Packets are unicast, multicast and broadcast together. `discontinuity` changes when counters were reset (RFC 2863, ifCounterDiscontinuityTime).
+    Packets are unicast, multicast and broadcast together. `discontinuity` changes when counters were reset (RFC 2863,
+    ifCounterDiscontinuityTime).
     """
 
     t_ns: int

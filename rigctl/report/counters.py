@@ -109,26 +109,36 @@ def run_words(each: Sequence[Balance], whole: dict[Place, tuple[Reconciliation, 
     sums = _whole_sums(where, whole)
     if sums is None:
         return []
-    counted, expected = sums
-    return [_apart(where, "Over the whole run ", _amount(counted), _amount(expected), counted, expected)]
+    counted, expected, why = sums
+    return [_apart(where, "Over the whole run ", _amount(counted), _amount(expected), counted, expected, why)]
 
 
-def _whole_sums(where: str, whole: dict[Place, tuple[Reconciliation, Counted]]) -> tuple[int, int] | None:
-    """Octets counted and expected over the run at the places that `total_of` took for the repetitions."""
+def _whole_sums(where: str, whole: dict[Place, tuple[Reconciliation, Counted]]) -> tuple[int, int, str | None] | None:
+    """Octets counted and expected over the run where `total_of` took them for the repetitions, and what is special."""
     wanted = (Spot.TRUNK_OUT, Spot.TRUNK_IN) if where == TRUNK else (Spot.PORT_IN, Spot.PORT_OUT)
     for spot in wanted:
         parts = [one for place, (one, _) in whole.items() if place.spot is spot and one.carries_data]
         pairs = [(one.counted, one.expected) for one in parts if not one.coarse]
         known = [(counted, sent) for counted, sent in pairs if counted is not None and sent is not None]
         if parts and len(known) == len(parts):
-            return sum(counted for counted, _ in known), sum(sent for _, sent in known)
+            why = next((one.why for one in parts if one.why), None)
+            return sum(counted for counted, _ in known), sum(sent for _, sent in known), why
     return None
 
 
-def _apart(where: str, when: str, counted: str, expected: str, counted_octets: int, expected_octets: int) -> str:
+def _apart(
+    where: str,
+    when: str,
+    counted: str,
+    expected: str,
+    counted_octets: int,
+    expected_octets: int,
+    why: str | None = None,
+) -> str:
     share = abs(counted_octets - expected_octets) / expected_octets if expected_octets else 0.0
     name = "the trunk's counters" if where == TRUNK else "the switch ports' counters"
-    said = f"{when}{name} say {counted}, the flows and their headers {expected}: {_percent(share)} apart."
+    said = f"{when}{name} say {counted}, the flows and their headers {expected}: {_percent(share)} apart"
+    said += f" ({why})." if why else "."
     return said[0].upper() + said[1:]
 
 
@@ -179,7 +189,7 @@ def loss_words(lost: Sequence[Attribution]) -> list[str]:
     ]
     for key, number in named[:MOST_NAMED]:
         only = f" ({evidence[key]})" if len(lost) == 1 else ""
-        said.append(f"about {number} ({100 * number / every:.0f} %) were lost at {key[1]}{only}")
+        said.append(f"about {number} ({100 * number / every:.0f} %) were lost {_place_words(key[1])}{only}")
     if len(named) > MOST_NAMED:
         rest = sum(number for _, number in named[MOST_NAMED:])
         said.append(f"about {rest} at {len(named) - MOST_NAMED} other places")
@@ -194,6 +204,13 @@ def loss_words(lost: Sequence[Attribution]) -> list[str]:
         if number:
             said.append(words.format(number))
     return [f"Of about {plural(every, 'segment')} sent again, {listed(said)}."]
+
+
+def _place_words(name: str) -> str:
+    """`at switch b, port p3`, `on the cable from …`, `between … and …`."""
+    if name.startswith(("between ", "before ")):
+        return name
+    return f"on {name}" if name.startswith("the cable ") else f"at {name}"
 
 
 def cell_rows(plan: RunPlan, each: Sequence[Balance]) -> list[CellRow]:

@@ -6,7 +6,6 @@ between two conditions is taken field by field, where both have one. A field tha
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from statistics import fmean, median
 from typing import Final, TypeAlias
 
@@ -168,9 +167,35 @@ def _part(name: str, value: object) -> str:
 
 
 def differences(conditions: Sequence[ConditionPanels]) -> tuple[Difference, ...]:
-    """The differences of consecutive conditions that share fields, `MOST_DIFFERENCES` at most."""
-    found = [difference(earlier, later) for earlier, later in pairwise(conditions)]
-    return tuple(one for one in found if one is not None)[:MOST_DIFFERENCES]
+    """Each condition less the one before it that differs in the fewest settings, `MOST_DIFFERENCES` at most.
+
+    So that a difference is that of one setting where the conditions allow it. Of several the nearest.
+    """
+    found = []
+    for at, later in enumerate(conditions):
+        compared = [difference(earlier, later) for earlier in reversed(conditions[:at])]
+        known = [one for one in compared if one is not None]
+        found += [min(known, key=lambda one: len(changed(one)))] if known else []
+    return tuple(found[:MOST_DIFFERENCES])
+
+
+def changed(one: Difference) -> dict[str, tuple[str | None, str | None]]:
+    """The settings in which two conditions differ: before and after; `None` where it is not set."""
+    before, after = settings_of(one.earlier.condition), settings_of(one.later.condition)
+    return {
+        name: (before.get(name), after.get(name))
+        for name in dict.fromkeys([*before, *after])
+        if before.get(name) != after.get(name)
+    }
+
+
+def settings_of(condition: Condition | None) -> dict[str, str]:
+    """What a condition sets, by names for people; nothing for the nodes as they are."""
+    if condition is None:
+        return {}
+    names = {"mtu": "MTU", "governor": "governor"}
+    known = {names.get(one.kind, one.name or one.kind): one.value for one in condition.settings}
+    return {"resizing of buffers": "on" if condition.resize else "off"} | known
 
 
 def difference(earlier: ConditionPanels, later: ConditionPanels) -> Difference | None:

@@ -10,9 +10,9 @@ from statistics import median
 from typing import Final
 
 from rigctl.model.ceilings import wire_bytes
-from rigctl.records import Condition, RunInfo
+from rigctl.records import RunInfo
 from rigctl.report.ceiling import ip_version
-from rigctl.report.matrix import ConditionPanels, Difference, Matrix, Panel, Place
+from rigctl.report.matrix import ConditionPanels, Difference, Matrix, Panel, Place, changed, settings_of
 from rigctl.report.rows import agreed
 from rigctl.report.shared_limit import growth, shared_limit
 from rigctl.report.summary import CellSummary
@@ -228,14 +228,11 @@ def _percent(share: float) -> str:
 
 def _changes(one: Difference) -> str:
     """What the two conditions set differently: ` (MTU 8192 instead of 1500, resizing on instead of off)`."""
-    earlier, later = one.earlier.condition, one.later.condition
-    if earlier is None or later is None:
+    if one.earlier.condition is None or one.later.condition is None:
         return ""
-    before, after = _settings(earlier), _settings(later)
     parts = [
-        f"{name} {after.get(name, 'not set')} instead of {before.get(name, 'not set')}"
-        for name in dict.fromkeys([*before, *after])
-        if before.get(name) != after.get(name)
+        f"{name} {after or 'not set'} instead of {before or 'not set'}"
+        for name, (before, after) in changed(one).items()
     ]
     return f" ({listed(parts)})" if parts else ""
 
@@ -244,14 +241,8 @@ def settings_words(condition: ConditionPanels) -> str:
     """What a condition sets, in one line: `MTU 1500, resizing of buffers off.`"""
     if condition.condition is None:
         return ""
-    words = ", ".join(f"{name} {value}" for name, value in _settings(condition.condition).items())
+    words = ", ".join(f"{name} {value}" for name, value in settings_of(condition.condition).items())
     return f"{words[:1].upper()}{words[1:]}."
-
-
-def _settings(condition: Condition) -> dict[str, str]:
-    names = {"mtu": "MTU", "governor": "governor"}
-    known = {names.get(one.kind, one.name or one.kind): one.value for one in condition.settings}
-    return {"resizing of buffers": "on" if condition.resize else "off"} | known
 
 
 def _locked(one: Difference) -> list[str]:
@@ -259,7 +250,7 @@ def _locked(one: Difference) -> list[str]:
     earlier, later = one.earlier.condition, one.later.condition
     if earlier is None or later is None or earlier.resize or later.resize:
         return []
-    values = {_settings(condition).get(_RESIZE_SYSCTL) for condition in (earlier, later)}
+    values = {settings_of(condition).get(_RESIZE_SYSCTL) for condition in (earlier, later)}
     asked = any(cell.cell.window_bytes for panel in one.later.panels for cell in panel.cells.values())
     if len(values) < 2 or not asked:
         return []

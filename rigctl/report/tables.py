@@ -118,11 +118,11 @@ def _derived(cells: Sequence[CellSummary]) -> list[_Maker]:
     return [
         (
             TableColumn("Effective window", "KiB", "derived"),
-            lambda one: _distinct(kib_text(stream.window_effective_bytes) for stream in one.streams),
+            lambda one: _span([stream.window_effective_bytes for stream in one.streams], kib_text),
         ),
         (
             TableColumn("Effective MSS", "B", "derived"),
-            lambda one: _distinct(_text(stream.mss_effective) for stream in one.streams),
+            lambda one: _span([stream.mss_effective for stream in one.streams], str),
         ),
         (TableColumn("Ceiling of a pair" if several else "Ceiling", "Mbit/s", "derived"), _ceiling),
         (TableColumn("Efficiency", "%", "derived"), lambda one: percent_text(one.efficiency)),
@@ -132,10 +132,6 @@ def _derived(cells: Sequence[CellSummary]) -> list[_Maker]:
 
 def _or_default(value: int | None, text: Callable[[int], str]) -> str:
     return NOT_ASKED if value is None else text(value)
-
-
-def _text(value: int | None) -> str:
-    return UNKNOWN if value is None else str(value)
 
 
 def _nodelay(cell: Cell) -> str:
@@ -181,6 +177,14 @@ def _ceiling(one: CellSummary) -> str:
     if one.shared:
         return f"{ceiling_text(one.ceiling_mbps)} together"
     return _distinct(ceiling_text(stream.ceiling_mbps) for stream in one.streams)
+
+
+def _span(values: Sequence[int | None], text: Callable[[int], str]) -> str:
+    """The values that differ; from three on the least and the largest."""
+    known = sorted({value for value in values if value is not None})
+    if len(known) > 2:
+        return f"{text(known[0])} to {text(known[-1])}" + (f", {UNKNOWN}" if None in values else "")
+    return _distinct(UNKNOWN if value is None else text(value) for value in values)
 
 
 def _distinct(texts: Iterable[str]) -> str:

@@ -20,7 +20,7 @@ from rigctl.report.tables import ComparisonTable, TableColumn, comparison
 from rigctl.report.text import UNKNOWN
 from rigctl.report.words import answer
 
-_WIDE: Final = ("asked", "measured", "derived")
+_SPLIT: Final = (("asked", "measured"), ("derived",))
 MOST_ROWS: Final = 60
 """A matrix of more tests is printed as grids of sums, not as a row per test."""
 MOST_NOTES: Final = 10
@@ -74,16 +74,38 @@ def _print_grids(found: Matrix, console: Console) -> None:
 
 
 def _print_table(table: ComparisonTable, console: Console) -> None:
-    whole = _rich_table(table, _WIDE)
-    if console.measure(whole, options=console.options.update(width=10_000)).maximum <= console.width:
-        console.print(whole)
-    else:
-        console.print(_rich_table(table, ("asked", "measured")))
-        console.print()
-        console.print(_rich_table(table, ("derived",)))
+    for at, part in enumerate(_parts(table, console)):
+        if at:
+            console.print()
+        console.print(_rich_table(table, part))
     for line in table.legend:
         console.print(Text(line, style="dim"))
     _print_notes(table.notes, console)
+
+
+def _parts(table: ComparisonTable, console: Console) -> list[list[int]]:
+    """The columns by number in as few tables as the width allows: all, else split before those that are derived.
+
+    The number of the test leads each. What still does not fit goes on in a table of its own, so that nothing is cut.
+    """
+    every = list(range(1, len(table.columns)))
+    if _fits(table, every, console):
+        return [every]
+    parts: list[list[int]] = []
+    for groups in _SPLIT:
+        part: list[int] = []
+        for at in (at for at in every if table.columns[at].group in groups):
+            if part and not _fits(table, [*part, at], console):
+                parts.append(part)
+                part = []
+            part.append(at)
+        parts += [part] if part else []
+    return parts
+
+
+def _fits(table: ComparisonTable, kept: Sequence[int], console: Console) -> bool:
+    options = console.options.update(width=10_000)
+    return console.measure(_rich_table(table, kept), options=options).maximum <= console.width
 
 
 def _print_notes(notes: Sequence[str], console: Console) -> None:
@@ -95,10 +117,9 @@ def _raised(number: int) -> str:
     return str(number).translate(_SUPERSCRIPTS)
 
 
-def _rich_table(table: ComparisonTable, groups: Sequence[str]) -> Table:
+def _rich_table(table: ComparisonTable, columns: Sequence[int]) -> Table:
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-    # The number of the test leads every part.
-    kept = [at for at, column in enumerate(table.columns) if column.group in groups or at == 0]
+    kept = [0, *columns]
     for at in kept:
         column = table.columns[at]
         made.add_column(_header(column), justify="left" if column.words else "right", no_wrap=True)

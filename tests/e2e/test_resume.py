@@ -63,7 +63,7 @@ def test_a_run_killed_again_and_again_is_in_the_end_like_one_that_never_was(user
 
         moments, hits, resume = random.Random(5), 0, []
         for _ in range(KILLS):
-            hits += kill_at(user, moments.uniform(0.7, 2.4), "run", scenario, "--quiet", *resume)
+            hits += kill_at(user, moments.uniform(0.7, 1.7), "run", scenario, "--quiet", *resume)
             if not resume and (user.folder / "store.db").exists():
                 with open_store(user.environment["RIGCTL_STORE"]) as store:
                     resume = ["--resume", store.runs()[0].run] if store.runs() else []

@@ -6,11 +6,11 @@ import builders
 import das2
 import pytest
 
-from rigctl.records import Cell, Repetition, RunInfo
+from rigctl.records import Cell, Condition, Repetition, RunInfo, Setting
 from rigctl.report.charts import MOST_CHARTS, MOST_OF_MATRIX, charted_cells, drawn_numbers
 from rigctl.report.frames import load
 from rigctl.report.grid import condition_grids, difference_grids, difference_step, heat_step
-from rigctl.report.matrix import MOST_DIFFERENCES, Matrix, matrix
+from rigctl.report.matrix import MOST_DIFFERENCES, Matrix, changed, matrix
 from rigctl.report.summary import summaries
 
 SMALL = {"windows": (65536, 131072), "flows": (1, 2), "pairs": (1, 4, 8)}
@@ -99,6 +99,22 @@ def test_fields_that_only_one_condition_has_are_left_out_of_the_difference() -> 
     assert sum(len(panel.mbps) for panel in found.differences[0].panels) == 11
     nothing = made(info, measured[:12])
     assert nothing.differences == ()
+
+
+def test_a_condition_is_compared_with_the_one_that_differs_in_the_fewest_settings() -> None:
+    named = (
+        ("fixed 1500", 1500, False),
+        ("fixed 8176", 8176, False),
+        ("resize 1500", 1500, True),
+        ("resize 8192", 8192, True),
+    )
+    conditions = tuple(Condition(name, (Setting("mtu", str(mtu)),), resize) for name, mtu, resize in named)
+    found = made(*das2.run(conditions, das2.Shape(), **SMALL))
+    assert [(one.earlier.name, one.later.name, list(changed(one))) for one in found.differences] == [
+        ("fixed 1500", "fixed 8176", ["MTU"]),
+        ("fixed 1500", "resize 1500", ["resizing of buffers"]),
+        ("resize 1500", "resize 8192", ["MTU"]),
+    ]
 
 
 def test_at_most_six_differences_are_shown() -> None:

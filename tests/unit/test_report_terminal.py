@@ -111,6 +111,16 @@ def test_a_small_matrix_is_printed_as_a_table() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("width", [60, 80, 110])
+def test_a_small_matrix_in_a_narrow_terminal_goes_on_in_further_tables(width: int) -> None:
+    info, measured = das2.run(windows=(65536,), flows=(1, 2), pairs=(1, 8))
+    lines = printed(width, info, measured)
+    assert max(map(len, lines)) <= width
+    assert not any("…" in line for line in lines)
+    for column in ("Condition", "Pairs", "Parallel", "Efficiency", "Limit"):
+        assert sum(column in line.split() for line in lines) == 1
+
+
 def test_one_long_test_is_printed_with_the_speed_of_each_flow_and_their_sum() -> None:
     info, measured = das2.run(windows=(131072,), flows=(1,), pairs=(12,))
     lines = printed(100, info, measured)

@@ -31,7 +31,7 @@ _RESIZE_SYSCTL: Final = "net.ipv4.tcp_moderate_rcvbuf"
 
 def matrix_words(info: RunInfo, found: Matrix) -> list[str]:
     """The conclusions of a matrix, in the order in which a reader asks for them."""
-    said = [*limit_words(info, found.conditions), *_low(found)]
+    said = [*limit_words(info, found.conditions), *_low(found), *falling_words(found.conditions)]
     for one in found.differences:
         said += difference_words(one)
     if found.differences and info.plan.repeat == 1:
@@ -181,6 +181,32 @@ def low_words(condition: ConditionPanels) -> str:
     ]
     names = dict.fromkeys(name for name, _ in low)
     return f"Windows of {listed(list(names))}{total} stay low: {listed(parts)}."
+
+
+def falling_words(conditions: Sequence[ConditionPanels]) -> list[str]:
+    """Windows that bring less the more flows share them, at the largest number of pairs: a sentence per window."""
+    stories: dict[tuple[int, int, int, int], list[tuple[str, float, float]]] = {}
+    for condition in conditions:
+        for panel in condition.panels:
+            window = dict(panel.setting).get("window_total_bytes")
+            pairs = max((place[0] for place in panel.sums_mbps), default=0)
+            row = {flows: total for (count, flows), total in sorted(panel.sums_mbps.items()) if count == pairs}
+            if len(row) < 2 or not isinstance(window, int):
+                continue
+            few, many = min(row), max(row)
+            if row[many] < LOW * row[few]:
+                stories.setdefault((window, pairs, few, many), []).append((condition.name, row[few], row[many]))
+    said = []
+    for (window, pairs, few, many), told in stories.items():
+        names = [name or "no condition" for name, _, _ in told]
+        under = f" under {listed(names)}" if len(told) < len(conditions) else ""
+        first, last = ([gbps(value) for value in values] for values in list(zip(*told, strict=True))[1:])
+        said.append(
+            f"Windows of {size_words(window)} in all bring less the more flows share them{under}: "
+            f"{plural(pairs, 'pair')} reach {listed(first)} Gbit/s with {plural(few, 'flow')}, "
+            f"{listed(last)} with {many} ({size_words(window // many)} each)."
+        )
+    return said
 
 
 def _sums(condition: ConditionPanels, pairs: int) -> list[float]:

@@ -7,7 +7,7 @@ import builders
 import das2
 import pytest
 
-from rigctl.records import Condition, Repetition, RunInfo, Setting, Trunk
+from rigctl.records import Cell, Condition, Repetition, RunInfo, Setting, Trunk
 from rigctl.report.frames import load
 from rigctl.report.matrix import matrix
 from rigctl.report.matrix_words import gbps, low_words, matrix_words
@@ -51,6 +51,20 @@ def test_the_limit_is_found_without_the_rig_file_and_a_rig_file_that_disagrees_i
     assert "That is what the rig file gives for the trunk, 8 Gbit/s." in told((info, measured))
     other = replace(info, plan=replace(info.plan, trunk=Trunk(das2.SWITCHES, 10**10)))
     assert "The rig file gives 10 Gbit/s for the trunk, so something else binds" in told((other, measured))
+
+
+def test_a_window_that_brings_less_the_more_flows_share_it_is_said_with_each_flow_s_part() -> None:
+    def shared(cell: Cell, mtu: int) -> float:
+        small = not cell.resize and (cell.window_bytes or 0) < 8192
+        return min(941.0 * len(cell.pairs), 1080.0 if small else 7530.0)
+
+    matrix_of = {"windows": (32768, 131072), "flows": (1, 4, 10), "pairs": (1, 4, 12)}
+    said = told(das2.run((das2.OFF, das2.ON), das2.Shape(noise=0.0, goodput_mbps=shared), **matrix_of))
+    assert (
+        "Windows of 32 KiB in all bring less the more flows share them under resize-off: 12 pairs reach 7.53 Gbit/s "
+        "with 1 flow, 1.08 with 10 (3276 bytes each)."
+    ) in said
+    assert "Windows of 128 KiB in all bring" not in said
 
 
 def test_a_sum_that_neither_grows_nor_stays_level_claims_no_limit() -> None:

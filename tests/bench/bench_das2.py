@@ -1,7 +1,7 @@
 """What 24 nodes cost: until they are ready, per cell beyond its duration, and in the controller's memory.
 
 `python tests/bench/bench_das2.py [--cells N]`: `rigctl run das2` on a virtual rig of its own, 12 pairs × 10 flows,
-cells of 10 s. The first byte's time holds everything before it: interpreter, rig, SSH, agents pushed, facts, conditions.
+cells of 10 s. The time to the first byte holds everything: interpreter, rig, SSH, agents pushed, facts, conditions.
 """
 
 import argparse

@@ -19,7 +19,7 @@
 #include "clock.h"
 
 #define HEADER "rigctl-settings 1 "
-#define WAIT_NS (5 * SECOND) /* a guard at work needs milliseconds */
+#define WAIT_NS (2 * SECOND) /* a guard at work needs milliseconds */
 #define LINE_MAX_BYTES (4 * 3 * SETTING_TEXT)
 
 static int journal = -1;

@@ -1,4 +1,4 @@
-"""The two ways in that strangers can reach, fuzzed for some seconds each."""
+"""What strangers can reach, and the journal that may lie around damaged: fuzzed for some seconds each."""
 
 import subprocess
 from pathlib import Path
@@ -8,6 +8,7 @@ from agent.conftest import AGENTS
 
 SEEDS = {
     "order": [b"1 clock", b"2 listen endpoint=1 address=127.0.0.1 flows=5", b"9999999999 x", b"1 a b=c b=d", b"1 a =c"],
+    "journal": [b"rigctl-settings 1 x\nset mtu - eth0 1500\nset sysctl a.b - 4%2020\n", b"a%20b", b"-", b"%"],
     "opening": [b"t" * 32 + b"\0\0\0\1" + b"\5", b"t" * 32 + b"\xff\xff\xff\xff" + b"\5", b""],
 }
 

@@ -1,0 +1,129 @@
+"""The journal: where agent and guard were both killed, the next agent from the same folder puts the old values back."""
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from agent.lab import Lab, eventually, guard_of, is_running, laboratory
+
+BOOT = Path("/proc/sys/kernel/random/boot_id")
+SET_MTU = "set kind=mtu interface=v0 value=1400"
+OLD_MTU = "set mtu - v0 1500\n"
+
+
+@pytest.fixture
+def lab(binary: Path, tmp_path: Path) -> Iterator[Lab]:
+    with laboratory(binary, tmp_path) as made:
+        yield made
+
+
+def header() -> str:
+    return f"rigctl-settings 1 {BOOT.read_text()}"
+
+
+def left_by_an_earlier_agent(lab: Lab, text: str) -> None:
+    lab.run("ip", "link", "set", "v0", "mtu", "1400")
+    lab.journal.write_text(text)
+
+
+def test_the_old_value_is_on_disk_while_a_setting_holds(lab: Lab) -> None:
+    agent = lab.start()
+    agent.ask(SET_MTU)
+    agent.ask("set kind=sysctl name=net.ipv4.tcp_rmem value=4096%2065536%201048576")
+    head, first, second = lab.journal.read_text().splitlines(keepends=True)
+    assert (head, first) == (header(), OLD_MTU)
+    assert second.startswith("set sysctl net.ipv4.tcp_rmem - 4096%20")
+    assert lab.journal.stat().st_mode & 0o777 == 0o600
+
+
+def test_where_agent_and_guard_were_killed_the_next_agent_restores_before_its_hello(lab: Lab) -> None:
+    agent = lab.start()
+    agent.ask(SET_MTU)
+    agent.ask("set kind=sysctl name=net.ipv4.tcp_sack value=0")
+    guard = guard_of(agent)
+    lab.run("kill", f"-{signal.SIGSTOP:d}", str(guard), str(agent.process.pid))
+    lab.run("kill", "-9", str(guard), str(agent.process.pid))
+    eventually(lambda: not is_running(guard))
+    assert (lab.mtu(), lab.journal.exists()) == (1400, True)
+    following = lab.start()
+    assert (following.hello["restored"], following.hello["unrestored"]) == (2, None)
+    assert (lab.mtu(), lab.sysctl("net.ipv4.tcp_sack")) == (1500, "1")
+    assert not lab.journal.exists()
+
+
+def test_a_journal_of_another_boot_is_removed_unread(lab: Lab) -> None:
+    left_by_an_earlier_agent(lab, f"rigctl-settings 1 00000000-0000-0000-0000-000000000000\n{OLD_MTU}")
+    assert lab.start().hello["restored"] == 0
+    assert (lab.mtu(), lab.journal.exists()) == (1400, False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["nonsense\n\n", "{header}set mtu - v0\n", "{header}set mtu - v0 1500 more\n", "{header}put mtu - v0 1500\n",
+     "{header}set mtu - v0 15%0\n", "{header}set mtu - " + "v" * 20 + " 1500\n", "{header}" + OLD_MTU * 65],
+)  # fmt: skip
+def test_a_damaged_journal_is_kept_aside_and_said(lab: Lab, text: str) -> None:
+    written = text.replace("{header}", header())
+    left_by_an_earlier_agent(lab, written)
+    hello = lab.start().hello
+    assert hello["restored"] == 0
+    assert "damaged" in hello["unrestored"]
+    assert lab.mtu() == 1400
+    assert not lab.journal.exists()
+    assert Path(f"{lab.journal}.damaged").read_text() == written
+
+
+@pytest.mark.parametrize(
+    ("text", "restored"),
+    [("", 0), ("rigctl-sett", 0), ("{header}", 0), ("{header}" + OLD_MTU + "set mtu - v1 14", 1)],
+)
+def test_what_was_cut_off_in_the_middle_of_a_line_had_not_been_acted_upon(lab: Lab, text: str, restored: int) -> None:
+    left_by_an_earlier_agent(lab, text.replace("{header}", header()))
+    hello = lab.start().hello
+    assert (hello["restored"], hello["unrestored"]) == (restored, None)
+    assert (lab.mtu("v0"), lab.mtu("v1")) == (1500 if restored else 1400, 1500)
+    assert not lab.journal.exists()
+
+
+def test_what_can_not_be_put_back_stays_in_the_journal_and_is_said_until_it_can(lab: Lab) -> None:
+    left_by_an_earlier_agent(lab, f"{header()}set mtu - v9 1500\n{OLD_MTU}")
+    for restored in (1, 1):
+        agent = lab.start()
+        assert agent.hello["restored"] == restored
+        assert agent.hello["unrestored"] == "mtu of v9: No such device"
+        assert lab.mtu() == 1500
+        agent.end()
+        assert lab.journal.exists()
+    lab.run("ip", "link", "add", "v9", "mtu", "1300", "type", "veth", "peer", "name", "v8")
+    hello = lab.start().hello
+    assert (hello["restored"], hello["unrestored"], lab.mtu("v9")) == (2, None, 1500)
+    assert not lab.journal.exists()
+
+
+def test_while_one_agent_holds_settings_another_can_not_change_any(lab: Lab) -> None:
+    first = lab.start()
+    first.ask(SET_MTU)
+    second = lab.start()
+    assert second.hello["unrestored"] == "another agent holds this node's settings"
+    answer = second.ask("set kind=mtu interface=v1 value=1400")
+    assert (answer["ok"], answer["error"]) == (False, "EBUSY")
+    assert lab.mtu("v1") == 1500
+    second.end()
+    assert (lab.mtu(), lab.journal.exists()) == (1400, True)
+    assert first.ask("restore")["restored"] == 1
+
+
+@pytest.mark.parametrize(("kind", "words"), [("folder", "is a directory"), ("link", "symbolic link")])
+def test_where_the_journal_can_not_be_written_nothing_is_changed(lab: Lab, kind: str, words: str) -> None:
+    victim = lab.folder / "victim"
+    victim.write_text("mine\n")
+    agent = lab.start()
+    if kind == "folder":
+        lab.journal.mkdir()
+    else:
+        lab.journal.symlink_to(victim)
+    answer = agent.ask(SET_MTU)
+    assert answer["message"].startswith("mtu of v0: its old value could not be kept safe: ")
+    assert words in answer["message"].lower()  # each C library has its own
+    assert (lab.mtu(), victim.read_text()) == (1500, "mine\n")

@@ -1,0 +1,197 @@
+"""Host settings: changed and read back, refused in the kernel's words, and always put back."""
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from agent.lab import Lab, eventually, guard_of, is_running, laboratory
+
+RMEM = "net.ipv4.tcp_rmem"
+SET_MTU = "set kind=mtu interface=v0 value=1400"
+SET_SACK = "set kind=sysctl name=net.ipv4.tcp_sack value=0"
+
+
+@pytest.fixture
+def lab(binary: Path, tmp_path: Path) -> Iterator[Lab]:
+    with laboratory(binary, tmp_path) as made:
+        yield made
+
+
+def test_each_kind_is_changed_and_read_back_and_the_old_value_told(lab: Lab) -> None:
+    agent = lab.start()
+    assert (agent.hello["restored"], agent.hello["unrestored"]) == (0, None)
+    before = lab.sysctl(RMEM)
+    assert agent.ask(SET_MTU) == {"id": 1, "ok": True, "old": "1500", "value": "1400"}
+    answer = agent.ask(f"set kind=sysctl name={RMEM} value=4096%2065536%201048576")
+    assert (answer["old"], answer["value"]) == (before, "4096 65536 1048576")
+    # Slashes where the name of an interface could hold a dot.
+    answer = agent.ask("set kind=sysctl name=net/ipv4/conf/v0/rp_filter value=2")
+    assert answer["value"] == "2"
+    was = lab.gro()
+    answer = agent.ask(f"set kind=offload name=gro interface=v0 value={'off' if was == 'on' else 'on'}")
+    assert (answer["old"], answer["value"]) == (was, "off" if was == "on" else "on")
+    assert (lab.mtu(), lab.sysctl(RMEM), lab.gro() != was) == (1400, "4096 65536 1048576", True)
+    assert agent.ask("restore") == {"id": 5, "ok": True, "restored": 4}
+    assert (lab.mtu(), lab.sysctl(RMEM), lab.gro()) == (1500, before, was)
+    assert not lab.journal.exists()
+    assert agent.ask("restore")["restored"] == 0
+
+
+def test_a_setting_that_is_set_twice_goes_back_to_what_it_was_at_first(lab: Lab) -> None:
+    agent = lab.start()
+    agent.ask(SET_MTU)
+    answer = agent.ask("set kind=mtu interface=v0 value=1300")
+    assert (answer["old"], answer["value"]) == ("1400", "1300")
+    assert agent.ask("restore")["restored"] == 1
+    assert lab.mtu() == 1500
+
+
+def test_the_last_one_set_is_put_back_first(lab: Lab) -> None:
+    ports, privileged = "net.ipv4.ip_local_port_range", "net.ipv4.ip_unprivileged_port_start"
+    before = lab.sysctl(ports), lab.sysctl(privileged)
+    agent = lab.start()
+    # The range may not begin below the other: first to last, the old range would be refused.
+    assert agent.ask(f"set kind=sysctl name={ports} value=50000%2060999")["ok"]
+    assert agent.ask(f"set kind=sysctl name={privileged} value=45000")["ok"]
+    assert agent.ask("restore")["restored"] == 2
+    assert (lab.sysctl(ports), lab.sysctl(privileged)) == before
+
+
+@pytest.mark.parametrize(
+    ("order", "error", "message"),
+    [
+        ("kind=sysctl name=net.ipv4.tcp_nonsense value=1", "ENOENT",
+         "sysctl net.ipv4.tcp_nonsense: No such file or directory"),
+        ("kind=sysctl name=net.ipv4.tcp_sack value=x", "EINVAL", "sysctl net.ipv4.tcp_sack: Invalid argument"),
+        ("kind=sysctl name=net.ipv4.tcp_sack value=01", "EINVAL",
+         "sysctl net.ipv4.tcp_sack: 01 was set, 1 is read back"),
+        ("kind=sysctl name=net..ipv4 value=1", "EINVAL", "sysctl net..ipv4: Invalid argument"),
+        ("kind=mtu interface=nosuch value=1400", "ENODEV", "mtu of nosuch: No such device"),
+        ("kind=mtu interface=t0 value=65535", "EINVAL", "mtu of t0: Invalid argument"),
+        ("kind=offload name=nonsense interface=v0 value=on", "EINVAL", "offload nonsense of v0: Invalid argument"),
+        ("kind=governor value=performance", "ENOENT", "governor: no CPU has one (cpufreq): No such file or directory"),
+    ],
+)  # fmt: skip
+def test_what_the_node_refuses_is_said_in_its_words_and_nothing_is_changed(
+    lab: Lab, order: str, error: str, message: str
+) -> None:
+    lab.run("ip", "tuntap", "add", "t0", "mode", "tap")  # carries 65521 at most
+    agent = lab.start()
+    answer = agent.ask(f"set {order}")
+    assert (answer["ok"], answer["error"]) == (False, error)
+    assert answer["message"].startswith(message)
+    assert (lab.sysctl("net.ipv4.tcp_sack"), lab.mtu("t0")) == ("1", 1500)
+    assert agent.ask("ping")["ok"]
+
+
+@pytest.mark.parametrize(
+    ("order", "message"),
+    [
+        ("", "kind: expected"),
+        ("kind=nonsense value=1", "kind: expected mtu, sysctl, offload or governor"),
+        ("kind=mtu interface=v0", "value: expected a text of 1 to 255 characters"),
+        ("kind=mtu interface=v0 value=", "value: "),
+        ("kind=mtu interface=v0 value=1279", "value: expected 1280 to 65535"),
+        ("kind=mtu interface=v0 value=65536", "value: expected 1280 to 65535"),
+        ("kind=mtu interface=v0 value=1400x", "value: expected 1280 to 65535"),
+        ("kind=mtu value=1400", "interface: expected with mtu and offload"),
+        ("kind=mtu interface=abcdefghijklmnop value=1400", "interface: "),
+        ("kind=mtu name=v0 interface=v0 value=1400", "name: expected with sysctl and offload"),
+        ("kind=sysctl value=1", "name: expected with sysctl and offload"),
+        ("kind=sysctl name=net.ipv4.tcp_sack interface=v0 value=1", "interface: expected with mtu and offload"),
+        ("kind=sysctl name=net.ipv4.tcp_sack value=%0", "value: "),
+        ("kind=sysctl name=net.ipv4.tcp_sack value=%0A1", "value: "),
+        (f"kind=sysctl name=net.ipv4.tcp_sack value={'1' * 256}", "value: "),
+        (f"kind=sysctl name={'a' * 256} value=1", "name: "),
+        ("kind=offload name=gro interface=v0 value=1", "value: expected on or off"),
+        ("kind=mtu interface=v0 value=1400 more=1", "more: unknown key"),
+    ],
+)
+def test_an_order_without_sense_is_refused_by_its_key(lab: Lab, order: str, message: str) -> None:
+    agent = lab.start()
+    answer = agent.ask(f"set {order}".rstrip())
+    assert (answer["ok"], answer["error"]) == (False, "EPROTO")
+    assert answer["message"].startswith(message)
+    assert not lab.journal.exists()
+
+
+def test_without_permission_nothing_is_changed_and_that_is_said(lab: Lab) -> None:
+    agent = lab.start(by=("unshare", "-U"))  # nobody's user: no rights over this network
+    answer = agent.ask(SET_MTU)
+    assert (answer["error"], answer["message"]) == ("EPERM", "mtu of v0: Operation not permitted")
+    assert lab.mtu() == 1500
+
+
+def test_at_most_64_settings_are_held_and_the_65th_changes_nothing(lab: Lab) -> None:
+    agent = lab.start()
+    names = [
+        f"net.ipv4.conf.{interface}.{name}"
+        for interface in ("v0", "v1", "lo", "default")
+        for name in lab.run("ls", f"/proc/sys/net/ipv4/conf/{interface}").split()
+        if name not in ("mc_forwarding", "forwarding")
+    ][:65]
+    answers = [agent.ask(f"set kind=sysctl name={name} value={lab.sysctl(name)}") for name in names]
+    assert [answer["ok"] for answer in answers] == [True] * 64 + [False]
+    assert answers[-1]["error"] == "ENOSPC"
+    assert agent.ask("restore")["restored"] == 64
+
+
+@pytest.mark.parametrize("how", ["end of file", "quit", signal.SIGTERM, signal.SIGINT, signal.SIGHUP, "silence"])
+def test_however_the_agent_ends_the_old_values_are_back_and_nothing_is_left(
+    lab: Lab, how: str | signal.Signals
+) -> None:
+    agent = lab.start(*(["--watchdog", "1"] if how == "silence" else []))
+    agent.ask(SET_MTU)
+    agent.ask(SET_SACK)
+    guard = guard_of(agent)
+    if isinstance(how, signal.Signals):
+        agent.process.send_signal(how)
+    elif how == "quit":
+        assert agent.ask("quit")["ok"]
+    elif how == "end of file":
+        agent.end()
+    agent.process.wait(3)
+    assert (lab.mtu(), lab.sysctl("net.ipv4.tcp_sack")) == (1500, "1")
+    assert not lab.journal.exists()
+    eventually(lambda: not is_running(guard))
+
+
+def test_a_killed_agent_s_guard_puts_all_back_within_a_second(lab: Lab) -> None:
+    agent = lab.start()
+    agent.ask(SET_MTU)
+    agent.ask(SET_SACK)
+    guard = guard_of(agent)
+    agent.process.kill()
+    eventually(lambda: not is_running(guard), within_s=1)
+    assert (lab.mtu(), lab.sysctl("net.ipv4.tcp_sack")) == (1500, "1")
+    assert not lab.journal.exists()
+
+
+def test_the_guard_outlives_signals_and_holds_nothing_of_the_session(lab: Lab) -> None:
+    agent = lab.start()
+    agent.ask(SET_MTU)
+    guard = guard_of(agent)
+    held = sorted(str(entry.readlink()) for entry in Path(f"/proc/{guard}/fd").iterdir())
+    assert len(held) == 2
+    assert held[0] == str(lab.journal)
+    assert held[1].startswith("pipe:")
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        lab.run("kill", f"-{number:d}", str(guard))
+    assert is_running(guard)
+    agent.process.kill()
+    eventually(lambda: not is_running(guard), within_s=1)
+    assert lab.mtu() == 1500
+
+
+def test_a_guard_that_was_killed_is_followed_by_another(lab: Lab) -> None:
+    agent = lab.start()
+    agent.ask(SET_MTU)
+    first = guard_of(agent)
+    lab.run("kill", "-9", str(first))
+    assert agent.ask(SET_SACK)["ok"]
+    second = guard_of(agent)
+    assert second != first
+    agent.process.kill()
+    eventually(lambda: not is_running(second), within_s=1)
+    assert (lab.mtu(), lab.sysctl("net.ipv4.tcp_sack")) == (1500, "1")

@@ -97,7 +97,7 @@ async def cli_reader(switch: Switch, secrets: Secrets, ports: Sequence[str]) -> 
     assert switch.cli is not None  # the caller chose by it
     for port in ports:
         if not _PORT.fullmatch(port):
-            raise NodeError(switch.key, f'port "{port}": expected an interface name, as in GigabitEthernet1/1')
+            raise NodeError(switch.key, f"port {port!r}: expected an interface name, as in GigabitEthernet1/1")
     dialect = _DIALECTS[switch.cli.kind]
     session = await _opened(switch, secrets, dialect)
     try:
@@ -121,7 +121,7 @@ async def _opened(switch: Switch, secrets: Secrets, dialect: _Dialect) -> "BaseC
         return await _threaded(lambda: _connected(options, enable=secrets.enable is not None), _LOGIN_S)
     except TimeoutError:
         raise NodeError(
-            switch.key, f"no prompt from {place} within {_LOGIN_S:g} s: is that its command line?"
+            switch.key, f"no prompt from {place}: is that the command line of a {switch.cli.kind}?"
         ) from None
     except (OSError, EOFError, ValueError, _paramiko_errors()) as error:
         raise NodeError(switch.key, _meaning(error, place, secrets.user)) from None

@@ -10,7 +10,7 @@ from typing import Final
 
 from rigctl.errors import InputError, NodeError
 from rigctl.rig.inventory import Secrets, Switch
-from rigctl.yamlfile import read_document
+from rigctl.yamlfile import MistakesError, read_document
 
 _NAMES: Final = tuple(field.name for field in fields(Secrets))
 
@@ -48,6 +48,12 @@ def _from_file(switch: Switch, path: Path) -> dict[str, str]:
         raise NodeError(switch.key, f"{path} is open to others: chmod 600 {path}")
     try:
         section = read_document(path).data.get(switch.key)
+    except MistakesError as error:
+        # Only where: the mistake's own words, and the line it shows, may hold a secret.
+        where = error.mistakes[0].where
+        raise NodeError(
+            switch.key, f"its credentials can't be read: {where}: expected {switch.key}: {{user: …, password: …}}"
+        ) from None
     except InputError as error:
         raise NodeError(switch.key, f"its credentials can't be read: {error}") from None
     if section is None:

@@ -1,0 +1,154 @@
+"""Counters by a switch's command line: netmiko and paramiko against SSH servers that speak as IOS and OS9 do."""
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import asyncssh
+import pytest
+from switch_shell import ENABLE, PASSWORD, USER, Switch, listening
+
+from rigctl.errors import NodeError
+from rigctl.probe.switches import cli, reader_of
+from rigctl.rig.inventory import Cli, Secrets
+from rigctl.rig.inventory import Switch as Asked
+
+IOS = ("cisco_ios", "GigabitEthernet2/1")
+OS9 = ("dell_os9", "GigabitEthernet 1/1")
+BOTH = pytest.mark.parametrize("dialect", [IOS, OS9], ids=["ios", "os9"])
+
+
+def asked(switch: Switch, folder: Path, secrets: Secrets | None = None, known: bool = True) -> Asked:
+    known_hosts = folder / "known_hosts"
+    known_hosts.write_text(switch.host_key if known else "")
+    return Asked(
+        "core",
+        "Core",
+        address="127.0.0.1",
+        cli=Cli(switch.kind, switch.port, known_hosts),  # type: ignore[arg-type]
+        secrets=secrets or Secrets(user=USER, password=PASSWORD),
+    )
+
+
+async def refused(wanted: Asked, ports: list[str]) -> str:
+    with pytest.raises(NodeError) as caught:
+        async with reader_of(wanted, ports):
+            pass
+    said = str(caught.value)
+    assert "\n" not in said
+    assert PASSWORD not in said
+    assert ENABLE not in said
+    return said
+
+
+@BOTH
+async def test_counters_are_read_again_and_again(dialect: tuple[str, str], tmp_path: Path) -> None:
+    async with listening(Switch(*dialect)) as switch:
+        before_ns = time.monotonic_ns()
+        async with reader_of(asked(switch, tmp_path), [switch.interface]) as reader:
+            assert reader.source == "cli"
+            readings = [(await reader.read())[switch.interface] for _ in range(3)]
+        assert [one.in_octets for one in readings] == [1222, 1333, 1444]  # the first answer was the way in
+        assert readings[0].out_discards == 553
+        assert readings[0].discontinuity == readings[2].discontinuity
+        times = [before_ns, *(one.t_ns for one in readings), time.monotonic_ns()]
+        assert times == sorted(times)
+        assert "terminal length 0" in switch.said
+        assert "enable" not in switch.said
+
+
+@BOTH
+async def test_counters_that_were_cleared_meanwhile_are_said_to_be_others(
+    dialect: tuple[str, str], tmp_path: Path
+) -> None:
+    async with listening(Switch(*dialect, cleared="5d03h")) as switch:
+        async with reader_of(asked(switch, tmp_path), [switch.interface]) as reader:
+            first = (await reader.read())[switch.interface]
+            switch.cleared = "00:00:01"
+            second = (await reader.read())[switch.interface]
+            third = (await reader.read())[switch.interface]
+    assert first.discontinuity != second.discontinuity == third.discontinuity
+
+
+@BOTH
+async def test_enable_is_asked_for_where_its_password_is_given(dialect: tuple[str, str], tmp_path: Path) -> None:
+    async with listening(Switch(*dialect)) as switch:
+        secrets = Secrets(user=USER, password=PASSWORD, enable=ENABLE)
+        async with reader_of(asked(switch, tmp_path, secrets), [switch.interface]) as reader:
+            assert (await reader.read())[switch.interface].in_octets == 1222
+        assert "enable" in switch.said
+        said = await refused(asked(switch, tmp_path, replace(secrets, enable="wrong")), [switch.interface])
+    assert said == f"core: 127.0.0.1, SSH port {switch.port} did not let user monitor enable: check its enable password"
+
+
+@BOTH
+async def test_a_port_that_the_switch_does_not_have_is_named(dialect: tuple[str, str], tmp_path: Path) -> None:
+    async with listening(Switch(*dialect)) as switch:
+        said = await refused(asked(switch, tmp_path), [switch.interface, "GigabitEthernet9/9"])
+    assert said.startswith("core: port GigabitEthernet9/9: it says ")
+    assert said.endswith("Names are as in `show interfaces`")
+
+
+async def test_what_is_no_port_s_name_is_never_typed(tmp_path: Path) -> None:
+    async with listening(Switch(*IOS)) as switch:
+        said = await refused(asked(switch, tmp_path), ["Gi1/1\nreload"])
+        assert switch.said == []
+    assert "expected an interface name" in said
+
+
+async def test_a_wrong_password_is_said(tmp_path: Path) -> None:
+    async with listening(Switch(*IOS)) as switch:
+        said = await refused(asked(switch, tmp_path, Secrets(user=USER, password="other")), [switch.interface])
+    assert said == f"core: 127.0.0.1, SSH port {switch.port} refuses user monitor: check its password"
+
+
+async def test_without_a_user_the_variables_are_named(tmp_path: Path) -> None:
+    async with listening(Switch(*IOS)) as switch:
+        said = await refused(asked(switch, tmp_path, Secrets(password=PASSWORD)), [switch.interface])
+    assert said == "core: no user for its command line: set RIGCTL_CORE_USER and RIGCTL_CORE_PASSWORD"
+
+
+@pytest.mark.parametrize("known", ["none", "another"])
+async def test_an_unknown_host_key_gets_no_password(known: str, tmp_path: Path) -> None:
+    async with listening(Switch(*IOS)) as switch:
+        wanted = asked(switch, tmp_path, known=False)
+        if known == "another":
+            other = asyncssh.generate_private_key("ssh-ed25519").export_public_key("openssh").decode()
+            (tmp_path / "known_hosts").write_text(f"[127.0.0.1]:{switch.port} {other}")
+        said = await refused(wanted, [switch.interface])
+        assert switch.said == []
+    assert "host key" in said
+    assert ("is not known" if known == "none" else "another host key") in said
+
+
+async def test_a_connection_that_is_cut_is_said_and_the_next_one_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cli, "ANSWER_S", 1.0)
+    async with listening(Switch(*IOS, cut_after=2)) as switch:
+        wanted = asked(switch, tmp_path)
+        async with reader_of(wanted, [switch.interface]) as reader:
+            await reader.read()
+            began_s = time.monotonic()
+            with pytest.raises(NodeError, match=r"core: the connection was cut|core: no answer to"):
+                await reader.read()
+            assert time.monotonic() - began_s < 3
+        switch.cut_after = None
+        async with reader_of(wanted, [switch.interface]) as reader:
+            assert await reader.read()
+
+
+async def test_a_switch_that_is_silent_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli, "_LOGIN_S", 1.0)
+    async with listening(Switch(*IOS, silent=True)) as switch:
+        began_s = time.monotonic()
+        said = await refused(asked(switch, tmp_path), [switch.interface])
+        assert time.monotonic() - began_s < 3
+    assert said == f"core: no prompt from 127.0.0.1, SSH port {switch.port}: is that the command line of a cisco_ios?"
+
+
+async def test_nobody_there_is_said(tmp_path: Path) -> None:
+    async with listening(Switch(*IOS)) as switch:
+        wanted = asked(switch, tmp_path)
+    said = await refused(wanted, [switch.interface])
+    assert said == f"core: 127.0.0.1, SSH port {switch.port} can't be reached: check the address, and that SSH is on"

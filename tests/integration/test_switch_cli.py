@@ -105,7 +105,7 @@ async def test_a_wrong_password_is_said(tmp_path: Path) -> None:
 async def test_without_a_user_the_variables_are_named(tmp_path: Path) -> None:
     async with listening(Switch(*IOS)) as switch:
         said = await refused(asked(switch, tmp_path, Secrets(password=PASSWORD)), [switch.interface])
-    assert said == "core: no user for its command line: set RIGCTL_CORE_USER and RIGCTL_CORE_PASSWORD"
+    assert "set RIGCTL_CORE_USER and RIGCTL_CORE_PASSWORD" in said
 
 
 @pytest.mark.parametrize("known", ["none", "another"])

@@ -19,6 +19,7 @@ from rigctl.errors import NodeError
 from rigctl.probe.switches import cisco_ios, dell_os9
 from rigctl.probe.switches.names import resolved
 from rigctl.probe.switches.reading import PortCounters, Reader
+from rigctl.probe.switches.secrets import variable
 from rigctl.probe.switches.shown import Clearing, Shown, UnreadableError
 from rigctl.rig.inventory import Secrets, Switch
 
@@ -114,8 +115,8 @@ async def _opened(switch: Switch, secrets: Secrets, dialect: _Dialect) -> "BaseC
     assert switch.cli is not None
     place = f"{switch.address}, SSH port {switch.cli.port}"
     if secrets.user is None:
-        stem = re.sub("[^A-Z0-9]", "_", switch.key.upper())
-        raise NodeError(switch.key, f"no user for its command line: set RIGCTL_{stem}_USER and RIGCTL_{stem}_PASSWORD")
+        names = f"{variable(switch, 'user')} and {variable(switch, 'password')}"
+        raise NodeError(switch.key, f"no user for its command line: set {names}, or name them in credentials.yaml")
     options = _options(switch, secrets, dialect)
     try:
         return await _threaded(lambda: _connected(options, enable=secrets.enable is not None), _LOGIN_S)

@@ -24,9 +24,13 @@ def secrets_of(switch: Switch, environment: Mapping[str, str] | None = None) -> 
     if switch.secrets is not None:
         return switch.secrets
     given = os.environ if environment is None else environment
-    stem = f"RIGCTL_{re.sub('[^A-Z0-9]', '_', switch.key.upper())}_"
-    from_environment = {name: given[stem + name.upper()] for name in _NAMES if stem + name.upper() in given}
+    from_environment = {name: given[variable(switch, name)] for name in _NAMES if variable(switch, name) in given}
     return Secrets(**_from_file(switch, credentials_path(given)) | from_environment)
+
+
+def variable(switch: Switch, name: str) -> str:
+    """The environment variable of one secret: RIGCTL_CORE_1_PASSWORD for `password` of the switch core-1."""
+    return f"RIGCTL_{re.sub('[^A-Z0-9]', '_', switch.key.upper())}_{name.upper()}"
 
 
 def credentials_path(environment: Mapping[str, str]) -> Path:

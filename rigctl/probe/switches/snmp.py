@@ -15,6 +15,7 @@ from pysnmp.hlapi.v3arch import asyncio as hlapi
 from rigctl.errors import NodeError
 from rigctl.probe.switches.names import resolved
 from rigctl.probe.switches.reading import PortCounters, Reader
+from rigctl.probe.switches.secrets import variable
 from rigctl.rig.inventory import Secrets, Switch
 
 TIMEOUT_S: Final = 1.0
@@ -28,8 +29,8 @@ _IF, _IFX = "1.3.6.1.2.1.2.2.1.", "1.3.6.1.2.1.31.1.1.1."
 _COLUMNS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "in_octets": ((_IFX + "6",), (_IF + "10",)),
     "out_octets": ((_IFX + "10",), (_IF + "16",)),
-    "in_packets": ((_IFX + "7", _IFX + "8", _IFX + "9"), (_IF + "11",)),
-    "out_packets": ((_IFX + "11", _IFX + "12", _IFX + "13"), (_IF + "17",)),
+    "in_packets": ((_IFX + "7", _IFX + "8", _IFX + "9"), (_IF + "11", _IF + "12")),
+    "out_packets": ((_IFX + "11", _IFX + "12", _IFX + "13"), (_IF + "17", _IF + "18")),
     "in_discards": ((_IF + "13",), ()),
     "out_discards": ((_IF + "19",), ()),
     "in_errors": ((_IF + "14",), ()),
@@ -178,16 +179,17 @@ class _Session:
 
 def _user(switch: Switch, secrets: Secrets) -> object:
     assert switch.snmp is not None
-    variable = "RIGCTL_" + "".join(c if c.isalnum() else "_" for c in switch.key.upper())
     if switch.snmp.version == "2c":
         if secrets.community is None:
-            what = f"no SNMP community: set {variable}_COMMUNITY, or name it in credentials.yaml (docs/switches.md)"
+            what = f"no SNMP community: set {variable(switch, 'community')}, or name it in credentials.yaml"
             raise NodeError(switch.key, what)
         return hlapi.CommunityData(secrets.community, mpModel=1)  # noqa: S508 — what many switches have; v3 is there too
     if secrets.user is None:
-        raise NodeError(switch.key, f"no SNMP user: set {variable}_USER, or name it in credentials.yaml")
+        raise NodeError(switch.key, f"no SNMP user: set {variable(switch, 'user')}, or name it in credentials.yaml")
     if secrets.priv is not None and secrets.auth is None:
-        raise NodeError(switch.key, f"a privacy passphrase needs one for authentication: set {variable}_AUTH")
+        raise NodeError(
+            switch.key, f"a privacy passphrase needs one for authentication: set {variable(switch, 'auth')}"
+        )
     return hlapi.UsmUserData(
         secrets.user,
         authKey=secrets.auth,

@@ -1,0 +1,162 @@
+"""Counters by SNMP v2c and v3, against a real snmpd that serves this machine's loopback interface."""
+
+import asyncio
+import contextlib
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rigctl.errors import NodeError
+from rigctl.probe.switches import PortCounters, Reader, reader_of
+from rigctl.rig.inventory import Secrets, Snmp, Switch
+
+COMMUNITY, AUTH, PRIV = "only-for-tests", "authenticate-me", "keep-it-private"
+CONFIG = f"""\
+rocommunity {COMMUNITY} 127.0.0.1
+createUser plain SHA {AUTH}
+createUser sealed SHA {AUTH} AES {PRIV}
+createUser strong SHA-256 {AUTH} AES {PRIV}
+rouser plain auth
+rouser sealed priv
+rouser strong priv
+[snmp] persistentDir FOLDER
+"""
+V2C = Switch("core", "Core", address="127.0.0.1", snmp=Snmp(), secrets=Secrets(community=COMMUNITY))
+
+
+def sealed(**fields: Any) -> Switch:
+    """`V2C` asked by version 3, as the user that must seal what it says."""
+    secrets = replace(Secrets(user="sealed", auth=AUTH, priv=PRIV), **fields.pop("secrets", {}))
+    return replace(V2C, snmp=replace(Snmp(version="3"), **fields), secrets=secrets)
+
+
+@asynccontextmanager
+async def snmpd(folder: Path) -> AsyncIterator[tuple[int, subprocess.Popen[bytes]]]:
+    """A running snmpd: its port on 127.0.0.1, and its process."""
+    command = shutil.which("snmpd", path="/usr/sbin:/usr/bin:/sbin:/bin")
+    assert command is not None, "the Debian package snmpd is missing"
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
+    (folder / "snmpd.conf").write_text(CONFIG.replace("FOLDER", str(folder)))
+    words = [command, "-f", "-C", "-c", str(folder / "snmpd.conf"), "-Lf", str(folder / "log"), "-I", "-smux"]
+    with subprocess.Popen([*words, f"udp:127.0.0.1:{port}"], stdin=subprocess.DEVNULL) as process:
+        try:
+            async with asyncio.timeout(10):
+                while not await answers(port):
+                    assert process.poll() is None, (folder / "log").read_text()
+            yield port, process
+        finally:
+            process.kill()
+
+
+async def answers(port: int) -> bool:
+    with contextlib.suppress(NodeError):
+        async with reader_of(at(V2C, port), ["lo"]):
+            return True
+    return False
+
+
+def at(switch: Switch, port: int) -> Switch:
+    assert switch.snmp is not None
+    return replace(switch, snmp=replace(switch.snmp, port=port))
+
+
+async def refused(switch: Switch, port: int, interface: str = "lo") -> str:
+    with pytest.raises(NodeError) as caught:
+        async with reader_of(at(switch, port), [interface]) as reader:
+            await reader.read()
+    said = str(caught.value)
+    assert not any(secret in said for secret in (COMMUNITY, AUTH, PRIV, "wrong-one"))
+    return said
+
+
+async def risen(reader: Reader, first: PortCounters, octets: int) -> PortCounters:
+    """The first reading that is `octets` above `first`: snmpd looks anew every few seconds."""
+    async with asyncio.timeout(10):
+        while True:
+            now = (await reader.read())["lo"]
+            if (now.in_octets or 0) - (first.in_octets or 0) >= octets:
+                return now
+            await asyncio.sleep(0.2)
+
+
+async def test_in_every_version_counters_rise_by_what_went_over_the_interface(tmp_path: Path) -> None:
+    switches = [
+        V2C,
+        sealed(),
+        sealed(auth="sha256", secrets={"user": "strong"}),
+        sealed(secrets={"user": "plain", "priv": None}),
+    ]
+    async with snmpd(tmp_path) as (port, _), contextlib.AsyncExitStack() as stack:
+        readers = [await stack.enter_async_context(reader_of(at(switch, port), ["lo"])) for switch in switches]
+        before_ns = time.monotonic_ns()
+        firsts = [(await reader.read())["lo"] for reader in readers]
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            for _ in range(200):
+                sender.sendto(bytes(10_000), ("127.0.0.1", 9))
+        for reader, first in zip(readers, firsts, strict=True):
+            second = await risen(reader, first, 200 * 10_000)
+            assert reader.source == "snmp"
+            assert before_ns < first.t_ns < second.t_ns < time.monotonic_ns()
+            assert 0 < (first.took_ns or 0) < 10**9
+            assert (second.in_packets or 0) >= (first.in_packets or 0) + 200
+            assert first.discontinuity == second.discontinuity
+            assert None not in (first.in_octets, first.out_octets, first.in_discards, first.out_discards)
+            assert None not in (first.in_errors, first.out_errors)
+
+
+async def test_a_port_that_is_not_there_is_named_with_the_nearest(tmp_path: Path) -> None:
+    async with snmpd(tmp_path) as (port, _):
+        said = await refused(V2C, port, "l0")
+    assert said.startswith('core: it has no interface "l0". Near it: lo')
+
+
+async def test_what_does_not_fit_is_said_with_what_to_check(tmp_path: Path) -> None:
+    async with snmpd(tmp_path) as (port, _):
+        place = f"127.0.0.1, UDP port {port}"
+        assert await refused(replace(V2C, secrets=Secrets(community="wrong-one")), port) == (
+            f"core: no SNMP answer from {place}. Is it on, may this machine ask it, is the community right?"
+        )
+        for wrong in (
+            sealed(secrets={"auth": "wrong-one-too"}),
+            sealed(secrets={"user": "nobody"}),
+            sealed(auth="sha256"),
+        ):
+            said = await refused(wrong, port)
+            assert said.startswith(f"core: SNMP on {place} refused: ")
+            assert said.endswith("Check the user, its passphrases and protocols")
+        # A message that can't be opened is dropped in silence (RFC 3414, 3.2).
+        said = await refused(sealed(secrets={"priv": "wrong-one-too"}), port)
+        assert said.startswith("core: ")
+        assert place in said
+
+
+@pytest.mark.parametrize(
+    ("switch", "variable"),
+    [
+        (replace(V2C, secrets=Secrets()), "RIGCTL_CORE_COMMUNITY"),
+        (sealed(secrets={"user": None}), "RIGCTL_CORE_USER"),
+        (sealed(secrets={"auth": None}), "RIGCTL_CORE_AUTH"),
+    ],
+)
+async def test_a_secret_that_is_missing_is_named_by_its_variable(switch: Switch, variable: str) -> None:
+    assert f"set {variable}" in await refused(switch, 9)
+
+
+async def test_an_agent_that_dies_between_two_readings_is_said_and_its_successor_read(tmp_path: Path) -> None:
+    async with snmpd(tmp_path) as (port, process):
+        async with reader_of(at(V2C, port), ["lo"]) as reader:
+            await reader.read()
+            process.kill()
+            process.wait()
+            with pytest.raises(NodeError, match=r"core: no SNMP answer from 127\.0\.0\.1"):
+                await reader.read()

@@ -1,9 +1,11 @@
 """What a cell can reach at most, told before anything is measured."""
 
+from dataclasses import replace
+
 import pytest
 
-from rigctl.records import Cell, Link, Pair, RunPlan
-from rigctl.scenario.forecast import Forecast, constants, forecasts, notes, table_axes, total_s
+from rigctl.records import Cell, Condition, Link, Pair, RunPlan, Setting, Trunk
+from rigctl.scenario.forecast import Forecast, constants, forecasts, notes, sum_ceiling_bps, table_axes, total_s
 from rigctl.scenario.load import Overrides, load_plan
 
 GIGABIT = Link(10**9, 1500)
@@ -76,3 +78,32 @@ def test_only_axes_that_vary_get_a_column_and_constants_a_line() -> None:
     plan, _ = load_plan("gigablox", Overrides(sets=("congestion=reno",)))
     assert table_axes(plan) == ["window", "mss", "parallel"]
     assert constants(plan) == ["congestion reno"]
+
+
+def switched(trunk_bps: int | None, *conditions: Condition, **settings: object) -> RunPlan:
+    """Three gigabit pairs over a trunk between two switches."""
+    pairs = tuple(Pair(f"a{at}", f"b{at}") for at in range(3))
+    links = {node: Link(10**9, 1500, switch=node[0]) for pair in pairs for node in (pair.source, pair.destination)}
+    plan = replace(plan_of(links), trunk=Trunk(("a", "b"), trunk_bps), conditions=conditions)
+    cell = replace(CELL, pairs=pairs, mss=None, **settings)
+    return replace(plan, cells=(cell,))
+
+
+@pytest.mark.parametrize(("trunk_bps", "links"), [(2 * 10**9, 2), (8 * 10**9, 3), (None, 3)])
+def test_the_sum_is_what_the_links_or_the_trunk_allow(trunk_bps: int | None, links: int) -> None:
+    plan = switched(trunk_bps)
+    expected = forecasts(plan.cells[0], plan, 4)
+    assert sum_ceiling_bps(expected, plan) == pytest.approx(links * 1e9 * 1448 / 1538)
+    unknown = replace(plan, links={**plan.links, "b1": Link(None, 1500, "b")})
+    assert sum_ceiling_bps(forecasts(plan.cells[0], unknown, 4), unknown) is None
+
+
+def test_a_condition_s_mtu_rules_ceilings_and_notes() -> None:
+    jumbo = Condition("jumbo", (Setting("mtu", "8192"),))
+    plan = switched(None, jumbo, condition="jumbo")
+    assert {one.mss for one in forecasts(plan.cells[0], plan, 4)} == {8140}
+    asked = replace(plan, cells=(replace(plan.cells[0], mss=9000), replace(plan.cells[0], mss=9000, condition=None)))
+    assert notes(asked, 4)[-2:] == [
+        "MSS 9000 does not fit into MTU 1500: 1448 will go over the wire.",
+        "MSS 9000 does not fit into MTU 8192: 8140 will go over the wire.",
+    ]

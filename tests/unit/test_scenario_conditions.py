@@ -1,0 +1,177 @@
+"""Conditions and shared windows: from the file to the cells, in order, with every mistake at its place."""
+
+from pathlib import Path
+
+import pytest
+
+from rigctl.errors import InputError
+from rigctl.records import Cell, Condition, RunPlan, Setting
+from rigctl.scenario.load import Overrides, load_plan
+
+HEAD = "rig: gigablox\npairs: [pi1 -> pi2, pi3 -> pi4]\n"
+
+
+def planned(folder: Path, text: str, *sets: str) -> RunPlan:
+    (folder / "s.yaml").write_text(HEAD + text)
+    return load_plan(str(folder / "s.yaml"), Overrides(sets=sets))[0]
+
+
+def message(folder: Path, text: str, *sets: str) -> str:
+    with pytest.raises(InputError) as caught:
+        planned(folder, text, *sets)
+    return str(caught.value)
+
+
+def test_what_a_condition_sets_is_kept_in_the_order_in_which_it_is_set(tmp_path: Path) -> None:
+    text = (
+        "conditions:\n  all: {governor: performance, congestion: reno, offload: {gro: off, tso: true}, mtu: 9000,\n"
+        '    sysctl: {net.ipv4.tcp_rmem: "4096   65536  1048576", net/ipv4/conf/eth0.5/rp_filter: 2}, resize: false}\n'
+    )
+    assert planned(tmp_path, text).conditions == (
+        Condition(
+            "all",
+            (
+                Setting("mtu", "9000"),
+                Setting("sysctl", "4096 65536 1048576", "net.ipv4.tcp_rmem"),
+                Setting("sysctl", "2", "net.ipv4.conf.eth0/5.rp_filter"),
+                Setting("offload", "off", "gro"),
+                Setting("offload", "on", "tso"),
+                Setting("sysctl", "reno", "net.ipv4.tcp_congestion_control"),
+                Setting("governor", "performance"),
+            ),
+        ),
+    )
+
+
+def told(plan: RunPlan) -> list[tuple[str | None, int, bool]]:
+    return [(cell.condition, cell.parallel, cell.resize) for cell in plan.cells]
+
+
+def test_every_cell_is_measured_under_every_condition_which_change_slowest(tmp_path: Path) -> None:
+    text = "conditions: {b: {mtu: 1400}, a: {resize: true}}\nmatrix: {parallel: [1, 2]}\ninclude: [{parallel: 9}]\n"
+    assert told(planned(tmp_path, text)) == [
+        ("b", 1, False), ("b", 2, False), ("b", 9, False), ("a", 1, True), ("a", 2, True), ("a", 9, True),
+    ]  # fmt: skip
+
+
+def test_a_row_and_an_axis_may_name_their_condition(tmp_path: Path) -> None:
+    text = "conditions: {a: {mtu: 1400}, b: {}}\nmatrix: {parallel: [1, 2]}\n"
+    assert told(planned(tmp_path, f"{text}exclude: [{{condition: a, parallel: 2}}]\n")) == [
+        ("a", 1, False), ("b", 1, False), ("b", 2, False),
+    ]  # fmt: skip
+    assert told(planned(tmp_path, f"{text}include: [{{condition: b, parallel: 7}}]\n"))[-1] == ("b", 7, False)
+    only_b = planned(tmp_path, text, "condition=b")
+    assert told(only_b) == [("b", 1, False), ("b", 2, False)]
+    assert [condition.name for condition in only_b.conditions] == ["b"]  # what no cell uses is not applied
+
+
+def test_without_conditions_the_nodes_stay_as_they_are(tmp_path: Path) -> None:
+    plan = planned(tmp_path, "matrix: {parallel: 2}\n")
+    assert (plan.conditions, told(plan)) == ((), [(None, 2, False)])
+
+
+@pytest.mark.parametrize(
+    ("section", "said"),
+    [
+        ("conditions: {}", "conditions: names none. Name one, as in mtu1500: {mtu: 1500}, or leave it out."),
+        ("conditions: {default: {}}", 'condition "default": means the nodes as they are. Give it another name'),
+        ("conditions: {'a/b': {}}", 'condition "a/b": expected 1 to 40 letters, digits, blanks'),
+        ("conditions: {a: {mtu: 1279}}", 'mtu "1279": expected 1280 to 65535'),
+        ("conditions: {a: {mtu: 65536}}", 'mtu "65536": expected 1280 to 65535'),
+        ("conditions: {a: {mtu: large}}", 'mtu "large": expected a whole number'),
+        ("conditions: {a: {mtus: 1500}}", '"mtus"'),
+        ("conditions: {a: {sysctl: {tcp_sack: 1}}}", 'sysctl "tcp_sack": expected its name below /proc/sys'),
+        ("conditions: {a: {sysctl: {net..x: 1}}}", 'sysctl "net..x": expected its name below /proc/sys'),
+        ("conditions: {a: {sysctl: {net.x: [1]}}}", "sysctl: expected a number or a text in quotes"),
+        ("conditions: {a: {sysctl: {net.x: ''}}}", "expected 1 to 255 bytes of text in one line"),
+        ("conditions: {a: {offload: {gros: on}}}", 'offload "gros": unknown. Did you mean "gro"?'),
+        ("conditions: {a: {offload: {gro: 2}}}", 'offload "2": expected on or off'),
+        ("conditions: {a: {congestion: default}}", "is the node's own anyway. Leave it out"),
+        ("conditions: {a: {governor: 'a b'}}", "expected a CPU frequency governor, as in performance"),
+        ("conditions: {a: {resize: perhaps}}", "resize"),
+        (
+            "conditions: {a: {sysctl: {net.ipv4.tcp_sack: 1, net/ipv4/tcp_sack: 0}}}",
+            'sysctl "net/ipv4/tcp_sack": is there twice, first as "net.ipv4.tcp_sack".',
+        ),
+        (
+            "conditions: {a: {congestion: reno, sysctl: {net.ipv4.tcp_congestion_control: cubic}}}",
+            "the key congestion of this condition sets it too. Keep one of them.",
+        ),
+        (
+            'conditions: {a: {resize: true, sysctl: {net.ipv4.tcp_rmem: "1 2 3"}}}',
+            "with resize: true the window of each cell sets it. Leave it out.",
+        ),
+        (
+            "conditions: {a: {resize: true, sysctl: {net.ipv4.tcp_moderate_rcvbuf: 0}}}",
+            "0 is against resize: true, which sets 1. Keep one of them.",
+        ),
+        ("conditions: {a: {}}\nmatrix: {condition: [b]}", 'condition: there is no condition "b".'),
+        ("matrix: {condition: [b]}", 'condition: there is no condition "b"'),
+        (
+            "conditions: {a: {sysctl: {" + ", ".join(f"net.x.a{at}: 1" for at in range(62)) + "}}}",
+            "sets more than 61 things, which is the most an agent holds.",
+        ),
+    ],
+)
+def test_a_mistake_in_a_condition_is_told_with_its_place(tmp_path: Path, section: str, said: str) -> None:
+    full = message(tmp_path, section + "\n")
+    assert said in full
+    assert "s.yaml:3:" in full or "s.yaml:4:" in full
+
+
+def test_an_mtu_that_a_switch_does_not_carry_is_told_before_anything_is_touched(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text("rig: das2\npairs: [left -> right]\nconditions: {huge: {mtu: 9300}}\n")
+    with pytest.raises(InputError, match='mtu "9300": switch force10 of rig das2 carries 9216 at most'):
+        load_plan(str(tmp_path / "s.yaml"), Overrides())
+
+
+class TestSharedWindow:
+    def test_each_flow_gets_its_share_rounded_down(self, tmp_path: Path) -> None:
+        plan = planned(tmp_path, "matrix: {window_total: [32K, 256K], parallel: 1..10 times 3}\n")
+        shares = [(cell.window_total_bytes, cell.parallel, cell.window_bytes) for cell in plan.cells]
+        assert shares == [
+            (32768, 1, 32768), (32768, 3, 10922), (32768, 9, 3640),
+            (262144, 1, 262144), (262144, 3, 87381), (262144, 9, 29127),
+        ]  # fmt: skip
+
+    def test_default_is_the_kernel_s_own(self, tmp_path: Path) -> None:
+        (cell,) = planned(tmp_path, "matrix: {window_total: default}\n").cells
+        assert (cell.window_bytes, cell.window_total_bytes) == (None, None)
+
+    def test_beside_window_it_is_a_mistake(self, tmp_path: Path) -> None:
+        said = message(tmp_path, "matrix: {window_total: 32K, window: 64K}\n")
+        assert "window_total: window is set too. A window is each flow's own, or shared: choose one (cell 1)." in said
+
+    def test_a_share_below_a_kibibyte_is_a_mistake_and_set_names_its_option(self, tmp_path: Path) -> None:
+        what = "window_total: 32768 bytes over 33 flows are 992 each; a window is 1024 at least (cell 1)."
+        assert what in message(tmp_path, "matrix: {window_total: 32K, parallel: 33}\n")
+        told = message(tmp_path, "matrix: {parallel: 33}\n", "window_total=32K")
+        assert told == f"--set window_total=32K: {what}"
+
+
+def cells_of(name: str) -> dict[str | None, list[Cell]]:
+    plan, _ = load_plan(name, Overrides())
+    found: dict[str | None, list[Cell]] = {}
+    for cell in plan.cells:
+        found.setdefault(cell.condition, []).append(cell)
+    return found
+
+
+def test_das2_has_480_cells_under_each_of_its_conditions() -> None:
+    found = cells_of("das2")
+    assert list(found) == ["no resize 1500", "no resize 8176", "resize 1500", "resize 8192"]
+    shapes = {
+        tuple((one.window_total_bytes, one.window_bytes, one.parallel, len(one.pairs)) for one in cells)
+        for cells in found.values()
+    }
+    (shape,) = shapes
+    sizes = [size * 1024 for size in (32, 64, 128, 256)]
+    assert shape == tuple((w, w // f, f, p) for w in sizes for f in range(1, 11) for p in range(1, 13))
+    assert {cell.resize for name, cells in found.items() for cell in cells if str(name).startswith("resize")} == {True}
+
+
+def test_das2_quick_is_a_part_of_it_and_das2_soak_the_page_s_last_test() -> None:
+    assert {name: len(cells) for name, cells in cells_of("das2-quick").items()} == dict.fromkeys(cells_of("das2"), 30)
+    ((name, (soak,)),) = cells_of("das2-soak").items()
+    assert (name, soak.duration_s, soak.parallel, soak.window_bytes) == ("resize 8192", 1800.0, 1, 131072)
+    assert len(soak.pairs) == 12

@@ -1,0 +1,129 @@
+"""Pairs: ranges, groups, each to each, and the axis that takes some of them."""
+
+from pathlib import Path
+
+import pytest
+
+from rigctl.errors import InputError
+from rigctl.records import Pair
+from rigctl.scenario.axes import PairGrid
+from rigctl.scenario.load import Overrides, load_plan
+
+RIG = """\
+virtual: namespaces
+nodes: {"n[01..06]": {}, extra: {}}
+groups: {left: "n[01..03]", right: [n04, n05, n06], both: [n01, n04]}
+"""
+
+
+def planned(folder: Path, pairs: str, matrix: str = "{}", *sets: str) -> list[list[str]]:
+    (folder / "rig.yaml").write_text(RIG)
+    (folder / "s.yaml").write_text(f"rig: rig.yaml\npairs: {pairs}\nmatrix: {matrix}\n")
+    plan, _ = load_plan(str(folder / "s.yaml"), Overrides(sets=sets))
+    return [[f"{pair.source}>{pair.destination}" for pair in cell.pairs] for cell in plan.cells]
+
+
+def message(folder: Path, pairs: str, matrix: str = "{}", *sets: str) -> str:
+    with pytest.raises(InputError) as caught:
+        planned(folder, pairs, matrix, *sets)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("entry", "pairs"),
+    [
+        ("[n01 -> n04]", ["n01>n04"]),
+        ("n01→n04", ["n01>n04"]),
+        ('["n[01..03] -> n[04..06]"]', ["n01>n04", "n02>n05", "n03>n06"]),
+        ("[left -> right]", ["n01>n04", "n02>n05", "n03>n06"]),
+        ("[left -> right, n01 -> extra]", ["n01>n04", "n02>n05", "n03>n06", "n01>extra"]),
+        ('["n[01..02] x n[04..05]"]', ["n01>n04", "n01>n05", "n02>n04", "n02>n05"]),
+        ("[extra x right]", ["extra>n04", "extra>n05", "extra>n06"]),
+        ("[left × n04]", ["n01>n04", "n02>n04", "n03>n04"]),
+    ],
+)
+def test_an_entry_stands_for_its_pairs_in_order(tmp_path: Path, entry: str, pairs: list[str]) -> None:
+    assert planned(tmp_path, entry) == [pairs]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "said"),
+    [
+        ("[n01 -> n01]", 's.yaml:2:9: pair "n01 -> n01": a node with itself. Name two different nodes.'),
+        (
+            "[n01 -> n04, n01 -> n04]",
+            's.yaml:2:21: pair "n01 -> n04": is there twice. More flows: use the axis parallel.',
+        ),
+        ("[left -> right, n02 -> n05]", 'pair "n02 -> n05": is there twice.'),
+        ("[n02 -> n05, left -> right]", 'pair "left -> right": n02 -> n05 is there twice.'),
+        (
+            "[left -> both]",
+            'pair "left -> both": 3 to 2 nodes, -> needs as many on both sides. Each to each is left x both.',
+        ),
+        ("[left x both]", 'pair "left x both": makes n01 a pair with itself.'),
+        ("[left -> wright]", 'unknown node or group "wright" in rig rig. Did you mean "right"?'),
+        ('["n[01..09] -> n[01..09]"]', 'unknown node "n07" in rig rig.'),
+        ('["n[3..1] -> n04"]', "runs backwards. Write n[1..3]"),
+        ("[n01 n04]", 'pair "n01 n04": expected SOURCE -> DESTINATION, as in pi1 -> pi2.'),
+        ("[4]", "pairs: expected SOURCE -> DESTINATION, as in pi1 -> pi2, found the number 4. How many at once is"),
+        ("[]", "pairs: the list is empty. Name at least one, as in pi1 -> pi2."),
+    ],
+)
+def test_what_is_no_pair_is_told_with_its_place(tmp_path: Path, pairs: str, said: str) -> None:
+    assert said in message(tmp_path, pairs)
+
+
+class TestAxis:
+    def test_a_number_takes_the_first_so_many_of_the_list(self, tmp_path: Path) -> None:
+        assert planned(tmp_path, "[left -> right]", "{pairs: 1..3}") == [
+            ["n01>n04"],
+            ["n01>n04", "n02>n05"],
+            ["n01>n04", "n02>n05", "n03>n06"],
+        ]
+
+    def test_left_out_it_takes_all(self, tmp_path: Path) -> None:
+        assert [len(cell) for cell in planned(tmp_path, "[left x right]")] == [9]
+
+    def test_a_grid_is_the_first_sources_each_to_the_first_destinations(self, tmp_path: Path) -> None:
+        assert planned(tmp_path, "[left -> right]", "{pairs: 2x3}") == [
+            ["n01>n04", "n01>n05", "n01>n06", "n02>n04", "n02>n05", "n02>n06"]
+        ]
+
+    @pytest.mark.parametrize(
+        ("value", "said"),
+        [
+            ("4", "s.yaml:3:17: pairs: 4 at once, and the list of pairs has 3 (cell 1)."),
+            ("1..5", "pairs: 4 at once, and the list of pairs has 3 (cell 4)."),
+            ("4x1", "pairs: the list of pairs has 3 different sources and 3 different destinations (cell 1)."),
+            ("0", 'pairs "0": expected 1 to 1000'),
+            ("0x3", 'pairs "0x3": expected a whole number'),
+            ("x", 'pairs "x": expected a whole number'),
+            ("[2, 1..3]", 'pairs "1..3": holds 2, there as "2" already.'),
+        ],
+    )
+    def test_more_than_the_list_has_is_told(self, tmp_path: Path, value: str, said: str) -> None:
+        assert said in message(tmp_path, "[left -> right]", f"{{pairs: {value}}}")
+
+    def test_a_grid_may_not_make_a_node_its_own_partner(self, tmp_path: Path) -> None:
+        said = message(tmp_path, "[n01 -> n02, n02 -> n03]", "{pairs: 2x2}")
+        assert "pairs: makes n02 a pair with itself, because it is both a source and a destination (cell 1)." in said
+
+    def test_set_takes_numbers_as_the_axis_and_arrows_as_the_list(self, tmp_path: Path) -> None:
+        assert planned(tmp_path, "[left -> right]", "{pairs: 3}", "pairs=1..2") == [["n01>n04"], ["n01>n04", "n02>n05"]]
+        assert planned(tmp_path, "[left -> right]", "{}", "pairs=n01->n06,n02->n05") == [["n01>n06", "n02>n05"]]
+        assert planned(tmp_path, "[n01 -> n04]", "{}", "pairs=left x right")[0][:2] == ["n01>n04", "n01>n05"]
+
+    def test_a_mistake_of_set_names_the_option(self, tmp_path: Path) -> None:
+        said = message(tmp_path, "[left -> right]", "{}", "pairs=9")
+        assert said == "--set pairs=9: pairs: 9 at once, and the list of pairs has 3 (cell 1)."
+
+
+def test_das2_pairs_the_first_k_of_its_list() -> None:
+    plan, rig = load_plan("das2", Overrides())
+    listed = tuple(Pair(f"node{at:03}", f"node{at + 100:03}") for at in range(1, 13))
+    assert {len(cell.pairs): cell.pairs for cell in plan.cells} == {count: listed[:count] for count in range(1, 13)}
+    assert {rig.nodes[pair.source].link.switch for pair in listed} == {"force10"}
+
+
+def test_a_grid_reads_as_it_is_written() -> None:
+    assert str(PairGrid(3, 4)) == "3x4"

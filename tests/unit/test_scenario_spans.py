@@ -1,0 +1,74 @@
+"""Ranges in place of values: both ends count, and what is no range is told from what is one written wrongly."""
+
+from itertools import islice
+from typing import Any
+
+import pytest
+
+from rigctl.rig.fields import FieldError
+from rigctl.scenario import spans
+from rigctl.scenario.spans import MAX_VALUES, spread
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "values"),
+    [
+        ("parallel", "1..4", [1, 2, 3, 4]),
+        ("parallel", "1..9 step 4", [1, 5, 9]),
+        ("parallel", "1..10 step 4", [1, 5, 9]),
+        ("parallel", "3..3", [3]),
+        ("pairs", "1..12 times 3", [1, 3, 9]),
+        ("pairs", [1, "4..12 step 4", "3x4"], [1, 4, 8, 12, "3x4"]),
+        ("mss", " 500 .. 700  step 100 ", [500, 600, 700]),
+        ("window", "64K..256K times 2", [65536, 131072, 262144]),
+        ("window_total", "1K..3K step 1K", [1024, 2048, 3072]),
+        ("window", ["default", "1K..1K"], ["default", 1024]),
+        ("parallel", 5, [5]),
+        ("congestion", "a..b", ["a..b"]),  # no axis of numbers: not a range, and refused as a name later
+    ],
+)
+def test_a_range_is_its_values_with_both_ends(name: str, value: Any, values: list[Any]) -> None:
+    assert spread(name, value) == values
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("parallel", "1..", 'parallel "1..": expected a range as in 1..12 or 1..9 step 2'),
+        ("parallel", "1..2..3", 'parallel "1..2..3": expected a range'),
+        ("parallel", "1..4 by 2", 'parallel "1..4 by 2": expected a range'),
+        ("window", "32K..", 'window "32K..": expected a range as in 32K..256K times 2'),
+        ("parallel", "4..1", 'parallel "4..1": runs backwards. Write 1..4'),
+        ("parallel", "1..4 step 0", "never reaches its end. Use step 1 or more, times 2 or more"),
+        ("parallel", "1..4 times 1", "never reaches its end"),
+        ("parallel", "0..4 times 2", "never reaches its end"),
+        ("window", "32K..64K", "say in which steps, as in 32K..64K times 2"),
+        ("parallel", "1..x", '"x" is no number'),
+        ("window", "1K..1Q step 1K", '"1Q" is no number'),
+        ("parallel", f"1..{MAX_VALUES + 1}", "parallel: more than 10,000 values"),
+        ("parallel", ["1..6000", "1..6000"], "parallel: more than 10,000 values"),
+    ],
+)
+def test_a_range_that_is_none_says_what_was_expected(name: str, value: Any, said: str) -> None:
+    with pytest.raises(FieldError) as caught:
+        spread(name, value)
+    assert said in str(caught.value)
+
+
+def test_thousands_of_long_ranges_are_refused_after_the_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = 0
+
+    def counted(values: Any, most: int) -> Any:
+        nonlocal made
+        for value in islice(values, most):
+            made += 1
+            yield value
+
+    monkeypatch.setattr(spans, "islice", counted)
+    with pytest.raises(FieldError):
+        spread("mss", ["1..9000"] * 3000)
+    assert made == 18_000
+
+
+def test_single_values_are_not_counted_as_ranges() -> None:
+    assert len(spread("mss", list(range(MAX_VALUES + 5)))) == MAX_VALUES + 5

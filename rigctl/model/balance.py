@@ -64,6 +64,7 @@ class Reconciliation:
     short_octets: float | None = None
     uncertain_octets: float = 0.0
     carries_data: bool = True  # else acknowledgements alone
+    again: int = 0  # octets of payload sent again: so much may have been lost before it was counted here
 
 
 def reconcile_all(
@@ -135,6 +136,7 @@ def reconcile(
         short_octets=_short(place, crossing, counted, framing),
         uncertain_octets=(missing if counted.refresh_s is not None else 0.0) + extra,
         carries_data=data,
+        again=crossing.again or 0,
     )
 
 

@@ -37,6 +37,7 @@ class Total:
     flagged: bool
     coarse: bool
     why: str | None
+    again: int = 0  # octets of payload sent again
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +242,7 @@ def _total(where: str, parts: Sequence[Reconciliation]) -> Total:
         any(one.flagged for one in parts),
         coarse,
         next((one.why for one in parts if one.flagged), next((one.why for one in parts if one.why), None)),
+        sum(one.again for one in parts),
     )
 
 

@@ -15,6 +15,8 @@ from rigctl.report.text import UNKNOWN, count_text, listed, plural, rate_text, s
 from rigctl.units import format_rate
 
 MOST_ROWS: Final = 500
+LEAST_EXPLAINED: Final = 0.001
+"""A smaller share apart needs no reason."""
 MOST_NAMED: Final = 4
 """Places and tests that a sentence names; the others are in the tables."""
 
@@ -105,41 +107,39 @@ def run_words(each: Sequence[Balance], whole: dict[Place, tuple[Reconciliation, 
         took_s = sum(one.traffic_s for one, _ in totals)
         counted = sum(total.counted or 0 for _, total in totals)
         expected = sum(total.expected or 0 for _, total in totals)
-        return [_apart(where, "", _rate(counted, took_s), _rate(expected, took_s), counted, expected)]
+        again = sum(total.again for _, total in totals)
+        return [_apart(where, "", (_rate(counted, took_s), _rate(expected, took_s)), (counted, expected), again)]
     sums = _whole_sums(where, whole)
     if sums is None:
         return []
-    counted, expected, why = sums
-    return [_apart(where, "Over the whole run ", _amount(counted), _amount(expected), counted, expected, why)]
+    counted, expected, again = sums
+    return [_apart(where, "Over the whole run ", (_amount(counted), _amount(expected)), (counted, expected), again)]
 
 
-def _whole_sums(where: str, whole: dict[Place, tuple[Reconciliation, Counted]]) -> tuple[int, int, str | None] | None:
-    """Octets counted and expected over the run where `total_of` took them for the repetitions, and what is special."""
+def _whole_sums(where: str, whole: dict[Place, tuple[Reconciliation, Counted]]) -> tuple[int, int, int] | None:
+    """Octets counted, expected and sent again over the run where `total_of` took them for the repetitions."""
     wanted = (Spot.TRUNK_OUT, Spot.TRUNK_IN) if where == TRUNK else (Spot.PORT_IN, Spot.PORT_OUT)
     for spot in wanted:
         parts = [one for place, (one, _) in whole.items() if place.spot is spot and one.carries_data]
         pairs = [(one.counted, one.expected) for one in parts if not one.coarse]
         known = [(counted, sent) for counted, sent in pairs if counted is not None and sent is not None]
         if parts and len(known) == len(parts):
-            why = next((one.why for one in parts if one.why), None)
-            return sum(counted for counted, _ in known), sum(sent for _, sent in known), why
+            again = sum(one.again for one in parts)
+            return sum(counted for counted, _ in known), sum(sent for _, sent in known), again
     return None
 
 
-def _apart(
-    where: str,
-    when: str,
-    counted: str,
-    expected: str,
-    counted_octets: int,
-    expected_octets: int,
-    why: str | None = None,
-) -> str:
-    share = abs(counted_octets - expected_octets) / expected_octets if expected_octets else 0.0
+def _apart(where: str, when: str, said: tuple[str, str], octets: tuple[int, int], again: int) -> str:
+    """The counters and the flows, `said` in words and in octets; what was sent again explains what is missing."""
+    counted, expected = octets
+    share = abs(counted - expected) / expected if expected else 0.0
     name = "the trunk's counters" if where == TRUNK else "the switch ports' counters"
-    said = f"{when}{name} say {counted}, the flows and their headers {expected}: {_percent(share)} apart"
-    said += f" ({why})." if why else "."
-    return said[0].upper() + said[1:]
+    missing = expected - counted
+    why = ""
+    if share >= LEAST_EXPLAINED and 0 < missing <= (1 + MOST_DIFFERENCE) * again:
+        why = ", no more than what was lost on the way there and sent again"
+    sentence = f"{when}{name} say {said[0]}, the flows and their headers {said[1]}: {_percent(share)} apart{why}."
+    return sentence[0].upper() + sentence[1:]
 
 
 def flag_words(each: Sequence[Balance]) -> list[str]:

@@ -137,6 +137,11 @@ def test_retransmits_are_put_down_to_the_port_that_lost_them() -> None:
     )
 
 
+def test_what_was_lost_on_the_way_to_the_counters_explains_that_they_hold_less() -> None:
+    whole, *_ = said(Paper(losses={(0, "switch in"): 2000}))
+    assert whole.endswith("% apart, no more than what was lost on the way there and sent again.")
+
+
 def test_what_cannot_be_attributed_is_said_so() -> None:
     sentence = said(Paper(nics=False, losses={(0, "queue"): 300}), counters=(), counters_missing=("a: silent",))[-1]
     assert sentence == (

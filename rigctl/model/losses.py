@@ -101,9 +101,7 @@ def _segment_bytes(flows: Sequence[Flow]) -> float:
 
 def _steps(flows: Sequence[Flow], wiring: Wiring, balance: Mapping[Place, Reconciliation]) -> list[_Step]:
     """The steps of all flows' ways over the places whose balance is known; those that share a place are one."""
-    by_ends: dict[tuple[str, str], list[Flow]] = {}
-    for flow in flows:
-        by_ends.setdefault(ends_of(flow), []).append(flow)
+    by_ends = _by_ends(flows)
     edges: list[tuple[Place | None, Place, list[Flow]]] = []
     for ends, own in by_ends.items():
         known = [place for place in wiring.way(*ends) if _is_known(balance.get(place))]
@@ -131,9 +129,17 @@ def _parts(step: _Step, wiring: Wiring, balance: Mapping[Place, Reconciliation])
     if any(abs(balance[place].short_octets or 0.0) >= least for place in step.before):
         yield step
         return
+    by_ends = _by_ends(step.flows)
     for place in step.after:
-        own = tuple(flow for flow in step.flows if place in wiring.way(*ends_of(flow)))
-        yield _Step(step.before, (place,), own)
+        passing = [own for ends, own in by_ends.items() if place in wiring.way(*ends)]
+        yield _Step(step.before, (place,), tuple(flow for own in passing for flow in own))
+
+
+def _by_ends(flows: Sequence[Flow]) -> dict[tuple[str, str], list[Flow]]:
+    found: dict[tuple[str, str], list[Flow]] = {}
+    for flow in flows:
+        found.setdefault(ends_of(flow), []).append(flow)
+    return found
 
 
 def _step_of(edges: Sequence[tuple[Place | None, Place, list[Flow]]]) -> _Step:

@@ -13,7 +13,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from rigctl.errors import NodeError
 from rigctl.probe.switches import cisco_ios, dell_os9
@@ -177,7 +177,7 @@ def _enable(session: "BaseConnection") -> None:
 def _paramiko_errors() -> type[Exception]:
     from paramiko.ssh_exception import SSHException
 
-    return SSHException
+    return cast("type[Exception]", SSHException)
 
 
 def _meaning(error: Exception, place: str, user: str) -> str:

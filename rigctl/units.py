@@ -75,7 +75,9 @@ def format_rate(rate_bps: float) -> str:
 
 
 def format_duration(duration_s: float) -> str:
-    """`7m 00s`, `1h 05m`, `12.5 s`, `250 ms`."""
+    """`7m 00s`, `1h 05m`, `12.5 s`, `250 ms`, `0.2 ms`."""
+    if duration_s < 0.01:
+        return f"{duration_s * 1000:.3g} ms"
     if duration_s < 1:
         return f"{duration_s * 1000:.0f} ms"
     if duration_s < 60:

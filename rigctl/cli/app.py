@@ -11,7 +11,7 @@ import typer
 from typer.exceptions import TyperException
 
 from rigctl import __version__
-from rigctl.cli import agent, export, init, plan, report, rig, run, runs, show
+from rigctl.cli import agent, expect, export, init, plan, report, rig, run, runs, show
 from rigctl.errors import InputError, Interrupted, RigctlError
 
 app = typer.Typer(
@@ -40,6 +40,7 @@ def _options(
 
 app.command(name="run")(run.run)
 app.command(name="plan")(plan.plan)
+app.command(name="expect")(expect.expect)
 app.command(name="init")(init.init)
 app.command(name="runs")(runs.runs)
 app.command(name="show")(show.show)

@@ -18,12 +18,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from rigctl.model.ceilings import IP_HEADER, TCP_HEADER, TIMESTAMPS_OPTION
+from rigctl.model.ceilings import ETHERNET_CHECK, ETHERNET_HEADER, IP_HEADER, TCP_HEADER, TIMESTAMPS_OPTION
 from rigctl.model.counters import Traffic
 from rigctl.model.places import Counted, Crossing, Place, Spot
 
-ETHERNET_HEADER: Final = 14
-FRAME_CHECK: Final = 4
 MOST_DIFFERENCE: Final = 0.01
 """Beyond what the readings' age explains, a difference above this share is flagged."""
 COARSE_SHARE: Final = 0.1
@@ -41,7 +39,7 @@ class Framing:
         """Bytes of one packet that are not payload, mean over the flows, at `place`."""
         # Timestamps are on by default on all systems rigctl's agent runs on.
         stamped = crossing.stamped / crossing.stamps if crossing.stamps else 1.0
-        check = FRAME_CHECK if place.ports and not self.virtual_switch else 0
+        check = ETHERNET_CHECK if place.ports and not self.virtual_switch else 0
         return ETHERNET_HEADER + IP_HEADER[self.ip_version] + TCP_HEADER + TIMESTAMPS_OPTION * stamped + check
 
 

@@ -1,20 +1,58 @@
 """Ceilings: the highest goodput a link allows for a frame size, and how frames are filled.
 
-Sources: IEEE 802.3 (preamble 8, header 14, FCS 4, inter-packet gap 12 bytes; 46 bytes least payload), RFC 791 and 8200
-(IP headers), RFC 9293 (TCP header), RFC 7323 (timestamps take 12 bytes of every segment, padding included).
+Sources: IEEE 802.3 (preamble 8, header 14, FCS 4, inter-packet gap 12 bytes; 46 bytes least payload), IEEE 802.1Q (a
+tag is 4 bytes, and the least payload 42 then), RFC 768 (UDP), RFC 791 and 8200 (IP headers), RFC 9293 (TCP header),
+RFC 7323 (timestamps take 12 bytes of every segment, padding included).
 """
 
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Literal
 
-ETHERNET_OVERHEAD: Final = 8 + 14 + 4 + 12
-ETHERNET_LEAST_PAYLOAD: Final = 46
+ETHERNET_HEADER: Final = 14
+ETHERNET_CHECK: Final = 4
+ETHERNET_GAP: Final = 8 + 12  # preamble and gap: the time on the wire that is no part of the frame
+ETHERNET_LEAST_FRAME: Final = 64
+VLAN_TAG: Final = 4
 TCP_HEADER: Final = 20
+UDP_HEADER: Final = 8
 TIMESTAMPS_OPTION: Final = 12
 IP_HEADER: Final = {4: 20, 6: 40}
 
 
-def _header_bytes(ip_version: int, timestamps: bool) -> int:
-    return IP_HEADER[ip_version] + TCP_HEADER + (TIMESTAMPS_OPTION if timestamps else 0)
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """What goes around the payload of one packet. Sizes in bytes."""
+
+    protocol: Literal["tcp", "udp"] = "tcp"
+    ip_version: int = 4
+    timestamps: bool = True  # of TCP
+    vlan: bool = False
+
+    @property
+    def header_bytes(self) -> int:
+        """IP and transport headers."""
+        if self.protocol == "udp":
+            return IP_HEADER[self.ip_version] + UDP_HEADER
+        return IP_HEADER[self.ip_version] + TCP_HEADER + (TIMESTAMPS_OPTION if self.timestamps else 0)
+
+    def frame_bytes(self, payload: int) -> int:
+        """The Ethernet frame, padding and check sequence included, as interfaces and switches count it: 1518."""
+        tag = VLAN_TAG if self.vlan else 0
+        frame = ETHERNET_HEADER + tag + self.header_bytes + payload + ETHERNET_CHECK
+        return max(frame, ETHERNET_LEAST_FRAME)
+
+    def wire_bytes(self, payload: int) -> int:
+        """The wire time of the packet in bytes, preamble and gap included: 1538."""
+        return self.frame_bytes(payload) + ETHERNET_GAP
+
+    def largest_payload(self, mtu: int) -> int:
+        """What fits into an IP packet of `mtu` bytes; 0 or less: nothing does."""
+        return mtu - self.header_bytes
+
+
+def window_bps(window_bytes: int, rtt_s: float) -> float:
+    """The most that one TCP flow brings when a window's worth is on its way per round trip: window ÷ RTT, bit/s."""
+    return window_bytes * 8 / rtt_s
 
 
 def effective_mss(mtu: int, mss: int | None, ip_version: int = 4, timestamps: bool = True) -> int:
@@ -32,9 +70,8 @@ def effective_mss(mtu: int, mss: int | None, ip_version: int = 4, timestamps: bo
 
 
 def wire_bytes(mss: int, ip_version: int = 4, timestamps: bool = True) -> int:
-    """Bytes of wire time one segment with `mss` payload bytes takes, gap and preamble included: 1538 for 1448."""
-    packet = mss + _header_bytes(ip_version, timestamps)
-    return max(packet, ETHERNET_LEAST_PAYLOAD) + ETHERNET_OVERHEAD
+    """Bytes of wire time one TCP segment with `mss` payload bytes takes, gap and preamble included: 1538 for 1448."""
+    return Packet("tcp", ip_version, timestamps).wire_bytes(mss)
 
 
 def ceiling_bps(rate_bps: float, mtu: int, mss: int | None, ip_version: int = 4, timestamps: bool = True) -> float:

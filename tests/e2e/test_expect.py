@@ -1,0 +1,53 @@
+"""`rigctl expect` as a user types it."""
+
+from pathlib import Path
+
+import pytest
+from test_plan_and_init import rigctl
+
+
+def rows(output: str) -> list[list[str]]:
+    return [line.split() for line in output.splitlines() if line.strip()[:1].isdigit()]
+
+
+def test_the_published_table_comes_out(tmp_path: Path) -> None:
+    done = rigctl(tmp_path, "expect", "--rate", "650M,750M,350M", "--payload", "1,1472u,1460")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert rows(done.stdout)[:3] == [
+        ["1", "TCP", "64", "10.2", "11.7", "5.5"],
+        ["1472", "UDP", "1518", "630", "727", "339"],
+        ["1460", "TCP", "1518", "625", "721", "337"],
+    ]
+
+
+def test_a_gigabit_link_and_its_windows(tmp_path: Path) -> None:
+    options = ["--timestamps", "--payload", "full,fullu", "--window", "8K,32K", "--rtt", "0.2ms,0.8ms"]
+    done = rigctl(tmp_path, "expect", *options)
+    assert rows(done.stdout)[2:] == [
+        ["1448", "TCP", "1518", "941.5"],
+        ["1472", "UDP", "1518", "957.1"],
+        ["8K", "327.68", "81.92"],
+        ["32K", "1310.72", "327.68"],
+    ]
+    tagged = rigctl(tmp_path, "expect", "--payload", "full", "--mtu", "9000", "--ipv6", "--vlan")
+    assert rows(tagged.stdout)[1] == ["8940", "TCP", "9022", "988.7"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--rate", "1Q"], '--rate: rate "1Q": unknown unit "Q". Use k, M or G (bit/s), as in 1G'),
+        (["--rate", "0"], "--rate 0: expected more than 0"),
+        (["--rate", "1G,,2G"], "--rate 1G,,2G: expected 1 to 12 values with commas between them"),
+        (["--payload", "1461"], "--payload 1461: TCP carries 1460 bytes at most in an MTU of 1500"),
+        (["--payload", "1473u"], "--payload 1473u: UDP carries 1472 bytes at most in an MTU of 1500"),
+        (["--payload", "x"], "--payload x: expected bytes per packet, as 1460, with a u for UDP, as 1472u, or full"),
+        (["--mtu", "67"], "--mtu 67: expected 68 to 65535"),
+        (["--window", "64K"], "--window and --rtt go together"),
+        (["--window", "64K", "--rtt", "1h,x"], '--rtt: duration "x": expected a number with a unit'),
+    ],
+)
+def test_a_mistake_names_its_option(tmp_path: Path, options: list[str], said: str) -> None:
+    done = rigctl(tmp_path, "expect", *options)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"rigctl: {said}")

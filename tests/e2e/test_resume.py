@@ -17,7 +17,7 @@ from rigctl.store import open_store
 
 KILLS = int(os.environ.get("RIGCTL_KILLS", "20"))
 SCENARIO = (
-    "title: Cut and resumed\nrig: gigablox\npairs: [pi1 -> pi2, pi3 -> pi4]\nduration: 200ms\nrepeat: 2\n"
+    "title: Cut and resumed\nrig: gigablox\npairs: [pi1 -> pi2, pi3 -> pi4]\nduration: 100ms\nrepeat: 2\n"
     "matrix: {window: [64K, 128K, 200K, 256K], parallel: [1, 2, 3, 4, 5, 6]}\n"
 )
 

@@ -69,6 +69,7 @@ def test_the_last_one_set_is_put_back_first(lab: Lab) -> None:
         ("kind=sysctl name=net..ipv4 value=1", "EINVAL", "sysctl net..ipv4: Invalid argument"),
         ("kind=mtu interface=nosuch value=1400", "ENODEV", "mtu of nosuch: No such device"),
         ("kind=mtu interface=t0 value=65535", "EINVAL", "mtu of t0: Invalid argument"),
+        ("kind=offload name=lro interface=v0 value=on", "EOPNOTSUPP", "offload lro of v0: "),
         ("kind=offload name=nonsense interface=v0 value=on", "EINVAL", "offload nonsense of v0: Invalid argument"),
         ("kind=governor value=performance", "ENOENT", "governor: no CPU has one (cpufreq): No such file or directory"),
     ],

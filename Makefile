@@ -9,19 +9,16 @@ AGENT := agents/dist/rigctl-agent-$(MACHINE)
 SOURCES := $(wildcard agents/*.c agents/*.h) agents/Makefile
 DEMO_STORE := $(VENV)/demo.db
 
-.PHONY: demo test lint types unit real bench clean system agents
+.PHONY: demo test lint types unit bench clean system agents
 
 demo: $(VENV)/run.stamp $(AGENT)
 	@echo "Seven tests of 5 s each on the virtual rig: about one minute."
 	@$(BIN)/rigctl run scenarios/gigablox.yaml --duration 5s --store $(DEMO_STORE) --report reports/demo.html
 
-# Two at a time: compilers and type checker beside each other, then the unit tests beside those that mostly wait.
+# Two at a time: compilers and type checker beside each other, then test files, many of which mostly wait.
 test: system $(VENV)/dev.stamp
 	$(MAKE) -j2 --output-sync=target lint types agents
-	$(MAKE) -j2 --output-sync=target unit real
-
-real: $(VENV)/dev.stamp
-	CI=1 $(BIN)/python -m pytest -q --durations=15 tests/agent tests/integration tests/e2e
+	CI=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile --durations=15
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .

@@ -45,7 +45,7 @@ def test_an_interface_that_is_not_named_or_not_there_is_unknown(lab: Lab, interf
 def test_drops_of_the_sender_s_queue_are_counted_as_the_kernel_counts_them(lab: Lab) -> None:
     lab.run(*["tc", "qdisc", "add", "dev", "lo", "root", "tbf", "rate", "50mbit", "burst", "70k", "limit", "90k"])
     receiver, sender = lab.start(), lab.start()
-    joined(receiver, sender, flows=4, extra="interface=lo")
+    joined(receiver, sender, flows=4, extra="interface=lo window=65536")
     started([receiver, sender], 500)
     receiver.event("ended")
     sender.event("ended")

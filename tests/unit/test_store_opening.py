@@ -131,7 +131,7 @@ def read_only(path: Path) -> Iterator[None]:
     path.parent.chmod(0o555)
     if os.geteuid() == 0:
         for folder in path.parent.parents:
-            if folder.name.startswith("pytest-"):
+            if folder.name.startswith(("pytest-", "popen-")):  # of pytest, and of its workers
                 folder.chmod(0o755)
         os.seteuid(65534)
     try:

@@ -103,6 +103,7 @@ async def _serve(
             }
         )
         os.close(orders["proc"])
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # the starter no longer listens: to the log with the rest
         await ending.wait()
     for client in list(clients):
         client.abort()
@@ -149,10 +150,9 @@ def _shell(tag: str, layout: Layout, place: Place, homes: Path) -> "Shell":
 
 
 def _say(answer: dict[str, Any]) -> None:
-    """The one line to the starter. Afterwards standard output is the log too: the starter no longer listens."""
+    """The one line to the starter. After an error the pipe stays open: its end tells the starter that we are gone."""
     sys.stdout.write(json.dumps(answer) + "\n")
     sys.stdout.flush()
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

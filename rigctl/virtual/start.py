@@ -4,10 +4,12 @@ import asyncio
 import contextlib
 import json
 import os
+import select
 import shutil
 import signal
 import socket
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -149,7 +151,7 @@ async def _start(layout: Layout, wrapper: list[str], folder: Path, *, source: Pa
             return Started(kept, lifeline)
         except BaseException as error:
             os.close(lifeline)
-            _abandon(pid)
+            _abandon(pid, answers)
             if isinstance(error, EOFError | TimeoutError | BrokenPipeError):
                 raise _failure(layout, folder, wrapper, error) from None
             raise
@@ -267,11 +269,19 @@ def _kept(
     return state
 
 
-def _abandon(pid: int) -> None:
-    """A start that failed: nothing of it may stay, so no time is given."""
+def _abandon(pid: int, answers: int) -> None:
+    """A start that failed: nothing of it may stay, so no time is given.
+
+    `pid` may be `unshare`, whose end is not yet the holder's: the kernel kills that one after it. The last of them to
+    go closes the pipe they answer on.
+    """
     with contextlib.suppress(ProcessLookupError, ChildProcessError):
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
+    deadline = time.monotonic() + END_DEADLINE_S
+    while select.select([answers], [], [], max(0.0, deadline - time.monotonic()))[0]:
+        if not os.read(answers, 65536):
+            return
 
 
 def _failure(layout: Layout, folder: Path, wrapper: list[str], error: BaseException) -> RigError:

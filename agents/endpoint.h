@@ -32,6 +32,9 @@ struct settings {
     unsigned char token[TOKEN_BYTES];
     int64_t interval_ns;
     int64_t window, mss, nodelay; /* -1: not asked for */
+    enum work work;
+    int64_t message_bytes; /* of PINGPONG and BLAST */
+    bool busy;
     char congestion[16];
     char interface[16]; /* whose counters are reported; "": none */
 };
@@ -61,7 +64,7 @@ struct endpoint {
     int64_t at_ns, end_ns, next_sample_ns;
     int64_t moved_ns, moved_bytes; /* when a receiver last saw bytes, after its end */
     int64_t report_id; /* the report being written; 0: none */
-    int report_flow, report_row;
+    int report_flow, report_row, report_bucket;
     bool cpu_taken;
     struct cpu_times before, after;
     struct nic_counters nic_before;
@@ -85,10 +88,10 @@ void endpoint_stop(struct endpoint *endpoint);
 /* CPUs of this node that are online. */
 int endpoint_cpus(void);
 
-/* tcp.c: the orders of the TCP stream test. */
+/* tcp.c: the sockets of an endpoint. */
 int tcp_listen(struct endpoint *endpoint, int *port);
 int tcp_connect(struct endpoint *endpoint, int *flow);
-int tcp_start(struct endpoint *endpoint, int64_t at_ns, int64_t hold_ns, int64_t duration_ns);
+int tcp_start(struct endpoint *endpoint, int64_t at_ns, int64_t hold_ns, int64_t duration_ns, int64_t iterations);
 /* opening.c: accept, token, acceptance. `polled` tells which sockets have news. */
 int opening_polls(const struct endpoint *endpoint, struct pollfd *polls, int room);
 void opening_serve(struct endpoint *endpoint, const struct pollfd *polls, int count);

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "messages.h"
 
 #define DATA_BYTES (512 << 10)
 /* The first send is small, and the next one waits for bulk_ns: on a machine with more flows than processors (a virtual rig) nobody's
@@ -29,7 +30,6 @@
 #define FAST_BYTES (16 << 20)
 #define SLOW_GAP_NS (1 * MS)
 #define STACK_BYTES (64 * 1024)
-#define DRAIN_S 10
 
 static unsigned char *data;
 
@@ -178,7 +178,9 @@ static void *run(void *argument)
     uint64_t one = 1;
 
     prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL); /* wake at the instant, not up to 50 us later */
-    if (flow->sender)
+    if (flow->work != STREAM)
+        messages_run(flow);
+    else if (flow->sender)
         run_sender(flow);
     else
         run_receiver(flow);
@@ -235,6 +237,10 @@ void flow_free(struct flow *flow)
         close(flow->fd);
     flow->fd = -1;
     free(flow->samples);
+    free(flow->buffer);
+    free(flow->histogram);
     flow->samples = NULL;
+    flow->buffer = NULL;
+    flow->histogram = NULL;
     flow->sampled = flow->sample_room = 0;
 }

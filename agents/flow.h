@@ -7,10 +7,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "histogram.h"
 #include "sample.h"
 
 #define COLUMNS_RECEIVER 2 /* t_ns bytes */
 #define COLUMNS_SENDER 6   /* t_ns bytes retransmits rtt_us cwnd mss */
+
+enum work { STREAM, PINGPONG, BLAST };
 
 struct flow {
     int fd;      /* -1: none yet */
@@ -20,6 +23,11 @@ struct flow {
     pthread_t thread;
     int wake;       /* eventfd that tells the main loop of the end */
     int64_t at_ns, bulk_ns, end_ns;
+    enum work work;
+    int64_t message_bytes, iterations; /* of PINGPONG and BLAST */
+    bool busy;                         /* does not sleep while it waits for a message */
+    unsigned char *buffer;
+    struct histogram *histogram; /* of a sender's round trips; NULL: it makes none */
     _Atomic int64_t bytes;
     _Atomic bool stopping; /* its time is over, or it was told to stop */
     _Atomic bool ended;

@@ -57,6 +57,12 @@ static void join_ended(struct endpoint *endpoint)
     say_ended(endpoint);
 }
 
+/* When a sender that still runs is made to end. A message that is on its way is let through: its peer waits for all of it. */
+static int64_t late_ns(const struct endpoint *endpoint)
+{
+    return endpoint->settings.work == STREAM ? endpoint->end_ns : endpoint->end_ns + GRACE_SILENT_S * SECOND;
+}
+
 /* A sender that is blocked when its time is over is woken; a receiver whose peer fell silent is given up. */
 static void end_late(struct endpoint *endpoint, int64_t now)
 {
@@ -65,7 +71,7 @@ static void end_late(struct endpoint *endpoint, int64_t now)
     if (now < endpoint->end_ns)
         return;
     if (endpoint->sender) {
-        for (int i = 0; i < endpoint->flow_count; i++)
+        for (int i = 0; i < endpoint->flow_count && now >= late_ns(endpoint); i++)
             if (endpoint->flows[i].running && !atomic_load(&endpoint->flows[i].stopping))
                 flow_stop(&endpoint->flows[i]);
         return;
@@ -114,8 +120,8 @@ int64_t life_deadline(const struct endpoint *endpoint)
         return endpoint->at_ns - CPU_LEAD_NS;
     if (endpoint->sender) {
         for (int i = 0; i < endpoint->flow_count; i++)
-            if (endpoint->flows[i].running && !atomic_load(&endpoint->flows[i].stopping) && endpoint->end_ns < next)
-                next = endpoint->end_ns;
+            if (endpoint->flows[i].running && !atomic_load(&endpoint->flows[i].stopping) && late_ns(endpoint) < next)
+                next = late_ns(endpoint);
     }
     return next;
 }

@@ -23,7 +23,7 @@
 #ifndef AGENT_VERSION
 #error "AGENT_VERSION comes from the Makefile"
 #endif
-#define PROTOCOL 2
+#define PROTOCOL 3
 #define WATCHDOG_S 15
 #define PROGRESS_NS SECOND
 

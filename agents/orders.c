@@ -8,6 +8,7 @@
 
 #include "clock.h"
 #include "endpoint.h"
+#include "messages.h"
 #include "orders.h"
 #include "settings.h"
 
@@ -53,12 +54,32 @@ static bool parse_optional(struct order *order, const char *key, int64_t low, in
     return order_value(order, key) == NULL || order_number(order, key, low, high, number);
 }
 
+/* What is done with the flows: a stream where the order does not say. */
+static const char *parse_messages(struct order *order, struct settings *settings)
+{
+    const char *test = order_value(order, "test");
+    int64_t busy;
+
+    if (test != NULL && strcmp(test, "pingpong") != 0 && strcmp(test, "blast") != 0)
+        return "test: expected pingpong or blast";
+    settings->work = test == NULL ? STREAM : strcmp(test, "pingpong") == 0 ? PINGPONG : BLAST;
+    if (test != NULL && !order_number(order, "size", 1, MESSAGE_MAX, &settings->message_bytes))
+        return "size: expected 1 to 16777216";
+    if (settings->work == PINGPONG && !parse_optional(order, "busy", 0, 1, &busy))
+        return "busy: expected 0 or 1";
+    settings->busy = settings->work == PINGPONG && busy == 1;
+    return NULL;
+}
+
 /* What listen and connect share. Returns the key that is wrong, or NULL. */
 static const char *parse_settings(struct order *order, struct settings *settings, int64_t *flows, int64_t *wait_ms)
 {
     const char *congestion = order_value(order, "congestion"), *interface = order_value(order, "interface");
     int64_t interval_ms;
+    const char *wrong = parse_messages(order, settings);
 
+    if (wrong != NULL)
+        return wrong;
     if (!parse_token(order_value(order, "token"), settings->token))
         return "token: expected 32 hexadecimal digits";
     if (!order_number(order, "flows", 1, FLOWS_MAX, flows))
@@ -195,7 +216,7 @@ static void do_ready(struct order *order)
 static void do_start(struct order *order)
 {
     struct endpoint *endpoint;
-    int64_t at_ns, hold_us, duration_ms;
+    int64_t at_ns, hold_us, duration_ms, iterations;
     int error;
 
     if (!order_number(order, "at_ns", 1, INT64_MAX / 2, &at_ns)) {
@@ -210,6 +231,10 @@ static void do_start(struct order *order)
         answer_refused(order->id, "hold_us: expected 0 to 1000000");
         return;
     }
+    if (!parse_optional(order, "iterations", 1, ITERATIONS_MAX, &iterations)) {
+        answer_refused(order->id, "iterations: expected 1 to 1000000000");
+        return;
+    }
     endpoint = named(order);
     if (endpoint == NULL)
         return;
@@ -220,7 +245,10 @@ static void do_start(struct order *order)
         answer_error(order->id, EINVAL, "at_ns is more than an hour ahead");
     else if (duration_ms * MS / endpoint->settings.interval_ns > SAMPLES_MAX)
         answer_error(order->id, EINVAL, "more than %d samples per flow: ask for a longer interval_ms", SAMPLES_MAX);
-    else if ((error = tcp_start(endpoint, at_ns, (hold_us < 0 ? HOLD_US : hold_us) * US, duration_ms * MS)) != 0) {
+    else if (iterations > 0 && endpoint->settings.work == STREAM)
+        answer_error(order->id, EINVAL, "iterations: a stream has none");
+    else if ((error = tcp_start(endpoint, at_ns, (hold_us < 0 ? HOLD_US : hold_us) * US, duration_ms * MS,
+                                iterations < 0 ? INT64_MAX : iterations)) != 0) {
         answer_error(order->id, error, "start: %s", strerror(error));
         endpoint_free(endpoint);
     } else
@@ -250,6 +278,7 @@ static void do_report(struct order *order)
     endpoint->report_id = order->id;
     endpoint->report_flow = 0;
     endpoint->report_row = -1;
+    endpoint->report_bucket = 0;
 }
 
 static void do_close(struct order *order)

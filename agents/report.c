@@ -20,6 +20,7 @@ static void add_flag(const char *name, int flag)
 static void write_totals(int64_t id, const struct flow *flow)
 {
     const struct tcp_totals *totals = &flow->totals;
+    const struct histogram *trips = flow->histogram;
 
     line_begin();
     line_add("{\"id\":%lld,\"flow\":%d", (long long)id, flow->number);
@@ -51,6 +52,10 @@ static void write_totals(int64_t id, const struct flow *flow)
         line_add(",\"congestion\":null");
     }
     add_flag("nodelay", totals->nodelay);
+    line_add_count("round_trips", trips != NULL ? trips->count : -1);
+    line_add_count("rtt_sum_ns", trips != NULL && trips->count > 0 ? trips->sum_ns : -1);
+    line_add_count("rtt_min_ns", trips != NULL && trips->count > 0 ? trips->min_ns : -1);
+    line_add_count("rtt_max_ns", trips != NULL && trips->count > 0 ? trips->max_ns : -1);
     line_add("}");
     line_end();
 }
@@ -75,6 +80,26 @@ static int write_samples(int64_t id, const struct flow *flow, int from)
     line_add("]}");
     line_end();
     return row;
+}
+
+/* Buckets that hold something, from `from` on. Returns the bucket after the last written. */
+static int write_buckets(int64_t id, const struct flow *flow, int from)
+{
+    int bucket = from;
+
+    line_begin();
+    line_add("{\"id\":%lld,\"flow\":%d,\"buckets\":[", (long long)id, flow->number);
+    for (int written = 0; bucket < HISTOGRAM_BUCKETS && written < PIECE_ROWS; bucket++) {
+        if (flow->histogram->buckets[bucket] == 0)
+            continue;
+        line_add("%s[%d,%lu]", written > 0 ? "," : "", bucket, (unsigned long)flow->histogram->buckets[bucket]);
+        written++;
+    }
+    line_add("]}");
+    line_end();
+    while (bucket < HISTOGRAM_BUCKETS && flow->histogram->buckets[bucket] == 0)
+        bucket++;
+    return bucket;
 }
 
 static int64_t difference(int64_t after, int64_t before)
@@ -129,9 +154,12 @@ void report_serve(struct endpoint *endpoint)
             endpoint->report_row = 0;
         } else if (endpoint->report_row < flow->sampled) {
             endpoint->report_row = write_samples(endpoint->report_id, flow, endpoint->report_row);
+        } else if (flow->histogram != NULL && endpoint->report_bucket < HISTOGRAM_BUCKETS) {
+            endpoint->report_bucket = write_buckets(endpoint->report_id, flow, endpoint->report_bucket);
         } else {
             endpoint->report_flow++;
             endpoint->report_row = -1;
+            endpoint->report_bucket = 0;
         }
     }
 }

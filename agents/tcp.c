@@ -1,4 +1,4 @@
-/* The TCP stream test: sockets with the settings asked for, set before listen or connect, so that they hold from the first segment on. */
+/* TCP: sockets with the settings asked for, set before listen or connect, so that they hold from the first segment on. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
@@ -9,6 +9,7 @@
 
 #include "clock.h"
 #include "endpoint.h"
+#include "messages.h"
 
 static int set_number(int fd, int level, int name, int64_t value)
 {
@@ -108,7 +109,7 @@ static int reserve(struct endpoint *endpoint, struct flow *flow, int64_t duratio
 }
 
 /* Returns 0 or an errno value; flows that were started already are ended by the caller's endpoint_free(). */
-int tcp_start(struct endpoint *endpoint, int64_t at_ns, int64_t hold_ns, int64_t duration_ns)
+int tcp_start(struct endpoint *endpoint, int64_t at_ns, int64_t hold_ns, int64_t duration_ns, int64_t iterations)
 {
     int error = 0;
 
@@ -122,10 +123,16 @@ int tcp_start(struct endpoint *endpoint, int64_t at_ns, int64_t hold_ns, int64_t
         flow->at_ns = at_ns;
         flow->bulk_ns = at_ns + hold_ns;
         flow->end_ns = endpoint->end_ns;
+        flow->work = endpoint->settings.work;
+        flow->message_bytes = endpoint->settings.message_bytes;
+        flow->iterations = iterations;
+        flow->busy = endpoint->settings.busy;
         /* Threads block in the kernel; only openings are served by poll. */
         if (flags < 0 || fcntl(flow->fd, F_SETFL, flags & ~O_NONBLOCK) != 0)
             return errno;
         error = reserve(endpoint, flow, duration_ns);
+        if (error == 0 && flow->work != STREAM)
+            error = messages_prepare(flow);
         if (error == 0)
             error = flow_start(flow);
     }

@@ -1,4 +1,4 @@
-"""Messages to and from the agent: docs/agent-protocol.md, version 2, as frozen records.
+"""Messages to and from the agent: docs/agent-protocol.md, version 3, as frozen records.
 
 Times stay on the *node's* clock here; `rigctl.remote.sides` moves them to the controller's.
 """
@@ -9,6 +9,7 @@ from rigctl.protocol.lines import (
     LINE_LIMIT,
     Answer,
     Ended,
+    FlowBuckets,
     FlowRows,
     FlowTotals,
     Hello,
@@ -33,9 +34,9 @@ from rigctl.protocol.orders import (
     Stop,
     encoded,
 )
-from rigctl.protocol.report import ROWS_LIMIT, EndpointReport, FlowReport, endpoint_report
+from rigctl.protocol.report import ROWS_LIMIT, EndpointReport, FlowReport, Part, endpoint_report
 
-VERSION: Final = 2
+VERSION: Final = 3
 
 __all__ = [
     "LINE_LIMIT",
@@ -47,6 +48,7 @@ __all__ = [
     "Connect",
     "Ended",
     "EndpointReport",
+    "FlowBuckets",
     "FlowReport",
     "FlowRows",
     "FlowTotals",
@@ -54,6 +56,7 @@ __all__ = [
     "Listen",
     "Message",
     "Order",
+    "Part",
     "Ping",
     "Progress",
     "Quit",

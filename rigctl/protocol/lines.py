@@ -93,6 +93,19 @@ class FlowTotals:
     timestamps: bool | None
     congestion: str | None
     nodelay: bool | None
+    round_trips: int | None  # of a ping-pong's sender; sum, least and largest of their times
+    rtt_sum_ns: int | None
+    rtt_min_ns: int | None
+    rtt_max_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FlowBuckets:
+    """A piece of a flow's histogram: buckets with how many round trips each holds, in rising order."""
+
+    id: int
+    flow: int
+    buckets: list[list[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +119,7 @@ class FlowRows:
     rows: list[list[int]]
 
 
-Message: TypeAlias = Hello | Progress | Ended | Answer | FlowTotals | FlowRows
+Message: TypeAlias = Hello | Progress | Ended | Answer | FlowTotals | FlowRows | FlowBuckets
 
 
 class BrokenError(Exception):
@@ -162,6 +175,8 @@ def _message(value: dict[str, Any]) -> Message:
     whole(value, "id", 1)
     if "ok" in value:
         return _answer(value)
+    if "buckets" in value:
+        return _buckets(value)
     return _rows(value) if "rows" in value else _totals(value)
 
 
@@ -242,6 +257,17 @@ def _rows(value: dict[str, Any]) -> FlowRows:
     if not set(map(type, chain.from_iterable(rows))) <= {int}:
         raise BrokenError('whole numbers in "rows"')
     return FlowRows(value["id"], whole(value, "flow"), whole(value, "from"), tuple(columns), rows)
+
+
+def _buckets(value: dict[str, Any]) -> FlowBuckets:
+    only(value, ("id", "flow", "buckets"))
+    buckets = value["buckets"]
+    if not isinstance(buckets, list) or not all(
+        isinstance(pair, list) and len(pair) == 2 and all(type(one) is int and 0 <= one <= MOST for one in pair)
+        for pair in buckets
+    ):
+        raise BrokenError('"buckets" of two whole numbers each')
+    return FlowBuckets(value["id"], whole(value, "flow"), buckets)
 
 
 def only(value: dict[str, Any], names: Sequence[str]) -> None:

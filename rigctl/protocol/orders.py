@@ -33,6 +33,8 @@ class Order:
         "duration_ms": (1, 86400000),
         "port": (1, 65535),
         "hold_us": (0, 1000000),
+        "size": (1, 2**24),
+        "iterations": (1, 10**9),
         "at_ns": (0, _MOST),
     }
 
@@ -110,6 +112,9 @@ class Listen(Order):
     congestion: str | None = None
     nodelay: bool | None = None
     interface: str | None = None  # whose counters go into the report
+    test: str | None = None  # "pingpong", "blast"; left out: a stream
+    size: int | None = None  # bytes of a message
+    busy: bool | None = None  # of a ping-pong: does not sleep while it waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +135,9 @@ class Connect(Order):
     congestion: str | None = None
     nodelay: bool | None = None
     interface: str | None = None  # whose counters go into the report
+    test: str | None = None  # "pingpong", "blast"; left out: a stream
+    size: int | None = None  # bytes of a message
+    busy: bool | None = None  # of a ping-pong: does not sleep while it waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +152,7 @@ class Start(Order):
     endpoint: int
     at_ns: int  # on the node's clock
     duration_ms: int
+    iterations: int | None = None  # messages of each flow; left out: as many as the time allows
     hold_us: int | None = None  # after at_ns, between a flow's first send and its next; left out: 1000
 
 

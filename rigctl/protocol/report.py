@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Final
+from typing import Final, TypeAlias
 
 from rigctl.errors import NodeError
-from rigctl.protocol.lines import MOST, Answer, BrokenError, FlowRows, FlowTotals, only, whole
+from rigctl.protocol.lines import MOST, Answer, BrokenError, FlowBuckets, FlowRows, FlowTotals, only, whole
 
 ROWS_LIMIT: Final = 500_000
 """Most sample rows of one report: 128 flows of 3000 samples fit; an agent gone mad does not fill the memory."""
@@ -25,6 +25,11 @@ class FlowReport:
 
     totals: FlowTotals
     columns: dict[str, list[int]]
+    buckets: tuple[tuple[int, int], ...] = ()  # of its histogram: bucket and round trips, in rising order
+
+
+Part: TypeAlias = FlowTotals | FlowRows | FlowBuckets
+"""A line of a report but its last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +46,7 @@ class EndpointReport:
     nic: dict[str, int | None] | None = None  # how far the interface's counters rose; None: none is known
 
 
-def endpoint_report(node: str, parts: Iterable[FlowTotals | FlowRows], last: Answer) -> EndpointReport:
+def endpoint_report(node: str, parts: Iterable[Part], last: Answer) -> EndpointReport:
     """The report whose lines are `parts`, closed by `last`. Raises `NodeError` where they do not fit together."""
     try:
         names = ("endpoint", "strangers", "span_us", "agent_cpu_us", "node_busy_us", "cpus")
@@ -60,7 +65,8 @@ def endpoint_report(node: str, parts: Iterable[FlowTotals | FlowRows], last: Ans
         raise NodeError(node, f"the agent broke its protocol: its report lacks sense: expected {broken}") from None
 
 
-def _flows(parts: Iterable[FlowTotals | FlowRows]) -> tuple[FlowReport, ...]:
+def _flows(parts: Iterable[Part]) -> tuple[FlowReport, ...]:
+    buckets: dict[int, list[tuple[int, int]]] = {}
     totals: dict[int, FlowTotals] = {}
     columns: dict[int, tuple[str, ...]] = {}
     rows: dict[int, list[list[int]]] = {}
@@ -70,14 +76,26 @@ def _flows(parts: Iterable[FlowTotals | FlowRows]) -> tuple[FlowReport, ...]:
                 raise BrokenError(f"one line of totals for flow {part.flow}, got two")
             totals[part.flow] = part
             continue
+        if isinstance(part, FlowBuckets):
+            buckets.setdefault(part.flow, []).extend((bucket, count) for bucket, count in part.buckets)
+            continue
         known = rows.setdefault(part.flow, [])
         if part.first != len(known) or columns.setdefault(part.flow, part.columns) != part.columns:
             raise BrokenError(f"row {len(known)} of flow {part.flow} next, in the columns of the rows before")
         known.extend(part.rows)
     if sorted(totals) != list(range(len(totals))) or not rows.keys() <= totals.keys():
         raise BrokenError(f"totals of every flow from 0, got those of {sorted(totals)}")
+    for flow, found in buckets.items():
+        if [bucket for bucket, _ in found] != sorted({bucket for bucket, _ in found}) or flow not in totals:
+            raise BrokenError("buckets in rising order, of a flow with totals")
+        if sum(count for _, count in found) != totals[flow].round_trips:
+            raise BrokenError(f"buckets of flow {flow} that hold its {totals[flow].round_trips} round trips")
     return tuple(
-        FlowReport(totals[flow], _absolute(columns[flow], rows[flow]) if flow in rows else {})
+        FlowReport(
+            totals[flow],
+            _absolute(columns[flow], rows[flow]) if flow in rows else {},
+            tuple(buckets.get(flow, ())),
+        )
         for flow in range(len(totals))
     )
 

@@ -13,7 +13,19 @@ from typing import Any, Final, Protocol
 
 from rigctl import protocol
 from rigctl.errors import NodeError
-from rigctl.protocol import Answer, Ended, EndpointReport, FlowRows, FlowTotals, Hello, Message, Order, Progress
+from rigctl.protocol import (
+    Answer,
+    Ended,
+    EndpointReport,
+    FlowBuckets,
+    FlowRows,
+    FlowTotals,
+    Hello,
+    Message,
+    Order,
+    Part,
+    Progress,
+)
 from rigctl.remote.clock import Reading
 
 ORDER_DEADLINE_S: Final = 5.0
@@ -64,7 +76,7 @@ class _Pending:
 
     verb: str
     last: asyncio.Future[tuple[Answer, int]]
-    parts: list[FlowTotals | FlowRows] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
     rows: int = 0
 
 
@@ -106,61 +118,28 @@ class Agent:
         answer, received_ns, _ = await self._exchange(protocol.Clock(), ORDER_DEADLINE_S)
         return Reading(sent_ns, self._value(answer, "clock_ns"), received_ns)
 
-    async def listen(
-        self,
-        *,
-        endpoint: int,
-        address: str,
-        token: str,
-        flows: int,
-        interval_ms: int,
-        wait_ms: int,
-        window: int | None = None,
-        mss: int | None = None,
-        congestion: str | None = None,
-        nodelay: bool | int | None = None,
-        interface: str | None = None,
-    ) -> int:
-        """Make a receiver; gives its port. `window` in bytes."""
-        flag = None if nodelay is None else bool(nodelay)
-        order = protocol.Listen(
-            endpoint, address, token, flows, interval_ms, wait_ms, window, mss, congestion, flag, interface
-        )
-        self._expect(endpoint, wait_ms)
+    async def listen(self, order: protocol.Listen) -> int:
+        """Make a receiver; gives its port."""
+        self._expect(order.endpoint, order.wait_ms)
         return self._value(await self.order(order), "port")
 
-    async def connect(
-        self,
-        *,
-        endpoint: int,
-        address: str,
-        port: int,
-        bind: str,
-        token: str,
-        flows: int,
-        interval_ms: int,
-        wait_ms: int,
-        window: int | None = None,
-        mss: int | None = None,
-        congestion: str | None = None,
-        nodelay: bool | int | None = None,
-        interface: str | None = None,
-    ) -> None:
-        """Make a sender, from `bind` to the receiver at `address`, `port`; done when all its flows are accepted."""
-        flag = None if nodelay is None else bool(nodelay)
-        order = protocol.Connect(
-            endpoint, address, port, bind, token, flows, interval_ms, wait_ms, window, mss, congestion, flag, interface
-        )
-        self._expect(endpoint, wait_ms)
-        await self.order(order, self._waits_s[endpoint] + BEYOND_WAIT_S)
+    async def connect(self, order: protocol.Connect) -> None:
+        """Make a sender, to the receiver at `order`'s address and port; done when all its flows are accepted."""
+        self._expect(order.endpoint, order.wait_ms)
+        await self.order(order, self._waits_s[order.endpoint] + BEYOND_WAIT_S)
 
     async def ready(self, endpoint: int) -> None:
         """Wait until all flows of the receiver `endpoint` are accepted."""
         await self.order(protocol.Ready(endpoint), self._waits_s.get(endpoint, 0.0) + BEYOND_WAIT_S)
 
-    async def start(self, endpoint: int, *, at_ns: int, duration_ms: int, hold_us: int | None = None) -> None:
-        """Traffic from `at_ns` on the *node's* clock: one small send, then from `hold_us` later on all it can."""
-        await self.order(protocol.Start(endpoint, at_ns, duration_ms, hold_us))
+    async def start(
+        self, endpoint: int, *, at_ns: int, duration_ms: int, iterations: int | None = None, hold_us: int | None = None
+    ) -> None:
+        """Traffic from `at_ns` on the *node's* clock: one small send, then from `hold_us` later on all it can.
+
+        Messages: so many `iterations`, or as many as the time allows.
+        """
+        await self.order(protocol.Start(endpoint, at_ns, duration_ms, iterations, hold_us))
 
     async def stop(self, endpoint: int) -> None:
         """End its traffic now."""
@@ -260,7 +239,7 @@ class Agent:
                 future.exception()  # looked at: it may be that nobody waits
         self._pending.clear()
 
-    async def _exchange(self, order: Order, deadline_s: float) -> tuple[Answer, int, list[FlowTotals | FlowRows]]:
+    async def _exchange(self, order: Order, deadline_s: float) -> tuple[Answer, int, list[Part]]:
         if self._failure is not None:
             raise self._failure
         self._number += 1
@@ -309,10 +288,10 @@ class Agent:
                 )
             case Answer():
                 self._pending.pop(message.id).last.set_result((message, received_ns))
-            case FlowTotals() | FlowRows():
+            case FlowTotals() | FlowRows() | FlowBuckets():
                 self._take_part(self._pending[message.id], message)
 
-    def _take_part(self, pending: _Pending, part: FlowTotals | FlowRows) -> None:
+    def _take_part(self, pending: _Pending, part: Part) -> None:
         pending.rows += len(part.rows) if isinstance(part, FlowRows) else 1
         if pending.verb != protocol.Report.VERB:
             raise NodeError(self.node, f"the agent broke its protocol: a flow's report in answer to {pending.verb}")

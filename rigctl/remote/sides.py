@@ -38,6 +38,11 @@ def _side(flow: FlowReport, offset_ns: int) -> Side:
         nodelay=counted.nodelay,
         segs_out=counted.segs_out,
         segs_in=counted.segs_in,
+        round_trips=counted.round_trips,
+        rtt_sum_ns=counted.rtt_sum_ns,
+        rtt_min_ns=counted.rtt_min_ns,
+        rtt_max_ns=counted.rtt_max_ns,
+        histogram=flow.buckets,
         series=Series(columns),
     )
 

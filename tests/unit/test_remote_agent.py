@@ -10,7 +10,7 @@ import pytest
 from wire import HELLO, LAST, TOTALS
 
 from rigctl.errors import NodeError
-from rigctl.protocol import Clock, Ping, Stop
+from rigctl.protocol import Clock, Connect, Listen, Ping, Stop
 from rigctl.remote import agent as agent_module
 from rigctl.remote.agent import Agent, RefusedError, running
 from rigctl.remote.clock import estimate_offset
@@ -90,8 +90,8 @@ SETTINGS = {"endpoint": 1, "address": "10.0.0.2", "token": "0" * 32, "flows": 1,
 async def test_a_cell_is_ordered_answer_by_answer() -> None:
     async with talking() as (agent, fake):
         assert agent.hello.cpus == 4
-        assert await agent.listen(**SETTINGS, window=65536, nodelay=1) == 40001
-        await agent.connect(**SETTINGS, port=40001, bind="10.0.0.1")
+        assert await agent.listen(Listen(**SETTINGS, window=65536, nodelay=True)) == 40001
+        await agent.connect(Connect(**SETTINGS, port=40001, bind="10.0.0.1"))
         await agent.ready(1)
         await agent.start(1, at_ns=1, duration_ms=1000)
         await agent.stop(1)
@@ -134,7 +134,7 @@ async def test_a_refusal_tells_what_and_why_and_the_agent_lives_on() -> None:
 
     async with talking(full) as (agent, _):
         with pytest.raises(RefusedError) as caught:
-            await agent.listen(**SETTINGS)
+            await agent.listen(Listen(**SETTINGS))
         assert str(caught.value) == "pi1: listen: bind 10.0.0.2: Cannot assign (EADDRNOTAVAIL)"
         assert caught.value.error == "EADDRNOTAVAIL"
         await agent.stop(1)
@@ -143,7 +143,7 @@ async def test_a_refusal_tells_what_and_why_and_the_agent_lives_on() -> None:
 async def test_an_order_out_of_bounds_is_a_node_error_and_is_not_sent() -> None:
     async with talking() as (agent, fake):
         with pytest.raises(NodeError, match="pi1: listen: mss=12 is not within"):
-            await agent.listen(**SETTINGS, mss=12)
+            await agent.listen(Listen(**SETTINGS, mss=12))
     assert fake.orders == []
 
 
@@ -217,8 +217,8 @@ async def test_an_agent_that_does_not_greet_is_given_up(monkeypatch: pytest.Monk
 
 
 async def test_an_agent_of_another_protocol_is_refused() -> None:
-    with pytest.raises(NodeError, match=r"pi1: the agent speaks protocol 3.*rigctl agent build"):
-        async with talking(greeting=json.dumps(HELLO | {"protocol": 3}).encode() + b"\n"):
+    with pytest.raises(NodeError, match=r"pi1: the agent speaks protocol 4.*rigctl agent build"):
+        async with talking(greeting=json.dumps(HELLO | {"protocol": 4}).encode() + b"\n"):
             pass
 
 
@@ -231,7 +231,7 @@ async def test_an_agent_that_can_not_start_is_told_with_its_last_words() -> None
 async def test_events_reach_those_who_asked_for_them() -> None:
     seen: list[tuple[int, int]] = []
     async with talking() as (agent, fake), asyncio.timeout(1):
-        await agent.listen(**SETTINGS)
+        await agent.listen(Listen(**SETTINGS))
         agent.on_progress(1, lambda clock_ns, total: seen.append((clock_ns, total)))
         fake.say(line(event="progress", clock_ns=7, bytes={"1": 10, "2": 20}))
         fake.say(line(event="ended", endpoint=1, error=None, message=None))
@@ -242,7 +242,7 @@ async def test_events_reach_those_who_asked_for_them() -> None:
 
 async def test_a_flow_that_broke_fails_the_wait_for_its_end() -> None:
     async with talking() as (agent, fake), asyncio.timeout(1):
-        await agent.listen(**SETTINGS)
+        await agent.listen(Listen(**SETTINGS))
         fake.say(line(event="ended", endpoint=1, error="ECONNRESET", message="flow 2: recv: Connection reset by peer"))
         with pytest.raises(NodeError, match=r"pi1: flow 2: recv: Connection reset by peer \(ECONNRESET\)"):
             await agent.ended_endpoint(1)
@@ -250,10 +250,10 @@ async def test_a_flow_that_broke_fails_the_wait_for_its_end() -> None:
 
 async def test_an_endpoint_number_used_again_waits_for_its_new_end() -> None:
     async with talking() as (agent, fake):
-        await agent.listen(**SETTINGS)
+        await agent.listen(Listen(**SETTINGS))
         fake.say(line(event="ended", endpoint=1, error=None, message=None))
         await agent.ended_endpoint(1)
-        await agent.listen(**SETTINGS)
+        await agent.listen(Listen(**SETTINGS))
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.02):
                 await agent.ended_endpoint(1)

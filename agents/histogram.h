@@ -1,0 +1,35 @@
+/* Round trips by their time, in buckets no wider than 1/128 of their value (docs/agent-protocol.md, "Histogram"). */
+#ifndef RIGCTL_HISTOGRAM_H
+#define RIGCTL_HISTOGRAM_H
+
+#include <stdint.h>
+
+#define HISTOGRAM_TOP_BITS 40 /* 18 minutes in nanoseconds; what is longer counts as that */
+#define HISTOGRAM_BUCKETS (128 * (HISTOGRAM_TOP_BITS - 8) + 256)
+
+struct histogram {
+    int64_t count, sum_ns, min_ns, max_ns; /* exact */
+    uint32_t buckets[HISTOGRAM_BUCKETS];
+};
+
+/* The values below 256 have a bucket each; from there on 128 buckets share each power of two. */
+static inline int histogram_bucket(int64_t value)
+{
+    uint64_t bits = value < 0 ? 0 : value >= INT64_C(1) << HISTOGRAM_TOP_BITS ? (UINT64_C(1) << HISTOGRAM_TOP_BITS) - 1 : (uint64_t)value;
+    int shift = bits < 256 ? 0 : 63 - __builtin_clzll(bits) - 7;
+
+    return 128 * shift + (int)(bits >> shift);
+}
+
+static inline void histogram_add(struct histogram *histogram, int64_t value)
+{
+    if (histogram->count == 0 || value < histogram->min_ns)
+        histogram->min_ns = value;
+    if (value > histogram->max_ns)
+        histogram->max_ns = value;
+    histogram->count++;
+    histogram->sum_ns += value;
+    histogram->buckets[histogram_bucket(value)]++;
+}
+
+#endif

@@ -7,7 +7,7 @@ unless a docstring says otherwise.
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 Facts: TypeAlias = dict[str, Any]
 """Host facts as `probe` gives them: plain JSON, keyed by the names in `rigctl.probe.facts`."""
@@ -68,6 +68,10 @@ class Condition:
     resize: bool = False
 
 
+MESSAGE_TESTS: Final = frozenset({"pingpong", "blast"})
+"""Tests that count messages of one size."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cell:
     """One point of the matrix: one row of the table. `None` for a setting: not asked for, the node's default holds."""
@@ -86,6 +90,14 @@ class Cell:
     condition: str | None = None  # name of one of RunPlan.conditions; None: the nodes as they are
     window_total_bytes: int | None = None  # asked for over all flows of a pair; window_bytes is then its share
     resize: bool = False  # its condition's: the window is where buffers start, the kernel resizes them
+    message_bytes: int | None = None  # of "pingpong" and "blast"
+    iterations: int | None = None  # messages of each flow; None: as many as the duration allows
+    busy_poll: bool | None = None  # of "pingpong": waits without sleeping
+
+    @property
+    def in_messages(self) -> bool:
+        """Whether it is messages that are counted, not a stream cut to a common window."""
+        return self.test in MESSAGE_TESTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +137,13 @@ class Side:
     nodelay: bool | None = None
     segs_out: int | None = None  # tcpi_segs_out: segments sent in all, those again and pure acknowledgements included
     segs_in: int | None = None  # tcpi_segs_in
+    # Of a ping-pong's sender: round trips, the sum, least and largest of their times, and their histogram: buckets of
+    # model.histogram with their counts, in rising order.
+    round_trips: int | None = None
+    rtt_sum_ns: int | None = None
+    rtt_min_ns: int | None = None
+    rtt_max_ns: int | None = None
+    histogram: tuple[tuple[int, int], ...] = ()
     series: Series = field(default_factory=Series)
 
 
@@ -199,7 +218,7 @@ class Repetition:
     """One measurement of a cell, as stored. `attempt` 2 is the one re-measurement after an invalid one."""
 
     cell: int  # Cell.number
-    repetition: int  # 1 … repeat
+    repetition: int  # 1 … repeat; beyond: wanted by RunPlan.retest or RunPlan.until
     attempt: int
     status: Status
     reason: str | None  # of anything but OK: which node or pair, what happened
@@ -217,6 +236,22 @@ class Repetition:
     nodes: tuple[NodeUsage, ...] = ()
     counters: tuple[PortSeries, ...] = ()  # of the switch ports that answered
     counters_missing: tuple[str, ...] = ()  # switches that did not, each with why: one sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Retest:
+    """Cells whose repetitions vary by more than `variation`, a share of the mean, are measured `repeat` times more."""
+
+    variation: float
+    repeat: int
+
+
+@dataclass(frozen=True, slots=True)
+class Until:
+    """Cells are measured until half the 95 % confidence interval is below `ci95`, a share of the mean: `most` times."""
+
+    ci95: float
+    most: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +273,13 @@ class RunPlan:
     conditions: tuple[Condition, ...] = ()  # in the order of their cells
     ports: tuple["Port", ...] = ()  # of the rig's switches, as far as the rig file names them
     trunk: "Trunk | None" = None
+    retest: Retest | None = None  # repetitions beyond `repeat` are then those of the retest
+    until: Until | None = None
+
+    @property
+    def in_messages(self) -> bool:
+        """Whether its cells count messages: a scenario has one test."""
+        return any(cell.in_messages for cell in self.cells)
 
 
 @dataclass(frozen=True, slots=True)

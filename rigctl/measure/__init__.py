@@ -6,8 +6,9 @@
 from typing import Final
 
 from rigctl.measure import tcp
+from rigctl.measure.messages import Messages
 from rigctl.measure.test import Stream, Test, streams
 
-TESTS: Final[dict[str, Test]] = {"tcp": tcp}
+TESTS: Final[dict[str, Test]] = {"tcp": tcp, "pingpong": Messages("pingpong"), "blast": Messages("blast")}
 
 __all__ = ["TESTS", "Stream", "Test", "streams"]

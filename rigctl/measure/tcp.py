@@ -16,4 +16,7 @@ def settings(cell: Cell) -> Settings:
         mss=cell.mss,
         congestion=cell.congestion,
         nodelay=cell.nodelay,
+        test=None,
+        size=None,
+        busy=None,
     )

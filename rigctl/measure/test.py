@@ -15,6 +15,9 @@ class Settings(TypedDict):
     mss: int | None
     congestion: str | None
     nodelay: bool | None
+    test: str | None
+    size: int | None
+    busy: bool | None
 
 
 class Test(Protocol):

@@ -63,6 +63,19 @@ def link_departures(links: dict[str, Link], facts: dict[str, Facts]) -> Iterator
             yield Departure(node, "mtu", str(link.mtu), str(mtu))
 
 
+def unfinished_reason(cell: Cell, flows: Sequence[Flow]) -> str | None:
+    """Why the messages of `cell` are no measurement: some flow made none, or fewer than asked for."""
+    if cell.message_bytes is None:
+        return "the plan does not say the size of its messages"
+    for flow in flows:
+        done = 0 if flow.sender is None else flow.sender.bytes // cell.message_bytes
+        if not done or (cell.iterations is not None and done < cell.iterations):
+            asked = "" if cell.iterations is None else f" of {cell.iterations:,}"
+            longer = "a longer duration" if cell.iterations is None else "a longer duration, or ask for fewer"
+            return f"{flow.pair}: {done:,}{asked} messages in its {cell.duration_s:g} s. Give it {longer}"
+    return None
+
+
 def invalid_reason(
     cell: Cell, window: CommonWindow | None, nodes: Sequence[NodeUsage], skew_bound_s: float
 ) -> str | None:

@@ -17,12 +17,14 @@ from rigctl.records import (
     Port,
     PortSeries,
     Repetition,
+    Retest,
     RunPlan,
     Series,
     Setting,
     Side,
     Status,
     Trunk,
+    Until,
 )
 from rigctl.store.series import pack, unpack
 
@@ -59,6 +61,8 @@ def plan_from(stored: Row) -> RunPlan:
             "conditions": tuple(_condition_from(condition) for condition in stored.get("conditions", [])),
             "ports": tuple(Port(**_known(Port, port)) for port in stored.get("ports", [])),
             "trunk": Trunk(tuple(trunk["ends"]), trunk["rate_bps"]) if trunk else None,
+            "retest": Retest(**stored["retest"]) if stored.get("retest") else None,
+            "until": Until(**stored["until"]) if stored.get("until") else None,
         }
     )
 
@@ -172,4 +176,6 @@ def _side_json(side: Side | None) -> Row | None:
 def _side_from(stored: Row | None, packed: bytes | None) -> Side | None:
     if stored is None:
         return None
-    return Side(**_known(Side, stored), series=unpack(packed) if packed else Series())
+    known = _known(Side, stored)
+    histogram = tuple((bucket, count) for bucket, count in known.pop("histogram", None) or ())
+    return Side(**known, histogram=histogram, series=unpack(packed) if packed else Series())

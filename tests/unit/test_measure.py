@@ -8,6 +8,7 @@ import pytest
 from rigctl.measure import TESTS, streams
 from rigctl.records import Cell, Direction, Pair
 
+NO_MESSAGES = {"test": None, "size": None, "busy": None}
 CELL = Cell(1, "tcp", (Pair("a", "b"), Pair("c", "d")), 10.0, 0.0, 5)
 
 
@@ -32,7 +33,7 @@ def test_both_is_two_streams_per_pair() -> None:
 
 def test_what_was_not_asked_for_is_left_to_the_node() -> None:
     assert TESTS["tcp"].settings(CELL) == {
-        "flows": 5, "window": None, "mss": None, "congestion": None, "nodelay": None
+        "flows": 5, "window": None, "mss": None, "congestion": None, "nodelay": None, **NO_MESSAGES
     }  # fmt: skip
 
 
@@ -40,5 +41,14 @@ def test_what_was_not_asked_for_is_left_to_the_node() -> None:
 def test_what_was_asked_for_is_ordered(nodelay: bool) -> None:
     asked = replace(CELL, window_bytes=65536, mss=8960, congestion="bbr", nodelay=nodelay)
     assert TESTS["tcp"].settings(asked) == {
-        "flows": 5, "window": 65536, "mss": 8960, "congestion": "bbr", "nodelay": nodelay
+        "flows": 5, "window": 65536, "mss": 8960, "congestion": "bbr", "nodelay": nodelay, **NO_MESSAGES
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("test", "busy"), [("pingpong", True), ("pingpong", None), ("blast", None)])
+def test_messages_have_their_size_and_the_stream_s_socket_settings(test: str, busy: bool | None) -> None:
+    asked = replace(CELL, test=test, nodelay=True, message_bytes=1024, iterations=9, busy_poll=busy)
+    assert TESTS[test].settings(asked) == {
+        "flows": 5, "window": None, "mss": None, "congestion": None, "nodelay": True,
+        "test": test, "size": 1024, "busy": busy,
     }  # fmt: skip

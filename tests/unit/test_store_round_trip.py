@@ -59,6 +59,7 @@ SIDE = st.builds(
         "timestamps": maybe(st.booleans()),
         "congestion": maybe(NAME),
         "nodelay": maybe(st.booleans()),
+        "histogram": st.lists(st.tuples(COUNT, COUNT), max_size=3).map(tuple),
         "series": series(),
     },
 )

@@ -1,0 +1,21 @@
+"""Messages of one size: ping-pong, each sent back whole, and blast, one way and acknowledged at the end."""
+
+from rigctl.measure import tcp
+from rigctl.measure.test import Settings
+from rigctl.records import Cell
+
+
+class Messages:
+    """A test of messages; `name` is the agent's word for it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def settings(self, cell: Cell) -> Settings:
+        """Socket settings as of the stream test, and the messages' size."""
+        return {
+            **tcp.settings(cell),
+            "test": self.name,
+            "size": cell.message_bytes,
+            "busy": cell.busy_poll if self.name == "pingpong" else None,
+        }

@@ -1,0 +1,79 @@
+"""Percentiles out of the agent's histogram, against the exact ones."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rigctl.model.histogram import TOP_NS, bucket_of, count_between, merged, middle_ns, peaks_ns, percentile_ns
+
+
+@given(st.integers(0, TOP_NS))
+def test_a_bucket_s_middle_is_within_half_a_per_cent_of_its_values(value: int) -> None:
+    assert abs(middle_ns(bucket_of(value)) - value) <= 0.004 * value
+
+
+@given(st.integers(0, TOP_NS - 1))
+def test_buckets_rise_with_the_values_and_none_is_left_out(value: int) -> None:
+    assert bucket_of(value + 1) - bucket_of(value) in (0, 1)
+
+
+def test_what_is_out_of_range_counts_as_its_end() -> None:
+    assert (bucket_of(-1), bucket_of(2**60)) == (0, bucket_of(TOP_NS))
+
+
+@pytest.mark.parametrize("spread", [0.05, 0.5, 2.0])
+def test_percentiles_of_a_million_round_trips_are_within_one_per_cent_of_the_exact_ones(spread: float) -> None:
+    values = np.random.default_rng(7).lognormal(np.log(20_000), spread, 1_000_000).astype(np.int64)
+    kept, counts = np.unique(values, return_counts=True)
+    found: dict[int, int] = {}
+    for value, count in zip(kept.tolist(), counts.tolist(), strict=True):
+        bucket = bucket_of(value)
+        found[bucket] = found.get(bucket, 0) + count
+    buckets = tuple(sorted(found.items()))
+    for percent in (0.1, 50, 90, 99, 99.9, 100):
+        exact = np.percentile(values, percent, method="inverted_cdf")
+        assert percentile_ns(buckets, percent) == pytest.approx(exact, rel=0.01)
+
+
+def test_of_no_round_trips_nothing_is_known() -> None:
+    assert percentile_ns((), 50) is None
+
+
+def test_several_histograms_are_one() -> None:
+    assert merged([((1, 2), (5, 1)), (), ((1, 1), (3, 4))]) == ((1, 3), (3, 4), (5, 1))
+
+
+def histogram_of(values: list[int]) -> tuple[tuple[int, int], ...]:
+    return merged([((bucket_of(value), 1),) for value in values])
+
+
+def drawn(middle_us: float, count: int, seed: int = 3) -> list[int]:
+    spread = np.random.default_rng(seed).lognormal(np.log(middle_us * 1000), 0.05, count)
+    return [int(value) for value in spread]
+
+
+@pytest.mark.parametrize(
+    ("parts", "peaks_us"),
+    [
+        ([(20, 1000)], [20]),
+        ([(20, 1000), (80, 400)], [20, 80]),
+        ([(20, 1000), (80, 30)], [20]),  # too few for a peak
+        ([(80, 400), (20, 1000), (40_000, 200)], [20, 80, 40_000]),
+        ([], []),
+    ],
+)
+def test_peaks_are_found_where_round_trips_gather(parts: list[tuple[float, int]], peaks_us: list[float]) -> None:
+    values = [value for middle_us, count in parts for value in drawn(middle_us, count)]
+    found = peaks_ns(histogram_of(values))
+    assert len(found) == len(peaks_us)
+    assert [value / 1000 for value in found] == pytest.approx(peaks_us, rel=0.2)
+
+
+def test_a_long_tail_is_no_second_peak() -> None:
+    values = [int(value) for value in np.random.default_rng(5).lognormal(np.log(20_000), 0.8, 20_000)]
+    assert len(peaks_ns(histogram_of(values))) == 1
+
+
+def test_round_trips_between_two_times_are_counted() -> None:
+    assert count_between(histogram_of([1000, 40_000_000, 41_000_000, 99_000_000]), 36e6, 50e6) == 2

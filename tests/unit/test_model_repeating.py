@@ -1,0 +1,96 @@
+"""How far repetitions agree, and which are wanted beyond the plan's own."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import builders
+import pytest
+
+from rigctl.model.repeating import ci95, further, value_of, variation
+from rigctl.records import Cell, Flow, Pair, Repetition, Retest, RunPlan, Side, Status, Until
+from rigctl.runner.orders import further_orders
+
+CELL = Cell(1, "pingpong", (Pair("a", "b"),), 10.0, 0.0, 1, message_bytes=64, iterations=10)
+STEADY, NOISY = [1.0, 1.01, 0.99], [1.0, 2.0, 1.0]
+
+
+def plan(cells: Sequence[Cell] = (CELL,), **fields: object) -> RunPlan:
+    return replace(builders.plan(cells), repeat=3, **fields)
+
+
+def timed(number: int, elapsed_s: float, status: Status = Status.OK, cell: int = 1) -> Repetition:
+    side = Side(640, 10**9, 10**9 + round(elapsed_s * 1e9))
+    flows = (Flow(Pair("a", "b"), CELL.direction, 1, side, None),)
+    return Repetition(cell, number, 1, status, None, 0.0, 1.0, flows=flows)
+
+
+def measured(times_s: Sequence[float]) -> dict[int, Repetition]:
+    return {number: timed(number, time_s) for number, time_s in enumerate(times_s, 1)}
+
+
+def test_the_variation_of_the_page_s_64_kilobytes() -> None:
+    times = [17.31, 19.94, 15.60, 31.26, 33.24, 20.00, 17.10, 17.40, 20.02, 15.33, 15.31, 19.62, 16.29, 16.15, 20.00]
+    share = variation(times)
+    assert share is not None
+    assert share * sum(times) / len(times) == pytest.approx(3.550933, abs=1e-6)
+
+
+def test_the_confidence_interval_is_student_s() -> None:
+    # Three values 1, 2, 3: s = 1, t(0.975, 2) = 4.303, half width 4.303 / √3 = 2.484, mean 2.
+    assert ci95([1, 2, 3]) == pytest.approx(4.303 / 3**0.5 / 2, rel=1e-3)
+    assert ci95([5.0] * 40) == 0
+    assert ci95([1.0]) is variation([1.0]) is variation([]) is None
+
+
+def test_the_value_of_streams_is_the_sum_of_their_goodput() -> None:
+    cell = builders.cell(pairs=(Pair("pi1", "pi2"), Pair("pi3", "pi4")))
+    one = builders.repetition(cell, [900.0, 800.0])
+    assert value_of(cell, one) == pytest.approx(1700e6, rel=1e-3)
+    assert value_of(cell, replace(one, status=Status.INVALID)) is None
+    assert value_of(CELL, replace(timed(1, 2.0), flows=())) is None
+    assert value_of(CELL, timed(1, 2.0)) == 2.0
+
+
+class TestRetest:
+    RETEST = Retest(0.05, 2)
+
+    def test_what_varies_is_wanted_again_and_what_does_not_is_left(self) -> None:
+        assert further(plan(retest=self.RETEST), CELL, measured(NOISY)) == [4, 5]
+        assert further(plan(retest=self.RETEST), CELL, measured(STEADY)) == []
+        assert further(plan(), CELL, measured(NOISY)) == []
+
+    def test_what_is_there_of_it_is_not_wanted_again_however_it_came_out(self) -> None:
+        done = measured([*NOISY, 9.0])
+        assert further(plan(retest=self.RETEST), CELL, done) == [5]
+        failed = done | {5: timed(5, 1.0, Status.FAILED)}
+        assert further(plan(retest=self.RETEST), CELL, failed) == []
+
+    def test_the_retest_s_own_times_do_not_count_for_asking_for_it(self) -> None:
+        assert further(plan(retest=self.RETEST), CELL, measured([*STEADY, 9.0])) == []
+
+    def test_one_value_says_nothing(self) -> None:
+        assert further(plan(retest=self.RETEST), CELL, measured([1.0])) == []
+
+
+class TestUntil:
+    UNTIL = Until(0.05, 5)
+
+    def test_one_more_each_time_until_it_is_known_or_enough(self) -> None:
+        assert further(plan(until=self.UNTIL), CELL, measured(NOISY)) == [4]
+        assert further(plan(until=self.UNTIL), CELL, measured(STEADY)) == []
+        assert further(plan(until=self.UNTIL), CELL, measured([*NOISY, 1.0, 1.0])) == []
+
+    def test_where_nothing_counts_nothing_more_is_tried(self) -> None:
+        failed = {number: timed(number, 1.0, Status.FAILED) for number in (1, 2, 3)}
+        assert further(plan(until=self.UNTIL), CELL, failed) == []
+
+
+def test_further_orders_are_of_the_cells_in_their_order_and_an_interrupted_one_is_made_up_for() -> None:
+    cells = (CELL, replace(CELL, number=2))
+    stored = [timed(number, time_s, cell=cell) for cell in (2, 1) for number, time_s in enumerate(NOISY, 1)]
+    stored.append(timed(4, 1.0, Status.INTERRUPTED))
+    orders = further_orders(plan(cells, retest=Retest(0.05, 2)), stored)
+    assert [(order.cell.number, order.repetition, order.attempt) for order in orders] == [
+        (1, 4, 1), (1, 5, 1), (2, 4, 1), (2, 5, 1),
+    ]  # fmt: skip
+    assert further_orders(plan(cells), stored) == []

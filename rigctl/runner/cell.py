@@ -10,10 +10,10 @@ from typing import Final, TypedDict
 
 from rigctl.errors import NodeError
 from rigctl.measure import TESTS, Stream, streams
-from rigctl.model.contract import invalid_reason
+from rigctl.model.contract import invalid_reason, unfinished_reason
 from rigctl.model.intervals import median_goodput_bps
 from rigctl.model.window import common_window, cut
-from rigctl.protocol import EndpointReport
+from rigctl.protocol import Connect, EndpointReport, Listen
 from rigctl.records import Flow, NicCounters, NodeUsage, PortSeries, Repetition, Side, Status
 from rigctl.remote.agent import Agent
 from rigctl.remote.sides import sides
@@ -133,7 +133,11 @@ class Attempt:
             for node, endpoint in self._ends:
                 at_ns = self._clocks.on_node(node, self._at_ns)
                 start = self._agents[node].start(
-                    endpoint, at_ns=at_ns, duration_ms=duration_ms, hold_us=round(self._hold_ns / 1e3)
+                    endpoint,
+                    at_ns=at_ns,
+                    duration_ms=duration_ms,
+                    iterations=self.cell.iterations,
+                    hold_us=round(self._hold_ns / 1e3),
                 )
                 group.create_task(start)
 
@@ -211,9 +215,13 @@ class Attempt:
         planned_end_ns = self._at_ns + round(self.cell.duration_s * 1e9)
         # A failed repetition keeps its raw counters; goodput over a time in which not all flows ran would mislead.
         bulk_ns = self._at_ns + self._hold_ns
-        window = common_window(flows, self.cell.omit_s, bulk_ns, planned_end_ns) if status is Status.OK else None
+        streamed = status is Status.OK and not self.cell.in_messages
+        window = common_window(flows, self.cell.omit_s, bulk_ns, planned_end_ns) if streamed else None
         usage = self._usage(reports)
-        if status is Status.OK and max_skew_s is not None:
+        if status is Status.OK and self.cell.in_messages:
+            reason = unfinished_reason(self.cell, flows)
+            status = Status.OK if reason is None else Status.FAILED
+        elif status is Status.OK and max_skew_s is not None:
             reason = invalid_reason(self.cell, window, usage, max_skew_s)
             status = Status.OK if reason is None else Status.INVALID
         return Repetition(
@@ -248,8 +256,8 @@ class Attempt:
         )
         address, bind = self._nodes.data_address(stream.receiver), self._nodes.data_address(stream.sender)
         inside, outside = self._nodes.data_interface(stream.receiver), self._nodes.data_interface(stream.sender)
-        port = await receiver.listen(address=address, interface=inside, **common, **settings)
-        await sender.connect(address=address, port=port, bind=bind, interface=outside, **common, **settings)
+        port = await receiver.listen(Listen(address=address, interface=inside, **common, **settings))
+        await sender.connect(Connect(address=address, port=port, bind=bind, interface=outside, **common, **settings))
         await receiver.ready(stream.endpoint)
 
     async def _follow(self, stream: Stream) -> None:

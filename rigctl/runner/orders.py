@@ -1,10 +1,11 @@
 """What is to be measured, in order: the whole plan, or what a stored run lacks of it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from rigctl.records import Cell, RunPlan, Status
+from rigctl.model.repeating import further
+from rigctl.records import Cell, Repetition, RunPlan, Status
 
 MOST_ATTEMPTS: Final = 2
 """An invalid repetition is measured once more."""
@@ -17,6 +18,22 @@ class Order:
     cell: Cell
     repetition: int
     attempt: int
+
+
+def further_orders(plan: RunPlan, stored: Iterable[Repetition]) -> list[Order]:
+    """The repetitions beyond the plan's own that are wanted now, by `retest` or `until`, in the order of the cells."""
+    if plan.retest is None and plan.until is None:
+        return []
+    by_cell: dict[int, dict[int, Repetition]] = {}
+    for one in stored:  # the last attempt of each counts
+        if one.status is not Status.INTERRUPTED:
+            by_cell.setdefault(one.cell, {})[one.repetition] = one
+    return [
+        Order(cell, number, 1)
+        for cell in plan.cells
+        if (own := by_cell.get(cell.number))
+        for number in further(plan, cell, own)
+    ]
 
 
 def missing(plan: RunPlan, stored: Mapping[tuple[int, int, int], Status]) -> list[Order]:

@@ -55,6 +55,9 @@ def settings_text(cell: Cell) -> str:
     if cell.mss is not None:
         words.append(f"MSS {cell.mss}")
     words.append(f"{cell.parallel} flow{'s' if cell.parallel > 1 else ''}")
+    if cell.message_bytes is not None:
+        times = f"{cell.iterations:,} × " if cell.iterations is not None else ""
+        words.append(f"{times}{format_bytes(cell.message_bytes)}")
     if cell.congestion is not None:
         words.append(cell.congestion)
     if cell.direction != "forward":
@@ -77,6 +80,8 @@ class _Eta:
     def __init__(self, orders: Sequence[Order]) -> None:
         self._left_s = sum(order.cell.duration_s for order in orders)
         self._left = len(orders)
+        # Messages that are counted need their time, or less.
+        self._bounded = any(order.cell.iterations is not None for order in orders)
         self._beyond_s = 0.0
         self._done = 0
 
@@ -90,9 +95,12 @@ class _Eta:
             self._left -= 1
 
     def text(self, gone_s: float = 0.0) -> str:
-        """What is left once `gone_s` of the running repetition is over: `4 m 20 s`."""
+        """What is left once `gone_s` of the running repetition is over: `, 4m 20s left`; empty beyond the plan."""
+        if self._left <= 0:
+            return ""
         beyond_s = self._beyond_s / self._done if self._done else 0.0
-        return format_duration(float(round(max(0.0, self._left_s + self._left * beyond_s - gone_s))))
+        left = format_duration(float(round(max(0.0, self._left_s + self._left * beyond_s - gone_s))))
+        return f", {'at most ' if self._bounded else ''}{left} left"
 
 
 class Lines:
@@ -111,9 +119,10 @@ class Lines:
         self._head, self._began_s = f"cell {cell.number}", time.monotonic()
         self._told_s = self._began_s
         again = ", measured once more" if attempt > 1 else ""
-        nth = f", repetition {repetition}/{self._plan.repeat}" if self._plan.repeat > 1 else ""
+        of_all = f"/{self._plan.repeat}" if repetition <= self._plan.repeat else ""  # beyond: a retest, nobody knows
+        nth = f", repetition {repetition}{of_all}" if self._plan.repeat > 1 else ""
         head = f"cell {cell.number}/{len(self._plan.cells)}{nth}{again}: {settings_text(cell)}"
-        self._say(f"{head}; {format_duration(cell.duration_s)}, {self._eta.text()} left")
+        self._say(f"{head}; {format_duration(cell.duration_s)}{self._eta.text()}")
 
     def received(self, stream: Stream, clock_ns: int, total_bytes: int) -> None:
         before_ns, before = self._last.get(stream, (None, 0))
@@ -148,7 +157,7 @@ class Lines:
             shown = f"sum {sum(speeds):,.0f} Mbit/s   pairs {min(speeds):,.0f} to {max(speeds):,.0f}"
         else:
             shown = "   ".join(f"{stream}  {rate:,.0f} Mbit/s" for stream, rate in rates)
-        return f"{self._head}  {format_duration(float(round(gone_s)))}   {shown}   {self._eta.text(gone_s)} left"
+        return f"{self._head}  {format_duration(float(round(gone_s)))}   {shown}{self._eta.text(gone_s)}"
 
     def _say(self, line: str) -> None:
         self._console.print(line, highlight=False, markup=False, soft_wrap=True)

@@ -32,7 +32,7 @@ from rigctl.runner.cell import Bench, measure_cell
 from rigctl.runner.conditions import conditions_of
 from rigctl.runner.counters import counters_of
 from rigctl.runner.nodes import Nodes, nodes_of
-from rigctl.runner.orders import MOST_ATTEMPTS, Order, missing
+from rigctl.runner.orders import MOST_ATTEMPTS, Order, further_orders, missing
 from rigctl.runner.progress import Progress, progress_on
 from rigctl.runner.resume import controller_id
 from rigctl.store import Store
@@ -123,7 +123,11 @@ async def _run(work: _Work, orders: Sequence[Order], resumed: str | None) -> Out
             store.resume(run, controller)
         try:
             async with conditions_of(plan, nodes, names) as conditions:
-                await _measure_all(work, orders, run, Bench(nodes, conditions, counters))
+                bench = Bench(nodes, conditions, counters)
+                await _measure_all(work, orders, run, bench)
+                while more := further_orders(plan, store.repetitions(run, series=False)):
+                    work.progress.said(f"measuring {len(more)} more: the repetitions so far differ")
+                    await _measure_all(work, more, run, bench)
         except asyncio.CancelledError:
             store.finish(run, RunStatus.INTERRUPTED, time.time())
             return Outcome(run, RunStatus.INTERRUPTED)
@@ -169,7 +173,11 @@ async def _measure_one(order: Order, work: _Work, run: str, bench: Bench) -> Rep
 
 def _status(plan: RunPlan, stored: Mapping[tuple[int, int, int], Status]) -> RunStatus:
     """Complete when every repetition of every cell has a valid measurement."""
-    valid = {(cell, repetition) for (cell, repetition, _), status in stored.items() if status is Status.OK}
+    valid = {
+        (cell, repetition)
+        for (cell, repetition, _), status in stored.items()
+        if status is Status.OK and repetition <= plan.repeat
+    }
     return RunStatus.COMPLETE if len(valid) == plan.repeat * len(plan.cells) else RunStatus.PARTIAL
 
 

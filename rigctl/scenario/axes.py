@@ -31,6 +31,8 @@ _MAX_WINDOW: Final = 1024**3  # 1 GiB: what the agent takes
 _MIN_MSS, _MAX_MSS = 88, 32767  # TCP_MAXSEG's own bounds (linux/net/ipv4/tcp.c: TCP_MIN_MSS, MAX_TCP_WINDOW)
 _MAX_PARALLEL = 128
 MAX_PAIRS: Final = 1000
+MAX_MESSAGE: Final = 2**24
+_MAX_ITERATIONS: Final = 10**9
 _GRID: Final = re.compile(r"\s*([0-9]{1,4})\s*[x×]\s*([0-9]{1,4})\s*")
 _CONDITION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,39}", re.ASCII)
 _CONGESTION: Final = re.compile(r"[a-z0-9_-]{1,15}", re.ASCII)
@@ -68,6 +70,17 @@ def _mss(name: str, value: object) -> int:
 
 def _parallel(name: str, value: object) -> int:
     return parse_whole(name, value, 1, _MAX_PARALLEL, 5)
+
+
+def _size(name: str, value: object) -> int:
+    size = parse_quantity(name, value, parse_bytes, "64K")
+    if not 1 <= size <= MAX_MESSAGE:
+        raise FieldError(f'{name} "{value}": expected 1 to 16M, as in 64K')
+    return size
+
+
+def _iterations(name: str, value: object) -> int:
+    return parse_whole(name, value, 1, _MAX_ITERATIONS, 10_000)
 
 
 def _congestion(name: str, value: object) -> str:
@@ -119,6 +132,10 @@ _WINDOW_SCHEMA: Final = {
 _RANGE_SCHEMA: Final = {
     "type": "string",
     "pattern": r"^\s*[0-9]+\s*\.\.\s*[0-9]+(\s+(step|times)\s+[0-9]+)?\s*$",
+}
+_SIZE_RANGE_SCHEMA: Final = {
+    "type": "string",
+    "pattern": r"^\s*[0-9]+[kKmM]?\s*\.\.\s*[0-9]+[kKmM]?\s+(step|times)\s+[0-9]+[kKmM]?\s*$",
 }
 _MSS_SCHEMA: Final = {
     "anyOf": [_RANGE_SCHEMA, {"type": "integer", "minimum": _MIN_MSS, "maximum": _MAX_MSS}, {"const": DEFAULT}],
@@ -186,6 +203,37 @@ AXES: Final[dict[str, Axis]] = {
             "How many pairs at once: the first so many of the list, or 3x4: its first 3 sources each to its first 4 "
             "destinations. Left out: all.",
             {**_COUNT_SCHEMA, "examples": [4, "3x4"]},
+        ),
+        Axis(
+            "size",
+            _size,
+            _or_dash(format_bytes),
+            "Size",
+            "Bytes of a message, 1 to 16M: of the tests pingpong and blast.",
+            {
+                "anyOf": [
+                    {"type": "string", "pattern": r"^\s*[0-9]+\s*([kKmM]([iI]?[bB])?)?\s*$"},
+                    {"type": "integer", "minimum": 1, "maximum": MAX_MESSAGE},
+                    _SIZE_RANGE_SCHEMA,
+                ],
+                "examples": [1, "64K"],
+            },
+        ),
+        Axis(
+            "iterations",
+            _iterations,
+            _or_dash(str),
+            "Iterations",
+            "Messages of each flow, 1 to 1,000,000,000. Left out: as many as the duration allows.",
+            {"type": "integer", "minimum": 1, "maximum": _MAX_ITERATIONS, "examples": [10000]},
+        ),
+        Axis(
+            "busy_poll",
+            _or_default(parse_flag),
+            _or_dash(lambda value: "true" if value else "false"),
+            "Busy poll",
+            "true: both ends of a ping-pong wait without sleeping.",
+            {"anyOf": [{"type": "boolean"}, {"const": DEFAULT}], "examples": [True, False]},
         ),
         Axis(
             "congestion",

@@ -59,14 +59,18 @@ def setting(cell: Cell, axis: str) -> AxisValue:
     """The value of an axis in a cell."""
     if axis == "pairs":
         return len(cell.pairs)
-    fields = {"window": "window_bytes", "window_total": "window_total_bytes"}
+    fields = {"window": "window_bytes", "window_total": "window_total_bytes", "size": "message_bytes"}
     value: AxisValue = getattr(cell, fields.get(axis, axis))
     return value
 
 
 def table_axes(plan: RunPlan) -> list[str]:
     """The axes that deserve a column: the page's three, and what varies."""
-    shown = [name for name in AXES if name != "pairs" and (name in _ALWAYS or len(_values(plan, name)) > 1)]
+    always = () if plan.in_messages else _ALWAYS
+    shown = [name for name in AXES if name != "pairs" and (name in always or len(_values(plan, name)) > 1)]
+    for name in ("size", "iterations"):
+        if any(setting(cell, name) is not None for cell in plan.cells) and name not in shown:
+            shown.append(name)
     if any(cell.window_total_bytes is not None for cell in plan.cells) and "window_total" not in shown:
         shown.insert(shown.index("window") + 1, "window_total")
     return shown

@@ -14,6 +14,7 @@ from rigctl.scenario.matrix import Matrix, Row, expand, matrix_of, with_axis
 from rigctl.scenario.mistakes import cell_mistakes, matrix_mistakes, mistakes
 from rigctl.scenario.overrides import Overrides, Settings, read_overrides
 from rigctl.scenario.pairs import chosen, listed
+from rigctl.scenario.repeating import retest_of, until_of
 from rigctl.scenario.schema import ScenarioFile
 from rigctl.yamlfile import Document, Mistake, MistakesError, find, find_bundled, read_document, validated
 from rigctl.yamlfile.mistakes import MOST_FOUND, in_order
@@ -121,6 +122,8 @@ def _plan(
         conditions=tuple(conditions[name] for name in dict.fromkeys(cell.condition for cell in cells) if name),
         ports=rig.ports,
         trunk=rig.trunk,
+        retest=retest_of(model.retest),
+        until=until_of(model.until),
     )
 
 
@@ -131,10 +134,12 @@ def _cell(
     pairs: tuple[Pair, ...],
     conditions: Mapping[str, Condition],
 ) -> Cell:
-    total, parallel = row["window_total"], row["parallel"]
+    total, parallel, size = row["window_total"], row["parallel"], row["size"]
     condition = conditions.get(str(row["condition"]))
     window = total // parallel if isinstance(total, int) and isinstance(parallel, int) else row["window"]
-    shared = {name: row[name] for name in ("mss", "parallel", "congestion", "nodelay", "direction")}
+    shared = {
+        name: row[name] for name in ("mss", "parallel", "iterations", "busy_poll", "congestion", "nodelay", "direction")
+    }
     return Cell(
         number=number,
         test=model.test,
@@ -144,6 +149,7 @@ def _cell(
         window_bytes=window if isinstance(window, int) else None,
         window_total_bytes=total if isinstance(total, int) else None,
         condition=condition.name if condition else None,
+        message_bytes=size if isinstance(size, int) else None,
         resize=condition is not None and condition.resize,
         **shared,  # type: ignore[arg-type]  # AXES and Cell name the same settings; a test holds them together
     )

@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, TypeVar
 
-from rigctl.records import Pair
+from rigctl.records import MESSAGE_TESTS, Pair
 from rigctl.rig.fields import FieldError
 from rigctl.rig.inventory import Rig
 from rigctl.scenario.axes import AXES, MIN_WINDOW
 from rigctl.scenario.conditions import condition_mistakes
 from rigctl.scenario.matrix import MAX_CELLS, Matrix, Pattern, Row, as_list, count, full, pattern_of, product
 from rigctl.scenario.pairs import chosen, pair_mistakes
+from rigctl.scenario.repeating import repeating_mistakes
 from rigctl.scenario.schema import parse_duration_field, parse_omit
 from rigctl.scenario.spans import spread
 from rigctl.units import format_duration
@@ -28,6 +29,7 @@ def mistakes(document: Document, rig: Rig | None) -> Iterator[Mistake]:
     """Every mistake but those of the shape and of the matrix as a whole. Without a rig its nodes are not asked for."""
     yield from islice(pair_mistakes(document, rig), MOST_FOUND)
     yield from time_mistakes(document)
+    yield from repeating_mistakes(document)
     yield from islice(axis_mistakes(document), MOST_FOUND)
     yield from islice(condition_mistakes(document, rig), MOST_FOUND)
 
@@ -42,7 +44,11 @@ def cell_mistakes(
     told: set[str] = set()
     conditions = document.data.get("conditions") or {}
     for number, row in enumerate(rows, 1):
-        for name, what in _row_clashes(row, pairs, list(conditions)):
+        clashes = (
+            *_row_clashes(row, pairs, list(conditions)),
+            *_message_clashes(row, document.data.get("test", "tcp")),
+        )
+        for name, what in clashes:
             if (kind := what.partition(":")[0]) not in told:
                 told.add(kind)
                 path = ("matrix", name) if name in (document.data.get("matrix") or {}) else ("include",)
@@ -64,6 +70,17 @@ def _row_clashes(row: Row, pairs: tuple[Pair, ...], conditions: Sequence[str]) -
         chosen(pairs, row["pairs"])
     except FieldError as error:
         yield "pairs", f"pairs: {error}"
+
+
+def _message_clashes(row: Row, test: str) -> Iterator[tuple[str, str]]:
+    """Settings of messages without a test of messages, and the other way round."""
+    if test in MESSAGE_TESTS and row["size"] is None:
+        yield "size", f"size: a {test} needs the size of its messages, as in size: 64K"
+    for name in ("size", "iterations", "busy_poll"):
+        if test not in MESSAGE_TESTS and row[name] is not None:
+            yield name, f"{name}: is of messages, with test: pingpong or test: blast"
+    if test == "blast" and row["busy_poll"] is not None:
+        yield "busy_poll", "busy_poll: is of test: pingpong"
 
 
 def time_mistakes(document: Document) -> Iterator[Mistake]:

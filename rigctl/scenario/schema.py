@@ -15,6 +15,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
+from rigctl.records import MESSAGE_TESTS
 from rigctl.rig.fields import (
     FieldError,
     LongText,
@@ -29,11 +30,12 @@ from rigctl.scenario.axes import AXES
 from rigctl.scenario.conditions import ConditionName, ConditionSection, Section
 from rigctl.scenario.matrix import as_list
 from rigctl.scenario.pairs import PAIR_SCHEMA, Entry, parse_entry
+from rigctl.scenario.repeating import RetestSection, UntilOrText
 from rigctl.scenario.spans import spread
 from rigctl.units import format_duration, parse_duration
 from rigctl.yamlfile import suggestion
 
-TESTS: Final = ("tcp",)
+TESTS: Final = ("tcp", *sorted(MESSAGE_TESTS))
 MIN_DURATION_S: Final = 0.1
 MAX_DURATION_S: Final = 86_400.0
 MAX_REPEAT: Final = 1000
@@ -161,6 +163,10 @@ class ScenarioFile(Section):
     repeat: Annotated[
         int, named(parse_repeat), WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MAX_REPEAT})
     ] = Field(1, description="How often each cell is measured.", examples=[3, 5])
+    retest: RetestSection | None = Field(
+        None, description="Cells whose repetitions differ are measured again, and shown in a table of their own."
+    )
+    until: UntilOrText = Field(None, description="Cells are measured until their mean is known well enough.")
     test: Annotated[str, named(_test), WithJsonSchema({"enum": list(TESTS)})] = Field(
-        "tcp", description="What is measured: tcp, goodput of TCP streams.", examples=["tcp"]
+        "tcp", description="What is measured: tcp (goodput of streams), pingpong or blast (messages).", examples=["tcp"]
     )

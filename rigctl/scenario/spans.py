@@ -9,7 +9,7 @@ from rigctl.rig.fields import FieldError, shown
 from rigctl.units import parse_bytes
 
 MAX_VALUES: Final = 10_000
-SIZES: Final = frozenset({"window", "window_total"})
+SIZES: Final = frozenset({"window", "window_total", "size"})
 NUMBERS: Final = frozenset({"mss", "parallel", "pairs"})
 _SPAN: Final = re.compile(r"\s*(?P<low>[^\s.]+)\s*\.\.\s*(?P<high>[^\s.]+)(?:\s+(?P<how>step|times)\s+(?P<by>\S+))?\s*")
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from rigctl.errors import NodeError
-from rigctl.protocol import EndpointReport
+from rigctl.protocol import Connect, EndpointReport, Listen
 from rigctl.records import Cell, Pair, PortSeries, Repetition, Status
 from rigctl.remote.agent import Agent
 from rigctl.remote.clock import Reading
@@ -35,11 +35,11 @@ class Fake:
         if stage == self.fails_at:
             raise NodeError(self.node, f"{stage} failed")
 
-    async def listen(self, **_: Any) -> int:
+    async def listen(self, _: Listen) -> int:
         self._note("listen")
         return 40001
 
-    async def connect(self, **_: Any) -> None:
+    async def connect(self, _: Connect) -> None:
         self._note("connect")
 
     async def ready(self, _: int) -> None:

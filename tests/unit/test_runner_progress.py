@@ -113,4 +113,4 @@ def test_many_pairs_are_shown_as_their_sum_with_what_is_left() -> None:
             progress.received(stream, 10**9, 0)
             progress.received(stream, 2 * 10**9, 125_000_000)
     assert "jumbo, 12 pairs, window 32K in all, MSS 1460, 5 flows" in text.getvalue()
-    assert "sum 12,000 Mbit/s   pairs 1,000 to 1,000   20 s left" in text.getvalue()
+    assert "sum 12,000 Mbit/s   pairs 1,000 to 1,000, 20 s left" in text.getvalue()

@@ -27,6 +27,9 @@ def test_a_cell_has_every_setting_unset_where_nothing_is_asked_for() -> None:
         "mss": None,
         "parallel": 1,
         "pairs": None,
+        "size": None,
+        "iterations": None,
+        "busy_poll": None,
         "congestion": None,
         "nodelay": None,
         "direction": Direction.FORWARD,
@@ -35,7 +38,8 @@ def test_a_cell_has_every_setting_unset_where_nothing_is_asked_for() -> None:
 
 def test_axes_and_the_fields_of_a_cell_are_the_same() -> None:
     fields = set(Cell.__dataclass_fields__) - {"number", "test", "duration_s", "omit_s", "resize"}  # no axes
-    assert {f"{name}_bytes" if name.startswith("window") else name for name in AXES} == fields
+    named = {"window": "window_bytes", "window_total": "window_total_bytes", "size": "message_bytes"}
+    assert {named.get(name, name) for name in AXES} == fields
 
 
 def test_default_means_not_asked_for() -> None:

@@ -1,0 +1,53 @@
+"""`retest` and `until` of a scenario: what they may say, and what they may not."""
+
+from pathlib import Path
+
+import pytest
+
+from rigctl.errors import InputError
+from rigctl.records import Retest, RunPlan, Until
+from rigctl.scenario.load import Overrides, load_plan
+
+
+def planned(folder: Path, text: str) -> RunPlan:
+    (folder / "s.yaml").write_text(f"rig: gigablox\npairs: [pi1 -> pi2]\n{text}\n")
+    return load_plan(str(folder / "s.yaml"), Overrides())[0]
+
+
+def test_both_are_read_with_their_defaults(tmp_path: Path) -> None:
+    plan = planned(tmp_path, 'repeat: 5\nretest: {when: "variation > 5%"}')
+    assert (plan.retest, plan.until) == (Retest(0.05, 15), None)
+    assert planned(tmp_path, 'repeat: 5\nretest: {when: " variation>2.5 %", repeat: 3}').retest == Retest(0.025, 3)
+    assert planned(tmp_path, 'repeat: 2\nuntil: "ci95 < 1%"').until == Until(0.01, 50)
+    assert planned(tmp_path, "repeat: 2\nuntil: {when: ci95 < 0.5%, most: 9}").until == Until(0.005, 9)
+    assert (planned(tmp_path, "").retest, planned(tmp_path, "").until) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            'repeat: 5\nretest: {when: "variation < 5%"}',
+            ':4:16: when "variation < 5%": expected "variation > 5%"',
+        ),
+        ('repeat: 5\nretest: {when: "variation > 0%"}', "between 0 and 100 %"),
+        ("repeat: 5\nretest: {when: 5}", 'expected "variation > 5%"'),
+        ('repeat: 5\nretest: {when: "variation > 5%", repeat: 1}', 'repeat "1": expected 2 to 1000'),
+        ("repeat: 5\nretest: {repeat: 3}", "when"),
+        ('repeat: 5\nuntil: "ci95 > 1%"', 'when "ci95 > 1%": expected "ci95 < 1%"'),
+        ("repeat: 5\nuntil: {when: ci95 < 1%, most: 1001}", 'most "1001": expected 2 to 1000'),
+        (
+            'retest: {when: "variation > 5%"}',
+            "retest: one repetition says nothing of how far they differ.",
+        ),
+        ('until: "ci95 < 1%"', "until: one repetition says nothing of how far they differ. Give repeat: 2"),
+        (
+            'repeat: 5\nuntil: "ci95 < 1%"\nretest: {when: "variation > 5%"}',
+            ":4:1: until: retest is there too. Choose one of them.",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_told_with_its_place(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        planned(tmp_path, text)
+    assert said in str(caught.value)

@@ -14,11 +14,15 @@ from rigctl.report.files import write_whole
 from rigctl.report.frames import Frames, load
 from rigctl.report.matrix import matrix
 from rigctl.report.matrix_charts import matrix_section
+from rigctl.report.message_charts import message_legend, message_svg
+from rigctl.report.messages import message_results, message_table, message_words, shaping_words
+from rigctl.report.retest import first_of, retested, until_words
 from rigctl.report.soak import Line, soak_section
 from rigctl.report.summary import CellSummary, summaries
 from rigctl.report.tables import comparison
 from rigctl.report.text import plural, rate_text, settings_text
-from rigctl.report.words import answer, explain
+from rigctl.report.trips import trip_words
+from rigctl.report.words import answer, explain, rig_words
 from rigctl.resources import templates
 from rigctl.units import format_duration
 
@@ -38,40 +42,89 @@ def render(info: RunInfo, repetitions: Sequence[Repetition]) -> str:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
-    frames = load(info, repetitions)
-    cells = summaries(frames)
     # What ends in .html.j2 is escaped too; only the style sheet and the charts, which are ours, go in as they are.
     loader = FileSystemLoader(templates())
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    found = matrix(info.plan, cells)
-    drawn = drawn_numbers(info.plan)
-    explained = [cell for cell in cells if cell.cell.number in drawn] if found else cells[:MOST_EXPLAINED]
+    first, again = first_of(info, repetitions), retested(info, repetitions)
+    parts = (_message_parts if info.plan.in_messages else _stream_parts)(info, first)
+    parts["answer"] = [*parts["answer"], *until_words(info, repetitions), *(again.sentences if again else ())]
     style = "".join((templates() / name).read_text("utf-8") for name in ("report.css", "matrix.css"))
     return environment.get_template("report.html.j2").render(
         style=Markup(style),  # noqa: S704 — our own file
         info=info,
         title=info.plan.title or info.plan.scenario_name,
         when=_when(info),
-        answer=answer(info, cells),
-        matrix=matrix_section(info, found) if found else None,
-        soak=soak_section(frames, cells[0], _counted_lines(frames)) if cells else None,
-        counters=section(info, frames.repetitions, frames.derived.balances),
-        table=comparison(cells),
-        folded=len(cells) > MOST_OPEN,
-        charts=_charts(frames, cells),
-        legend=legend(frames),
-        has_ceiling=any(_one_ceiling(cell) is not None for cell in cells),
-        charts_left=max(0, sum(cell.counted > 0 for cell in cells) - len(drawn)),
-        explained=[
-            (cell.cell.number, settings_text(cell.cell, bool(found)), explain(info, cell)) for cell in explained
-        ],
-        explained_left=len(cells) - len(explained),
         nodes=list(info.facts),
         facts=fact_rows(info.facts),
-        method=method(info, repetitions),
+        again=again,
+        **parts,
     )
+
+
+def _message_parts(info: RunInfo, repetitions: Sequence[Repetition]) -> dict[str, Any]:
+    """What the page says of messages: their table, and the chart against their size."""
+    results = message_results(info, repetitions)
+    blast = info.plan.cells[0].test == "blast"
+    note = (
+        "Throughput at the sender, until the receiver acknowledged the last byte; the dashed line is the ceiling."
+        if blast
+        else "Means; the bars reach from what half of the round trips did not exceed to what 99 % of them did not."
+    )
+    return {
+        "answer": [
+            *message_words(results, again=info.plan.retest is not None),
+            *trip_words(results),
+            *rig_words(info),
+            *shaping_words(info, results),
+        ],
+        "messages": {
+            "title": "Throughput against message size" if blast else "Round-trip time against message size",
+            "svg": message_svg(results),
+            "legend": message_legend(results),
+            "note": note,
+        },
+        "table": message_table(results),
+        "matrix": None,
+        "soak": None,
+        "counters": None,
+        "folded": False,
+        "charts": [],
+        "legend": [],
+        "has_ceiling": False,
+        "charts_left": 0,
+        "explained": [],
+        "explained_left": 0,
+        "method": message_method(info),
+    }
+
+
+def _stream_parts(info: RunInfo, repetitions: Sequence[Repetition]) -> dict[str, Any]:
+    """What the page says of streams: table, charts, sentences, counters."""
+    frames = load(info, repetitions)
+    cells = summaries(frames)
+    found = matrix(info.plan, cells)
+    drawn = drawn_numbers(info.plan)
+    explained = [cell for cell in cells if cell.cell.number in drawn] if found else cells[:MOST_EXPLAINED]
+    return {
+        "messages": None,
+        "answer": answer(info, cells),
+        "matrix": matrix_section(info, found) if found else None,
+        "soak": soak_section(frames, cells[0], _counted_lines(frames)) if cells else None,
+        "counters": section(info, frames.repetitions, frames.derived.balances),
+        "table": comparison(cells),
+        "folded": len(cells) > MOST_OPEN,
+        "charts": _charts(frames, cells),
+        "legend": legend(frames),
+        "has_ceiling": any(_one_ceiling(cell) is not None for cell in cells),
+        "charts_left": max(0, sum(cell.counted > 0 for cell in cells) - len(drawn)),
+        "explained": [
+            (cell.cell.number, settings_text(cell.cell, bool(found)), explain(info, cell)) for cell in explained
+        ],
+        "explained_left": len(cells) - len(explained),
+        "method": method(info, repetitions),
+    }
 
 
 def _charts(frames: Frames, cells: Sequence[CellSummary]) -> list[dict[str, Any]]:
@@ -138,7 +191,27 @@ def method(info: RunInfo, repetitions: Sequence[Repetition]) -> list[str]:
         said.append(f"Repetitions: {invalid} invalid, {failed} failed; shown with the reason, never averaged in.")
     if strangers:
         said.append(f"{plural(strangers, 'connection')} without the test's token came to a data port and got nothing.")
+    return said + _measured_with(info)
+
+
+def message_method(info: RunInfo) -> list[str]:
+    """How messages were measured."""
+    said = [f"{plural(len(info.plan.cells), 'test')}, {plural(info.plan.repeat, 'repetition')} each."]
+    if info.plan.cells[0].test == "blast":
+        said.append(
+            "The sender sends messages one after the other; the receiver takes them, and sends one byte when it has "
+            "all. Elapsed: from the first send to that byte, on the sender's clock."
+        )
+    else:
+        said.append(
+            "Each message is sent back when it has arrived whole, and the next one sent when it is back. Elapsed: from "
+            "the first send to the last answer, on the sender's clock."
+        )
+        said.append("Mean, least and largest round trip are exact; percentiles are of a histogram, within 0.4 %.")
+    said.append("Between repetitions the connection is made anew; what the handshake takes is not counted.")
+    return said + _measured_with(info)
+
+
+def _measured_with(info: RunInfo) -> list[str]:
     versions = ", ".join(f"{name} {value[:12]}" for name, value in info.versions.items())
-    if versions:
-        said.append(f"Measured with {versions}.")
-    return said
+    return [f"Measured with {versions}."] if versions else []

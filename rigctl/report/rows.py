@@ -9,8 +9,9 @@ from functools import cached_property
 from typing import Any, Final, TypeAlias, TypeVar
 
 from rigctl.columns import Level, columns_at
+from rigctl.model.histogram import percentile_ns
 from rigctl.model.sharing import DataPath, together_mbps, trunk_link
-from rigctl.records import Cell, Direction, Flow, NodeUsage, Pair, Repetition, RunInfo
+from rigctl.records import Cell, Direction, Flow, NodeUsage, Pair, Repetition, RunInfo, Side
 from rigctl.report.balances import Balance, Balances, port_octets, trunk_total
 from rigctl.report.ceiling import data_path, efficiency, limit, link_rate_bps
 
@@ -76,6 +77,26 @@ def window_s(repetition: Repetition) -> float | None:
     return (repetition.window_end_ns - repetition.window_start_ns) / 1e9
 
 
+def message_values(cell: Cell, sender: Side | None) -> Row:
+    """What a flow's messages took; all unknown of a stream."""
+    names = ("messages", "elapsed_s", "trip_mean_us", "trip_min_us", "trip_max_us")
+    shares = {"trip_p50_us": 50.0, "trip_p90_us": 90.0, "trip_p99_us": 99.0, "trip_p999_us": 99.9}
+    values: Row = dict.fromkeys((*names, *shares))
+    if sender is None or cell.message_bytes is None:
+        return values
+    values["messages"] = sender.bytes // cell.message_bytes
+    if sender.first_byte_ns is not None and sender.last_byte_ns is not None:
+        values["elapsed_s"] = (sender.last_byte_ns - sender.first_byte_ns) / 1e9
+    if sender.round_trips and sender.rtt_sum_ns is not None:
+        values["trip_mean_us"] = sender.rtt_sum_ns / sender.round_trips / 1e3
+        values["trip_min_us"] = sender.rtt_min_ns and sender.rtt_min_ns / 1e3
+        values["trip_max_us"] = sender.rtt_max_ns and sender.rtt_max_ns / 1e3
+        for name, percent in shares.items():
+            time_ns = percentile_ns(sender.histogram, percent)
+            values[name] = time_ns and time_ns / 1e3
+    return values
+
+
 def picked(level: Level, values: Mapping[str, Any]) -> Row:
     """The row of `values` with exactly the columns of `level`."""
     return {name: values[name] for name in _NAMES[level]}
@@ -106,6 +127,9 @@ class _Derivation:
             "window_bytes": cell.window_bytes,
             "mss": cell.mss,
             "parallel": cell.parallel,
+            "message_bytes": cell.message_bytes,
+            "iterations": cell.iterations,
+            "busy_poll": cell.busy_poll,
             "duration_s": self._window_s,
             "start_skew_us": repetition.start_skew_us,
         }
@@ -123,7 +147,7 @@ class _Derivation:
             "busy_us": sender and sender.busy_us,
             "rwnd_limited_us": sender and sender.rwnd_limited_us,
             "sndbuf_limited_us": sender and sender.sndbuf_limited_us,
-        }
+        } | message_values(self.cell, sender)
         return picked(Level.FLOWS, self._stream(flow.pair, flow.direction, [flow]) | own)
 
     def pair_row(self, pair: Pair, direction: Direction) -> Row:

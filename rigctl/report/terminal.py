@@ -14,11 +14,14 @@ from rigctl.report.frames import load
 from rigctl.report.grid import condition_grids
 from rigctl.report.matrix import Matrix, matrix
 from rigctl.report.matrix_words import gbps
+from rigctl.report.messages import message_results, message_table, message_words, shaping_words
+from rigctl.report.retest import first_of, retested, until_words
 from rigctl.report.soak import soak_lines, soak_section
 from rigctl.report.summary import summaries
 from rigctl.report.tables import ComparisonTable, TableColumn, comparison
 from rigctl.report.text import UNKNOWN
-from rigctl.report.words import answer
+from rigctl.report.trips import trip_words
+from rigctl.report.words import answer, rig_words
 
 _SPLIT: Final = (("asked", "measured"), ("derived",))
 MOST_ROWS: Final = 60
@@ -29,10 +32,36 @@ _SUPERSCRIPTS: Final = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"
 
 def print_run(info: RunInfo, repetitions: Sequence[Repetition], console: Console) -> None:
     """Print a run's title, table, notes and answer. Where the table is too wide it comes in two parts."""
+    console.print(Text(info.plan.title or info.plan.scenario_name, style="bold"))
+    first, again = first_of(info, repetitions), retested(info, repetitions)
+    said = until_words(info, repetitions)
+    if info.plan.in_messages:
+        results = message_results(info, first)
+        _print_table(message_table(results), console)
+        said = [
+            *message_words(results, again=info.plan.retest is not None),
+            *trip_words(results),
+            *said,
+            *rig_words(info),
+            *shaping_words(info, results),
+        ]
+    else:
+        said = [*_print_streams(info, first, console), *said]
+    console.print()
+    if again is not None:
+        console.print(Text(again.title, style="bold"))
+        _print_table(again.table, console)
+        console.print()
+        said += again.sentences
+    for sentence in said:
+        console.print(Text(sentence))
+
+
+def _print_streams(info: RunInfo, repetitions: Sequence[Repetition], console: Console) -> list[str]:
+    """Print the table or the grids of streams; the sentences for below."""
     frames = load(info, repetitions)
     cells = summaries(frames)
     table = comparison(cells)
-    console.print(Text(info.plan.title or info.plan.scenario_name, style="bold"))
     found, soak = matrix(info.plan, cells), soak_section(frames, cells[0], drawn=False) if cells else None
     if soak is not None:
         console.print("\n".join(soak_lines(soak)), highlight=False, markup=False, soft_wrap=True)
@@ -45,10 +74,8 @@ def print_run(info: RunInfo, repetitions: Sequence[Repetition], console: Console
             console.print(Text(f"{len(table.notes) - MOST_NOTES} more notes are in the report.", style="yellow"))
     else:
         _print_table(table, console)
-    console.print()
     counted = section(info, frames.repetitions, frames.derived.balances)
-    for sentence in (*answer(info, cells), *(counted.sentences if counted is not None else ())):
-        console.print(Text(sentence))
+    return [*answer(info, cells), *(counted.sentences if counted is not None else ())]
 
 
 def _rest(info: RunInfo, count: int) -> str:

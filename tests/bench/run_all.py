@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ORDER = ("bench_agent.py", "bench_fidelity.py", "bench_skew.py", "bench_run.py", "bench_das2.py")
+ORDER = ("bench_agent.py", "bench_fidelity.py", "bench_skew.py", "bench_run.py", "bench_das2.py", "bench_pingpong.py")
 
 
 def main() -> None:

@@ -1,0 +1,93 @@
+"""Ping-pong and blast as a user runs them: on a virtual rig of fast Ethernet, through SSH and real agents."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from test_run import User
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> User:
+    return User(tmp_path)
+
+
+def rows_of(output: str) -> list[list[str]]:
+    return [line.split() for line in output.splitlines() if re.match(r"\s+\d+\s+\d+ ", line)]
+
+
+def test_a_ping_pong_is_measured_tabled_and_exported(user: User) -> None:
+    options = ["--set", "size=1,1448,64K", "--set", "iterations=300", "--repeat", "2"]
+    said = user.rigctl("run", "nettest-pingpong", *options, "--report", "p.html", deadline_s=120)
+    assert "The round trip of 1 byte takes" in said
+    assert "Round-trip time against message size" in (user.folder / "p.html").read_text()
+    flows = json.loads(user.rigctl("export", "--format", "json", "--level", "flows"))
+    flows = [row for row in flows if row["repetition"] <= 2]  # what varied was measured again
+    assert [(row["cell"], row["repetition"], row["messages"]) for row in flows] == [
+        (cell, repetition, 300) for cell in (1, 2, 3) for repetition in (1, 2)
+    ]
+    for row in flows:
+        assert row["trip_min_us"] <= row["trip_p50_us"] * 1.005
+        assert row["trip_p50_us"] <= row["trip_p99_us"] <= row["trip_max_us"] * 1.005
+        assert row["trip_mean_us"] * 300 / 1e6 == pytest.approx(row["elapsed_s"])
+    # Long messages take their frames' time at 100 Mbit/s, there and back; short ones pass a bucket at once.
+    assert min(row["trip_p50_us"] for row in flows[4:]) > 0.8 * 2 * 65536 * 8 / 100
+    assert "token buckets" in said
+    assert json.loads(user.rigctl("export", "--format", "json", "--level", "cells"))[0]["goodput_mbps"] is None
+
+
+def test_what_varies_is_measured_again_in_a_table_of_its_own(user: User) -> None:
+    scenario = user.scenario(
+        "rig: fast-ethernet\ntest: pingpong\npairs: [dublin -> cork]\nrepeat: 2\nduration: 5s\n"
+        'retest: {when: "variation > 0.0001%", repeat: 3}\nmatrix: {size: [1, 4K], iterations: 100}\n'
+    )
+    said = user.rigctl("run", scenario, "--report", "p.html")
+    assert "Measured again: repetitions that varied by more than 0.0001 %" in said
+    assert re.search(r"Test 1 varied by \d.* % over 2 repetitions; over 3 more by \d.* %, its mean ", said)
+    assert (user.folder / "p.html").read_text().count('<table class="results">') == 2
+    flows = json.loads(user.rigctl("export", "--format", "json", "--level", "flows"))
+    assert [(row["cell"], row["repetition"]) for row in flows] == [
+        (cell, nth) for cell in (1, 2) for nth in range(1, 6)
+    ]
+
+
+def test_a_cell_is_measured_until_its_mean_is_known(user: User) -> None:
+    scenario = user.scenario(
+        "rig: gigablox\npairs: [pi1 -> pi2]\nrepeat: 2\nduration: 200ms\nuntil: {when: ci95 < 0.0001%, most: 4}\n"
+    )
+    said = user.rigctl("run", scenario, "--report", "p.html")
+    assert "After 4 repetitions half the 95 % confidence interval is not below 0.0001 % in test 1" in said
+    cells = json.loads(user.rigctl("export", "--format", "json", "--level", "cells"))
+    assert {row["repetition"] for row in cells} == {1, 2, 3, 4}
+
+
+def test_a_blast_of_large_messages_comes_close_to_the_ceiling(user: User) -> None:
+    options = ["--set", "size=64,128K", "--set", "iterations=100", "--repeat", "1"]
+    said = user.rigctl("run", "nettest-blast", *options, "--report", "b.html", deadline_s=120)
+    assert "The highest throughput is" in said
+    _, large = json.loads(user.rigctl("export", "--format", "json", "--level", "flows"))
+    throughput = large["messages"] * large["message_bytes"] / large["elapsed_s"]
+    assert 0.97 < throughput / (12_500_000 * 1448 / 1538) < 1.02
+
+
+def test_messages_that_do_not_fit_their_time_fail_and_say_what_to_do(user: User) -> None:
+    options = ["--set", "size=64K", "--set", "iterations=100000", "--duration", "300ms", "--repeat", "1"]
+    said = user.rigctl("run", "nettest-pingpong", *options, "--report", "p.html", code=3, deadline_s=60)
+    assert re.search(r"dublin -> cork: \d+ of 100,000 messages in its 0\.3 s\. Give it a longer duration", said)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("test: pingpong\n", "size: a pingpong needs the size of its messages, as in size: 64K (cell 1)."),
+        ("matrix: {size: 64K}\n", "size: is of messages, with test: pingpong or test: blast (cell 1)."),
+        ("matrix: {iterations: 5}\n", "iterations: is of messages, with test: pingpong or test: blast (cell 1)."),
+        ("test: blast\nmatrix: {size: 1, busy_poll: true}\n", "busy_poll: is of test: pingpong (cell 1)."),
+        ("test: pingpong\nmatrix: {size: 17M}\n", 'size "17M": expected 1 to 16M, as in 64K.'),
+        ("test: pingpong\nmatrix: {size: 1, iterations: 0}\n", 'iterations "0": expected 1 to 1000000000'),
+    ],
+)
+def test_a_scenario_that_mixes_messages_and_streams_is_refused(user: User, text: str, said: str) -> None:
+    scenario = user.scenario(f"rig: gigablox\npairs: [pi1 -> pi2]\n{text}")
+    assert said in user.rigctl("plan", scenario, code=2)

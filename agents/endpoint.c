@@ -43,7 +43,7 @@ struct endpoint *endpoint_new(int64_t number, bool sender, int64_t flows)
     endpoint->flow_count = (int)flows;
     endpoint->listen_fd = -1;
     for (int i = 0; i < endpoint->flow_count; i++) {
-        endpoint->flows[i].fd = -1;
+        endpoint->flows[i].fd = endpoint->flows[i].datagram_fd = -1;
         endpoint->flows[i].number = i;
         endpoint->flows[i].sender = sender;
         endpoint->flows[i].wake = wake_fd;

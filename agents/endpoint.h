@@ -33,7 +33,8 @@ struct settings {
     int64_t interval_ns;
     int64_t window, mss, nodelay; /* -1: not asked for */
     enum work work;
-    int64_t message_bytes; /* of PINGPONG and BLAST */
+    int64_t message_bytes; /* of PINGPONG, BLAST and UDP */
+    bool udp;
     bool busy;
     char congestion[16];
     char interface[16]; /* whose counters are reported; "": none */
@@ -91,7 +92,8 @@ int endpoint_cpus(void);
 /* tcp.c: the sockets of an endpoint. */
 int tcp_listen(struct endpoint *endpoint, int *port);
 int tcp_connect(struct endpoint *endpoint, int *flow);
-int tcp_start(struct endpoint *endpoint, int64_t at_ns, int64_t hold_ns, int64_t duration_ns, int64_t iterations);
+int tcp_start(struct endpoint *endpoint, int64_t at_ns, int64_t hold_ns, int64_t duration_ns, int64_t iterations,
+              int64_t rate);
 /* opening.c: accept, token, acceptance. `polled` tells which sockets have news. */
 int opening_polls(const struct endpoint *endpoint, struct pollfd *polls, int room);
 void opening_serve(struct endpoint *endpoint, const struct pollfd *polls, int count);

@@ -19,6 +19,7 @@
 
 #include "clock.h"
 #include "messages.h"
+#include "udp.h"
 
 #define DATA_BYTES (512 << 10)
 /* The first send is small, and the next one waits for bulk_ns: on a machine with more flows than processors (a virtual rig) nobody's
@@ -33,22 +34,27 @@
 
 static unsigned char *data;
 
-int flow_prepare_data(void)
+void flow_fill(unsigned char *bytes, size_t count)
 {
     uint64_t state = UINT64_C(0x9e3779b97f4a7c15);
 
+    /* Not compressible: links and tunnels that compress must not look faster than they are. */
+    for (size_t i = 0; i < count; i++) {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        bytes[i] = (unsigned char)state;
+    }
+}
+
+int flow_prepare_data(void)
+{
     if (data != NULL)
         return 0;
     data = malloc(DATA_BYTES);
     if (data == NULL)
         return -1;
-    /* Not compressible: links and tunnels that compress must not look faster than they are. */
-    for (size_t i = 0; i < DATA_BYTES; i++) {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        data[i] = (unsigned char)state;
-    }
+    flow_fill(data, DATA_BYTES);
     return 0;
 }
 
@@ -96,6 +102,14 @@ static void await_end(struct flow *flow)
         fail(flow, "waiting for the receiver to end", ETIMEDOUT);
     else if (got > 0 && recv(flow->fd, &byte, 1, 0) < 0 && !atomic_load(&flow->stopping))
         fail(flow, "send", errno);
+}
+
+void flow_finish(struct flow *flow)
+{
+    atomic_store(&flow->stopping, true);
+    shutdown(flow->fd, SHUT_WR);
+    if (flow->sender && flow->error == 0)
+        await_end(flow);
 }
 
 static void run_sender(struct flow *flow)
@@ -178,7 +192,9 @@ static void *run(void *argument)
     uint64_t one = 1;
 
     prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL); /* wake at the instant, not up to 50 us later */
-    if (flow->work != STREAM)
+    if (flow->datagram_fd >= 0)
+        (flow->work == PINGPONG ? udp_pingpong : udp_stream)(flow);
+    else if (flow->work != STREAM)
         messages_run(flow);
     else if (flow->sender)
         run_sender(flow);
@@ -221,7 +237,7 @@ void flow_sample(struct flow *flow, int64_t now)
         return;
     row[0] = now;
     row[1] = atomic_load_explicit(&flow->bytes, memory_order_relaxed);
-    if (flow->sender) {
+    if (flow_columns(flow) == COLUMNS_SENDER) {
         sample_tcp(flow->fd, &totals);
         row[2] = totals.retransmits;
         row[3] = totals.rtt_us;
@@ -235,12 +251,16 @@ void flow_free(struct flow *flow)
 {
     if (flow->fd >= 0)
         close(flow->fd);
-    flow->fd = -1;
+    if (flow->datagram_fd >= 0)
+        close(flow->datagram_fd);
+    flow->fd = flow->datagram_fd = -1;
     free(flow->samples);
     free(flow->buffer);
     free(flow->histogram);
+    free(flow->datagrams);
     flow->samples = NULL;
     flow->buffer = NULL;
     flow->histogram = NULL;
+    flow->datagrams = NULL;
     flow->sampled = flow->sample_room = 0;
 }

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "datagrams.h"
 #include "histogram.h"
 #include "sample.h"
 
@@ -17,6 +18,7 @@ enum work { STREAM, PINGPONG, BLAST };
 
 struct flow {
     int fd;      /* -1: none yet */
+    int datagram_fd; /* of a UDP flow; -1: its bytes go over `fd` */
     int number;  /* 0 … flows-1 */
     bool sender;
     bool running; /* its thread was started and not joined yet */
@@ -26,8 +28,10 @@ struct flow {
     enum work work;
     int64_t message_bytes, iterations; /* of PINGPONG and BLAST */
     bool busy;                         /* does not sleep while it waits for a message */
+    int64_t rate;                      /* of a stream of datagrams, payload bit/s; 0: as fast as it can */
     unsigned char *buffer;
     struct histogram *histogram; /* of a sender's round trips; NULL: it makes none */
+    struct datagrams *datagrams; /* of a UDP flow */
     _Atomic int64_t bytes;
     _Atomic bool stopping; /* its time is over, or it was told to stop */
     _Atomic bool ended;
@@ -43,15 +47,19 @@ struct flow {
 
 static inline int flow_columns(const struct flow *flow)
 {
-    return flow->sender ? COLUMNS_SENDER : COLUMNS_RECEIVER;
+    return flow->sender && flow->datagram_fd < 0 ? COLUMNS_SENDER : COLUMNS_RECEIVER;
 }
 
+/* Data that do not compress. */
+void flow_fill(unsigned char *data, size_t bytes);
 /* Data to send, once per process; -1 with errno where there is no memory for it. */
 int flow_prepare_data(void);
 /* Start the thread of a connected flow. Returns 0 or an errno value. */
 int flow_start(struct flow *flow);
 /* Make a running flow end soon, even one that is blocked. */
 void flow_stop(struct flow *flow);
+/* At the end of a flow's thread: tell the peer, and as a sender wait until it has ended too. */
+void flow_finish(struct flow *flow);
 /* One row of samples, where there is room. */
 void flow_sample(struct flow *flow, int64_t now);
 /* Close and free everything; the thread must have ended or never have been started. */

@@ -57,13 +57,20 @@ static bool parse_optional(struct order *order, const char *key, int64_t low, in
 /* What is done with the flows: a stream where the order does not say. */
 static const char *parse_messages(struct order *order, struct settings *settings)
 {
-    const char *test = order_value(order, "test");
+    const char *test = order_value(order, "test"), *transport = order_value(order, "transport");
     int64_t busy;
 
+    if (transport != NULL && strcmp(transport, "tcp") != 0 && strcmp(transport, "udp") != 0)
+        return "transport: expected tcp or udp";
+    settings->udp = transport != NULL && strcmp(transport, "udp") == 0;
     if (test != NULL && strcmp(test, "pingpong") != 0 && strcmp(test, "blast") != 0)
         return "test: expected pingpong or blast";
     settings->work = test == NULL ? STREAM : strcmp(test, "pingpong") == 0 ? PINGPONG : BLAST;
-    if (test != NULL && !order_number(order, "size", 1, MESSAGE_MAX, &settings->message_bytes))
+    if (settings->udp && settings->work == BLAST)
+        return "transport: a blast goes over tcp";
+    if (settings->udp && !order_number(order, "size", test == NULL ? DATAGRAM_HEADER : 1, DATAGRAM_MAX, &settings->message_bytes))
+        return test == NULL ? "size: expected 16 to 65507" : "size: expected 1 to 65507";
+    if (!settings->udp && test != NULL && !order_number(order, "size", 1, MESSAGE_MAX, &settings->message_bytes))
         return "size: expected 1 to 16777216";
     if (settings->work == PINGPONG && !parse_optional(order, "busy", 0, 1, &busy))
         return "busy: expected 0 or 1";
@@ -210,13 +217,14 @@ static void do_ready(struct order *order)
         endpoint->waiting_id = order->id;
 }
 
+#define RATE_MAX INT64_C(1000000000000)
 /* Between the first send of a flow and its next, where the order does not say. */
 #define HOLD_US 1000
 
 static void do_start(struct order *order)
 {
     struct endpoint *endpoint;
-    int64_t at_ns, hold_us, duration_ms, iterations;
+    int64_t at_ns, hold_us, duration_ms, iterations, rate;
     int error;
 
     if (!order_number(order, "at_ns", 1, INT64_MAX / 2, &at_ns)) {
@@ -235,6 +243,10 @@ static void do_start(struct order *order)
         answer_refused(order->id, "iterations: expected 1 to 1000000000");
         return;
     }
+    if (!parse_optional(order, "rate", 1, RATE_MAX, &rate)) {
+        answer_refused(order->id, "rate: expected 1 to 1000000000000");
+        return;
+    }
     endpoint = named(order);
     if (endpoint == NULL)
         return;
@@ -247,8 +259,10 @@ static void do_start(struct order *order)
         answer_error(order->id, EINVAL, "more than %d samples per flow: ask for a longer interval_ms", SAMPLES_MAX);
     else if (iterations > 0 && endpoint->settings.work == STREAM)
         answer_error(order->id, EINVAL, "iterations: a stream has none");
+    else if (rate > 0 && (!endpoint->settings.udp || endpoint->settings.work != STREAM))
+        answer_error(order->id, EINVAL, "rate: for streams of datagrams only");
     else if ((error = tcp_start(endpoint, at_ns, (hold_us < 0 ? HOLD_US : hold_us) * US, duration_ms * MS,
-                                iterations < 0 ? INT64_MAX : iterations)) != 0) {
+                                iterations < 0 ? INT64_MAX : iterations, rate < 0 ? 0 : rate)) != 0) {
         answer_error(order->id, error, "start: %s", strerror(error));
         endpoint_free(endpoint);
     } else

@@ -68,7 +68,7 @@ static int write_samples(int64_t id, const struct flow *flow, int from)
 
     line_begin();
     line_add("{\"id\":%lld,\"flow\":%d,\"from\":%d,\"columns\":[\"t_ns\",\"bytes\"%s],\"rows\":[", (long long)id, flow->number,
-             from, flow->sender ? ",\"retransmits\",\"rtt_us\",\"cwnd\",\"mss\"" : "");
+             from, columns == COLUMNS_SENDER ? ",\"retransmits\",\"rtt_us\",\"cwnd\",\"mss\"" : "");
     for (; row < flow->sampled && row < from + PIECE_ROWS && line_length() + ROW_MAX < ANSWER_MAX; row++) {
         const int64_t *now = flow->samples + (size_t)row * (size_t)columns;
 
@@ -82,22 +82,51 @@ static int write_samples(int64_t id, const struct flow *flow, int from)
     return row;
 }
 
+static void write_datagrams(int64_t id, const struct flow *flow)
+{
+    const struct datagrams *datagrams = flow->datagrams;
+
+    line_begin();
+    line_add("{\"id\":%lld,\"flow\":%d", (long long)id, flow->number);
+    line_add_count("datagrams", datagrams->count);
+    line_add_count("refused", flow->sender || flow->work == PINGPONG ? datagrams->refused : -1);
+    line_add_count("duplicates", flow->sender ? -1 : datagrams->duplicates);
+    line_add_count("reordered", flow->sender ? -1 : datagrams->reordered);
+    line_add_count("strays", datagrams->strays);
+    line_add_count("highest", flow->sender ? -1 : datagrams->next);
+    line_add_count("overflow", datagrams->overflow);
+    line_add_count("jitter_ns", datagrams->jitter_ns);
+    line_add_count("jitter_max_ns", datagrams->jitter_max_ns);
+    add_flag("segmented", datagrams->segmented);
+    line_add("}");
+    line_end();
+}
+
+/* A flow's histogram: a ping-pong's of its round trips, a datagram receiver's of how many were lost in a row. */
+static const struct histogram *buckets_of(const struct flow *flow)
+{
+    if (flow->histogram != NULL)
+        return flow->histogram;
+    return flow->datagrams != NULL && !flow->sender && flow->work == STREAM ? &flow->datagrams->bursts : NULL;
+}
+
 /* Buckets that hold something, from `from` on. Returns the bucket after the last written. */
 static int write_buckets(int64_t id, const struct flow *flow, int from)
 {
+    const uint32_t *buckets = buckets_of(flow)->buckets;
     int bucket = from;
 
     line_begin();
     line_add("{\"id\":%lld,\"flow\":%d,\"buckets\":[", (long long)id, flow->number);
     for (int written = 0; bucket < HISTOGRAM_BUCKETS && written < PIECE_ROWS; bucket++) {
-        if (flow->histogram->buckets[bucket] == 0)
+        if (buckets[bucket] == 0)
             continue;
-        line_add("%s[%d,%lu]", written > 0 ? "," : "", bucket, (unsigned long)flow->histogram->buckets[bucket]);
+        line_add("%s[%d,%lu]", written > 0 ? "," : "", bucket, (unsigned long)buckets[bucket]);
         written++;
     }
     line_add("]}");
     line_end();
-    while (bucket < HISTOGRAM_BUCKETS && flow->histogram->buckets[bucket] == 0)
+    while (bucket < HISTOGRAM_BUCKETS && buckets[bucket] == 0)
         bucket++;
     return bucket;
 }
@@ -151,10 +180,12 @@ void report_serve(struct endpoint *endpoint)
             endpoint->report_id = 0;
         } else if (endpoint->report_row < 0) {
             write_totals(endpoint->report_id, flow);
+            if (flow->datagrams != NULL)
+                write_datagrams(endpoint->report_id, flow);
             endpoint->report_row = 0;
         } else if (endpoint->report_row < flow->sampled) {
             endpoint->report_row = write_samples(endpoint->report_id, flow, endpoint->report_row);
-        } else if (flow->histogram != NULL && endpoint->report_bucket < HISTOGRAM_BUCKETS) {
+        } else if (buckets_of(flow) != NULL && endpoint->report_bucket < HISTOGRAM_BUCKETS) {
             endpoint->report_bucket = write_buckets(endpoint->report_id, flow, endpoint->report_bucket);
         } else {
             endpoint->report_flow++;

@@ -10,6 +10,7 @@
 #include "clock.h"
 #include "endpoint.h"
 #include "messages.h"
+#include "udp.h"
 
 static int set_number(int fd, int level, int name, int64_t value)
 {
@@ -109,7 +110,8 @@ static int reserve(struct endpoint *endpoint, struct flow *flow, int64_t duratio
 }
 
 /* Returns 0 or an errno value; flows that were started already are ended by the caller's endpoint_free(). */
-int tcp_start(struct endpoint *endpoint, int64_t at_ns, int64_t hold_ns, int64_t duration_ns, int64_t iterations)
+int tcp_start(struct endpoint *endpoint, int64_t at_ns, int64_t hold_ns, int64_t duration_ns, int64_t iterations,
+              int64_t rate)
 {
     int error = 0;
 
@@ -127,11 +129,15 @@ int tcp_start(struct endpoint *endpoint, int64_t at_ns, int64_t hold_ns, int64_t
         flow->message_bytes = endpoint->settings.message_bytes;
         flow->iterations = iterations;
         flow->busy = endpoint->settings.busy;
+        flow->rate = rate;
         /* Threads block in the kernel; only openings are served by poll. */
         if (flags < 0 || fcntl(flow->fd, F_SETFL, flags & ~O_NONBLOCK) != 0)
             return errno;
-        error = reserve(endpoint, flow, duration_ns);
-        if (error == 0 && flow->work != STREAM)
+        if (endpoint->settings.udp)
+            error = udp_prepare(flow, endpoint->settings.window);
+        if (error == 0)
+            error = reserve(endpoint, flow, duration_ns);
+        if (error == 0 && flow->work != STREAM && !endpoint->settings.udp)
             error = messages_prepare(flow);
         if (error == 0)
             error = flow_start(flow);

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from rigctl.errors import NodeError
 
@@ -101,11 +101,29 @@ class FlowTotals:
 
 @dataclass(frozen=True, slots=True)
 class FlowBuckets:
-    """A piece of a flow's histogram: buckets with how many round trips each holds, in rising order."""
+    """A piece of a flow's histogram: buckets with how many round trips, or losses in a row, each holds; they rise."""
 
     id: int
     flow: int
     buckets: list[list[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class FlowDatagrams:
+    """What became of a UDP flow's datagrams, in the protocol's names; what the side cannot know is `None`."""
+
+    id: int
+    flow: int
+    datagrams: int
+    refused: int | None
+    duplicates: int | None
+    reordered: int | None
+    strays: int | None
+    highest: int | None
+    overflow: int | None
+    jitter_ns: int | None
+    jitter_max_ns: int | None
+    segmented: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +137,7 @@ class FlowRows:
     rows: list[list[int]]
 
 
-Message: TypeAlias = Hello | Progress | Ended | Answer | FlowTotals | FlowRows | FlowBuckets
+Message: TypeAlias = Hello | Progress | Ended | Answer | FlowTotals | FlowRows | FlowBuckets | FlowDatagrams
 
 
 class BrokenError(Exception):
@@ -177,6 +195,8 @@ def _message(value: dict[str, Any]) -> Message:
         return _answer(value)
     if "buckets" in value:
         return _buckets(value)
+    if "datagrams" in value:
+        return _counted(value, FlowDatagrams, ("id", "flow", "datagrams"))
     return _rows(value) if "rows" in value else _totals(value)
 
 
@@ -228,15 +248,19 @@ def _answer(value: dict[str, Any]) -> Answer:
     return Answer(number, False, error=_text(value, "error"), message=_text(value, "message"))
 
 
-_TOTALS: Final = tuple(each.name for each in dataclasses.fields(FlowTotals))
-_REQUIRED: Final = ("id", "flow", "bytes")
-_FLAGS: Final = ("timestamps", "nodelay")
+_FLAGS: Final = ("timestamps", "nodelay", "segmented")
+_Counted = TypeVar("_Counted", FlowTotals, FlowDatagrams)
 
 
 def _totals(value: dict[str, Any]) -> FlowTotals:
-    only(value, _TOTALS)
+    return _counted(value, FlowTotals, ("id", "flow", "bytes"))
+
+
+def _counted(value: dict[str, Any], record: type[_Counted], required: Sequence[str]) -> _Counted:
+    """A line of one flow's numbers, any of which but the `required` may be unknown."""
+    only(value, tuple(each.name for each in dataclasses.fields(record)))
     for name, each in value.items():
-        if each is None and name not in _REQUIRED:
+        if each is None and name not in required:
             continue
         if name == "congestion":
             _text(value, name)
@@ -244,7 +268,7 @@ def _totals(value: dict[str, Any]) -> FlowTotals:
             whole(value, name)
         elif not isinstance(each, bool):
             raise BrokenError(f'"{name}" to be true, false or null')
-    return FlowTotals(**value)
+    return record(**value)
 
 
 def _rows(value: dict[str, Any]) -> FlowRows:

@@ -34,6 +34,7 @@ class Order:
         "port": (1, 65535),
         "hold_us": (0, 1000000),
         "size": (1, 2**24),
+        "rate": (1, 10**12),
         "iterations": (1, 10**9),
         "at_ns": (0, _MOST),
     }
@@ -112,8 +113,9 @@ class Listen(Order):
     congestion: str | None = None
     nodelay: bool | None = None
     interface: str | None = None  # whose counters go into the report
+    transport: str | None = None  # "udp"; left out: TCP
     test: str | None = None  # "pingpong", "blast"; left out: a stream
-    size: int | None = None  # bytes of a message
+    size: int | None = None  # bytes of a message or datagram
     busy: bool | None = None  # of a ping-pong: does not sleep while it waits
 
 
@@ -135,8 +137,9 @@ class Connect(Order):
     congestion: str | None = None
     nodelay: bool | None = None
     interface: str | None = None  # whose counters go into the report
+    transport: str | None = None  # "udp"; left out: TCP
     test: str | None = None  # "pingpong", "blast"; left out: a stream
-    size: int | None = None  # bytes of a message
+    size: int | None = None  # bytes of a message or datagram
     busy: bool | None = None  # of a ping-pong: does not sleep while it waits
 
 
@@ -153,6 +156,7 @@ class Start(Order):
     at_ns: int  # on the node's clock
     duration_ms: int
     iterations: int | None = None  # messages of each flow; left out: as many as the time allows
+    rate: int | None = None  # of a stream of datagrams, payload bit/s; left out: as fast as it can
     hold_us: int | None = None  # after at_ns, between a flow's first send and its next; left out: 1000
 
 

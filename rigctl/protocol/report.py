@@ -6,7 +6,17 @@ from itertools import accumulate, pairwise
 from typing import Final, TypeAlias
 
 from rigctl.errors import NodeError
-from rigctl.protocol.lines import MOST, Answer, BrokenError, FlowBuckets, FlowRows, FlowTotals, only, whole
+from rigctl.protocol.lines import (
+    MOST,
+    Answer,
+    BrokenError,
+    FlowBuckets,
+    FlowDatagrams,
+    FlowRows,
+    FlowTotals,
+    only,
+    whole,
+)
 
 ROWS_LIMIT: Final = 500_000
 """Most sample rows of one report: 128 flows of 3000 samples fit; an agent gone mad does not fill the memory."""
@@ -25,10 +35,11 @@ class FlowReport:
 
     totals: FlowTotals
     columns: dict[str, list[int]]
-    buckets: tuple[tuple[int, int], ...] = ()  # of its histogram: bucket and round trips, in rising order
+    buckets: tuple[tuple[int, int], ...] = ()  # of its histogram: bucket and count, in rising order
+    datagrams: FlowDatagrams | None = None  # of a UDP flow
 
 
-Part: TypeAlias = FlowTotals | FlowRows | FlowBuckets
+Part: TypeAlias = FlowTotals | FlowRows | FlowBuckets | FlowDatagrams
 """A line of a report but its last."""
 
 
@@ -67,6 +78,7 @@ def endpoint_report(node: str, parts: Iterable[Part], last: Answer) -> EndpointR
 
 def _flows(parts: Iterable[Part]) -> tuple[FlowReport, ...]:
     buckets: dict[int, list[tuple[int, int]]] = {}
+    datagrams: dict[int, FlowDatagrams] = {}
     totals: dict[int, FlowTotals] = {}
     columns: dict[int, tuple[str, ...]] = {}
     rows: dict[int, list[list[int]]] = {}
@@ -79,22 +91,29 @@ def _flows(parts: Iterable[Part]) -> tuple[FlowReport, ...]:
         if isinstance(part, FlowBuckets):
             buckets.setdefault(part.flow, []).extend((bucket, count) for bucket, count in part.buckets)
             continue
+        if isinstance(part, FlowDatagrams):
+            if part.flow in datagrams:
+                raise BrokenError(f"one line of datagrams for flow {part.flow}, got two")
+            datagrams[part.flow] = part
+            continue
         known = rows.setdefault(part.flow, [])
         if part.first != len(known) or columns.setdefault(part.flow, part.columns) != part.columns:
             raise BrokenError(f"row {len(known)} of flow {part.flow} next, in the columns of the rows before")
         known.extend(part.rows)
-    if sorted(totals) != list(range(len(totals))) or not rows.keys() <= totals.keys():
+    if sorted(totals) != list(range(len(totals))) or not {*rows, *datagrams} <= totals.keys():
         raise BrokenError(f"totals of every flow from 0, got those of {sorted(totals)}")
     for flow, found in buckets.items():
         if [bucket for bucket, _ in found] != sorted({bucket for bucket, _ in found}) or flow not in totals:
             raise BrokenError("buckets in rising order, of a flow with totals")
-        if sum(count for _, count in found) != totals[flow].round_trips:
+        trips = totals[flow].round_trips
+        if sum(count for _, count in found) != trips and (trips is not None or flow not in datagrams):
             raise BrokenError(f"buckets of flow {flow} that hold its {totals[flow].round_trips} round trips")
     return tuple(
         FlowReport(
             totals[flow],
             _absolute(columns[flow], rows[flow]) if flow in rows else {},
             tuple(buckets.get(flow, ())),
+            datagrams.get(flow),
         )
         for flow in range(len(totals))
     )

@@ -18,6 +18,7 @@ from rigctl.protocol import (
     Ended,
     EndpointReport,
     FlowBuckets,
+    FlowDatagrams,
     FlowRows,
     FlowTotals,
     Hello,
@@ -132,14 +133,9 @@ class Agent:
         """Wait until all flows of the receiver `endpoint` are accepted."""
         await self.order(protocol.Ready(endpoint), self._waits_s.get(endpoint, 0.0) + BEYOND_WAIT_S)
 
-    async def start(
-        self, endpoint: int, *, at_ns: int, duration_ms: int, iterations: int | None = None, hold_us: int | None = None
-    ) -> None:
-        """Traffic from `at_ns` on the *node's* clock: one small send, then from `hold_us` later on all it can.
-
-        Messages: so many `iterations`, or as many as the time allows.
-        """
-        await self.order(protocol.Start(endpoint, at_ns, duration_ms, iterations, hold_us))
+    async def start(self, order: protocol.Start) -> None:
+        """Traffic from `at_ns` on the *node's* clock: one small send, then from `hold_us` later on all it can."""
+        await self.order(order)
 
     async def stop(self, endpoint: int) -> None:
         """End its traffic now."""
@@ -288,7 +284,7 @@ class Agent:
                 )
             case Answer():
                 self._pending.pop(message.id).last.set_result((message, received_ns))
-            case FlowTotals() | FlowRows() | FlowBuckets():
+            case FlowTotals() | FlowRows() | FlowBuckets() | FlowDatagrams():
                 self._take_part(self._pending[message.id], message)
 
     def _take_part(self, pending: _Pending, part: Part) -> None:

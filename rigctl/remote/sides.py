@@ -1,7 +1,7 @@
 """From an agent's report to records: the node's clock becomes the controller's, the protocol's names become ours."""
 
-from rigctl.protocol import EndpointReport, FlowReport
-from rigctl.records import Series, Side
+from rigctl.protocol import EndpointReport, FlowDatagrams, FlowReport
+from rigctl.records import Datagrams, Series, Side
 
 
 def sides(report: EndpointReport, offset_ns: int) -> tuple[Side, ...]:
@@ -43,7 +43,23 @@ def _side(flow: FlowReport, offset_ns: int) -> Side:
         rtt_min_ns=counted.rtt_min_ns,
         rtt_max_ns=counted.rtt_max_ns,
         histogram=flow.buckets,
+        datagrams=None if flow.datagrams is None else _datagrams(flow.datagrams),
         series=Series(columns),
+    )
+
+
+def _datagrams(counted: FlowDatagrams) -> Datagrams:
+    return Datagrams(
+        count=counted.datagrams,
+        refused=counted.refused,
+        duplicates=counted.duplicates,
+        reordered=counted.reordered,
+        strays=counted.strays,
+        highest=counted.highest,
+        overflow=counted.overflow,
+        jitter_ns=counted.jitter_ns,
+        jitter_max_ns=counted.jitter_max_ns,
+        segmented=counted.segmented,
     )
 
 

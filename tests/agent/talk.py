@@ -131,10 +131,10 @@ def joined(receiver: Talk, sender: Talk, address: str = "127.0.0.1", bind: str |
     return port
 
 
-def started(agents: Sequence[Talk], duration_ms: int) -> int:
+def started(agents: Sequence[Talk], duration_ms: int, how: str = "") -> int:
     at_ns = time.monotonic_ns() + 30_000_000
     for agent in agents:
-        assert agent.ask(f"start endpoint=1 at_ns={at_ns} duration_ms={duration_ms}")["ok"]
+        assert agent.ask(f"start endpoint=1 at_ns={at_ns} duration_ms={duration_ms} {how}".rstrip())["ok"]
     return at_ns
 
 
@@ -145,9 +145,13 @@ class Report:
         self.last = lines[-1]
         assert self.last["ok"], self.last
         self.totals = {line["flow"]: line for line in lines if "bytes" in line}
+        self.datagrams = {line["flow"]: line for line in lines if "datagrams" in line}
+        self.buckets: dict[int, list[list[int]]] = {flow: [] for flow in self.totals}
         self.rows: dict[int, list[list[int]]] = {flow: [] for flow in self.totals}
         self.columns: list[str] = []
         for line in lines:
+            if "buckets" in line:
+                self.buckets[line["flow"]] += line["buckets"]
             if "rows" in line:
                 known = self.rows[line["flow"]]
                 assert line["from"] == len(known)

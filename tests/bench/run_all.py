@@ -4,7 +4,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-ORDER = ("bench_agent.py", "bench_fidelity.py", "bench_skew.py", "bench_run.py", "bench_das2.py", "bench_pingpong.py")
+ORDER = (
+    "bench_agent.py",
+    "bench_fidelity.py",
+    "bench_skew.py",
+    "bench_run.py",
+    "bench_das2.py",
+    "bench_pingpong.py",
+    "bench_udp.py",
+)
 
 
 def main() -> None:

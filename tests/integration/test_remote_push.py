@@ -16,6 +16,7 @@ from openssh import Sshd, rig_of
 from rigctl.errors import NodeError
 from rigctl.probe.facts import gather
 from rigctl.protocol import Connect, Listen
+from rigctl.protocol import Start as StartOrder
 from rigctl.remote.agent import Agent
 from rigctl.remote.clock import estimate_offset
 from rigctl.remote.deploy import agent_on, deploy
@@ -148,7 +149,7 @@ async def cell(sender: Agent, receiver: Agent, duration_ms: int) -> None:
     offsets = [await estimate_offset(agent) for agent in (sender, receiver)]
     at_ns = time.monotonic_ns() + 50_000_000
     for agent, offset in zip((sender, receiver), offsets, strict=True):
-        await agent.start(1, at_ns=at_ns + offset.offset_ns, duration_ms=duration_ms)
+        await agent.start(StartOrder(1, at_ns=at_ns + offset.offset_ns, duration_ms=duration_ms))
     async with asyncio.timeout(10):
         await asyncio.gather(sender.ended_endpoint(1), receiver.ended_endpoint(1))
     for agent, offset in zip((sender, receiver), offsets, strict=True):

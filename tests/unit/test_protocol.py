@@ -13,6 +13,8 @@ from rigctl.protocol import (
     Clock,
     Connect,
     Ended,
+    FlowBuckets,
+    FlowDatagrams,
     FlowRows,
     FlowTotals,
     Hello,
@@ -225,3 +227,23 @@ def test_a_report_has_the_interfaces_counters_or_none() -> None:
     unknown = dict.fromkeys(known.nic)
     none = endpoint_report("pi1", [totals()], cast(Answer, parse_line("pi1", line(last | unknown))))
     assert none.nic is None
+
+
+COUNTED = {
+    "id": 8, "flow": 0, "datagrams": 9, "refused": None, "duplicates": 0, "reordered": 1, "strays": 0, "highest": 10,
+    "overflow": None, "jitter_ns": 5, "jitter_max_ns": 7, "segmented": None,
+}  # fmt: skip
+
+
+def test_the_datagrams_of_a_flow_stand_beside_its_totals() -> None:
+    counted = parse_line("pi1", line(COUNTED))
+    own, bursts, last = totals(), FlowBuckets(8, 0, [[1, 2]]), Answer(8, True, numbers=dict(LAST))
+    assert isinstance(counted, FlowDatagrams)
+    (flow,) = endpoint_report("pi1", [own, counted, bursts], last).flows
+    assert (flow.datagrams, flow.buckets) == (counted, ((1, 2),))
+    with pytest.raises(NodeError, match="got two"):
+        endpoint_report("pi1", [own, counted, counted], last)
+    with pytest.raises(NodeError, match="round trips"):
+        endpoint_report("pi1", [own, bursts], last)
+    with pytest.raises(NodeError, match='"datagrams" to be a whole number'):
+        parse_line("pi1", line(COUNTED | {"datagrams": None}))

@@ -10,7 +10,7 @@ import pytest
 from wire import HELLO, LAST, TOTALS
 
 from rigctl.errors import NodeError
-from rigctl.protocol import Clock, Connect, Listen, Ping, Stop
+from rigctl.protocol import Clock, Connect, Listen, Ping, Start, Stop
 from rigctl.remote import agent as agent_module
 from rigctl.remote.agent import Agent, RefusedError, running
 from rigctl.remote.clock import estimate_offset
@@ -93,7 +93,7 @@ async def test_a_cell_is_ordered_answer_by_answer() -> None:
         assert await agent.listen(Listen(**SETTINGS, window=65536, nodelay=True)) == 40001
         await agent.connect(Connect(**SETTINGS, port=40001, bind="10.0.0.1"))
         await agent.ready(1)
-        await agent.start(1, at_ns=1, duration_ms=1000)
+        await agent.start(Start(1, at_ns=1, duration_ms=1000))
         await agent.stop(1)
         await agent.close(1)
     assert fake.orders == ["listen", "connect", "ready", "start", "stop", "close"]

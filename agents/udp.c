@@ -1,0 +1,381 @@
+/* Datagrams: a stream at a set rate, and ping-pong.
+ *
+ * A stream's datagrams go to the kernel as many at a time as are due: one alone at low rates, at high ones those of 250 µs (of a sender
+ * that cannot keep up, up to 1024) in one call, in pieces that the kernel (or the NIC) cuts into datagrams (udp(7), UDP_SEGMENT), and come back from it in such pieces (UDP_GRO). Where
+ * it cannot cut, each datagram is handed over by itself, many in one call.
+ */
+#include "udp.h"
+
+#include <errno.h>
+#include <linux/sock_diag.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "clock.h"
+
+#define PIECES 16             /* in one call … */
+#define SEGMENTS 64           /* … of so many datagrams each: UDP_MAX_SEGMENTS of older kernels … */
+#define BATCH_BYTES (256 << 10) /* … and no more in all, so that they stay in the processor's cache */
+#define PIECE_BYTES 65536
+#define QUANTUM_NS (250 * US) /* it wakes no more often than that: what fell due meanwhile goes together */
+#define DEBT_NS (10 * MS)     /* what was not sent in time is made up for, so much at most */
+#define QUIET_US 50000        /* a receiver looks for the end-of-file when nothing came for so long */
+#define RECEIVER_BYTES (4 << 20) /* of its buffer where no window is asked for, as far as the node grants it */
+#define TRIP_S 1              /* a round trip that takes longer counts as lost */
+#define SPINS 4096
+
+static void fail(struct flow *flow, const char *where, int error)
+{
+    if (atomic_load(&flow->stopping))
+        return;
+    flow->error = error;
+    flow->where = where;
+}
+
+static int connected_socket(const struct flow *flow)
+{
+    struct sockaddr_storage here, there;
+    socklen_t here_length = sizeof here, there_length = sizeof there;
+    int on = 1, fd, error;
+
+    if (getsockname(flow->fd, (struct sockaddr *)&here, &here_length) != 0 ||
+        getpeername(flow->fd, (struct sockaddr *)&there, &there_length) != 0)
+        return -1;
+    fd = socket(here.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, IPPROTO_UDP);
+    if (fd < 0)
+        return -1;
+    /* All flows of a receiver share its port: their peers tell them apart. */
+    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 && bind(fd, (struct sockaddr *)&here, here_length) == 0 &&
+        connect(fd, (struct sockaddr *)&there, there_length) == 0)
+        return fd;
+    error = errno;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+int udp_prepare(struct flow *flow, int64_t window)
+{
+    int on = 1, large = RECEIVER_BYTES, buffer = (int)window, size = (int)flow->message_bytes;
+    struct timeval quiet = {.tv_usec = QUIET_US}, trip = {.tv_sec = TRIP_S};
+    size_t room = flow->work == PINGPONG ? DATAGRAM_MAX : flow->sender ? BATCH_BYTES + DATAGRAM_MAX : (size_t)PIECES * PIECE_BYTES;
+
+    flow->datagram_fd = connected_socket(flow);
+    if (flow->datagram_fd < 0)
+        return errno;
+    if (window >= 0 && (setsockopt(flow->datagram_fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer) != 0 ||
+                        setsockopt(flow->datagram_fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer) != 0))
+        return errno;
+    flow->buffer = malloc(room);
+    flow->datagrams = calloc(1, sizeof *flow->datagrams);
+    if (flow->work == PINGPONG && flow->sender)
+        flow->histogram = calloc(1, sizeof *flow->histogram);
+    if (flow->buffer == NULL || flow->datagrams == NULL || (flow->work == PINGPONG && flow->sender && flow->histogram == NULL))
+        return ENOMEM;
+    datagrams_begin(flow->datagrams);
+    flow_fill(flow->buffer, room);
+    if (setsockopt(flow->datagram_fd, SOL_SOCKET, SO_RCVTIMEO, flow->sender ? &trip : &quiet, sizeof quiet) != 0)
+        return errno;
+    if (flow->work == PINGPONG)
+        return 0;
+    if (!flow->sender) {
+        /* What a host drops because its processor was elsewhere for a millisecond says nothing of the network. */
+        if (window < 0 && setsockopt(flow->datagram_fd, SOL_SOCKET, SO_RCVBUFFORCE, &large, sizeof large) != 0)
+            setsockopt(flow->datagram_fd, SOL_SOCKET, SO_RCVBUF, &large, sizeof large);
+        /* Where it is refused each datagram comes by itself: dearer, but as right. */
+        setsockopt(flow->datagram_fd, IPPROTO_UDP, UDP_GRO, &on, sizeof on);
+        return 0;
+    }
+    /* Told of what its own queue refuses (ip(7), IP_RECVERR), a sender can tell that from the network's losses. */
+    setsockopt(flow->datagram_fd, IPPROTO_IP, IP_RECVERR, &on, sizeof on);
+    setsockopt(flow->datagram_fd, IPPROTO_IPV6, IPV6_RECVERR, &on, sizeof on);
+    flow->datagrams->segmented = setsockopt(flow->datagram_fd, IPPROTO_UDP, UDP_SEGMENT, &size, sizeof size) == 0;
+    return 0;
+}
+
+static void no_segments(struct flow *flow)
+{
+    int none = 0;
+
+    flow->datagrams->segmented = false;
+    setsockopt(flow->datagram_fd, IPPROTO_UDP, UDP_SEGMENT, &none, sizeof none);
+}
+
+/* So many datagrams as fit one call, at most `due`, laid out and numbered. Returns how many; `*pieces` messages hold them. */
+static int64_t lay_out(struct flow *flow, struct mmsghdr *messages, struct iovec *vectors, int64_t due, int *pieces)
+{
+    int64_t size = flow->message_bytes, now = clock_now(), laid = 0;
+    int64_t whole = flow->datagrams->segmented ? DATAGRAM_MAX / size : 1; /* datagrams in a piece */
+    unsigned char *at = flow->buffer;
+
+    if (whole > SEGMENTS)
+        whole = SEGMENTS;
+    for (*pieces = 0; *pieces < PIECES && laid < due && at < flow->buffer + BATCH_BYTES; ++*pieces) {
+        int64_t count = due - laid < whole ? due - laid : whole;
+
+        vectors[*pieces] = (struct iovec){.iov_base = at, .iov_len = (size_t)(count * size)};
+        messages[*pieces] = (struct mmsghdr){.msg_hdr = {.msg_iov = &vectors[*pieces], .msg_iovlen = 1}};
+        for (int64_t i = 0; i < count; i++, at += size)
+            datagram_write(at, flow->datagrams->next + laid++, now);
+    }
+    return laid;
+}
+
+/* Send what is due, or as much of it as one call takes. Returns how many datagrams were handed over or refused, -1 where it broke. */
+static int64_t send_due(struct flow *flow, int64_t due)
+{
+    struct mmsghdr messages[PIECES];
+    struct iovec vectors[PIECES];
+    int pieces, sent;
+    int64_t taken = 0;
+
+    lay_out(flow, messages, vectors, due, &pieces);
+    sent = sendmmsg(flow->datagram_fd, messages, (unsigned)pieces, 0);
+    if (sent < 0 && (errno == ENOBUFS || errno == EAGAIN)) {
+        /* Never sent, so its numbers are given again; its time is over all the same. */
+        flow->datagrams->refused += (int64_t)vectors[0].iov_len / flow->message_bytes;
+        return (int64_t)vectors[0].iov_len / flow->message_bytes;
+    }
+    if (sent < 0 && flow->datagrams->segmented && (errno == EINVAL || errno == EIO || errno == EMSGSIZE)) {
+        no_segments(flow);
+        return 0;
+    }
+    if (sent < 0 && errno == EINTR)
+        return 0;
+    if (sent < 0) {
+        fail(flow, "send", errno);
+        return -1;
+    }
+    for (int i = 0; i < sent; i++)
+        taken += (int64_t)vectors[i].iov_len / flow->message_bytes;
+    flow->datagrams->count += taken;
+    flow->datagrams->next += taken;
+    atomic_fetch_add_explicit(&flow->bytes, taken * flow->message_bytes, memory_order_relaxed);
+    return taken;
+}
+
+static void send_stream(struct flow *flow)
+{
+    double each_ns = flow->rate > 0 ? 8e9 * (double)flow->message_bytes / (double)flow->rate : 0;
+    int64_t from = flow->bulk_ns, gone = 0, now;
+
+    flow->first_byte_ns = clock_now();
+    if (send_due(flow, 1) < 0)
+        return;
+    flow->last_byte_ns = clock_now();
+    clock_sleep_until(from);
+    while ((now = clock_now()) < flow->end_ns && !atomic_load_explicit(&flow->stopping, memory_order_relaxed)) {
+        int64_t due = INT64_MAX, sent;
+
+        if (each_ns > 0) {
+            due = (int64_t)((double)(now - from) / each_ns) + 1 - gone;
+            if ((double)due * each_ns > DEBT_NS + each_ns) { /* it cannot keep up: what it is behind is given up */
+                from = now - DEBT_NS;
+                gone = 0;
+                due = (int64_t)(DEBT_NS / each_ns) + 1;
+            }
+            if (due <= 0) {
+                int64_t next = from + (int64_t)((double)gone * each_ns) + 1;
+
+                if (next < now + QUANTUM_NS && each_ns < QUANTUM_NS)
+                    next = now + QUANTUM_NS;
+                clock_sleep_until(next < flow->end_ns ? next : flow->end_ns);
+                continue;
+            }
+        }
+        sent = send_due(flow, due);
+        if (sent < 0)
+            return;
+        gone += sent;
+        flow->last_byte_ns = clock_now();
+    }
+}
+
+static bool ended(const struct flow *flow)
+{
+    char byte;
+
+    return recv(flow->fd, &byte, 1, MSG_DONTWAIT) >= 0 || (errno != EAGAIN && errno != EINTR);
+}
+
+/* The datagrams of one piece; how many bytes of them count. */
+static int64_t take_piece(struct flow *flow, struct msghdr *header, size_t length, int64_t now)
+{
+    const unsigned char *data = header->msg_iov->iov_base;
+    const struct cmsghdr *note = CMSG_FIRSTHDR(header);
+    size_t size = length;
+    int64_t counted = 0;
+
+    /* The only note there can be: how long the datagrams of this piece are. */
+    if (note != NULL && note->cmsg_level == IPPROTO_UDP && note->cmsg_type == UDP_GRO) {
+        int cut;
+
+        memcpy(&cut, CMSG_DATA(note), sizeof cut);
+        size = cut > 0 ? (size_t)cut : length;
+    }
+    for (size_t at = 0; at < length; at += size) {
+        size_t part = length - at < size ? length - at : size;
+
+        if (part < DATAGRAM_HEADER)
+            flow->datagrams->strays++;
+        else if (datagrams_take(flow->datagrams, data + at, now))
+            counted += (int64_t)part;
+    }
+    return counted;
+}
+
+static void receive_stream(struct flow *flow)
+{
+    struct mmsghdr messages[PIECES];
+    struct iovec vectors[PIECES];
+    union {
+        struct cmsghdr aligned;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } notes[PIECES];
+
+    for (;;) {
+        int got;
+        int64_t now, counted = 0;
+
+        for (int i = 0; i < PIECES; i++) {
+            vectors[i] = (struct iovec){.iov_base = flow->buffer + (size_t)i * PIECE_BYTES, .iov_len = PIECE_BYTES};
+            messages[i] = (struct mmsghdr){.msg_hdr = {.msg_iov = &vectors[i], .msg_iovlen = 1, .msg_control = &notes[i],
+                                                       .msg_controllen = sizeof notes[i]}};
+        }
+        got = recvmmsg(flow->datagram_fd, messages, PIECES, MSG_WAITFORONE, NULL);
+        if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
+            if (ended(flow))
+                break;
+            continue;
+        }
+        if (got < 0 && errno != ECONNREFUSED) {
+            fail(flow, "recv", errno);
+            break;
+        }
+        now = clock_now();
+        for (int i = 0; i < got; i++)
+            counted += take_piece(flow, &messages[i].msg_hdr, messages[i].msg_len, now);
+        if (counted == 0)
+            continue;
+        flow->last_byte_ns = now;
+        if (flow->first_byte_ns == 0)
+            flow->first_byte_ns = now;
+        atomic_fetch_add_explicit(&flow->bytes, counted, memory_order_relaxed);
+    }
+    datagrams_end(flow->datagrams);
+}
+
+/* What the kernel says of the socket, and no more: a UDP socket has no TCP_INFO. */
+static void sample_socket(struct flow *flow)
+{
+    uint32_t memory[SK_MEMINFO_VARS] = {0};
+    socklen_t length = sizeof memory;
+    int value;
+    socklen_t value_length = sizeof value;
+
+    sample_unknown(&flow->totals);
+    if (getsockopt(flow->datagram_fd, SOL_SOCKET, SO_SNDBUF, &value, &value_length) == 0)
+        flow->totals.sndbuf = value;
+    if (getsockopt(flow->datagram_fd, SOL_SOCKET, SO_RCVBUF, &value, &value_length) == 0)
+        flow->totals.rcvbuf = value;
+    if (!flow->sender && getsockopt(flow->datagram_fd, SOL_SOCKET, SO_MEMINFO, memory, &length) == 0 &&
+        length > SK_MEMINFO_DROPS * sizeof *memory)
+        flow->datagrams->overflow = memory[SK_MEMINFO_DROPS];
+}
+
+void udp_stream(struct flow *flow)
+{
+    if (flow->sender) {
+        clock_sleep_until(flow->at_ns);
+        send_stream(flow);
+        if (flow->last_byte_ns == 0)
+            flow->first_byte_ns = 0;
+    } else {
+        receive_stream(flow);
+    }
+    sample_socket(flow);
+    flow_finish(flow);
+}
+
+/* One datagram into the buffer. Returns its length, -1 when none came in time or the flow has ended. */
+static ssize_t receive_one(struct flow *flow, int64_t until)
+{
+    for (int spins = 1;; spins++) {
+        ssize_t got = recv(flow->datagram_fd, flow->buffer, DATAGRAM_MAX, flow->busy ? MSG_DONTWAIT : 0);
+
+        if (got >= 0)
+            return got;
+        if (errno != EAGAIN && errno != EINTR && errno != ECONNREFUSED) {
+            fail(flow, "recv", errno);
+            return -1;
+        }
+        if (flow->busy && spins % SPINS != 0)
+            continue;
+        if (atomic_load(&flow->stopping) || (flow->sender ? clock_now() >= until : ended(flow)))
+            return -1;
+    }
+}
+
+static void count_trip(struct flow *flow, int64_t before, int64_t now)
+{
+    histogram_add(flow->histogram, now - before);
+    flow->last_byte_ns = now;
+    atomic_fetch_add_explicit(&flow->bytes, flow->message_bytes, memory_order_relaxed);
+}
+
+/* The number of a message in its first bytes, as many as it has: an answer to an earlier one, come late, is told by it. */
+static void ping(struct flow *flow)
+{
+    size_t size = (size_t)flow->message_bytes, header = size < sizeof(uint64_t) ? size : sizeof(uint64_t);
+    int64_t before = flow->first_byte_ns = clock_now();
+
+    for (uint64_t number = 1; number <= (uint64_t)flow->iterations && before < flow->end_ns && !atomic_load(&flow->stopping); number++) {
+        ssize_t got;
+        int64_t until = before + TRIP_S * SECOND;
+
+        memcpy(flow->buffer, &number, header);
+        if (send(flow->datagram_fd, flow->buffer, size, 0) < 0 && errno != ENOBUFS && errno != ECONNREFUSED) {
+            fail(flow, "send", errno);
+            return;
+        }
+        flow->datagrams->count++;
+        while ((got = receive_one(flow, until)) >= 0 && ((size_t)got != size || memcmp(flow->buffer, &number, header) != 0))
+            flow->datagrams->strays++;
+        if (flow->error != 0)
+            return;
+        if (got >= 0)
+            count_trip(flow, before, clock_now());
+        before = clock_now();
+    }
+}
+
+static void pong(struct flow *flow)
+{
+    ssize_t got;
+
+    while ((got = receive_one(flow, 0)) >= 0) {
+        flow->last_byte_ns = clock_now();
+        if (flow->first_byte_ns == 0)
+            flow->first_byte_ns = flow->last_byte_ns;
+        atomic_fetch_add_explicit(&flow->bytes, got, memory_order_relaxed);
+        flow->datagrams->count++;
+        if (send(flow->datagram_fd, flow->buffer, (size_t)got, 0) < 0 && errno == ENOBUFS)
+            flow->datagrams->refused++;
+    }
+}
+
+void udp_pingpong(struct flow *flow)
+{
+    if (flow->sender)
+        clock_sleep_until(flow->at_ns);
+    (flow->sender ? ping : pong)(flow);
+    if (flow->last_byte_ns == 0)
+        flow->first_byte_ns = 0;
+    sample_socket(flow);
+    flow_finish(flow);
+}

@@ -1,0 +1,155 @@
+"""Datagrams: what arrives is counted once, what does not is told, and the sender keeps to its rate."""
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from agent.conftest import Start
+from agent.lab import Lab, laboratory
+from agent.talk import Report, Talk, joined, report_of, started
+
+from rigctl.model.histogram import bucket_of
+
+
+def run(receiver: Talk, sender: Talk, what: str, how: str = "", duration_ms: int = 500, flows: int = 1) -> list[Report]:
+    """The reports of the sender and of the receiver."""
+    joined(receiver, sender, extra=f"transport=udp {what}", flows=flows)
+    started([receiver, sender], duration_ms, how)
+    for agent in (receiver, sender):
+        assert agent.event("ended", 20)["error"] is None
+    return [report_of(sender), report_of(receiver)]
+
+
+@pytest.mark.parametrize("size", [16, 64, 1472, 9000, 65507])
+def test_at_a_modest_rate_every_datagram_arrives_once(start: Start, size: int) -> None:
+    rate = min(5000 * 8 * size, 100_000_000)
+    sent, came = run(start(), start(), f"size={size}", f"rate={rate}")
+    there, here = sent.datagrams[0], came.datagrams[0]
+    assert here["datagrams"] == there["datagrams"] == here["highest"]
+    assert there["refused"] == 0
+    assert (here["duplicates"], here["reordered"], here["strays"], here["overflow"]) == (0, 0, 0, 0)
+    assert sent.totals[0]["bytes"] == came.totals[0]["bytes"] == here["datagrams"] * size
+    assert came.buckets[0] == []
+    assert 0 <= here["jitter_ns"] <= here["jitter_max_ns"]
+    # 499 ms at the rate, after a first one: the sender's own doing, whatever else runs here.
+    assert there["datagrams"] * size * 8 <= rate * 0.5 + 2 * size * 8
+    assert [name for name, value in sent.totals[0].items() if value is None].count("mss") == 1
+    assert (sent.columns, came.columns) == (["t_ns", "bytes"], ["t_ns", "bytes"])
+
+
+def test_it_keeps_to_its_rate(start: Start) -> None:
+    sent, _ = run(start(), start(), "size=1000", "rate=8000000", duration_ms=1000)
+    # 1000 datagrams a second; the first one before the millisecond's hold. A busy machine may keep it from its time.
+    assert 900 <= sent.datagrams[0]["datagrams"] <= 1001
+
+
+def test_flows_share_the_receivers_port_and_are_counted_apart(start: Start) -> None:
+    sent, came = run(start(), start(), "size=200", "rate=2000000", flows=5)
+    for flow in range(5):
+        assert came.datagrams[flow]["datagrams"] == sent.datagrams[flow]["datagrams"] > 300
+
+
+def test_as_fast_as_it_can_what_is_missing_was_lost_in_a_row(start: Start) -> None:
+    sent, came = run(start(), start(), "size=1472 window=20000", duration_ms=300)
+    here = came.datagrams[0]
+    missing = here["highest"] - here["datagrams"]
+    assert sent.datagrams[0]["datagrams"] >= here["highest"] > 1000
+    assert (missing > 0) == (len(came.buckets[0]) > 0)
+    # The kernel counts a piece of many datagrams as one.
+    assert here["overflow"] <= sent.datagrams[0]["datagrams"] - here["datagrams"]
+
+
+@pytest.mark.parametrize("busy", ["", " busy=1"])
+@pytest.mark.parametrize("size", [1, 1472, 65507])
+def test_every_datagram_of_a_ping_pong_comes_back(start: Start, size: int, busy: str) -> None:
+    sent, came = run(start(), start(), f"test=pingpong size={size}{busy}", "iterations=300", duration_ms=20_000)
+    totals = sent.totals[0]
+    assert (totals["round_trips"], totals["bytes"], came.totals[0]["bytes"]) == (300, 300 * size, 300 * size)
+    assert sum(count for _, count in sent.buckets[0]) == 300
+    assert sent.buckets[0][0][0] == bucket_of(totals["rtt_min_ns"])
+    assert (sent.datagrams[0]["datagrams"], sent.datagrams[0]["strays"]) == (300, 0)
+
+
+@pytest.fixture
+def lossy(binary: Path, tmp_path: Path) -> Iterator[Lab]:
+    """Loopback of a namespace, over which each datagram goes by itself."""
+    with laboratory(binary, tmp_path) as lab:
+        lab.run("ethtool", "-K", "lo", "tx-udp-segmentation", "off")
+        yield lab
+
+
+def drop(lab: Lab, rule: str) -> None:
+    hook = "type filter hook input priority 0"
+    lab.run("nft", f"table inet loss {{ chain some {{ {hook}; meta l4proto udp {rule} counter drop\n}}\n}}\n")
+
+
+def dropped(lab: Lab) -> int:
+    listed = json.loads(lab.run("nft", "-j", "list", "table", "inet", "loss"))["nftables"]
+    (rule,) = (one["rule"] for one in listed if "rule" in one)
+    return next(int(part["counter"]["packets"]) for part in rule["expr"] if "counter" in part)
+
+
+def test_loss_is_what_the_network_dropped(lossy: Lab) -> None:
+    drop(lossy, "numgen random mod 1000 < 20")
+    sent, came = run(lossy.start(), lossy.start(), "size=100", "rate=16000000", duration_ms=1000)
+    count, lost = sent.datagrams[0]["datagrams"], sent.datagrams[0]["datagrams"] - came.datagrams[0]["datagrams"]
+    assert lost == dropped(lossy)
+    assert abs(lost / count - 0.02) < 5 * math.sqrt(0.02 * 0.98 / count)
+
+
+def test_losses_in_a_row_are_in_their_bucket(lossy: Lab) -> None:
+    drop(lossy, "numgen inc mod 100 < 3")
+    sent, came = run(lossy.start(), lossy.start(), "size=100", "rate=8000000")
+    assert sent.datagrams[0]["datagrams"] - came.datagrams[0]["datagrams"] == dropped(lossy)
+    assert [length for length, _ in came.buckets[0]][-1:] == [3]
+    assert sum(length * runs for length, runs in came.buckets[0]) in range(dropped(lossy) - 3, dropped(lossy) + 1)
+
+
+def test_a_lost_ping_is_given_up_after_a_second(lossy: Lab) -> None:
+    drop(lossy, "numgen inc mod 11 == 5")
+    sent, _ = run(lossy.start(), lossy.start(), "test=pingpong size=64", "iterations=7", duration_ms=20_000)
+    assert (sent.datagrams[0]["datagrams"], sent.totals[0]["round_trips"]) == (7, 6)
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("transport=udp", "size: expected 16 to 65507"),
+        ("transport=udp size=15", "size: expected 16 to 65507"),
+        ("transport=udp test=pingpong size=65508", "size: expected 1 to 65507"),
+        ("transport=udp test=blast size=64", "transport: a blast goes over tcp"),
+        ("transport=sctp", "transport: expected tcp or udp"),
+    ],
+)
+def test_an_order_that_makes_no_sense_is_refused(start: Start, what: str, said: str) -> None:
+    words = "listen endpoint=1 address=127.0.0.1 token=" + "ab" * 16 + " flows=1 interval_ms=50 wait_ms=1000 "
+    answer = start().ask(words + what)
+    assert (answer["ok"], answer["message"]) == (False, said)
+
+
+def test_a_rate_is_for_streams_of_datagrams(start: Start) -> None:
+    receiver, sender = start(), start()
+    joined(receiver, sender)
+    answer = sender.ask("start endpoint=1 at_ns=1 duration_ms=10 rate=1000")
+    assert (answer["ok"], answer["message"]) == (False, "rate: for streams of datagrams only")
+
+
+def test_a_port_that_is_taken_is_told(start: Start) -> None:
+    import socket
+
+    receiver, sender = start(), start()
+    port = joined(receiver, sender, extra="transport=udp size=64")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+        other.bind(("127.0.0.1", port))
+        answer = receiver.ask("start endpoint=1 at_ns=1 duration_ms=10")
+        assert (answer["ok"], answer["error"]) == (False, "EADDRINUSE")
+
+
+def test_a_receiver_that_dies_ends_the_stream(start: Start) -> None:
+    receiver, sender = start(), start()
+    joined(receiver, sender, extra="transport=udp size=64")
+    started([receiver, sender], 20_000, "rate=1000000")
+    receiver.process.kill()
+    assert sender.event("ended", 5)["error"] == "ECONNREFUSED"

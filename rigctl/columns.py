@@ -53,7 +53,9 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column("window_effective_bytes", "B", _MEASURED, "half the smaller of the granted SO_SNDBUF and SO_RCVBUF"),
     Column("sndbuf_bytes", "B", frozenset({Level.FLOWS}), "SO_SNDBUF at the sender as read back (Linux doubles it)"),
     Column("rcvbuf_bytes", "B", frozenset({Level.FLOWS}), "SO_RCVBUF at the receiver as read back (Linux doubles it)"),
-    Column("message_bytes", "B", _MEASURED, "size of a message, of ping-pong and blast"),
+    Column("transport", "", _MEASURED, "tcp or udp"),
+    Column("rate_mbps", "Mbit/s", _MEASURED, "payload rate requested of each UDP flow; empty: as fast as it can", 1),
+    Column("message_bytes", "B", _MEASURED, "size of a message, of ping-pong and blast; of udp payload of a datagram"),
     Column("iterations", "", _MEASURED, "messages of each flow requested; empty: as many as the time allows"),
     Column("busy_poll", "", _MEASURED, "whether a ping-pong was asked to wait without sleeping; empty: not asked for"),
     Column("messages", "", frozenset({Level.FLOWS}), "messages sent, of ping-pong those sent back"),
@@ -77,6 +79,17 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column(
         "goodput_median_mbps", "Mbit/s", _CELLS, "median over intervals of the sum of all flows at common instants", 1
     ),
+    Column("sent_mbps", "Mbit/s", _MEASURED, "UDP payload handed to the senders' kernels, over their own time", 1),
+    Column("datagrams_sent", "", _MEASURED, "UDP datagrams handed to the senders' kernels"),
+    Column("datagrams_lost", "", _MEASURED, "of which did not arrive"),
+    Column("loss_pct", "%", _MEASURED, "datagrams lost, of those sent", 4),
+    Column("loss_burst_max", "", _MEASURED, "most datagrams lost in a row"),
+    Column("reordered", "", _MEASURED, "datagrams that came after a later one (RFC 4737)"),
+    Column("duplicates", "", _MEASURED, "datagrams that came twice; they count once"),
+    Column("jitter_us", "us", _MEASURED, "interarrival jitter at the end (RFC 3550), mean over flows", 1),
+    Column("jitter_max_us", "us", _MEASURED, "interarrival jitter at its largest", 1),
+    Column("sender_drops", "", _MEASURED, "datagrams the senders' own queues refused; they are not among those sent"),
+    Column("receiver_drops", "", _MEASURED, "drops at the receivers' full socket buffers, as their kernels count them"),
     Column("retransmits", "", _ALL, "TCP segments sent again in the common window"),
     Column("rtt_us", "us", _ALL, "smoothed round-trip time at the end, mean over flows", 0),
     Column("rtt_min_us", "us", _MEASURED, "smallest round-trip time seen", 0),
@@ -87,7 +100,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column("start_skew_us", "us", _MEASURED, "spread of the first-byte times over the flows of the cell", 0),
     Column("ceiling_mbps", "Mbit/s", _MEASURED, "highest goodput the link allows for that frame size", 1),
     Column("efficiency", "", _MEASURED, "goodput / ceiling", 3),
-    Column("limit", "", _MEASURED, "what binds: line-rate, or unknown"),
+    Column("limit", "", _MEASURED, "what binds: line-rate, rate (the one requested), or unknown"),
     Column(
         "cpu_source_pct", "%", _MEASURED, "busy time of the sender's node, all CPUs and softirq, of its capacity", 1
     ),

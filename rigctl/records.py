@@ -67,9 +67,18 @@ class Condition:
     # it resizes them; False: SO_SNDBUF and SO_RCVBUF are set, which locks them (tcp(7), tcp_moderate_rcvbuf).
     resize: bool = False
 
+    @property
+    def mtu(self) -> int | None:
+        """The MTU it gives every node; `None`: the nodes' own."""
+        return next((int(setting.value) for setting in self.settings if setting.kind == "mtu"), None)
+
 
 MESSAGE_TESTS: Final = frozenset({"pingpong", "blast"})
 """Tests that count messages of one size."""
+UNLIMITED: Final = "unlimited"
+"""As a rate: as fast as the sender can."""
+MAX_RATE: Final = "max"
+"""As a rate: the highest with a loss within RunPlan.max_loss, found by search."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +99,9 @@ class Cell:
     condition: str | None = None  # name of one of RunPlan.conditions; None: the nodes as they are
     window_total_bytes: int | None = None  # asked for over all flows of a pair; window_bytes is then its share
     resize: bool = False  # its condition's: the window is where buffers start, the kernel resizes them
-    message_bytes: int | None = None  # of "pingpong" and "blast"
+    transport: str = "tcp"  # or "udp": of "udp", and of "pingpong" where asked for
+    rate: int | str | None = None  # of "udp", each flow: payload bit/s, UNLIMITED or MAX_RATE
+    message_bytes: int | None = None  # of "pingpong" and "blast"; of "udp" the payload of a datagram
     iterations: int | None = None  # messages of each flow; None: as many as the duration allows
     busy_poll: bool | None = None  # of "pingpong": waits without sleeping
 
@@ -98,6 +109,22 @@ class Cell:
     def in_messages(self) -> bool:
         """Whether it is messages that are counted, not a stream cut to a common window."""
         return self.test in MESSAGE_TESTS
+
+
+@dataclass(frozen=True, slots=True)
+class Datagrams:
+    """What became of the datagrams of a UDP flow, seen from one side; `None`: that side cannot know."""
+
+    count: int  # handed to the kernel by the sender; at the receiver each one once
+    refused: int | None = None  # by the sender's own kernel, whose queue was full
+    duplicates: int | None = None
+    reordered: int | None = None  # came after a later one (RFC 4737)
+    strays: int | None = None  # too late to tell, or not of this flow
+    highest: int | None = None  # sequence number seen, and one
+    overflow: int | None = None  # dropped at the receiver's full socket buffer; a larger piece counts as one
+    jitter_ns: int | None = None  # RFC 3550, as it stood at the end …
+    jitter_max_ns: int | None = None  # … and at its largest
+    segmented: bool | None = None  # of a sender: the kernel cut larger pieces into datagrams
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,13 +164,14 @@ class Side:
     nodelay: bool | None = None
     segs_out: int | None = None  # tcpi_segs_out: segments sent in all, those again and pure acknowledgements included
     segs_in: int | None = None  # tcpi_segs_in
-    # Of a ping-pong's sender: round trips, the sum, least and largest of their times, and their histogram: buckets of
-    # model.histogram with their counts, in rising order.
+    # Of a ping-pong's sender: round trips, the sum, least and largest of their times. The histogram, buckets of
+    # model.histogram with their counts in rising order: of these times; of a UDP receiver, of datagrams lost in a row.
     round_trips: int | None = None
     rtt_sum_ns: int | None = None
     rtt_min_ns: int | None = None
     rtt_max_ns: int | None = None
     histogram: tuple[tuple[int, int], ...] = ()
+    datagrams: Datagrams | None = None  # of a UDP flow
     series: Series = field(default_factory=Series)
 
 
@@ -232,6 +260,7 @@ class Repetition:
     )
     # Interval analysis (model.intervals): all flows' goodput summed at common instants, median over the intervals.
     goodput_median_bps: float | None = None
+    rate_bps: int | None = None  # of each flow in the search for Cell.rate MAX_RATE; None: as fast as it can
     flows: tuple[Flow, ...] = ()
     nodes: tuple[NodeUsage, ...] = ()
     counters: tuple[PortSeries, ...] = ()  # of the switch ports that answered
@@ -275,11 +304,16 @@ class RunPlan:
     trunk: "Trunk | None" = None
     retest: Retest | None = None  # repetitions beyond `repeat` are then those of the retest
     until: Until | None = None
+    max_loss: float = 0.001  # share of datagrams, of the search for the highest rate
 
     @property
     def in_messages(self) -> bool:
         """Whether its cells count messages: a scenario has one test."""
         return any(cell.in_messages for cell in self.cells)
+
+    def condition_mtu(self, name: str | None) -> int | None:
+        """The MTU that a condition gives every node; `None`: the nodes' own."""
+        return next((one.mtu for one in self.conditions if one.name == name), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,7 @@ def cell_table(run_plan: "RunPlan", rig: "Rig", most: int | None = MOST_ROWS) ->
         *(axis.header for axis in axes),
         "Pairs",
         "Duration",
-        "MSS\non wire",
+        "Payload\non wire" if any(cell.transport == "udp" for cell in run_plan.cells) else "MSS\non wire",
         "Ceiling\nper pair\n[Mbit/s]",
         "Ceiling\nof the sum\n[Mbit/s]",
     ]

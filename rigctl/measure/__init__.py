@@ -5,10 +5,15 @@
 
 from typing import Final
 
-from rigctl.measure import tcp
+from rigctl.measure import tcp, udp
 from rigctl.measure.messages import Messages
 from rigctl.measure.test import Stream, Test, streams
 
-TESTS: Final[dict[str, Test]] = {"tcp": tcp, "pingpong": Messages("pingpong"), "blast": Messages("blast")}
+TESTS: Final[dict[str, Test]] = {
+    "tcp": tcp,
+    "udp": udp,
+    "pingpong": Messages("pingpong"),
+    "blast": Messages("blast"),
+}
 
 __all__ = ["TESTS", "Stream", "Test", "streams"]

@@ -15,6 +15,7 @@ class Messages:
         """Socket settings as of the stream test, and the messages' size."""
         return {
             **tcp.settings(cell),
+            "transport": None if cell.transport == "tcp" else cell.transport,
             "test": self.name,
             "size": cell.message_bytes,
             "busy": cell.busy_poll if self.name == "pingpong" else None,

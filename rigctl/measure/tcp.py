@@ -16,6 +16,7 @@ def settings(cell: Cell) -> Settings:
         mss=cell.mss,
         congestion=cell.congestion,
         nodelay=cell.nodelay,
+        transport=None,
         test=None,
         size=None,
         busy=None,

@@ -15,6 +15,7 @@ class Settings(TypedDict):
     mss: int | None
     congestion: str | None
     nodelay: bool | None
+    transport: str | None
     test: str | None
     size: int | None
     busy: bool | None

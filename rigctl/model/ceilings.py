@@ -50,6 +50,27 @@ class Packet:
         return mtu - self.header_bytes
 
 
+def datagram_wire_bytes(payload: int, mtu: int, ip_version: int = 4) -> int:
+    """The wire time of one UDP datagram in bytes; one larger than the MTU carries goes in fragments.
+
+    All fragments but the last carry a multiple of 8 bytes (RFC 791); in IPv6 each has 8 more of header (RFC 8200, 4.5).
+    """
+    whole = Packet("udp", ip_version)
+    if payload <= whole.largest_payload(mtu):
+        return whole.wire_bytes(payload)
+    header = IP_HEADER[ip_version] + (8 if ip_version == 6 else 0)
+    room = (mtu - header) // 8 * 8
+    parts, rest = divmod(payload + UDP_HEADER, room)
+    sizes = [room] * parts + ([rest] if rest else [])
+    around = ETHERNET_HEADER + ETHERNET_CHECK
+    return sum(max(around + header + size, ETHERNET_LEAST_FRAME) + ETHERNET_GAP for size in sizes)
+
+
+def datagram_ceiling_bps(rate_bps: float, mtu: int, payload: int, ip_version: int = 4) -> float:
+    """Highest goodput in bit/s of datagrams of `payload` bytes on a link of `rate_bps`."""
+    return rate_bps * payload / datagram_wire_bytes(payload, mtu, ip_version)
+
+
 def window_bps(window_bytes: int, rtt_s: float) -> float:
     """The most that one TCP flow brings when a window's worth is on its way per round trip: window ÷ RTT, bit/s."""
     return window_bytes * 8 / rtt_s

@@ -68,12 +68,20 @@ def unfinished_reason(cell: Cell, flows: Sequence[Flow]) -> str | None:
     if cell.message_bytes is None:
         return "the plan does not say the size of its messages"
     for flow in flows:
-        done = 0 if flow.sender is None else flow.sender.bytes // cell.message_bytes
+        done = _messages(flow, cell.message_bytes)
         if not done or (cell.iterations is not None and done < cell.iterations):
             asked = "" if cell.iterations is None else f" of {cell.iterations:,}"
             longer = "a longer duration" if cell.iterations is None else "a longer duration, or ask for fewer"
             return f"{flow.pair}: {done:,}{asked} messages in its {cell.duration_s:g} s. Give it {longer}"
     return None
+
+
+def _messages(flow: Flow, size: int) -> int:
+    """Messages of a flow that are done with: over UDP also those that never came back, where any did."""
+    side = flow.sender
+    if side is None or side.bytes == 0:
+        return 0
+    return side.bytes // size if side.datagrams is None else side.datagrams.count
 
 
 def invalid_reason(

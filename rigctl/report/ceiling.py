@@ -3,9 +3,9 @@
 import re
 from typing import Final
 
-from rigctl.model.ceilings import ceiling_bps
+from rigctl.model.ceilings import ceiling_bps, datagram_ceiling_bps
 from rigctl.model.sharing import DataPath, trunk_link
-from rigctl.records import RunInfo
+from rigctl.records import Cell, RunInfo
 
 LINE_RATE_EFFICIENCY: Final = 0.98
 """From this share of the ceiling on, the line is what limits."""
@@ -36,25 +36,51 @@ def data_path(
     info: RunInfo, ends: tuple[str, str], mtu: int | None, mss: int | None, timestamps: bool | None
 ) -> DataPath:
     """The path from sender to receiver (`ends`) for segments of `mss` payload bytes, as they went over the wire."""
-    sender, receiver = ends
+    rate_bps = path_rate_bps(info, ends)
+    if rate_bps is None or (mss is None and mtu is None):
+        return DataPath(*ends, rate_bps, None)
+    ceiling = ceiling_bps(rate_bps, mtu or _LARGEST_MTU, mss, ip_version(info), timestamps is not False)
+    return DataPath(*ends, rate_bps, ceiling / 1e6)
+
+
+def datagram_path(info: RunInfo, ends: tuple[str, str], cell: Cell) -> DataPath:
+    """The path from sender to receiver for the datagrams of `cell`, cut up where an MTU is smaller than they are."""
+    rate_bps, mtu = path_rate_bps(info, ends), info.plan.condition_mtu(cell.condition)
+    mtus = [mtu or link_mtu(info, node) for node in ends]
+    known = [one for one in mtus if one is not None]
+    if rate_bps is None or cell.message_bytes is None or len(known) < len(ends):
+        return DataPath(*ends, rate_bps, None)
+    ceiling = datagram_ceiling_bps(rate_bps, min(known), cell.message_bytes, ip_version(info))
+    return DataPath(*ends, rate_bps, ceiling / 1e6)
+
+
+def path_rate_bps(info: RunInfo, ends: tuple[str, str]) -> int | None:
+    """The slowest link between the `ends`, a trunk included; `None` where one of their own is not known."""
     rates = [link_rate_bps(info, node) for node in ends]
     known = [rate for rate in rates if rate is not None]
     if len(known) < len(ends):
-        return DataPath(sender, receiver, None, None)
-    rate_bps = min(known)
+        return None
     trunk = trunk_link(info.plan)
-    if trunk is not None and trunk.way(DataPath(sender, receiver, None, None)):
-        rate_bps = min(rate_bps, trunk.rate_bps)
-    if mss is None and mtu is None:
-        return DataPath(sender, receiver, rate_bps, None)
-    ceiling = ceiling_bps(rate_bps, mtu or _LARGEST_MTU, mss, ip_version(info), timestamps is not False)
-    return DataPath(sender, receiver, rate_bps, ceiling / 1e6)
+    if trunk is not None and trunk.way(DataPath(*ends, None, None)):
+        return min(*known, trunk.rate_bps)
+    return min(known)
+
+
+def link_mtu(info: RunInfo, node: str) -> int | None:
+    """The MTU of `node`'s data interface: as the node said, else as the rig file says."""
+    said = info.facts.get(node, {}).get("mtu")
+    link = info.plan.links.get(node)
+    return int(said) if said else link.mtu if link is not None else None
 
 
 def efficiency(goodput_mbps: float | None, ceiling_mbps: float | None) -> float | None:
     return goodput_mbps / ceiling_mbps if goodput_mbps is not None and ceiling_mbps else None
 
 
-def limit(efficiency_share: float | None) -> str:
-    """What binds: `line-rate`, or `unknown`."""
-    return "line-rate" if efficiency_share is not None and efficiency_share >= LINE_RATE_EFFICIENCY else "unknown"
+def limit(efficiency_share: float | None, goodput_mbps: float | None = None, asked_mbps: float | None = None) -> str:
+    """What binds: `line-rate`, `rate` (the one asked for), or `unknown`."""
+    if efficiency_share is not None and efficiency_share >= LINE_RATE_EFFICIENCY:
+        return "line-rate"
+    if asked_mbps and goodput_mbps is not None and goodput_mbps >= LINE_RATE_EFFICIENCY * asked_mbps:
+        return "rate"
+    return "unknown"

@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _TEXT: Final = frozenset(
-    {"run", "status", "reason", "test", "source", "destination", "direction", "congestion", "limit", "condition"}
+    {"run", "status", "reason", "test", "transport", "source", "destination", "direction", "congestion", "limit"}
+    | {"condition"}
 )
-_FLAGS: Final = frozenset({"nodelay"})
+_FLAGS: Final = frozenset({"nodelay", "busy_poll"})
 
 
 def dtype(column: Column) -> str:

@@ -6,9 +6,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
+from rigctl.model.search import decided
 from rigctl.records import Repetition, RunInfo, Status
 from rigctl.report.charts import drawn_numbers, goodput_charts, legend, shown_repetition
 from rigctl.report.counters import port_rates, section
+from rigctl.report.datagrams import search_table, search_words
 from rigctl.report.facts import fact_rows
 from rigctl.report.files import write_whole
 from rigctl.report.frames import Frames, load
@@ -47,9 +49,11 @@ def render(info: RunInfo, repetitions: Sequence[Repetition]) -> str:
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    first, again = first_of(info, repetitions), retested(info, repetitions)
+    first, again = decided(info.plan, first_of(info, repetitions)), retested(info, repetitions)
     parts = (_message_parts if info.plan.in_messages else _stream_parts)(info, first)
-    parts["answer"] = [*parts["answer"], *until_words(info, repetitions), *(again.sentences if again else ())]
+    trials = search_table(info, repetitions)
+    more = [*until_words(info, repetitions), *(again.sentences if again else ())]
+    parts["answer"] = [*search_words(info, repetitions), *parts["answer"], *more]
     style = "".join((templates() / name).read_text("utf-8") for name in ("report.css", "matrix.css"))
     return environment.get_template("report.html.j2").render(
         style=Markup(style),  # noqa: S704 — our own file
@@ -59,6 +63,8 @@ def render(info: RunInfo, repetitions: Sequence[Repetition]) -> str:
         nodes=list(info.facts),
         facts=fact_rows(info.facts),
         again=again,
+        trials=trials,
+        datagrams=any(cell.transport == "udp" for cell in info.plan.cells),
         **parts,
     )
 
@@ -173,10 +179,15 @@ def method(info: RunInfo, repetitions: Sequence[Repetition]) -> list[str]:
     said = [f"{plural(len(info.plan.cells), 'test')} of {each}, {plural(info.plan.repeat, 'repetition')} each."]
     if omitted and omitted[-1] > 0:
         said.append(f"The first {format_duration(omitted[-1])} of each do not count.")
-    said.append(
-        "Goodput is application bytes per second at the receiver, counted only while all flows of a test ran; "
-        "retransmits are TCP segments sent again in that time."
-    )
+    counted = "Goodput is application bytes per second at the receiver, counted only while all flows of a test ran; "
+    if any(cell.transport == "udp" for cell in info.plan.cells):
+        said.append(f"{counted}a datagram that came twice counts once. Loss, order and jitter are of all a test sent.")
+        said.append(
+            "Each datagram has a number and the time it was handed over. Jitter is that of RFC 3550 as it stood at the "
+            "end; datagrams that a kernel handed over together arrived at one instant."
+        )
+    else:
+        said.append(f"{counted}retransmits are TCP segments sent again in that time.")
     skews = [one.start_skew_us for one in repetitions if one.start_skew_us is not None]
     errors = [one.clock_error_us for one in repetitions if one.clock_error_us is not None]
     if skews:

@@ -43,6 +43,7 @@ class Messages:
     ceiling_bps: float | None
     again: int | None = None  # segments sent again
     nodelay: bool | None = None  # as granted
+    unanswered: int | None = None  # datagrams of a ping-pong that did not come back in time
     notes: tuple[str, ...] = ()
 
     @property
@@ -113,8 +114,15 @@ def _result(info: RunInfo, cell: Cell, stream: tuple[object, object], repetition
         ceiling_bps=_ceiling_bps(info, cell, [flow for own in flows for flow in own]),
         again=total(side.retransmits for side in sides),
         nodelay=agreed(side.nodelay for side in sides),
+        unanswered=total(_unanswered(side) for side in sides),
         notes=_notes(cell, repetitions),
     )
+
+
+def _unanswered(side: Side) -> int | None:
+    if side.datagrams is None or side.round_trips is None:
+        return None
+    return side.datagrams.count - side.round_trips
 
 
 def _elapsed_s(side: Side) -> float:
@@ -182,6 +190,8 @@ def _asked(results: Sequence[Messages], blast: bool) -> list[_Maker]:
         made.append((TableColumn("Parallel", "", "asked"), lambda one: str(one.cell.parallel)))
     if len({one.cell.nodelay for one in results}) > 1:
         made.append((TableColumn("Nodelay", "", "asked", True), lambda one: _flag(one.cell.nodelay)))
+    if any(one.cell.transport == "udp" for one in results):
+        made.append((TableColumn("Transport", "", "asked", True), lambda one: one.cell.transport.upper()))
     if len({one.cell.busy_poll for one in results}) > 1:
         made.append((TableColumn("Busy poll", "", "asked", True), lambda one: _flag(one.cell.busy_poll)))
     made.append((TableColumn("Iterations", "", "measured"), lambda one: _whole(one.messages)))
@@ -239,6 +249,12 @@ def message_words(results: Sequence[Messages], *, again: bool = False) -> list[s
             f"Repetitions of {sizes} vary by more than {100 * NOISY:.0f} % of their mean: measure "
             f"{'them' if len(noisy) > 1 else 'it'} again before drawing conclusions."
         )
+    for one in counted:
+        if one.unanswered:
+            said.append(
+                f"{plural(one.unanswered, 'datagram')} of {_size(one)} did not come back within a second; the round "
+                "trips are of those that did."
+            )
     lacking = len(results) - len(counted)
     if lacking:
         said.append(f"{plural(lacking, 'test')} gave no result that counts; the notes say why.")

@@ -13,7 +13,8 @@ from rigctl.model.histogram import percentile_ns
 from rigctl.model.sharing import DataPath, together_mbps, trunk_link
 from rigctl.records import Cell, Direction, Flow, NodeUsage, Pair, Repetition, RunInfo, Side
 from rigctl.report.balances import Balance, Balances, port_octets, trunk_total
-from rigctl.report.ceiling import data_path, efficiency, limit, link_rate_bps
+from rigctl.report.ceiling import data_path, datagram_path, efficiency, limit, link_rate_bps
+from rigctl.report.datagram_rows import asked_mbps, datagram_values
 
 Row: TypeAlias = dict[str, Any]
 Number = TypeVar("Number", int, float)
@@ -82,7 +83,7 @@ def message_values(cell: Cell, sender: Side | None) -> Row:
     names = ("messages", "elapsed_s", "trip_mean_us", "trip_min_us", "trip_max_us")
     shares = {"trip_p50_us": 50.0, "trip_p90_us": 90.0, "trip_p99_us": 99.0, "trip_p999_us": 99.9}
     values: Row = dict.fromkeys((*names, *shares))
-    if sender is None or cell.message_bytes is None:
+    if sender is None or cell.message_bytes is None or not cell.in_messages:
         return values
     values["messages"] = sender.bytes // cell.message_bytes
     if sender.first_byte_ns is not None and sender.last_byte_ns is not None:
@@ -129,6 +130,8 @@ class _Derivation:
             "parallel": cell.parallel,
             "message_bytes": cell.message_bytes,
             "iterations": cell.iterations,
+            "transport": cell.transport,
+            "rate_mbps": asked_mbps(cell, repetition),
             "busy_poll": cell.busy_poll,
             "duration_s": self._window_s,
             "start_skew_us": repetition.start_skew_us,
@@ -166,7 +169,9 @@ class _Derivation:
         )
         goodput_mbps = total(row["goodput_mbps"] for row in rows)
         share = efficiency(goodput_mbps, ceiling_mbps)
+        flows = [flow for own in self._flows.values() for flow in own]
         summed = {
+            **self._datagrams(flows, whole=len(flows) == len(streams) * self.cell.parallel),
             "direction": str(self.cell.direction),
             "bytes": total(row["bytes"] for row in rows),
             "goodput_mbps": goodput_mbps,
@@ -181,7 +186,7 @@ class _Derivation:
             "rtt_min_us": least(row["rtt_min_us"] for row in rows),
             "ceiling_mbps": ceiling_mbps,
             "efficiency": share,
-            "limit": limit(share),
+            "limit": limit(share, goodput_mbps, self._asked_mbps(len(streams) * self.cell.parallel)),
             "cpu_source_pct": most(row["cpu_source_pct"] for row in rows),
             "cpu_destination_pct": most(row["cpu_destination_pct"] for row in rows),
             **trunk_total(self._balance),
@@ -194,29 +199,42 @@ class _Derivation:
         goodput_mbps = received * 8e-6 / self._window_s if received is not None and self._window_s else None
         share = efficiency(goodput_mbps, path.ceiling_mbps)
         senders = [flow.sender for flow in flows if flow.sender is not None]
-        return self._shared | {
-            "source": pair.source,
-            "destination": pair.destination,
-            "direction": str(direction),
-            "bytes": received,
-            "goodput_mbps": goodput_mbps,
-            "retransmits": total(flow.retransmits for flow in flows) if whole else None,
-            "window_effective_bytes": least(_window(flow) for flow in flows),
-            "mss_effective": least(side.mss for side in senders),
-            "mtu": least(side.pmtu for side in senders),
-            "congestion": joined(side.congestion for side in senders),
-            "nodelay": agreed(side.nodelay for side in senders),
-            "rtt_us": mean(side.rtt_us for side in senders),
-            "rtt_min_us": least(side.rtt_min_us for side in senders),
-            "ceiling_mbps": path.ceiling_mbps,
-            "efficiency": share,
-            "limit": limit(share),
-            "cpu_source_pct": _cpu_pct(self._usage.get(path.sender)),
-            "cpu_destination_pct": _cpu_pct(self._usage.get(path.receiver)),
-            **port_octets(self._balance, path.sender, path.receiver),
-        }
+        return (
+            self._shared
+            | self._datagrams(flows, whole)
+            | {
+                "source": pair.source,
+                "destination": pair.destination,
+                "direction": str(direction),
+                "bytes": received,
+                "goodput_mbps": goodput_mbps,
+                "retransmits": total(flow.retransmits for flow in flows) if whole else None,
+                "window_effective_bytes": least(_window(flow) for flow in flows),
+                "mss_effective": least(side.mss for side in senders),
+                "mtu": least(side.pmtu for side in senders),
+                "congestion": joined(side.congestion for side in senders),
+                "nodelay": agreed(side.nodelay for side in senders),
+                "rtt_us": mean(side.rtt_us for side in senders),
+                "rtt_min_us": least(side.rtt_min_us for side in senders),
+                "ceiling_mbps": path.ceiling_mbps,
+                "efficiency": share,
+                "limit": limit(share, goodput_mbps, self._asked_mbps(len(flows))),
+                "cpu_source_pct": _cpu_pct(self._usage.get(path.sender)),
+                "cpu_destination_pct": _cpu_pct(self._usage.get(path.receiver)),
+                **port_octets(self._balance, path.sender, path.receiver),
+            }
+        )
+
+    def _datagrams(self, flows: Sequence[Flow], whole: bool) -> Row:
+        return {name: value for name, value in datagram_values(flows if whole else ()).items() if name != "rate_mbps"}
+
+    def _asked_mbps(self, flows: int) -> float | None:
+        each = asked_mbps(self.cell, self._repetition)
+        return None if each is None else each * flows
 
     def _path(self, pair: Pair, direction: Direction, flows: Sequence[Flow]) -> DataPath:
+        if self.cell.transport == "udp":
+            return datagram_path(self._info, ends_of(pair, direction), self.cell)
         senders = [flow.sender for flow in flows if flow.sender is not None]
         timestamps = agreed(side.timestamps for side in senders)
         mtu, mss = least(side.pmtu for side in senders), least(side.mss for side in senders)

@@ -7,7 +7,7 @@ from statistics import fmean, stdev
 from rigctl.records import Cell, Direction, Pair, Repetition, RunStatus, Status
 from rigctl.report.ceiling import limit
 from rigctl.report.frames import Frames
-from rigctl.report.rows import Row, agreed, joined, least, streams_of
+from rigctl.report.rows import Row, agreed, joined, least, most, streams_of
 from rigctl.report.text import rate_text, stream_text
 
 
@@ -17,6 +17,22 @@ class Estimate:
 
     mean: float
     spread: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DatagramSummary:
+    """What became of a UDP stream's datagrams, means over repetitions; `None`: not known."""
+
+    sent_mbps: float | None
+    sent: float | None
+    lost: float | None
+    loss_pct: float | None
+    burst_max: float | None
+    reordered: float | None
+    duplicates: float | None
+    jitter_us: float | None
+    sender_drops: float | None
+    receiver_drops: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +52,7 @@ class StreamSummary:
     congestion: str | None
     ceiling_mbps: float | None
     efficiency: float | None
+    datagrams: DatagramSummary | None = None  # of UDP
 
     def __str__(self) -> str:
         return stream_text(self.pair, self.direction)
@@ -98,9 +115,14 @@ def _summary(
         retransmits=_mean(row["retransmits"] for row in ok_rows),
         ceiling_mbps=_mean(row["ceiling_mbps"] for row in ok_rows),
         efficiency=share,
-        limit=limit(share),
+        limit=limit(share, _mean(row["goodput_mbps"] for row in ok_rows), _asked_mbps(cell)),
         notes=tuple(_notes(frames, cell, cell_rows, pair_rows)),
     )
+
+
+def _asked_mbps(cell: Cell) -> float | None:
+    """The sum of the rates asked of all flows; `None` where none was."""
+    return cell.rate * cell.parallel * len(streams_of(cell)) / 1e6 if isinstance(cell.rate, int) else None
 
 
 def _stream(
@@ -128,6 +150,22 @@ def _stream(
         congestion=joined(row["congestion"] for row in rows),
         ceiling_mbps=_mean(row["ceiling_mbps"] for row in rows),
         efficiency=_mean(row["efficiency"] for row in rows),
+        datagrams=_datagrams(rows) if any(row["transport"] == "udp" for row in rows) else None,
+    )
+
+
+def _datagrams(rows: Sequence[Row]) -> DatagramSummary:
+    return DatagramSummary(
+        sent_mbps=_mean(row["sent_mbps"] for row in rows),
+        sent=_mean(row["datagrams_sent"] for row in rows),
+        lost=_mean(row["datagrams_lost"] for row in rows),
+        loss_pct=_mean(row["loss_pct"] for row in rows),
+        burst_max=most(row["loss_burst_max"] for row in rows),
+        reordered=_mean(row["reordered"] for row in rows),
+        duplicates=_mean(row["duplicates"] for row in rows),
+        jitter_us=_mean(row["jitter_us"] for row in rows),
+        sender_drops=_mean(row["sender_drops"] for row in rows),
+        receiver_drops=_mean(row["receiver_drops"] for row in rows),
     )
 
 

@@ -86,6 +86,9 @@ def _asked(cells: Sequence[CellSummary]) -> list[_Maker]:
     if any(cell.mss is not None for cell in plan):
         made.append((TableColumn("MSS", "B", "asked"), lambda one: _or_default(one.cell.mss, str)))
     made.append((TableColumn("Parallel", "", "asked"), lambda one: str(one.cell.parallel)))
+    if any(cell.transport == "udp" for cell in plan):
+        made.append((TableColumn("Datagram", "B", "asked"), lambda one: _or_default(one.cell.message_bytes, str)))
+        made.append((TableColumn("Rate of a flow", "Mbit/s", "asked"), lambda one: _rate(one.cell)))
     if any(cell.congestion is not None for cell in plan):
         made.append((TableColumn("Congestion", "", "asked", True), lambda one: one.cell.congestion or NOT_ASKED))
     if any(cell.nodelay is not None for cell in plan):
@@ -102,10 +105,7 @@ def _measured(cells: Sequence[CellSummary]) -> list[_Maker]:
     ranges = most > MOST_LISTED
     made: list[_Maker] = [
         (TableColumn(each, "Mbit/s", "measured"), lambda one: _per_pair(one, ranges, _speed, _speeds)),
-        (
-            TableColumn("Retransmits", "", "measured"),
-            lambda one: _per_pair(one, ranges, lambda stream: count_text(stream.retransmits), _retransmits),
-        ),
+        *(_of_datagrams(ranges) if _datagrams(cells) else (_resent(ranges),)),
     ]
     if most > MOST_LISTED:
         total = TableColumn("Speed, sum", "Mbit/s", "measured")
@@ -115,7 +115,7 @@ def _measured(cells: Sequence[CellSummary]) -> list[_Maker]:
 
 def _derived(cells: Sequence[CellSummary]) -> list[_Maker]:
     several = any(len(one.streams) > 1 for one in cells)
-    return [
+    granted: list[_Maker] = [
         (
             TableColumn("Effective window", "KiB", "derived"),
             lambda one: _span([stream.window_effective_bytes for stream in one.streams], kib_text),
@@ -124,10 +124,49 @@ def _derived(cells: Sequence[CellSummary]) -> list[_Maker]:
             TableColumn("Effective MSS", "B", "derived"),
             lambda one: _span([stream.mss_effective for stream in one.streams], str),
         ),
+    ]
+    return [
+        *(() if _datagrams(cells) else granted),
         (TableColumn("Ceiling of a pair" if several else "Ceiling", "Mbit/s", "derived"), _ceiling),
         (TableColumn("Efficiency", "%", "derived"), lambda one: percent_text(one.efficiency)),
         (TableColumn("Limit", "", "derived", True), lambda one: one.limit if one.counted else UNKNOWN),
     ]
+
+
+def _datagrams(cells: Sequence[CellSummary]) -> bool:
+    return any(one.cell.transport == "udp" for one in cells)
+
+
+def _resent(ranges: bool) -> _Maker:
+    return (
+        TableColumn("Retransmits", "", "measured"),
+        lambda one: _per_pair(one, ranges, lambda stream: count_text(stream.retransmits), _retransmits),
+    )
+
+
+def _of_datagrams(ranges: bool) -> list[_Maker]:
+    """Loss, jitter and order of each pair; of many pairs the worst."""
+
+    def column(title: str, unit: str, name: str, text: Callable[[float | None], str]) -> _Maker:
+        def value(stream: StreamSummary) -> float | None:
+            return None if stream.datagrams is None else getattr(stream.datagrams, name)
+
+        def worst(one: CellSummary) -> str:
+            return text(max((known for stream in one.streams if (known := value(stream)) is not None), default=None))
+
+        return TableColumn(title, unit, "measured"), lambda one: _per_pair(one, ranges, lambda s: text(value(s)), worst)
+
+    return [
+        column("Loss", "%", "loss_pct", lambda value: UNKNOWN if value is None else f"{value:.3g}"),
+        column("Lost in a row, at most", "", "burst_max", count_text),
+        column("Reordered", "", "reordered", count_text),
+        column("Twice", "", "duplicates", count_text),
+        column("Jitter", "µs", "jitter_us", lambda value: UNKNOWN if value is None else f"{value:.3g}"),
+    ]
+
+
+def _rate(cell: Cell) -> str:
+    return f"{cell.rate / 1e6:g}" if isinstance(cell.rate, int) else cell.rate or NOT_ASKED
 
 
 def _or_default(value: int | None, text: Callable[[int], str]) -> str:
@@ -196,11 +235,11 @@ def _legend(cells: Sequence[CellSummary]) -> list[str]:
     """What the signs in the table mean, where they occur."""
     said = []
     if any(one.counted > 1 for one in cells):
-        said.append("Speeds are means over repetitions ± their standard deviation; retransmits are means.")
+        said.append("Speeds are means over repetitions ± their standard deviation; counts are means.")
     if any(one.cell.direction is Direction.BOTH for one in cells):
         said.append("With both directions: forward / reverse.")
     if any(len(one.cell.pairs) > MOST_LISTED for one in cells):
-        said.append("Retransmits are the sum over all pairs.")
+        said.append("Of loss, jitter and order the worst pair." if _datagrams(cells) else "Retransmits: of all pairs.")
     return said
 
 

@@ -8,8 +8,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from rigctl.model.search import decided
 from rigctl.records import Repetition, RunInfo
 from rigctl.report.counters import section
+from rigctl.report.datagrams import search_table, search_words
 from rigctl.report.frames import load
 from rigctl.report.grid import condition_grids
 from rigctl.report.matrix import Matrix, matrix
@@ -33,8 +35,8 @@ _SUPERSCRIPTS: Final = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"
 def print_run(info: RunInfo, repetitions: Sequence[Repetition], console: Console) -> None:
     """Print a run's title, table, notes and answer. Where the table is too wide it comes in two parts."""
     console.print(Text(info.plan.title or info.plan.scenario_name, style="bold"))
-    first, again = first_of(info, repetitions), retested(info, repetitions)
-    said = until_words(info, repetitions)
+    first, again = decided(info.plan, first_of(info, repetitions)), retested(info, repetitions)
+    said, trials = until_words(info, repetitions), search_table(info, repetitions)
     if info.plan.in_messages:
         results = message_results(info, first)
         _print_table(message_table(results), console)
@@ -46,8 +48,12 @@ def print_run(info: RunInfo, repetitions: Sequence[Repetition], console: Console
             *shaping_words(info, results),
         ]
     else:
-        said = [*_print_streams(info, first, console), *said]
+        said = [*search_words(info, repetitions), *_print_streams(info, first, console), *said]
     console.print()
+    if trials is not None:
+        console.print(Text("The search for the highest rate", style="bold"))
+        _print_table(trials, console)
+        console.print()
     if again is not None:
         console.print(Text(again.title, style="bold"))
         _print_table(again.table, console)

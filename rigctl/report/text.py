@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from rigctl.records import Cell, Direction, Pair
-from rigctl.units import format_bytes
+from rigctl.units import format_bytes, format_rate
 
 UNKNOWN: Final = "–"
 
@@ -66,6 +66,10 @@ def settings_text(cell: Cell, pairs: bool = False) -> str:
         words.append(f"window {size_words(cell.window_bytes)}")
     if cell.mss is not None:
         words.append(f"MSS {cell.mss}")
+    if cell.transport == "udp" and cell.message_bytes is not None:
+        words.append(f"datagrams of {cell.message_bytes} bytes")
+    if cell.rate is not None:
+        words.append(f"rate {format_rate(cell.rate) if isinstance(cell.rate, int) else cell.rate}")
     words.append("1 flow" if cell.parallel == 1 else f"{cell.parallel} flows")
     if cell.congestion is not None:
         words.append(cell.congestion)

@@ -7,6 +7,7 @@ from rigctl.model.ceilings import IP_HEADER, TCP_HEADER, TIMESTAMPS_OPTION
 from rigctl.model.contract import link_departures
 from rigctl.records import Facts, RunInfo
 from rigctl.report.ceiling import LINE_RATE_EFFICIENCY, ip_version
+from rigctl.report.datagrams import datagram_words, loss_words, shaping_words
 from rigctl.report.matrix import matrix
 from rigctl.report.matrix_words import matrix_words
 from rigctl.report.summary import CellSummary, StreamSummary
@@ -31,6 +32,9 @@ def explain(info: RunInfo, cell: CellSummary) -> list[str]:
     """The sentences of one cell, in the order of the table's columns."""
     if not cell.counted:
         return list(cell.notes)
+    if cell.cell.transport == "udp":
+        said = [goodput_words(info, cell), *datagram_words(info, cell), window_words(info, cell), *cell.notes]
+        return [sentence for sentence in said if sentence]
     said = [mss_words(info, cell), goodput_words(info, cell), window_words(info, cell)]
     said += [retransmit_words(cell), congestion_words(cell), *cell.notes]
     return [sentence for sentence in said if sentence]
@@ -187,8 +191,8 @@ def answer(info: RunInfo, cells: Sequence[CellSummary]) -> list[str]:
     """The run in one paragraph: the best, what set the ceiling, line rate or not, losses, and what went wrong."""
     found = matrix(info.plan, cells)
     said = [*(matrix_words(info, found) if found else ()), *_best(info, cells), *_mss_of_run(info, cells)]
-    said += [*_line_rate(cells), *_losses(cells), *_windows(info, cells)]
-    return [*said, *_trouble(info, cells), *rig_words(info)]
+    said += [*_line_rate(cells), *_losses(cells), *loss_words(cells), *_windows(info, cells)]
+    return [*said, *_trouble(info, cells), *rig_words(info), *shaping_words(info)]
 
 
 def _best(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[str]:
@@ -220,7 +224,7 @@ def _mss_of_run(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[str]:
 
 
 def _line_rate(cells: Sequence[CellSummary]) -> Iterator[str]:
-    known = [cell for cell in cells if cell.efficiency is not None]
+    known = [cell for cell in cells if cell.efficiency is not None and not isinstance(cell.cell.rate, int)]
     if len(known) < 2:
         return
     reached = sum(cell.efficiency is not None and cell.efficiency >= LINE_RATE_EFFICIENCY for cell in known)

@@ -13,8 +13,8 @@ from rigctl.measure import TESTS, Stream, streams
 from rigctl.model.contract import invalid_reason, unfinished_reason
 from rigctl.model.intervals import median_goodput_bps
 from rigctl.model.window import common_window, cut
-from rigctl.protocol import Connect, EndpointReport, Listen
-from rigctl.records import Flow, NicCounters, NodeUsage, PortSeries, Repetition, Side, Status
+from rigctl.protocol import Connect, EndpointReport, Listen, Start
+from rigctl.records import MAX_RATE, Flow, NicCounters, NodeUsage, PortSeries, Repetition, Side, Status
 from rigctl.remote.agent import Agent
 from rigctl.remote.sides import sides
 from rigctl.runner.barrier import Clocks, hold_ns, measure_clocks, start_instant
@@ -132,14 +132,15 @@ class Attempt:
         async with asyncio.TaskGroup() as group:
             for node, endpoint in self._ends:
                 at_ns = self._clocks.on_node(node, self._at_ns)
-                start = self._agents[node].start(
+                start = Start(
                     endpoint,
                     at_ns=at_ns,
                     duration_ms=duration_ms,
                     iterations=self.cell.iterations,
+                    rate=self.order.rate_bps,
                     hold_us=round(self._hold_ns / 1e3),
                 )
-                group.create_task(start)
+                group.create_task(self._agents[node].start(start))
 
     async def traffic(self) -> None:
         """Until every flow of every pair has ended. The first that breaks, or is late, fails the cell."""
@@ -239,6 +240,7 @@ class Attempt:
             goodput_median_bps=median_goodput_bps(flows, window, interval_ms(self.cell.duration_s) / 1e3)
             if window
             else None,
+            rate_bps=self.order.rate_bps if self.cell.rate == MAX_RATE else None,
             flows=tuple(cut(flow, window) if window else flow for flow in flows),
             nodes=usage,
             counters=self._read[0],

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from rigctl.model.repeating import further
-from rigctl.records import Cell, Repetition, RunPlan, Status
+from rigctl.model.search import search
+from rigctl.records import MAX_RATE, Cell, Repetition, RunPlan, Status
 
 MOST_ATTEMPTS: Final = 2
 """An invalid repetition is measured once more."""
@@ -18,22 +19,46 @@ class Order:
     cell: Cell
     repetition: int
     attempt: int
+    rate_bps: int | None = None  # of each flow, of a UDP stream; None: as fast as it can
+
+
+def planned(plan: RunPlan, cell: Cell) -> int:
+    """Repetitions of a cell that are known beforehand: of a search the first trial."""
+    return 1 if cell.rate == MAX_RATE else plan.repeat
 
 
 def further_orders(plan: RunPlan, stored: Iterable[Repetition]) -> list[Order]:
-    """The repetitions beyond the plan's own that are wanted now, by `retest` or `until`, in the order of the cells."""
-    if plan.retest is None and plan.until is None:
+    """The repetitions beyond the plan's own that are wanted now, in the order of the cells.
+
+    They are wanted by `retest` or `until`, or are the next trial of a search.
+    """
+    if plan.retest is None and plan.until is None and all(cell.rate != MAX_RATE for cell in plan.cells):
         return []
     by_cell: dict[int, dict[int, Repetition]] = {}
     for one in stored:  # the last attempt of each counts
         if one.status is not Status.INTERRUPTED:
             by_cell.setdefault(one.cell, {})[one.repetition] = one
     return [
-        Order(cell, number, 1)
+        order
         for cell in plan.cells
         if (own := by_cell.get(cell.number))
-        for number in further(plan, cell, own)
+        for order in (_next_trial(plan, cell, own) if cell.rate == MAX_RATE else _more(plan, cell, own))
     ]
+
+
+def _more(plan: RunPlan, cell: Cell, own: Mapping[int, Repetition]) -> list[Order]:
+    return [Order(cell, number, 1, _rate(cell)) for number in further(plan, cell, own)]
+
+
+def _next_trial(plan: RunPlan, cell: Cell, own: Mapping[int, Repetition]) -> list[Order]:
+    if any(one.status is Status.FAILED for one in own.values()):
+        return []  # the rig cannot say
+    following = search(plan, cell, own.values()).following
+    return [] if following is None else [Order(cell, max(own) + 1, 1, following)]
+
+
+def _rate(cell: Cell) -> int | None:
+    return cell.rate if isinstance(cell.rate, int) else None
 
 
 def missing(plan: RunPlan, stored: Mapping[tuple[int, int, int], Status]) -> list[Order]:
@@ -43,9 +68,9 @@ def missing(plan: RunPlan, stored: Mapping[tuple[int, int, int], Status]) -> lis
     """
     orders = []
     for cell in plan.cells:
-        for repetition in range(1, plan.repeat + 1):
+        for repetition in range(1, planned(plan, cell) + 1):
             own = [stored.get((cell.number, repetition, attempt)) for attempt in range(1, MOST_ATTEMPTS + 1)]
             if Status.OK in own or own[-1] is Status.INVALID:
                 continue
-            orders.append(Order(cell, repetition, 2 if own[0] is Status.INVALID else 1))
+            orders.append(Order(cell, repetition, 2 if own[0] is Status.INVALID else 1, _rate(cell)))
     return orders

@@ -14,7 +14,7 @@ from rigctl.measure import Stream
 from rigctl.model.contract import departures
 from rigctl.records import Cell, Repetition, RunPlan, Status
 from rigctl.runner.orders import Order
-from rigctl.units import format_bytes, format_duration
+from rigctl.units import format_bytes, format_duration, format_rate
 
 SIGN_OF_LIFE_S: Final = 60.0
 MOST_PAIRS_SHOWN: Final = 4
@@ -55,7 +55,10 @@ def settings_text(cell: Cell) -> str:
     if cell.mss is not None:
         words.append(f"MSS {cell.mss}")
     words.append(f"{cell.parallel} flow{'s' if cell.parallel > 1 else ''}")
-    if cell.message_bytes is not None:
+    if cell.rate is not None:
+        rate = f"{format_rate(cell.rate)} each" if isinstance(cell.rate, int) else f"rate {cell.rate}"
+        words.append(f"{rate}, datagrams of {cell.message_bytes}")
+    elif cell.message_bytes is not None:
         times = f"{cell.iterations:,} × " if cell.iterations is not None else ""
         words.append(f"{times}{format_bytes(cell.message_bytes)}")
     if cell.congestion is not None:

@@ -32,7 +32,7 @@ from rigctl.runner.cell import Bench, measure_cell
 from rigctl.runner.conditions import conditions_of
 from rigctl.runner.counters import counters_of
 from rigctl.runner.nodes import Nodes, nodes_of
-from rigctl.runner.orders import MOST_ATTEMPTS, Order, further_orders, missing
+from rigctl.runner.orders import MOST_ATTEMPTS, Order, further_orders, missing, planned
 from rigctl.runner.progress import Progress, progress_on
 from rigctl.runner.resume import controller_id
 from rigctl.store import Store
@@ -126,7 +126,8 @@ async def _run(work: _Work, orders: Sequence[Order], resumed: str | None) -> Out
                 bench = Bench(nodes, conditions, counters)
                 await _measure_all(work, orders, run, bench)
                 while more := further_orders(plan, store.repetitions(run, series=False)):
-                    work.progress.said(f"measuring {len(more)} more: the repetitions so far differ")
+                    if any(order.rate_bps is None for order in more):
+                        work.progress.said(f"measuring {len(more)} more: the repetitions so far differ")
                     await _measure_all(work, more, run, bench)
         except asyncio.CancelledError:
             store.finish(run, RunStatus.INTERRUPTED, time.time())
@@ -173,12 +174,13 @@ async def _measure_one(order: Order, work: _Work, run: str, bench: Bench) -> Rep
 
 def _status(plan: RunPlan, stored: Mapping[tuple[int, int, int], Status]) -> RunStatus:
     """Complete when every repetition of every cell has a valid measurement."""
+    wanted = {cell.number: planned(plan, cell) for cell in plan.cells}
     valid = {
         (cell, repetition)
         for (cell, repetition, _), status in stored.items()
-        if status is Status.OK and repetition <= plan.repeat
+        if status is Status.OK and repetition <= wanted[cell]
     }
-    return RunStatus.COMPLETE if len(valid) == plan.repeat * len(plan.cells) else RunStatus.PARTIAL
+    return RunStatus.COMPLETE if len(valid) == sum(wanted.values()) else RunStatus.PARTIAL
 
 
 def versions() -> dict[str, str]:

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from rigctl.records import Direction
+from rigctl.records import MAX_RATE, UNLIMITED, Direction
 from rigctl.rig.fields import FieldError, parse_flag, parse_quantity, parse_text, parse_whole, shown
-from rigctl.units import format_bytes, parse_bytes
+from rigctl.units import format_bytes, format_rate, parse_bytes, parse_rate
 from rigctl.yamlfile import suggestion
 
 
@@ -33,6 +33,11 @@ _MAX_PARALLEL = 128
 MAX_PAIRS: Final = 1000
 MAX_MESSAGE: Final = 2**24
 _MAX_ITERATIONS: Final = 10**9
+MIN_RATE: Final = 1000
+MIN_DATAGRAM: Final = 16  # its number and its time, docs/agent-protocol.md
+MAX_DATAGRAM: Final = 65507
+_MAX_RATE_BPS: Final = 10**12
+TRANSPORTS: Final = ("tcp", "udp")
 _GRID: Final = re.compile(r"\s*([0-9]{1,4})\s*[x×]\s*([0-9]{1,4})\s*")
 _CONDITION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,39}", re.ASCII)
 _CONGESTION: Final = re.compile(r"[a-z0-9_-]{1,15}", re.ASCII)
@@ -81,6 +86,25 @@ def _size(name: str, value: object) -> int:
 
 def _iterations(name: str, value: object) -> int:
     return parse_whole(name, value, 1, _MAX_ITERATIONS, 10_000)
+
+
+def _rate(name: str, value: object) -> int | str:
+    if value in (MAX_RATE, UNLIMITED):
+        return str(value)
+    try:
+        rate_bps = parse_quantity(name, value, parse_rate, "100M")
+    except ValueError as error:
+        raise FieldError(f"{error}; or max, or unlimited") from None
+    if not MIN_RATE <= rate_bps <= _MAX_RATE_BPS:
+        raise FieldError(f'{name} "{value}": expected 1k to 1T bit/s, max or unlimited, as in 100M')
+    return rate_bps
+
+
+def _transport(name: str, value: object) -> str:
+    text = parse_text(name, value, "tcp or udp")
+    if text not in TRANSPORTS:
+        raise FieldError(f"{name} {shown(text)}: expected tcp or udp")
+    return text
 
 
 def _congestion(name: str, value: object) -> str:
@@ -209,7 +233,8 @@ AXES: Final[dict[str, Axis]] = {
             _size,
             _or_dash(format_bytes),
             "Size",
-            "Bytes of a message, 1 to 16M: of the tests pingpong and blast.",
+            "Bytes of a message, 1 to 16M, of the tests pingpong and blast; of udp the payload of a datagram, "
+            "16 to 65507 (left out: what fits the MTU).",
             {
                 "anyOf": [
                     {"type": "string", "pattern": r"^\s*[0-9]+\s*([kKmM]([iI]?[bB])?)?\s*$"},
@@ -226,6 +251,31 @@ AXES: Final[dict[str, Axis]] = {
             "Iterations",
             "Messages of each flow, 1 to 1,000,000,000. Left out: as many as the duration allows.",
             {"type": "integer", "minimum": 1, "maximum": _MAX_ITERATIONS, "examples": [10000]},
+        ),
+        Axis(
+            "rate",
+            _rate,
+            lambda value: format_rate(value) if isinstance(value, int) else _or_dash(str)(value),
+            "Rate",
+            "Payload bit/s of each flow of test udp, as in 100M; max: the highest with a loss within max_loss, found "
+            "by search; unlimited: as fast as the sender can.",
+            {
+                "anyOf": [
+                    {"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*[kKmMgGtT]?\s*(bit/s|bits/s|bps|bit)?\s*$"},
+                    {"type": "integer", "minimum": MIN_RATE, "maximum": _MAX_RATE_BPS},
+                    {"enum": [MAX_RATE, UNLIMITED]},
+                ],
+                "examples": ["100M", MAX_RATE],
+            },
+        ),
+        Axis(
+            "transport",
+            _transport,
+            str,
+            "Transport",
+            "Over what a ping-pong's messages go: tcp or udp.",
+            {"enum": list(TRANSPORTS), "examples": ["udp"]},
+            unset="tcp",
         ),
         Axis(
             "busy_poll",

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rigctl.model.ceilings import IP_HEADER, TCP_HEADER, ceiling_bps, effective_mss
+from rigctl.model.ceilings import IP_HEADER, TCP_HEADER, ceiling_bps, datagram_ceiling_bps, effective_mss
 from rigctl.model.sharing import DataPath, together_mbps, trunk_link
 from rigctl.records import Cell, Pair, RunPlan
 from rigctl.scenario.axes import AXES, AxisValue
@@ -18,22 +18,31 @@ class Forecast:
     """Of one pair in one cell. None: the rig file does not say the MTU, or the rate."""
 
     pair: Pair
-    mss: int | None  # payload bytes of a full segment
+    mss: int | None  # payload bytes of a full segment, or of a datagram
     ceiling_bps: float | None  # goodput, each direction
 
 
 def forecasts(cell: Cell, plan: RunPlan, ip_version: int) -> tuple[Forecast, ...]:
     """One forecast per pair: the narrower of its two links rules, TCP timestamps are on (Linux's default)."""
     expected = []
-    set_mtu = condition_mtu(plan, cell.condition)
+    set_mtu = plan.condition_mtu(cell.condition)
     for pair in cell.pairs:
         ends = (plan.links[pair.source], plan.links[pair.destination])
         mtu = set_mtu or _smaller(ends[0].mtu, ends[1].mtu)
         rate_bps = _smaller(ends[0].rate_bps, ends[1].rate_bps)
+        if cell.transport == "udp":
+            expected.append(Forecast(pair, cell.message_bytes, _datagram_ceiling(cell, rate_bps, mtu, ip_version)))
+            continue
         mss = None if mtu is None else effective_mss(mtu, cell.mss, ip_version)
         ceiling = None if mtu is None or rate_bps is None else ceiling_bps(rate_bps, mtu, mss, ip_version)
         expected.append(Forecast(pair, mss, ceiling))
     return tuple(expected)
+
+
+def _datagram_ceiling(cell: Cell, rate_bps: int | None, mtu: int | None, ip_version: int) -> float | None:
+    if rate_bps is None or mtu is None or cell.message_bytes is None:
+        return None
+    return datagram_ceiling_bps(rate_bps, mtu, cell.message_bytes, ip_version)
 
 
 def sum_ceiling_bps(expected: Sequence[Forecast], plan: RunPlan) -> float | None:
@@ -49,12 +58,6 @@ def sum_ceiling_bps(expected: Sequence[Forecast], plan: RunPlan) -> float | None
     return None if mbps is None else mbps * 1e6
 
 
-def condition_mtu(plan: RunPlan, name: str | None) -> int | None:
-    """The MTU that a condition gives every node; `None`: the nodes' own."""
-    settings = next((one.settings for one in plan.conditions if one.name == name), ())
-    return next((int(setting.value) for setting in settings if setting.kind == "mtu"), None)
-
-
 def setting(cell: Cell, axis: str) -> AxisValue:
     """The value of an axis in a cell."""
     if axis == "pairs":
@@ -66,9 +69,10 @@ def setting(cell: Cell, axis: str) -> AxisValue:
 
 def table_axes(plan: RunPlan) -> list[str]:
     """The axes that deserve a column: the page's three, and what varies."""
-    always = () if plan.in_messages else _ALWAYS
+    datagrams = any(cell.transport == "udp" for cell in plan.cells)
+    always = () if plan.in_messages else ("parallel",) if datagrams else _ALWAYS
     shown = [name for name in AXES if name != "pairs" and (name in always or len(_values(plan, name)) > 1)]
-    for name in ("size", "iterations"):
+    for name in ("size", "rate", "iterations"):
         if any(setting(cell, name) is not None for cell in plan.cells) and name not in shown:
             shown.append(name)
     if any(cell.window_total_bytes is not None for cell in plan.cells) and "window_total" not in shown:
@@ -91,6 +95,9 @@ def total_s(plan: RunPlan) -> float:
 
 def notes(plan: RunPlan, ip_version: int) -> list[str]:
     """What the ceilings assume, and what of the request cannot go over the wire."""
+    if any(cell.transport == "udp" for cell in plan.cells):
+        around = "8 bytes of UDP, the IP header and 38 bytes of Ethernet around each datagram"
+        return [f"The ceiling is the application's share of the link: IPv{ip_version}, {around}."]
     ceiling_line = (
         f"The ceiling is the application's share of the link when every frame is full: IPv{ip_version}, TCP timestamps "
         "(12 bytes of every segment), 38 bytes of Ethernet around each packet. Pairs that share a node share its "
@@ -114,7 +121,7 @@ def _mss_notes(plan: RunPlan, links_mtu: int, ip_version: int) -> list[str]:
     """What an MSS asked for loses to the MTU: the links', or that of the cell's condition."""
     asked: dict[int, set[int]] = {}
     for cell in plan.cells:
-        mtu = condition_mtu(plan, cell.condition) or links_mtu
+        mtu = plan.condition_mtu(cell.condition) or links_mtu
         if cell.mss is not None and cell.mss > mtu - IP_HEADER[ip_version] - TCP_HEADER:
             asked.setdefault(mtu, set()).add(cell.mss)
     return [

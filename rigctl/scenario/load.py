@@ -10,6 +10,7 @@ from rigctl.records import Cell, Condition, Pair, RunPlan
 from rigctl.rig.inventory import Rig
 from rigctl.rig.schema import load_rig
 from rigctl.scenario.conditions import condition_of
+from rigctl.scenario.datagrams import datagram_mistakes, fitting_bytes
 from rigctl.scenario.matrix import Matrix, Row, expand, matrix_of, with_axis
 from rigctl.scenario.mistakes import cell_mistakes, matrix_mistakes, mistakes
 from rigctl.scenario.overrides import Overrides, Settings, read_overrides
@@ -43,6 +44,7 @@ def load_plan(scenario: str, overrides: Overrides) -> tuple[RunPlan, Rig]:
     if not found and model is not None and rig is not None and matrix is not None:
         rows, pairs = expand(matrix), listed(model.pairs, rig)
         found += islice(cell_mistakes(document, rows, pairs, settings.options), MOST_FOUND)
+        found += datagram_mistakes(document, rows, pairs, rig)
     wrong = wrong_options + in_order(found) + rig_mistakes
     if wrong or model is None or rig is None:
         raise MistakesError(wrong)
@@ -104,7 +106,7 @@ def _plan(
     overrides: Overrides,
 ) -> RunPlan:
     conditions = {name: condition_of(name, section) for name, section in model.conditions.items()}
-    cells = tuple(_cell(number, row, model, pairs, conditions) for number, row in enumerate(rows, 1))
+    cells = tuple(_cell(number, row, model, pairs, conditions, rig) for number, row in enumerate(rows, 1))
     used = {node for cell in cells for pair in cell.pairs for node in (pair.source, pair.destination)}
     return RunPlan(
         title=model.title or path.stem,
@@ -124,6 +126,7 @@ def _plan(
         trunk=rig.trunk,
         retest=retest_of(model.retest),
         until=until_of(model.until),
+        max_loss=model.max_loss,
     )
 
 
@@ -133,9 +136,12 @@ def _cell(
     model: ScenarioFile,
     pairs: tuple[Pair, ...],
     conditions: Mapping[str, Condition],
+    rig: Rig,
 ) -> Cell:
+    taken = chosen(pairs, row["pairs"])
     total, parallel, size = row["window_total"], row["parallel"], row["size"]
     condition = conditions.get(str(row["condition"]))
+    datagram_bytes = fitting_bytes(rig, taken, condition) if model.test == "udp" else None
     window = total // parallel if isinstance(total, int) and isinstance(parallel, int) else row["window"]
     shared = {
         name: row[name] for name in ("mss", "parallel", "iterations", "busy_poll", "congestion", "nodelay", "direction")
@@ -143,13 +149,15 @@ def _cell(
     return Cell(
         number=number,
         test=model.test,
-        pairs=chosen(pairs, row["pairs"]),
+        pairs=taken,
         duration_s=model.duration,
         omit_s=model.omit,
         window_bytes=window if isinstance(window, int) else None,
         window_total_bytes=total if isinstance(total, int) else None,
         condition=condition.name if condition else None,
-        message_bytes=size if isinstance(size, int) else None,
+        message_bytes=size if isinstance(size, int) else datagram_bytes,
+        transport="udp" if model.test == "udp" else str(row["transport"]),
+        rate=row["rate"] if isinstance(row["rate"], int | str) else None,
         resize=condition is not None and condition.resize,
         **shared,  # type: ignore[arg-type]  # AXES and Cell name the same settings; a test holds them together
     )

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from rigctl.records import MESSAGE_TESTS, Pair
 from rigctl.rig.fields import FieldError
 from rigctl.rig.inventory import Rig
-from rigctl.scenario.axes import AXES, MIN_WINDOW
+from rigctl.scenario.axes import AXES, MAX_DATAGRAM, MIN_DATAGRAM, MIN_WINDOW
 from rigctl.scenario.conditions import condition_mistakes
 from rigctl.scenario.matrix import MAX_CELLS, Matrix, Pattern, Row, as_list, count, full, pattern_of, product
 from rigctl.scenario.pairs import chosen, pair_mistakes
@@ -77,10 +77,28 @@ def _message_clashes(row: Row, test: str) -> Iterator[tuple[str, str]]:
     if test in MESSAGE_TESTS and row["size"] is None:
         yield "size", f"size: a {test} needs the size of its messages, as in size: 64K"
     for name in ("size", "iterations", "busy_poll"):
-        if test not in MESSAGE_TESTS and row[name] is not None:
+        if test not in MESSAGE_TESTS and row[name] is not None and (name, test) != ("size", "udp"):
             yield name, f"{name}: is of messages, with test: pingpong or test: blast"
-    if test == "blast" and row["busy_poll"] is not None:
-        yield "busy_poll", "busy_poll: is of test: pingpong"
+    for name in ("busy_poll", "transport"):
+        if test != "pingpong" and row[name] != AXES[name].unset:
+            yield name, f"{name}: is of test: pingpong"
+    datagrams = test == "udp" or row["transport"] == "udp"
+    if datagrams:
+        yield from _datagram_clashes(row, test)
+    elif row["rate"] is not None:
+        yield "rate", "rate: is of test: udp. TCP finds its rate by itself"
+
+
+def _datagram_clashes(row: Row, test: str) -> Iterator[tuple[str, str]]:
+    """Settings of datagrams that do not go together, or that only TCP has."""
+    least, size = MIN_DATAGRAM if test == "udp" else 1, row["size"]
+    if isinstance(size, int) and not least <= size <= MAX_DATAGRAM:
+        yield "size", f"size: {size} bytes are not the payload of a datagram, which has {least} to {MAX_DATAGRAM}"
+    if test == "udp" and row["rate"] is None:
+        yield "rate", "rate: test: udp needs one, as in rate: 100M, rate: max or rate: unlimited"
+    for name in ("mss", "congestion", "nodelay"):
+        if row[name] is not None:
+            yield name, f"{name}: is of TCP, and these are datagrams"
 
 
 def time_mistakes(document: Document) -> Iterator[Mistake]:

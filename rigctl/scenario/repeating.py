@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from rigctl.records import Retest, Until
+from rigctl.records import MAX_RATE, Retest, Until
 from rigctl.rig.fields import FieldError, named, parse_whole, shown
 from rigctl.scenario.conditions import Section
 from rigctl.yamlfile import Document, Mistake
@@ -73,7 +73,13 @@ def until_of(section: UntilSection | None) -> Until | None:
 
 
 def repeating_mistakes(document: Document) -> Iterator[Mistake]:
-    """Both at once, and too few repetitions to say how far they differ."""
+    """Both at once, too few repetitions to say how far they differ, and a search, which repeats in its own way."""
+    matrix = document.data.get("matrix")
+    rates = matrix.get("rate") if isinstance(matrix, dict) else None
+    searched = rates == MAX_RATE or (isinstance(rates, list) and MAX_RATE in rates)
+    for key in ("retest", "until", "repeat"):
+        if searched and document.data.get(key) not in (None, 1):
+            yield document.mistake((key,), f"{key}: rate: max is searched for once, trial by trial.", at_key=True)
     given = [key for key in ("retest", "until") if document.data.get(key) is not None]
     if len(given) > 1:
         yield document.mistake(("until",), "until: retest is there too. Choose one of them.", at_key=True)

@@ -1,5 +1,6 @@
 """The shape of a scenario file. What holds between its values (pairs and nodes, omit and duration) is in `mistakes`."""
 
+import re
 from functools import partial
 from typing import Annotated, Any, Final
 
@@ -35,7 +36,7 @@ from rigctl.scenario.spans import spread
 from rigctl.units import format_duration, parse_duration
 from rigctl.yamlfile import suggestion
 
-TESTS: Final = ("tcp", *sorted(MESSAGE_TESTS))
+TESTS: Final = ("tcp", "udp", *sorted(MESSAGE_TESTS))
 MIN_DURATION_S: Final = 0.1
 MAX_DURATION_S: Final = 86_400.0
 MAX_REPEAT: Final = 1000
@@ -79,6 +80,13 @@ def _test(name: str, value: object) -> str:
     if text not in TESTS:
         raise FieldError(f"{name} {shown(text)}: unknown.{suggestion(text, TESTS)}")
     return text
+
+
+def _max_loss(name: str, value: object) -> float:
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", value) if isinstance(value, str) else None
+    if match is None or float(match[1]) >= 100:
+        raise FieldError(f"{name} {shown(value)}: expected a share below 100 %, as in 0.1%")
+    return float(match[1]) / 100
 
 
 def _empty_if_none(kind_: type[Any]) -> BeforeValidator:
@@ -168,5 +176,12 @@ class ScenarioFile(Section):
     )
     until: UntilOrText = Field(None, description="Cells are measured until their mean is known well enough.")
     test: Annotated[str, named(_test), WithJsonSchema({"enum": list(TESTS)})] = Field(
-        "tcp", description="What is measured: tcp (goodput of streams), pingpong or blast (messages).", examples=["tcp"]
+        "tcp",
+        description="What is measured: tcp or udp (goodput of streams), pingpong or blast (messages).",
+        examples=["tcp"],
+    )
+    max_loss: Annotated[
+        float, named(_max_loss), WithJsonSchema({"type": "string", "pattern": r"^ *[0-9]+(\.[0-9]+)? *% *$"})
+    ] = Field(
+        0.001, description="Loss up to which a rate counts as carried, in the search of rate: max.", examples=["0.1%"]
     )

@@ -15,7 +15,12 @@ def _to_2(connection: Connection) -> None:
     counters.create(connection)
 
 
-STEPS: Final[dict[int, Callable[[Connection], None]]] = {2: _to_2}
+def _to_3(connection: Connection) -> None:
+    """The rate of a trial, in the search for the highest."""
+    _add_columns(connection, repetitions.name, (repetitions.c.rate_bps,))
+
+
+STEPS: Final[dict[int, Callable[[Connection], None]]] = {2: _to_2, 3: _to_3}
 """Step N makes a store of version N out of one of version N - 1."""
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 from rigctl.records import (
     Cell,
     Condition,
+    Datagrams,
     Direction,
     Flow,
     Link,
@@ -170,7 +171,10 @@ def flow_from(row: Mapping[str, Any]) -> Flow:
 
 
 def _side_json(side: Side | None) -> Row | None:
-    return None if side is None else {name: getattr(side, name) for name in _SIDE_FIELDS}
+    if side is None:
+        return None
+    counted = side.datagrams
+    return {name: getattr(side, name) for name in _SIDE_FIELDS} | {"datagrams": counted and asdict(counted)}
 
 
 def _side_from(stored: Row | None, packed: bytes | None) -> Side | None:
@@ -178,4 +182,6 @@ def _side_from(stored: Row | None, packed: bytes | None) -> Side | None:
         return None
     known = _known(Side, stored)
     histogram = tuple((bucket, count) for bucket, count in known.pop("histogram", None) or ())
-    return Side(**known, histogram=histogram, series=unpack(packed) if packed else Series())
+    counted = known.pop("datagrams", None)
+    datagrams = Datagrams(**_known(Datagrams, counted)) if counted else None
+    return Side(**known, histogram=histogram, datagrams=datagrams, series=unpack(packed) if packed else Series())

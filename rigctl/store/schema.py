@@ -17,7 +17,7 @@ from sqlalchemy import (
     Text,
 )
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 """Raised with every change of the tables (store.migrations has the steps); a store with a higher one is left alone."""
 
 APPLICATION_ID: Final = 0x72696763
@@ -68,6 +68,7 @@ repetitions: Final = Table(
     Column("nodes", JSON, nullable=False),
     Column("goodput_median_bps", Float(53)),
     Column("counters_missing", JSON(none_as_null=True)),
+    Column("rate_bps", BigInteger),
     Index("repetitions_of_run", "run", "id"),
 )
 

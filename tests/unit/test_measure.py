@@ -8,7 +8,7 @@ import pytest
 from rigctl.measure import TESTS, streams
 from rigctl.records import Cell, Direction, Pair
 
-NO_MESSAGES = {"test": None, "size": None, "busy": None}
+NO_MESSAGES = {"transport": None, "test": None, "size": None, "busy": None}
 CELL = Cell(1, "tcp", (Pair("a", "b"), Pair("c", "d")), 10.0, 0.0, 5)
 
 
@@ -50,5 +50,18 @@ def test_messages_have_their_size_and_the_stream_s_socket_settings(test: str, bu
     asked = replace(CELL, test=test, nodelay=True, message_bytes=1024, iterations=9, busy_poll=busy)
     assert TESTS[test].settings(asked) == {
         "flows": 5, "window": None, "mss": None, "congestion": None, "nodelay": True,
-        "test": test, "size": 1024, "busy": busy,
+        "transport": None, "test": test, "size": 1024, "busy": busy,
+    }  # fmt: skip
+
+
+def test_a_ping_pong_may_go_in_datagrams() -> None:
+    asked = replace(CELL, test="pingpong", message_bytes=64, transport="udp")
+    assert TESTS["pingpong"].settings(asked)["transport"] == "udp"
+
+
+def test_of_a_stream_of_datagrams_nothing_of_tcp_is_asked() -> None:
+    asked = replace(CELL, test="udp", message_bytes=1472, transport="udp", window_bytes=65536, rate=10**8)
+    assert TESTS["udp"].settings(asked) == {
+        "flows": 5, "window": 65536, "mss": None, "congestion": None, "nodelay": None,
+        "transport": "udp", "test": None, "size": 1472, "busy": None,
     }  # fmt: skip

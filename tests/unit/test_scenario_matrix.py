@@ -32,6 +32,8 @@ def test_a_cell_has_every_setting_unset_where_nothing_is_asked_for() -> None:
         "busy_poll": None,
         "congestion": None,
         "nodelay": None,
+        "rate": None,
+        "transport": "tcp",
         "direction": Direction.FORWARD,
     }
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rigctl.records import (
     Cell,
     Condition,
+    Datagrams,
     Direction,
     Flow,
     Link,
@@ -61,6 +62,7 @@ SIDE = st.builds(
         "nodelay": maybe(st.booleans()),
         "histogram": st.lists(st.tuples(COUNT, COUNT), max_size=3).map(tuple),
         "series": series(),
+        "datagrams": maybe(st.builds(Datagrams, COUNT, *[maybe(COUNT)] * 8, maybe(st.booleans()))),
     },
 )
 FLOW = st.builds(
@@ -81,6 +83,7 @@ REPETITION = st.builds(
     clock_error_us=maybe(FLOAT),
     flows=st.lists(FLOW, max_size=3).map(tuple),
     goodput_median_bps=maybe(FLOAT),
+    rate_bps=maybe(COUNT),
     nodes=st.lists(st.builds(NodeUsage, NAME, nic=maybe(st.builds(NicCounters, *[maybe(COUNT)] * 9))), max_size=2).map(
         tuple
     ),
@@ -106,6 +109,8 @@ CELL = st.builds(
     direction=st.sampled_from(Direction),
     condition=maybe(NAME),
     window_total_bytes=maybe(COUNT),
+    transport=st.sampled_from(["tcp", "udp"]),
+    rate=maybe(COUNT | st.sampled_from(["max", "unlimited"])),
 )
 PLAN = st.builds(
     RunPlan,

@@ -1,0 +1,19 @@
+"""The UDP stream test: datagrams of one size at a set rate."""
+
+from rigctl.measure.test import Settings
+from rigctl.records import Cell
+
+
+def settings(cell: Cell) -> Settings:
+    """Buffers and size of `cell`; what belongs to TCP is left to the node. The rate goes with the start."""
+    return Settings(
+        flows=cell.parallel,
+        window=cell.window_bytes,
+        mss=None,
+        congestion=None,
+        nodelay=None,
+        transport="udp",
+        test=None,
+        size=cell.message_bytes,
+        busy=None,
+    )

@@ -1,0 +1,37 @@
+"""Datagrams as a user runs them: on a virtual rig, through SSH and real agents."""
+
+import json
+from pathlib import Path
+
+import pytest
+from test_run import User
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> User:
+    return User(tmp_path)
+
+
+def test_a_rate_is_kept_and_the_highest_one_is_found(user: User) -> None:
+    options = ["--set", "size=1472", "--set", "rate=20M,max", "--duration", "500ms", "--report", "u.html"]
+    said = user.rigctl("run", "udp", *options, deadline_s=120)
+    assert "Test 2 (datagrams of 1472 bytes): " in said
+    assert "is the highest rate with a loss of at most 0.1 %" in said
+    assert "The search for the highest rate, trial by trial" in (user.folder / "u.html").read_text()
+    rows = json.loads(user.rigctl("export", "--format", "json", "--level", "cells"))
+    first = next(row for row in rows if row["cell"] == 1)
+    assert (first["rate_mbps"], first["transport"], first["status"]) == (20.0, "udp", "ok")
+    assert first["sent_mbps"] == pytest.approx(40, rel=0.05)
+    assert first["datagrams_lost"] == pytest.approx(0, abs=0.01 * first["datagrams_sent"])
+    trials = [row for row in rows if row["cell"] == 2]
+    assert trials[0]["rate_mbps"] is None
+    assert [row["repetition"] for row in trials] == list(range(1, len(trials) + 1))
+
+
+def test_a_ping_pong_of_datagrams_and_one_of_tcp_side_by_side(user: User) -> None:
+    options = ["--set", "size=64", "--set", "iterations=200", "--set", "transport=tcp,udp", "--repeat", "1"]
+    scenario = user.scenario("rig: gigablox\ntest: pingpong\npairs: [pi1 -> pi2]\nduration: 5s\nmatrix: {size: 1}\n")
+    said = user.rigctl("run", scenario, *options, "--report", "p.html", deadline_s=60)
+    assert "Transport" in said
+    rows = json.loads(user.rigctl("export", "--format", "json", "--level", "flows"))
+    assert [(row["transport"], row["messages"]) for row in rows] == [("tcp", 200), ("udp", 200)]

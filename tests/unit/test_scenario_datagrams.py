@@ -1,0 +1,73 @@
+"""`test: udp` of a scenario: rates, sizes that fit, and what does not go together."""
+
+from pathlib import Path
+
+import pytest
+
+from rigctl.errors import InputError
+from rigctl.records import RunPlan
+from rigctl.scenario.forecast import forecasts, table_axes
+from rigctl.scenario.load import Overrides, load_plan
+
+
+def planned(folder: Path, text: str, rig: str = "gigablox") -> RunPlan:
+    (folder / "s.yaml").write_text(f"rig: {rig}\npairs: [pi1 -> pi2]\n{text}\n")
+    return load_plan(str(folder / "s.yaml"), Overrides())[0]
+
+
+def test_rates_and_sizes_are_read(tmp_path: Path) -> None:
+    plan = planned(tmp_path, "test: udp\nmatrix: {size: [64, 1472], rate: [10M, max, unlimited]}\nmax_loss: 0.01 %")
+    assert [(cell.message_bytes, cell.rate, cell.transport) for cell in plan.cells[:3]] == [
+        (64, 10_000_000, "udp"), (64, "max", "udp"), (64, "unlimited", "udp"),
+    ]  # fmt: skip
+    assert plan.max_loss == pytest.approx(0.0001)
+    assert {"size", "rate", "parallel"} <= set(table_axes(plan))
+    assert not plan.in_messages
+    (expected,) = forecasts(plan.cells[3], plan, 4)
+    assert (expected.mss, round((expected.ceiling_bps or 0) / 1e6, 1)) == (1472, 957.1)
+
+
+def test_a_datagram_fills_the_mtu_where_no_size_is_given(tmp_path: Path) -> None:
+    assert planned(tmp_path, "test: udp\nmatrix: {rate: 10M}").cells[0].message_bytes == 1472
+    jumbo = "test: udp\nconditions: {as is: {}, jumbo: {mtu: 9000}}\nmatrix: {rate: 10M}"
+    assert [cell.message_bytes for cell in planned(tmp_path, jumbo).cells] == [1472, 8972]
+
+
+def test_a_larger_one_goes_in_fragments_and_its_ceiling_says_so(tmp_path: Path) -> None:
+    plan = planned(tmp_path, "test: udp\nmatrix: {rate: 10M, size: 2952}")
+    (expected,) = forecasts(plan.cells[0], plan, 4)
+    # 2960 bytes with the UDP header: two fragments of 1480 bytes, each a full frame.
+    assert (expected.ceiling_bps or 0) / 1e6 == pytest.approx(1000 * 2952 / (2 * 1538))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("test: udp", "rate: test: udp needs one, as in rate: 100M, rate: max or rate: unlimited"),
+        ("matrix: {rate: 10M}", ":3:16: rate: is of test: udp. TCP finds its rate by itself"),
+        ("test: udp\nmatrix: {rate: fast}", "or max, or unlimited"),
+        ("test: udp\nmatrix: {rate: 10}", 'rate "10": expected 1k to 1T bit/s'),
+        ("test: udp\nmatrix: {rate: 10M, size: 8}", "size: 8 bytes are not the payload of a datagram"),
+        ("test: udp\nmatrix: {rate: 10M, size: 64K}", "which has 16 to 65507"),
+        ("test: udp\nmatrix: {rate: 10M, mss: 1460}", "mss: is of TCP, and these are datagrams"),
+        ("test: udp\nmatrix: {rate: 10M, iterations: 5}", "iterations: is of messages"),
+        ("test: udp\nrepeat: 3\nmatrix: {rate: max}", ":4:1: repeat: rate: max is searched for once, trial by trial."),
+        ("test: udp\nmatrix: {rate: max}\nmax_loss: 1", 'max_loss "1": expected a share below 100 %, as in 0.1%'),
+        ("test: pingpong\nmatrix: {size: 64K, transport: udp}", "size: 65536 bytes are not the payload"),
+        ("test: blast\nmatrix: {size: 64K, transport: udp}", "transport: is of test: pingpong"),
+        ("test: pingpong\nmatrix: {size: 64, transport: sctp}", 'transport "sctp": expected tcp or udp'),
+        ("test: pingpong\nmatrix: {size: 64, transport: udp, nodelay: true}", "nodelay: is of TCP"),
+    ],
+)
+def test_what_does_not_go_together_is_told(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        planned(tmp_path, text)
+    assert said in str(caught.value)
+
+
+def test_without_an_mtu_in_the_rig_file_a_size_must_be_given(tmp_path: Path) -> None:
+    nodes = "nodes: {pi1: {address: 10.0.0.1}, pi2: {address: 10.0.0.2}}\n"
+    (tmp_path / "r.yaml").write_text(nodes)
+    with pytest.raises(InputError, match=r"needs the size of its datagrams.*lacks an MTU"):
+        planned(tmp_path, "test: udp\nmatrix: {rate: 10M}", "./r.yaml")
+    assert planned(tmp_path, "test: udp\nmatrix: {rate: 10M, size: 512}", "./r.yaml").cells[0].message_bytes == 512

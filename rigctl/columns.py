@@ -100,7 +100,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column("start_skew_us", "us", _MEASURED, "spread of the first-byte times over the flows of the cell", 0),
     Column("ceiling_mbps", "Mbit/s", _MEASURED, "highest goodput the link allows for that frame size", 1),
     Column("efficiency", "", _MEASURED, "goodput / ceiling", 3),
-    Column("limit", "", _MEASURED, "what binds: line-rate, rate (the one requested), or unknown"),
+    Column("limit", "", _MEASURED, "what binds: line-rate, rate (the one requested), window, or unknown"),
     Column(
         "cpu_source_pct", "%", _MEASURED, "busy time of the sender's node, all CPUs and softirq, of its capacity", 1
     ),

@@ -104,6 +104,7 @@ class Cell:
     message_bytes: int | None = None  # of "pingpong" and "blast"; of "udp" the payload of a datagram
     iterations: int | None = None  # messages of each flow; None: as many as the duration allows
     busy_poll: bool | None = None  # of "pingpong": waits without sleeping
+    bin_us: int | None = None  # of streams: receivers count their bytes in bins of that width, too
 
     @property
     def in_messages(self) -> bool:
@@ -125,6 +126,15 @@ class Datagrams:
     jitter_ns: int | None = None  # RFC 3550, as it stood at the end …
     jitter_max_ns: int | None = None  # … and at its largest
     segmented: bool | None = None  # of a sender: the kernel cut larger pieces into datagrams
+
+
+@dataclass(frozen=True, slots=True)
+class Bins:
+    """What a receiver took in equal, consecutive times: `bytes[i]` from `start_ns` + i × `width_us` on."""
+
+    start_ns: int
+    width_us: int
+    bytes: tuple[int, ...]  # up to the last that is not 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +182,7 @@ class Side:
     rtt_max_ns: int | None = None
     histogram: tuple[tuple[int, int], ...] = ()
     datagrams: Datagrams | None = None  # of a UDP flow
+    bins: Bins | None = None  # of a stream's receiver, where Cell.bin_us asks for them
     series: Series = field(default_factory=Series)
 
 
@@ -323,6 +334,7 @@ class Link:
     rate_bps: int | None
     mtu: int | None
     switch: str | None = None  # its key in the rig file
+    rtt_s: float | None = None  # of a virtual rig: what a round trip over it is to take; None: what it takes
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from rigctl.model.histogram import percentile_ns
 from rigctl.model.sharing import DataPath, together_mbps, trunk_link
 from rigctl.records import Cell, Direction, Flow, NodeUsage, Pair, Repetition, RunInfo, Side
 from rigctl.report.balances import Balance, Balances, port_octets, trunk_total
-from rigctl.report.ceiling import data_path, datagram_path, efficiency, limit, link_rate_bps
+from rigctl.report.ceiling import data_path, datagram_path, efficiency, limit, link_rate_bps, window_share
 from rigctl.report.datagram_rows import asked_mbps, datagram_values
 
 Row: TypeAlias = dict[str, Any]
@@ -186,7 +186,9 @@ class _Derivation:
             "rtt_min_us": least(row["rtt_min_us"] for row in rows),
             "ceiling_mbps": ceiling_mbps,
             "efficiency": share,
-            "limit": limit(share, goodput_mbps, self._asked_mbps(len(streams) * self.cell.parallel)),
+            "limit": limit(
+                share, goodput_mbps, self._asked_mbps(len(streams) * self.cell.parallel), window_share(flows)
+            ),
             "cpu_source_pct": most(row["cpu_source_pct"] for row in rows),
             "cpu_destination_pct": most(row["cpu_destination_pct"] for row in rows),
             **trunk_total(self._balance),
@@ -218,7 +220,7 @@ class _Derivation:
                 "rtt_min_us": least(side.rtt_min_us for side in senders),
                 "ceiling_mbps": path.ceiling_mbps,
                 "efficiency": share,
-                "limit": limit(share, goodput_mbps, self._asked_mbps(len(flows))),
+                "limit": limit(share, goodput_mbps, self._asked_mbps(len(flows)), window_share(flows)),
                 "cpu_source_pct": _cpu_pct(self._usage.get(path.sender)),
                 "cpu_destination_pct": _cpu_pct(self._usage.get(path.receiver)),
                 **port_octets(self._balance, path.sender, path.receiver),

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-from rigctl.records import Cell, Direction, Pair, Repetition, RunStatus, Status
-from rigctl.report.ceiling import limit
+from rigctl.records import Cell, Direction, Pair, Repetition, RunStatus, Side, Status
+from rigctl.report.ceiling import limit, window_share
 from rigctl.report.frames import Frames
 from rigctl.report.rows import Row, agreed, joined, least, most, streams_of
 from rigctl.report.text import rate_text, stream_text
@@ -49,6 +49,8 @@ class StreamSummary:
     mss_differs: bool  # between the flows or repetitions of this pair
     mtu: int | None
     timestamps: bool | None
+    offered_bytes: float | None  # the window the receiver offered last, mean over flows (tcpi_snd_wnd)
+    rtt_us: float | None  # mean over the samples of all flows
     congestion: str | None
     ceiling_mbps: float | None
     efficiency: float | None
@@ -71,6 +73,7 @@ class CellSummary:
     efficiency: float | None
     limit: str
     notes: tuple[str, ...]
+    held_share: float | None = None  # of the senders' busy time, that in which a window or buffer was full
 
     @property
     def shared(self) -> bool:
@@ -107,6 +110,7 @@ def _summary(
     ok_pairs = [row for row in pair_rows if row["status"] == Status.OK]
     ok_repetitions = [repetition for repetition in repetitions if repetition.status is Status.OK]
     share = _mean(row["efficiency"] for row in ok_rows)
+    held = window_share(flow for one in ok_repetitions for flow in one.flows)
     return CellSummary(
         cell=cell,
         counted=len(ok_rows),
@@ -115,7 +119,8 @@ def _summary(
         retransmits=_mean(row["retransmits"] for row in ok_rows),
         ceiling_mbps=_mean(row["ceiling_mbps"] for row in ok_rows),
         efficiency=share,
-        limit=limit(share, _mean(row["goodput_mbps"] for row in ok_rows), _asked_mbps(cell)),
+        limit=limit(share, _mean(row["goodput_mbps"] for row in ok_rows), _asked_mbps(cell), held),
+        held_share=held,
         notes=tuple(_notes(frames, cell, cell_rows, pair_rows)),
     )
 
@@ -147,6 +152,8 @@ def _stream(
         mss_differs=len({side.mss for side in senders if side.mss is not None}) > 1,
         mtu=least(row["mtu"] for row in rows),
         timestamps=agreed(side.timestamps for side in senders),
+        offered_bytes=_mean(side.peer_window_bytes for side in senders),
+        rtt_us=_mean(_mean_rtt_us(side) for side in senders),
         congestion=joined(row["congestion"] for row in rows),
         ceiling_mbps=_mean(row["ceiling_mbps"] for row in rows),
         efficiency=_mean(row["efficiency"] for row in rows),
@@ -167,6 +174,11 @@ def _datagrams(rows: Sequence[Row]) -> DatagramSummary:
         sender_drops=_mean(row["sender_drops"] for row in rows),
         receiver_drops=_mean(row["receiver_drops"] for row in rows),
     )
+
+
+def _mean_rtt_us(side: Side) -> float | None:
+    """Over its samples while it sent, where there are some: the last value alone is of a single moment."""
+    return _mean(value for value in side.series.columns.get("rtt_us", ()) if value > 0) or side.rtt_us
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

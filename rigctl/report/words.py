@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from rigctl.model.ceilings import IP_HEADER, TCP_HEADER, TIMESTAMPS_OPTION
+from rigctl.model.ceilings import IP_HEADER, TCP_HEADER, TIMESTAMPS_OPTION, window_bps
 from rigctl.model.contract import link_departures
 from rigctl.records import Facts, RunInfo
 from rigctl.report.ceiling import LINE_RATE_EFFICIENCY, ip_version
@@ -22,7 +22,7 @@ from rigctl.report.text import (
     settings_text,
     size_words,
 )
-from rigctl.units import format_rate
+from rigctl.units import format_duration, format_rate
 
 MOST_STORIES: Final = 3
 """Windows that were not granted as asked, told one by one."""
@@ -35,7 +35,7 @@ def explain(info: RunInfo, cell: CellSummary) -> list[str]:
     if cell.cell.transport == "udp":
         said = [goodput_words(info, cell), *datagram_words(info, cell), window_words(info, cell), *cell.notes]
         return [sentence for sentence in said if sentence]
-    said = [mss_words(info, cell), goodput_words(info, cell), window_words(info, cell)]
+    said = [mss_words(info, cell), goodput_words(info, cell), window_words(info, cell), held_words(cell)]
     said += [retransmit_words(cell), congestion_words(cell), *cell.notes]
     return [sentence for sentence in said if sentence]
 
@@ -131,6 +131,25 @@ def window_words(info: RunInfo, cell: CellSummary) -> str:
     if binding:
         return f"{said}, because of {listed(binding)}. Raise it there with sysctl to have more."
     return f"{said}: the kernel cuts it at net.core.wmem_max of the sender and net.core.rmem_max of the receiver."
+
+
+def held_words(cell: CellSummary) -> str:
+    """Where the window is what limits: what it allows per round trip, and that nearly all of it came."""
+    streams = [stream for stream in cell.streams if stream.offered_bytes and stream.rtt_us and stream.goodput_mbps]
+    if cell.limit != "window" or not streams or cell.held_share is None:
+        return ""
+    stream = streams[0]
+    offered, rtt_us, mss = round(stream.offered_bytes or 0), stream.rtt_us or 0.0, stream.mss_effective or 1
+    # A sender fills a window with whole segments.
+    filled = offered // mss * mss if offered >= mss else offered
+    allowed = cell.cell.parallel * window_bps(filled, rtt_us / 1e6) / 1e6
+    flows = "" if cell.cell.parallel == 1 else f" on each of {cell.cell.parallel} flows"
+    which = "" if len(cell.streams) == 1 else f" on {stream}"
+    return (
+        f"The window is what limits: {100 * cell.held_share:.0f} % of the time the sender waited for it. The receiver "
+        f"offered {size_words(offered)}{flows}{which}, {plural(offered // mss, 'segment')}, and a round trip took "
+        f"{rtt_us / 1e3:.3g} ms: window ÷ round trip = {rate_text(allowed)} Mbit/s."
+    )
 
 
 def _nodes(cell: CellSummary) -> list[str]:
@@ -280,6 +299,9 @@ def rig_words(info: RunInfo) -> list[str]:
     said = []
     if info.plan.virtual == "namespaces":
         said.append("The rig is virtual: network namespaces with shaped links on one machine.")
+        far = [f"{node} ({format_duration(link.rtt_s)})" for node, link in info.plan.links.items() if link.rtt_s]
+        if far:
+            said.append(f"A relay holds the frames of {listed(far)}, so that a round trip takes so long.")
     if info.plan.virtual == "loopback":
         said.append("The rig is the loopback interface of one machine: no link and no switch is in these figures.")
         return said

@@ -25,6 +25,8 @@ _JUMP: Final = re.compile(
 _SWITCH_PORT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ./:_-]{0,63}", re.ASCII)
 _INTERFACE: Final = re.compile(r"[^\s/]{1,15}")
 _MIN_MTU, _MAX_MTU = 576, 65536
+MIN_RTT_S: Final = 0.0001
+MAX_RTT_S: Final = 10.0
 _MIN_RATE, _MAX_RATE = 1_000, 1_000_000_000_000
 _MIN_POLL_S, _MAX_POLL_S = 0.1, 3600.0
 # As SNMP's security models have them (RFC 3414, 3826, 7860), and other names by which people know them.
@@ -163,6 +165,16 @@ def _one_of(name: str, known: dict[str, str]) -> Callable[[object], str]:
     return parse
 
 
+def _rtt(value: object) -> float | None:
+    """Seconds. Raises `FieldError`."""
+    if value is None:
+        return None
+    rtt_s = parse_quantity("rtt", value, parse_duration, "20ms")
+    if not MIN_RTT_S <= rtt_s <= MAX_RTT_S:
+        raise FieldError(f"rtt {shown(value)}: expected 0.1 ms to 10 s, as in 20ms")
+    return rtt_s
+
+
 def _poll(value: object) -> float:
     poll_s = parse_quantity("poll", value, parse_duration, "1s")
     if not _MIN_POLL_S <= poll_s <= _MAX_POLL_S:
@@ -270,6 +282,7 @@ Interface = Annotated[
 ]
 IpVersion = Annotated[Literal[4, 6], PlainValidator(_ip_version), _json("integer", enum=[4, 6])]
 Rate = Annotated[int | None, PlainValidator(_rate), WithJsonSchema(RATE_SCHEMA)]
+Rtt = Annotated[float | None, PlainValidator(_rtt), WithJsonSchema({"type": ["string", "number"]})]
 Mtu = Annotated[
     int | None,
     PlainValidator(lambda value: parse_whole("mtu", value, _MIN_MTU, _MAX_MTU, 1500)),

@@ -83,6 +83,7 @@ def mistakes(document: Document, folder: Path) -> Iterator[Mistake]:
         yield document.mistake(
             ("ip_version",), "ip_version: is for virtual rigs. The data addresses of real nodes say it.", at_key=True
         )
+    yield from _rtt_mistakes(document, data.get("links"), ("links",), virtual)
     places: dict[tuple[Any, ...], str] = {}
     for name, given in nodes.items():
         section = {} if given is None else given
@@ -102,6 +103,7 @@ def _node_mistakes(
     document: Document, name: str, section: dict[str, Any], virtual: object, folder: Path
 ) -> Iterator[Mistake]:
     path = ("nodes", name)
+    yield from _rtt_mistakes(document, section, path, virtual)
     if virtual is None and "address" not in section and NODE_NAME.fullmatch(name):
         what = f'node "{name}": "address" is missing. It says where SSH reaches the node, as in address: {name}.lan.'
         yield document.mistake(path, what, at_key=True)
@@ -117,13 +119,19 @@ def _node_mistakes(
             yield document.mistake((*path, "key"), f'key "{key_file}": there is no file {where}.')
 
 
+def _rtt_mistakes(document: Document, section: object, path: tuple[str, ...], virtual: object) -> Iterator[Mistake]:
+    if isinstance(section, dict) and "rtt" in section and virtual != "namespaces":
+        what = "rtt: is of a virtual rig with namespaces, whose links can be made longer. Leave it out."
+        yield document.mistake((*path, "rtt"), what, at_key=True)
+
+
 def _resolved(name: str, section: NodeSection, links: LinkSection, folder: Path, only_switch: str | None) -> Node:
     rate = section.rate if section.rate is not None else links.rate
     mtu = section.mtu if section.mtu is not None else links.mtu
     return Node(
         name=name,
         address=section.address or "127.0.0.1",  # a virtual node: rigctl.virtual fills in the real one
-        link=Link(rate, mtu, section.switch or only_switch),
+        link=Link(rate, mtu, section.switch or only_switch, section.rtt if section.rtt is not None else links.rtt),
         port=section.port,
         user=section.user,
         key=expanded_path(section.key, folder) if section.key else None,

@@ -24,6 +24,7 @@ from rigctl.rig.fields import (
     Port,
     PortNames,
     Rate,
+    Rtt,
     SnmpAuth,
     SnmpPort,
     SnmpPriv,
@@ -47,6 +48,9 @@ class _Section(BaseModel):
 class LinkSection(_Section):
     rate: Rate = Field(None, description="The link's rate in bit/s, decimal. Left out: ask the node.", examples=["1G"])
     mtu: Mtu = Field(None, description="The MTU of the node's interface. Left out: ask the node.", examples=[1500])
+    rtt: Rtt = Field(
+        None, description="Of a virtual rig: what a round trip to a near node takes, up to 10 s.", examples=["20ms"]
+    )
 
 
 class NodeSection(LinkSection):

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rigctl.errors import RigError
 from rigctl.virtual import namespaces
 from rigctl.virtual.children import Children
+from rigctl.virtual.distance import relayed
 from rigctl.virtual.follow import following
 from rigctl.virtual.layout import STAY, Layout, Place
 from rigctl.virtual.leftovers import kill_commands
@@ -41,9 +42,10 @@ def main() -> int:
     orders: dict[str, Any] = json.loads(line)
     layout = Layout.from_json(json.dumps(orders["layout"]))
     try:
-        sockets = _prepared(layout, orders)
+        sockets, taps = _prepared(layout, orders)
         links = {place.name: namespaces.link_socket(place) for place in _shaped(layout)}
-        asyncio.run(_serve(tag, layout, orders, sockets, links))
+        with relayed(layout, taps, namespaces.in_namespace):
+            asyncio.run(_serve(tag, layout, orders, sockets, links))
     except (RigError, OSError) as error:
         _say({"error": str(error)})
         return 1
@@ -54,8 +56,11 @@ def _shaped(layout: Layout) -> tuple[Place, ...]:
     return layout.places if layout.kind == "namespaces" else ()
 
 
-def _prepared(layout: Layout, orders: dict[str, Any]) -> dict[str, list[socket.socket]]:
-    """Each node's listening sockets: the inherited one, and on a namespace rig the one on its own address."""
+def _prepared(
+    layout: Layout, orders: dict[str, Any]
+) -> tuple[dict[str, list[socket.socket]], dict[str, tuple[int, int]]]:
+    """Each node's listening sockets: the inherited one, and on a namespace rig the one on its own address; the TAPs."""
+    taps: dict[str, tuple[int, int]] = {}
     sockets = {name: [socket.socket(fileno=number)] for name, number in orders["sockets"].items()}
     for inherited in sockets.values():
         inherited[0].set_inheritable(False)
@@ -64,10 +69,10 @@ def _prepared(layout: Layout, orders: dict[str, Any]) -> dict[str, list[socket.s
             building = pool.submit(namespaces.build, layout)
             # The largest import, while ip and tc run in processes of their own.
             __import__("rigctl.virtual.server")
-            building.result()
+            taps = building.result()
         for place in layout.places:
             sockets[place.name].append(namespaces.ssh_socket(layout, place))
-    return sockets
+    return sockets, taps
 
 
 async def _serve(

@@ -33,6 +33,7 @@ class Place:
     rate_bps: int | None  # None: unshaped
     mtu: int
     bridge: int = 0  # which of Layout.bridges it is connected to
+    rtt_ns: int | None = None  # what a round trip over its link is to take; None: what a cable takes
 
     @property
     def ipv4(self) -> str:
@@ -126,6 +127,7 @@ def layout_of(rig: Rig) -> Layout:
             node.link.rate_bps,
             node.link.mtu or DEFAULT_MTU,
             keys.index(node.link.switch) if node.link.switch in keys else 0,
+            None if node.link.rtt_s is None else round(node.link.rtt_s * 1e9),
         )
         for number, node in enumerate(rig.nodes.values(), 1)
     )

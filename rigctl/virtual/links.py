@@ -27,6 +27,8 @@ QUEUE_FRAMES: Final = 1000
 """Queue of a node's own interface in frames, Linux's default txqueuelen. Shorter, and a node would drop its own."""
 TRUNK_BUFFER_S: Final = 0.00325
 """Queue at each end of the trunk: 3.2 MB at 8 Gbit/s."""
+TAP_FRAMES: Final = 10_000
+"""Queue of a TAP: what waits for the relay, which another process may keep from the processor for a while."""
 _MIN_FRAMES: Final = 4
 _WARM_NODES: Final = 40  # neighbour entries are quadratic in the nodes
 
@@ -88,10 +90,13 @@ def switch_lines(layout: Layout) -> Iterator[str]:
     for bridge in layout.bridges:
         yield f"link add name {bridge.device} type bridge stp_state 0 forward_delay 0 mcast_snooping 0"
     for place in layout.places:
-        yield (
-            f"link add name {place.port} mtu {layout.port_mtu(place)} type veth"
-            f" peer name {NODE_INTERFACE} mtu {place.mtu} address {place.mac} netns {place.name}"
-        )
+        if place.rtt_ns is None:
+            yield (
+                f"link add name {place.port} mtu {layout.port_mtu(place)} type veth"
+                f" peer name {NODE_INTERFACE} mtu {place.mtu} address {place.mac} netns {place.name}"
+            )
+        else:  # a TAP, which is there already (rigctl.virtual.distance)
+            yield f"link set dev {place.port} mtu {layout.port_mtu(place)} txqueuelen {TAP_FRAMES}"
         yield f"link set dev {place.port} master {layout.bridges[place.bridge].device} up"
     if layout.trunk:
         one, two = (f"name {end} mtu {bridge.mtu}" for end, bridge in layout.trunk)
@@ -119,6 +124,8 @@ def node_lines(layout: Layout, place: Place, ipv6: bool) -> Iterator[str]:
     """For `ip -batch` in the node's namespace: addresses, and its neighbours': no first packet waits for ARP."""
     with_v6 = ipv6 and place.mtu >= 1280
     yield "link set dev lo up"
+    if place.rtt_ns is not None:
+        yield f"link set dev {NODE_INTERFACE} mtu {place.mtu} address {place.mac} txqueuelen {TAP_FRAMES}"
     yield f"link set dev {NODE_INTERFACE} up"
     yield f"address add {place.ipv4}/24 dev {NODE_INTERFACE}"
     if with_v6:

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from rigctl.errors import RigError
+from rigctl.virtual.distance import distant, tap
 from rigctl.virtual.follow import kernel_socket
-from rigctl.virtual.layout import Layout, Place
+from rigctl.virtual.layout import NODE_INTERFACE, Layout, Place
 from rigctl.virtual.links import node_lines, node_shaping_lines, port_shaping_lines, switch_lines
 
 SSH_PORT: Final = 22
@@ -49,8 +50,11 @@ def entrance(name: str) -> tuple[str, ...]:
     return ("nsenter", f"--net={_NAMESPACES / name}", "--")
 
 
-def build(layout: Layout) -> None:
-    """Make switch, nodes and links. Raises `RigError` with what the tool said."""
+def build(layout: Layout) -> dict[str, tuple[int, int]]:
+    """Make switch, nodes and links. Raises `RigError` with what the tool said.
+
+    Gives the TAPs of links with a round-trip time by node: the node's end and the switch's.
+    """
     # A private /run: ip(8) keeps its names there, and an ordinary user may not write to the machine's.
     _run(["mount", "-t", "tmpfs", "-o", "mode=0755", "rigctl", "/run"])
     for folder in (_NAMESPACES, Path("/run/lock"), Path("/run/sshd")):
@@ -67,9 +71,15 @@ def build(layout: Layout) -> None:
     with ThreadPoolExecutor(_WORKERS) as pool:
         if ipv6:
             list(pool.map(lambda place: in_namespace(place.name, _quiet_ipv6), layout.places))
+        taps = {place.name: (in_namespace(place.name, _node_tap), tap(place.port)) for place in distant(layout)}
         _batch(["ip"], switch_lines(layout))
         _batch(["tc"], port_shaping_lines(layout))
         list(pool.map(lambda place: _furnish(layout, place, ipv6), layout.places))
+    return taps
+
+
+def _node_tap() -> int:
+    return tap(NODE_INTERFACE)
 
 
 def _name_nodes(layout: Layout) -> None:

@@ -12,6 +12,8 @@ ORDER = (
     "bench_das2.py",
     "bench_pingpong.py",
     "bench_udp.py",
+    "bench_distance.py",
+    "bench_bins.py",
 )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import builders
 import pytest
 
-from rigctl.records import Cell, Direction, Link, Pair, Repetition, RunInfo, RunStatus, Status
+from rigctl.records import Cell, Direction, Link, Pair, Repetition, RunInfo, RunStatus, Series, Status
 from rigctl.report.frames import load
 from rigctl.report.summary import CellSummary, summaries
 from rigctl.report.words import (
@@ -14,6 +14,7 @@ from rigctl.report.words import (
     congestion_words,
     explain,
     goodput_words,
+    held_words,
     mss_words,
     retransmit_words,
     window_words,
@@ -218,3 +219,32 @@ def test_no_number_is_said_of_a_repetition_that_does_not_count() -> None:
     info, summary = told(cell, bad, good)
     assert not any("123" in sentence for sentence in answer(info, [summary]))
     assert "123" not in goodput_words(info, summary)
+
+
+HELD = {"busy_us": 1_000_000, "rwnd_limited_us": 900_000, "sndbuf_limited_us": 60_000}
+
+
+def test_a_window_that_limits_is_told_with_what_it_allows() -> None:
+    cell = builders.cell(window_bytes=8192, pairs=ONE_PAIR, parallel=1)
+    sender = {**HELD, "peer_window_bytes": 8704, "rtt_us": 5000, "series": Series()}
+    info, summary = told(cell, builders.repetition(cell, (13,), sender=sender))
+    assert summary.limit == "window"
+    said = held_words(summary)
+    assert "96 % of the time the sender waited for it. The receiver offered 8704 bytes, 6 segments, and" in said
+    assert "window ÷ round trip = 13.9 Mbit/s." in said
+    assert said in explain(info, summary)
+
+
+def test_a_window_that_is_full_at_line_rate_limits_nothing() -> None:
+    cell = builders.cell(window_bytes=65536, pairs=ONE_PAIR)
+    _, summary = told(cell, builders.repetition(cell, (941,), sender=HELD))
+    assert (summary.limit, held_words(summary)) == ("line-rate", "")
+
+
+def test_links_that_are_held_are_told() -> None:
+    cell = builders.cell(pairs=ONE_PAIR)
+    info, summary = told(cell, builders.repetition(cell, (94,)))
+    far = replace(info.plan, links=info.plan.links | {"pi2": Link(10**9, 1500, None, 0.005)}, virtual="namespaces")
+    assert "A relay holds the frames of pi2 (5 ms), so that a round trip takes so long." in answer(
+        replace(info, plan=far), [summary]
+    )

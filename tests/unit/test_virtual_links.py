@@ -134,3 +134,14 @@ def test_a_bucket_follows_the_size_of_frames(mtu: int, goodput_mbps: float) -> N
         # MTU + 14 bytes as the kernel counts them; of these 14 are Ethernet's header, 52 those of IP and TCP.
         assert bucket.rate_bps * (mtu - 52) / (mtu + 14) / 1e6 == pytest.approx(goodput_mbps, abs=0.1)
         assert bucket.limit_bytes >= 2 * 65536 + mtu
+
+
+def test_a_link_with_a_round_trip_is_two_taps_that_are_there_already() -> None:
+    far = replace(place("far", 2), rtt_ns=5_000_000)
+    made = list(switch_lines(layout(place("near"), far)))
+    assert not any("name far " in line for line in made)
+    assert "link set dev far mtu 1500 txqueuelen 10000" in made
+    assert "link set dev far master br0 up" in made
+    lines = list(node_lines(layout(place("near"), far), far, ipv6=False))
+    assert "link set dev eth0 mtu 1500 address 02:77:00:00:00:02 txqueuelen 10000" in lines
+    assert not any("txqueuelen" in line for line in node_lines(layout(place("near"), far), place("near"), ipv6=False))

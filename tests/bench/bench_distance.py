@@ -1,0 +1,86 @@
+"""Links with a round-trip time: what they take by themselves, and whether window ÷ round trip holds on them.
+
+`python tests/bench/bench_distance.py [--rounds 3] [--seconds 3]`. The rig `stratus` with round trips of 1, 5 and 20 ms,
+one flow, windows of 8 to 64 KB. The window is what the receiver offered (tcpi_snd_wnd), in whole segments: Linux 6
+offers up to a third more than SO_RCVBUF asked for, and a sender fills it with whole segments. The ratio is goodput over
+that window ÷ the round trip the rig file gives. Pings tell how well a link keeps to its round trip.
+"""
+
+import argparse
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from rigctl.model.ceilings import window_bps
+from rigctl.store import open_store
+
+ROUND_TRIPS_MS = (1, 5, 20)
+WINDOWS_K = (8, 16, 32, 64)
+
+
+def rigctl(*arguments: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-m", "rigctl", *arguments], check=True, capture_output=True, text=True
+    ).stdout
+
+
+def ratios(store: Path, rtt_ms: int, seconds: float) -> list[tuple[int, float, float, float]]:
+    """Of each window: KB asked, KB offered, goodput in Mbit/s, ratio."""
+    windows = ",".join(f"{window}K" for window in WINDOWS_K)
+    how = ["--rig-set", f"nodes.far.rtt={rtt_ms}ms", "--set", f"window={windows}", "--duration", f"{seconds + 1:g}s"]
+    rigctl("run", "stratus", *how, "--quiet", "--store", str(store), "--report", str(store.with_suffix(".html")))
+    found = []
+    with open_store(str(store)) as opened:
+        for one, window in zip(opened.repetitions(opened.run(None).run), WINDOWS_K, strict=True):
+            (flow,) = one.flows
+            assert one.status == "ok", one.reason
+            assert flow.bytes is not None
+            assert one.window_start_ns is not None
+            assert one.window_end_ns is not None
+            assert flow.sender is not None
+            goodput = flow.bytes * 8e3 / (one.window_end_ns - one.window_start_ns)
+            offered = flow.sender.peer_window_bytes or 0
+            segments = offered // (flow.sender.mss or offered) * (flow.sender.mss or offered)
+            allowed = window_bps(segments, rtt_ms / 1e3) / 1e6
+            found.append((window, offered / 1024, goodput, goodput / allowed))
+    return found
+
+
+def round_trip_us(rig: str, near: str, far: str) -> tuple[float, float]:
+    """Mean and largest round trip of pings."""
+    said = rigctl("rig", "exec", rig, near, "--", "ping", "-q", "-c", "300", "-i", "0.005", far)
+    found = re.search(r"= [\d.]+/([\d.]+)/([\d.]+)/", said)
+    assert found is not None
+    return 1e3 * float(found[1]), 1e3 * float(found[2])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=3.0)
+    asked = parser.parse_args()
+    print("\nRound trip of pings, 5 ms apart\n\n| rig | mean [µs] | largest [µs] |\n|---|---|---|")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        plain = folder / "plain.yaml"
+        plain.write_text("virtual: namespaces\nlinks: {rate: 1G, mtu: 1500}\nnodes: {near: , far: }\n")
+        print("| plain links | {:.0f} | {:.0f} |".format(*round_trip_us(str(plain), "near", "far")))
+        for rtt_ms in ROUND_TRIPS_MS:
+            text = plain.read_text().replace("far: ", f"far: {{rtt: {rtt_ms}ms}}")
+            (folder / "far.yaml").write_text(text)
+            print("| {} ms | {:.0f} | {:.0f} |".format(rtt_ms, *round_trip_us(str(folder / "far.yaml"), "near", "far")))
+        print(f"\nGoodput over window ÷ round trip, median of {asked.rounds}\n")
+        print("| round trip | window | offered [KiB] | goodput [Mbit/s] | ratio | wanted |\n|---|---|---|---|---|---|")
+        for rtt_ms in ROUND_TRIPS_MS:
+            runs = [ratios(folder / f"{rtt_ms}-{nth}.db", rtt_ms, asked.seconds) for nth in range(asked.rounds)]
+            for rows in zip(*runs, strict=True):
+                window, offered, goodput, ratio = (statistics.median(column) for column in zip(*rows, strict=True))
+                cells = f"{rtt_ms} ms | {window:.0f}K | {offered:.1f} | {goodput:.2f} | {ratio:.3f}"
+                print(f"| {cells} | 0.95 … 1.05 |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

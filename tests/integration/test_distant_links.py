@@ -1,0 +1,83 @@
+"""Links with a round-trip time: as long as the file says, whole for super-packets, gone with the rig."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+from pathlib import Path
+
+import pytest
+from virtual_rigs import NAME, output, rig, survivors
+
+from rigctl.errors import RigError
+from rigctl.rig.inventory import Rig
+from rigctl.rig.schema import load_rig
+from rigctl.virtual import provided
+
+
+@pytest.fixture(autouse=True)
+def own_runtime_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+
+
+def distant(folder: Path, rtt: str, ip_version: int = 4) -> Rig:
+    made = rig(folder, "near", "far", ip_version=ip_version)
+    assert made.source is not None
+    made.source.write_text(made.source.read_text().replace("'far':", f"'far': {{rtt: {rtt}}}"))
+    return load_rig(str(made.source))
+
+
+def relays() -> list[int]:
+    """Relays of rigs of this test process: their parent is its holder."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                of = (Path("/proc") / str(parent) / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if b"rigctl.virtual.relay" in words and f"{NAME}-".encode() in of:
+                found.append(int(entry.name))
+    return found
+
+
+async def test_a_round_trip_takes_what_the_file_says(tmp_path: Path) -> None:
+    async with provided(distant(tmp_path, "20ms")) as ready:
+        said = await output(ready, "near", "ping -q -c 50 -i 0.01 far")
+        found = re.search(r"= ([\d.]+)/([\d.]+)/", said)
+        assert found is not None
+        assert " 0% packet loss" in said
+        # The least is the link's; how late a busy machine wakes the relay is not.
+        assert 19.5 < float(found[1]) < 22
+        assert len(relays()) == 1
+        (link,) = json.loads(await output(ready, "far", "ip -j link show dev eth0"))
+        assert (link["mtu"], link["address"]) == (1500, "02:77:00:00:00:02")
+    assert relays() == []
+    assert survivors(f"{NAME}-") == []
+
+
+async def test_full_frames_pass_in_ipv6_too(tmp_path: Path) -> None:
+    async with provided(distant(tmp_path, "5ms", ip_version=6)) as ready:
+        assert "1 received" in await output(ready, "near", "ping -6 -M do -c 1 -W 2 -s 1452 far")
+
+
+async def test_less_than_the_machine_takes_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RigError, match=r"far: rtt 0\.1 ms: this machine alone takes 0\.\d+ ms. Give it more|0% "):
+        async with provided(distant(tmp_path, "0.1ms")) as ready:
+            # A machine that is that fast must keep to it.
+            said = await output(ready, "near", "ping -q -c 10 -i 0.01 far")
+            raise RigError(said)
+    assert survivors(f"{NAME}-") == []
+
+
+async def test_a_relay_that_dies_leaves_a_dead_link_and_nothing_else(tmp_path: Path) -> None:
+    async with provided(distant(tmp_path, "5ms")) as ready:
+        (relay,) = relays()
+        os.kill(relay, signal.SIGKILL)
+        await asyncio.sleep(0.2)
+        assert "1 received" not in await output(ready, "near", "ping -c 1 -W 1 far || true")
+    assert relays() == []
+    assert survivors(f"{NAME}-") == []

@@ -19,6 +19,7 @@
 #define OPENINGS_MAX (FLOWS_MAX + 64) /* all flows at once, and so many strangers; then the oldest goes */
 #define OPENING_S 2
 #define SAMPLES_MAX 36000
+#define BINS_MAX 4000000
 #define GRACE_SILENT_S 2 /* a receiver without end-of-file: no data any more … */
 #define GRACE_S 10       /* … or still some */
 
@@ -66,6 +67,7 @@ struct endpoint {
     int64_t moved_ns, moved_bytes; /* when a receiver last saw bytes, after its end */
     int64_t report_id; /* the report being written; 0: none */
     int report_flow, report_row, report_bucket;
+    int64_t report_bin;
     bool cpu_taken;
     struct cpu_times before, after;
     struct nic_counters nic_before;
@@ -92,8 +94,14 @@ int endpoint_cpus(void);
 /* tcp.c: the sockets of an endpoint. */
 int tcp_listen(struct endpoint *endpoint, int *port);
 int tcp_connect(struct endpoint *endpoint, int *flow);
-int tcp_start(struct endpoint *endpoint, int64_t at_ns, int64_t hold_ns, int64_t duration_ns, int64_t iterations,
-              int64_t rate);
+/* What an order `start` says. */
+struct start {
+    int64_t at_ns, hold_ns, duration_ns;
+    int64_t iterations; /* of messages */
+    int64_t rate;       /* of datagrams; 0: as fast as they go */
+    int64_t bin_ns;     /* 0: no bins */
+};
+int tcp_start(struct endpoint *endpoint, const struct start *start);
 /* opening.c: accept, token, acceptance. `polled` tells which sockets have news. */
 int opening_polls(const struct endpoint *endpoint, struct pollfd *polls, int room);
 void opening_serve(struct endpoint *endpoint, const struct pollfd *polls, int count);

@@ -174,6 +174,7 @@ static void run_receiver(struct flow *flow)
             if (flow->first_byte_ns == 0)
                 flow->first_byte_ns = waking.since_ns = flow->last_byte_ns;
             atomic_fetch_add_explicit(&flow->bytes, got, memory_order_relaxed);
+            flow_bin(flow, flow->last_byte_ns, got);
             adapt_waking(flow, &waking, flow->last_byte_ns, got);
         } else if (got == 0) {
             break;
@@ -258,9 +259,11 @@ void flow_free(struct flow *flow)
     free(flow->buffer);
     free(flow->histogram);
     free(flow->datagrams);
+    free(flow->bins);
     flow->samples = NULL;
     flow->buffer = NULL;
     flow->histogram = NULL;
     flow->datagrams = NULL;
+    flow->bins = NULL;
     flow->sampled = flow->sample_room = 0;
 }

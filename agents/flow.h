@@ -40,6 +40,9 @@ struct flow {
     int error; /* errno, 0: none */
     const char *where;
     struct tcp_totals totals;
+    /* A stream receiver's bytes by the time it took them, from at_ns on; NULL: not asked for. */
+    uint32_t *bins;
+    int64_t bin_ns, bin_room;
     /* Samples, the main loop's own. */
     int64_t *samples;
     int sampled, sample_room;
@@ -48,6 +51,14 @@ struct flow {
 static inline int flow_columns(const struct flow *flow)
 {
     return flow->sender && flow->datagram_fd < 0 ? COLUMNS_SENDER : COLUMNS_RECEIVER;
+}
+
+static inline void flow_bin(struct flow *flow, int64_t now, int64_t bytes)
+{
+    int64_t bin = flow->bins == NULL ? -1 : (now - flow->at_ns) / flow->bin_ns;
+
+    if (bin >= 0 && bin < flow->bin_room)
+        flow->bins[bin] += (uint32_t)bytes;
 }
 
 /* Data that do not compress. */

@@ -221,52 +221,80 @@ static void do_ready(struct order *order)
 /* Between the first send of a flow and its next, where the order does not say. */
 #define HOLD_US 1000
 
+/* Returns what is wrong with the order, or NULL. */
+static const char *parse_start(struct order *order, struct start *start)
+{
+    int64_t hold_us, duration_ms, bin_us;
+
+    if (!order_number(order, "at_ns", 1, INT64_MAX / 2, &start->at_ns))
+        return "at_ns: expected nanoseconds of this node's clock";
+    if (!order_number(order, "duration_ms", 1, 86400000, &duration_ms))
+        return "duration_ms: expected 1 to 86400000";
+    if (!parse_optional(order, "hold_us", 0, 1000000, &hold_us))
+        return "hold_us: expected 0 to 1000000";
+    if (!parse_optional(order, "iterations", 1, ITERATIONS_MAX, &start->iterations))
+        return "iterations: expected 1 to 1000000000";
+    if (!parse_optional(order, "rate", 1, RATE_MAX, &start->rate))
+        return "rate: expected 1 to 1000000000000";
+    if (!parse_optional(order, "bin_us", 100, 1000000, &bin_us))
+        return "bin_us: expected 100 to 1000000";
+    start->duration_ns = duration_ms * MS;
+    start->hold_ns = (hold_us < 0 ? HOLD_US : hold_us) * US;
+    start->bin_ns = bin_us < 0 ? 0 : bin_us * US;
+    return NULL;
+}
+
+/* Returns why this endpoint cannot start so, or NULL. */
+static const char *refuse_start(const struct endpoint *endpoint, const struct start *start)
+{
+    const struct settings *settings = &endpoint->settings;
+
+    if (endpoint->state != READY)
+        return "the endpoint is not ready to start";
+    if (start->at_ns > clock_now() + 3600 * SECOND)
+        return "at_ns is more than an hour ahead";
+    if (start->duration_ns / settings->interval_ns > SAMPLES_MAX)
+        return "more than 36000 samples per flow: ask for a longer interval_ms";
+    if (start->bin_ns > 0 && start->duration_ns / start->bin_ns > BINS_MAX)
+        return "more than 4000000 bins per flow: ask for a longer bin_us";
+    if (start->iterations > 0 && settings->work == STREAM)
+        return "iterations: a stream has none";
+    if (start->rate > 0 && (!settings->udp || settings->work != STREAM))
+        return "rate: for streams of datagrams only";
+    return NULL;
+}
+
 static void do_start(struct order *order)
 {
     struct endpoint *endpoint;
-    int64_t at_ns, hold_us, duration_ms, iterations, rate;
+    struct start start;
+    const char *wrong = parse_start(order, &start);
     int error;
 
-    if (!order_number(order, "at_ns", 1, INT64_MAX / 2, &at_ns)) {
-        answer_refused(order->id, "at_ns: expected nanoseconds of this node's clock");
-        return;
-    }
-    if (!order_number(order, "duration_ms", 1, 86400000, &duration_ms)) {
-        answer_refused(order->id, "duration_ms: expected 1 to 86400000");
-        return;
-    }
-    if (!parse_optional(order, "hold_us", 0, 1000000, &hold_us)) {
-        answer_refused(order->id, "hold_us: expected 0 to 1000000");
-        return;
-    }
-    if (!parse_optional(order, "iterations", 1, ITERATIONS_MAX, &iterations)) {
-        answer_refused(order->id, "iterations: expected 1 to 1000000000");
-        return;
-    }
-    if (!parse_optional(order, "rate", 1, RATE_MAX, &rate)) {
-        answer_refused(order->id, "rate: expected 1 to 1000000000000");
+    if (wrong != NULL) {
+        answer_refused(order->id, "%s", wrong);
         return;
     }
     endpoint = named(order);
     if (endpoint == NULL)
         return;
+    wrong = refuse_start(endpoint, &start);
+    if (wrong != NULL) {
+        answer_error(order->id, EINVAL, "%s", wrong);
+        return;
+    }
+    if (start.iterations < 0)
+        start.iterations = INT64_MAX;
+    if (start.rate < 0)
+        start.rate = 0;
     sample_nic(endpoint->settings.interface, &endpoint->nic_before);
-    if (endpoint->state != READY)
-        answer_error(order->id, EINVAL, "endpoint %d is not ready to start", endpoint->number);
-    else if (at_ns > clock_now() + 3600 * SECOND)
-        answer_error(order->id, EINVAL, "at_ns is more than an hour ahead");
-    else if (duration_ms * MS / endpoint->settings.interval_ns > SAMPLES_MAX)
-        answer_error(order->id, EINVAL, "more than %d samples per flow: ask for a longer interval_ms", SAMPLES_MAX);
-    else if (iterations > 0 && endpoint->settings.work == STREAM)
-        answer_error(order->id, EINVAL, "iterations: a stream has none");
-    else if (rate > 0 && (!endpoint->settings.udp || endpoint->settings.work != STREAM))
-        answer_error(order->id, EINVAL, "rate: for streams of datagrams only");
-    else if ((error = tcp_start(endpoint, at_ns, (hold_us < 0 ? HOLD_US : hold_us) * US, duration_ms * MS,
-                                iterations < 0 ? INT64_MAX : iterations, rate < 0 ? 0 : rate)) != 0) {
+    error = tcp_start(endpoint, &start);
+    if (error != 0) {
         answer_error(order->id, error, "start: %s", strerror(error));
         endpoint_free(endpoint);
-    } else
+    } else {
         answer_ok(order->id);
+    }
 }
 
 static void do_stop(struct order *order)
@@ -293,6 +321,7 @@ static void do_report(struct order *order)
     endpoint->report_flow = 0;
     endpoint->report_row = -1;
     endpoint->report_bucket = 0;
+    endpoint->report_bin = 0;
 }
 
 static void do_close(struct order *order)

@@ -2,6 +2,7 @@
 #include "endpoint.h"
 
 #define PIECE_ROWS 200
+#define PIECE_BINS 1400 /* of 32 bits, with their commas, within ANSWER_MAX */
 #define ROW_MAX 160 /* six 64-bit numbers with their commas and brackets */
 
 static int64_t known(int64_t ns)
@@ -131,6 +132,31 @@ static int write_buckets(int64_t id, const struct flow *flow, int from)
     return bucket;
 }
 
+/* How many of a flow's bins hold something, or come before one that does. */
+static int64_t bins_used(const struct flow *flow)
+{
+    int64_t used = flow->bins == NULL ? 0 : flow->bin_room;
+
+    while (used > 0 && flow->bins[used - 1] == 0)
+        used--;
+    return used;
+}
+
+/* Bins from `from` on. Returns the bin after the last written. */
+static int64_t write_bins(int64_t id, const struct flow *flow, int64_t from, int64_t used)
+{
+    int64_t bin = from;
+
+    line_begin();
+    line_add("{\"id\":%lld,\"flow\":%d,\"bin_us\":%lld,\"from\":%lld,\"bins\":[", (long long)id, flow->number,
+             (long long)(flow->bin_ns / 1000), (long long)from);
+    for (; bin < used && bin < from + PIECE_BINS; bin++)
+        line_add("%s%lu", bin > from ? "," : "", (unsigned long)flow->bins[bin]);
+    line_add("]}");
+    line_end();
+    return bin;
+}
+
 static int64_t difference(int64_t after, int64_t before)
 {
     return after < 0 || before < 0 || after < before ? -1 : after - before;
@@ -187,10 +213,13 @@ void report_serve(struct endpoint *endpoint)
             endpoint->report_row = write_samples(endpoint->report_id, flow, endpoint->report_row);
         } else if (buckets_of(flow) != NULL && endpoint->report_bucket < HISTOGRAM_BUCKETS) {
             endpoint->report_bucket = write_buckets(endpoint->report_id, flow, endpoint->report_bucket);
+        } else if (endpoint->report_bin < bins_used(flow)) {
+            endpoint->report_bin = write_bins(endpoint->report_id, flow, endpoint->report_bin, bins_used(flow));
         } else {
             endpoint->report_flow++;
             endpoint->report_row = -1;
             endpoint->report_bucket = 0;
+            endpoint->report_bin = 0;
         }
     }
 }

@@ -109,35 +109,47 @@ static int reserve(struct endpoint *endpoint, struct flow *flow, int64_t duratio
     return flow->samples == NULL ? ENOMEM : 0;
 }
 
-/* Returns 0 or an errno value; flows that were started already are ended by the caller's endpoint_free(). */
-int tcp_start(struct endpoint *endpoint, int64_t at_ns, int64_t hold_ns, int64_t duration_ns, int64_t iterations,
-              int64_t rate)
+static int reserve_bins(struct flow *flow, int64_t bin_ns, int64_t duration_ns)
 {
+    if (bin_ns == 0 || flow->sender || flow->work != STREAM)
+        return 0;
+    flow->bin_ns = bin_ns;
+    flow->bin_room = (duration_ns + GRACE_SILENT_S * SECOND) / bin_ns + 1;
+    flow->bins = calloc((size_t)flow->bin_room, sizeof *flow->bins);
+    return flow->bins == NULL ? ENOMEM : 0;
+}
+
+/* Returns 0 or an errno value; flows that were started already are ended by the caller's endpoint_free(). */
+int tcp_start(struct endpoint *endpoint, const struct start *start)
+{
+    const struct settings *settings = &endpoint->settings;
     int error = 0;
 
-    endpoint->at_ns = at_ns;
-    endpoint->end_ns = at_ns + duration_ns;
-    endpoint->next_sample_ns = at_ns + endpoint->settings.interval_ns;
+    endpoint->at_ns = start->at_ns;
+    endpoint->end_ns = start->at_ns + start->duration_ns;
+    endpoint->next_sample_ns = start->at_ns + settings->interval_ns;
     for (int i = 0; i < endpoint->flow_count && error == 0; i++) {
         struct flow *flow = &endpoint->flows[i];
         int flags = fcntl(flow->fd, F_GETFL);
 
-        flow->at_ns = at_ns;
-        flow->bulk_ns = at_ns + hold_ns;
+        flow->at_ns = start->at_ns;
+        flow->bulk_ns = start->at_ns + start->hold_ns;
         flow->end_ns = endpoint->end_ns;
-        flow->work = endpoint->settings.work;
-        flow->message_bytes = endpoint->settings.message_bytes;
-        flow->iterations = iterations;
-        flow->busy = endpoint->settings.busy;
-        flow->rate = rate;
+        flow->work = settings->work;
+        flow->message_bytes = settings->message_bytes;
+        flow->iterations = start->iterations;
+        flow->busy = settings->busy;
+        flow->rate = start->rate;
         /* Threads block in the kernel; only openings are served by poll. */
         if (flags < 0 || fcntl(flow->fd, F_SETFL, flags & ~O_NONBLOCK) != 0)
             return errno;
-        if (endpoint->settings.udp)
-            error = udp_prepare(flow, endpoint->settings.window);
+        if (settings->udp)
+            error = udp_prepare(flow, settings->window);
         if (error == 0)
-            error = reserve(endpoint, flow, duration_ns);
-        if (error == 0 && flow->work != STREAM && !endpoint->settings.udp)
+            error = reserve(endpoint, flow, start->duration_ns);
+        if (error == 0)
+            error = reserve_bins(flow, start->bin_ns, start->duration_ns);
+        if (error == 0 && flow->work != STREAM && !settings->udp)
             error = messages_prepare(flow);
         if (error == 0)
             error = flow_start(flow);

@@ -266,6 +266,7 @@ static void receive_stream(struct flow *flow)
         if (flow->first_byte_ns == 0)
             flow->first_byte_ns = now;
         atomic_fetch_add_explicit(&flow->bytes, counted, memory_order_relaxed);
+        flow_bin(flow, now, counted);
     }
     datagrams_end(flow->datagrams);
 }

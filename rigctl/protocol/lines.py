@@ -127,6 +127,17 @@ class FlowDatagrams:
 
 
 @dataclass(frozen=True, slots=True)
+class FlowBins:
+    """A piece of a receiver's bins, from index `first`: bytes by the time they were taken."""
+
+    id: int
+    flow: int
+    bin_us: int
+    first: int
+    bins: list[int]
+
+
+@dataclass(frozen=True, slots=True)
 class FlowRows:
     """A piece of a flow's samples: rows from index `first`, as differences."""
 
@@ -137,7 +148,7 @@ class FlowRows:
     rows: list[list[int]]
 
 
-Message: TypeAlias = Hello | Progress | Ended | Answer | FlowTotals | FlowRows | FlowBuckets | FlowDatagrams
+Message: TypeAlias = Hello | Progress | Ended | Answer | FlowTotals | FlowRows | FlowBuckets | FlowDatagrams | FlowBins
 
 
 class BrokenError(Exception):
@@ -195,6 +206,8 @@ def _message(value: dict[str, Any]) -> Message:
         return _answer(value)
     if "buckets" in value:
         return _buckets(value)
+    if "bins" in value:
+        return _bins(value)
     if "datagrams" in value:
         return _counted(value, FlowDatagrams, ("id", "flow", "datagrams"))
     return _rows(value) if "rows" in value else _totals(value)
@@ -292,6 +305,18 @@ def _buckets(value: dict[str, Any]) -> FlowBuckets:
     ):
         raise BrokenError('"buckets" of two whole numbers each')
     return FlowBuckets(value["id"], whole(value, "flow"), buckets)
+
+
+def _bins(value: dict[str, Any]) -> FlowBins:
+    only(value, ("id", "flow", "bin_us", "from", "bins"))
+    bins = value["bins"]
+    if (
+        not isinstance(bins, list)
+        or not set(map(type, bins)) <= {int}
+        or (bins and not 0 <= min(bins) <= max(bins) < 2**32)
+    ):
+        raise BrokenError('whole numbers below 2³² in "bins"')
+    return FlowBins(value["id"], whole(value, "flow"), whole(value, "bin_us", 1), whole(value, "from"), bins)
 
 
 def only(value: dict[str, Any], names: Sequence[str]) -> None:

@@ -35,6 +35,7 @@ class Order:
         "hold_us": (0, 1000000),
         "size": (1, 2**24),
         "rate": (1, 10**12),
+        "bin_us": (100, 1_000_000),
         "iterations": (1, 10**9),
         "at_ns": (0, _MOST),
     }
@@ -157,6 +158,7 @@ class Start(Order):
     duration_ms: int
     iterations: int | None = None  # messages of each flow; left out: as many as the time allows
     rate: int | None = None  # of a stream of datagrams, payload bit/s; left out: as fast as it can
+    bin_us: int | None = None  # a stream's receiver counts its bytes in bins of that width; left out: in none
     hold_us: int | None = None  # after at_ns, between a flow's first send and its next; left out: 1000
 
 

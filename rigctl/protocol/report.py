@@ -3,13 +3,14 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from rigctl.errors import NodeError
 from rigctl.protocol.lines import (
     MOST,
     Answer,
     BrokenError,
+    FlowBins,
     FlowBuckets,
     FlowDatagrams,
     FlowRows,
@@ -37,10 +38,13 @@ class FlowReport:
     columns: dict[str, list[int]]
     buckets: tuple[tuple[int, int], ...] = ()  # of its histogram: bucket and count, in rising order
     datagrams: FlowDatagrams | None = None  # of a UDP flow
+    bin_us: int | None = None
+    bins: tuple[int, ...] = ()  # a receiver's bytes by the time it took them
 
 
-Part: TypeAlias = FlowTotals | FlowRows | FlowBuckets | FlowDatagrams
+Part: TypeAlias = FlowTotals | FlowRows | FlowBuckets | FlowDatagrams | FlowBins
 """A line of a report but its last."""
+_Once = TypeVar("_Once", FlowTotals, FlowDatagrams)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,46 +80,68 @@ def endpoint_report(node: str, parts: Iterable[Part], last: Answer) -> EndpointR
         raise NodeError(node, f"the agent broke its protocol: its report lacks sense: expected {broken}") from None
 
 
+class _Gathered:
+    """The lines of a report by flow, each checked against those before it."""
+
+    def __init__(self) -> None:
+        self.totals: dict[int, FlowTotals] = {}
+        self.columns: dict[int, tuple[str, ...]] = {}
+        self.rows: dict[int, list[list[int]]] = {}
+        self.buckets: dict[int, list[tuple[int, int]]] = {}
+        self.datagrams: dict[int, FlowDatagrams] = {}
+        self.bins: dict[int, tuple[int, list[int]]] = {}
+
+    def take(self, part: Part) -> None:
+        match part:
+            case FlowTotals():
+                self._once(self.totals, part, "totals")
+            case FlowDatagrams():
+                self._once(self.datagrams, part, "datagrams")
+            case FlowBuckets():
+                self.buckets.setdefault(part.flow, []).extend((bucket, count) for bucket, count in part.buckets)
+            case FlowBins():
+                width, counted = self.bins.setdefault(part.flow, (part.bin_us, []))
+                if part.first != len(counted) or part.bin_us != width:
+                    raise BrokenError(f"bin {len(counted)} of flow {part.flow} next, {width} us wide")
+                counted.extend(part.bins)
+            case FlowRows():
+                known = self.rows.setdefault(part.flow, [])
+                if part.first != len(known) or self.columns.setdefault(part.flow, part.columns) != part.columns:
+                    raise BrokenError(f"row {len(known)} of flow {part.flow} next, in the columns of the rows before")
+                known.extend(part.rows)
+
+    def _once(self, known: dict[int, _Once], part: _Once, what: str) -> None:
+        if part.flow in known:
+            raise BrokenError(f"one line of {what} for flow {part.flow}, got two")
+        known[part.flow] = part
+
+    def check(self) -> None:
+        """Raises `BrokenError` where something is there of a flow without totals, or buckets that do not add up."""
+        others = {*self.rows, *self.datagrams, *self.buckets, *self.bins}
+        if sorted(self.totals) != list(range(len(self.totals))) or not others <= self.totals.keys():
+            raise BrokenError(f"totals of every flow from 0, got those of {sorted(self.totals)}")
+        for flow, found in self.buckets.items():
+            if [bucket for bucket, _ in found] != sorted({bucket for bucket, _ in found}):
+                raise BrokenError(f"buckets of flow {flow} in rising order")
+            trips = self.totals[flow].round_trips
+            if sum(count for _, count in found) != trips and (trips is not None or flow not in self.datagrams):
+                raise BrokenError(f"buckets of flow {flow} that hold its {trips} round trips")
+
+
 def _flows(parts: Iterable[Part]) -> tuple[FlowReport, ...]:
-    buckets: dict[int, list[tuple[int, int]]] = {}
-    datagrams: dict[int, FlowDatagrams] = {}
-    totals: dict[int, FlowTotals] = {}
-    columns: dict[int, tuple[str, ...]] = {}
-    rows: dict[int, list[list[int]]] = {}
+    found = _Gathered()
     for part in parts:
-        if isinstance(part, FlowTotals):
-            if part.flow in totals:
-                raise BrokenError(f"one line of totals for flow {part.flow}, got two")
-            totals[part.flow] = part
-            continue
-        if isinstance(part, FlowBuckets):
-            buckets.setdefault(part.flow, []).extend((bucket, count) for bucket, count in part.buckets)
-            continue
-        if isinstance(part, FlowDatagrams):
-            if part.flow in datagrams:
-                raise BrokenError(f"one line of datagrams for flow {part.flow}, got two")
-            datagrams[part.flow] = part
-            continue
-        known = rows.setdefault(part.flow, [])
-        if part.first != len(known) or columns.setdefault(part.flow, part.columns) != part.columns:
-            raise BrokenError(f"row {len(known)} of flow {part.flow} next, in the columns of the rows before")
-        known.extend(part.rows)
-    if sorted(totals) != list(range(len(totals))) or not {*rows, *datagrams} <= totals.keys():
-        raise BrokenError(f"totals of every flow from 0, got those of {sorted(totals)}")
-    for flow, found in buckets.items():
-        if [bucket for bucket, _ in found] != sorted({bucket for bucket, _ in found}) or flow not in totals:
-            raise BrokenError("buckets in rising order, of a flow with totals")
-        trips = totals[flow].round_trips
-        if sum(count for _, count in found) != trips and (trips is not None or flow not in datagrams):
-            raise BrokenError(f"buckets of flow {flow} that hold its {totals[flow].round_trips} round trips")
+        found.take(part)
+    found.check()
     return tuple(
         FlowReport(
-            totals[flow],
-            _absolute(columns[flow], rows[flow]) if flow in rows else {},
-            tuple(buckets.get(flow, ())),
-            datagrams.get(flow),
+            found.totals[flow],
+            _absolute(found.columns[flow], found.rows[flow]) if flow in found.rows else {},
+            tuple(found.buckets.get(flow, ())),
+            found.datagrams.get(flow),
+            *((found.bins[flow][0], tuple(found.bins[flow][1])) if flow in found.bins else ()),
         )
-        for flow in range(len(totals))
+        for flow in range(len(found.totals))
     )
 
 

@@ -17,6 +17,7 @@ from rigctl.protocol import (
     Answer,
     Ended,
     EndpointReport,
+    FlowBins,
     FlowBuckets,
     FlowDatagrams,
     FlowRows,
@@ -36,6 +37,8 @@ PING_AFTER_S: Final = 5.0
 END_DEADLINE_S: Final = 2.0
 BEYOND_WAIT_S: Final = 2.0
 """`connect` and `ready` answer within their `wait_ms`; this much later they are given up."""
+BINS_PER_ROW: Final = 20
+"""So many bins weigh as a row of samples, of which a report has a bounded number."""
 _FORGOTTEN_LIMIT: Final = 1024
 
 
@@ -284,11 +287,12 @@ class Agent:
                 )
             case Answer():
                 self._pending.pop(message.id).last.set_result((message, received_ns))
-            case FlowTotals() | FlowRows() | FlowBuckets() | FlowDatagrams():
+            case FlowTotals() | FlowRows() | FlowBuckets() | FlowDatagrams() | FlowBins():
                 self._take_part(self._pending[message.id], message)
 
     def _take_part(self, pending: _Pending, part: Part) -> None:
         pending.rows += len(part.rows) if isinstance(part, FlowRows) else 1
+        pending.rows += len(part.bins) // BINS_PER_ROW if isinstance(part, FlowBins) else 0
         if pending.verb != protocol.Report.VERB:
             raise NodeError(self.node, f"the agent broke its protocol: a flow's report in answer to {pending.verb}")
         if pending.rows > protocol.ROWS_LIMIT:

@@ -1,15 +1,18 @@
 """From an agent's report to records: the node's clock becomes the controller's, the protocol's names become ours."""
 
 from rigctl.protocol import EndpointReport, FlowDatagrams, FlowReport
-from rigctl.records import Datagrams, Series, Side
+from rigctl.records import Bins, Datagrams, Series, Side
 
 
-def sides(report: EndpointReport, offset_ns: int) -> tuple[Side, ...]:
-    """One side per flow of `report`, by number from 0. `offset_ns`: the node's clock minus the controller's."""
-    return tuple(_side(flow, offset_ns) for flow in report.flows)
+def sides(report: EndpointReport, offset_ns: int, at_ns: int = 0) -> tuple[Side, ...]:
+    """One side per flow of `report`, by number from 0. `offset_ns`: the node's clock minus the controller's.
+
+    `at_ns`: when the flows were started, on the controller's clock; bins count from there.
+    """
+    return tuple(_side(flow, offset_ns, at_ns) for flow in report.flows)
 
 
-def _side(flow: FlowReport, offset_ns: int) -> Side:
+def _side(flow: FlowReport, offset_ns: int, at_ns: int) -> Side:
     counted = flow.totals
     columns = dict(flow.columns)
     if "t_ns" in columns:
@@ -44,6 +47,7 @@ def _side(flow: FlowReport, offset_ns: int) -> Side:
         rtt_max_ns=counted.rtt_max_ns,
         histogram=flow.buckets,
         datagrams=None if flow.datagrams is None else _datagrams(flow.datagrams),
+        bins=None if flow.bin_us is None else Bins(at_ns, flow.bin_us, flow.bins),
         series=Series(columns),
     )
 

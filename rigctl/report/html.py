@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from rigctl.model.search import decided
 from rigctl.records import Repetition, RunInfo, Status
+from rigctl.report.bins import bin_section, bin_words, gap_words
 from rigctl.report.charts import drawn_numbers, goodput_charts, legend, shown_repetition
 from rigctl.report.counters import port_rates, section
 from rigctl.report.datagrams import search_table, search_words
@@ -52,7 +53,12 @@ def render(info: RunInfo, repetitions: Sequence[Repetition]) -> str:
     first, again = decided(info.plan, first_of(info, repetitions)), retested(info, repetitions)
     parts = (_message_parts if info.plan.in_messages else _stream_parts)(info, first)
     trials = search_table(info, repetitions)
-    more = [*until_words(info, repetitions), *(again.sentences if again else ())]
+    bins = bin_section(info, first)
+    more = [
+        *(gap_words(info, bins) if bins else ()),
+        *until_words(info, repetitions),
+        *(again.sentences if again else ()),
+    ]
     parts["answer"] = [*search_words(info, repetitions), *parts["answer"], *more]
     style = "".join((templates() / name).read_text("utf-8") for name in ("report.css", "matrix.css"))
     return environment.get_template("report.html.j2").render(
@@ -64,6 +70,8 @@ def render(info: RunInfo, repetitions: Sequence[Repetition]) -> str:
         facts=fact_rows(info.facts),
         again=again,
         trials=trials,
+        bins=bins,
+        bin_words=bin_words(bins) if bins else "",
         datagrams=any(cell.transport == "udp" for cell in info.plan.cells),
         **parts,
     )

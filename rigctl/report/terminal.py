@@ -10,6 +10,7 @@ from rich.text import Text
 
 from rigctl.model.search import decided
 from rigctl.records import Repetition, RunInfo
+from rigctl.report.bins import bin_section, gap_words
 from rigctl.report.counters import section
 from rigctl.report.datagrams import search_table, search_words
 from rigctl.report.frames import load
@@ -50,6 +51,12 @@ def print_run(info: RunInfo, repetitions: Sequence[Repetition], console: Console
     else:
         said = [*search_words(info, repetitions), *_print_streams(info, first, console), *said]
     console.print()
+    bins = bin_section(info, first, drawn=False)
+    if bins is not None:
+        console.print(Text(f"Throughput over time, in bins of {bins.width}", style="bold"))
+        _print_table(bins.table, console)
+        console.print()
+        said += gap_words(info, bins)
     if trials is not None:
         console.print(Text("The search for the highest rate", style="bold"))
         _print_table(trials, console)

@@ -138,6 +138,7 @@ class Attempt:
                     duration_ms=duration_ms,
                     iterations=self.cell.iterations,
                     rate=self.order.rate_bps,
+                    bin_us=self.cell.bin_us,
                     hold_us=round(self._hold_ns / 1e3),
                 )
                 group.create_task(self._agents[node].start(start))
@@ -304,7 +305,7 @@ class Attempt:
         report = reports.get((node, stream.endpoint))
         if report is None or self._clocks is None:
             return ()
-        return sides(report, self._clocks.offsets[node].offset_ns)
+        return sides(report, self._clocks.offsets[node].offset_ns, self._at_ns)
 
     def _usage(self, reports: Mapping[tuple[str, int], EndpointReport]) -> tuple[NodeUsage, ...]:
         """Of each node, what its longest-running endpoint spans; strangers of all its endpoints."""

@@ -159,5 +159,6 @@ def _cell(
         transport="udp" if model.test == "udp" else str(row["transport"]),
         rate=row["rate"] if isinstance(row["rate"], int | str) else None,
         resize=condition is not None and condition.resize,
+        bin_us=None if model.bins is None else round(model.bins * 1e6),
         **shared,  # type: ignore[arg-type]  # AXES and Cell name the same settings; a test holds them together
     )

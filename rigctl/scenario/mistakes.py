@@ -16,7 +16,7 @@ from rigctl.scenario.conditions import condition_mistakes
 from rigctl.scenario.matrix import MAX_CELLS, Matrix, Pattern, Row, as_list, count, full, pattern_of, product
 from rigctl.scenario.pairs import chosen, pair_mistakes
 from rigctl.scenario.repeating import repeating_mistakes
-from rigctl.scenario.schema import parse_duration_field, parse_omit
+from rigctl.scenario.schema import MOST_BINS, parse_bins, parse_duration_field, parse_omit
 from rigctl.scenario.spans import spread
 from rigctl.units import format_duration
 from rigctl.yamlfile import Document, Mistake, suggestion
@@ -47,11 +47,13 @@ def cell_mistakes(
         clashes = (
             *_row_clashes(row, pairs, list(conditions)),
             *_message_clashes(row, document.data.get("test", "tcp")),
+            *_bin_clashes(row, pairs, document),
         )
         for name, what in clashes:
             if (kind := what.partition(":")[0]) not in told:
                 told.add(kind)
                 path = ("matrix", name) if name in (document.data.get("matrix") or {}) else ("include",)
+                path = (name,) if name in document.data else path
                 mistaken = f"{what} (cell {number})."
                 yield Mistake(options[name], mistaken) if name in options else document.mistake(path, mistaken)
 
@@ -87,6 +89,20 @@ def _message_clashes(row: Row, test: str) -> Iterator[tuple[str, str]]:
         yield from _datagram_clashes(row, test)
     elif row["rate"] is not None:
         yield "rate", "rate: is of test: udp. TCP finds its rate by itself"
+
+
+def _bin_clashes(row: Row, pairs: tuple[Pair, ...], document: Document) -> Iterator[tuple[str, str]]:
+    """Bins of messages, or too many of them."""
+    bins_s = _parsed(parse_bins, "bins", document.data.get("bins"))
+    duration_s = _parsed(parse_duration_field, "duration", document.data.get("duration", "10s"))
+    if bins_s is None or duration_s is None:
+        return
+    if document.data.get("test", "tcp") in MESSAGE_TESTS:
+        yield "bins", "bins: are of streams, with test: tcp or test: udp"
+    flows = len(pairs) * (row["parallel"] if isinstance(row["parallel"], int) else 1)
+    if duration_s / bins_s * flows > MOST_BINS:
+        count = f"{round(duration_s / bins_s * flows):,} bins over all flows"
+        yield "bins", f"bins: {count}; at most {MOST_BINS:,}. Make them wider, or the test shorter"
 
 
 def _datagram_clashes(row: Row, test: str) -> Iterator[tuple[str, str]]:

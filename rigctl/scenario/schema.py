@@ -40,6 +40,10 @@ TESTS: Final = ("tcp", "udp", *sorted(MESSAGE_TESTS))
 MIN_DURATION_S: Final = 0.1
 MAX_DURATION_S: Final = 86_400.0
 MAX_REPEAT: Final = 1000
+MIN_BIN_S: Final = 0.0001
+MAX_BIN_S: Final = 1.0
+MOST_BINS: Final = 4_000_000
+"""Bins of a cell, over all its flows."""
 _DURATION_SCHEMA: Final = {
     "anyOf": [
         {"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*(us|ms|s|m|min|h)?\s*$"},
@@ -80,6 +84,16 @@ def _test(name: str, value: object) -> str:
     if text not in TESTS:
         raise FieldError(f"{name} {shown(text)}: unknown.{suggestion(text, TESTS)}")
     return text
+
+
+def parse_bins(name: str, value: object) -> float | None:
+    """Seconds of a bin. Raises `FieldError`."""
+    if value is None:
+        return None
+    width_s = parse_quantity(name, value, parse_duration, "0.5ms")
+    if not MIN_BIN_S <= width_s <= MAX_BIN_S:
+        raise FieldError(f"{name} {shown(value)}: expected 0.1 ms to 1 s, as in 0.5ms")
+    return width_s
 
 
 def _max_loss(name: str, value: object) -> float:
@@ -179,6 +193,11 @@ class ScenarioFile(Section):
         "tcp",
         description="What is measured: tcp or udp (goodput of streams), pingpong or blast (messages).",
         examples=["tcp"],
+    )
+    bins: Annotated[float | None, named(parse_bins), WithJsonSchema(_DURATION_SCHEMA)] = Field(
+        None,
+        description="Throughput over time in bins of that width, 0.1ms to 1s, with the gaps in it; of tcp and udp.",
+        examples=["0.5ms"],
     )
     max_loss: Annotated[
         float, named(_max_loss), WithJsonSchema({"type": "string", "pattern": r"^ *[0-9]+(\.[0-9]+)? *% *$"})

@@ -5,7 +5,7 @@ from typing import Final
 
 from sqlalchemy import Column, Connection, update
 
-from rigctl.store.schema import SCHEMA_VERSION, counters, repetitions, runs, versions
+from rigctl.store.schema import SCHEMA_VERSION, counters, flows, repetitions, runs, versions
 
 
 def _to_2(connection: Connection) -> None:
@@ -16,8 +16,9 @@ def _to_2(connection: Connection) -> None:
 
 
 def _to_3(connection: Connection) -> None:
-    """The rate of a trial, in the search for the highest."""
+    """The rate of a trial in the search for the highest; throughput in fine bins."""
     _add_columns(connection, repetitions.name, (repetitions.c.rate_bps,))
+    _add_columns(connection, flows.name, (flows.c.receiver_bins,))
 
 
 STEPS: Final[dict[int, Callable[[Connection], None]]] = {2: _to_2, 3: _to_3}

@@ -27,11 +27,11 @@ from rigctl.records import (
     Trunk,
     Until,
 )
-from rigctl.store.series import pack, unpack
+from rigctl.store.series import pack, pack_bins, unpack, unpack_bins
 
 Row: TypeAlias = dict[str, Any]
 
-_SIDE_FIELDS: Final = tuple(field.name for field in fields(Side) if field.name != "series")
+_SIDE_FIELDS: Final = tuple(field.name for field in fields(Side) if field.name not in ("series", "bins"))
 _CELL_FIELDS: Final = tuple(field.name for field in fields(Cell) if field.name != "pairs")
 _PLAIN_FIELDS: Final = tuple(
     field.name
@@ -120,6 +120,7 @@ def flow_row(repetition_id: int, position: int, flow: Flow) -> Row:
         "receiver": _side_json(flow.receiver),
         "sender_series": flow.sender and pack(flow.sender.series),
         "receiver_series": flow.receiver and pack(flow.receiver.series),
+        "receiver_bins": flow.receiver and flow.receiver.bins and pack_bins(flow.receiver.bins),
     }
 
 
@@ -164,7 +165,7 @@ def flow_from(row: Mapping[str, Any]) -> Flow:
         direction=Direction(row["direction"]),
         number=row["number"],
         sender=_side_from(row["sender"], row["sender_series"]),
-        receiver=_side_from(row["receiver"], row["receiver_series"]),
+        receiver=_side_from(row["receiver"], row["receiver_series"], row["receiver_bins"]),
         bytes=row["bytes"],
         retransmits=row["retransmits"],
     )
@@ -177,11 +178,17 @@ def _side_json(side: Side | None) -> Row | None:
     return {name: getattr(side, name) for name in _SIDE_FIELDS} | {"datagrams": counted and asdict(counted)}
 
 
-def _side_from(stored: Row | None, packed: bytes | None) -> Side | None:
+def _side_from(stored: Row | None, packed: bytes | None, bins: bytes | None = None) -> Side | None:
     if stored is None:
         return None
     known = _known(Side, stored)
     histogram = tuple((bucket, count) for bucket, count in known.pop("histogram", None) or ())
     counted = known.pop("datagrams", None)
     datagrams = Datagrams(**_known(Datagrams, counted)) if counted else None
-    return Side(**known, histogram=histogram, datagrams=datagrams, series=unpack(packed) if packed else Series())
+    return Side(
+        **known,
+        histogram=histogram,
+        datagrams=datagrams,
+        bins=unpack_bins(bins) if bins else None,
+        series=unpack(packed) if packed else Series(),
+    )

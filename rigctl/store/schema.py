@@ -88,6 +88,7 @@ flows: Final = Table(
     Column("receiver", JSON(none_as_null=True)),
     Column("sender_series", LargeBinary),
     Column("receiver_series", LargeBinary),
+    Column("receiver_bins", LargeBinary),
 )
 
 counters: Final = Table(

@@ -13,6 +13,7 @@ from rigctl.protocol import (
     Clock,
     Connect,
     Ended,
+    FlowBins,
     FlowBuckets,
     FlowDatagrams,
     FlowRows,
@@ -247,3 +248,19 @@ def test_the_datagrams_of_a_flow_stand_beside_its_totals() -> None:
         endpoint_report("pi1", [own, bursts], last)
     with pytest.raises(NodeError, match='"datagrams" to be a whole number'):
         parse_line("pi1", line(COUNTED | {"datagrams": None}))
+
+
+def test_bins_come_in_pieces_that_follow_each_other() -> None:
+    first = parse_line("pi1", line({"id": 8, "flow": 0, "bin_us": 500, "from": 0, "bins": [0, 7]}))
+    second = parse_line("pi1", line({"id": 8, "flow": 0, "bin_us": 500, "from": 2, "bins": [2**32 - 1]}))
+    assert isinstance(first, FlowBins)
+    assert isinstance(second, FlowBins)
+    last = Answer(8, True, numbers=dict(LAST))
+    (flow,) = endpoint_report("pi1", [totals(), first, second], last).flows
+    assert (flow.bin_us, flow.bins) == (500, (0, 7, 2**32 - 1))
+    for wrong in ([totals(), second], [first], [totals(), first, first]):
+        with pytest.raises(NodeError, match="broke its protocol"):
+            endpoint_report("pi1", wrong, last)
+    for bins in ([-1], [2**32], [1.5], "12"):
+        with pytest.raises(NodeError, match="whole numbers below"):
+            parse_line("pi1", line({"id": 8, "flow": 0, "bin_us": 500, "from": 0, "bins": bins}))

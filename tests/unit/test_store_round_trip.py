@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rigctl.records import (
+    Bins,
     Cell,
     Condition,
     Datagrams,
@@ -62,11 +63,21 @@ SIDE = st.builds(
         "nodelay": maybe(st.booleans()),
         "histogram": st.lists(st.tuples(COUNT, COUNT), max_size=3).map(tuple),
         "series": series(),
+        "bins": st.none(),
         "datagrams": maybe(st.builds(Datagrams, COUNT, *[maybe(COUNT)] * 8, maybe(st.booleans()))),
     },
 )
+BINS = st.builds(Bins, INT64, st.integers(100, 10**6), st.lists(st.integers(0, 2**32 - 1), max_size=4).map(tuple))
+RECEIVER = st.tuples(SIDE, maybe(BINS)).map(lambda both: replace(both[0], bins=both[1]))
 FLOW = st.builds(
-    Flow, PAIR, st.sampled_from(Direction), st.integers(1, 128), maybe(SIDE), maybe(SIDE), maybe(COUNT), maybe(COUNT)
+    Flow,
+    PAIR,
+    st.sampled_from(Direction),
+    st.integers(1, 128),
+    maybe(SIDE),
+    maybe(RECEIVER),
+    maybe(COUNT),
+    maybe(COUNT),
 )
 REPETITION = st.builds(
     Repetition,

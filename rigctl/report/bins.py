@@ -1,0 +1,188 @@
+"""Throughput over time in fine bins: each bin, cumulative, and the gaps in which nothing came."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rigctl.model.gaps import BinSeries, Gaps, gaps_of, together
+from rigctl.records import Cell, Repetition, RunInfo
+from rigctl.report.charts import GRID, INK, SERIES_COLOURS, Spec, render_svg, shown_repetition
+from rigctl.report.rows import streams_of
+from rigctl.report.tables import ComparisonTable, TableColumn, TableRow
+from rigctl.report.text import UNKNOWN, ceiling_text, percent_text, plural, settings_text, stream_text
+from rigctl.units import format_duration
+
+MOST_CHARTS: Final = 8
+MOST_POINTS: Final = 1200
+"""A chart of more bins shows columns of several: the fastest and the slowest bin of each, and the cumulative line."""
+_WIDTH, _HEIGHT = 720, 240
+
+
+@dataclass(frozen=True, slots=True)
+class BinChart:
+    """One stream of one cell. `svg` is markup."""
+
+    title: str
+    svg: str
+
+
+@dataclass(frozen=True, slots=True)
+class BinSection:
+    """What a page and a terminal show of bins."""
+
+    width: str
+    table: ComparisonTable
+    charts: tuple[BinChart, ...]
+    folded: bool  # charts show columns of several bins
+    left: int  # streams without a chart
+
+
+@dataclass(frozen=True, slots=True)
+class _Stream:
+    cell: Cell
+    name: str
+    series: BinSeries
+    gaps: Gaps
+
+
+def bin_section(info: RunInfo, repetitions: Sequence[Repetition], *, drawn: bool = True) -> BinSection | None:
+    """The section of a run whose cells ask for bins; `None` where none do, or nothing counts."""
+    widths = [cell.bin_us for cell in info.plan.cells if cell.bin_us is not None]
+    found = [stream for cell in info.plan.cells for stream in _streams(cell, repetitions)]
+    if not widths or not found:
+        return None
+    charts = [BinChart(_title(one), render_svg(figure(one.series))) for one in found[:MOST_CHARTS]] if drawn else []
+    return BinSection(
+        width=format_duration(widths[0] / 1e6),
+        table=_table(found),
+        charts=tuple(charts),
+        folded=any(len(one.series.bytes) > MOST_POINTS for one in found[:MOST_CHARTS]),
+        left=max(0, len(found) - MOST_CHARTS),
+    )
+
+
+def bin_words(section: BinSection) -> str:
+    """How the table is to be read."""
+    return (
+        f"Bytes as the receivers took them, in bins of {section.width} of the time that counts; a gap is a run of bins "
+        "in which nothing came. Cumulative: from the start to the end of a bin."
+    )
+
+
+def _streams(cell: Cell, repetitions: Sequence[Repetition]) -> list[_Stream]:
+    shown = shown_repetition([one for one in repetitions if one.cell == cell.number])
+    if shown is None or cell.bin_us is None or shown.window_start_ns is None or shown.window_end_ns is None:
+        return []
+    made = []
+    for pair, direction in streams_of(cell):
+        sides = [flow.receiver for flow in shown.flows if (flow.pair, flow.direction) == (pair, direction)]
+        bins = [side.bins for side in sides if side is not None and side.bins is not None]
+        series = together(bins, shown.window_start_ns, shown.window_end_ns) if len(bins) == cell.parallel else None
+        if series is not None:
+            made.append(_Stream(cell, stream_text(pair, direction), series, gaps_of(series)))
+    return made
+
+
+def _title(one: _Stream) -> str:
+    return f"Test {one.cell.number}, {one.name}: {settings_text(one.cell)}"
+
+
+def _table(found: Sequence[_Stream]) -> ComparisonTable:
+    columns = (
+        TableColumn("Test", "", "asked"),
+        TableColumn("Pair", "", "asked", True),
+        TableColumn("Bins", "", "measured"),
+        TableColumn("Fastest bin", "MB/s", "measured"),
+        TableColumn("Median of busy bins", "MB/s", "measured"),
+        TableColumn("Cumulative", "MB/s", "measured"),
+        TableColumn("Gaps", "", "derived"),
+        TableColumn("Shortest gap", "ms", "derived"),
+        TableColumn("Longest gap", "ms", "derived"),
+        TableColumn("Time in gaps", "%", "derived"),
+    )
+    rows = tuple(TableRow(one.cell.number, _cells(one), (), True, False) for one in found)
+    return ComparisonTable(columns, rows)
+
+
+def _cells(one: _Stream) -> tuple[str, ...]:
+    series, gaps = one.series, one.gaps
+
+    def length(bins: int | None) -> str:
+        return UNKNOWN if bins is None else f"{bins * series.width_us / 1e3:g}"
+
+    return (
+        str(one.cell.number),
+        one.name,
+        str(len(series.bytes)),
+        ceiling_text(max(series.bytes_per_s) / 1e6),
+        ceiling_text(None if series.median_busy is None else series.median_busy / 1e6),
+        ceiling_text(series.cumulative[-1] / 1e6),
+        str(gaps.count),
+        length(gaps.shortest),
+        length(gaps.longest),
+        percent_text(gaps.share),
+    )
+
+
+def gap_words(info: RunInfo, section: BinSection) -> list[str]:
+    """On the stream with most of its time in gaps, or that there were none; and what a virtual link makes of bins."""
+    rows = [
+        dict(zip((column.title for column in section.table.columns), row.cells, strict=True))
+        for row in section.table.rows
+    ]
+    worst = max(rows, key=lambda row: float(row["Time in gaps"]))
+    if worst["Gaps"] == "0":
+        return [f"In bins of {section.width} something came in every one."]
+    longest, gaps = worst["Longest gap"], plural(int(worst["Gaps"]), "gap")
+    said = [
+        f"In bins of {section.width}, test {worst['Test']} ({worst['Pair']}) had {gaps}, the longest of {longest} ms: "
+        f"{worst['Time in gaps']} % of its time nothing came."
+    ]
+    if info.plan.virtual == "namespaces":
+        said.append(
+            "A virtual link carries up to 64 KiB at once, which a gigabit takes 0.5 ms for: gaps as short as that may "
+            "be its doing."
+        )
+    return said
+
+
+def figure(series: BinSeries) -> Spec:
+    """Each bin and the cumulative throughput over time; what follows a gap in a colour of its own."""
+    rates, cumulative, after = series.bytes_per_s, series.cumulative, series.after_gap
+    step = -(-len(rates) // MOST_POINTS)
+    bins: list[dict[str, Any]] = []
+    line: list[dict[str, Any]] = []
+    for at in range(0, len(rates), step):
+        part = rates[at : at + step]
+        time = round((at + len(part) / 2) * series.width_s, 7)
+        kind = "after a gap" if any(after[at : at + step]) else "bin"
+        bins.append({"t": time, "high": max(part) / 1e6, "low": min(part) / 1e6, "kind": kind})
+        line.append({"t": time, "v": cumulative[at + len(part) - 1] / 1e6})
+    return _layers(bins, line, folded=step > 1, length_s=len(rates) * series.width_s)
+
+
+def _layers(bins: list[dict[str, Any]], line: list[dict[str, Any]], *, folded: bool, length_s: float) -> Spec:
+    across = {"field": "t", "type": "quantitative", "scale": {"domain": [0, length_s], "nice": False}}
+    across |= {"axis": {"title": "seconds", "grid": False, "tickCount": 8}}
+    up = {"type": "quantitative", "axis": {"title": "MB/s", "tickCount": 6}}
+    scale = {"domain": ["bin", "after a gap"], "range": [SERIES_COLOURS[0], SERIES_COLOURS[1]]}
+    colour = {"field": "kind", "type": "nominal", "scale": scale, "legend": None}
+    mark: Spec = {"type": "rule", "strokeWidth": 1} if folded else {"type": "point", "filled": True, "size": 7}
+    drawn = {"x": across, "y": {**up, "field": "high"}, "color": colour}
+    if folded:
+        drawn["y2"] = {"field": "low"}
+    text = {"labelColor": INK, "titleColor": INK, "titleFontWeight": "normal", "labelFontSize": 11, "titleFontSize": 11}
+    axis: dict[str, Any] = {"gridColor": GRID, "domain": False, "ticks": False, "labelPadding": 5} | text
+    cumulative = {"type": "line", "strokeWidth": 1.6, "color": SERIES_COLOURS[2]}
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "background": "transparent",
+        "padding": {"left": 0, "right": 6, "top": 4, "bottom": 0},
+        "config": {"font": "system-ui", "axis": axis, "view": {"stroke": None}, "aria": False},
+        "width": _WIDTH,
+        "height": _HEIGHT,
+        "layer": [
+            {"data": {"values": bins}, "mark": mark, "encoding": drawn},
+            {"data": {"values": line}, "mark": cumulative, "encoding": {"x": across, "y": {**up, "field": "v"}}},
+        ],
+    }

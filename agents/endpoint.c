@@ -80,6 +80,7 @@ void endpoint_free(struct endpoint *endpoint)
     for (int i = 0; i < ENDPOINTS_MAX; i++)
         if (endpoints[i] == endpoint)
             endpoints[i] = NULL;
+    capture_free(endpoint->capture);
     free(endpoint->flows);
     free(endpoint);
 }

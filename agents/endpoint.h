@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "capture.h"
 #include "control.h"
 #include "flow.h"
 
@@ -71,6 +72,9 @@ struct endpoint {
     bool cpu_taken;
     struct cpu_times before, after;
     struct nic_counters nic_before;
+    int port; /* the receiver's */
+    struct capture *capture; /* NULL: not asked for */
+    size_t report_captured;
     int error;
     char message[160];
 };
@@ -100,6 +104,7 @@ struct start {
     int64_t iterations; /* of messages */
     int64_t rate;       /* of datagrams; 0: as fast as they go */
     int64_t bin_ns;     /* 0: no bins */
+    int64_t capture;    /* bytes of its memory; 0: none */
 };
 int tcp_start(struct endpoint *endpoint, const struct start *start);
 /* opening.c: accept, token, acceptance. `polled` tells which sockets have news. */

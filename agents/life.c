@@ -53,6 +53,8 @@ static void join_ended(struct endpoint *endpoint)
     if (running > 0)
         return;
     sample_cpu(&endpoint->after);
+    if (endpoint->capture != NULL)
+        capture_stop(endpoint->capture);
     endpoint->state = ENDED;
     say_ended(endpoint);
 }

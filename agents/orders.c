@@ -224,7 +224,7 @@ static void do_ready(struct order *order)
 /* Returns what is wrong with the order, or NULL. */
 static const char *parse_start(struct order *order, struct start *start)
 {
-    int64_t hold_us, duration_ms, bin_us;
+    int64_t hold_us, duration_ms, bin_us, capture;
 
     if (!order_number(order, "at_ns", 1, INT64_MAX / 2, &start->at_ns))
         return "at_ns: expected nanoseconds of this node's clock";
@@ -238,6 +238,9 @@ static const char *parse_start(struct order *order, struct start *start)
         return "rate: expected 1 to 1000000000000";
     if (!parse_optional(order, "bin_us", 100, 1000000, &bin_us))
         return "bin_us: expected 100 to 1000000";
+    if (!parse_optional(order, "capture", 4096, CAPTURE_MOST, &capture))
+        return "capture: expected 4096 to 67108864";
+    start->capture = capture < 0 ? 0 : capture;
     start->duration_ns = duration_ms * MS;
     start->hold_ns = (hold_us < 0 ? HOLD_US : hold_us) * US;
     start->bin_ns = bin_us < 0 ? 0 : bin_us * US;
@@ -261,6 +264,8 @@ static const char *refuse_start(const struct endpoint *endpoint, const struct st
         return "iterations: a stream has none";
     if (start->rate > 0 && (!settings->udp || settings->work != STREAM))
         return "rate: for streams of datagrams only";
+    if (start->capture > 0 && settings->interface[0] == '\0')
+        return "capture: the endpoint has no interface";
     return NULL;
 }
 
@@ -290,7 +295,8 @@ static void do_start(struct order *order)
     sample_nic(endpoint->settings.interface, &endpoint->nic_before);
     error = tcp_start(endpoint, &start);
     if (error != 0) {
-        answer_error(order->id, error, "start: %s", strerror(error));
+        answer_error(order->id, error, "start%s: %s", start.capture > 0 && endpoint->capture == NULL ? ": capture" : "",
+                     strerror(error));
         endpoint_free(endpoint);
     } else {
         answer_ok(order->id);
@@ -322,6 +328,7 @@ static void do_report(struct order *order)
     endpoint->report_row = -1;
     endpoint->report_bucket = 0;
     endpoint->report_bin = 0;
+    endpoint->report_captured = 0;
 }
 
 static void do_close(struct order *order)

@@ -2,6 +2,7 @@
 #include "endpoint.h"
 
 #define PIECE_ROWS 200
+#define PIECE_PCAP 9000 /* a multiple of 3 */
 #define PIECE_BINS 1400 /* of 32 bits, with their commas, within ANSWER_MAX */
 #define ROW_MAX 160 /* six 64-bit numbers with their commas and brackets */
 
@@ -157,6 +158,37 @@ static int64_t write_bins(int64_t id, const struct flow *flow, int64_t from, int
     return bin;
 }
 
+static void write_capture(int64_t id, const struct capture *capture)
+{
+    line_begin();
+    line_add("{\"id\":%lld,\"capture\":{\"frames\":%lld", (long long)id, (long long)capture->frames);
+    line_add_count("lost", capture->lost);
+    line_add_count("bytes", (int64_t)capture->used);
+    line_add(",\"cut\":%s}}", capture->cut ? "true" : "false");
+    line_end();
+}
+
+/* A piece of the pcap file in base64 (RFC 4648) from `from` on. Returns the byte after the last written. */
+static size_t write_pcap(int64_t id, const struct capture *capture, size_t from)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    size_t until = capture->used - from < PIECE_PCAP ? capture->used : from + PIECE_PCAP;
+
+    line_begin();
+    line_add("{\"id\":%lld,\"pcap\":\"", (long long)id);
+    for (size_t at = from; at < until; at += 3) {
+        size_t left = until - at;
+        uint32_t group = (uint32_t)capture->data[at] << 16 | (left > 1 ? (uint32_t)capture->data[at + 1] << 8 : 0) |
+                         (left > 2 ? capture->data[at + 2] : 0);
+
+        line_add("%c%c%c%c", digits[group >> 18], digits[group >> 12 & 63], left > 1 ? digits[group >> 6 & 63] : '=',
+                 left > 2 ? digits[group & 63] : '=');
+    }
+    line_add("\"}");
+    line_end();
+    return until;
+}
+
 static int64_t difference(int64_t after, int64_t before)
 {
     return after < 0 || before < 0 || after < before ? -1 : after - before;
@@ -201,7 +233,12 @@ void report_serve(struct endpoint *endpoint)
     while (endpoint->report_id != 0 && control_roomy()) {
         const struct flow *flow = &endpoint->flows[endpoint->report_flow];
 
-        if (endpoint->report_flow == endpoint->flow_count) {
+        if (endpoint->report_flow == endpoint->flow_count && endpoint->capture != NULL &&
+            endpoint->report_captured < endpoint->capture->used) {
+            if (endpoint->report_captured == 0)
+                write_capture(endpoint->report_id, endpoint->capture);
+            endpoint->report_captured = write_pcap(endpoint->report_id, endpoint->capture, endpoint->report_captured);
+        } else if (endpoint->report_flow == endpoint->flow_count) {
             write_last(endpoint, endpoint_cpus());
             endpoint->report_id = 0;
         } else if (endpoint->report_row < 0) {

@@ -75,7 +75,7 @@ int tcp_listen(struct endpoint *endpoint, int *port)
         return fail_at(endpoint, "listen", errno);
     if (getsockname(fd, (struct sockaddr *)&bound, &length) != 0)
         return fail_at(endpoint, "getsockname", errno);
-    *port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
+    *port = endpoint->port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
                                               : ((struct sockaddr_in *)&bound)->sin_port);
     return 0;
 }
@@ -85,6 +85,8 @@ int tcp_connect(struct endpoint *endpoint, int *flow)
     const struct settings *settings = &endpoint->settings;
     const struct sockaddr *bind_to = (const struct sockaddr *)&settings->bind;
 
+    endpoint->port = ntohs(settings->address.ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)&settings->address)->sin6_port
+                                                                  : ((const struct sockaddr_in *)&settings->address)->sin_port);
     for (*flow = 0; *flow < endpoint->flow_count; ++*flow) {
         int fd = new_socket(endpoint, bind_to->sa_family);
 
@@ -125,6 +127,11 @@ int tcp_start(struct endpoint *endpoint, const struct start *start)
     const struct settings *settings = &endpoint->settings;
     int error = 0;
 
+    if (start->capture > 0) {
+        endpoint->capture = capture_start(settings->interface, endpoint->port, (size_t)start->capture);
+        if (endpoint->capture == NULL)
+            return errno;
+    }
     endpoint->at_ns = start->at_ns;
     endpoint->end_ns = start->at_ns + start->duration_ns;
     endpoint->next_sample_ns = start->at_ns + settings->interval_ns;

@@ -104,6 +104,7 @@ class Cell:
     message_bytes: int | None = None  # of "pingpong" and "blast"; of "udp" the payload of a datagram
     iterations: int | None = None  # messages of each flow; None: as many as the duration allows
     busy_poll: bool | None = None  # of "pingpong": waits without sleeping
+    capture: bool = False  # the frames of its flows are kept, headers only
     bin_us: int | None = None  # of streams: receivers count their bytes in bins of that width, too
 
     @property
@@ -239,6 +240,21 @@ class PortSeries:
 
 
 @dataclass(frozen=True, slots=True)
+class Capture:
+    """The frames of one pair and direction as one of its nodes saw them, in a pcap file of their headers."""
+
+    node: str
+    pair: Pair
+    direction: Direction  # FORWARD or REVERSE
+    file: str  # its name, beside the report
+    frames: int  # that passed
+    lost: int | None  # by the node's kernel; None: it does not say
+    cut: bool  # some passed when the file was full
+    resent: int | None = None  # of a TCP sender: segments sent again, from the capture's sequence numbers …
+    retransmits: int | None = None  # … and as its TCP counts them (tcpi_total_retrans)
+
+
+@dataclass(frozen=True, slots=True)
 class NodeUsage:
     """CPU time on one node during one repetition, from getrusage(2) and /proc/stat."""
 
@@ -276,6 +292,7 @@ class Repetition:
     nodes: tuple[NodeUsage, ...] = ()
     counters: tuple[PortSeries, ...] = ()  # of the switch ports that answered
     counters_missing: tuple[str, ...] = ()  # switches that did not, each with why: one sentence
+    captures: tuple[Capture, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

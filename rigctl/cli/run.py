@@ -23,6 +23,10 @@ def run(
         str | None,
         typer.Option("--resume", metavar="RUN", help="Go on with a stored run: measure what is missing or failed."),
     ] = None,
+    capture: Annotated[
+        list[int] | None,
+        typer.Option("--capture", metavar="CELL", help="Keep the frames of this cell, headers only, as pcap files."),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the run's id only.")] = False,
 ) -> int:
     """Measure SCENARIO on its rig; print the run's id, the table and where the report is."""
@@ -34,7 +38,9 @@ def run(
     from rigctl.scenario.load import Overrides, load_plan
     from rigctl.store import open_store
 
-    overrides = Overrides(rig, tuple(sets or ()), duration, repeat, tuple(rig_sets or ()))
+    overrides = Overrides(
+        rig, tuple(sets or ()), duration, repeat, captures=tuple(capture or ()), rig_sets=tuple(rig_sets or ())
+    )
     # Everything that can be wrong with the input is found before a store is made.
     plan, inventory = load_plan(scenario, overrides) if resume is None else (None, None)
     with open_store(store, create=resume is None) as opened:
@@ -46,7 +52,10 @@ def run(
             plan, inventory = load_plan(scenario, overrides)
             check(stored, plan, versions(), opened.controller(stored.run))
             resumed = stored.run
-        outcome = measure_run(plan, inventory, opened, Console(stderr=True), quiet=quiet, resumed=resumed)
+        beside = (report or Path()).resolve().parent if report else Path.cwd()
+        outcome = measure_run(
+            plan, inventory, opened, Console(stderr=True), quiet=quiet, resumed=resumed, captures=beside
+        )
         info = opened.run(outcome.run)
         repetitions = opened.repetitions(outcome.run, series=drawn_numbers(info.plan))
 

@@ -8,6 +8,7 @@ from typing import Final
 from rigctl.protocol.lines import (
     LINE_LIMIT,
     Answer,
+    Captured,
     Ended,
     FlowBins,
     FlowBuckets,
@@ -16,6 +17,8 @@ from rigctl.protocol.lines import (
     FlowTotals,
     Hello,
     Message,
+    Part,
+    PcapPiece,
     Progress,
     parse_line,
     shown,
@@ -36,7 +39,7 @@ from rigctl.protocol.orders import (
     Stop,
     encoded,
 )
-from rigctl.protocol.report import ROWS_LIMIT, EndpointReport, FlowReport, Part, endpoint_report
+from rigctl.protocol.report import ROWS_LIMIT, EndpointReport, FlowReport, endpoint_report
 
 VERSION: Final = 3
 
@@ -45,6 +48,7 @@ __all__ = [
     "ROWS_LIMIT",
     "VERSION",
     "Answer",
+    "Captured",
     "Clock",
     "Close",
     "Connect",
@@ -61,6 +65,7 @@ __all__ = [
     "Message",
     "Order",
     "Part",
+    "PcapPiece",
     "Ping",
     "Progress",
     "Quit",

@@ -1,8 +1,9 @@
 """Lines from the agent, parsed strictly: what the protocol does not know is refused by name, with the line at fault."""
 
+import base64
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final, TypeAlias, TypeVar
@@ -138,6 +139,25 @@ class FlowBins:
 
 
 @dataclass(frozen=True, slots=True)
+class Captured:
+    """What an endpoint captured: frames in all, those its kernel lost, bytes of the file, whether it was full."""
+
+    id: int
+    frames: int
+    lost: int | None
+    bytes: int
+    cut: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PcapPiece:
+    """The next bytes of the file."""
+
+    id: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class FlowRows:
     """A piece of a flow's samples: rows from index `first`, as differences."""
 
@@ -148,7 +168,9 @@ class FlowRows:
     rows: list[list[int]]
 
 
-Message: TypeAlias = Hello | Progress | Ended | Answer | FlowTotals | FlowRows | FlowBuckets | FlowDatagrams | FlowBins
+Part: TypeAlias = FlowTotals | FlowRows | FlowBuckets | FlowDatagrams | FlowBins | Captured | PcapPiece
+"""A line of a report but its last."""
+Message: TypeAlias = Hello | Progress | Ended | Answer | Part
 
 
 class BrokenError(Exception):
@@ -204,13 +226,7 @@ def _message(value: dict[str, Any]) -> Message:
     whole(value, "id", 1)
     if "ok" in value:
         return _answer(value)
-    if "buckets" in value:
-        return _buckets(value)
-    if "bins" in value:
-        return _bins(value)
-    if "datagrams" in value:
-        return _counted(value, FlowDatagrams, ("id", "flow", "datagrams"))
-    return _rows(value) if "rows" in value else _totals(value)
+    return next((read for key, read in _PARTS.items() if key in value), _totals)(value)
 
 
 def _event(value: dict[str, Any]) -> Message:
@@ -319,6 +335,24 @@ def _bins(value: dict[str, Any]) -> FlowBins:
     return FlowBins(value["id"], whole(value, "flow"), whole(value, "bin_us", 1), whole(value, "from"), bins)
 
 
+def _captured(value: dict[str, Any]) -> Captured | PcapPiece:
+    if "pcap" in value:
+        only(value, ("id", "pcap"))
+        try:
+            return PcapPiece(value["id"], base64.b64decode(_text(value, "pcap"), validate=True))
+        except ValueError:
+            raise BrokenError('"pcap" in base64') from None
+    only(value, ("id", "capture"))
+    counted = value["capture"]
+    if not isinstance(counted, dict):
+        raise BrokenError('"capture" to be counts')
+    only(counted, ("frames", "lost", "bytes", "cut"))
+    if not isinstance(counted["cut"], bool):
+        raise BrokenError('"cut" to be true or false')
+    lost = None if counted["lost"] is None else whole(counted, "lost")
+    return Captured(value["id"], whole(counted, "frames"), lost, whole(counted, "bytes"), counted["cut"])
+
+
 def only(value: dict[str, Any], names: Sequence[str]) -> None:
     if value.keys() != set(names):
         missing = [name for name in names if name not in value]
@@ -338,3 +372,18 @@ def _text(value: dict[str, Any], name: str, *, nullable: bool = False) -> str:
     if not (isinstance(text, str) or (nullable and text is None)):
         raise BrokenError(f'"{name}" to be a text')
     return text or ""
+
+
+def _datagrams(value: dict[str, Any]) -> FlowDatagrams:
+    return _counted(value, FlowDatagrams, ("id", "flow", "datagrams"))
+
+
+_PARTS: Final[dict[str, Callable[[dict[str, Any]], Message]]] = {
+    "buckets": _buckets,
+    "capture": _captured,
+    "pcap": _captured,
+    "bins": _bins,
+    "datagrams": _datagrams,
+    "rows": _rows,
+}
+"""A line of a report is known by one of its keys; a flow's totals have none of them."""

@@ -36,6 +36,7 @@ class Order:
         "size": (1, 2**24),
         "rate": (1, 10**12),
         "bin_us": (100, 1_000_000),
+        "capture": (4096, 2**26),
         "iterations": (1, 10**9),
         "at_ns": (0, _MOST),
     }
@@ -159,6 +160,7 @@ class Start(Order):
     iterations: int | None = None  # messages of each flow; left out: as many as the time allows
     rate: int | None = None  # of a stream of datagrams, payload bit/s; left out: as fast as it can
     bin_us: int | None = None  # a stream's receiver counts its bytes in bins of that width; left out: in none
+    capture: int | None = None  # bytes for a file of the flows' frames, headers only; left out: none is made
     hold_us: int | None = None  # after at_ns, between a flow's first send and its next; left out: 1000
 
 

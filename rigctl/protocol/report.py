@@ -3,18 +3,21 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeVar
 
 from rigctl.errors import NodeError
 from rigctl.protocol.lines import (
     MOST,
     Answer,
     BrokenError,
+    Captured,
     FlowBins,
     FlowBuckets,
     FlowDatagrams,
     FlowRows,
     FlowTotals,
+    Part,
+    PcapPiece,
     only,
     whole,
 )
@@ -42,9 +45,17 @@ class FlowReport:
     bins: tuple[int, ...] = ()  # a receiver's bytes by the time it took them
 
 
-Part: TypeAlias = FlowTotals | FlowRows | FlowBuckets | FlowDatagrams | FlowBins
-"""A line of a report but its last."""
 _Once = TypeVar("_Once", FlowTotals, FlowDatagrams)
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """The frames of an endpoint's flows, as a pcap file of their headers."""
+
+    frames: int  # that passed
+    lost: int | None  # by the node's kernel
+    cut: bool  # some passed when the file was full
+    pcap: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +70,7 @@ class EndpointReport:
     cpus: int | None
     flows: tuple[FlowReport, ...]
     nic: dict[str, int | None] | None = None  # how far the interface's counters rose; None: none is known
+    capture: Capture | None = None
 
 
 def endpoint_report(node: str, parts: Iterable[Part], last: Answer) -> EndpointReport:
@@ -69,12 +81,14 @@ def endpoint_report(node: str, parts: Iterable[Part], last: Answer) -> EndpointR
         spans = {name: last.numbers[name] for name in names[2:]}
         nic = {name: last.numbers[name] for name in _NIC}
         endpoint, strangers = whole(last.numbers, "endpoint", 1), whole(last.numbers, "strangers")
+        found = _gathered(parts)
         return EndpointReport(
             endpoint,
             strangers,
             **spans,
-            flows=_flows(parts),
+            flows=found.flows(),
             nic=nic if any(value is not None for value in nic.values()) else None,
+            capture=found.capture(),
         )
     except BrokenError as broken:
         raise NodeError(node, f"the agent broke its protocol: its report lacks sense: expected {broken}") from None
@@ -90,6 +104,8 @@ class _Gathered:
         self.buckets: dict[int, list[tuple[int, int]]] = {}
         self.datagrams: dict[int, FlowDatagrams] = {}
         self.bins: dict[int, tuple[int, list[int]]] = {}
+        self.captured: Captured | None = None
+        self.pieces: list[bytes] = []
 
     def take(self, part: Part) -> None:
         match part:
@@ -109,6 +125,10 @@ class _Gathered:
                 if part.first != len(known) or self.columns.setdefault(part.flow, part.columns) != part.columns:
                     raise BrokenError(f"row {len(known)} of flow {part.flow} next, in the columns of the rows before")
                 known.extend(part.rows)
+            case Captured():
+                self.captured = part
+            case PcapPiece():
+                self.pieces.append(part.data)
 
     def _once(self, known: dict[int, _Once], part: _Once, what: str) -> None:
         if part.flow in known:
@@ -127,22 +147,32 @@ class _Gathered:
             if sum(count for _, count in found) != trips and (trips is not None or flow not in self.datagrams):
                 raise BrokenError(f"buckets of flow {flow} that hold its {trips} round trips")
 
+    def flows(self) -> tuple[FlowReport, ...]:
+        return tuple(
+            FlowReport(
+                self.totals[flow],
+                _absolute(self.columns[flow], self.rows[flow]) if flow in self.rows else {},
+                tuple(self.buckets.get(flow, ())),
+                self.datagrams.get(flow),
+                *((self.bins[flow][0], tuple(self.bins[flow][1])) if flow in self.bins else ()),
+            )
+            for flow in range(len(self.totals))
+        )
 
-def _flows(parts: Iterable[Part]) -> tuple[FlowReport, ...]:
+    def capture(self) -> Capture | None:
+        """Raises `BrokenError` where the file is not as long as was said."""
+        pcap, said = b"".join(self.pieces), self.captured
+        if len(pcap) != (said.bytes if said is not None else 0):
+            raise BrokenError(f"a capture of {said.bytes if said is not None else 0} bytes, got {len(pcap)}")
+        return None if said is None else Capture(said.frames, said.lost, said.cut, pcap)
+
+
+def _gathered(parts: Iterable[Part]) -> _Gathered:
     found = _Gathered()
     for part in parts:
         found.take(part)
     found.check()
-    return tuple(
-        FlowReport(
-            found.totals[flow],
-            _absolute(found.columns[flow], found.rows[flow]) if flow in found.rows else {},
-            tuple(found.buckets.get(flow, ())),
-            found.datagrams.get(flow),
-            *((found.bins[flow][0], tuple(found.bins[flow][1])) if flow in found.bins else ()),
-        )
-        for flow in range(len(found.totals))
-    )
+    return found
 
 
 def _absolute(columns: tuple[str, ...], rows: list[list[int]]) -> dict[str, list[int]]:

@@ -15,6 +15,7 @@ from rigctl import protocol
 from rigctl.errors import NodeError
 from rigctl.protocol import (
     Answer,
+    Captured,
     Ended,
     EndpointReport,
     FlowBins,
@@ -26,6 +27,7 @@ from rigctl.protocol import (
     Message,
     Order,
     Part,
+    PcapPiece,
     Progress,
 )
 from rigctl.remote.clock import Reading
@@ -287,7 +289,7 @@ class Agent:
                 )
             case Answer():
                 self._pending.pop(message.id).last.set_result((message, received_ns))
-            case FlowTotals() | FlowRows() | FlowBuckets() | FlowDatagrams() | FlowBins():
+            case FlowTotals() | FlowRows() | FlowBuckets() | FlowDatagrams() | FlowBins() | Captured() | PcapPiece():
                 self._take_part(self._pending[message.id], message)
 
     def _take_part(self, pending: _Pending, part: Part) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from rigctl.model.search import decided
 from rigctl.records import Repetition, RunInfo, Status
 from rigctl.report.bins import bin_section, bin_words, gap_words
+from rigctl.report.captures import capture_table, capture_words
 from rigctl.report.charts import drawn_numbers, goodput_charts, legend, shown_repetition
 from rigctl.report.counters import port_rates, section
 from rigctl.report.datagrams import search_table, search_words
@@ -56,6 +57,7 @@ def render(info: RunInfo, repetitions: Sequence[Repetition]) -> str:
     bins = bin_section(info, first)
     more = [
         *(gap_words(info, bins) if bins else ()),
+        *capture_words(repetitions),
         *until_words(info, repetitions),
         *(again.sentences if again else ()),
     ]
@@ -70,6 +72,7 @@ def render(info: RunInfo, repetitions: Sequence[Repetition]) -> str:
         facts=fact_rows(info.facts),
         again=again,
         trials=trials,
+        captures=capture_table(repetitions),
         bins=bins,
         bin_words=bin_words(bins) if bins else "",
         datagrams=any(cell.transport == "udp" for cell in info.plan.cells),

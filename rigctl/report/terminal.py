@@ -11,6 +11,7 @@ from rich.text import Text
 from rigctl.model.search import decided
 from rigctl.records import Repetition, RunInfo
 from rigctl.report.bins import bin_section, gap_words
+from rigctl.report.captures import capture_words
 from rigctl.report.counters import section
 from rigctl.report.datagrams import search_table, search_words
 from rigctl.report.frames import load
@@ -66,6 +67,8 @@ def print_run(info: RunInfo, repetitions: Sequence[Repetition], console: Console
         _print_table(again.table, console)
         console.print()
         said += again.sentences
+    said += capture_words(repetitions)
+    said += [f"capture {capture.file}" for one in repetitions for capture in one.captures]
     for sentence in said:
         console.print(Text(sentence))
 

@@ -6,6 +6,7 @@ import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, TypedDict
 
 from rigctl.errors import NodeError
@@ -18,6 +19,7 @@ from rigctl.records import MAX_RATE, Flow, NicCounters, NodeUsage, PortSeries, R
 from rigctl.remote.agent import Agent
 from rigctl.remote.sides import sides
 from rigctl.runner.barrier import Clocks, hold_ns, measure_clocks, start_instant
+from rigctl.runner.captures import CAPTURE_BYTES, Seen, write_captures
 from rigctl.runner.conditions import Conditions
 from rigctl.runner.counters import Counters
 from rigctl.runner.nodes import Nodes
@@ -43,6 +45,7 @@ class Bench:
     nodes: Nodes
     conditions: Conditions
     counters: Counters
+    captures: Path  # how the names of pcap files begin
 
 
 def interval_ms(duration_s: float) -> int:
@@ -111,6 +114,9 @@ class Attempt:
         self._throttling = ThrottleWatch(bench.nodes)
         self._read: tuple[tuple[PortSeries, ...], tuple[str, ...]] = ((), ())
         self._at_ns = 0
+        self._ports: dict[int, int] = {}
+        attempt = "" if order.attempt == 1 else f"-attempt{order.attempt}"
+        self._capture_names = f"{bench.captures}-test{order.cell.number}-{order.repetition}{attempt}"
         self._hold_ns = hold_ns(order.cell, virtual=bench.nodes.rig.virtual is not None)
         self._started_at, self._began_s = time.time(), time.monotonic()
 
@@ -139,6 +145,7 @@ class Attempt:
                     iterations=self.cell.iterations,
                     rate=self.order.rate_bps,
                     bin_us=self.cell.bin_us,
+                    capture=CAPTURE_BYTES if self.cell.capture else None,
                     hold_us=round(self._hold_ns / 1e3),
                 )
                 group.create_task(self._agents[node].start(start))
@@ -246,6 +253,7 @@ class Attempt:
             nodes=usage,
             counters=self._read[0],
             counters_missing=self._read[1],
+            captures=write_captures(self._captured(reports), self._capture_names) if self.cell.capture else (),
         )
 
     async def _connect(self, stream: Stream) -> None:
@@ -260,6 +268,7 @@ class Attempt:
         address, bind = self._nodes.data_address(stream.receiver), self._nodes.data_address(stream.sender)
         inside, outside = self._nodes.data_interface(stream.receiver), self._nodes.data_interface(stream.sender)
         port = await receiver.listen(Listen(address=address, interface=inside, **common, **settings))
+        self._ports[stream.endpoint] = port
         await sender.connect(Connect(address=address, port=port, bind=bind, interface=outside, **common, **settings))
         await receiver.ready(stream.endpoint)
 
@@ -306,6 +315,15 @@ class Attempt:
         if report is None or self._clocks is None:
             return ()
         return sides(report, self._clocks.offsets[node].offset_ns, self._at_ns)
+
+    def _captured(self, reports: Mapping[tuple[str, int], EndpointReport]) -> list[Seen]:
+        """What each end of each stream captured."""
+        by_number = {stream.endpoint: stream for stream in self.streams}
+        return [
+            Seen(node, by_number[endpoint], self._ports.get(endpoint, 0), reports[node, endpoint])
+            for node, endpoint in self._ends
+            if (node, endpoint) in reports
+        ]
 
     def _usage(self, reports: Mapping[tuple[str, int], EndpointReport]) -> tuple[NodeUsage, ...]:
         """Of each node, what its longest-running endpoint spans; strangers of all its endpoints."""

@@ -19,6 +19,7 @@ import socket
 import time
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -64,18 +65,27 @@ def holder() -> str:
 
 
 def measure_run(
-    plan: RunPlan, rig: Rig, store: Store, console: Console, *, quiet: bool = False, resumed: str | None = None
+    plan: RunPlan,
+    rig: Rig,
+    store: Store,
+    console: Console,
+    *,
+    quiet: bool = False,
+    resumed: str | None = None,
+    captures: Path | None = None,
 ) -> Outcome:
     """Measure `plan` on `rig` into `store`. Blocks until it is over; progress goes to `console`.
 
     `resumed` is the id of a stored run of this plan (checked by `runner.resume`): what it lacks is measured.
+    `captures` is the folder for pcap files; None: the working folder.
 
     Ctrl-C and SIGTERM end it within 3 s, with everything stopped on every node and what was measured stored. Raises
     `RigError` where the rig could not be had at all: then nothing was stored.
     """
     orders = missing(plan, store.statuses(resumed) if resumed else {})
     with progress_on(console, plan, orders, quiet) as progress:
-        return asyncio.run(_interruptible(_run(_Work(plan, rig, store, progress), orders, resumed)))
+        work = _Work(plan, rig, store, progress, captures or Path.cwd())
+        return asyncio.run(_interruptible(_run(work, orders, resumed)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +96,7 @@ class _Work:
     rig: Rig
     store: Store
     progress: Progress
+    captures: Path
 
 
 async def _interruptible(work: Coroutine[Any, Any, Outcome]) -> Outcome:
@@ -123,7 +134,7 @@ async def _run(work: _Work, orders: Sequence[Order], resumed: str | None) -> Out
             store.resume(run, controller)
         try:
             async with conditions_of(plan, nodes, names) as conditions:
-                bench = Bench(nodes, conditions, counters)
+                bench = Bench(nodes, conditions, counters, work.captures / f"{plan.scenario_name}-{run}")
                 await _measure_all(work, orders, run, bench)
                 while more := further_orders(plan, store.repetitions(run, series=False)):
                     if any(order.rate_bps is None for order in more):

@@ -159,6 +159,7 @@ def _cell(
         transport="udp" if model.test == "udp" else str(row["transport"]),
         rate=row["rate"] if isinstance(row["rate"], int | str) else None,
         resize=condition is not None and condition.resize,
+        capture=number in model.capture if isinstance(model.capture, tuple) else model.capture,
         bin_us=None if model.bins is None else round(model.bins * 1e6),
         **shared,  # type: ignore[arg-type]  # AXES and Cell name the same settings; a test holds them together
     )

@@ -41,6 +41,7 @@ def cell_mistakes(
 
     `options` maps an axis to the option that set it, which is named in place of the file.
     """
+    yield from _capture_mistakes(document, len(rows))
     told: set[str] = set()
     conditions = document.data.get("conditions") or {}
     for number, row in enumerate(rows, 1):
@@ -53,9 +54,17 @@ def cell_mistakes(
             if (kind := what.partition(":")[0]) not in told:
                 told.add(kind)
                 path = ("matrix", name) if name in (document.data.get("matrix") or {}) else ("include",)
-                path = (name,) if name in document.data else path
+                path = (name,) if name == "bins" else path
                 mistaken = f"{what} (cell {number})."
                 yield Mistake(options[name], mistaken) if name in options else document.mistake(path, mistaken)
+
+
+def _capture_mistakes(document: Document, cells: int) -> Iterator[Mistake]:
+    asked = document.data.get("capture")
+    for number in asked if isinstance(asked, list) else []:
+        if isinstance(number, int) and number > cells:
+            what = f"capture: there is no cell {number}; the scenario has {cells}."
+            yield document.mistake(("capture",), what)
 
 
 def _row_clashes(row: Row, pairs: tuple[Pair, ...], conditions: Sequence[str]) -> Iterator[tuple[str, str]]:

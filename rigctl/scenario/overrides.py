@@ -11,7 +11,7 @@ from rigctl.scenario.spans import spread
 from rigctl.yamlfile import Document, Mistake, suggestion
 from rigctl.yamlfile.mistakes import printable
 
-FIELDS: Final = ("title", "pairs", "duration", "omit", "max_skew", "repeat")
+FIELDS: Final = ("title", "pairs", "duration", "omit", "max_skew", "repeat", "bins", "max_loss")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +23,13 @@ class Overrides:
     duration: str | None = None
     repeat: int | None = None
     rig_sets: tuple[str, ...] = ()  # the texts after each `--rig-set`, as `trunk.rate=10G`
+    captures: tuple[int, ...] = ()  # numbers of cells, of each `--capture`
 
     def as_given(self) -> tuple[str, ...]:
         """One text per option, to be stored with the run: `--set window=64K`."""
         options = {"--rig": self.rig, "--duration": self.duration, "--repeat": self.repeat}
         given = tuple(f"{option} {value}" for option, value in options.items() if value is not None)
+        given += tuple(f"--capture {number}" for number in self.captures)
         given += tuple(f"--rig-set {text}" for text in self.rig_sets)
         return given + tuple(f"--set {text}" for text in self.sets)
 
@@ -44,6 +46,7 @@ class Overrides:
             sets=tuple(given.get("--set", ())),
             duration=single.get("--duration"),
             repeat=int(single["--repeat"]) if "--repeat" in single else None,
+            captures=tuple(int(number) for number in given.get("--capture", ())),
             rig_sets=tuple(given.get("--rig-set", ())),
         )
 
@@ -73,6 +76,8 @@ def read_overrides(overrides: Overrides) -> tuple[Settings, list[Mistake]]:
         fields["duration"] = (overrides.duration, f"--duration {printable(overrides.duration)}")
     if overrides.repeat is not None:
         fields["repeat"] = (overrides.repeat, f"--repeat {overrides.repeat}")
+    if overrides.captures:
+        fields["capture"] = (list(overrides.captures), " ".join(f"--capture {number}" for number in overrides.captures))
     for text in overrides.sets:
         origin = f"--set {printable(text)[:200]}"
         name, equals, value = text.partition("=")

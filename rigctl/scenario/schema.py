@@ -22,6 +22,7 @@ from rigctl.rig.fields import (
     LongText,
     Text,
     named,
+    parse_flag,
     parse_quantity,
     parse_text,
     parse_whole,
@@ -29,7 +30,7 @@ from rigctl.rig.fields import (
 )
 from rigctl.scenario.axes import AXES
 from rigctl.scenario.conditions import ConditionName, ConditionSection, Section
-from rigctl.scenario.matrix import as_list
+from rigctl.scenario.matrix import MAX_CELLS, as_list
 from rigctl.scenario.pairs import PAIR_SCHEMA, Entry, parse_entry
 from rigctl.scenario.repeating import RetestSection, UntilOrText
 from rigctl.scenario.spans import spread
@@ -94,6 +95,15 @@ def parse_bins(name: str, value: object) -> float | None:
     if not MIN_BIN_S <= width_s <= MAX_BIN_S:
         raise FieldError(f"{name} {shown(value)}: expected 0.1 ms to 1 s, as in 0.5ms")
     return width_s
+
+
+def _capture(name: str, value: object) -> bool | tuple[int, ...]:
+    if isinstance(value, list):
+        return tuple(parse_whole(name, one, 1, MAX_CELLS, 3) for one in value)
+    try:
+        return parse_flag(name, value)
+    except FieldError:
+        raise FieldError(f"{name} {shown(value)}: expected true, false or numbers of cells, as in [1, 3]") from None
 
 
 def _max_loss(name: str, value: object) -> float:
@@ -198,6 +208,15 @@ class ScenarioFile(Section):
         None,
         description="Throughput over time in bins of that width, 0.1ms to 1s, with the gaps in it; of tcp and udp.",
         examples=["0.5ms"],
+    )
+    capture: Annotated[
+        bool | tuple[int, ...],
+        named(_capture),
+        WithJsonSchema({"anyOf": [{"type": "boolean"}, {"type": "array", "items": {"type": "integer", "minimum": 1}}]}),
+    ] = Field(
+        False,
+        description="Keep the frames of all cells, or of those with these numbers: headers only, as pcap files.",
+        examples=[True, [1, 3]],
     )
     max_loss: Annotated[
         float, named(_max_loss), WithJsonSchema({"type": "string", "pattern": r"^ *[0-9]+(\.[0-9]+)? *% *$"})

@@ -16,8 +16,8 @@ def _to_2(connection: Connection) -> None:
 
 
 def _to_3(connection: Connection) -> None:
-    """The rate of a trial in the search for the highest; throughput in fine bins."""
-    _add_columns(connection, repetitions.name, (repetitions.c.rate_bps,))
+    """The rate of a trial in the search for the highest; captures; throughput in fine bins."""
+    _add_columns(connection, repetitions.name, (repetitions.c.rate_bps, repetitions.c.captures))
     _add_columns(connection, flows.name, (flows.c.receiver_bins,))
 
 

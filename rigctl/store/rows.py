@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any, Final, TypeAlias
 
 from rigctl.records import (
+    Capture,
     Cell,
     Condition,
     Datagrams,
@@ -36,7 +37,7 @@ _CELL_FIELDS: Final = tuple(field.name for field in fields(Cell) if field.name !
 _PLAIN_FIELDS: Final = tuple(
     field.name
     for field in fields(Repetition)
-    if field.name not in ("status", "flows", "nodes", "counters", "counters_missing")
+    if field.name not in ("status", "flows", "nodes", "counters", "counters_missing", "captures")
 )
 
 
@@ -101,8 +102,9 @@ def repetition_row(run: str, repetition: Repetition) -> Row:
     reason = repetition.reason and repetition.reason.encode("utf-8", "replace").decode()
     nodes = [asdict(usage) for usage in repetition.nodes]
     missing = list(repetition.counters_missing) or None
-    status = str(repetition.status)
-    return row | {"run": run, "status": status, "reason": reason, "nodes": nodes, "counters_missing": missing}
+    captures = [asdict(one) | {"direction": str(one.direction)} for one in repetition.captures] or None
+    own = {"run": run, "status": str(repetition.status), "reason": reason}
+    return row | own | {"nodes": nodes, "counters_missing": missing, "captures": captures}
 
 
 def flow_row(repetition_id: int, position: int, flow: Flow) -> Row:
@@ -150,7 +152,13 @@ def repetition_from(
         nodes=tuple(_usage_from(usage) for usage in row["nodes"]),
         counters=counters,
         counters_missing=tuple(row["counters_missing"] or ()),
+        captures=tuple(_capture_from(stored) for stored in row["captures"] or ()),
     )
+
+
+def _capture_from(stored: Row) -> Capture:
+    pair, direction = Pair(**stored["pair"]), Direction(stored["direction"])
+    return Capture(**_known(Capture, stored) | {"pair": pair, "direction": direction})
 
 
 def _usage_from(stored: Row) -> NodeUsage:

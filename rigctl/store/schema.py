@@ -69,6 +69,7 @@ repetitions: Final = Table(
     Column("goodput_median_bps", Float(53)),
     Column("counters_missing", JSON(none_as_null=True)),
     Column("rate_bps", BigInteger),
+    Column("captures", JSON(none_as_null=True)),
     Index("repetitions_of_run", "run", "id"),
 )
 

@@ -1,0 +1,208 @@
+/* A packet socket with a filter, read by a thread of its own. Frames go into a pcap file in memory: nothing is left on a disk. */
+#include "capture.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FRAMES 32 /* in one call */
+#define HEADER_BYTES 128 /* kept of each frame: Ethernet, IP and TCP with all options but the rarest */
+#define BUFFER_BYTES (16 << 20)
+#define LOOK_US 20000 /* how often it looks whether to stop */
+#define PCAP_FILE 24
+#define PCAP_FRAME 16
+
+static int set_filter(int fd, unsigned port)
+{
+    /* IPv4, not a later fragment, or IPv6 without extension headers; TCP or UDP; from or to the port. */
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 12),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IP, 0, 10),
+        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 23),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_TCP, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_UDP, 0, 16),
+        BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 20),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x1fff, 14, 0),
+        BPF_STMT(BPF_LDX | BPF_B | BPF_MSH, 14),
+        BPF_STMT(BPF_LD | BPF_H | BPF_IND, 14),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, port, 10, 0),
+        BPF_STMT(BPF_LD | BPF_H | BPF_IND, 16),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, port, 8, 9),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IPV6, 0, 8),
+        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 20),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_TCP, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_UDP, 0, 5),
+        BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 54),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, port, 2, 0),
+        BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 56),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, port, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, 0xffffffff),
+        BPF_STMT(BPF_RET | BPF_K, 0),
+    };
+    struct sock_fprog program = {.len = sizeof code / sizeof *code, .filter = code};
+
+    return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
+}
+
+/* On loopback each frame passes twice, out and in: once is enough. */
+static int ignore_echo(int fd, const char *interface)
+{
+    struct ifreq request = {0};
+    int on = 1;
+
+    memcpy(request.ifr_name, interface, strnlen(interface, sizeof request.ifr_name - 1));
+    if (ioctl(fd, SIOCGIFFLAGS, &request) != 0)
+        return -1;
+    return (request.ifr_flags & IFF_LOOPBACK) == 0 ? 0 : setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof on);
+}
+
+static int packet_socket(const char *interface, int port)
+{
+    struct sockaddr_ll address = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL)};
+    struct timeval look = {.tv_usec = LOOK_US};
+    int buffer = BUFFER_BYTES, on = 1, error;
+    /* Without a protocol it hears nothing until it is bound, with its filter in place. */
+    int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return -1;
+    address.sll_ifindex = (int)if_nametoindex(interface);
+    if (address.sll_ifindex != 0 && ignore_echo(fd, interface) == 0 && set_filter(fd, (unsigned)port) == 0 &&
+        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &look, sizeof look) == 0 &&
+        setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on) == 0 &&
+        bind(fd, (struct sockaddr *)&address, sizeof address) == 0) {
+        if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &buffer, sizeof buffer) != 0)
+            setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer);
+        return fd;
+    }
+    error = errno;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+static void put32(struct capture *capture, uint32_t value)
+{
+    memcpy(capture->data + capture->used, &value, sizeof value);
+    capture->used += sizeof value;
+}
+
+static void begin_file(struct capture *capture)
+{
+    put32(capture, 0xa1b23c4d); /* times in nanoseconds */
+    put32(capture, 2 | 4 << 16);
+    put32(capture, 0);
+    put32(capture, 0);
+    put32(capture, HEADER_BYTES);
+    put32(capture, 1); /* Ethernet */
+}
+
+static void keep(struct capture *capture, const unsigned char *frame, size_t length, const struct timespec *when)
+{
+    size_t kept = length < HEADER_BYTES ? length : HEADER_BYTES;
+
+    capture->frames++;
+    if (capture->used + PCAP_FRAME + kept > capture->room) {
+        capture->cut = true;
+        return;
+    }
+    put32(capture, (uint32_t)when->tv_sec);
+    put32(capture, (uint32_t)when->tv_nsec);
+    put32(capture, (uint32_t)kept);
+    put32(capture, (uint32_t)length);
+    memcpy(capture->data + capture->used, frame, kept);
+    capture->used += kept;
+}
+
+static void *run(void *argument)
+{
+    static const struct timespec unknown;
+    struct capture *capture = argument;
+    unsigned char frames[FRAMES][HEADER_BYTES];
+    struct mmsghdr messages[FRAMES];
+    struct iovec vectors[FRAMES];
+    union {
+        struct cmsghdr aligned;
+        char bytes[CMSG_SPACE(sizeof(struct timespec))];
+    } notes[FRAMES];
+
+    for (;;) {
+        int got;
+
+        for (int i = 0; i < FRAMES; i++) {
+            vectors[i] = (struct iovec){.iov_base = frames[i], .iov_len = HEADER_BYTES};
+            messages[i] = (struct mmsghdr){.msg_hdr = {.msg_iov = &vectors[i], .msg_iovlen = 1, .msg_control = &notes[i],
+                                                       .msg_controllen = sizeof notes[i]}};
+        }
+        got = recvmmsg(capture->fd, messages, FRAMES, MSG_WAITFORONE | MSG_TRUNC, NULL);
+        if (got < 0 && atomic_load(&capture->stopping))
+            return NULL; /* and all that had come is taken */
+        for (int i = 0; i < got; i++) {
+            const struct cmsghdr *note = CMSG_FIRSTHDR(&messages[i].msg_hdr);
+            struct timespec when = unknown;
+
+            if (note != NULL && note->cmsg_level == SOL_SOCKET && note->cmsg_type == SO_TIMESTAMPNS)
+                memcpy(&when, CMSG_DATA(note), sizeof when);
+            keep(capture, frames[i], messages[i].msg_len, &when);
+        }
+    }
+}
+
+struct capture *capture_start(const char *interface, int port, size_t room)
+{
+    struct capture *capture = calloc(1, sizeof *capture);
+    int error;
+
+    if (capture == NULL)
+        return NULL;
+    capture->room = room;
+    capture->fd = packet_socket(interface, port);
+    capture->data = capture->fd < 0 ? NULL : malloc(room);
+    if (capture->data != NULL) {
+        begin_file(capture);
+        error = pthread_create(&capture->thread, NULL, run, capture);
+        if (error == 0)
+            return capture;
+        errno = error;
+    }
+    error = errno;
+    if (capture->fd >= 0)
+        close(capture->fd);
+    free(capture->data);
+    free(capture);
+    errno = error;
+    return NULL;
+}
+
+void capture_stop(struct capture *capture)
+{
+    struct tpacket_stats stats;
+    socklen_t length = sizeof stats;
+
+    if (capture->fd < 0)
+        return;
+    atomic_store(&capture->stopping, true);
+    pthread_join(capture->thread, NULL);
+    capture->lost = getsockopt(capture->fd, SOL_PACKET, PACKET_STATISTICS, &stats, &length) == 0 ? (int64_t)stats.tp_drops : -1;
+    close(capture->fd);
+    capture->fd = -1;
+}
+
+void capture_free(struct capture *capture)
+{
+    if (capture == NULL)
+        return;
+    capture_stop(capture);
+    free(capture->data);
+    free(capture);
+}

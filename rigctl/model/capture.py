@@ -1,0 +1,90 @@
+"""What a capture of headers says of a flow's segments: those sent again, counted from their sequence numbers alone.
+
+A pcap file with nanoseconds (the IETF draft draft-ietf-opsawg-pcap), Ethernet, TCP over IPv4 or IPv6. Frames may be
+super-packets, which the sender's kernel hands over whole: how many segments one is follows from the MSS.
+"""
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+MAGIC: Final = 0xA1B23C4D
+_FILE, _FRAME = struct.Struct("<IHHiIII"), struct.Struct("<IIII")
+_IPV4, _IPV6, _TCP = 0x0800, 0x86DD, 6
+_HALF: Final = 2**31
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A TCP segment, or several that crossed as one. `flow`: addresses and ports, as they are in the frame."""
+
+    time_ns: int
+    flow: bytes
+    destination_port: int
+    sequence: int
+    payload: int
+
+
+def segments(pcap: bytes) -> Iterator[Segment]:
+    """Every TCP segment with payload. Raises `ValueError` where the file is none, or ends inside a frame."""
+    if len(pcap) < _FILE.size or _FILE.unpack_from(pcap)[0] != MAGIC:
+        raise ValueError("no pcap file with nanoseconds")
+    at = _FILE.size
+    while at < len(pcap):
+        if at + _FRAME.size > len(pcap):
+            raise ValueError("it ends inside a frame")
+        seconds, nanoseconds, kept, length = _FRAME.unpack_from(pcap, at)
+        frame = pcap[at + _FRAME.size : at + _FRAME.size + kept]
+        at += _FRAME.size + kept
+        if len(frame) < kept:
+            raise ValueError("it ends inside a frame")
+        found = _segment(frame, length, seconds * 10**9 + nanoseconds)
+        if found is not None and found.payload > 0:
+            yield found
+
+
+def _segment(frame: bytes, length: int, time_ns: int) -> Segment | None:
+    kind = int.from_bytes(frame[12:14], "big")
+    if kind == _IPV4 and len(frame) >= 34 and frame[23] == _TCP:
+        header, addresses = 4 * (frame[14] & 15), frame[26:34]
+        said = int.from_bytes(frame[16:18], "big")
+    elif kind == _IPV6 and len(frame) >= 54 and frame[20] == _TCP:
+        header, addresses = 40, frame[22:54]
+        said = int.from_bytes(frame[18:20], "big")
+        said = said and said + 40
+    else:
+        return None
+    tcp = 14 + header
+    if len(frame) < tcp + 20:
+        return None
+    # Short frames are padded; of one too large for the field the length is 0, and the frame's own holds.
+    packet = said or length - 14
+    offset = 4 * (frame[tcp + 12] >> 4)
+    return Segment(
+        time_ns=time_ns,
+        flow=addresses + frame[tcp : tcp + 4],
+        destination_port=int.from_bytes(frame[tcp + 2 : tcp + 4], "big"),
+        sequence=int.from_bytes(frame[tcp + 4 : tcp + 8], "big"),
+        payload=packet - header - offset,
+    )
+
+
+def resent(pcap: bytes, port: int, mss: int) -> int:
+    """Segments of at most `mss` bytes to `port` whose bytes, or some of them, had been sent before."""
+    highest: dict[bytes, int] = {}
+    count = 0
+    for one in segments(pcap):
+        if one.destination_port != port:
+            continue
+        end = (one.sequence + one.payload) % 2**32
+        known = highest.get(one.flow)
+        if known is None:
+            highest[one.flow] = end
+            continue
+        before = (known - one.sequence) % 2**32  # so many of its bytes lie below what was sent already
+        if 0 < before < _HALF:
+            count += -(-min(before, one.payload) // mss)
+        if 0 < (end - known) % 2**32 < _HALF:
+            highest[one.flow] = end
+    return count

@@ -1,0 +1,88 @@
+"""The frames of an endpoint's flows, headers only: all of them, and true to what TCP counts."""
+
+import base64
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from agent.conftest import Start
+from agent.lab import Lab, laboratory
+from agent.talk import Line, Talk, joined, started
+
+from rigctl.model.capture import resent, segments
+
+
+@pytest.fixture
+def lab(binary: Path, tmp_path: Path) -> Iterator[Lab]:
+    with laboratory(binary, tmp_path) as made:
+        yield made
+
+
+def captured(agent: Talk) -> tuple[Line, bytes, list[Line]]:
+    """The counts, the file, the totals."""
+    lines = agent.answer(agent.send("report endpoint=1"))
+    (counts,) = (line["capture"] for line in lines if "capture" in line)
+    pcap = b"".join(base64.b64decode(line["pcap"], validate=True) for line in lines if "pcap" in line)
+    assert len(pcap) == counts["bytes"]
+    return counts, pcap, [line for line in lines if "bytes" in line and "flow" in line]
+
+
+def measured(lab: Lab, how: str, duration_ms: int = 300, **what: object) -> tuple[Talk, Talk, int]:
+    receiver, sender = lab.start(), lab.start()
+    port = joined(receiver, sender, extra=f"interface=lo {what.pop('extra', '')}".strip(), **what)
+    started([receiver, sender], duration_ms, how)
+    for agent in (receiver, sender):
+        assert agent.event("ended", 20)["error"] is None
+    return receiver, sender, port
+
+
+def test_every_byte_of_a_flow_is_in_a_frame(lab: Lab) -> None:
+    _, sender, port = measured(lab, "capture=67108864", extra="window=65536", flows=2)
+    counts, pcap, totals = captured(sender)
+    assert (counts["lost"], counts["cut"]) == (0, False)
+    # On a busy machine TCP may send again what was not lost, so bytes are counted by their numbers, from the first on.
+    began: dict[bytes, int] = {}
+    reached: dict[bytes, int] = {}
+    for one in segments(pcap):
+        if one.destination_port == port:
+            start = began.setdefault(one.flow, one.sequence)
+            reached[one.flow] = max(reached.get(one.flow, 0), (one.sequence - start) % 2**32 + one.payload)
+    assert sorted(reached.values()) == sorted(line["bytes"] for line in totals)
+    assert resent(pcap, port, totals[0]["mss"]) == sum(line["retransmits"] for line in totals)
+
+
+def test_segments_sent_again_are_those_that_tcp_counts(lab: Lab) -> None:
+    drop = "meta l4proto tcp ip length > 500 numgen random mod 200 < 1 counter drop"
+    hook = "type filter hook input priority 0"
+    lab.run("nft", f"table inet loss {{ chain some {{ {hook}; {drop}\n}}\n}}\n")
+    lab.run("ip", "link", "set", "lo", "mtu", "1500")
+    _, sender, port = measured(lab, "capture=67108864", 1000, extra="congestion=reno")
+    counts, pcap, totals = captured(sender)
+    assert (counts["lost"], counts["cut"]) == (0, False)
+    assert totals[0]["retransmits"] > 0
+    # A probe of the tail's loss may be a segment that was never lost: TCP counts it, and so does the capture.
+    assert resent(pcap, port, totals[0]["mss"]) == pytest.approx(totals[0]["retransmits"], rel=0.05, abs=2)
+
+
+def test_a_full_file_is_cut_and_says_so(lab: Lab) -> None:
+    receiver, _, _ = measured(lab, "capture=4096")
+    counts, pcap, _ = captured(receiver)
+    assert counts["cut"]
+    assert len(pcap) <= 4096
+    assert counts["frames"] > 30
+    assert list(segments(pcap))
+
+
+@pytest.mark.parametrize(
+    ("interface", "how", "said"),
+    [
+        ("", "capture=8192", "capture: the endpoint has no interface"),
+        ("interface=lo", "capture=1", "capture: expected 4096 to 67108864"),
+        ("interface=none0", "capture=8192", "start: capture: No such device"),
+    ],
+)
+def test_what_cannot_be_captured_is_told_before_any_traffic(start: Start, interface: str, how: str, said: str) -> None:
+    receiver, sender = start(), start()
+    joined(receiver, sender, extra=interface)
+    answer = sender.ask(f"start endpoint=1 at_ns=1 duration_ms=10 {how}")
+    assert (answer["ok"], answer["message"]) == (False, said)

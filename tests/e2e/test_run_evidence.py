@@ -1,0 +1,44 @@
+"""Captures and fine bins as a user asks for them, on a virtual rig, through SSH and real agents."""
+
+import json
+from pathlib import Path
+
+import pytest
+from test_run import User
+
+from rigctl.model.capture import segments
+
+SCENARIO = "rig: gigablox\npairs: [pi1 -> pi2, pi3 -> pi2]\nduration: 500ms\nbins: 0.5ms\nmatrix: {parallel: [1, 2]}\n"
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> User:
+    return User(tmp_path)
+
+
+def test_a_capture_of_both_ends_lies_beside_the_report(user: User) -> None:
+    (user.folder / "out").mkdir()
+    said = user.rigctl("run", user.scenario(SCENARIO), "--capture", "2", "--report", "out/r.html", deadline_s=60)
+    files = sorted((user.folder / "out").glob("*.pcap"))
+    ends = [file.name.partition("-test2-1-")[2] for file in files]
+    assert ends == [
+        "pi1-to-pi2-at-pi1.pcap", "pi1-to-pi2-at-pi2.pcap", "pi3-to-pi2-at-pi2.pcap", "pi3-to-pi2-at-pi3.pcap",
+    ]  # fmt: skip
+    for file in files:
+        assert f"capture {file.name}" in said.replace("\n", " ")
+        assert len({one.flow for one in segments(file.read_bytes()) if one.payload > 100}) == 2
+    # Two gigabits meet at one port, which drops: what the captures say of it is compared with TCP's own count.
+    assert "captures at senders bear out what TCP counts" in said.replace("\n", " ") or "In the capture of test 2" in said
+    page = (user.folder / "out" / "r.html").read_text()
+    assert "Captures" in page
+    assert "Throughput over time, in bins of 0.5 ms" in page
+    again = user.rigctl("report", "--output", "out/again.html")
+    assert "again.html" in again
+    assert files[0].name in (user.folder / "out" / "again.html").read_text()
+    rows = json.loads(user.rigctl("export", "--format", "json", "--level", "cells"))
+    assert [row["status"] for row in rows] == ["ok", "ok"]
+
+
+def test_a_cell_that_is_not_there_cannot_be_captured(user: User) -> None:
+    said = user.rigctl("run", user.scenario(SCENARIO), "--capture", "3", code=2)
+    assert "--capture 3: capture: there is no cell 3; the scenario has 2." in said

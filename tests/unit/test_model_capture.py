@@ -1,0 +1,74 @@
+"""Segments sent again, from the sequence numbers of a capture."""
+
+import struct
+
+import pytest
+
+from rigctl.model.capture import MAGIC, resent, segments
+
+HEAD = struct.pack("<IHHiIII", MAGIC, 2, 4, 0, 0, 128, 1)
+PORT = 5001
+
+
+def frame(
+    sequence: int, payload: int, port: int = PORT, sport: int = 40000, version: int = 4, kept: int = 128
+) -> bytes:
+    """One TCP frame of a pcap file, with 12 bytes of options."""
+    tcp = struct.pack("!HHIIBBHHH", sport, port, sequence % 2**32, 1, 8 << 4, 16, 512, 0, 0) + bytes(12)
+    if version == 4:
+        ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, (52 + payload) % 65536, 1, 0, 64, 6, 0, b"\n\0\0\1", b"\n\0\0\2")
+    else:
+        ip = struct.pack("!IHBB16s16s", 6 << 28, 32 + payload, 6, 64, bytes(16), bytes(16))
+    whole = bytes(12) + struct.pack("!H", 0x0800 if version == 4 else 0x86DD) + ip + tcp
+    length = max(60, len(whole) + payload)
+    data = (whole + bytes(payload))[:kept].ljust(min(kept, length), b"\0")
+    return struct.pack("<IIII", 7, 9, len(data), length) + data
+
+
+def file(*frames: bytes) -> bytes:
+    return HEAD + b"".join(frames)
+
+
+@pytest.mark.parametrize("version", [4, 6])
+def test_what_comes_again_is_counted_in_segments(version: int) -> None:
+    sent = [frame(1000, 1448, version=version), frame(2448, 2896, version=version), frame(1000, 1448, version=version)]
+    assert resent(file(*sent), PORT, 1448) == 1
+    # A super-packet of which one segment is new: two of its three were sent before.
+    assert resent(file(*sent[:2], frame(2448, 4344, version=version)), PORT, 1448) == 2
+    assert resent(file(*sent[:2]), PORT, 1448) == 0
+
+
+def test_numbers_that_begin_anew_are_no_repetition() -> None:
+    wrap = 2**32 - 1000
+    assert resent(file(frame(wrap, 1448), frame(wrap + 1448, 1448)), PORT, 1448) == 0
+    assert resent(file(frame(wrap, 1448), frame(wrap + 1448, 1448), frame(wrap, 1448)), PORT, 1448) == 1
+
+
+def test_each_flow_has_its_own_numbers_and_the_way_back_does_not_count() -> None:
+    one, other = frame(1000, 1448), frame(1000, 1448, sport=40001)
+    back = frame(1000, 1448, port=40000, sport=PORT)
+    assert resent(file(one, other, back, back), PORT, 1448) == 0
+
+
+def test_what_is_no_tcp_segment_with_data_is_passed_over() -> None:
+    udp = bytearray(frame(1000, 100))
+    udp[16 + 23] = 17
+    short = frame(1000, 100, kept=40)
+    acknowledgement = frame(1000, 0)
+    assert list(segments(file(bytes(udp), short, acknowledgement))) == []
+    (one,) = segments(file(frame(5, 1448)))
+    assert (one.time_ns, one.sequence, one.payload, one.destination_port) == (7 * 10**9 + 9, 5, 1448, PORT)
+
+
+def test_a_super_packet_too_large_for_its_field_is_as_long_as_its_frame() -> None:
+    large = bytearray(frame(1000, 65536 - 52))
+    assert struct.unpack_from("!H", large, 16 + 16)[0] == 0
+    assert next(segments(file(bytes(large)))).payload == 65536 - 52
+
+
+@pytest.mark.parametrize(
+    "damage", [b"", HEAD[:20], b"\xd4\xc3\xb2\xa1" + HEAD[4:], file(frame(1, 1448))[:-5], HEAD + b"12"]
+)
+def test_a_damaged_file_is_refused(damage: bytes) -> None:
+    with pytest.raises(ValueError, match=r"pcap|ends inside"):
+        list(segments(damage))

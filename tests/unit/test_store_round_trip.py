@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from rigctl.records import (
     Bins,
+    Capture,
     Cell,
     Condition,
     Datagrams,
@@ -103,6 +104,21 @@ REPETITION = st.builds(
         max_size=2,
     ).map(tuple),
     counters_missing=st.lists(TEXT, max_size=2).map(tuple),
+    captures=st.lists(
+        st.builds(
+            Capture,
+            NAME,
+            PAIR,
+            st.sampled_from(Direction),
+            TEXT,
+            COUNT,
+            maybe(COUNT),
+            st.booleans(),
+            maybe(COUNT),
+            maybe(COUNT),
+        ),
+        max_size=2,
+    ).map(tuple),
 )
 SETTING = st.builds(Setting, st.sampled_from(["mtu", "sysctl", "offload", "governor"]), TEXT, maybe(NAME))
 CELL = st.builds(

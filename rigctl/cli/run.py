@@ -1,11 +1,15 @@
 """`rigctl run`: measure a scenario, print its table, write its report."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rigctl.cli.options import Duration, Repeat, RigFile, RigSets, Sets, StoreAddress
+
+if TYPE_CHECKING:
+    from rigctl.records import Repetition, RunInfo
 
 
 def run(
@@ -52,21 +56,28 @@ def run(
             plan, inventory = load_plan(scenario, overrides)
             check(stored, plan, versions(), opened.controller(stored.run))
             resumed = stored.run
-        beside = (report or Path()).resolve().parent if report else Path.cwd()
+        beside = report.resolve().parent if report is not None else Path.cwd()
         outcome = measure_run(
             plan, inventory, opened, Console(stderr=True), quiet=quiet, resumed=resumed, captures=beside
         )
         info = opened.run(outcome.run)
         repetitions = opened.repetitions(outcome.run, series=drawn_numbers(info.plan))
 
+    page = report or Path(f"{plan.scenario_name}-{outcome.run}.html")
+    _tell(info, repetitions, page, quiet=quiet)
+    return outcome.exit_code
+
+
+def _tell(info: "RunInfo", repetitions: "Sequence[Repetition]", page: Path, *, quiet: bool) -> None:
+    """Write the report; print the table and where the report is, or the run's id only."""
+    from rich.console import Console
+
     from rigctl.report.html import write_report
     from rigctl.report.terminal import print_run
 
-    page = report or Path(f"{plan.scenario_name}-{outcome.run}.html")
     write_report(info, repetitions, page)
     if quiet:
-        print(outcome.run)
-    else:
-        print_run(info, repetitions, Console())
-        print(f"run    {outcome.run}\nreport {page.resolve()}")
-    return outcome.exit_code
+        print(info.run)
+        return
+    print_run(info, repetitions, Console())
+    print(f"run    {info.run}\nreport {page.resolve()}")

@@ -22,10 +22,14 @@
 #define PCAP_FILE 24
 #define PCAP_FRAME 16
 
-static int set_filter(int fd, unsigned port)
+static int set_filter(int fd, unsigned port, bool loopback)
 {
     /* IPv4, not a later fragment, or IPv6 without extension headers; TCP or UDP; from or to the port. */
     struct sock_filter code[] = {
+        /* On loopback each frame passes twice; out, they are in the order in which they were sent. */
+        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, SKF_AD_OFF + SKF_AD_PKTTYPE),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PACKET_OUTGOING, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, 0),
         BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 12),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IP, 0, 10),
         BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 23),
@@ -49,21 +53,18 @@ static int set_filter(int fd, unsigned port)
         BPF_STMT(BPF_RET | BPF_K, 0xffffffff),
         BPF_STMT(BPF_RET | BPF_K, 0),
     };
-    struct sock_fprog program = {.len = sizeof code / sizeof *code, .filter = code};
+    unsigned skipped = loopback ? 0 : 3;
+    struct sock_fprog program = {.len = (unsigned short)(sizeof code / sizeof *code - skipped), .filter = code + skipped};
 
     return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
 }
 
-/* On loopback each frame passes twice, out and in: once is enough. */
-static int ignore_echo(int fd, const char *interface)
+static bool is_loopback(int fd, const char *interface)
 {
     struct ifreq request = {0};
-    int on = 1;
 
     memcpy(request.ifr_name, interface, strnlen(interface, sizeof request.ifr_name - 1));
-    if (ioctl(fd, SIOCGIFFLAGS, &request) != 0)
-        return -1;
-    return (request.ifr_flags & IFF_LOOPBACK) == 0 ? 0 : setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof on);
+    return ioctl(fd, SIOCGIFFLAGS, &request) == 0 && (request.ifr_flags & IFF_LOOPBACK) != 0;
 }
 
 static int packet_socket(const char *interface, int port)
@@ -77,7 +78,7 @@ static int packet_socket(const char *interface, int port)
     if (fd < 0)
         return -1;
     address.sll_ifindex = (int)if_nametoindex(interface);
-    if (address.sll_ifindex != 0 && ignore_echo(fd, interface) == 0 && set_filter(fd, (unsigned)port) == 0 &&
+    if (address.sll_ifindex != 0 && set_filter(fd, (unsigned)port, is_loopback(fd, interface)) == 0 &&
         setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &look, sizeof look) == 0 &&
         setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on) == 0 &&
         bind(fd, (struct sockaddr *)&address, sizeof address) == 0) {

@@ -43,7 +43,8 @@ struct endpoint *endpoint_new(int64_t number, bool sender, int64_t flows)
     endpoint->flow_count = (int)flows;
     endpoint->listen_fd = -1;
     for (int i = 0; i < endpoint->flow_count; i++) {
-        endpoint->flows[i].fd = endpoint->flows[i].datagram_fd = -1;
+        endpoint->flows[i].fd = endpoint->flows[i].datagram_fd = endpoint->flows[i].file_fd = -1;
+        endpoint->flows[i].disk_ns = endpoint->flows[i].sync_ns = -1;
         endpoint->flows[i].number = i;
         endpoint->flows[i].sender = sender;
         endpoint->flows[i].wake = wake_fd;
@@ -61,6 +62,10 @@ void endpoint_stop(struct endpoint *endpoint)
 
 void endpoint_free(struct endpoint *endpoint)
 {
+    if (endpoint->filling) {
+        atomic_store(&endpoint->fill_stop, true);
+        pthread_join(endpoint->filler, NULL);
+    }
     for (int i = 0; i < endpoint->flow_count; i++) {
         struct flow *flow = &endpoint->flows[i];
 

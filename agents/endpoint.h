@@ -35,7 +35,9 @@ struct settings {
     int64_t interval_ns;
     int64_t window, mss, nodelay; /* -1: not asked for */
     enum work work;
-    int64_t message_bytes; /* of PINGPONG, BLAST and UDP */
+    int64_t message_bytes; /* of PINGPONG, BLAST, PUT and UDP */
+    bool disk;             /* of PUT: read from, or written to, a file in `folder` */
+    char folder[256];
     bool udp;
     bool busy;
     char congestion[16];
@@ -75,6 +77,11 @@ struct endpoint {
     int port; /* the receiver's */
     struct capture *capture; /* NULL: not asked for */
     size_t report_captured;
+    /* A sender's files, while they are made; the openings go on meanwhile. */
+    pthread_t filler;
+    bool filling;
+    _Atomic bool fill_stop, filled;
+    int fill_error;
     int error;
     char message[160];
 };
@@ -111,12 +118,18 @@ int tcp_start(struct endpoint *endpoint, const struct start *start);
 int opening_polls(const struct endpoint *endpoint, struct pollfd *polls, int room);
 void opening_serve(struct endpoint *endpoint, const struct pollfd *polls, int count);
 void opening_expire(struct endpoint *endpoint, int64_t now);
+/* All flows and files are there: say so. */
+void opening_finish(struct endpoint *endpoint);
+void opening_fail(struct endpoint *endpoint, int number, const char *where, int error);
 int64_t opening_deadline(const struct endpoint *endpoint);
 /* Whether the 20 bytes open flow `*number` of an endpoint with this token and so many flows. */
 bool opening_valid(const unsigned char *bytes, const unsigned char *token, int flows, int *number);
 /* life.c: from start to end. */
 void life_serve(struct endpoint *endpoint, int64_t now);
 int64_t life_deadline(const struct endpoint *endpoint);
+/* files.c: the files of an endpoint. 0 or an errno value. */
+int files_begin(struct endpoint *endpoint);
+void files_serve(struct endpoint *endpoint);
 /* report.c */
 void report_serve(struct endpoint *endpoint);
 

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "file.h"
 #include "messages.h"
 #include "udp.h"
 
@@ -195,6 +196,8 @@ static void *run(void *argument)
     prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL); /* wake at the instant, not up to 50 us later */
     if (flow->datagram_fd >= 0)
         (flow->work == PINGPONG ? udp_pingpong : udp_stream)(flow);
+    else if (flow->work == PUT)
+        file_run(flow);
     else if (flow->work != STREAM)
         messages_run(flow);
     else if (flow->sender)
@@ -254,7 +257,9 @@ void flow_free(struct flow *flow)
         close(flow->fd);
     if (flow->datagram_fd >= 0)
         close(flow->datagram_fd);
-    flow->fd = flow->datagram_fd = -1;
+    if (flow->file_fd >= 0)
+        close(flow->file_fd);
+    flow->fd = flow->datagram_fd = flow->file_fd = -1;
     free(flow->samples);
     free(flow->buffer);
     free(flow->histogram);

@@ -14,7 +14,7 @@
 #define COLUMNS_RECEIVER 2 /* t_ns bytes */
 #define COLUMNS_SENDER 6   /* t_ns bytes retransmits rtt_us cwnd mss */
 
-enum work { STREAM, PINGPONG, BLAST };
+enum work { STREAM, PINGPONG, BLAST, PUT };
 
 struct flow {
     int fd;      /* -1: none yet */
@@ -26,7 +26,9 @@ struct flow {
     int wake;       /* eventfd that tells the main loop of the end */
     int64_t at_ns, bulk_ns, end_ns;
     enum work work;
-    int64_t message_bytes, iterations; /* of PINGPONG and BLAST */
+    int64_t message_bytes, iterations; /* of PINGPONG and BLAST; the bytes of a file */
+    int file_fd;                       /* of PUT: what is read or written; -1: memory */
+    int64_t disk_ns, sync_ns;          /* in read(2) or write(2) of it; until it was safe on the disk; -1: no disk */
     bool busy;                         /* does not sleep while it waits for a message */
     int64_t rate;                      /* of a stream of datagrams, payload bit/s; 0: as fast as it can */
     unsigned char *buffer;

@@ -152,6 +152,7 @@ static void serve_endpoints(const int counts[ENDPOINTS_MAX])
         opening_serve(endpoints[i], polls + used, counts[i]);
         used += counts[i];
         opening_expire(endpoints[i], now);
+        files_serve(endpoints[i]);
         life_serve(endpoints[i], now);
         report_serve(endpoints[i]);
     }

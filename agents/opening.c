@@ -43,8 +43,12 @@ static void answer_waiting(struct endpoint *endpoint)
 
 static void opened(struct endpoint *endpoint)
 {
-    if (++endpoint->flows_open < endpoint->flow_count)
-        return;
+    if (++endpoint->flows_open == endpoint->flow_count && !endpoint->filling)
+        opening_finish(endpoint);
+}
+
+void opening_finish(struct endpoint *endpoint)
+{
     endpoint->state = READY;
     if (endpoint->listen_fd >= 0)
         close(endpoint->listen_fd);
@@ -98,10 +102,10 @@ static void read_opening(struct endpoint *endpoint, int place)
     opened(endpoint);
 }
 
-static void fail_connect(struct endpoint *endpoint, int number, int error)
+void opening_fail(struct endpoint *endpoint, int number, const char *where, int error)
 {
     endpoint->state = ENDED;
-    endpoint_fail(endpoint, error, "flow %d: connect: %s", number, strerror(error));
+    endpoint_fail(endpoint, error, "flow %d: %s: %s", number, where, strerror(error));
     if (endpoint->waiting_id != 0)
         answer_error(endpoint->waiting_id, error, "%s", endpoint->message);
     endpoint->waiting_id = 0;
@@ -123,7 +127,7 @@ static void write_opening(struct endpoint *endpoint, struct opening *opening)
     if (error == 0 && send(opening->fd, bytes, sizeof bytes, MSG_NOSIGNAL) != (ssize_t)sizeof bytes)
         error = errno;
     if (error != 0)
-        fail_connect(endpoint, opening->number, error);
+        opening_fail(endpoint, opening->number, "connect", error);
     else
         opening->got = OPENING_BYTES;
 }
@@ -138,9 +142,9 @@ static void read_acceptance(struct endpoint *endpoint, int place)
         forget(endpoint, place);
         opened(endpoint);
     } else if (got >= 0) {
-        fail_connect(endpoint, opening->number, ECONNABORTED);
+        opening_fail(endpoint, opening->number, "connect", ECONNABORTED);
     } else if (errno != EAGAIN && errno != EINTR) {
-        fail_connect(endpoint, opening->number, errno);
+        opening_fail(endpoint, opening->number, "connect", errno);
     }
 }
 

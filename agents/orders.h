@@ -4,14 +4,20 @@
 
 #include <stdbool.h>
 
+#include "endpoint.h"
+
 /* Set by `quit`. */
 extern bool orders_quit;
 /* Carry out one line; `whole` is false where it was too long and cut. */
 void orders_take(char *line, bool whole);
 
-struct order;
 /* The verbs `set` and `restore` (orders-settings.c). */
 void orders_set(struct order *order);
 void orders_restore(struct order *order);
+
+/* orders-parse.c: what keys say; the text tells what is wrong, NULL: nothing. */
+bool parse_address(const char *text, int64_t port, struct sockaddr_storage *address, socklen_t *length);
+const char *parse_settings(struct order *order, struct settings *settings, int64_t *flows, int64_t *wait_ms);
+const char *parse_start(struct order *order, struct start *start);
 
 #endif

@@ -58,6 +58,8 @@ static void write_totals(int64_t id, const struct flow *flow)
     line_add_count("rtt_sum_ns", trips != NULL && trips->count > 0 ? trips->sum_ns : -1);
     line_add_count("rtt_min_ns", trips != NULL && trips->count > 0 ? trips->min_ns : -1);
     line_add_count("rtt_max_ns", trips != NULL && trips->count > 0 ? trips->max_ns : -1);
+    line_add_count("disk_us", flow->disk_ns < 0 ? -1 : flow->disk_ns / 1000);
+    line_add_count("sync_us", flow->sync_ns < 0 ? -1 : flow->sync_ns / 1000);
     line_add("}");
     line_end();
 }

@@ -9,6 +9,7 @@
 
 #include "clock.h"
 #include "endpoint.h"
+#include "file.h"
 #include "messages.h"
 #include "udp.h"
 
@@ -156,7 +157,9 @@ int tcp_start(struct endpoint *endpoint, const struct start *start)
             error = reserve(endpoint, flow, start->duration_ns);
         if (error == 0)
             error = reserve_bins(flow, start->bin_ns, start->duration_ns);
-        if (error == 0 && flow->work != STREAM && !settings->udp)
+        if (error == 0 && flow->work == PUT)
+            error = file_prepare(flow);
+        else if (error == 0 && flow->work != STREAM && !settings->udp)
             error = messages_prepare(flow);
         if (error == 0)
             error = flow_start(flow);

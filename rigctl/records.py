@@ -73,8 +73,8 @@ class Condition:
         return next((int(setting.value) for setting in self.settings if setting.kind == "mtu"), None)
 
 
-MESSAGE_TESTS: Final = frozenset({"pingpong", "blast"})
-"""Tests that count messages of one size."""
+MESSAGE_TESTS: Final = frozenset({"pingpong", "blast", "file"})
+"""Tests that count messages of one size; a file is one message."""
 UNLIMITED: Final = "unlimited"
 """As a rate: as fast as the sender can."""
 MAX_RATE: Final = "max"
@@ -101,9 +101,12 @@ class Cell:
     resize: bool = False  # its condition's: the window is where buffers start, the kernel resizes them
     transport: str = "tcp"  # or "udp": of "udp", and of "pingpong" where asked for
     rate: int | str | None = None  # of "udp", each flow: payload bit/s, UNLIMITED or MAX_RATE
-    message_bytes: int | None = None  # of "pingpong" and "blast"; of "udp" the payload of a datagram
+    message_bytes: int | None = None  # of "pingpong" and "blast"; of "udp" the payload of a datagram; of "file" it all
     iterations: int | None = None  # messages of each flow; None: as many as the duration allows
     busy_poll: bool | None = None  # of "pingpong": waits without sleeping
+    read: str | None = None  # of "file": where its sender has it, "disk" or "memory" …
+    write: str | None = None  # … and its receiver puts it
+    folder: str | None = None  # of "file": for files on disks, on every node
     capture: bool = False  # the frames of its flows are kept, headers only
     bin_us: int | None = None  # of streams: receivers count their bytes in bins of that width, too
 
@@ -181,6 +184,8 @@ class Side:
     rtt_sum_ns: int | None = None
     rtt_min_ns: int | None = None
     rtt_max_ns: int | None = None
+    disk_us: int | None = None  # of a file transfer: time in read(2) or write(2) of the file …
+    sync_us: int | None = None  # … and of a receiver until it was safe on the disk, after its acknowledgement
     histogram: tuple[tuple[int, int], ...] = ()
     datagrams: Datagrams | None = None  # of a UDP flow
     bins: Bins | None = None  # of a stream's receiver, where Cell.bin_us asks for them

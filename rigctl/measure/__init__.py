@@ -5,7 +5,7 @@
 
 from typing import Final
 
-from rigctl.measure import tcp, udp
+from rigctl.measure import file, tcp, udp
 from rigctl.measure.messages import Messages
 from rigctl.measure.test import Stream, Test, streams
 
@@ -14,6 +14,7 @@ TESTS: Final[dict[str, Test]] = {
     "udp": udp,
     "pingpong": Messages("pingpong"),
     "blast": Messages("blast"),
+    "file": file,
 }
 
 __all__ = ["TESTS", "Stream", "Test", "streams"]

@@ -11,7 +11,7 @@ class Messages:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def settings(self, cell: Cell) -> Settings:
+    def settings(self, cell: Cell, *, sender: bool = False) -> Settings:  # noqa: ARG002 — both sides are set alike
         """Socket settings as of the stream test, and the messages' size."""
         return {
             **tcp.settings(cell),

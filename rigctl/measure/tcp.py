@@ -4,7 +4,7 @@ from rigctl.measure.test import Settings
 from rigctl.records import Cell
 
 
-def settings(cell: Cell) -> Settings:
+def settings(cell: Cell, *, sender: bool = False) -> Settings:  # noqa: ARG001 — both sides are set alike
     """Socket settings of `cell`; what was not asked for is left to the node.
 
     Where the kernel is to resize buffers, none is set on a socket: that would lock it (tcp(7), tcp_moderate_rcvbuf).
@@ -20,4 +20,6 @@ def settings(cell: Cell) -> Settings:
         test=None,
         size=None,
         busy=None,
+        disk=None,
+        folder=None,
     )

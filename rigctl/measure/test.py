@@ -19,13 +19,15 @@ class Settings(TypedDict):
     test: str | None
     size: int | None
     busy: bool | None
+    disk: bool | None
+    folder: str | None
 
 
 class Test(Protocol):
     """A module with these functions is a test."""
 
-    def settings(self, cell: Cell) -> Settings:
-        """The settings of the agent's `listen` and `connect` orders for `cell`."""
+    def settings(self, cell: Cell, *, sender: bool = False) -> Settings:
+        """The settings of the agent's `listen` order for `cell`; with `sender` of its `connect`."""
         ...
 
 

@@ -4,7 +4,7 @@ from rigctl.measure.test import Settings
 from rigctl.records import Cell
 
 
-def settings(cell: Cell) -> Settings:
+def settings(cell: Cell, *, sender: bool = False) -> Settings:  # noqa: ARG001 — both sides are set alike
     """Buffers and size of `cell`; what belongs to TCP is left to the node. The rate goes with the start."""
     return Settings(
         flows=cell.parallel,
@@ -16,4 +16,6 @@ def settings(cell: Cell) -> Settings:
         test=None,
         size=cell.message_bytes,
         busy=None,
+        disk=None,
+        folder=None,
     )

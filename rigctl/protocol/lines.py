@@ -98,6 +98,8 @@ class FlowTotals:
     rtt_sum_ns: int | None
     rtt_min_ns: int | None
     rtt_max_ns: int | None
+    disk_us: int | None  # of a file transfer: in read(2) or write(2) of the file
+    sync_us: int | None  # until it was safe on the disk
 
 
 @dataclass(frozen=True, slots=True)

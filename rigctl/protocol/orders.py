@@ -33,7 +33,7 @@ class Order:
         "duration_ms": (1, 86400000),
         "port": (1, 65535),
         "hold_us": (0, 1000000),
-        "size": (1, 2**24),
+        "size": (1, 2**40),
         "rate": (1, 10**12),
         "bin_us": (100, 1_000_000),
         "capture": (4096, 2**26),
@@ -116,8 +116,10 @@ class Listen(Order):
     nodelay: bool | None = None
     interface: str | None = None  # whose counters go into the report
     transport: str | None = None  # "udp"; left out: TCP
-    test: str | None = None  # "pingpong", "blast"; left out: a stream
-    size: int | None = None  # bytes of a message or datagram
+    test: str | None = None  # "pingpong", "blast", "file"; left out: a stream
+    size: int | None = None  # bytes of a message, datagram or file
+    disk: bool | None = None  # of a file: whether this side's bytes are on a disk, in a file of `folder` …
+    folder: str | None = None  # … as `encoded` gives it
     busy: bool | None = None  # of a ping-pong: does not sleep while it waits
 
 
@@ -140,8 +142,10 @@ class Connect(Order):
     nodelay: bool | None = None
     interface: str | None = None  # whose counters go into the report
     transport: str | None = None  # "udp"; left out: TCP
-    test: str | None = None  # "pingpong", "blast"; left out: a stream
-    size: int | None = None  # bytes of a message or datagram
+    test: str | None = None  # "pingpong", "blast", "file"; left out: a stream
+    size: int | None = None  # bytes of a message, datagram or file
+    disk: bool | None = None  # of a file: whether this side's bytes are on a disk, in a file of `folder` …
+    folder: str | None = None  # … as `encoded` gives it
     busy: bool | None = None  # of a ping-pong: does not sleep while it waits
 
 

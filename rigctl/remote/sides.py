@@ -45,6 +45,8 @@ def _side(flow: FlowReport, offset_ns: int, at_ns: int) -> Side:
         rtt_sum_ns=counted.rtt_sum_ns,
         rtt_min_ns=counted.rtt_min_ns,
         rtt_max_ns=counted.rtt_max_ns,
+        disk_us=counted.disk_us,
+        sync_us=counted.sync_us,
         histogram=flow.buckets,
         datagrams=None if flow.datagrams is None else _datagrams(flow.datagrams),
         bins=None if flow.bin_us is None else Bins(at_ns, flow.bin_us, flow.bins),

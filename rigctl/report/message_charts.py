@@ -16,7 +16,7 @@ def message_svg(results: Sequence[Messages]) -> str | None:
     drawn = points(results)
     if len({point["size"] for point in drawn}) < 2:
         return None
-    return render_svg(_figure(drawn, blast=results[0].cell.test == "blast"))
+    return render_svg(_figure(drawn, blast=results[0].cell.test != "pingpong"))
 
 
 def message_legend(results: Sequence[Messages]) -> list[str]:

@@ -17,6 +17,7 @@ from rigctl.report.ceiling import data_path, ip_version, link_rate_bps
 from rigctl.report.rows import agreed, ends_of, streams_of, total
 from rigctl.report.tables import ComparisonTable, TableColumn, TableRow
 from rigctl.report.text import UNKNOWN, listed, percent_text, plural, stream_text
+from rigctl.report.transfers import disk_columns, disk_shares, transfer_words
 from rigctl.units import format_bytes
 
 NOISY: Final = 0.05
@@ -43,6 +44,9 @@ class Messages:
     ceiling_bps: float | None
     again: int | None = None  # segments sent again
     nodelay: bool | None = None  # as granted
+    read_share: float | None = None  # of a transfer's time, in reading the file …
+    write_share: float | None = None  # … and in writing it
+    sync_s: float | None = None  # until it was safe on the receiver's disk, after the acknowledgement
     unanswered: int | None = None  # datagrams of a ping-pong that did not come back in time
     notes: tuple[str, ...] = ()
 
@@ -114,6 +118,7 @@ def _result(info: RunInfo, cell: Cell, stream: tuple[object, object], repetition
         ceiling_bps=_ceiling_bps(info, cell, [flow for own in flows for flow in own]),
         again=total(side.retransmits for side in sides),
         nodelay=agreed(side.nodelay for side in sides),
+        **disk_shares([flow for own in flows for flow in own]),
         unanswered=total(_unanswered(side) for side in sides),
         notes=_notes(cell, repetitions),
     )
@@ -158,8 +163,10 @@ def _notes(cell: Cell, repetitions: Sequence[Repetition]) -> tuple[str, ...]:
 
 def message_table(results: Sequence[Messages]) -> ComparisonTable:
     """The page's table: size, iterations, elapsed times, their mean and variation, then RTT or throughput."""
-    blast = bool(results) and results[0].cell.test == "blast"
+    blast = bool(results) and results[0].cell.test != "pingpong"
     makers = [*_asked(results, blast), *_elapsed(results), *(_throughput() if blast else _round_trip())]
+    if any(one.cell.test == "file" for one in results):
+        makers += disk_columns()
     notes: list[str] = []
     told: set[int] = set()
     rows = []
@@ -184,7 +191,10 @@ def _asked(results: Sequence[Messages], blast: bool) -> list[_Maker]:
     if len({one.stream for one in results}) > 1:
         made.append((TableColumn("Pair", "", "asked", True), lambda one: one.stream))
     made.append((TableColumn("Size", "B", "asked"), lambda one: str(one.size)))
-    if blast:
+    if any(one.cell.test == "file" for one in results):
+        made.append((TableColumn("Read", "", "asked", True), lambda one: one.cell.read or UNKNOWN))
+        made.append((TableColumn("Write", "", "asked", True), lambda one: one.cell.write or UNKNOWN))
+    elif blast:
         made.append((TableColumn("log2(size)", "", "asked"), lambda one: f"{math.log2(one.size):.5g}"))
     if len({one.cell.parallel for one in results}) > 1:
         made.append((TableColumn("Parallel", "", "asked"), lambda one: str(one.cell.parallel)))
@@ -194,7 +204,8 @@ def _asked(results: Sequence[Messages], blast: bool) -> list[_Maker]:
         made.append((TableColumn("Transport", "", "asked", True), lambda one: one.cell.transport.upper()))
     if len({one.cell.busy_poll for one in results}) > 1:
         made.append((TableColumn("Busy poll", "", "asked", True), lambda one: _flag(one.cell.busy_poll)))
-    made.append((TableColumn("Iterations", "", "measured"), lambda one: _whole(one.messages)))
+    if all(one.cell.test != "file" for one in results):
+        made.append((TableColumn("Iterations", "", "measured"), lambda one: _whole(one.messages)))
     return made
 
 
@@ -237,7 +248,7 @@ def message_words(results: Sequence[Messages], *, again: bool = False) -> list[s
     counted = [one for one in results if one.elapsed_s]
     if not counted:
         return ["No test gave a result that counts; the notes say why."]
-    said = _blast_words(counted) if counted[0].cell.test == "blast" else _trip_words(counted)
+    said = _blast_words(counted) if counted[0].cell.test != "pingpong" else _trip_words(counted)
     noisy = [
         f"{format_bytes(one.size)} ({100 * (one.variation_s or 0) / one.mean_s:.0f} %)"
         for one in counted
@@ -275,6 +286,8 @@ def _spread(one: Messages) -> str:
 
 
 def _blast_words(counted: Sequence[Messages]) -> list[str]:
+    if counted[0].cell.test == "file":
+        return transfer_words(counted)
     best = max(counted, key=lambda one: one.bytes_per_s or 0.0)
     top = best.bytes_per_s or 0.0
     share = f", {percent_text(best.efficiency)} % of the ceiling" if best.efficiency is not None else ""
@@ -293,7 +306,7 @@ def shaping_words(info: RunInfo, results: Sequence[Messages]) -> list[str]:
     if info.plan.virtual != "namespaces" or not results:
         return []
     buckets = "Its links are shaped by token buckets, which let what is shorter than the bucket pass at once: "
-    if results[0].cell.test == "blast":
+    if results[0].cell.test != "pingpong":
         return [f"{buckets}a test of a second or less may be above the ceiling by some tenths of a per cent."]
     return [f"{buckets}on a wire of that rate a short message would take the time of its frames."]
 
@@ -303,7 +316,7 @@ def points(results: Sequence[Messages]) -> list[Mapping[str, float | str]]:
     found: list[Mapping[str, float | str]] = []
     for one in results:
         point: dict[str, float | str] = {"size": one.size, "line": one.stream}
-        if one.cell.test == "blast" and one.bytes_per_s is not None:
+        if one.cell.test != "pingpong" and one.bytes_per_s is not None:
             point["value"] = one.bytes_per_s / 1e6
             if one.ceiling_bps is not None:
                 point["ceiling"] = one.ceiling_bps / 8e6

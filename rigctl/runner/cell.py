@@ -15,7 +15,7 @@ from rigctl.model.contract import invalid_reason, unfinished_reason
 from rigctl.model.intervals import median_goodput_bps
 from rigctl.model.window import common_window, cut
 from rigctl.protocol import Connect, EndpointReport, Listen, Start
-from rigctl.records import MAX_RATE, Flow, NicCounters, NodeUsage, PortSeries, Repetition, Side, Status
+from rigctl.records import MAX_RATE, Cell, Flow, NicCounters, NodeUsage, PortSeries, Repetition, Side, Status
 from rigctl.remote.agent import Agent
 from rigctl.remote.sides import sides
 from rigctl.runner.barrier import Clocks, hold_ns, measure_clocks, start_instant
@@ -29,8 +29,11 @@ from rigctl.runner.throttling import ThrottleWatch
 
 PREPARE_S: Final = 5.0
 """A pair whose flows are not all connected by then is unreachable."""
+FILE_BYTES_PER_S: Final = 5_000_000
+"""No disk is taken to be slower, when the file of a transfer is made beforehand."""
 DRAIN_S: Final = 12.0
 """After the planned end: what is queued drains, and an agent that sees no end-of-file gives up by itself."""
+MOST_PREPARE_S: Final = 600.0
 REPORT_S: Final = 10.0
 SALVAGE_S: Final = 1.0
 """After a failure: what still answers within this is stored, the rest is not waited for."""
@@ -45,12 +48,18 @@ class Bench:
     nodes: Nodes
     conditions: Conditions
     counters: Counters
-    captures: Path  # how the names of pcap files begin
+    captures: Path = Path("capture")  # how the names of pcap files begin
 
 
 def interval_ms(duration_s: float) -> int:
     """Time between samples: 100 ms, longer where a flow would have more than `MOST_SAMPLES`."""
     return max(LEAST_INTERVAL_MS, -(-round(duration_s * 1000) // MOST_SAMPLES))
+
+
+def prepare_s(cell: Cell) -> float:
+    """How long the flows of a cell may take to be there, files to be sent included."""
+    files = cell.parallel * len(cell.pairs) if cell.read == "disk" else 0
+    return min(MOST_PREPARE_S, PREPARE_S + files * (cell.message_bytes or 0) / FILE_BYTES_PER_S)
 
 
 async def measure_cell(order: Order, bench: Bench, max_skew_s: float, progress: Progress) -> Repetition:
@@ -258,18 +267,19 @@ class Attempt:
 
     async def _connect(self, stream: Stream) -> None:
         receiver, sender = self._agents[stream.receiver], self._agents[stream.sender]
-        settings = TESTS[self.cell.test].settings(self.cell)
+        test, wait_s = TESTS[self.cell.test], prepare_s(self.cell)
         common = _Common(
             endpoint=stream.endpoint,
             token=stream.token,
             interval_ms=interval_ms(self.cell.duration_s),
-            wait_ms=round(PREPARE_S * 1000),
+            wait_ms=round(wait_s * 1000),
         )
         address, bind = self._nodes.data_address(stream.receiver), self._nodes.data_address(stream.sender)
         inside, outside = self._nodes.data_interface(stream.receiver), self._nodes.data_interface(stream.sender)
-        port = await receiver.listen(Listen(address=address, interface=inside, **common, **settings))
+        there, here = test.settings(self.cell), test.settings(self.cell, sender=True)
+        port = await receiver.listen(Listen(address=address, interface=inside, **common, **there))
         self._ports[stream.endpoint] = port
-        await sender.connect(Connect(address=address, port=port, bind=bind, interface=outside, **common, **settings))
+        await sender.connect(Connect(address=address, port=port, bind=bind, interface=outside, **common, **here))
         await receiver.ready(stream.endpoint)
 
     async def _follow(self, stream: Stream) -> None:

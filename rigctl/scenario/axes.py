@@ -32,6 +32,8 @@ _MIN_MSS, _MAX_MSS = 88, 32767  # TCP_MAXSEG's own bounds (linux/net/ipv4/tcp.c:
 _MAX_PARALLEL = 128
 MAX_PAIRS: Final = 1000
 MAX_MESSAGE: Final = 2**24
+MAX_FILE: Final = 2**40
+PLACES: Final = ("disk", "memory")
 _MAX_ITERATIONS: Final = 10**9
 MIN_RATE: Final = 1000
 MIN_DATAGRAM: Final = 16  # its number and its time, docs/agent-protocol.md
@@ -79,8 +81,8 @@ def _parallel(name: str, value: object) -> int:
 
 def _size(name: str, value: object) -> int:
     size = parse_quantity(name, value, parse_bytes, "64K")
-    if not 1 <= size <= MAX_MESSAGE:
-        raise FieldError(f'{name} "{value}": expected 1 to 16M, as in 64K')
+    if not 1 <= size <= MAX_FILE:
+        raise FieldError(f'{name} "{value}": expected 1 to 1048576M, as in 64K')
     return size
 
 
@@ -98,6 +100,13 @@ def _rate(name: str, value: object) -> int | str:
     if not MIN_RATE <= rate_bps <= _MAX_RATE_BPS:
         raise FieldError(f'{name} "{value}": expected 1k to 1T bit/s, max or unlimited, as in 100M')
     return rate_bps
+
+
+def _place(name: str, value: object) -> str:
+    text = parse_text(name, value, "disk or memory")
+    if text not in PLACES:
+        raise FieldError(f"{name} {shown(text)}: expected disk or memory")
+    return text
 
 
 def _transport(name: str, value: object) -> str:
@@ -234,11 +243,11 @@ AXES: Final[dict[str, Axis]] = {
             _or_dash(format_bytes),
             "Size",
             "Bytes of a message, 1 to 16M, of the tests pingpong and blast; of udp the payload of a datagram, "
-            "16 to 65507 (left out: what fits the MTU).",
+            "16 to 65507 (left out: what fits the MTU); of file all of it, up to 1048576M.",
             {
                 "anyOf": [
                     {"type": "string", "pattern": r"^\s*[0-9]+\s*([kKmM]([iI]?[bB])?)?\s*$"},
-                    {"type": "integer", "minimum": 1, "maximum": MAX_MESSAGE},
+                    {"type": "integer", "minimum": 1, "maximum": MAX_FILE},
                     _SIZE_RANGE_SCHEMA,
                 ],
                 "examples": [1, "64K"],
@@ -276,6 +285,22 @@ AXES: Final[dict[str, Axis]] = {
             "Over what a ping-pong's messages go: tcp or udp.",
             {"enum": list(TRANSPORTS), "examples": ["udp"]},
             unset="tcp",
+        ),
+        Axis(
+            "read",
+            _place,
+            _or_dash(str),
+            "Read",
+            "Of test file: where the sender has the bytes, disk or memory.",
+            {"enum": list(PLACES), "examples": ["disk"]},
+        ),
+        Axis(
+            "write",
+            _place,
+            _or_dash(str),
+            "Write",
+            "Of test file: where the receiver puts the bytes, disk or memory.",
+            {"enum": list(PLACES), "examples": ["memory"]},
         ),
         Axis(
             "busy_poll",

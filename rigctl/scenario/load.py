@@ -146,6 +146,8 @@ def _cell(
     shared = {
         name: row[name] for name in ("mss", "parallel", "iterations", "busy_poll", "congestion", "nodelay", "direction")
     }
+    if model.test == "file":
+        shared["iterations"] = 1
     return Cell(
         number=number,
         test=model.test,
@@ -160,6 +162,9 @@ def _cell(
         rate=row["rate"] if isinstance(row["rate"], int | str) else None,
         resize=condition is not None and condition.resize,
         capture=number in model.capture if isinstance(model.capture, tuple) else model.capture,
+        read=str(row["read"] or "disk") if model.test == "file" else None,
+        write=str(row["write"] or "disk") if model.test == "file" else None,
+        folder=model.folder if model.test == "file" else None,
         bin_us=None if model.bins is None else round(model.bins * 1e6),
         **shared,  # type: ignore[arg-type]  # AXES and Cell name the same settings; a test holds them together
     )

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from rigctl.records import MESSAGE_TESTS, Pair
 from rigctl.rig.fields import FieldError
 from rigctl.rig.inventory import Rig
-from rigctl.scenario.axes import AXES, MAX_DATAGRAM, MIN_DATAGRAM, MIN_WINDOW
+from rigctl.scenario.axes import AXES, MAX_DATAGRAM, MAX_MESSAGE, MIN_DATAGRAM, MIN_WINDOW
 from rigctl.scenario.conditions import condition_mistakes
 from rigctl.scenario.matrix import MAX_CELLS, Matrix, Pattern, Row, as_list, count, full, pattern_of, product
 from rigctl.scenario.pairs import chosen, pair_mistakes
@@ -86,7 +86,18 @@ def _row_clashes(row: Row, pairs: tuple[Pair, ...], conditions: Sequence[str]) -
 def _message_clashes(row: Row, test: str) -> Iterator[tuple[str, str]]:
     """Settings of messages without a test of messages, and the other way round."""
     if test in MESSAGE_TESTS and row["size"] is None:
-        yield "size", f"size: a {test} needs the size of its messages, as in size: 64K"
+        what = (
+            "the bytes of its file, as in size: 100M" if test == "file" else "the size of its messages, as in size: 64K"
+        )
+        yield "size", f"size: a {test} needs {what}"
+    size = row["size"]
+    if test in ("pingpong", "blast") and isinstance(size, int) and size > MAX_MESSAGE:
+        yield "size", f"size: {size} bytes are more than the 16M of a message"
+    for name in ("read", "write"):
+        if test != "file" and row[name] is not None:
+            yield name, f"{name}: is of test: file"
+    if test == "file" and row["iterations"] is not None:
+        yield "iterations", "iterations: a file is sent once; use repeat to send it more often"
     for name in ("size", "iterations", "busy_poll"):
         if test not in MESSAGE_TESTS and row[name] is not None and (name, test) != ("size", "udp"):
             yield name, f"{name}: is of messages, with test: pingpong or test: blast"

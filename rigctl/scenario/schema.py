@@ -41,6 +41,8 @@ TESTS: Final = ("tcp", "udp", *sorted(MESSAGE_TESTS))
 MIN_DURATION_S: Final = 0.1
 MAX_DURATION_S: Final = 86_400.0
 MAX_REPEAT: Final = 1000
+FOLDER: Final = "/var/tmp"  # noqa: S108 — on a disk, unlike /tmp; files in it have no name
+MOST_FOLDER: Final = 255
 MIN_BIN_S: Final = 0.0001
 MAX_BIN_S: Final = 1.0
 MOST_BINS: Final = 4_000_000
@@ -104,6 +106,15 @@ def _capture(name: str, value: object) -> bool | tuple[int, ...]:
         return parse_flag(name, value)
     except FieldError:
         raise FieldError(f"{name} {shown(value)}: expected true, false or numbers of cells, as in [1, 3]") from None
+
+
+def _folder(name: str, value: object) -> str:
+    text = parse_text(name, value, "a folder, as in /var/tmp")
+    if not text.startswith("/") or len(text.encode()) > MOST_FOLDER:
+        raise FieldError(
+            f"{name} {shown(text)}: expected an absolute path of at most {MOST_FOLDER} bytes, as in /var/tmp"
+        )
+    return text
 
 
 def _max_loss(name: str, value: object) -> float:
@@ -201,13 +212,18 @@ class ScenarioFile(Section):
     until: UntilOrText = Field(None, description="Cells are measured until their mean is known well enough.")
     test: Annotated[str, named(_test), WithJsonSchema({"enum": list(TESTS)})] = Field(
         "tcp",
-        description="What is measured: tcp or udp (goodput of streams), pingpong or blast (messages).",
+        description="What is measured: tcp or udp (goodput of streams), pingpong or blast (messages), or a file.",
         examples=["tcp"],
     )
     bins: Annotated[float | None, named(parse_bins), WithJsonSchema(_DURATION_SCHEMA)] = Field(
         None,
         description="Throughput over time in bins of that width, 0.1ms to 1s, with the gaps in it; of tcp and udp.",
         examples=["0.5ms"],
+    )
+    folder: Annotated[str, named(_folder), WithJsonSchema({"type": "string", "pattern": "^/"})] = Field(
+        FOLDER,
+        description="Of test file: the folder on every node whose disk is read and written; nothing stays in it.",
+        examples=[FOLDER],
     )
     capture: Annotated[
         bool | tuple[int, ...],

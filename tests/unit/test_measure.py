@@ -8,7 +8,7 @@ import pytest
 from rigctl.measure import TESTS, streams
 from rigctl.records import Cell, Direction, Pair
 
-NO_MESSAGES = {"transport": None, "test": None, "size": None, "busy": None}
+NO_MESSAGES = {"transport": None, "test": None, "size": None, "busy": None, "disk": None, "folder": None}
 CELL = Cell(1, "tcp", (Pair("a", "b"), Pair("c", "d")), 10.0, 0.0, 5)
 
 
@@ -50,7 +50,7 @@ def test_messages_have_their_size_and_the_stream_s_socket_settings(test: str, bu
     asked = replace(CELL, test=test, nodelay=True, message_bytes=1024, iterations=9, busy_poll=busy)
     assert TESTS[test].settings(asked) == {
         "flows": 5, "window": None, "mss": None, "congestion": None, "nodelay": True,
-        "transport": None, "test": test, "size": 1024, "busy": busy,
+        "transport": None, "test": test, "size": 1024, "busy": busy, "disk": None, "folder": None,
     }  # fmt: skip
 
 
@@ -63,5 +63,5 @@ def test_of_a_stream_of_datagrams_nothing_of_tcp_is_asked() -> None:
     asked = replace(CELL, test="udp", message_bytes=1472, transport="udp", window_bytes=65536, rate=10**8)
     assert TESTS["udp"].settings(asked) == {
         "flows": 5, "window": 65536, "mss": None, "congestion": None, "nodelay": None,
-        "transport": "udp", "test": None, "size": 1472, "busy": None,
+        "transport": "udp", "test": None, "size": 1472, "busy": None, "disk": None, "folder": None,
     }  # fmt: skip

@@ -20,7 +20,7 @@ def lab(binary: Path, tmp_path: Path) -> Iterator[Lab]:
 
 def captured(agent: Talk) -> tuple[Line, bytes, list[Line]]:
     """The counts, the file, the totals."""
-    lines = agent.answer(agent.send("report endpoint=1"))
+    lines = agent.answer(agent.send("report endpoint=1"), deadline_s=60)
     (counts,) = (line["capture"] for line in lines if "capture" in line)
     pcap = b"".join(base64.b64decode(line["pcap"], validate=True) for line in lines if "pcap" in line)
     assert len(pcap) == counts["bytes"]
@@ -56,7 +56,7 @@ def test_segments_sent_again_are_those_that_tcp_counts(lab: Lab) -> None:
     hook = "type filter hook input priority 0"
     lab.run("nft", f"table inet loss {{ chain some {{ {hook}; {drop}\n}}\n}}\n")
     lab.run("ip", "link", "set", "lo", "mtu", "1500")
-    _, sender, port = measured(lab, "capture=67108864", 1000, extra="congestion=reno")
+    _, sender, port = measured(lab, "capture=67108864", 300, extra="congestion=reno window=200000")
     counts, pcap, totals = captured(sender)
     assert (counts["lost"], counts["cut"]) == (0, False)
     assert totals[0]["retransmits"] > 0

@@ -14,6 +14,7 @@ ORDER = (
     "bench_udp.py",
     "bench_distance.py",
     "bench_bins.py",
+    "bench_loss.py",
 )
 
 

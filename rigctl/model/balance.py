@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from rigctl.model.ceilings import ETHERNET_CHECK, ETHERNET_HEADER, IP_HEADER, TCP_HEADER, TIMESTAMPS_OPTION
+from rigctl.model.ceilings import ETHERNET_CHECK, ETHERNET_HEADER, IP_HEADER, TCP_HEADER, TIMESTAMPS_OPTION, UDP_HEADER
 from rigctl.model.counters import Traffic
 from rigctl.model.places import Counted, Crossing, Place, Spot
 
@@ -37,6 +37,9 @@ class Framing:
 
     def header_bytes(self, place: Place, crossing: Crossing) -> float:
         """Bytes of one packet that are not payload, mean over the flows, at `place`."""
+        if crossing.udp:
+            check = ETHERNET_CHECK if place.ports and not self.virtual_switch else 0
+            return ETHERNET_HEADER + IP_HEADER[self.ip_version] + UDP_HEADER + check
         # Timestamps are on by default on all systems rigctl's agent runs on.
         stamped = crossing.stamped / crossing.stamps if crossing.stamps else 1.0
         check = ETHERNET_CHECK if place.ports and not self.virtual_switch else 0

@@ -59,7 +59,8 @@ class Place:
 class Crossing:
     """What flows put through a place, by their agents' and kernels' own counts. `None`: some flow's is not known.
 
-    `stamps` are the flows that say whether they use timestamps, `stamped` those that do.
+    `stamps` are the flows that say whether they use timestamps, `stamped` those that do. Of UDP `again` is what was
+    lost: nothing is sent again.
     """
 
     payload: int | None = 0  # of data, sent again included
@@ -67,6 +68,7 @@ class Crossing:
     segments: int | None = 0  # of data, and acknowledgements of data that come the other way
     stamps: int = 0
     stamped: int = 0
+    udp: bool = False
 
     def __add__(self, other: "Crossing") -> "Crossing":
         return Crossing(
@@ -75,6 +77,7 @@ class Crossing:
             _plus(self.segments, other.segments),
             self.stamps + other.stamps,
             self.stamped + other.stamped,
+            self.udp or other.udp,
         )
 
 
@@ -173,14 +176,27 @@ def sent_again(flow: Flow) -> int | None:
 def data_of(flows: Sequence[Flow]) -> Crossing:
     """What the senders of `flows` put on the wire."""
     senders = [flow.sender for flow in flows]
+    if any(side is not None and side.datagrams is not None for side in senders):
+        return _datagrams_of(flows)
     again = _whole([sent_again(flow) for flow in flows])
     sent = _whole([None if side is None else side.bytes for side in senders])
     segments = _whole([None if side is None else side.segs_out for side in senders])
     return Crossing(_plus(sent, again), again, segments, *_stamps(flows))
 
 
+def _datagrams_of(flows: Sequence[Flow]) -> Crossing:
+    """What senders of datagrams put on the wire; their connections carry next to nothing."""
+    sent = _whole([None if flow.sender is None else flow.sender.bytes for flow in flows])
+    arrived = _whole([None if flow.receiver is None else flow.receiver.bytes for flow in flows])
+    count = _whole([flow.sender.datagrams.count if flow.sender and flow.sender.datagrams else None for flow in flows])
+    lost = None if sent is None or arrived is None else max(0, sent - arrived)
+    return Crossing(sent, lost, count, udp=True)
+
+
 def acknowledgements_of(flows: Sequence[Flow]) -> Crossing:
     """What the receivers of `flows` put on the wire: segments without payload."""
+    if any(flow.receiver is not None and flow.receiver.datagrams is not None for flow in flows):
+        return Crossing(udp=True)
     segments = _whole([None if flow.receiver is None else flow.receiver.segs_out for flow in flows])
     return Crossing(0, 0, segments, *_stamps(flows))
 

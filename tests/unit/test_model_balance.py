@@ -10,8 +10,8 @@ from switched import STEPS, Paper
 
 from rigctl.model.balance import Framing, Reconciliation, reconcile_all
 from rigctl.model.losses import Attribution, Where, attribute
-from rigctl.model.places import Counted, Place, Spot, Wiring, counts, traffic_of
-from rigctl.records import Flow, Pair, Port, Repetition
+from rigctl.model.places import Counted, Crossing, Place, Spot, Wiring, acknowledgements_of, counts, data_of, traffic_of
+from rigctl.records import Datagrams, Direction, Flow, Pair, Port, Repetition, Side
 
 VIRTUAL = Framing(4, virtual_switch=True)
 
@@ -288,3 +288,15 @@ def test_flows_that_were_not_reported_attribute_nothing() -> None:
     flows: tuple[Flow, ...] = (replace(paper.flows()[0], sender=None), paper.flows()[1])
     wiring = Wiring(paper.ports, None)
     assert attribute(flows, wiring, {}, {}) == []
+
+
+def test_datagrams_have_the_headers_of_udp_and_nothing_is_sent_again() -> None:
+    counts = Datagrams(100), Datagrams(97)
+    sender, receiver = (Side(one.count * 1000, 1, 2, datagrams=one) for one in counts)
+    flow = Flow(Pair("a", "b"), Direction.FORWARD, 1, sender, receiver)
+    crossing = data_of([flow])
+    assert crossing == Crossing(100_000, 3000, 100, udp=True)
+    place = Place(Spot.NIC_OUT, "a")
+    assert Framing().header_bytes(place, crossing) == 14 + 20 + 8
+    assert acknowledgements_of([flow]).payload == 0
+    assert data_of([replace(flow, sender=None)]).payload is None

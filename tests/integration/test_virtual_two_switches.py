@@ -148,14 +148,17 @@ async def test_a_change_of_the_mtu_drops_nothing_that_is_queued(tmp_path: Path) 
         # 60 frames of 1442 bytes at 2 Mbit/s are queued for a third of a second; the MTU changes while they are.
         send = "import socket; s = socket.socket(type=2); [s.sendto(bytes(1400), ('10.77.0.2', 9)) for _ in range(60)]"
         show = "tc -s qdisc show dev eth0"
+        rate = f"rate {as_tc(node_bucket(2 * 10**6, 4000).rate_bps)}bit"
+        # A busy machine may take some milliseconds to hear of it.
+        heard = f"for n in 1 2 3 4 5 6 7 8; do {show} | grep -q '{rate}' && break; sleep 0.01; done"
         said = await output(
             ready,
             "a1",
-            f'{sys.executable} -c "{send}"; {show}; ip link set dev eth0 mtu 4000; {show}; sleep 0.6; {show}',
+            f'{sys.executable} -c "{send}"; {show}; ip link set dev eth0 mtu 4000; {heard}; {show}; sleep 0.6; {show}',
         )
         first, changed, last = said.split("qdisc tbf ")[1:]
         assert all(re.search(r"backlog [1-9]", one) for one in (first, changed)), said
-        assert f"rate {as_tc(node_bucket(2 * 10**6, 4000).rate_bps)}bit" in changed
+        assert rate in changed
         assert re.search(r"Sent \d+ bytes (6\d) pkt \(dropped 0,", last), said
 
 

@@ -33,13 +33,15 @@ def test_a_cell_has_every_setting_unset_where_nothing_is_asked_for() -> None:
         "congestion": None,
         "nodelay": None,
         "rate": None,
+        "read": None,
+        "write": None,
         "transport": "tcp",
         "direction": Direction.FORWARD,
     }
 
 
 def test_axes_and_the_fields_of_a_cell_are_the_same() -> None:
-    no_axes = {"number", "test", "duration_s", "omit_s", "resize", "bin_us", "capture"}
+    no_axes = {"number", "test", "duration_s", "omit_s", "resize", "bin_us", "capture", "folder"}
     fields = set(Cell.__dataclass_fields__) - no_axes
     named = {"window": "window_bytes", "window_total": "window_total_bytes", "size": "message_bytes"}
     assert {named.get(name, name) for name in AXES} == fields

@@ -87,7 +87,9 @@ def _loaded(
 
 def _matrix(document: Document, found: Sequence[Mistake], settings: Settings) -> Matrix | None:
     """The matrix with the axes of the command line, or None where one of its values is wrong."""
-    if any(mistake.path[:1] and mistake.path[0] in _MATRIX_KEYS for mistake in found):
+    if any(mistake.path[:1] and mistake.path[0] in _MATRIX_KEYS for mistake in found) or not all(
+        settings.axes.values()
+    ):
         return None
     matrix = matrix_of(document.data)
     for name, values in settings.axes.items():

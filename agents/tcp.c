@@ -114,7 +114,7 @@ static int reserve(struct endpoint *endpoint, struct flow *flow, int64_t duratio
 
 static int reserve_bins(struct flow *flow, int64_t bin_ns, int64_t duration_ns)
 {
-    if (bin_ns == 0 || flow->sender || flow->work != STREAM)
+    if (bin_ns == 0 || flow->sender || (flow->work != STREAM && flow->work != PUT))
         return 0;
     flow->bin_ns = bin_ns;
     flow->bin_room = (duration_ns + GRACE_SILENT_S * SECOND) / bin_ns + 1;

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from rigctl.model.gaps import BinSeries, Gaps, gaps_of, together
-from rigctl.records import Cell, Repetition, RunInfo
-from rigctl.report.charts import GRID, INK, SERIES_COLOURS, Spec, render_svg, shown_repetition
+from rigctl.records import Cell, Repetition, RunInfo, Side, Status
+from rigctl.report.charts import GRID, INK, SERIES_COLOURS, Spec, render_svg
 from rigctl.report.rows import streams_of
 from rigctl.report.tables import ComparisonTable, TableColumn, TableRow
 from rigctl.report.text import UNKNOWN, ceiling_text, percent_text, plural, settings_text, stream_text
@@ -70,21 +70,34 @@ def bin_words(section: BinSection) -> str:
 
 
 def _streams(cell: Cell, repetitions: Sequence[Repetition]) -> list[_Stream]:
-    shown = shown_repetition([one for one in repetitions if one.cell == cell.number])
-    if shown is None or cell.bin_us is None or shown.window_start_ns is None or shown.window_end_ns is None:
+    counted = [one for one in repetitions if one.cell == cell.number and one.status is Status.OK]
+    if not counted or cell.bin_us is None:
         return []
-    made = []
+    shown, made = counted[-1], []
     for pair, direction in streams_of(cell):
         sides = [flow.receiver for flow in shown.flows if (flow.pair, flow.direction) == (pair, direction)]
-        bins = [side.bins for side in sides if side is not None and side.bins is not None]
-        series = together(bins, shown.window_start_ns, shown.window_end_ns) if len(bins) == cell.parallel else None
+        known = [side for side in sides if side is not None and side.bins is not None]
+        span = _span(shown, known)
+        if len(known) < cell.parallel or span is None:
+            continue
+        series = together([side.bins for side in known if side.bins is not None], *span)
         if series is not None:
             made.append(_Stream(cell, stream_text(pair, direction), series, gaps_of(series)))
     return made
 
 
+def _span(shown: Repetition, sides: Sequence[Side]) -> tuple[int, int] | None:
+    """The time that counts: the common window; of a file, which has none, from its first byte to its last."""
+    if shown.window_start_ns is not None and shown.window_end_ns is not None:
+        return shown.window_start_ns, shown.window_end_ns
+    firsts = [side.first_byte_ns for side in sides if side.first_byte_ns is not None]
+    lasts = [side.last_byte_ns for side in sides if side.last_byte_ns is not None]
+    return (min(firsts), max(lasts)) if firsts and lasts else None
+
+
 def _title(one: _Stream) -> str:
-    return f"Test {one.cell.number}, {one.name}: {settings_text(one.cell)}"
+    file = f"{one.cell.read} to {one.cell.write}" if one.cell.test == "file" else settings_text(one.cell)
+    return f"Test {one.cell.number}, {one.name}: {file}"
 
 
 def _table(found: Sequence[_Stream]) -> ComparisonTable:
@@ -167,7 +180,11 @@ def _layers(bins: list[dict[str, Any]], line: list[dict[str, Any]], *, folded: b
     up = {"type": "quantitative", "axis": {"title": "MB/s", "tickCount": 6}}
     scale = {"domain": ["bin", "after a gap"], "range": [SERIES_COLOURS[0], SERIES_COLOURS[1]]}
     colour = {"field": "kind", "type": "nominal", "scale": scale, "legend": None}
-    mark: Spec = {"type": "rule", "strokeWidth": 1} if folded else {"type": "point", "filled": True, "size": 7}
+    mark: Spec = (
+        {"type": "rule", "strokeWidth": 1}
+        if folded
+        else {"type": "point", "filled": False, "size": 6, "strokeWidth": 2}
+    )
     drawn = {"x": across, "y": {**up, "field": "high"}, "color": colour}
     if folded:
         drawn["y2"] = {"field": "low"}

@@ -117,8 +117,8 @@ def _bin_clashes(row: Row, pairs: tuple[Pair, ...], document: Document) -> Itera
     duration_s = _parsed(parse_duration_field, "duration", document.data.get("duration", "10s"))
     if bins_s is None or duration_s is None:
         return
-    if document.data.get("test", "tcp") in MESSAGE_TESTS:
-        yield "bins", "bins: are of streams, with test: tcp or test: udp"
+    if document.data.get("test", "tcp") in ("pingpong", "blast"):
+        yield "bins", "bins: are of streams and files, with test: tcp, udp or file"
     flows = len(pairs) * (row["parallel"] if isinstance(row["parallel"], int) else 1)
     if duration_s / bins_s * flows > MOST_BINS:
         count = f"{round(duration_s / bins_s * flows):,} bins over all flows"

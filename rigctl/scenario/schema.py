@@ -217,7 +217,7 @@ class ScenarioFile(Section):
     )
     bins: Annotated[float | None, named(parse_bins), WithJsonSchema(_DURATION_SCHEMA)] = Field(
         None,
-        description="Throughput over time in bins of that width, 0.1ms to 1s, with the gaps in it; of tcp and udp.",
+        description="Throughput over time in bins of that width, 0.1ms to 1s, and its gaps; of tcp, udp and file.",
         examples=["0.5ms"],
     )
     folder: Annotated[str, named(_folder), WithJsonSchema({"type": "string", "pattern": "^/"})] = Field(

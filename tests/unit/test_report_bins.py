@@ -90,7 +90,7 @@ def test_a_run_without_bins_has_no_section() -> None:
     ("text", "said"),
     [
         ("bins: 10us", 'bins "10us": expected 0.1 ms to 1 s, as in 0.5ms'),
-        ("bins: 0.5ms\ntest: pingpong\nmatrix: {size: 1}", ":3:7: bins: are of streams, with test: tcp or test: udp"),
+        ("bins: 0.5ms\ntest: pingpong\nmatrix: {size: 1}", ":3:7: bins: are of streams and files, with test: tcp, udp or file"),
         ("bins: 0.1ms\nduration: 500s", ":3:7: bins: 5,000,000 bins over all flows; at most 4,000,000."),
     ],
 )

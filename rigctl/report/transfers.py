@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from rigctl.records import Flow
 from rigctl.report.tables import TableColumn
-from rigctl.report.text import UNKNOWN, percent_text
-from rigctl.units import format_bytes
+from rigctl.report.text import UNKNOWN, percent_text, size_words
 
 if TYPE_CHECKING:
     from rigctl.report.messages import Messages
@@ -59,9 +58,7 @@ def transfer_words(counted: Sequence["Messages"]) -> list[str]:
     stream = rates.get(("memory", "memory"))
     best = max(largest, key=lambda one: one.bytes_per_s or 0.0)
     share = f", {percent_text(best.efficiency)} % of the ceiling" if best.efficiency is not None else ""
-    said = [
-        f"The fastest transfer of {format_bytes(size)}, {_way(best)}, brought {_rate(best.bytes_per_s)} MB/s{share}."
-    ]
+    said = [f"The fastest transfer of {size_words(size)}, {_way(best)}, brought {_rate(best.bytes_per_s)} MB/s{share}."]
     for one in largest:
         if one is not best:
             beside = f", {100 * (one.bytes_per_s or 0) / stream:.0f} % of memory to memory" if stream else ""

@@ -17,7 +17,7 @@ def test_a_file_is_put_from_disk_to_disk_beside_the_stream(user: User) -> None:
         "matrix: {size: 10M, read: [disk, memory], write: [disk, memory]}\n"
     )
     said = user.rigctl("run", scenario, "--report", "f.html", deadline_s=90).replace("\n", " ")
-    assert "The fastest transfer of 10M" in said
+    assert "The fastest transfer of 10 MiB" in said
     assert "% of memory to memory" in said
     assert "Sync" in (user.folder / "f.html").read_text()
 

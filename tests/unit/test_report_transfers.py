@@ -51,7 +51,7 @@ def test_each_kind_of_transfer_stands_beside_the_one_from_memory() -> None:
     assert "Iterations" not in first
     said = message_words(results)
     assert said[0].startswith(
-        "The fastest transfer of 100M, memory to memory, brought 104.9 MB/s, 89.1 % of the ceiling."
+        "The fastest transfer of 100 MiB, memory to memory, brought 104.9 MB/s, 89.1 % of the ceiling."
     )
     assert said[1] == (
         "Disk to disk it was 52.4 MB/s, 50 % of memory to memory; 60 % of the time went into reading the file and "

@@ -20,9 +20,9 @@ from agent.talk import Talk, joined, report_of, started
 from rigctl.remote.build import build, host_machine
 
 LOSSES = (
-    (0.001, "numgen random mod 1000 < 1"),
-    (0.01, "numgen random mod 100 < 1"),
-    (0.05, "numgen random mod 20 < 1"),
+    (0.001, "mod 1000 < 1"),
+    (0.01, "mod 100 < 1"),
+    (0.05, "mod 20 < 1"),
 )
 SIZE = 64
 PER_S = 100_000

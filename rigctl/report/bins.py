@@ -13,8 +13,8 @@ from rigctl.report.text import UNKNOWN, ceiling_text, percent_text, plural, sett
 from rigctl.units import format_duration
 
 MOST_CHARTS: Final = 8
-MOST_POINTS: Final = 1200
-"""A chart of more bins shows columns of several: the fastest and the slowest bin of each, and the cumulative line."""
+MOST_POINTS: Final = 600
+"""A chart shows the first so many bins; the table is of all."""
 _WIDTH, _HEIGHT = 720, 240
 
 
@@ -33,7 +33,7 @@ class BinSection:
     width: str
     table: ComparisonTable
     charts: tuple[BinChart, ...]
-    folded: bool  # charts show columns of several bins
+    first: str | None  # what the charts show of longer series; None: all of each
     left: int  # streams without a chart
 
 
@@ -56,9 +56,14 @@ def bin_section(info: RunInfo, repetitions: Sequence[Repetition], *, drawn: bool
         width=format_duration(widths[0] / 1e6),
         table=_table(found),
         charts=tuple(charts),
-        folded=any(len(one.series.bytes) > MOST_POINTS for one in found[:MOST_CHARTS]),
+        first=_first(found[:MOST_CHARTS]),
         left=max(0, len(found) - MOST_CHARTS),
     )
+
+
+def _first(found: Sequence["_Stream"]) -> str | None:
+    longest = max(found, key=lambda one: len(one.series.bytes)).series
+    return format_duration(MOST_POINTS * longest.width_s) if len(longest.bytes) > MOST_POINTS else None
 
 
 def bin_words(section: BinSection) -> str:
@@ -160,34 +165,26 @@ def gap_words(info: RunInfo, section: BinSection) -> list[str]:
 
 
 def figure(series: BinSeries) -> Spec:
-    """Each bin and the cumulative throughput over time; what follows a gap in a colour of its own."""
-    rates, cumulative, after = series.bytes_per_s, series.cumulative, series.after_gap
-    step = -(-len(rates) // MOST_POINTS)
-    bins: list[dict[str, Any]] = []
-    line: list[dict[str, Any]] = []
-    for at in range(0, len(rates), step):
-        part = rates[at : at + step]
-        time = round((at + len(part) / 2) * series.width_s, 7)
-        kind = "after a gap" if any(after[at : at + step]) else "bin"
-        bins.append({"t": time, "high": max(part) / 1e6, "low": min(part) / 1e6, "kind": kind})
-        line.append({"t": time, "v": cumulative[at + len(part) - 1] / 1e6})
-    return _layers(bins, line, folded=step > 1, length_s=len(rates) * series.width_s)
-
-
-def _layers(bins: list[dict[str, Any]], line: list[dict[str, Any]], *, folded: bool, length_s: float) -> Spec:
-    across = {"field": "t", "type": "quantitative", "scale": {"domain": [0, length_s], "nice": False}}
-    across |= {"axis": {"title": "seconds", "grid": False, "tickCount": 8}}
+    """The first bins and the cumulative throughput over time; what follows a gap in a colour of its own."""
+    shown = min(MOST_POINTS, len(series.bytes))
+    kinds = ("bin", "after a gap")
+    rates, cumulative_rates, after = series.bytes_per_s, series.cumulative, series.after_gap
+    points = [
+        {
+            "t": round((at + 0.5) * series.width_s, 7),
+            "v": rates[at] / 1e6,
+            "c": cumulative_rates[at] / 1e6,
+            "kind": kinds[after[at]],
+        }
+        for at in range(shown)
+    ]
+    across: Spec = {"field": "t", "type": "quantitative", "axis": {"title": "seconds", "grid": False, "tickCount": 8}}
+    across |= {"scale": {"domain": [0, shown * series.width_s], "nice": False}}
     up = {"type": "quantitative", "axis": {"title": "MB/s", "tickCount": 6}}
-    scale = {"domain": ["bin", "after a gap"], "range": [SERIES_COLOURS[0], SERIES_COLOURS[1]]}
+    scale = {"domain": list(kinds), "range": [SERIES_COLOURS[0], SERIES_COLOURS[1]]}
     colour = {"field": "kind", "type": "nominal", "scale": scale, "legend": None}
-    mark: Spec = (
-        {"type": "rule", "strokeWidth": 1}
-        if folded
-        else {"type": "point", "filled": False, "size": 6, "strokeWidth": 2}
-    )
-    drawn = {"x": across, "y": {**up, "field": "high"}, "color": colour}
-    if folded:
-        drawn["y2"] = {"field": "low"}
+    mark = {"type": "point", "filled": False, "size": 6, "strokeWidth": 2}
+    cumulative = {"type": "line", "strokeWidth": 1.6, "color": SERIES_COLOURS[2]}
     text = {"labelColor": INK, "titleColor": INK, "titleFontWeight": "normal", "labelFontSize": 11, "titleFontSize": 11}
     axis: dict[str, Any] = {"gridColor": GRID, "domain": False, "ticks": False, "labelPadding": 5} | text
     cumulative = {"type": "line", "strokeWidth": 1.6, "color": SERIES_COLOURS[2]}
@@ -198,8 +195,9 @@ def _layers(bins: list[dict[str, Any]], line: list[dict[str, Any]], *, folded: b
         "config": {"font": "system-ui", "axis": axis, "view": {"stroke": None}, "aria": False},
         "width": _WIDTH,
         "height": _HEIGHT,
+        "data": {"values": points},
         "layer": [
-            {"data": {"values": bins}, "mark": mark, "encoding": drawn},
-            {"data": {"values": line}, "mark": cumulative, "encoding": {"x": across, "y": {**up, "field": "v"}}},
+            {"mark": mark, "encoding": {"x": across, "y": {**up, "field": "v"}, "color": colour}},
+            {"mark": cumulative, "encoding": {"x": across, "y": {**up, "field": "c"}}},
         ],
     }

@@ -210,7 +210,7 @@ def answer(info: RunInfo, cells: Sequence[CellSummary]) -> list[str]:
     """The run in one paragraph: the best, what set the ceiling, line rate or not, losses, and what went wrong."""
     found = matrix(info.plan, cells)
     said = [*(matrix_words(info, found) if found else ()), *_best(info, cells), *_mss_of_run(info, cells)]
-    said += [*_line_rate(cells), *_losses(cells), *loss_words(cells), *_windows(info, cells)]
+    said += [*_line_rate(cells), *_losses(cells), *loss_words(cells), *_held(cells), *_windows(info, cells)]
     return [*said, *_trouble(info, cells), *rig_words(info), *shaping_words(info)]
 
 
@@ -266,6 +266,14 @@ def _losses(cells: Sequence[CellSummary]) -> Iterator[str]:
         yield "No segment was sent again in any test."
     else:
         yield f"In all, {count_text(total)} segments were sent again{f', {share}' if share else ''}."
+
+
+def _held(cells: Sequence[CellSummary]) -> Iterator[str]:
+    """In which tests the window is what limits."""
+    held = [str(cell.cell.number) for cell in cells if cell.limit == "window"]
+    if held:
+        tests = f"test{'s' if len(held) > 1 else ''} {listed(held[:10])}{' and more' if len(held) > 10 else ''}"
+        yield f"In {tests} the window is what limits: the sender waited for it half of its time or more."
 
 
 def _windows(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[str]:

@@ -57,7 +57,7 @@ def test_the_section_has_a_row_and_a_chart_of_each_stream() -> None:
     )  # fmt: skip
     assert "had 3 gaps, the longest of 1.821 ms: 60.0 % of its time nothing came." in gap_words(info, section)[0]
     assert len(section.charts) == 1
-    assert not section.folded
+    assert section.first is None
     page = render(info, repetitions)
     assert "Throughput over time, in bins of 0.607 ms" in page
     assert "after a gap" in page
@@ -71,12 +71,14 @@ def test_where_something_came_all_the_time_that_is_said() -> None:
     assert section.charts == ()
 
 
-def test_many_bins_share_the_columns_of_a_chart() -> None:
-    few, many = (figure(BinSeries(500, (100, 0) * (count // 2))) for count in (MOST_POINTS, 4 * MOST_POINTS))
-    assert (few["layer"][0]["mark"]["type"], many["layer"][0]["mark"]["type"]) == ("point", "rule")
-    values = many["layer"][0]["data"]["values"]
-    assert len(values) == MOST_POINTS
-    assert (values[0]["low"], values[0]["high"]) == (0.0, 0.2)
+def test_a_chart_shows_the_first_of_many_bins_and_says_so() -> None:
+    few, many = (figure(BinSeries(500, (100, 0) * (count // 2))) for count in (100, 4 * MOST_POINTS))
+    assert [len(one["data"]["values"]) for one in (few, many)] == [100, MOST_POINTS]
+    assert [point["kind"] for point in few["data"]["values"][:3]] == ["bin", "bin", "after a gap"]
+    section = bin_section(*measured((100, 0) * MOST_POINTS))
+    assert section is not None
+    assert section.first == "300 ms"
+    assert section.table.rows[0].cells[2] == str(2 * MOST_POINTS)
 
 
 def test_a_run_without_bins_has_no_section() -> None:
@@ -90,7 +92,10 @@ def test_a_run_without_bins_has_no_section() -> None:
     ("text", "said"),
     [
         ("bins: 10us", 'bins "10us": expected 0.1 ms to 1 s, as in 0.5ms'),
-        ("bins: 0.5ms\ntest: pingpong\nmatrix: {size: 1}", ":3:7: bins: are of streams and files, with test: tcp, udp or file"),
+        (
+            "bins: 0.5ms\ntest: pingpong\nmatrix: {size: 1}",
+            ":3:7: bins: are of streams and files, with test: tcp, udp or file",
+        ),
         ("bins: 0.1ms\nduration: 500s", ":3:7: bins: 5,000,000 bins over all flows; at most 4,000,000."),
     ],
 )

@@ -241,12 +241,14 @@ void flow_sample(struct flow *flow, int64_t now)
         return;
     row[0] = now;
     row[1] = atomic_load_explicit(&flow->bytes, memory_order_relaxed);
-    if (flow_columns(flow) == COLUMNS_SENDER) {
+    if (flow_columns(flow) >= COLUMNS_SENDER) {
         sample_tcp(flow->fd, &totals);
         row[2] = totals.retransmits;
         row[3] = totals.rtt_us;
         row[4] = totals.cwnd;
         row[5] = totals.mss;
+        if (flow->offered)
+            row[6] = totals.peer_window;
     }
     flow->sampled++;
 }

@@ -12,7 +12,8 @@
 #include "sample.h"
 
 #define COLUMNS_RECEIVER 2 /* t_ns bytes */
-#define COLUMNS_SENDER 6   /* t_ns bytes retransmits rtt_us cwnd mss */
+#define COLUMNS_SENDER 6   /* t_ns bytes retransmits rtt_us cwnd mss … */
+#define COLUMNS_OFFERED 7  /* … peer_window, where the kernel says it */
 
 enum work { STREAM, PINGPONG, BLAST, PUT };
 
@@ -46,13 +47,16 @@ struct flow {
     uint32_t *bins;
     int64_t bin_ns, bin_room;
     /* Samples, the main loop's own. */
+    bool offered; /* the kernel says the peer's window */
     int64_t *samples;
     int sampled, sample_room;
 };
 
 static inline int flow_columns(const struct flow *flow)
 {
-    return flow->sender && flow->datagram_fd < 0 ? COLUMNS_SENDER : COLUMNS_RECEIVER;
+    if (!flow->sender || flow->datagram_fd >= 0)
+        return COLUMNS_RECEIVER;
+    return flow->offered ? COLUMNS_OFFERED : COLUMNS_SENDER;
 }
 
 static inline void flow_bin(struct flow *flow, int64_t now, int64_t bytes)

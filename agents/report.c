@@ -72,7 +72,8 @@ static int write_samples(int64_t id, const struct flow *flow, int from)
 
     line_begin();
     line_add("{\"id\":%lld,\"flow\":%d,\"from\":%d,\"columns\":[\"t_ns\",\"bytes\"%s],\"rows\":[", (long long)id, flow->number,
-             from, columns == COLUMNS_SENDER ? ",\"retransmits\",\"rtt_us\",\"cwnd\",\"mss\"" : "");
+             from, columns == COLUMNS_OFFERED ? ",\"retransmits\",\"rtt_us\",\"cwnd\",\"mss\",\"peer_window\""
+                   : columns == COLUMNS_SENDER ? ",\"retransmits\",\"rtt_us\",\"cwnd\",\"mss\"" : "");
     for (; row < flow->sampled && row < from + PIECE_ROWS && line_length() + ROW_MAX < ANSWER_MAX; row++) {
         const int64_t *now = flow->samples + (size_t)row * (size_t)columns;
 

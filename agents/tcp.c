@@ -105,8 +105,11 @@ int tcp_connect(struct endpoint *endpoint, int *flow)
 static int reserve(struct endpoint *endpoint, struct flow *flow, int64_t duration_ns)
 {
     /* Until the drain is over, and one more at the end. */
+    struct tcp_totals totals;
     int64_t rows = (duration_ns + (GRACE_S + 2) * SECOND) / endpoint->settings.interval_ns + 2;
 
+    sample_tcp(flow->fd, &totals);
+    flow->offered = totals.peer_window >= 0;
     flow->samples = calloc((size_t)rows * (size_t)flow_columns(flow), sizeof *flow->samples);
     flow->sample_room = flow->samples == NULL ? 0 : (int)rows;
     return flow->samples == NULL ? ENOMEM : 0;

@@ -145,7 +145,8 @@ class Bins:
 class Series:
     """Samples of one side of one flow: columns of equal length, cumulative counters and gauges at `t_ns`.
 
-    Always `t_ns` and `bytes`. The sender's side also has `retransmits`, `rtt_us`, `cwnd` (segments), `mss`.
+    Always `t_ns` and `bytes`. The sender's side also has `retransmits`, `rtt_us`, `cwnd` (segments), `mss`, and
+    `peer_window` where its kernel says it.
     """
 
     columns: dict[str, list[int]] = field(default_factory=dict)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import fmean, stdev
+from statistics import fmean, median, stdev
 
 from rigctl.records import Cell, Direction, Pair, Repetition, RunStatus, Side, Status
 from rigctl.report.ceiling import limit, window_share
@@ -49,7 +49,7 @@ class StreamSummary:
     mss_differs: bool  # between the flows or repetitions of this pair
     mtu: int | None
     timestamps: bool | None
-    offered_bytes: float | None  # the window the receiver offered last, mean over flows (tcpi_snd_wnd)
+    offered_bytes: float | None  # the window the receiver offered, median over the samples of all flows (tcpi_snd_wnd)
     rtt_us: float | None  # mean over the samples of all flows
     congestion: str | None
     ceiling_mbps: float | None
@@ -152,7 +152,7 @@ def _stream(
         mss_differs=len({side.mss for side in senders if side.mss is not None}) > 1,
         mtu=least(row["mtu"] for row in rows),
         timestamps=agreed(side.timestamps for side in senders),
-        offered_bytes=_mean(side.peer_window_bytes for side in senders),
+        offered_bytes=_offered(senders),
         rtt_us=_mean(_mean_rtt_us(side) for side in senders),
         congestion=joined(row["congestion"] for row in rows),
         ceiling_mbps=_mean(row["ceiling_mbps"] for row in rows),
@@ -174,6 +174,12 @@ def _datagrams(rows: Sequence[Row]) -> DatagramSummary:
         sender_drops=_mean(row["sender_drops"] for row in rows),
         receiver_drops=_mean(row["receiver_drops"] for row in rows),
     )
+
+
+def _offered(senders: Sequence[Side]) -> float | None:
+    """While they sent, where there are samples: at the end nothing is on its way, and the window is open wide."""
+    sampled = [value for side in senders for value in side.series.columns.get("peer_window", ()) if value > 0]
+    return median(sampled) if sampled else _mean(side.peer_window_bytes for side in senders)
 
 
 def _mean_rtt_us(side: Side) -> float | None:

@@ -29,7 +29,7 @@ def test_samples_rise_and_end_at_the_totals(start: Start) -> None:
     receiver.event("ended")
     for agent, columns in (
         (receiver, ["t_ns", "bytes"]),
-        (sender, ["t_ns", "bytes", "retransmits", "rtt_us", "cwnd", "mss"]),
+        (sender, ["t_ns", "bytes", "retransmits", "rtt_us", "cwnd", "mss", "peer_window"]),
     ):
         report = report_of(agent)
         assert report.columns == columns

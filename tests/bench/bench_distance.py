@@ -1,9 +1,10 @@
 """Links with a round-trip time: what they take by themselves, and whether window ÷ round trip holds on them.
 
 `python tests/bench/bench_distance.py [--rounds 3] [--seconds 3]`. The rig `stratus` with round trips of 1, 5 and 20 ms,
-one flow, windows of 8 to 64 KB. The window is what the receiver offered (tcpi_snd_wnd), in whole segments: Linux 6
-offers up to a third more than SO_RCVBUF asked for, and a sender fills it with whole segments. The ratio is goodput over
-that window ÷ the round trip the rig file gives. Pings tell how well a link keeps to its round trip.
+one flow, windows of 8 to 64 KB. The window is what the receiver offered meanwhile (tcpi_snd_wnd, median over samples),
+in whole segments: Linux 6 offers up to a third more than SO_RCVBUF asked for, and a sender fills it with whole
+segments. The ratio is goodput over that window ÷ the round trip the rig file gives. Pings tell how well a link keeps to
+its round trip.
 """
 
 import argparse
@@ -42,7 +43,7 @@ def ratios(store: Path, rtt_ms: int, seconds: float) -> list[tuple[int, float, f
             assert one.window_end_ns is not None
             assert flow.sender is not None
             goodput = flow.bytes * 8e3 / (one.window_end_ns - one.window_start_ns)
-            offered = flow.sender.peer_window_bytes or 0
+            offered = round(statistics.median(flow.sender.series.columns["peer_window"]))
             segments = offered // (flow.sender.mss or offered) * (flow.sender.mss or offered)
             allowed = window_bps(segments, rtt_ms / 1e3) / 1e6
             found.append((window, offered / 1024, goodput, goodput / allowed))

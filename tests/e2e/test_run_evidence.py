@@ -8,7 +8,14 @@ from test_run import User
 
 from rigctl.model.capture import segments
 
-SCENARIO = "rig: gigablox\npairs: [pi1 -> pi2, pi3 -> pi2]\nduration: 500ms\nbins: 0.5ms\nmatrix: {parallel: [1, 2]}\n"
+SCENARIO = """
+rig: gigablox
+pairs: [pi1 -> pi2, pi3 -> pi2]
+duration: 500ms
+bins: 0.5ms
+max_skew: 1s  # other tests run beside this one
+matrix: {parallel: [1, 2]}
+"""
 
 
 @pytest.fixture

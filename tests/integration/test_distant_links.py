@@ -51,7 +51,7 @@ async def test_a_round_trip_takes_what_the_file_says(tmp_path: Path) -> None:
         assert found is not None
         assert " 0% packet loss" in said
         # The least is the link's; how late a busy machine wakes the relay is not.
-        assert 19.5 < float(found[1]) < 22
+        assert 19.5 < float(found[1]) < 30
         assert len(relays()) == 1
         (link,) = json.loads(await output(ready, "far", "ip -j link show dev eth0"))
         assert (link["mtu"], link["address"]) == (1500, "02:77:00:00:00:02")

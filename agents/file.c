@@ -161,10 +161,7 @@ static void get(struct flow *flow)
             fail(flow, "recv", errno);
             return;
         }
-        flow->last_byte_ns = clock_now();
-        if (flow->first_byte_ns == 0)
-            flow->first_byte_ns = flow->last_byte_ns;
-        flow_bin(flow, flow->last_byte_ns, got);
+        flow_took(flow, got);
         if (!keep_piece(flow, (size_t)got))
             return;
         atomic_fetch_add_explicit(&flow->bytes, got, memory_order_relaxed);

@@ -31,6 +31,8 @@ struct flow {
     int file_fd;                       /* of PUT: what is read or written; -1: memory */
     int64_t disk_ns, sync_ns;          /* in read(2) or write(2) of it; until it was safe on the disk; -1: no disk */
     bool busy;                         /* does not sleep while it waits for a message */
+    int window;                        /* what a TCP receiver may offer; <= 0: as the kernel likes */
+    int64_t unheld;                    /* bytes until it is held to that */
     int64_t rate;                      /* of a stream of datagrams, payload bit/s; 0: as fast as it can */
     unsigned char *buffer;
     struct histogram *histogram; /* of a sender's round trips; NULL: it makes none */
@@ -67,6 +69,10 @@ static inline void flow_bin(struct flow *flow, int64_t now, int64_t bytes)
         flow->bins[bin] += (uint32_t)bytes;
 }
 
+/* A receiver took `got` bytes off its connection: notes when, in which bin, and holds the window. The caller counts them. */
+void flow_took(struct flow *flow, int64_t got);
+/* Keep the window that is offered at the one asked for, once `unheld` bytes were taken. */
+void flow_hold_window(struct flow *flow, int64_t got);
 /* Data that do not compress. */
 void flow_fill(unsigned char *data, size_t bytes);
 /* Data to send, once per process; -1 with errno where there is no memory for it. */

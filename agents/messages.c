@@ -60,6 +60,7 @@ static int receive_message(struct flow *flow)
         }
         if (got == 0)
             return 0;
+        flow_hold_window(flow, got);
         left -= got;
     }
     return 1;
@@ -133,9 +134,7 @@ static void swallow(struct flow *flow)
         ssize_t got = recv(flow->fd, NULL, PIECE_BYTES, MSG_TRUNC);
 
         if (got > 0) {
-            flow->last_byte_ns = clock_now();
-            if (flow->first_byte_ns == 0)
-                flow->first_byte_ns = flow->last_byte_ns;
+            flow_took(flow, got);
             atomic_fetch_add_explicit(&flow->bytes, got, memory_order_relaxed);
         } else if (got == 0) {
             break;

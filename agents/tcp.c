@@ -149,6 +149,8 @@ int tcp_start(struct endpoint *endpoint, const struct start *start)
         flow->work = settings->work;
         flow->message_bytes = settings->message_bytes;
         flow->iterations = start->iterations;
+        flow->window = settings->udp ? -1 : (int)settings->window;
+        flow->unheld = 4 * settings->window;
         flow->busy = settings->busy;
         flow->rate = start->rate;
         /* Threads block in the kernel; only openings are served by poll. */

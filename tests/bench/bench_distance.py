@@ -1,13 +1,14 @@
 """Links with a round-trip time: what they take by themselves, and whether window ÷ round trip holds on them.
 
 `python tests/bench/bench_distance.py [--rounds 3] [--seconds 3]`. The rig `stratus` with round trips of 1, 5 and 20 ms,
-one flow, windows of 8 to 64 KB. The window is what the receiver offered meanwhile (tcpi_snd_wnd, median over samples),
-in whole segments: Linux 6 offers up to a third more than SO_RCVBUF asked for, and a sender fills it with whole
-segments. The ratio is goodput over that window ÷ the round trip the rig file gives. Pings tell how well a link keeps to
-its round trip.
+one flow, windows of 8 to 64 KB, segments of 1448 bytes (what Ethernet allows) and of 1024 (of which each window holds
+a whole and even number). The ratios are goodput over window ÷ the round trip the rig file gives: of the window asked
+for, and of the one the receiver offered meanwhile (tcpi_snd_wnd, median over samples), which is whole segments. Pings
+tell how well a link keeps to its round trip.
 """
 
 import argparse
+import itertools
 import re
 import statistics
 import subprocess
@@ -20,6 +21,7 @@ from rigctl.store import open_store
 
 ROUND_TRIPS_MS = (1, 5, 20)
 WINDOWS_K = (8, 16, 32, 64)
+MSS = (1460, 1036)  # timestamps take 12 bytes of each segment
 
 
 def rigctl(*arguments: str) -> str:
@@ -28,11 +30,12 @@ def rigctl(*arguments: str) -> str:
     ).stdout
 
 
-def ratios(store: Path, rtt_ms: int, seconds: float) -> list[tuple[int, float, float, float]]:
-    """Of each window: KB asked, KB offered, goodput in Mbit/s, ratio."""
+def ratios(store: Path, rtt_ms: int, mss: int, seconds: float) -> list[tuple[float, ...]]:
+    """Of each window: bytes of a segment, KB asked, KB offered, goodput in Mbit/s, ratio to asked, ratio to offered."""
     windows = ",".join(f"{window}K" for window in WINDOWS_K)
-    how = ["--rig-set", f"nodes.far.rtt={rtt_ms}ms", "--set", f"window={windows}", "--duration", f"{seconds + 1:g}s"]
-    rigctl("run", "stratus", *how, "--quiet", "--store", str(store), "--report", str(store.with_suffix(".html")))
+    how = ["--rig-set", f"nodes.far.rtt={rtt_ms}ms", "--set", f"window={windows}", "--set", f"mss={mss}"]
+    how += ["--duration", f"{seconds + 1:g}s", "--store", str(store), "--report", str(store.with_suffix(".html"))]
+    rigctl("run", "stratus", *how, "--quiet")
     found = []
     with open_store(str(store)) as opened:
         for one, window in zip(opened.repetitions(opened.run(None).run), WINDOWS_K, strict=True):
@@ -44,9 +47,9 @@ def ratios(store: Path, rtt_ms: int, seconds: float) -> list[tuple[int, float, f
             assert flow.sender is not None
             goodput = flow.bytes * 8e3 / (one.window_end_ns - one.window_start_ns)
             offered = round(statistics.median(flow.sender.series.columns["peer_window"]))
-            segments = offered // (flow.sender.mss or offered) * (flow.sender.mss or offered)
-            allowed = window_bps(segments, rtt_ms / 1e3) / 1e6
-            found.append((window, offered / 1024, goodput, goodput / allowed))
+            of_asked, of_offered = (goodput / (window_bps(w, rtt_ms / 1e3) / 1e6) for w in (1024 * window, offered))
+            assert flow.sender.mss is not None
+            found.append((flow.sender.mss, window, offered / 1024, goodput, of_asked, of_offered))
     return found
 
 
@@ -74,13 +77,15 @@ def main() -> None:
             (folder / "far.yaml").write_text(text)
             print("| {} ms | {:.0f} | {:.0f} |".format(rtt_ms, *round_trip_us(str(folder / "far.yaml"), "near", "far")))
         print(f"\nGoodput over window ÷ round trip, median of {asked.rounds}\n")
-        print("| round trip | window | offered [KiB] | goodput [Mbit/s] | ratio | wanted |\n|---|---|---|---|---|---|")
-        for rtt_ms in ROUND_TRIPS_MS:
-            runs = [ratios(folder / f"{rtt_ms}-{nth}.db", rtt_ms, asked.seconds) for nth in range(asked.rounds)]
+        print("| segment | round trip | window | offered [KiB] | goodput [Mbit/s] | of asked | of offered | wanted |")
+        print("|---" * 8 + "|")
+        for mss, rtt_ms in itertools.product(MSS, ROUND_TRIPS_MS):
+            runs = [ratios(folder / f"{mss}-{rtt_ms}-{n}.db", rtt_ms, mss, asked.seconds) for n in range(asked.rounds)]
             for rows in zip(*runs, strict=True):
-                window, offered, goodput, ratio = (statistics.median(column) for column in zip(*rows, strict=True))
-                cells = f"{rtt_ms} ms | {window:.0f}K | {offered:.1f} | {goodput:.2f} | {ratio:.3f}"
-                print(f"| {cells} | 0.95 … 1.05 |", flush=True)
+                segment, window, offered, *figures = (statistics.median(column) for column in zip(*rows, strict=True))
+                goodput, of_asked, of_offered = figures
+                cells = f"{segment:.0f} B | {rtt_ms} ms | {window:.0f}K | {offered:.1f} | {goodput:.2f}"
+                print(f"| {cells} | {of_asked:.3f} | {of_offered:.3f} | 0.95 … 1.05 |", flush=True)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,9 @@ MOST_EXCESS: Final = 0.25
 MOST_HOLE: Final = 1.5
 """A hole of more than so many times what was sent again is no loss: TCP would have sent that again too."""
 
+MOST_PLACES: Final = 3
+"""More of them are counted in a name, not listed."""
+
 
 class Where(StrEnum):
     """Kinds of places that lose segments."""
@@ -216,8 +219,7 @@ def _where(step: _Step) -> Where:
 
 
 def _name(where: Where, step: _Step, droppers: Sequence[Place]) -> str:
-    into = ", ".join(str(place) for place in step.after)
-    out_of = ", ".join(str(place) for place in step.before)
+    into, out_of = _names(step.after), _names(step.before)
     if where is Where.QUEUE:
         return f"the queue of {', '.join(place.owner for place in step.after)}"
     if where is Where.SWITCH:
@@ -229,6 +231,14 @@ def _name(where: Where, step: _Step, droppers: Sequence[Place]) -> str:
     if where is Where.RECEIVER:
         return f"the cable from {out_of} to {into}, or that interface"
     return f"between {out_of} and {into}" if out_of else f"before {into}"
+
+
+def _names(places: Sequence[Place]) -> str:
+    if len(places) <= MOST_PLACES:
+        return ", ".join(str(place) for place in places)
+    interfaces = sum(place.spot in (Spot.NIC_OUT, Spot.NIC_IN) for place in places)
+    kinds = "ports" if not interfaces else "interfaces" if interfaces == len(places) else "interfaces and ports"
+    return f"{len(places)} {kinds}"
 
 
 def _from_drops(

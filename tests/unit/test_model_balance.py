@@ -225,6 +225,15 @@ def test_without_a_switch_that_answers_the_loss_is_somewhere_between_the_interfa
     assert [(one.where, one.name) for one in found] == [(Where.BETWEEN, "between n1's interface and n3's interface")]
 
 
+def test_many_places_are_counted_not_listed() -> None:
+    pairs = tuple(Pair(f"n{at}", f"n{at + 12}") for at in range(1, 13))
+    paper = Paper(pairs, mbps=600, losses={(0, "cable in"): 300})
+    trunk = tuple(one for one in paper.repetition().counters if one.port == "up")
+    assert trunk
+    (found,) = attributed(paper, counters=trunk)
+    assert (found.where, found.name) == (Where.BETWEEN, "between 12 interfaces and a up")
+
+
 def test_with_no_counter_at_all_retransmits_are_unattributed() -> None:
     found = attributed(Paper(nics=False, losses={(0, "switch out"): 300}), counters=())
     assert [(one.where, one.segments_about) for one in found] == [(Where.UNATTRIBUTED, 300)]

@@ -18,6 +18,7 @@ OUTPUT_LIMIT: Final = 4 * 1024**2
 LINE_BOUND: Final = 64 * 1024
 """A line longer than this is handed on in parts; whoever reads lines refuses it."""
 END_DEADLINE_S: Final = 2.0
+LAST_WORDS_DEADLINE_S: Final = 2.0
 _CHUNK: Final = 64 * 1024
 _LAST_WORDS: Final = 400
 
@@ -106,9 +107,9 @@ class Process:
         return None if self._process.exit_signal else self._process.exit_status
 
     async def last_words(self) -> str:
-        """Why it ended: the last line of its standard error and its exit code, as far as they come within a second."""
+        """Why it ended: the last line of its standard error and its exit code, as far as they come in time."""
         try:
-            async with asyncio.timeout(1):
+            async with asyncio.timeout(LAST_WORDS_DEADLINE_S):
                 await self.wait()
         except TimeoutError:
             pass

@@ -12,6 +12,7 @@ class Level(IntEnum):
     PAIRS = 1
     FLOWS = 2
     INTERVALS = 3
+    BINS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +30,10 @@ class Column:
 
 _ALL: Final = frozenset(Level)
 _MEASURED: Final = frozenset({Level.CELLS, Level.PAIRS, Level.FLOWS})
-_PAIRS: Final = frozenset({Level.PAIRS, Level.FLOWS, Level.INTERVALS})
+_TCP: Final = _ALL - {Level.BINS}
+_PAIRS: Final = _ALL - {Level.CELLS}
 _FLOWS: Final = frozenset({Level.FLOWS, Level.INTERVALS})
+_SERIES: Final = frozenset({Level.INTERVALS, Level.BINS})
 _CELLS: Final = frozenset({Level.CELLS})
 
 COLUMNS: Final[tuple[Column, ...]] = (
@@ -47,7 +50,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column("destination", "", _PAIRS, "destination node of the pair"),
     Column("direction", "", _ALL, "forward: source to destination; reverse: destination to source; both (level cells)"),
     Column("flow", "", _FLOWS, "number of the flow within its pair and direction, from 1"),
-    Column("t_s", "s", frozenset({Level.INTERVALS}), "end of the interval, from the start of the common window", 3),
+    Column("t_s", "s", _SERIES, "end of the interval or bin, from the start of the common window or of a file", 4),
     Column("window_total_bytes", "B", _MEASURED, "window requested for all flows of a pair together"),
     Column("window_bytes", "B", _MEASURED, "window requested; empty: not asked for"),
     Column("window_effective_bytes", "B", _MEASURED, "half the smaller of the granted SO_SNDBUF and SO_RCVBUF"),
@@ -76,6 +79,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column("duration_s", "s", _MEASURED, "length of the common window, the omitted start not counted", 3),
     Column("bytes", "B", _ALL, "application bytes received in the common window"),
     Column("goodput_mbps", "Mbit/s", _ALL, "application bits per second at the receiver", 1),
+    Column("cumulative_mbps", "Mbit/s", frozenset({Level.BINS}), "goodput from the start to the end of the bin", 1),
     Column(
         "goodput_median_mbps", "Mbit/s", _CELLS, "median over intervals of the sum of all flows at common instants", 1
     ),
@@ -90,8 +94,8 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column("jitter_max_us", "us", _MEASURED, "interarrival jitter at its largest", 1),
     Column("sender_drops", "", _MEASURED, "datagrams the senders' own queues refused; they are not among those sent"),
     Column("receiver_drops", "", _MEASURED, "drops at the receivers' full socket buffers, as their kernels count them"),
-    Column("retransmits", "", _ALL, "TCP segments sent again in the common window"),
-    Column("rtt_us", "us", _ALL, "smoothed round-trip time at the end, mean over flows", 0),
+    Column("retransmits", "", _TCP, "TCP segments sent again in the common window"),
+    Column("rtt_us", "us", _TCP, "smoothed round-trip time at the end, mean over flows", 0),
     Column("rtt_min_us", "us", _MEASURED, "smallest round-trip time seen", 0),
     Column("cwnd", "", _FLOWS, "congestion window, segments"),
     Column("busy_us", "us", frozenset({Level.FLOWS}), "time the sender had data to send"),

@@ -24,6 +24,7 @@ class LevelName(StrEnum):
     PAIRS = "pairs"
     FLOWS = "flows"
     INTERVALS = "intervals"
+    BINS = "bins"
 
 
 def export(
@@ -35,7 +36,7 @@ def export(
     ] = None,
     store: StoreAddress = None,
 ) -> None:
-    """Write the data of RUN: one row per cell, pair, flow or interval (columns: docs/columns.md)."""
+    """Write the data of RUN: one row per cell, pair, flow, interval or bin (columns: docs/columns.md)."""
     from rigctl.report.export import BINARY, FORMATS
     from rigctl.report.files import write_whole
     from rigctl.report.frames import load
@@ -45,7 +46,7 @@ def export(
         raise InputError(f"export: {kind} is no text. Name a file, as in -o run.{kind}")
     with open_store(store, create=False) as opened:
         info = opened.run(run)
-        repetitions = opened.repetitions(info.run, series=level is LevelName.INTERVALS)
+        repetitions = opened.repetitions(info.run, series=level in (LevelName.INTERVALS, LevelName.BINS))
     content = FORMATS[kind](load(info, repetitions), Level[level.upper()])
     if output is not None:
         write_whole(output, content)

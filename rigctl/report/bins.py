@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from rigctl.model.gaps import BinSeries, Gaps, gaps_of, together
-from rigctl.records import Cell, Repetition, RunInfo, Side, Status
+from rigctl.model.gaps import BinSeries, Gaps, gaps_of
+from rigctl.records import Cell, Repetition, RunInfo, Status
+from rigctl.report.binned import stream_bins
 from rigctl.report.charts import GRID, INK, SERIES_COLOURS, Spec, render_svg
-from rigctl.report.rows import streams_of
 from rigctl.report.tables import ComparisonTable, TableColumn, TableRow
 from rigctl.report.text import UNKNOWN, ceiling_text, percent_text, plural, settings_text, stream_text
 from rigctl.units import format_duration
@@ -78,26 +78,10 @@ def _streams(cell: Cell, repetitions: Sequence[Repetition]) -> list[_Stream]:
     counted = [one for one in repetitions if one.cell == cell.number and one.status is Status.OK]
     if not counted or cell.bin_us is None:
         return []
-    shown, made = counted[-1], []
-    for pair, direction in streams_of(cell):
-        sides = [flow.receiver for flow in shown.flows if (flow.pair, flow.direction) == (pair, direction)]
-        known = [side for side in sides if side is not None and side.bins is not None]
-        span = _span(shown, known)
-        if len(known) < cell.parallel or span is None:
-            continue
-        series = together([side.bins for side in known if side.bins is not None], *span)
-        if series is not None:
-            made.append(_Stream(cell, stream_text(pair, direction), series, gaps_of(series)))
-    return made
-
-
-def _span(shown: Repetition, sides: Sequence[Side]) -> tuple[int, int] | None:
-    """The time that counts: the common window; of a file, which has none, from its first byte to its last."""
-    if shown.window_start_ns is not None and shown.window_end_ns is not None:
-        return shown.window_start_ns, shown.window_end_ns
-    firsts = [side.first_byte_ns for side in sides if side.first_byte_ns is not None]
-    lasts = [side.last_byte_ns for side in sides if side.last_byte_ns is not None]
-    return (min(firsts), max(lasts)) if firsts and lasts else None
+    return [
+        _Stream(cell, stream_text(one.pair, one.direction), one.series, gaps_of(one.series))
+        for one in stream_bins(cell, counted[-1])
+    ]
 
 
 def _title(one: _Stream) -> str:

@@ -1,11 +1,12 @@
 """A stored run as pandas frames, one per level of the column table."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from rigctl.columns import COLUMNS, Column, Level, columns_at
-from rigctl.records import Repetition, RunInfo
+from rigctl.records import Cell, Repetition, RunInfo
+from rigctl.report.binned import bin_rows
 from rigctl.report.intervals import interval_rows
 from rigctl.report.rows import Row, Rows, derive
 
@@ -39,11 +40,16 @@ class Frames:
 
     def rows(self, level: Level) -> list[Row]:
         if level is Level.INTERVALS:
-            cells = {cell.number: cell for cell in self.info.plan.cells}
-            return [row for one in self.repetitions for row in interval_rows(self.info, cells[one.cell], one)]
+            return self._of_each(interval_rows)
+        if level is Level.BINS:
+            return self._of_each(bin_rows)
         return {Level.CELLS: self.derived.cells, Level.PAIRS: self.derived.pairs, Level.FLOWS: self.derived.flows}[
             level
         ]
+
+    def _of_each(self, rows_of: Callable[[RunInfo, Cell, Repetition], list[Row]]) -> list[Row]:
+        cells = {cell.number: cell for cell in self.info.plan.cells}
+        return [row for one in self.repetitions for row in rows_of(self.info, cells[one.cell], one)]
 
     def frame(self, level: Level) -> "pd.DataFrame":
         if level not in self._made:
@@ -68,6 +74,10 @@ class Frames:
     @property
     def intervals(self) -> "pd.DataFrame":
         return self.frame(Level.INTERVALS)
+
+    @property
+    def bins(self) -> "pd.DataFrame":
+        return self.frame(Level.BINS)
 
 
 def load(info: RunInfo, repetitions: Iterable[Repetition]) -> Frames:

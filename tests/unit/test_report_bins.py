@@ -6,10 +6,12 @@ from pathlib import Path
 import builders
 import pytest
 
+from rigctl.columns import Level
 from rigctl.errors import InputError
 from rigctl.model.gaps import BinSeries, Gaps, gaps_of, together
 from rigctl.records import Bins, Cell, Direction, Flow, Pair, Repetition, RunInfo, Side, Status
 from rigctl.report.bins import MOST_POINTS, bin_section, figure, gap_words
+from rigctl.report.frames import load
 from rigctl.report.html import render
 from rigctl.scenario.load import Overrides, load_plan
 
@@ -46,6 +48,22 @@ def measured(values: tuple[int, ...], width_us: int = 500) -> tuple[RunInfo, lis
     info = builders.run(builders.plan((cell,)))
     one = Repetition(1, 1, 1, Status.OK, None, 0.0, 1.0, 0, end_ns, 0.0, 0.0, flows=(flow,))
     return info, [one]
+
+
+def test_each_bin_is_a_row_of_the_export() -> None:
+    info, repetitions = measured((1000, 0, 3000), 500)
+    rows = load(info, repetitions).rows(Level.BINS)
+    assert [(row["t_s"], row["bytes"]) for row in rows] == [(0.0005, 1000), (0.001, 0), (0.0015, 3000)]
+    assert [row["goodput_mbps"] for row in rows] == pytest.approx([16, 0, 48])
+    assert [row["cumulative_mbps"] for row in rows] == pytest.approx([16, 8, 64 / 3])
+    assert (rows[0]["source"], rows[0]["destination"], rows[0]["direction"]) == ("pi1", "pi2", "forward")
+
+
+def test_bins_of_what_does_not_count_are_not_exported() -> None:
+    info, (one,) = measured((1000, 0, 3000), 500)
+    assert load(info, [replace(one, status=Status.INVALID, reason="start skew")]).rows(Level.BINS) == []
+    unasked = [replace(cell, bin_us=None) for cell in info.plan.cells]
+    assert load(replace(info, plan=replace(info.plan, cells=tuple(unasked))), [one]).rows(Level.BINS) == []
 
 
 def test_the_section_has_a_row_and_a_chart_of_each_stream() -> None:

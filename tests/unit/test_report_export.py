@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import builders
@@ -11,6 +12,7 @@ import pytest
 
 from rigctl.columns import Level, columns_at
 from rigctl.errors import InputError
+from rigctl.records import Bins, Repetition
 from rigctl.report.columns_page import page
 from rigctl.report.export import FORMATS
 from rigctl.report.files import write_whole
@@ -20,8 +22,16 @@ CELL = builders.cell()
 
 
 def mixed() -> Frames:
-    cells = [builders.cell(1, parallel=2), builders.cell(2)]
-    return load(builders.run(builders.plan(cells)), [builders.repetition(cells[0]), builders.failed(cells[1])])
+    cells = [builders.cell(1, parallel=2, bin_us=1_000_000), builders.cell(2)]
+    return load(builders.run(builders.plan(cells)), [binned(builders.repetition(cells[0])), builders.failed(cells[1])])
+
+
+def binned(measured: Repetition) -> Repetition:
+    """The receivers' bytes in bins of a second."""
+    bins = Bins(measured.window_start_ns or 0, 1_000_000, (1000, 0, 3000))
+    assert all(flow.receiver for flow in measured.flows)
+    flows = [replace(flow, receiver=flow.receiver and replace(flow.receiver, bins=bins)) for flow in measured.flows]
+    return replace(measured, flows=tuple(flows))
 
 
 @pytest.mark.parametrize("level", list(Level))

@@ -94,7 +94,7 @@ class Talk:
         """Close its input; its exit code."""
         assert self.process.stdin is not None
         self.process.stdin.close()
-        return self.process.wait(2)
+        return self.process.wait(DEADLINE_S)
 
     def listening_ports(self) -> list[int]:
         return ports_of(self.process.pid)

@@ -16,7 +16,8 @@ from rigctl.model.capture import resent, segments
 def lab(binary: Path, tmp_path: Path) -> Iterator[Lab]:
     """Loopback at 500 Mbit/s: unlimited, a machine with other work to do would lose frames before they are kept."""
     with laboratory(binary, tmp_path) as made:
-        made.run("tc", "qdisc", "replace", "dev", "lo", "root", "tbf", *"rate 500mbit burst 128k latency 50ms".split())
+        limits = ["rate", "500mbit", "burst", "128k", "latency", "50ms"]
+        made.run("tc", "qdisc", "replace", "dev", "lo", "root", "tbf", *limits)
         yield made
 
 

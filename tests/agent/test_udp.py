@@ -152,4 +152,4 @@ def test_a_receiver_that_dies_ends_the_stream(start: Start) -> None:
     joined(receiver, sender, extra="transport=udp size=64")
     started([receiver, sender], 20_000, "rate=1000000")
     receiver.process.kill()
-    assert sender.event("ended", 5)["error"] == "ECONNREFUSED"
+    assert sender.event("ended", 20)["error"] == "ECONNREFUSED"

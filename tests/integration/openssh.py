@@ -74,6 +74,13 @@ class Sshd:
         )
         return [int(pid) for pid in listed.stdout.split()]
 
+    def emptied(self) -> bool:
+        """Whether every connection's process ends within a few seconds: a client is gone a moment before its server."""
+        until = time.monotonic() + 5
+        while self.sessions() and time.monotonic() < until:
+            time.sleep(0.01)
+        return not self.sessions()
+
     def stop(self) -> None:
         """End it and its connections."""
         for pid in self.sessions():
@@ -137,11 +144,13 @@ class SshdFactory:
 
     @staticmethod
     def _wait(server: Sshd) -> None:
-        until = time.monotonic() + 5
-        while time.monotonic() < until:
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", server.port), 1):
-                return
-            if server.process.poll() is not None:
-                break
+        """Until it accepts connections, and its process for the one that found out has ended."""
+        until = time.monotonic() + 20
+        while time.monotonic() < until and server.process.poll() is None:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", server.port), 1) as probe:
+                probe.recv(1)
+                probe.close()
+                if server.emptied():
+                    return
             time.sleep(0.01)
         raise RuntimeError(f"sshd did not start: {(server.folder / 'log').read_text()}")

@@ -156,7 +156,7 @@ async def test_an_agent_killed_with_its_controller_is_followed_by_its_guard(plac
         await shells["a"].run('pkill -9 "^agent-"')
         began = time.monotonic()
         while (await said(shells, SETTINGS))[0] != before[0]:
-            assert time.monotonic() - began < 2, "the guard did not restore"
+            assert time.monotonic() - began < 10, "the guard did not restore"
         process.kill()
         process.join(5)
         await restored(shells, before)

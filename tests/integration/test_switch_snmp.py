@@ -107,7 +107,7 @@ async def test_in_every_version_counters_rise_by_what_went_over_the_interface(tm
             second = await risen(reader, first, 200 * 10_000)
             assert reader.source == "snmp"
             assert before_ns < first.t_ns < second.t_ns < time.monotonic_ns()
-            assert 0 < (first.took_ns or 0) < 10**9
+            assert 0 < (first.took_ns or 0) < 10**10
             assert (second.in_packets or 0) >= (first.in_packets or 0) + 200
             assert first.discontinuity == second.discontinuity
             assert None not in (first.in_octets, first.out_octets, first.in_discards, first.out_discards)

@@ -284,7 +284,7 @@ async def test_an_snmpd_that_does_not_start_costs_only_its_counters(
 async def test_24_nodes_on_two_switches_are_up_within_seconds_and_reach_each_other(tmp_path: Path) -> None:
     began = time.monotonic()
     async with provided(load_rig("das2")) as ready:
-        assert time.monotonic() - began < 5  # 0.5 s on an idle machine
+        assert time.monotonic() - began < 20  # 0.5 s on an idle machine
         said = await asyncio.gather(
             *(output(ready, f"node{n:03}", f"ping -c 1 -W 2 node{100 + n}") for n in range(1, 13))
         )

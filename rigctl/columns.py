@@ -104,11 +104,25 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column("start_skew_us", "us", _MEASURED, "spread of the first-byte times over the flows of the cell", 0),
     Column("ceiling_mbps", "Mbit/s", _MEASURED, "highest goodput the link allows for that frame size", 1),
     Column("efficiency", "", _MEASURED, "goodput / ceiling", 3),
-    Column("limit", "", _MEASURED, "what binds: line-rate, rate (the one requested), window, or unknown"),
+    Column(
+        "limit",
+        "",
+        _MEASURED,
+        "what binds: line-rate, rate (the one requested), sender or receiver (their processors), machine (the "
+        "processors all nodes of a virtual rig share), window, or unknown",
+    ),
     Column(
         "cpu_source_pct", "%", _MEASURED, "busy time of the sender's node, all CPUs and softirq, of its capacity", 1
     ),
     Column("cpu_destination_pct", "%", _MEASURED, "busy time of the receiver's node, likewise", 1),
+    Column(
+        "agent_source_pct",
+        "%",
+        _MEASURED,
+        "CPU time of the sender's agent, of what its threads, one per flow, could have used",
+        1,
+    ),
+    Column("agent_destination_pct", "%", _MEASURED, "CPU time of the receiver's agent, likewise", 1),
     Column("trunk_octets", "B", _CELLS, "octets of the data's direction that the switches counted on their trunk"),
     Column("trunk_expected_octets", "B", _CELLS, "payload, what was sent again and headers that the flows put on it"),
     Column(

@@ -1,17 +1,12 @@
-"""The ceiling of a pair from what was seen of its path, its efficiency, and what limits it."""
+"""The ceiling of a pair from what was seen of its path, and its efficiency."""
 
 import re
-from collections.abc import Iterable
 from typing import Final
 
 from rigctl.model.ceilings import ceiling_bps, datagram_ceiling_bps
 from rigctl.model.sharing import DataPath, trunk_link
-from rigctl.records import Cell, Flow, RunInfo
+from rigctl.records import Cell, RunInfo
 
-LINE_RATE_EFFICIENCY: Final = 0.98
-"""From this share of the ceiling on, the line is what limits."""
-WINDOW_SHARE: Final = 0.5
-"""From this share of a sender's busy time on, the window is what limits."""
 _LARGEST_MTU: Final = 65535
 
 
@@ -77,33 +72,3 @@ def link_mtu(info: RunInfo, node: str) -> int | None:
 
 def efficiency(goodput_mbps: float | None, ceiling_mbps: float | None) -> float | None:
     return goodput_mbps / ceiling_mbps if goodput_mbps is not None and ceiling_mbps else None
-
-
-def limit(
-    efficiency_share: float | None,
-    goodput_mbps: float | None = None,
-    asked_mbps: float | None = None,
-    window_share: float | None = None,
-) -> str:
-    """What binds: `line-rate`, `rate` (the one asked for), `window`, or `unknown`.
-
-    `window_share`: of the time with data to send, that in which the kernel held them back for a full window or buffer.
-    """
-    if efficiency_share is not None and efficiency_share >= LINE_RATE_EFFICIENCY:
-        return "line-rate"
-    if asked_mbps and goodput_mbps is not None and goodput_mbps >= LINE_RATE_EFFICIENCY * asked_mbps:
-        return "rate"
-    if window_share is not None and window_share >= WINDOW_SHARE:
-        return "window"
-    return "unknown"
-
-
-def window_share(flows: Iterable[Flow]) -> float | None:
-    """The mean over the flows' senders; `None` where their kernels do not say (tcpi_busy_time, Linux 4.10)."""
-    senders = [flow.sender for flow in flows if flow.sender is not None]
-    shares = [
-        (side.rwnd_limited_us + side.sndbuf_limited_us) / side.busy_us
-        for side in senders
-        if side.busy_us and side.rwnd_limited_us is not None and side.sndbuf_limited_us is not None
-    ]
-    return sum(shares) / len(shares) if shares and len(shares) == len(senders) else None

@@ -203,7 +203,7 @@ def loss_words(lost: Sequence[Attribution]) -> list[str]:
         number = sum(count for key, count in segments.items() if key[0] is where)
         if number:
             said.append(words.format(number))
-    return [f"Of about {plural(every, 'segment')} sent again, {listed(said)}."]
+    return [f"Of about {plural(every, 'segment')} sent again from first byte to last, {listed(said)}."]
 
 
 def _place_words(name: str) -> str:

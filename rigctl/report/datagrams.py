@@ -6,7 +6,8 @@ from typing import Final
 from rigctl.model.ceilings import ETHERNET_CHECK, ETHERNET_GAP, ETHERNET_HEADER, Packet
 from rigctl.model.search import Search, Trial, search
 from rigctl.records import MAX_RATE, Cell, Repetition, RunInfo
-from rigctl.report.ceiling import LINE_RATE_EFFICIENCY, datagram_path, ip_version, link_mtu
+from rigctl.report.ceiling import datagram_path, ip_version, link_mtu
+from rigctl.report.limits import LINE_RATE_EFFICIENCY
 from rigctl.report.rows import ends_of, streams_of
 from rigctl.report.summary import CellSummary, StreamSummary
 from rigctl.report.tables import ComparisonTable, TableColumn, TableRow

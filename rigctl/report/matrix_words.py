@@ -12,6 +12,7 @@ from typing import Final
 from rigctl.model.ceilings import wire_bytes
 from rigctl.records import RunInfo
 from rigctl.report.ceiling import ip_version
+from rigctl.report.limits import PROCESSORS
 from rigctl.report.matrix import ConditionPanels, Difference, Matrix, Panel, Place, changed, settings_of
 from rigctl.report.rows import agreed
 from rigctl.report.shared_limit import growth, shared_limit
@@ -55,11 +56,12 @@ class Finding:
     each_mbps: float | None = None
     wire_gbps: str | None = None  # as it is printed: conditions with the same one have the same limit
     points: int = 0
+    busy: bool = False  # processors are what limits in half of the plateau's cells or more
 
     @property
     def story(self) -> tuple[object, ...]:
         """What two conditions must have in common to be told of in one sentence."""
-        return self.kind, self.pairs, self.wire_gbps, self.points == 1
+        return self.kind, self.pairs, self.wire_gbps, self.points == 1, self.busy
 
 
 def finding(info: RunInfo, condition: ConditionPanels) -> Finding | None:
@@ -70,7 +72,8 @@ def finding(info: RunInfo, condition: ConditionPanels) -> Finding | None:
         cells = [cell for pairs, best in condition.best_by_pairs().items() if pairs >= plateau.pairs for cell in best]
         share = payload_share(info, cells)
         wire = f"{plateau.goodput_mbps / share / 1000:.1f}" if share else None
-        return Finding("limit", plateau.pairs, plateau.goodput_mbps, plateau.each_mbps, wire, plateau.points)
+        busy = sum(cell.limit in PROCESSORS for cell in cells) * 2 >= len(cells)
+        return Finding("limit", plateau.pairs, plateau.goodput_mbps, plateau.each_mbps, wire, plateau.points, busy)
     if straight is not None:
         return Finding("growth", straight.pairs, straight.goodput_mbps, straight.each_mbps, None, len(sums))
     if len(sums) < 2:
@@ -115,8 +118,11 @@ def _sentence(info: RunInfo, found: Sequence[Finding]) -> str:
         else f"From {plural(one.pairs, 'pair')} on, the sum stays at {sums} Gbit/s"
     )
     wire = f" of {one.wire_gbps} Gbit/s on the wire" if one.wire_gbps else ""
-    said = f"{began}: a shared limit{wire}."
-    if one.wire_gbps:
+    if one.busy:
+        said = f"{began}, but processors were busy all the time: they may be what the pairs share, not a link."
+    else:
+        said = f"{began}: a shared limit{wire}."
+    if one.wire_gbps and not one.busy:
         said += _beside_rig_file(info, float(one.wire_gbps) * 1000)
     return f"{said} With fewer, every pair brings {each} Gbit/s." if each else said
 
@@ -185,7 +191,7 @@ def low_words(condition: ConditionPanels) -> str:
 
 def falling_words(conditions: Sequence[ConditionPanels]) -> list[str]:
     """Windows that bring less the more flows share them, at the largest number of pairs: a sentence per window."""
-    stories: dict[tuple[int, int, int, int], list[tuple[str, float, float]]] = {}
+    stories: dict[tuple[int, int, int, int, bool], list[tuple[str, float, float]]] = {}
     for condition in conditions:
         for panel in condition.panels:
             window = dict(panel.setting).get("window_total_bytes")
@@ -195,16 +201,18 @@ def falling_words(conditions: Sequence[ConditionPanels]) -> list[str]:
                 continue
             few, many = min(row), max(row)
             if row[many] < LOW * row[few]:
-                stories.setdefault((window, pairs, few, many), []).append((condition.name, row[few], row[many]))
+                busy = panel.cells[pairs, many].limit in PROCESSORS
+                stories.setdefault((window, pairs, few, many, busy), []).append((condition.name, row[few], row[many]))
     said = []
-    for (window, pairs, few, many), told in stories.items():
+    for (window, pairs, few, many, busy), told in stories.items():
         names = [name or "no condition" for name, _, _ in told]
         under = f" under {listed(names)}" if len(told) < len(conditions) else ""
         first, last = ([gbps(value) for value in values] for values in list(zip(*told, strict=True))[1:])
         said.append(
             f"Windows of {size_words(window)} in all bring less the more flows share them{under}: "
             f"{plural(pairs, 'pair')} reach {listed(first)} Gbit/s with {plural(few, 'flow')}, "
-            f"{listed(last)} with {many} ({size_words(window // many)} each)."
+            f"{listed(last)} with {many} ({size_words(window // many)} each)"
+            f"{', where processors are what limits' if busy else ''}."
         )
     return said
 

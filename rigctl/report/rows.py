@@ -3,6 +3,7 @@
 Nothing here is stored: a better ceiling explains last year's runs too. Plain Python: `rigctl show` needs no pandas.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,11 +14,15 @@ from rigctl.model.histogram import percentile_ns
 from rigctl.model.sharing import DataPath, together_mbps, trunk_link
 from rigctl.records import Cell, Direction, Flow, NodeUsage, Pair, Repetition, RunInfo, Side
 from rigctl.report.balances import Balance, Balances, port_octets, trunk_total
-from rigctl.report.ceiling import data_path, datagram_path, efficiency, limit, link_rate_bps, window_share
+from rigctl.report.ceiling import data_path, datagram_path, efficiency, link_rate_bps
 from rigctl.report.datagram_rows import asked_mbps, datagram_values
+from rigctl.report.limits import Busy, limit
 
 Row: TypeAlias = dict[str, Any]
 Number = TypeVar("Number", int, float)
+
+BUSY_COLUMNS: Final = ("cpu_source_pct", "cpu_destination_pct", "agent_source_pct", "agent_destination_pct")
+"""In the order of the fields of `Busy`."""
 
 _NAMES: Final = {level: tuple(column.name for column in columns_at(level)) for level in Level}
 
@@ -114,6 +119,7 @@ class _Derivation:
         self._flows: dict[tuple[Pair, Direction], list[Flow]] = {}
         for flow in repetition.flows:
             self._flows.setdefault((flow.pair, flow.direction), []).append(flow)
+        self._threads = Counter(node for flow in repetition.flows for node in (flow.pair.source, flow.pair.destination))
         self._shared: Row = {
             "run": info.run,
             "cell": cell.number,
@@ -187,10 +193,13 @@ class _Derivation:
             "ceiling_mbps": ceiling_mbps,
             "efficiency": share,
             "limit": limit(
-                share, goodput_mbps, self._asked_mbps(len(streams) * self.cell.parallel), window_share(flows)
+                share,
+                goodput_mbps,
+                self._asked_mbps(len(streams) * self.cell.parallel),
+                flows,
+                busy_of(self._info, self.cell, rows),
             ),
-            "cpu_source_pct": most(row["cpu_source_pct"] for row in rows),
-            "cpu_destination_pct": most(row["cpu_destination_pct"] for row in rows),
+            **{name: most(row[name] for row in rows) for name in BUSY_COLUMNS},
             **trunk_total(self._balance),
         }
         return picked(Level.CELLS, self._shared | summed)
@@ -201,6 +210,7 @@ class _Derivation:
         goodput_mbps = received * 8e-6 / self._window_s if received is not None and self._window_s else None
         share = efficiency(goodput_mbps, path.ceiling_mbps)
         senders = [flow.sender for flow in flows if flow.sender is not None]
+        busy = self._busy(path)
         return (
             self._shared
             | self._datagrams(flows, whole)
@@ -220,15 +230,26 @@ class _Derivation:
                 "rtt_min_us": least(side.rtt_min_us for side in senders),
                 "ceiling_mbps": path.ceiling_mbps,
                 "efficiency": share,
-                "limit": limit(share, goodput_mbps, self._asked_mbps(len(flows)), window_share(flows)),
-                "cpu_source_pct": _cpu_pct(self._usage.get(path.sender)),
-                "cpu_destination_pct": _cpu_pct(self._usage.get(path.receiver)),
+                "limit": limit(
+                    share,
+                    goodput_mbps,
+                    self._asked_mbps(len(flows)),
+                    flows,
+                    busy_of(self._info, self.cell, [busy]),
+                ),
+                **busy,
                 **port_octets(self._balance, path.sender, path.receiver),
             }
         )
 
     def _datagrams(self, flows: Sequence[Flow], whole: bool) -> Row:
         return {name: value for name, value in datagram_values(flows if whole else ()).items() if name != "rate_mbps"}
+
+    def _busy(self, path: DataPath) -> Row:
+        ends = (path.sender, path.receiver)
+        shares = [_cpu_pct(self._usage.get(node)) for node in ends]
+        shares += [_agent_pct(self._usage.get(node), self._threads[node]) for node in ends]
+        return dict(zip(BUSY_COLUMNS, shares, strict=True))
 
     def _asked_mbps(self, flows: int) -> float | None:
         each = asked_mbps(self.cell, self._repetition)
@@ -255,6 +276,20 @@ def _cpu_pct(usage: NodeUsage | None) -> float | None:
     if usage is None or usage.node_busy_us is None or not usage.span_us or not usage.cpus:
         return None
     return 100 * usage.node_busy_us / (usage.span_us * usage.cpus)
+
+
+def _agent_pct(usage: NodeUsage | None, threads: int) -> float | None:
+    if usage is None or usage.agent_cpu_us is None or not usage.span_us or not usage.cpus or not threads:
+        return None
+    return 100 * usage.agent_cpu_us / (usage.span_us * min(threads, usage.cpus))
+
+
+def busy_of(info: RunInfo, cell: Cell, rows: Sequence[Row]) -> Busy:
+    """Means over `rows`, streams of `cell`; nothing is known of processors that were busy waiting for messages."""
+    if cell.busy_poll:
+        return Busy()
+    sender, receiver, sender_agent, receiver_agent = (mean(row[name] for row in rows) for name in BUSY_COLUMNS)
+    return Busy(sender, receiver, sender_agent, receiver_agent, one_machine=info.plan.virtual is not None)
 
 
 def _mbps(bps: float | None) -> float | None:

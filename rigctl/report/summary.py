@@ -1,13 +1,13 @@
 """What the table and the sentences say of a cell: means over its repetitions that count, and the fate of the others."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from statistics import fmean, median, stdev
+from dataclasses import dataclass, field
+from statistics import fmean, stdev
 
-from rigctl.records import Cell, Direction, Pair, Repetition, RunStatus, Side, Status
-from rigctl.report.ceiling import limit, window_share
+from rigctl.records import Cell, Direction, Pair, Repetition, RunStatus, Status
 from rigctl.report.frames import Frames
-from rigctl.report.rows import Row, agreed, joined, least, most, streams_of
+from rigctl.report.limits import Busy, limit, offered_bytes, window_share
+from rigctl.report.rows import Row, agreed, busy_of, joined, least, most, streams_of, total
 from rigctl.report.text import rate_text, stream_text
 
 
@@ -74,6 +74,7 @@ class CellSummary:
     limit: str
     notes: tuple[str, ...]
     held_share: float | None = None  # of the senders' busy time, that in which a window or buffer was full
+    busy: Busy = field(default_factory=Busy)
 
     @property
     def shared(self) -> bool:
@@ -110,7 +111,8 @@ def _summary(
     ok_pairs = [row for row in pair_rows if row["status"] == Status.OK]
     ok_repetitions = [repetition for repetition in repetitions if repetition.status is Status.OK]
     share = _mean(row["efficiency"] for row in ok_rows)
-    held = window_share(flow for one in ok_repetitions for flow in one.flows)
+    flows = [flow for one in ok_repetitions for flow in one.flows]
+    asked, busy = _asked_mbps(cell), busy_of(frames.info, cell, ok_pairs)
     return CellSummary(
         cell=cell,
         counted=len(ok_rows),
@@ -119,8 +121,9 @@ def _summary(
         retransmits=_mean(row["retransmits"] for row in ok_rows),
         ceiling_mbps=_mean(row["ceiling_mbps"] for row in ok_rows),
         efficiency=share,
-        limit=limit(share, _mean(row["goodput_mbps"] for row in ok_rows), _asked_mbps(cell), held),
-        held_share=held,
+        limit=limit(share, total(row["goodput_mbps"] for row in ok_rows), asked and asked * len(ok_rows), flows, busy),
+        held_share=window_share(flows),
+        busy=busy,
         notes=tuple(_notes(frames, cell, cell_rows, pair_rows)),
     )
 
@@ -152,7 +155,7 @@ def _stream(
         mss_differs=len({side.mss for side in senders if side.mss is not None}) > 1,
         mtu=least(row["mtu"] for row in rows),
         timestamps=agreed(side.timestamps for side in senders),
-        offered_bytes=_offered(senders),
+        offered_bytes=offered_bytes(senders),
         rtt_min_us=_mean(side.rtt_min_us for side in senders),
         congestion=joined(row["congestion"] for row in rows),
         ceiling_mbps=_mean(row["ceiling_mbps"] for row in rows),
@@ -174,12 +177,6 @@ def _datagrams(rows: Sequence[Row]) -> DatagramSummary:
         sender_drops=_mean(row["sender_drops"] for row in rows),
         receiver_drops=_mean(row["receiver_drops"] for row in rows),
     )
-
-
-def _offered(senders: Sequence[Side]) -> float | None:
-    """While they sent, where there are samples: at the end nothing is on its way, and the window is open wide."""
-    sampled = [value for side in senders for value in side.series.columns.get("peer_window", ()) if value > 0]
-    return median(sampled) if sampled else _mean(side.peer_window_bytes for side in senders)
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

@@ -3,11 +3,13 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from rigctl.model.ceilings import IP_HEADER, TCP_HEADER, TIMESTAMPS_OPTION, window_bps
+from rigctl.model.ceilings import IP_HEADER, TCP_HEADER, TIMESTAMPS_OPTION
 from rigctl.model.contract import link_departures
 from rigctl.records import Facts, RunInfo
-from rigctl.report.ceiling import LINE_RATE_EFFICIENCY, ip_version
+from rigctl.report.binding import binding_of_run, held_words, numbers_text, processor_words
+from rigctl.report.ceiling import ip_version
 from rigctl.report.datagrams import datagram_words, loss_words, shaping_words
+from rigctl.report.limits import LINE_RATE_EFFICIENCY
 from rigctl.report.matrix import matrix
 from rigctl.report.matrix_words import matrix_words
 from rigctl.report.summary import CellSummary, StreamSummary
@@ -33,10 +35,11 @@ def explain(info: RunInfo, cell: CellSummary) -> list[str]:
     if not cell.counted:
         return list(cell.notes)
     if cell.cell.transport == "udp":
-        said = [goodput_words(info, cell), *datagram_words(info, cell), window_words(info, cell), *cell.notes]
+        said = [goodput_words(info, cell), *datagram_words(info, cell), window_words(info, cell)]
+        said += [processor_words(cell), *cell.notes]
         return [sentence for sentence in said if sentence]
     said = [mss_words(info, cell), goodput_words(info, cell), window_words(info, cell), held_words(cell)]
-    said += [retransmit_words(cell), congestion_words(cell), *cell.notes]
+    said += [processor_words(cell), retransmit_words(cell), congestion_words(cell), *cell.notes]
     return [sentence for sentence in said if sentence]
 
 
@@ -133,25 +136,6 @@ def window_words(info: RunInfo, cell: CellSummary) -> str:
     return f"{said}: the kernel cuts it at net.core.wmem_max of the sender and net.core.rmem_max of the receiver."
 
 
-def held_words(cell: CellSummary) -> str:
-    """Where the window is what limits: what it allows per round trip, and that nearly all of it came."""
-    streams = [stream for stream in cell.streams if stream.offered_bytes and stream.rtt_min_us and stream.goodput_mbps]
-    if cell.limit != "window" or not streams or cell.held_share is None:
-        return ""
-    stream = streams[0]
-    offered, rtt_us, mss = round(stream.offered_bytes or 0), stream.rtt_min_us or 0.0, stream.mss_effective or 1
-    # A sender fills a window with whole segments.
-    filled = offered // mss * mss if offered >= mss else offered
-    allowed = cell.cell.parallel * window_bps(filled, rtt_us / 1e6) / 1e6
-    flows = "" if cell.cell.parallel == 1 else f" on each of {cell.cell.parallel} flows"
-    which = "" if len(cell.streams) == 1 else f" on {stream}"
-    return (
-        f"The window is what limits: {100 * cell.held_share:.0f} % of the time the sender waited for it. The receiver "
-        f"offered {size_words(offered)}{flows}{which}, {plural(offered // mss, 'segment')}, and a round trip took "
-        f"{rtt_us / 1e3:.3g} ms at least: window ÷ round trip = {rate_text(allowed)} Mbit/s."
-    )
-
-
 def _nodes(cell: CellSummary) -> list[str]:
     return sorted({node for pair in cell.cell.pairs for node in (pair.source, pair.destination)})
 
@@ -210,7 +194,7 @@ def answer(info: RunInfo, cells: Sequence[CellSummary]) -> list[str]:
     """The run in one paragraph: the best, what set the ceiling, line rate or not, losses, and what went wrong."""
     found = matrix(info.plan, cells)
     said = [*(matrix_words(info, found) if found else ()), *_best(info, cells), *_mss_of_run(info, cells)]
-    said += [*_line_rate(cells), *_losses(cells), *loss_words(cells), *_held(cells), *_windows(info, cells)]
+    said += [*_line_rate(cells), *_losses(cells), *loss_words(cells), *binding_of_run(cells), *_windows(info, cells)]
     return [*said, *_trouble(info, cells), *rig_words(info), *shaping_words(info)]
 
 
@@ -268,14 +252,6 @@ def _losses(cells: Sequence[CellSummary]) -> Iterator[str]:
         yield f"In all, {count_text(total)} segments were sent again{f', {share}' if share else ''}."
 
 
-def _held(cells: Sequence[CellSummary]) -> Iterator[str]:
-    """In which tests the window is what limits."""
-    held = [str(cell.cell.number) for cell in cells if cell.limit == "window"]
-    if held:
-        tests = f"test{'s' if len(held) > 1 else ''} {listed(held[:10])}{' and more' if len(held) > 10 else ''}"
-        yield f"In {tests} the window is what limits: the sender waited for it half of its time or more."
-
-
 def _windows(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[str]:
     stories = dict.fromkeys(window_words(info, cell) for cell in cells if cell.counted and not cell.cell.resize)
     told = [said for said in stories if said]
@@ -287,15 +263,12 @@ def _windows(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[str]:
 
 def _trouble(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[str]:
     """How many tests have nothing to show, and how the run ended."""
-    empty = [str(cell.cell.number) for cell in cells if not cell.counted]
-    partly = [str(cell.cell.number) for cell in cells if cell.counted and cell.notes]
+    empty = [cell for cell in cells if not cell.counted]
+    partly = [cell for cell in cells if cell.counted and cell.notes]
     if empty:
-        which = "Test" if len(empty) == 1 else "Tests"
-        more = " and more" if len(empty) > 10 else ""
-        yield f"{which} {listed(empty[:10])}{more} gave no result that counts; the notes say why."
+        yield f"{numbers_text(empty).capitalize()} gave no result that counts; the notes say why."
     if partly:
-        which = "test" if len(partly) == 1 else "tests"
-        yield f"Some measurements of {which} {listed(partly[:10])} are not counted; the notes say why."
+        yield f"Some measurements of {numbers_text(partly)} are not counted; the notes say why."
     if info.status == "interrupted":
         yield "The run was interrupted."
     if info.status == "running":

@@ -9,7 +9,7 @@ import pytest
 
 from rigctl.model.sharing import DataPath, TrunkLink, together_mbps, trunk_link
 from rigctl.records import Link, Trunk
-from rigctl.report.ceiling import data_path, efficiency, limit
+from rigctl.report.ceiling import data_path, efficiency
 from rigctl.report.rows import derive
 
 
@@ -54,9 +54,7 @@ def test_one_unknown_path_leaves_the_sum_unknown() -> None:
     assert together_mbps([], {}) is None
 
 
-def test_line_rate_begins_at_98_per_cent() -> None:
-    assert limit(0.98) == "line-rate"
-    assert limit(0.9799) == limit(None) == "unknown"
+def test_an_efficiency_needs_both_its_sides() -> None:
     assert efficiency(941.0, None) is None
     assert efficiency(None, 941.5) is None
 

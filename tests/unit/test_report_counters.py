@@ -132,7 +132,7 @@ def test_a_switch_that_did_not_answer_is_said_once() -> None:
 
 def test_retransmits_are_put_down_to_the_port_that_lost_them() -> None:
     assert said(Paper(losses={(0, "switch out"): 300}))[-1] == (
-        "Of about 300 segments sent again, about 300 (100 %) were lost at switch b, port p3 "
+        "Of about 300 segments sent again from first byte to last, about 300 (100 %) were lost at switch b, port p3 "
         "(its octets in and out differ by so much)."
     )
 
@@ -145,14 +145,17 @@ def test_what_was_lost_on_the_way_to_the_counters_explains_that_they_hold_less()
 def test_what_cannot_be_attributed_is_said_so() -> None:
     sentence = said(Paper(nics=False, losses={(0, "queue"): 300}), counters=(), counters_missing=("a: silent",))[-1]
     assert sentence == (
-        "Of about 300 segments sent again, where about 300 were lost is not known: no counter shows it."
+        "Of about 300 segments sent again from first byte to last, where about 300 were lost is not known: "
+        "no counter shows it."
     )
 
 
 def test_many_places_are_summed_up() -> None:
     pairs = tuple(Pair(f"n{at}", f"n{at + 12}") for at in range(1, 13))
     sentence = said(Paper(pairs, mbps=600, losses={(at, "switch out"): 100 + at for at in range(12)}))[-1]
-    assert sentence.startswith("Of about 1266 segments sent again, about 111 (9 %) were lost at switch b, port p24,")
+    assert sentence.startswith(
+        "Of about 1266 segments sent again from first byte to last, about 111 (9 %) were lost at switch b, port p24,"
+    )
     assert "about 828 at 8 other places" in sentence
 
 

@@ -67,6 +67,23 @@ def test_a_window_that_brings_less_the_more_flows_share_it_is_said_with_each_flo
     assert "Windows of 128 KiB in all bring" not in said
 
 
+def test_what_busy_processors_hold_is_not_put_down_to_a_window_or_a_link() -> None:
+    def shared(cell: Cell, mtu: int) -> float:
+        return min(900.0 * len(cell.pairs), 3600.0 / (10 if cell.parallel == 10 else 1))
+
+    matrix_of = {"windows": (32768, 65536), "flows": (1, 10), "pairs": (1, 4, 8, 12)}
+    info, measured = das2.run((das2.OFF,), das2.Shape(noise=0.0, goodput_mbps=shared), **matrix_of)
+    assert "From 4 pairs on, the sum stays at 3.60 Gbit/s: a shared limit of 3.8 Gbit/s" in told((info, measured))
+    busy = [
+        replace(one, nodes=tuple(replace(node, node_busy_us=2 * (node.span_us or 0)) for node in one.nodes))
+        for one in measured
+    ]
+    said = told((info, busy))
+    assert "From 4 pairs on, the sum stays at 3.60 Gbit/s, but processors were busy all the time: they may be" in said
+    assert "shared limit" not in said
+    assert "(3276 bytes each), where processors are what limits." in said
+
+
 def test_a_sum_that_neither_grows_nor_stays_level_claims_no_limit() -> None:
     shape = das2.Shape(goodput_mbps=lambda cell, mtu: 900.0 * len(cell.pairs) ** 0.6)
     said = told(das2.run((das2.OFF,), shape, **COARSE))

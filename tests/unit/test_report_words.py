@@ -6,7 +6,7 @@ from typing import Any
 import builders
 import pytest
 
-from rigctl.records import Cell, Direction, Link, Pair, Repetition, RunInfo, RunStatus, Series, Status
+from rigctl.records import Cell, Direction, Link, Pair, Repetition, RunInfo, RunStatus, Status
 from rigctl.report.frames import load
 from rigctl.report.summary import CellSummary, summaries
 from rigctl.report.words import (
@@ -14,7 +14,6 @@ from rigctl.report.words import (
     congestion_words,
     explain,
     goodput_words,
-    held_words,
     mss_words,
     retransmit_words,
     window_words,
@@ -219,34 +218,6 @@ def test_no_number_is_said_of_a_repetition_that_does_not_count() -> None:
     info, summary = told(cell, bad, good)
     assert not any("123" in sentence for sentence in answer(info, [summary]))
     assert "123" not in goodput_words(info, summary)
-
-
-HELD = {"busy_us": 1_000_000, "rwnd_limited_us": 900_000, "sndbuf_limited_us": 60_000}
-
-
-def test_a_window_that_limits_is_told_with_what_it_allows() -> None:
-    cell = builders.cell(window_bytes=8192, pairs=ONE_PAIR, parallel=1)
-    sender = {**HELD, "peer_window_bytes": 8704, "rtt_min_us": 5000, "series": Series()}
-    info, summary = told(cell, builders.repetition(cell, (13,), sender=sender))
-    assert summary.limit == "window"
-    said = held_words(summary)
-    assert "96 % of the time the sender waited for it. The receiver offered 8704 bytes, 6 segments, and" in said
-    assert "window ÷ round trip = 13.9 Mbit/s." in said
-    assert said in explain(info, summary)
-
-
-def test_the_window_is_the_one_offered_while_bytes_flowed() -> None:
-    cell = builders.cell(window_bytes=8192, pairs=ONE_PAIR, parallel=1)
-    series = Series({"t_ns": [1, 2, 3], "rtt_us": [0, 5000, 5000], "peer_window": [8688, 8688, 10136]})
-    sender = {**HELD, "peer_window_bytes": 65536, "rtt_min_us": 5000, "series": series}
-    _, summary = told(cell, builders.repetition(cell, (13,), sender=sender))
-    assert "The receiver offered 8688 bytes, 6 segments, and a round trip took 5 ms at least" in held_words(summary)
-
-
-def test_a_window_that_is_full_at_line_rate_limits_nothing() -> None:
-    cell = builders.cell(window_bytes=65536, pairs=ONE_PAIR)
-    _, summary = told(cell, builders.repetition(cell, (941,), sender=HELD))
-    assert (summary.limit, held_words(summary)) == ("line-rate", "")
 
 
 def test_links_that_are_held_are_told() -> None:

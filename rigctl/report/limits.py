@@ -1,0 +1,134 @@
+"""What binds a cell or a pair: the line, the rate asked for, processors, the window, or nothing that is known.
+
+Processors come before the window: a sender whose receiver gets no processor waits for its window, too. Only where the
+flows bring what the window allows per round trip is it the window that binds, however busy the nodes are.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+from typing import Final
+
+from rigctl.model.ceilings import window_bps
+from rigctl.records import Flow, Side
+
+LINE_RATE_EFFICIENCY: Final = 0.98
+"""From this share of the ceiling on, the line is what limits."""
+WINDOW_SHARE: Final = 0.5
+"""From this share of a sender's busy time on, the window is what limits."""
+WINDOW_REACHED: Final = 0.9
+"""From this share of window ÷ round trip on, the window is what limits even on a busy node."""
+BUSY_PCT: Final = 95.0
+"""From here on processors are what limits."""
+PROCESSORS: Final = ("machine", "sender", "receiver")
+"""Limits that are processors'."""
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """How busy the processors of a stream's ends were, in per cent of what they could do; `None`: not known.
+
+    Of a node all its processors count; of an agent what its threads, one for each flow, could have used at most.
+    """
+
+    sender_pct: float | None = None
+    receiver_pct: float | None = None
+    sender_agent_pct: float | None = None
+    receiver_agent_pct: float | None = None
+    one_machine: bool = False  # the nodes are virtual: they have the same processors
+
+    @property
+    def limit(self) -> str | None:
+        """`machine`, `sender` or `receiver`, whichever was busiest of those at `BUSY_PCT` or more."""
+        if self.machine_pct >= BUSY_PCT:
+            return "machine"
+        sender, receiver = (
+            self._of(self.sender_pct, self.sender_agent_pct),
+            self._of(self.receiver_pct, self.receiver_agent_pct),
+        )
+        if max(sender, receiver) < BUSY_PCT:
+            return None
+        return "sender" if sender >= receiver else "receiver"
+
+    @property
+    def machine_pct(self) -> float:
+        """Of the machine on which all nodes are; 0 where they have their own."""
+        return max(self.sender_pct or 0.0, self.receiver_pct or 0.0) if self.one_machine else 0.0
+
+    @property
+    def highest_pct(self) -> float:
+        """What made it the limit."""
+        if self.limit == "machine":
+            return self.machine_pct
+        return max(
+            self._of(self.sender_pct, self.sender_agent_pct), self._of(self.receiver_pct, self.receiver_agent_pct)
+        )
+
+    def _of(self, node_pct: float | None, agent_pct: float | None) -> float:
+        return max(0.0 if self.one_machine else node_pct or 0.0, agent_pct or 0.0)
+
+
+def limit(
+    efficiency_share: float | None,
+    goodput_mbps: float | None = None,
+    asked_mbps: float | None = None,
+    flows: Sequence[Flow] = (),
+    busy: Busy | None = None,
+) -> str:
+    """What binds: `line-rate`, `rate` (the one asked for), `machine`, `sender`, `receiver`, `window`, or `unknown`.
+
+    `goodput_mbps` and `asked_mbps` are sums over `flows`.
+    """
+    if efficiency_share is not None and efficiency_share >= LINE_RATE_EFFICIENCY:
+        return "line-rate"
+    if asked_mbps and goodput_mbps is not None and goodput_mbps >= LINE_RATE_EFFICIENCY * asked_mbps:
+        return "rate"
+    share = window_share(flows)
+    held = share is not None and share >= WINDOW_SHARE
+    processors = busy.limit if busy else None
+    if processors and not (held and _reaches_window(goodput_mbps, flows)):
+        return processors
+    return "window" if held else "unknown"
+
+
+def window_share(flows: Iterable[Flow]) -> float | None:
+    """Of the time with data to send, that in which the kernel held them back for a full window or buffer.
+
+    The mean over the flows' senders; `None` where their kernels do not say (tcpi_busy_time, Linux 4.10).
+    """
+    senders = [flow.sender for flow in flows if flow.sender is not None]
+    shares = [
+        (side.rwnd_limited_us + side.sndbuf_limited_us) / side.busy_us
+        for side in senders
+        if side.busy_us and side.rwnd_limited_us is not None and side.sndbuf_limited_us is not None
+    ]
+    return sum(shares) / len(shares) if shares and len(shares) == len(senders) else None
+
+
+def offered_bytes(senders: Sequence[Side]) -> float | None:
+    """The window the receivers offered (tcpi_snd_wnd): the median over the samples of all flows.
+
+    While they sent, where there are samples: at the end nothing is on its way, and the window is open wide.
+    """
+    sampled = [value for side in senders for value in side.series.columns.get("peer_window", ()) if value > 0]
+    if sampled:
+        return median(sampled)
+    last = [side.peer_window_bytes for side in senders if side.peer_window_bytes is not None]
+    return fmean(last) if last else None
+
+
+def window_allows_bps(offered: float, mss: int | None, rtt_us: float) -> float:
+    """What a flow can bring at best: the whole segments of the window `offered`, in bytes, once per round trip."""
+    filled = offered // mss * mss if mss and offered >= mss else offered
+    return window_bps(round(filled), rtt_us / 1e6)
+
+
+def _reaches_window(goodput_mbps: float | None, flows: Sequence[Flow]) -> bool:
+    senders = [flow.sender for flow in flows if flow.sender is not None]
+    offered = [offered_bytes([side]) for side in senders]
+    allowed = [
+        window_allows_bps(window, side.mss, side.rtt_min_us) / 1e6
+        for window, side in zip(offered, senders, strict=True)
+        if window and side.rtt_min_us
+    ]
+    return goodput_mbps is not None and len(allowed) == len(flows) and goodput_mbps >= WINDOW_REACHED * sum(allowed)

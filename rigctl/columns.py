@@ -109,7 +109,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         "",
         _MEASURED,
         "what binds: line-rate, rate (the one requested), sender or receiver (their processors), machine (the "
-        "processors all nodes of a virtual rig share), window, or unknown",
+        "processors all nodes of a virtual rig share), window, loss, or unknown",
     ),
     Column(
         "cpu_source_pct", "%", _MEASURED, "busy time of the sender's node, all CPUs and softirq, of its capacity", 1

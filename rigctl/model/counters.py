@@ -193,6 +193,24 @@ def rates(series: PortSeries, way: Way) -> list[Interval]:
     return found
 
 
+def together(intervals: Sequence[Interval], most: int) -> list[Interval]:
+    """Not many more than `most` intervals: neighbours put together, but not across one that is left out."""
+    each = -(-len(intervals) // most)
+    groups: list[list[Interval]] = []
+    for one in intervals:
+        if not groups or len(groups[-1]) >= each or groups[-1][-1].end_ns != one.start_ns:
+            groups.append([])
+        groups[-1].append(one)
+    return [
+        Interval(
+            group[0].start_ns,
+            group[-1].end_ns,
+            sum(one.bps * (one.end_ns - one.start_ns) for one in group) / (group[-1].end_ns - group[0].start_ns),
+        )
+        for group in groups
+    ]
+
+
 def stretches(parts: Sequence[PortSeries]) -> list[PortSeries]:
     """One port's series of several repetitions, in their order, put together where they go on from each other.
 

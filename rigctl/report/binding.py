@@ -1,11 +1,11 @@
-"""Sentences of what binds: the window and what it allows, or processors and how busy they were."""
+"""Sentences of what binds: the window and what it allows, processors and how busy they were, or losses."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from rigctl.report.limits import PROCESSORS, window_allows_bps
 from rigctl.report.summary import CellSummary
-from rigctl.report.text import listed, plural, rate_text, size_words
+from rigctl.report.text import few_text, listed, plural, rate_text, size_words
 
 MOST_TESTS: Final = 10
 """More tests are counted, not named."""
@@ -30,8 +30,14 @@ def held_words(cell: CellSummary) -> str:
     )
 
 
-def processor_words(cell: CellSummary) -> str:
-    """Where processors are what limits: whose, and how busy they were."""
+def other_words(cell: CellSummary) -> str:
+    """Where losses are what limits, or processors: whose, and how busy they were."""
+    if cell.limit == "loss" and cell.losses is not None:
+        return (
+            f"Losses are what limits: {few_text(cell.losses.lost_share)} of the segments were lost, and a round trip "
+            f"took {cell.losses.rtt_us / 1e3:.3g} ms. By the rule of Mathis et al. a flow then brings about "
+            f"{rate_text(cell.losses.allowed_mbps)} Mbit/s."
+        )
     if cell.limit not in PROCESSORS:
         return ""
     busy = f"{cell.busy.highest_pct:.0f} % of the time"
@@ -41,7 +47,7 @@ def processor_words(cell: CellSummary) -> str:
 
 
 def binding_of_run(cells: Sequence[CellSummary]) -> Iterator[str]:
-    """In which tests the window is what limits, and in which processors are."""
+    """In which tests the window is what limits, in which processors are, and in which losses."""
     held = [cell for cell in cells if cell.limit == "window"]
     if held:
         yield f"In {numbers_text(held)} the window is what limits: the sender waited for it half of its time or more."
@@ -56,6 +62,9 @@ def binding_of_run(cells: Sequence[CellSummary]) -> Iterator[str]:
         else:
             said = f"the {limit} is what limits: the processors of its node, or its agent's threads, were busy {busy}"
         yield f"In {numbers_text(bound)} {said}."
+    cut = [cell for cell in cells if cell.limit == "loss"]
+    if cut:
+        yield f"In {numbers_text(cut)} losses are what limits: each cuts the congestion window of its flow."
 
 
 def numbers_text(cells: Sequence[CellSummary]) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from rigctl.model.balance import MOST_DIFFERENCE, Reconciliation
-from rigctl.model.counters import Interval, rates
+from rigctl.model.counters import Interval, rates, together
 from rigctl.model.losses import Attribution, Where
 from rigctl.model.places import Counted, Place, Spot, Wiring
 from rigctl.records import PortSeries, Repetition, RunInfo, RunPlan, Status
@@ -260,8 +260,11 @@ def place_rows(whole: dict[Place, tuple[Reconciliation, Counted]]) -> tuple[Plac
     )
 
 
-def port_rates(plan: RunPlan, repetition: Repetition) -> list[PortRate]:
-    """The counters' rate over time: the trunk's in each direction that data flow, or all senders' ports together."""
+def port_rates(plan: RunPlan, repetition: Repetition, most: int) -> list[PortRate]:
+    """The counters' rate over time: the trunk's in each direction that data flow, or all senders' ports together.
+
+    Neighbouring readings are put together where a line had more than `most` points.
+    """
     if repetition.window_start_ns is None:
         return []
     series = {(one.switch, one.port): one for one in repetition.counters}
@@ -272,22 +275,22 @@ def port_rates(plan: RunPlan, repetition: Repetition) -> list[PortRate]:
         if not places or any((place.owner, port) not in series for place in places for port in place.ports):
             continue
         if spot in (Spot.TRUNK_OUT, Spot.TRUNK_IN):
-            lines = [_line(f"trunk, {place} {place.way}", [place], series, repetition) for place in places]
+            lines = [_line(f"trunk, {place} {place.way}", [place], series, repetition, most) for place in places]
         else:
-            lines = [_line("switch ports, sum", places, series, repetition)]
+            lines = [_line("switch ports, sum", places, series, repetition, most)]
         return [line for line in lines if line is not None]
     return []
 
 
 def _line(
-    name: str, places: Sequence[Place], series: dict[tuple[str, str], PortSeries], repetition: Repetition
+    name: str, places: Sequence[Place], series: dict[tuple[str, str], PortSeries], repetition: Repetition, most: int
 ) -> PortRate | None:
     """Several ports' rates summed over those intervals of the first one that lie within the common window."""
     every = [rates(series[place.owner, port], place.way) for place in places for port in place.ports]
     start_ns, end_ns = repetition.window_start_ns, repetition.window_end_ns
     if start_ns is None or end_ns is None or not every or not all(every):
         return None
-    inside = [one for one in every[0] if start_ns <= one.start_ns and one.end_ns <= end_ns]
+    inside = together([one for one in every[0] if start_ns <= one.start_ns and one.end_ns <= end_ns], most)
     if not inside:
         return None
     summed = [(one, sum(_mean_bps(other, one) for other in every)) for one in inside]

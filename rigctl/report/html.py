@@ -21,7 +21,7 @@ from rigctl.report.matrix_charts import matrix_section
 from rigctl.report.message_charts import message_legend, message_svg
 from rigctl.report.messages import message_results, message_table, message_words, shaping_words
 from rigctl.report.retest import first_of, retested, until_words
-from rigctl.report.soak import Line, soak_section
+from rigctl.report.soak import MOST_POINTS, Line, soak_section
 from rigctl.report.summary import CellSummary, summaries
 from rigctl.report.tables import comparison
 from rigctl.report.text import plural, rate_text, settings_text
@@ -165,7 +165,7 @@ def _charts(frames: Frames, cells: Sequence[CellSummary]) -> list[dict[str, Any]
 def _counted_lines(frames: Frames) -> list[Line]:
     """What the switches counted during the repetition that is drawn."""
     shown = shown_repetition(frames.repetitions)
-    return [] if shown is None else list(port_rates(frames.info.plan, shown))
+    return [] if shown is None else list(port_rates(frames.info.plan, shown, MOST_POINTS))
 
 
 def _one_ceiling(cell: CellSummary) -> float | None:

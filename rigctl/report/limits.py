@@ -1,4 +1,4 @@
-"""What binds a cell or a pair: the line, the rate asked for, processors, the window, or nothing that is known.
+"""What binds a cell or a pair: the line, the rate asked for, processors, the window, losses, or nothing that is known.
 
 Processors come before the window: a sender whose receiver gets no processor waits for its window, too. Only where the
 flows bring what the window allows per round trip is it the window that binds, however busy the nodes are.
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import fmean, median
 from typing import Final
 
-from rigctl.model.ceilings import window_bps
+from rigctl.model.ceilings import loss_bps, window_bps
 from rigctl.records import Flow, Side
 
 LINE_RATE_EFFICIENCY: Final = 0.98
@@ -20,6 +20,12 @@ WINDOW_REACHED: Final = 0.9
 """From this share of window ÷ round trip on, the window is what limits even on a busy node."""
 BUSY_PCT: Final = 95.0
 """From here on processors are what limits."""
+SENDING_SHARE: Final = 0.5
+"""From this share of its time on, in which a sender had data to send and no full window, losses can be what limits."""
+MOST_ALLOWED: Final = 2.0
+"""Losses that allow more than so many times what came explain nothing: the rule is a rough one."""
+_NOT_BY_LOSS: Final = ("bbr", "cdg", "nv", "vegas")
+"""How the names of congestion controls begin that don't halve their window at each loss."""
 PROCESSORS: Final = ("machine", "sender", "receiver")
 """Limits that are processors'."""
 
@@ -75,7 +81,8 @@ def limit(
     flows: Sequence[Flow] = (),
     busy: Busy | None = None,
 ) -> str:
-    """What binds: `line-rate`, `rate` (the one asked for), `machine`, `sender`, `receiver`, `window`, or `unknown`.
+    """What binds: `line-rate`, `rate` (the one asked for), `machine`, `sender`, `receiver`, `window`, `loss`, or
+    `unknown`.
 
     `goodput_mbps` and `asked_mbps` are sums over `flows`.
     """
@@ -88,7 +95,9 @@ def limit(
     processors = busy.limit if busy else None
     if processors and not (held and _reaches_window(goodput_mbps, flows)):
         return processors
-    return "window" if held else "unknown"
+    if held:
+        return "window"
+    return "loss" if _cut_by_losses(goodput_mbps, flows) else "unknown"
 
 
 def window_share(flows: Iterable[Flow]) -> float | None:
@@ -132,3 +141,50 @@ def _reaches_window(goodput_mbps: float | None, flows: Sequence[Flow]) -> bool:
         if window and side.rtt_min_us
     ]
     return goodput_mbps is not None and len(allowed) == len(flows) and goodput_mbps >= WINDOW_REACHED * sum(allowed)
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """What was lost on the way of a stream's flows, and what that lets one of them bring."""
+
+    lost_share: float  # of the segments
+    rtt_us: float  # while they sent, the median over samples (tcpi_rtt)
+    allowed_mbps: float  # each flow, by the rule of Mathis et al.
+
+
+def losses_of(flows: Sequence[Flow]) -> Losses | None:
+    """`None` where nothing was lost, something is not known, or a congestion control does not halve its window."""
+    senders = [flow.sender for flow in flows if flow.sender is not None]
+    if len(senders) < len(flows) or any((side.congestion or "bbr").startswith(_NOT_BY_LOSS) for side in senders):
+        return None
+    again = [flow.retransmits for flow in flows if flow.retransmits is not None]
+    segments = [flow.bytes / side.mss for flow, side in zip(flows, senders, strict=True) if flow.bytes and side.mss]
+    sampled = [value for side in senders for value in side.series.columns.get("rtt_us", ()) if value > 0]
+    rtts = sampled or [side.rtt_us for side in senders if side.rtt_us]
+    if not len(again) == len(segments) == len(flows) or not sum(again) or not rtts:
+        return None
+    share, rtt_us = sum(again) / sum(segments), median(rtts)
+    mss = min(side.mss for side in senders if side.mss)
+    return Losses(share, rtt_us, loss_bps(mss, rtt_us / 1e6, share) / 1e6)
+
+
+def _cut_by_losses(goodput_mbps: float | None, flows: Sequence[Flow]) -> bool:
+    """Whether congestion windows, cut at losses, explain the goodput.
+
+    The senders had data to send, other windows were not full, and what losses allow is not far above what came.
+    """
+    senders = [flow.sender for flow in flows if flow.sender is not None]
+    sending = [
+        (side.busy_us - side.rwnd_limited_us - side.sndbuf_limited_us) * 1e3 / (side.last_byte_ns - side.first_byte_ns)
+        for side in senders
+        if side.busy_us is not None
+        and side.rwnd_limited_us is not None
+        and side.sndbuf_limited_us is not None
+        and side.first_byte_ns is not None
+        and side.last_byte_ns is not None
+        and side.last_byte_ns > side.first_byte_ns
+    ]
+    if not flows or goodput_mbps is None or len(sending) < len(flows) or fmean(sending) < SENDING_SHARE:
+        return False
+    losses = losses_of(flows)
+    return losses is not None and losses.allowed_mbps * len(flows) <= MOST_ALLOWED * goodput_mbps

@@ -18,12 +18,14 @@ from rigctl.report.frames import Frames
 from rigctl.report.rows import Row, window_s
 from rigctl.report.summary import CellSummary
 from rigctl.report.text import count_text, rate_text
+from rigctl.units import format_duration
 
 Line: TypeAlias = tuple[str, list[float], list[float]]
 """Name, seconds from the start of the common window, Mbit/s: as counters give their rates."""
 
 FLOWS_SUM: Final = "sum of the flows"
-MOST_POINTS: Final = 360
+MOST_POINTS: Final = 180
+"""Of a line. When a switch was read is known to some hundredths of a second: over a short time its rate is a blur."""
 _WIDTH: Final = 980
 _HEIGHT: Final = 230
 
@@ -51,6 +53,7 @@ class SoakSection:
     repetitions: int
     svg: str | None
     legend: tuple[tuple[str, int], ...]  # name of a line and the number of its colour
+    spacing: str  # of the points of the lines
 
 
 def is_soak(plan: RunPlan) -> bool:
@@ -79,6 +82,7 @@ def soak_section(
         cell.counted,
         render_svg(_figure(lines, cell.ceiling_mbps)) if lines else None,
         tuple((name, at % len(SERIES_COLOURS) + 1) for at, (name, _, _) in enumerate(lines)),
+        format_duration(round(summed[1][1] - summed[1][0], 1)) if summed else "",
     )
 
 
@@ -123,7 +127,7 @@ def sum_over_time(repetition: Repetition) -> Line | None:
 def _figure(lines: Sequence[Line], ceiling_mbps: float | None) -> Spec:
     points = [
         {"line": name, "t": round(t_s, 3), "gbps": round(mbps / 1000, 4)}
-        for name, times, rates in lines
+        for name, times, rates in reversed(lines)  # the first lies on top
         for t_s, mbps in zip(times, rates, strict=True)
     ]
     names = [name for name, _, _ in lines]

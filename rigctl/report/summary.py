@@ -6,7 +6,7 @@ from statistics import fmean, stdev
 
 from rigctl.records import Cell, Direction, Pair, Repetition, RunStatus, Status
 from rigctl.report.frames import Frames
-from rigctl.report.limits import Busy, limit, offered_bytes, window_share
+from rigctl.report.limits import Busy, Losses, limit, losses_of, offered_bytes, window_share
 from rigctl.report.rows import Row, agreed, busy_of, joined, least, most, streams_of, total
 from rigctl.report.text import rate_text, stream_text
 
@@ -75,6 +75,7 @@ class CellSummary:
     notes: tuple[str, ...]
     held_share: float | None = None  # of the senders' busy time, that in which a window or buffer was full
     busy: Busy = field(default_factory=Busy)
+    losses: Losses | None = None  # where they are what limits
 
     @property
     def shared(self) -> bool:
@@ -113,6 +114,7 @@ def _summary(
     share = _mean(row["efficiency"] for row in ok_rows)
     flows = [flow for one in ok_repetitions for flow in one.flows]
     asked, busy = _asked_mbps(cell), busy_of(frames.info, cell, ok_pairs)
+    bound = limit(share, total(row["goodput_mbps"] for row in ok_rows), asked and asked * len(ok_rows), flows, busy)
     return CellSummary(
         cell=cell,
         counted=len(ok_rows),
@@ -121,9 +123,10 @@ def _summary(
         retransmits=_mean(row["retransmits"] for row in ok_rows),
         ceiling_mbps=_mean(row["ceiling_mbps"] for row in ok_rows),
         efficiency=share,
-        limit=limit(share, total(row["goodput_mbps"] for row in ok_rows), asked and asked * len(ok_rows), flows, busy),
+        limit=bound,
         held_share=window_share(flows),
         busy=busy,
+        losses=losses_of(flows) if bound == "loss" else None,
         notes=tuple(_notes(frames, cell, cell_rows, pair_rows)),
     )
 

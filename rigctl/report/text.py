@@ -28,6 +28,11 @@ def percent_text(share: float | None) -> str:
     return UNKNOWN if share is None else f"{100 * share:.1f}"
 
 
+def few_text(share: float) -> str:
+    """A small share of many: `0.014 %`, of very few `1 in 1,200,000`. `share` above 0."""
+    return f"{100 * share:.2g} %" if share >= 1e-4 else f"1 in {float(f'{1 / share:.2g}'):,.0f}"
+
+
 def count_text(count: float | None) -> str:
     """A count, or the mean of several: `135`, `45.3`."""
     if count is None:

@@ -6,7 +6,7 @@ from typing import Final
 from rigctl.model.ceilings import IP_HEADER, TCP_HEADER, TIMESTAMPS_OPTION
 from rigctl.model.contract import link_departures
 from rigctl.records import Facts, RunInfo
-from rigctl.report.binding import binding_of_run, held_words, numbers_text, processor_words
+from rigctl.report.binding import binding_of_run, held_words, numbers_text, other_words
 from rigctl.report.ceiling import ip_version
 from rigctl.report.datagrams import datagram_words, loss_words, shaping_words
 from rigctl.report.limits import LINE_RATE_EFFICIENCY
@@ -17,6 +17,7 @@ from rigctl.report.tables import MOST_LISTED
 from rigctl.report.text import (
     ceiling_text,
     count_text,
+    few_text,
     listed,
     percent_text,
     plural,
@@ -36,10 +37,10 @@ def explain(info: RunInfo, cell: CellSummary) -> list[str]:
         return list(cell.notes)
     if cell.cell.transport == "udp":
         said = [goodput_words(info, cell), *datagram_words(info, cell), window_words(info, cell)]
-        said += [processor_words(cell), *cell.notes]
+        said += [other_words(cell), *cell.notes]
         return [sentence for sentence in said if sentence]
     said = [mss_words(info, cell), goodput_words(info, cell), window_words(info, cell), held_words(cell)]
-    said += [processor_words(cell), retransmit_words(cell), congestion_words(cell), *cell.notes]
+    said += [other_words(cell), retransmit_words(cell), congestion_words(cell), *cell.notes]
     return [sentence for sentence in said if sentence]
 
 
@@ -175,9 +176,8 @@ def _lost_share(cells: Sequence[CellSummary]) -> str:
             sent += stream.bytes / stream.mss_effective
     if not sent or not again:
         return ""
-    if again / sent >= 1e-4:
-        return f"{100 * again / sent:.2g} % of those sent"
-    return f"1 in {float(f'{sent / again:.2g}'):,.0f}"
+    few = few_text(again / sent)
+    return f"{few} of those sent" if few.endswith("%") else few
 
 
 def congestion_words(cell: CellSummary) -> str:

@@ -9,23 +9,19 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import fields
 from typing import Final
 
 from rigctl.errors import NodeError
-from rigctl.probe.switches import PortCounters, Reader, reader_of
+from rigctl.probe.switches import Reader, reader_of
 from rigctl.records import Cell, PortSeries, RunPlan
 from rigctl.rig.inventory import Rig, Switch
+from rigctl.runner.readings import Readings
 
 FIRST_WAIT_S: Final = 1.0
 """A switch that has not answered yet is waited for so long, once; nodes are opened meanwhile."""
 FRESH_WAIT_S: Final = 2.5
 """One that did answer has so long for the reading that brackets a repetition."""
 RETRY_S: Final = 10.0
-MOST_READINGS: Final = 2000
-"""In one repetition; where there are more, every other one is dropped."""
-
-_COLUMNS: Final = tuple(field.name for field in fields(PortCounters))
 
 
 class SwitchWatch:
@@ -35,7 +31,7 @@ class SwitchWatch:
         self.switch, self._ports = switch, ports
         self.source: str | None = None  # once it has answered
         self.missing: str | None = None  # why there are no counters now
-        self._readings: list[dict[str, PortCounters]] = []
+        self._readings = Readings(ports)
         self._asked = asyncio.Event()
         self._changed = asyncio.Condition()
         self._begun = 0  # readings begun so far, and the number of the last one that ended
@@ -66,34 +62,19 @@ class SwitchWatch:
 
     def forget_before(self, t_ns: int) -> None:
         """Keep the last reading before `t_ns` and what comes later."""
-        later = [at for at, reading in enumerate(self._readings) if _when(reading) > t_ns]
-        first = later[0] if later else len(self._readings)
-        del self._readings[: max(0, first - 1)]
+        self._readings.forget_before(t_ns)
 
     def between(self, start_ns: int, end_ns: int, ports: Iterable[str]) -> tuple[PortSeries, ...]:
         """One series per port, from the last reading before `start_ns` to the first after `end_ns`, if there is one."""
-        times = [_when(reading) for reading in self._readings]
-        first = max((at for at, t_ns in enumerate(times) if t_ns <= start_ns), default=0)
-        last = min((at for at, t_ns in enumerate(times) if t_ns >= end_ns), default=len(times) - 1)
-        chosen = self._readings[first : last + 1]
-        return tuple(self._series(port, chosen) for port in ports if chosen)
-
-    def _series(self, port: str, readings: Sequence[dict[str, PortCounters]]) -> PortSeries:
-        rows = [reading[port] for reading in readings if port in reading]
-        columns = {name: [getattr(row, name) for row in rows] for name in _COLUMNS}
-        known = {
-            name: [-1 if value is None else value for value in values]
-            for name, values in columns.items()
-            if any(value is not None for value in values)
-        }
-        return PortSeries(self.switch.key, port, self.source or "", known)
+        if not len(self._readings):
+            return ()
+        key, source = self.switch.key, self.source or ""
+        return tuple(PortSeries(key, port, source, self._readings.between(start_ns, end_ns, port)) for port in ports)
 
     async def _read(self, reader: Reader) -> None:
         self._begun += 1
         number = self._begun
-        self._readings.append(await reader.read())
-        if len(self._readings) > MOST_READINGS:
-            del self._readings[1:-1:2]
+        self._readings.add(await reader.read())
         self.source = reader.source
         await self._tell(ended=number)
 
@@ -108,10 +89,6 @@ class SwitchWatch:
             async with asyncio.timeout(longest_s):
                 await self._asked.wait()
         self._asked.clear()
-
-
-def _when(reading: dict[str, PortCounters]) -> int:
-    return min((counters.t_ns for counters in reading.values()), default=0)
 
 
 class Counters:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rigctl.model.counters import Way, rates, refresh_seconds, rise, stretches
+from rigctl.model.counters import Way, rates, refresh_seconds, rise, stretches, together
 from rigctl.records import PortSeries
 
 SECOND = 1_000_000_000
@@ -182,3 +182,17 @@ def test_an_answer_that_took_long_is_no_old_one(took_s: float, cached: bool) -> 
     )
     found = refresh_seconds(slow, Way.IN, [traffic(0.1, 1.6)])
     assert (found is not None) == cached
+
+
+def test_neighbouring_intervals_are_put_together_with_their_octets_kept() -> None:
+    each = rates(readings([0, 1000, 2000, 10, 1010, 3010, 4010]), Way.IN)
+    assert together(each, 100) == each
+    few = together(each, 2)
+    assert len(each) == 5  # the fall is left out
+    assert [(one.start_ns, one.end_ns) for one in few] == [
+        (each[0].start_ns, each[1].end_ns),  # not across the fall
+        (each[2].start_ns, each[4].end_ns),
+    ]
+    bits = [sum(one.bps * (one.end_ns - one.start_ns) for one in some) for some in (each, few)]
+    assert bits[0] == pytest.approx(bits[1])
+    assert together([], 5) == []

@@ -212,23 +212,30 @@ def test_places_are_listed_in_the_order_of_the_way() -> None:
 
 def test_the_chart_has_the_trunks_rate_beside_the_flows() -> None:
     paper = Paper()
-    lines = port_rates(paper.plan(), paper.repetition())
+    lines = port_rates(paper.plan(), paper.repetition(), 180)
     assert [line.name for line in lines] == ["trunk, a up out"]
     inside = [mbps for t_s, mbps in zip(lines[0].t_s, lines[0].mbps, strict=True) if 1 < t_s < 9]
     assert inside == [pytest.approx(1882, rel=0.01)] * len(inside)
     assert len(inside) >= 7
 
 
+def test_a_line_of_many_readings_is_made_of_means() -> None:
+    paper = Paper()
+    (every,), (few,) = (port_rates(paper.plan(), paper.repetition(), most) for most in (180, 3))
+    assert len(few.t_s) <= 3 < len(every.t_s)
+    assert sum(few.mbps[:-1]) / (len(few.mbps) - 1) == pytest.approx(1882, rel=0.01)
+
+
 def test_the_chart_of_one_switch_is_the_sum_of_the_senders_ports() -> None:
     paper = Paper(trunk=False)
-    (line,) = port_rates(paper.plan(), paper.repetition())
+    (line,) = port_rates(paper.plan(), paper.repetition(), 180)
     assert line.name == "switch ports, sum"
     assert max(line.mbps) == pytest.approx(1882, rel=0.01)
 
 
 def test_a_switch_that_was_not_read_draws_no_line() -> None:
     paper = Paper()
-    assert port_rates(paper.plan(), paper.repetition(counters=())) == []
+    assert port_rates(paper.plan(), paper.repetition(counters=()), 180) == []
 
 
 def test_the_exports_have_the_octets() -> None:

@@ -1,13 +1,14 @@
 """What binds a cell, and the sentences that say so."""
 
 from dataclasses import replace
+from typing import Any
 
 import builders
 import das2
 import pytest
 
 from rigctl.records import Cell, Pair, Repetition, RunInfo, Series
-from rigctl.report.binding import binding_of_run, held_words, numbers_text, processor_words
+from rigctl.report.binding import binding_of_run, held_words, numbers_text, other_words
 from rigctl.report.frames import load
 from rigctl.report.limits import Busy, limit
 from rigctl.report.summary import CellSummary, summaries
@@ -98,7 +99,7 @@ def test_the_shares_of_processors_are_columns() -> None:
 def test_what_was_busy_waiting_is_no_limit() -> None:
     cell = builders.cell(pairs=ONE_PAIR, parallel=1, test="pingpong", message_bytes=64, busy_poll=True)
     _, summary = told(cell, working(builders.repetition(cell, (400,)), {"pi1": 100.0, "pi2": 100.0}, agent_pct=100.0))
-    assert (summary.limit, processor_words(summary)) == ("unknown", "")
+    assert (summary.limit, other_words(summary)) == ("unknown", "")
 
 
 def test_processors_that_limit_are_told() -> None:
@@ -106,13 +107,56 @@ def test_processors_that_limit_are_told() -> None:
     busy = working(builders.repetition(cell, (400,)), {"pi1": 97.2})
     info, summary = told(cell, busy)
     said = "The sender is what limits: the processors of its node, or its agent's threads, were busy 97 % of the time."
-    assert (summary.limit, processor_words(summary)) == ("sender", said)
+    assert (summary.limit, other_words(summary)) == ("sender", said)
     assert said in explain(info, summary)
     info, summary = told(cell, busy, virtual="namespaces")
     said = "Processors are what limits: those of the one machine that all nodes of the virtual rig share were busy 97 %"
     assert summary.limit == "machine"
-    assert processor_words(summary) == f"{said} of the time."
+    assert other_words(summary) == f"{said} of the time."
     assert any("In test 1 processors are what limits" in sentence for sentence in answer(info, [summary]))
+
+
+SENDING = {
+    **{"busy_us": 9_000_000, "rwnd_limited_us": 300_000, "sndbuf_limited_us": 0},
+    **{"congestion": "cubic", "rtt_us": 5000, "series": Series()},
+}
+"""400 Mbit/s for 10 s are 345,000 segments; at 5 ms 20 lost ones allow 373 Mbit/s, 5 of them 745, 4 of them 833."""
+
+
+@pytest.mark.parametrize(
+    ("sender", "retransmits", "binds"),
+    [
+        ({}, 5, "loss"),
+        ({"congestion": "reno"}, 2000, "loss"),
+        ({}, 4, "unknown"),  # that allows more than twice as much: something else is slow
+        ({"rtt_us": 500}, 20, "unknown"),
+        ({"series": Series({"t_ns": [1, 2, 3], "rtt_us": [0, 500, 500]})}, 20, "unknown"),
+        ({"congestion": "bbr"}, 2000, "unknown"),
+        ({"congestion": None}, 2000, "unknown"),
+        ({}, 0, "unknown"),
+        ({"busy_us": 4_000_000}, 2000, "unknown"),  # the sender had nothing to send for most of the time
+        ({"rwnd_limited_us": 5_000_000}, 2000, "window"),
+        ({"busy_us": None}, 2000, "unknown"),
+    ],
+)
+def test_losses_bind_where_they_explain_the_goodput(sender: dict[str, Any], retransmits: int, binds: str) -> None:
+    cell = builders.cell(pairs=ONE_PAIR, parallel=1, duration_s=10.0)
+    one = builders.repetition(cell, (400,), (retransmits,), sender={**SENDING, **sender})
+    info, summary = told(cell, one)
+    assert summary.limit == binds
+    told_of = any("losses are what limits" in sentence for sentence in answer(info, [summary]))
+    assert told_of == any("Losses are what limits" in one for one in explain(info, summary)) == (binds == "loss")
+
+
+def test_what_losses_allow_is_told() -> None:
+    cell = builders.cell(pairs=ONE_PAIR, parallel=1, duration_s=10.0)
+    _, summary = told(cell, builders.repetition(cell, (400,), (20,), sender=SENDING))
+    assert other_words(summary) == (
+        "Losses are what limits: 1 in 17,000 of the segments were lost, and a round trip took 5 ms. "
+        "By the rule of Mathis et al. a flow then brings about 373 Mbit/s."
+    )
+    _, summary = told(cell, builders.repetition(cell, (40,), (345,), sender=SENDING))
+    assert "1 % of the segments were lost" in other_words(summary)
 
 
 def test_the_run_names_ten_tests_and_counts_the_others() -> None:

@@ -183,9 +183,9 @@ def test_the_sum_over_time_holds_all_bytes_and_takes_the_lines_of_counters_besid
     info, measured = das2.run(samples=1800, **LONG)
     summed = sum_over_time(measured[0])
     assert summed is not None
-    assert len(summed[1]) == len(summed[2]) == 360
+    assert len(summed[1]) == len(summed[2]) == 180
     total = sum(flow.bytes or 0 for flow in measured[0].flows)
-    assert sum(summed[2]) / 360 * 1800 / 8e-6 == pytest.approx(total, rel=1e-6)
+    assert sum(summed[2]) / 180 * 1800 / 8e-6 == pytest.approx(total, rel=1e-6)
     frames = load(info, measured)
     counted = ("force10 g0/49", [float(at) for at in range(0, 1800, 10)], [8000.0] * 180)
     shown = soak_section(frames, summaries(frames)[0], [counted])
@@ -193,6 +193,8 @@ def test_the_sum_over_time_holds_all_bytes_and_takes_the_lines_of_counters_besid
     assert shown.svg is not None
     assert shown.legend == (("sum of the flows", 1), ("force10 g0/49", 2))
     assert 'stroke="#010002"' in shown.svg
+    assert shown.spacing == "10 s"
+    assert "Each point is the mean over about 10 s." in render(info, measured)
 
 
 def test_a_flow_that_was_not_reported_leaves_no_sum_over_time() -> None:

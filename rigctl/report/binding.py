@@ -36,7 +36,7 @@ def other_words(cell: CellSummary) -> str:
         return (
             f"Losses are what limits: {few_text(cell.losses.lost_share)} of the segments were lost, and a round trip "
             f"took {cell.losses.rtt_us / 1e3:.3g} ms. By the rule of Mathis et al. a flow then brings about "
-            f"{rate_text(cell.losses.allowed_mbps)} Mbit/s."
+            f"{rate_text(cell.losses.allowed_mbps)} Mbit/s, more where several are lost at once."
         )
     if cell.limit not in PROCESSORS:
         return ""

@@ -153,7 +153,7 @@ def test_what_losses_allow_is_told() -> None:
     _, summary = told(cell, builders.repetition(cell, (400,), (20,), sender=SENDING))
     assert other_words(summary) == (
         "Losses are what limits: 1 in 17,000 of the segments were lost, and a round trip took 5 ms. "
-        "By the rule of Mathis et al. a flow then brings about 373 Mbit/s."
+        "By the rule of Mathis et al. a flow then brings about 373 Mbit/s, more where several are lost at once."
     )
     _, summary = told(cell, builders.repetition(cell, (40,), (345,), sender=SENDING))
     assert "1 % of the segments were lost" in other_words(summary)

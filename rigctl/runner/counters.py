@@ -22,6 +22,8 @@ FIRST_WAIT_S: Final = 1.0
 FRESH_WAIT_S: Final = 2.5
 """One that did answer has so long for the reading that brackets a repetition."""
 RETRY_S: Final = 10.0
+REUSED_NS: Final = 1_000_000_000
+"""The reading after a repetition is also the one before the next, where that begins so soon."""
 
 
 class SwitchWatch:
@@ -36,6 +38,7 @@ class SwitchWatch:
         self._changed = asyncio.Condition()
         self._begun = 0  # readings begun so far, and the number of the last one that ended
         self._ended = 0
+        self._read_ns = 0  # when that one began
 
     async def own(self) -> None:
         """Read until cancelled; connect again after a loss."""
@@ -60,6 +63,10 @@ class SwitchWatch:
             async with asyncio.timeout(wait_s), self._changed:
                 await self._changed.wait_for(lambda: self._ended > after or self.missing is not None)
 
+    def read_since(self, t_ns: int) -> bool:
+        """Whether the last reading began after `t_ns`; there is none of a switch that does not answer now."""
+        return self.missing is None and self._read_ns > t_ns
+
     def forget_before(self, t_ns: int) -> None:
         """Keep the last reading before `t_ns` and what comes later."""
         self._readings.forget_before(t_ns)
@@ -73,8 +80,9 @@ class SwitchWatch:
 
     async def _read(self, reader: Reader) -> None:
         self._begun += 1
-        number = self._begun
+        number, began_ns = self._begun, time.monotonic_ns()
         self._readings.add(await reader.read())
+        self._read_ns = began_ns
         self.source = reader.source
         await self._tell(ended=number)
 
@@ -103,6 +111,7 @@ class Counters:
             for switch in asked
             if switch.address is not None
         ]
+        self._quiet_ns: int | None = None  # since when there has been no traffic: the last repetition's end
         self._nowhere = [
             f"{switch.key}: there is nothing on this machine to ask for its counters (snmpd)"
             for switch in asked
@@ -111,16 +120,19 @@ class Counters:
 
     async def begin(self) -> None:
         """A reading of every switch that answers, before the first byte of a repetition."""
+        now_ns = time.monotonic_ns()
+        since_ns, self._quiet_ns = max(self._quiet_ns or now_ns, now_ns - REUSED_NS), None
         for watch in self.watches:
-            watch.forget_before(time.monotonic_ns())
-        await self._fresh()
+            watch.forget_before(now_ns)
+        await self._fresh(since_ns)
 
     async def end(self, cell: Cell, start_ns: int, end_ns: int) -> tuple[tuple[PortSeries, ...], tuple[str, ...]]:
         """The series of the ports that `cell` uses, from before `start_ns` to after `end_ns`, and who is missing, why.
 
         Once all of its flows have ended: the last reading is taken then.
         """
-        await self._fresh()
+        self._quiet_ns = time.monotonic_ns()
+        await self._fresh(self._quiet_ns)
         nodes = {name for pair in cell.pairs for name in (pair.source, pair.destination)}
         wanted = [port for port in self._ports if port.peer is not None or port.node in nodes]
         series = [
@@ -137,8 +149,8 @@ class Counters:
         ]
         return tuple(series), (*self._nowhere, *silent)
 
-    async def _fresh(self) -> None:
-        await asyncio.gather(*(watch.fresh() for watch in self.watches))
+    async def _fresh(self, since_ns: int) -> None:
+        await asyncio.gather(*(watch.fresh() for watch in self.watches if not watch.read_since(since_ns)))
 
 
 @asynccontextmanager

@@ -80,13 +80,14 @@ def rise(
     if times[-1] < traffic[1]:
         return Rise(None, why=f"{series.port} was not read after the last byte")
     kept = _from(series, before[-1])
-    octets, why = _rise_of(kept, f"{way}_octets", None if rate_bps is None else rate_bps / 8)
+    broken = bool(_broken_times(kept))
+    octets, why = _rise_of(kept, f"{way}_octets", None if rate_bps is None else rate_bps / 8, broken)
     packets_per_s = None if rate_bps is None else rate_bps / SHORTEST_FRAME_BITS
     seen_s = refresh_seconds(kept, way, [traffic])
     known_s = max((value for value in (seen_s, refresh_s) if value is not None), default=None)
     missing_s, extra_s = _bracket(kept, way, traffic, known_s, quiet_since_ns)
     packets, discards, errors = (
-        _rise_of(kept, f"{way}_{name}", packets_per_s)[0] for name in ("packets", "discards", "errors")
+        _rise_of(kept, f"{way}_{name}", packets_per_s, broken)[0] for name in ("packets", "discards", "errors")
     )
     return Rise(
         octets,
@@ -290,12 +291,12 @@ def _step(before: int, after: int, bits: int, most: float | None) -> int | None:
     return wrapped if wrapped <= (2 ** (bits - 2) if most is None else most) else None
 
 
-def _rise_of(series: PortSeries, name: str, per_s: float | None) -> tuple[int | None, str | None]:
-    """The rise of a column from its first to its last reading, and why it is not known."""
+def _rise_of(series: PortSeries, name: str, per_s: float | None, broken: bool) -> tuple[int | None, str | None]:
+    """The rise of a column from its first to its last reading, and why it is not known; `broken`: there was a reset."""
     times, values = _known(series, name)
     if len(values) < 2 or times[0] != series.columns["t_ns"][0]:
         return None, f"{series.port} did not say its {name.replace('_', ' ')}"
-    if _broken_times(series):
+    if broken:
         return None, f"the counters of {series.port} were reset meanwhile (ifCounterDiscontinuityTime changed)"
     if values == sorted(values):
         return values[-1] - values[0], None  # nearly always

@@ -6,6 +6,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
+from rigctl.garbage import uncollected
 from rigctl.model.search import decided
 from rigctl.records import Repetition, RunInfo, Status
 from rigctl.report.bins import bin_section, bin_words, gap_words
@@ -41,6 +42,7 @@ def write_report(info: RunInfo, repetitions: Sequence[Repetition], path: Path) -
     write_whole(path, render(info, repetitions).encode("utf-8", "replace"))
 
 
+@uncollected()
 def render(info: RunInfo, repetitions: Sequence[Repetition]) -> str:
     """The page as text. Every text of the user is escaped."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Engine, Select, case, delete, func, insert, s
 from sqlalchemy.exc import IntegrityError
 
 from rigctl.errors import InputError
+from rigctl.garbage import uncollected
 from rigctl.records import Facts, Flow, PortSeries, Repetition, RunInfo, RunPlan, RunStatus, Status
 from rigctl.store.errors import explained
 from rigctl.store.rows import (
@@ -155,6 +156,7 @@ class Store:
             f'run "{reference}" is not unique: {", ".join(info.run for info in exact[:5])}. Give more of it'
         )
 
+    @uncollected()
     def repetitions(self, run: str, series: bool | Collection[int] = True) -> list[Repetition]:
         """The repetitions of `run` as they were stored, in the order in which a run measures them.
 

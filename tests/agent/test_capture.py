@@ -57,7 +57,7 @@ def test_every_byte_of_a_flow_is_in_a_frame(lab: Lab) -> None:
 
 
 def test_segments_sent_again_are_those_that_tcp_counts(lab: Lab) -> None:
-    drop = "meta l4proto tcp ip length > 500 numgen random mod 200 < 1 counter drop"
+    drop = "meta l4proto tcp ip length > 500 numgen inc mod 50 == 25 counter drop"
     hook = "type filter hook input priority 0"
     lab.run("nft", f"table inet loss {{ chain some {{ {hook}; {drop}\n}}\n}}\n")
     lab.run("ip", "link", "set", "lo", "mtu", "1500")

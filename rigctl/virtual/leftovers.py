@@ -15,6 +15,8 @@ from rigctl.virtual.state import State, base, read, remove
 
 STARTING_S: Final = 60.0
 """A folder without a state is a start under way, or one that was killed: older than this it is the latter."""
+STARTED_S: Final = 0.1
+"""From fork(2) to execve(2), on a busy machine too."""
 
 
 def sweep() -> list[str]:
@@ -33,9 +35,14 @@ def sweep() -> list[str]:
 
 
 def kill_commands(tag: str) -> None:
-    """SIGKILL for every command of a rig, whatever session it is in. Without namespaces nobody else does that."""
-    for pid in commands_of(tag):
-        _kill_pid(pid)
+    """SIGKILL for every command of a rig, whatever session it is in. Without namespaces nobody else does that.
+
+    Twice: one that was just being started shows whose it is a moment later.
+    """
+    for wait_s in (0.0, STARTED_S):
+        time.sleep(wait_s)
+        for pid in commands_of(tag):
+            _kill_pid(pid)
 
 
 def commands_of(tag: str) -> Iterator[int]:

@@ -25,7 +25,7 @@ _CONTROL: Final = ("127.0.0.1", 161)  # in the switches' namespace, where nobody
 _PASSED: Final = 3  # the first descriptor that sd_listen_fds(3) hands over
 # NET-SNMP-AGENT-MIB's nsCacheTimeout of the interfaces' table: seconds for which snmpd repeats what it read. 3 by
 # default; 0 makes it look anew for each request, so that a counter is as old as its answer.
-_CACHE_TIMEOUT: Final = (1, 3, 6, 1, 4, 1, 8072, 1, 5, 3, 1, 2, 1, 3, 6, 1, 2, 1, 2, 2)
+CACHE_TIMEOUT: Final = (1, 3, 6, 1, 4, 1, 8072, 1, 5, 3, 1, 2, 1, 3, 6, 1, 2, 1, 2, 2)
 _CACHE_S: Final = 0
 # What is served: system (time up), interfaces, ifMIB, and how old the counters may be. Nothing else of this machine.
 _CONFIG: Final = """\
@@ -97,7 +97,7 @@ def _spawn(config: Path, sock: socket.socket) -> int:
 
 async def _quickened(control: str, pid: int) -> bool:
     """Have the interfaces read anew for each request. True when snmpd (`pid`) has agreed, so it answers."""
-    request = set_request(control, _CACHE_TIMEOUT, _CACHE_S)
+    request = set_request(control, CACHE_TIMEOUT, _CACHE_S)
     loop = asyncio.get_running_loop()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking, contextlib.suppress(TimeoutError):
         asking.setblocking(False)

@@ -202,14 +202,14 @@ def together(intervals: Sequence[Interval], most: int) -> list[Interval]:
         if not groups or len(groups[-1]) >= each or groups[-1][-1].end_ns != one.start_ns:
             groups.append([])
         groups[-1].append(one)
-    return [
-        Interval(
-            group[0].start_ns,
-            group[-1].end_ns,
-            sum(one.bps * (one.end_ns - one.start_ns) for one in group) / (group[-1].end_ns - group[0].start_ns),
-        )
-        for group in groups
-    ]
+    spans = [(group[0].start_ns, group[-1].end_ns) for group in groups]
+    return [Interval(*span, mean_bps(group, *span)) for span, group in zip(spans, groups, strict=True)]
+
+
+def mean_bps(intervals: Sequence[Interval], start_ns: int, end_ns: int) -> float:
+    """The mean rate from `start_ns` to `end_ns`; where there is no interval, it counts as 0."""
+    shared = sum(one.bps * max(0, min(one.end_ns, end_ns) - max(one.start_ns, start_ns)) for one in intervals)
+    return shared / (end_ns - start_ns)
 
 
 def stretches(parts: Sequence[PortSeries]) -> list[PortSeries]:

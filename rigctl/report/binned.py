@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from rigctl.columns import Level
 from rigctl.model.gaps import BinSeries, together
 from rigctl.records import Cell, Direction, Pair, Repetition, RunInfo, Side, Status
-from rigctl.report.rows import Row, picked, streams_of
+from rigctl.report.rows import Row, picked, streams_of, which_stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +42,7 @@ def bin_rows(info: RunInfo, cell: Cell, repetition: Repetition) -> list[Row]:
 
 def _rows(info: RunInfo, cell: Cell, repetition: Repetition, one: StreamBins) -> list[Row]:
     series = one.series
-    shared: Row = {
-        "run": info.run,
-        "cell": cell.number,
-        "repetition": repetition.repetition,
-        "attempt": repetition.attempt,
-        "status": str(repetition.status),
-        "test": cell.test,
-        "source": one.pair.source,
-        "destination": one.pair.destination,
-        "direction": str(one.direction),
-    }
+    shared = which_stream(info, cell, repetition, one.pair, one.direction)
     return [
         picked(
             Level.BINS,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from rigctl.model.balance import MOST_DIFFERENCE, Reconciliation
-from rigctl.model.counters import Interval, rates, together
+from rigctl.model.counters import mean_bps, rates, together
 from rigctl.model.losses import Attribution, Where
 from rigctl.model.places import Counted, Place, Spot, Wiring
 from rigctl.records import PortSeries, Repetition, RunInfo, RunPlan, Status
@@ -293,19 +293,12 @@ def _line(
     inside = together([one for one in every[0] if start_ns <= one.start_ns and one.end_ns <= end_ns], most)
     if not inside:
         return None
-    summed = [(one, sum(_mean_bps(other, one) for other in every)) for one in inside]
+    summed = [(one, sum(mean_bps(other, one.start_ns, one.end_ns) for other in every)) for one in inside]
     return PortRate(
         name,
         [((one.start_ns + one.end_ns) / 2 - start_ns) / 1e9 for one, _ in summed],
         [bps / 1e6 for _, bps in summed],
     )
-
-
-def _mean_bps(intervals: Sequence[Interval], during: Interval) -> float:
-    shared = sum(
-        one.bps * max(0, min(one.end_ns, during.end_ns) - max(one.start_ns, during.start_ns)) for one in intervals
-    )
-    return shared / (during.end_ns - during.start_ns)
 
 
 def _sum(values: Sequence[int | None]) -> int | None:

@@ -1,14 +1,12 @@
 """Goodput over time: the raw counters of a flow cut at its sample times, within the common window only."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from rigctl.columns import Level
 from rigctl.model.intervals import Times, received_at
 from rigctl.records import Cell, Flow, Repetition, RunInfo, Side
-from rigctl.report.rows import Row, picked, streams_of
+from rigctl.report.rows import Row, picked, streams_of, which_stream
 
 
 def edges_of(side: Side, repetition: Repetition) -> Times:
@@ -44,18 +42,7 @@ def _flow_rows(info: RunInfo, cell: Cell, repetition: Repetition, flow: Flow) ->
         sent_again[-1] = sent_again[0] + flow.retransmits
     cwnd = _gauge(flow.sender, "cwnd", repetition.window_start_ns, edges)
     rtt_us = _gauge(flow.sender, "rtt_us", repetition.window_start_ns, edges)
-    shared: dict[str, Any] = {
-        "run": info.run,
-        "cell": cell.number,
-        "repetition": repetition.repetition,
-        "attempt": repetition.attempt,
-        "status": str(repetition.status),
-        "test": cell.test,
-        "source": flow.pair.source,
-        "destination": flow.pair.destination,
-        "direction": str(flow.direction),
-        "flow": flow.number,
-    }
+    shared = which_stream(info, cell, repetition, flow.pair, flow.direction) | {"flow": flow.number}
     return [
         picked(
             Level.INTERVALS,

@@ -48,10 +48,7 @@ class Busy:
         """`machine`, `sender` or `receiver`, whichever was busiest of those at `BUSY_PCT` or more."""
         if self.machine_pct >= BUSY_PCT:
             return "machine"
-        sender, receiver = (
-            self._of(self.sender_pct, self.sender_agent_pct),
-            self._of(self.receiver_pct, self.receiver_agent_pct),
-        )
+        sender, receiver = self._ends
         if max(sender, receiver) < BUSY_PCT:
             return None
         return "sender" if sender >= receiver else "receiver"
@@ -64,14 +61,13 @@ class Busy:
     @property
     def highest_pct(self) -> float:
         """What made it the limit."""
-        if self.limit == "machine":
-            return self.machine_pct
-        return max(
-            self._of(self.sender_pct, self.sender_agent_pct), self._of(self.receiver_pct, self.receiver_agent_pct)
-        )
+        return self.machine_pct if self.limit == "machine" else max(self._ends)
 
-    def _of(self, node_pct: float | None, agent_pct: float | None) -> float:
-        return max(0.0 if self.one_machine else node_pct or 0.0, agent_pct or 0.0)
+    @property
+    def _ends(self) -> tuple[float, float]:
+        """Of the sender and the receiver: the node's or the agent's, whichever is higher."""
+        nodes = (0.0, 0.0) if self.one_machine else (self.sender_pct or 0.0, self.receiver_pct or 0.0)
+        return max(nodes[0], self.sender_agent_pct or 0.0), max(nodes[1], self.receiver_agent_pct or 0.0)
 
 
 def limit(
@@ -106,12 +102,15 @@ def window_share(flows: Iterable[Flow]) -> float | None:
     The mean over the flows' senders; `None` where their kernels do not say (tcpi_busy_time, Linux 4.10).
     """
     senders = [flow.sender for flow in flows if flow.sender is not None]
-    shares = [
-        (side.rwnd_limited_us + side.sndbuf_limited_us) / side.busy_us
-        for side in senders
-        if side.busy_us and side.rwnd_limited_us is not None and side.sndbuf_limited_us is not None
-    ]
+    shares = [held / side.busy_us for side in senders if side.busy_us and (held := _held_us(side)) is not None]
     return sum(shares) / len(shares) if shares and len(shares) == len(senders) else None
+
+
+def _held_us(side: Side) -> int | None:
+    """How long a sender was held back by the receiver's window or its own send buffer."""
+    if side.rwnd_limited_us is None or side.sndbuf_limited_us is None:
+        return None
+    return side.rwnd_limited_us + side.sndbuf_limited_us
 
 
 def offered_bytes(senders: Sequence[Side]) -> float | None:
@@ -175,11 +174,10 @@ def _cut_by_losses(goodput_mbps: float | None, flows: Sequence[Flow]) -> bool:
     """
     senders = [flow.sender for flow in flows if flow.sender is not None]
     sending = [
-        (side.busy_us - side.rwnd_limited_us - side.sndbuf_limited_us) * 1e3 / (side.last_byte_ns - side.first_byte_ns)
+        (side.busy_us - held) * 1e3 / (side.last_byte_ns - side.first_byte_ns)
         for side in senders
         if side.busy_us is not None
-        and side.rwnd_limited_us is not None
-        and side.sndbuf_limited_us is not None
+        and (held := _held_us(side)) is not None
         and side.first_byte_ns is not None
         and side.last_byte_ns is not None
         and side.last_byte_ns > side.first_byte_ns

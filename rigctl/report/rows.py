@@ -103,6 +103,26 @@ def message_values(cell: Cell, sender: Side | None) -> Row:
     return values
 
 
+def which_stream(info: RunInfo, cell: Cell, repetition: Repetition, pair: Pair, direction: Direction) -> Row:
+    """What every row of a stream begins with, at any level."""
+    return _which(info, cell, repetition) | _of_stream(pair, direction)
+
+
+def _which(info: RunInfo, cell: Cell, repetition: Repetition) -> Row:
+    return {
+        "run": info.run,
+        "cell": cell.number,
+        "repetition": repetition.repetition,
+        "attempt": repetition.attempt,
+        "status": str(repetition.status),
+        "test": cell.test,
+    }
+
+
+def _of_stream(pair: Pair, direction: Direction) -> Row:
+    return {"source": pair.source, "destination": pair.destination, "direction": str(direction)}
+
+
 def picked(level: Level, values: Mapping[str, Any]) -> Row:
     """The row of `values` with exactly the columns of `level`."""
     return {name: values[name] for name in _NAMES[level]}
@@ -121,13 +141,8 @@ class _Derivation:
             self._flows.setdefault((flow.pair, flow.direction), []).append(flow)
         self._threads = Counter(node for flow in repetition.flows for node in (flow.pair.source, flow.pair.destination))
         self._shared: Row = {
-            "run": info.run,
-            "cell": cell.number,
-            "repetition": repetition.repetition,
-            "attempt": repetition.attempt,
-            "status": str(repetition.status),
+            **_which(info, cell, repetition),
             "reason": repetition.reason,
-            "test": cell.test,
             "pairs": len(cell.pairs),
             "condition": cell.condition,
             "window_total_bytes": cell.window_total_bytes,
@@ -214,10 +229,8 @@ class _Derivation:
         return (
             self._shared
             | self._datagrams(flows, whole)
+            | _of_stream(pair, direction)
             | {
-                "source": pair.source,
-                "destination": pair.destination,
-                "direction": str(direction),
                 "bytes": received,
                 "goodput_mbps": goodput_mbps,
                 "retransmits": total(flow.retransmits for flow in flows) if whole else None,

@@ -1,0 +1,47 @@
+"""What binds a cell where it is the window, or losses: real ones, on a virtual rig whose hosts are 5 ms apart."""
+
+from pathlib import Path
+
+import pytest
+from test_run import User, kept_up
+
+from rigctl.report.limits import limit
+from rigctl.store import open_store
+
+SCENARIO = """
+rig: stratus
+pairs: [near -> far]
+duration: 2s
+"""
+ONE_PERCENT = (
+    "printf 'table netdev loss { chain some { type filter hook ingress device eth0 priority 0;\\n"
+    "ip protocol tcp ip length > 500 numgen random mod 100 < 1 drop\\n}\\n}\\n' | nft -f -"
+)
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> User:
+    return User(tmp_path)
+
+
+def bound_by(user: User, scenario: str) -> tuple[str, str, str]:
+    """What the cell of a run is bound by, what it would be, were processors not looked at, and the page."""
+    user.rigctl("run", user.scenario(scenario), "--report", "r.html")
+    (row,) = user.rows("cells")
+    with open_store(str(user.folder / "store.db")) as store:
+        (one,) = store.repetitions(store.run(None).run)
+    assert row["status"] == "ok"
+    others = limit(row["efficiency"], row["goodput_mbps"], flows=one.flows)
+    return row["limit"], others, (user.folder / "r.html").read_text()
+
+
+def test_a_window_that_is_full_and_losses_are_what_limits(user: User) -> None:
+    with kept_up(user, "stratus"):
+        bound, others, page = bound_by(user, SCENARIO + "matrix: {congestion: reno, window: 32K}")
+        assert others == "window"
+        # A machine that other tests keep busy may be what limits, before all else.
+        assert bound == "machine" or (bound == "window" and "The window is what limits" in page)
+        user.rigctl("rig", "exec", "stratus", "far", "--", ONE_PERCENT)
+        bound, others, page = bound_by(user, SCENARIO + "matrix: {congestion: reno}")
+        assert others == "loss"
+        assert bound == "machine" or (bound == "loss" and "Losses are what limits" in page)

@@ -1,8 +1,10 @@
 """What a database says, in words a user can act on."""
 
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from itertools import count
+from typing import Any, Final, TypeVar
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -21,6 +23,12 @@ _KNOWN: Final = (
     ("database is locked", "is kept locked by another program. Close that and try again"),
     ("disk i/o error", "cannot be read or written: the disk reports an I/O error"),
 )
+
+
+# What it takes to make a record of a row that no rigctl wrote so.
+_UNREADABLE: Final = (ValueError, LookupError, TypeError, AttributeError, zlib.error)
+
+T = TypeVar("T")
 
 
 def reason_of(error: BaseException) -> str:
@@ -42,3 +50,23 @@ def explained(place: str, writing: bool = False) -> Iterator[None]:
         kind: type[RigctlError] = RigError if writing else InputError
         meant = next((meaning for sign, meaning in _KNOWN if sign in said.lower()), None)
         raise kind(f"store {place} {meant or f'failed: {said}'}") from error
+
+
+def records_of(
+    place: str, name: Callable[[int], str], rows: Iterable[Any], make: Callable[[dict[str, Any]], T]
+) -> Iterator[T]:
+    """`make` of each of `rows`. `InputError` where one can't be read: `name` says what it is, by its place from 0."""
+    left = iter(rows)
+    for at in count():
+        try:
+            row = next(left, None)
+            if row is None:
+                return
+            made = make(dict(row))
+        except _UNREADABLE as error:
+            said = f"{type(error).__name__}: {reason_of(error)}"
+            raise InputError(
+                f"store {place}: {name(at)} can't be read ({said}). It is damaged, or was changed by another program. "
+                "What else is in the store is not touched: name another run, or an older copy of the file with --store"
+            ) from error
+        yield made

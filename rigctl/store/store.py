@@ -1,11 +1,11 @@
 """The store's five ways in and three ways out, each one transaction."""
 
 import secrets
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from sqlalchemy import Connection, Engine, Select, case, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
@@ -13,7 +13,7 @@ from sqlalchemy.exc import IntegrityError
 from rigctl.errors import InputError
 from rigctl.garbage import uncollected
 from rigctl.records import Facts, Flow, PortSeries, Repetition, RunInfo, RunPlan, RunStatus, Status
-from rigctl.store.errors import explained
+from rigctl.store.errors import explained, records_of
 from rigctl.store.rows import (
     Row,
     counters_from,
@@ -27,6 +27,8 @@ from rigctl.store.rows import (
 )
 from rigctl.store.schema import counters, flows, repetitions, runs
 from rigctl.store.schema import facts as facts_table
+
+T = TypeVar("T")
 
 
 def new_run_id(started_at: float) -> str:
@@ -168,16 +170,17 @@ class Store:
         ports = select(counters).join(repetitions).where(repetitions.c.run == run)
         ports = ports.order_by(counters.c.repetition_id, counters.c.position)
         with explained(self.place), self._engine.connect() as connection, connection.begin():
-            by_repetition: dict[int, list[Flow]] = {}
-            for row in connection.execute(parts).mappings():
-                by_repetition.setdefault(row["repetition_id"], []).append(flow_from(dict(row)))
-            read: dict[int, list[PortSeries]] = {}
-            for row in connection.execute(ports).mappings():
-                read.setdefault(row["repetition_id"], []).append(counters_from(dict(row)))
-            return [
-                repetition_from(dict(row), tuple(by_repetition.get(row["id"], ())), tuple(read.get(row["id"], ())))
-                for row in connection.execute(heads).mappings()
-            ]
+            flows_by: dict[int, list[Flow]] = {}
+            for key, flow in self._records(connection, parts, f"flow {{}} of run {run}", _keyed(flow_from)):
+                flows_by.setdefault(key, []).append(flow)
+            ports_by: dict[int, list[PortSeries]] = {}
+            for key, port in self._records(connection, ports, f"port series {{}} of run {run}", _keyed(counters_from)):
+                ports_by.setdefault(key, []).append(port)
+
+            def made(row: Row) -> Repetition:
+                return repetition_from(row, tuple(flows_by.get(row["id"], ())), tuple(ports_by.get(row["id"], ())))
+
+            return list(self._records(connection, heads, f"repetition {{}} of run {run}", made))
 
     def statuses(self, run: str) -> dict[tuple[int, int, int], Status]:
         """The status of each repetition of `run` by cell, repetition and attempt; nothing else is read."""
@@ -200,14 +203,24 @@ class Store:
         return self._engine.execution_options(rigctl_write=True).begin()
 
     def _infos(self, connection: Connection, query: Select[Any]) -> list[RunInfo]:
-        found = [dict(row) for row in connection.execute(query.order_by(runs.c.run)).mappings()]
+        names = list(connection.scalars(query.with_only_columns(runs.c.run).order_by(runs.c.run)))
+        wanted = select(facts_table).order_by(facts_table.c.run, facts_table.c.node)
+        if len(names) == 1:
+            wanted = wanted.where(facts_table.c.run == names[0])
         by_run: dict[str, dict[str, Facts]] = {}
-        wanted = select(facts_table)
-        if len(found) == 1:
-            wanted = wanted.where(facts_table.c.run == found[0]["run"])
-        for row in connection.execute(wanted).mappings():
-            by_run.setdefault(row["run"], {})[row["node"]] = row["facts"]
-        return [_info(row, by_run.get(row["run"], {})) for row in found]
+        for run, node, facts in self._records(connection, wanted, "row {} of the facts of nodes", _facts_from):
+            by_run.setdefault(run, {})[node] = facts
+        rows = connection.execute(query.order_by(runs.c.run)).mappings()
+        return list(
+            records_of(
+                self.place, lambda at: f"run {names[at]}", rows, lambda row: _info(row, by_run.get(row["run"], {}))
+            )
+        )
+
+    def _records(self, connection: Connection, query: Select[Any], name: str, make: Callable[[Row], T]) -> Iterator[T]:
+        """`make` of each row; `name` has a place for a row's number, from 1."""
+        rows = connection.execute(query).mappings()
+        return records_of(self.place, lambda at: name.format(at + 1), rows, make)
 
 
 def _flows_of(run: str, series: bool | Collection[int]) -> Select[Any]:
@@ -221,6 +234,15 @@ def _flows_of(run: str, series: bool | Collection[int]) -> Select[Any]:
     plain = [column for column in flows.c if column.name not in {one.name for one in packed}]
     query = select(*plain, *columns).join(repetitions).where(repetitions.c.run == run)
     return query.order_by(flows.c.repetition_id, flows.c.position)
+
+
+def _keyed(make: Callable[[Row], T]) -> Callable[[Row], tuple[int, T]]:
+    """`make`, and of which repetition that is."""
+    return lambda row: (row["repetition_id"], make(row))
+
+
+def _facts_from(row: Row) -> tuple[str, str, Facts]:
+    return row["run"], row["node"], row["facts"]
 
 
 def _info(row: dict[str, Any], facts: dict[str, Facts]) -> RunInfo:

@@ -1,6 +1,7 @@
 """What a store refuses, what it says then, and what it leaves untouched."""
 
 import os
+import re
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -76,6 +77,36 @@ def test_a_damaged_store_says_so_when_it_is_read(tmp_path: Path) -> None:
     path.write_bytes(whole)
     with pytest.raises(InputError, match=r"is damaged|is not a SQLite"), open_store(str(path), create=False) as store:
         store.runs()
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ("""UPDATE flows SET sender = '{"bytes": 1,'""", "flow 1 of run RUN"),
+        ("UPDATE flows SET receiver = '[3]' WHERE position = 1", "flow 2 of run RUN"),
+        ("""UPDATE flows SET sender = '{"bytes": 1}'""", "flow 1 of run RUN"),
+        ("UPDATE flows SET sender_series = x'00ff'", "flow 1 of run RUN"),
+        ("UPDATE flows SET sender_series = substr(sender_series, 1, length(sender_series) - 5)", "flow 1 of run RUN"),
+        ("UPDATE flows SET direction = 'sideways'", "flow 1 of run RUN"),
+        ("UPDATE repetitions SET nodes = 'null'", "repetition 1 of run RUN"),
+        ("UPDATE runs SET plan = '{}'", "run RUN"),
+        ("UPDATE facts SET facts = 'no JSON'", "row 1 of the facts of nodes"),
+    ],
+)
+def test_a_row_that_cannot_be_read_is_named_and_nothing_is_lost(tmp_path: Path, change: str, named: str) -> None:
+    path = tmp_path / "r.db"
+    cell = builders.cell(parallel=2)
+    with open_store(str(path)) as store:
+        run = store.begin(builders.plan([cell]), {}, {"pi1": {"kernel": "6.1"}}, builders.STARTED_AT)
+        store.add(run, builders.repetition(cell, [900.0] * len(cell.pairs)))
+    with sqlite3.connect(path) as other:
+        assert other.execute(change).rowcount
+    other.close()
+    before = path.read_bytes()
+    said = rf"^store {re.escape(str(path))}: {named.replace('RUN', run)} can't be read \(\w+: .+\)\. It is damaged, or"
+    with pytest.raises(InputError, match=said), open_store(str(path), create=False) as store:
+        store.repetitions(store.run(None).run)
+    assert path.read_bytes() == before
 
 
 def test_the_database_of_another_program_is_refused_and_left_as_it_is(tmp_path: Path) -> None:

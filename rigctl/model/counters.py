@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
+from operator import eq
 from statistics import median
 from typing import Final, TypeAlias
 
@@ -74,12 +75,12 @@ def rise(
     ago). `refresh_s`: how often the counters are refreshed, where it is known from a longer series.
     """
     times, _ = _known(series, f"{way}_octets")
-    before = [t_ns for t_ns in times if t_ns <= traffic[0]]
-    if not before:
+    last_before = max((t_ns for t_ns in times if t_ns <= traffic[0]), default=None)
+    if last_before is None:
         return Rise(None, why=f"{series.port} was not read before the first byte")
     if times[-1] < traffic[1]:
         return Rise(None, why=f"{series.port} was not read after the last byte")
-    kept = _from(series, before[-1])
+    kept = _from(series, last_before)
     broken = bool(_broken_times(kept))
     octets, why = _rise_of(kept, f"{way}_octets", None if rate_bps is None else rate_bps / 8, broken)
     packets_per_s = None if rate_bps is None else rate_bps / SHORTEST_FRAME_BITS
@@ -107,6 +108,8 @@ def refresh_seconds(series: PortSeries, way: Way, traffics: Sequence[Traffic]) -
     Only while there is traffic, when every refresh shows. `None`: every reading was new.
     """
     times, values = _known(series, f"{way}_octets")
+    if not any(map(eq, values, values[1:])):
+        return None  # nearly always
     under = _Traffics(traffics)
     half = _half_took(series)
     apart, repeated = [], False
@@ -248,6 +251,8 @@ def joined(parts: Sequence[PortSeries]) -> PortSeries:
 
 def _from(series: PortSeries, begin_ns: int) -> PortSeries:
     first = series.columns["t_ns"].index(begin_ns)
+    if first == 0:
+        return series
     columns = {name: values[first:] for name, values in series.columns.items()}
     return PortSeries(series.switch, series.port, series.source, columns)
 
@@ -322,8 +327,8 @@ def _bracket(
     if len(values) < 2:
         return 0.0, 0.0
     # The value of a reading that differs from the one before was taken between the two, at the earliest.
-    rose = [at for at in range(1, len(values)) if values[at] != values[at - 1]]
-    earliest_ns = times[rose[-1] - 1] if rose else times[0]
+    rose = next((at for at in range(len(values) - 1, 0, -1) if values[at] != values[at - 1]), 1)
+    earliest_ns = times[rose - 1]
     spacing_s = median((later - earlier) / 1e9 for earlier, later in pairwise(times))
     age_s = spacing_s + (refresh_s or 0.0)  # a refresh is seen up to one reading late
     fresh_ns = max(earliest_ns, round(times[-1] - age_s * 1e9))

@@ -6,13 +6,13 @@ where there is no hole to look at. A place is named only where its share of the 
 what other traffic could have hidden is not guessed.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from rigctl.model.balance import Reconciliation
-from rigctl.model.places import Counted, Place, Spot, Wiring, ends_of, sent_again
+from rigctl.model.places import Counted, Place, Spot, Wiring, by_ends_of, sent_again
 from rigctl.records import Flow
 
 LEAST_SHARE: Final = 0.2
@@ -49,12 +49,23 @@ class Attribution:
 
 
 @dataclass(frozen=True, slots=True)
+class _Stream:
+    """The flows from one node to another: their way, and what they sent again; `segments`: `None` where not known."""
+
+    way: tuple[Place, ...]
+    segments: int | None
+    octets: int
+    mss_sum: int  # over the flows that know theirs
+    mss_flows: int
+
+
+@dataclass(frozen=True, slots=True)
 class _Step:
-    """From some places to the next known ones of the flows between them. `before` empty: from the agents."""
+    """From some places to the next known ones of the streams between them. `before` empty: from the agents."""
 
     before: tuple[Place, ...]
     after: tuple[Place, ...]
-    flows: tuple[Flow, ...]
+    streams: tuple[_Stream, ...]
 
 
 def attribute(
@@ -67,48 +78,64 @@ def attribute(
 
     `None` is never guessed: where the number sent again is not known for some flow, nothing is said.
     """
-    again = _segments(flows)
+    streams = [_stream_of(wiring.way(*ends), own) for ends, own in by_ends_of(flows).items()]
+    again = _segments(streams)
     if not again:
         return []
-    holes = [(step, hole) for step in _steps(flows, wiring, balance) for hole in _hole(step, balance)]
+    holes = [(step, hole) for step in _steps(streams, balance) for hole in _hole(step, balance)]
     # Where a balance covers the place that counted drops, it knows better.
     looked_at = {place for step, _ in holes for place in _droppers(step)}
-    dropped = dict(_from_drops(flows, wiring, counted, looked_at))
+    dropped = dict(_from_drops(streams, counted, looked_at))
     found = list(dropped.values())
     for step, hole in holes:
         told = 0
         if dropped and _where(step) is Where.BETWEEN:
-            ways = {ends_of(flow) for flow in step.flows}
-            inside = {place for ends in ways for place in wiring.way(*ends) if place.spot is not Spot.NIC_IN}
+            inside = {place for stream in step.streams for place in stream.way if place.spot is not Spot.NIC_IN}
             told = sum(dropped[place].segments_about for place in inside & dropped.keys())
         found.extend(_from_hole(step, hole, told, counted))
     left = again - sum(one.segments_about for one in found)
     if left < max(1, LEAST_SHARE * again):
         return found
-    if _all_arrived(flows, wiring, balance, again - left):
+    if _all_arrived(streams, balance, again - left):
         needless = "the receivers' interfaces counted them all: dropped behind those, or sent again needlessly"
         return [*found, Attribution(Where.NOWHERE, "nowhere on the way", left, needless)]
     return [*found, Attribution(Where.UNATTRIBUTED, "unattributed", left, "no counter shows where")]
 
 
-def _segments(flows: Sequence[Flow]) -> int | None:
+def _stream_of(way: tuple[Place, ...], flows: Sequence[Flow]) -> _Stream:
     known = [flow.sender.retransmits for flow in flows if flow.sender is not None]
     whole = [value for value in known if value is not None]
-    return sum(whole) if len(whole) == len(flows) else None
-
-
-def _segment_bytes(flows: Sequence[Flow]) -> float:
     sizes = [flow.sender.mss for flow in flows if flow.sender is not None and flow.sender.mss]
-    return sum(sizes) / len(sizes) if sizes else 1448.0
+    return _Stream(
+        way,
+        sum(whole) if len(whole) == len(flows) else None,
+        sum(sent_again(flow) or 0 for flow in flows),
+        sum(sizes),
+        len(sizes),
+    )
 
 
-def _steps(flows: Sequence[Flow], wiring: Wiring, balance: Mapping[Place, Reconciliation]) -> list[_Step]:
-    """The steps of all flows' ways over the places whose balance is known; those that share a place are one."""
-    by_ends = _by_ends(flows)
-    edges: list[tuple[Place | None, Place, list[Flow]]] = []
-    for ends, own in by_ends.items():
-        known = [place for place in wiring.way(*ends) if _is_known(balance.get(place))]
-        edges.extend((known[at - 1] if at else None, place, own) for at, place in enumerate(known))
+def _segments(streams: Iterable[_Stream]) -> int | None:
+    """Sent again by all of them."""
+    total = 0
+    for one in streams:
+        if one.segments is None:
+            return None
+        total += one.segments
+    return total
+
+
+def _segment_bytes(streams: Sequence[_Stream]) -> float:
+    known = sum(one.mss_flows for one in streams)
+    return sum(one.mss_sum for one in streams) / known if known else 1448.0
+
+
+def _steps(streams: Sequence[_Stream], balance: Mapping[Place, Reconciliation]) -> list[_Step]:
+    """The steps of all streams' ways over the places whose balance is known; those that share a place are one."""
+    edges: list[tuple[Place | None, Place, _Stream]] = []
+    for stream in streams:
+        known = [place for place in stream.way if _is_known(balance.get(place))]
+        edges.extend((known[at - 1] if at else None, place, stream) for at, place in enumerate(known))
     groups: dict[int, list[int]] = {}
     # A place is left in one step and reached in another: the two are told apart.
     group_of: dict[tuple[str, Place], int] = {}
@@ -123,32 +150,23 @@ def _steps(flows: Sequence[Flow], wiring: Wiring, balance: Mapping[Place, Reconc
             if left is not None:
                 group_of["from", left] = number
     steps = [_step_of([edges[at] for at in sorted(group)]) for group in sorted(groups.values(), key=min)]
-    return [part for step in steps for part in _parts(step, wiring, balance)]
+    return [part for step in steps for part in _parts(step, balance)]
 
 
-def _parts(step: _Step, wiring: Wiring, balance: Mapping[Place, Reconciliation]) -> Iterator[_Step]:
+def _parts(step: _Step, balance: Mapping[Place, Reconciliation]) -> Iterator[_Step]:
     """A step to several places as one to each, where nothing was missing before: what each lacks is its own then."""
-    least = LEAST_SEGMENTS * _segment_bytes(step.flows)
+    least = LEAST_SEGMENTS * _segment_bytes(step.streams)
     if any(abs(balance[place].short_octets or 0.0) >= least for place in step.before):
         yield step
         return
-    by_ends = _by_ends(step.flows)
     for place in step.after:
-        passing = [own for ends, own in by_ends.items() if place in wiring.way(*ends)]
-        yield _Step(step.before, (place,), tuple(flow for own in passing for flow in own))
+        yield _Step(step.before, (place,), tuple(stream for stream in step.streams if place in stream.way))
 
 
-def _by_ends(flows: Sequence[Flow]) -> dict[tuple[str, str], list[Flow]]:
-    found: dict[tuple[str, str], list[Flow]] = {}
-    for flow in flows:
-        found.setdefault(ends_of(flow), []).append(flow)
-    return found
-
-
-def _step_of(edges: Sequence[tuple[Place | None, Place, list[Flow]]]) -> _Step:
+def _step_of(edges: Sequence[tuple[Place | None, Place, _Stream]]) -> _Step:
     before = tuple(dict.fromkeys(place for place, _, _ in edges if place is not None))
     after = tuple(dict.fromkeys(place for _, place, _ in edges))
-    return _Step(before, after, tuple(flow for _, _, flows in edges for flow in flows))
+    return _Step(before, after, tuple(stream for _, _, stream in edges))
 
 
 def _is_known(one: Reconciliation | None) -> bool:
@@ -162,9 +180,9 @@ def _hole(step: _Step, balance: Mapping[Place, Reconciliation]) -> Iterator[floa
     excess = sum(max(0.0, -(balance[place].short_octets or 0.0)) for place in (*step.before, *step.after))
     uncertain = sum(balance[place].uncertain_octets for place in (*step.before, *step.after))
     hole = max(0.0, lost_after - lost_before)
-    again = sum(sent_again(flow) or 0 for flow in step.flows)
+    again = sum(stream.octets for stream in step.streams)
     # Other traffic at one of the places may hide a loss there, or make one here.
-    least = LEAST_SEGMENTS * _segment_bytes(step.flows)
+    least = LEAST_SEGMENTS * _segment_bytes(step.streams)
     hidden = excess > max(least, MOST_EXCESS * max(hole, LEAST_SHARE * again))
     if not hidden and uncertain <= max(least, MOST_EXCESS * hole) and hole <= max(least, MOST_HOLE * again):
         yield hole
@@ -177,8 +195,8 @@ def _from_hole(
     counted: Mapping[Place, Counted],
 ) -> Iterator[Attribution]:
     """What to say of a hole; `told` of its segments are already put down to drops that lie within it."""
-    size = _segment_bytes(step.flows)
-    own = _segments(step.flows) or 0
+    size = _segment_bytes(step.streams)
+    own = _segments(step.streams) or 0
     lost = min(round(hole / size), own) - told
     if lost < max(LEAST_SEGMENTS, LEAST_SHARE * own):
         return
@@ -242,15 +260,15 @@ def _names(places: Sequence[Place]) -> str:
 
 
 def _from_drops(
-    flows: Sequence[Flow], wiring: Wiring, counted: Mapping[Place, Counted], looked_at: set[Place]
+    streams: Sequence[_Stream], counted: Mapping[Place, Counted], looked_at: set[Place]
 ) -> Iterator[tuple[Place, Attribution]]:
     """What places counted as dropped themselves, where no balance covers it. Never more than was sent again."""
-    passing: dict[Place, list[Flow]] = {}
-    for flow in flows:
-        for place in wiring.way(*ends_of(flow)):
-            passing.setdefault(place, []).append(flow)
-    for place, own_flows in passing.items():
-        one, own = counted.get(place), _segments(own_flows) or 0
+    passing: dict[Place, list[_Stream]] = {}
+    for stream in streams:
+        for place in stream.way:
+            passing.setdefault(place, []).append(stream)
+    for place, own_streams in passing.items():
+        one, own = counted.get(place), _segments(own_streams) or 0
         drops = one.drops if one is not None and place not in looked_at else None
         if not own or drops is None or drops < max(LEAST_SEGMENTS, LEAST_SHARE * own):
             continue
@@ -261,11 +279,11 @@ def _from_drops(
         yield place, Attribution(where, name, min(drops, own), f"it counted {drops} drops")
 
 
-def _all_arrived(flows: Sequence[Flow], wiring: Wiring, balance: Mapping[Place, Reconciliation], lost: int) -> bool:
+def _all_arrived(streams: Sequence[_Stream], balance: Mapping[Place, Reconciliation], lost: int) -> bool:
     """Whether the receivers' interfaces counted everything sent but the `lost` segments known about."""
-    ends = {wiring.way(*ends_of(flow))[-1] for flow in flows}
+    ends = {stream.way[-1] for stream in streams}
     if not all(_is_known(balance.get(place)) for place in ends):
         return False
     shorts = [balance[place].short_octets or 0.0 for place in ends]
-    slack = (lost + LEAST_SEGMENTS) * _segment_bytes(flows)
+    slack = (lost + LEAST_SEGMENTS) * _segment_bytes(streams)
     return all(abs(short) <= slack for short in shorts) and sum(shorts) <= slack

@@ -103,6 +103,9 @@ class Wiring:
 
     def __init__(self, ports: Sequence[Port], trunk: Trunk | None) -> None:
         self._by_node = {port.node: port for port in ports if port.node is not None}
+        self._node_at: dict[tuple[str, tuple[str, ...]], str] = {
+            (port.switch, (port.name,)): port.node for port in ports if port.node is not None
+        }
         self._trunks: dict[str, tuple[str, ...]] = {}
         for port in ports:
             if port.peer is not None:
@@ -131,9 +134,7 @@ class Wiring:
 
     def crossings(self, flows: Sequence[Flow]) -> dict[Place, Crossing]:
         """Every place that some flow passes. The trunk is left out where it isn't known which flows pass it."""
-        by_ends: dict[tuple[str, str], list[Flow]] = {}
-        for flow in flows:
-            by_ends.setdefault(ends_of(flow), []).append(flow)
+        by_ends = by_ends_of(flows)
         found: dict[Place, Crossing] = {}
         for (sender, receiver), own in by_ends.items():
             for way, crossing in (
@@ -151,14 +152,22 @@ class Wiring:
         """The rate of one of a place's ports: its node's link, or at most the trunk's."""
         if place.spot in (Spot.TRUNK_OUT, Spot.TRUNK_IN):
             return None if self._trunk is None else self._trunk.rate_bps
-        nodes = [node for node, port in self._by_node.items() if (port.switch, (port.name,)) == _key(place)]
-        return links_bps.get(nodes[0]) if nodes else None
+        node = self._node_at.get((place.owner, place.ports))
+        return None if node is None else links_bps.get(node)
 
 
 def ends_of(flow: Flow) -> tuple[str, str]:
     """Sender and receiver of the data of `flow`."""
     ends = (flow.pair.source, flow.pair.destination)
     return ends if flow.direction is Direction.FORWARD else (ends[1], ends[0])
+
+
+def by_ends_of(flows: Iterable[Flow]) -> dict[tuple[str, str], list[Flow]]:
+    """`flows` by sender and receiver."""
+    found: dict[tuple[str, str], list[Flow]] = {}
+    for flow in flows:
+        found.setdefault(ends_of(flow), []).append(flow)
+    return found
 
 
 def sent_again(flow: Flow) -> int | None:
@@ -283,10 +292,6 @@ def port_counted(
         max(one.extra_s for one in rises),
         next((one.why for one in rises if one.why is not None), None),
     )
-
-
-def _key(place: Place) -> tuple[str, tuple[str, ...]]:
-    return place.owner, place.ports
 
 
 def _whole(values: Sequence[int | None]) -> int | None:

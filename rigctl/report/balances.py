@@ -85,7 +85,8 @@ class Balances:
             if traffic is None:
                 continue
             quiet_since_ns = before_ns if before_ns is not None and before_ns <= traffic[0] else None
-            yield self._balance(repetition, traffic, replace(self._known, quiet_since_ns=quiet_since_ns))
+            known = replace(self._known, quiet_since_ns=quiet_since_ns)
+            yield self._balance(repetition, traffic, self._crossings[_key(repetition)], known)
             before_ns = traffic[1]
 
     def whole(self) -> dict[Place, tuple[Reconciliation, Counted]]:
@@ -108,8 +109,13 @@ class Balances:
             found[place] = (balance, counted[place])
         return found
 
-    def _balance(self, repetition: Repetition, traffic: Traffic, known: Known) -> Balance:
-        crossings = self._wiring.crossings(repetition.flows)
+    @cached_property
+    def _crossings(self) -> dict[tuple[int, int, int], dict[Place, Crossing]]:
+        return {_key(one): self._wiring.crossings(one.flows) for one, traffic in self._timed if traffic is not None}
+
+    def _balance(
+        self, repetition: Repetition, traffic: Traffic, crossings: dict[Place, Crossing], known: Known
+    ) -> Balance:
         counted = counts(repetition, self._wiring, known, crossings)
         places = reconcile_all(crossings, counted, traffic, self._framing)
         lost = attribute(repetition.flows, self._wiring, counted, places)
@@ -125,7 +131,7 @@ class Balances:
         found: dict[Place, list[tuple[Repetition, Traffic, Crossing]]] = {}
         for repetition, traffic in self._timed:
             if traffic is not None:
-                for place, crossing in self._wiring.crossings(repetition.flows).items():
+                for place, crossing in self._crossings[_key(repetition)].items():
                     found.setdefault(place, []).append((repetition, traffic, crossing))
         return found
 
@@ -136,7 +142,7 @@ class Balances:
         chunk: list[tuple[list[PortSeries], Traffic, Crossing]] = []
         keys = _keys(place)
         for repetition, traffic, crossing in used:
-            series = [one for one in repetition.counters if (one.switch, one.port) in keys]
+            series = [one for one in repetition.counters if one.port in place.ports and (one.switch, one.port) in keys]
             if len(series) < len(place.ports) or not all(one.columns.get("t_ns") for one in series):
                 yield from self._chunk_counted(place, chunk)
                 chunk = []

@@ -85,8 +85,9 @@ def _cell_from(stored: Row, known: Sequence[Pair]) -> Cell:
 
 
 def _known(record: type, stored: Row) -> Row:
+    """Of `stored` what `record` has a field for: nearly always all, which is `stored` itself then."""
     names = _names(record)
-    return {name: value for name, value in stored.items() if name in names}
+    return stored if stored.keys() <= names else {name: value for name, value in stored.items() if name in names}
 
 
 @cache
@@ -190,13 +191,7 @@ def _side_from(stored: Row | None, packed: bytes | None, bins: bytes | None = No
     if stored is None:
         return None
     known = _known(Side, stored)
-    histogram = tuple((bucket, count) for bucket, count in known.pop("histogram", None) or ())
-    counted = known.pop("datagrams", None)
-    datagrams = Datagrams(**_known(Datagrams, counted)) if counted else None
-    return Side(
-        **known,
-        histogram=histogram,
-        datagrams=datagrams,
-        bins=unpack_bins(bins) if bins else None,
-        series=unpack(packed) if packed else Series(),
-    )
+    counted = known.get("datagrams")
+    known["histogram"] = tuple((bucket, count) for bucket, count in known.get("histogram") or ())
+    known["datagrams"] = Datagrams(**_known(Datagrams, counted)) if counted else None
+    return Side(**known, bins=unpack_bins(bins) if bins else None, series=unpack(packed) if packed else Series())

@@ -91,6 +91,8 @@ def _matrix(document: Document, found: Sequence[Mistake], settings: Settings) ->
         settings.axes.values()
     ):
         return None
+    if not isinstance(document.data.get("conditions") or {}, dict):
+        return None  # the schema has told
     matrix = matrix_of(document.data)
     for name, values in settings.axes.items():
         matrix = with_axis(matrix, name, values)

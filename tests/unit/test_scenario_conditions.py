@@ -105,6 +105,8 @@ def test_without_conditions_the_nodes_stay_as_they_are(tmp_path: Path) -> None:
             "conditions: {a: {resize: true, sysctl: {net.ipv4.tcp_moderate_rcvbuf: 0}}}",
             "0 is against resize: true, which sets 1. Keep one of them.",
         ),
+        ("conditions: fast", "conditions: expected keys and values"),
+        ("conditions: [[fast: {mtu: 9000}]]", "conditions: expected keys and values"),
         ("conditions: {a: {}}\nmatrix: {condition: [b]}", 'condition: there is no condition "b".'),
         ("matrix: {condition: [b]}", 'condition: there is no condition "b"'),
         (

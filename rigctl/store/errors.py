@@ -6,14 +6,17 @@ from contextlib import contextmanager
 from itertools import count
 from typing import Any, Final, TypeVar
 
+from pydantic import ValidationError
 from sqlalchemy.exc import SQLAlchemyError
 
 from rigctl.errors import InputError, RigctlError, RigError
 
+_DAMAGED: Final = "is damaged. Save a copy, try `sqlite3 FILE .recover`, or name another file with --store"
 # What sqlite3 says (its result codes' texts) → what it means and what to do.
 _KNOWN: Final = (
     ("file is not a database", "is not a SQLite database. Name another file with --store"),
-    ("malformed", "is damaged. Save a copy, try `sqlite3 FILE .recover`, or name another file with --store"),
+    ("codec can't decode", _DAMAGED),
+    ("malformed", _DAMAGED),
     ("disk is full", "cannot be written: the disk is full. What was stored before is safe. Make room and try again"),
     ("readonly database", "cannot be written: the file or its folder is read-only. Name another with --store"),
     (
@@ -23,8 +26,6 @@ _KNOWN: Final = (
     ("database is locked", "is kept locked by another program. Close that and try again"),
     ("disk i/o error", "cannot be read or written: the disk reports an I/O error"),
 )
-
-
 # What it takes to make a record of a row that no rigctl wrote so.
 _UNREADABLE: Final = (ValueError, LookupError, TypeError, AttributeError, zlib.error)
 
@@ -37,6 +38,15 @@ def reason_of(error: BaseException) -> str:
     return " ".join(str(cause).split()) or type(cause).__name__
 
 
+def _wrong(error: Exception) -> str:
+    """What is wrong with a row: the first of its wrong values, where it is one."""
+    if not isinstance(error, ValidationError):
+        return f"{type(error).__name__}: {reason_of(error)}"
+    first = error.errors(include_url=False)[0]
+    place = ".".join(str(part) for part in first["loc"])
+    return f"{place}: {first['msg']}" if place else first["msg"]
+
+
 @contextmanager
 def explained(place: str, writing: bool = False) -> Iterator[None]:
     """Turn what the database raises into one message that starts with the store's `place`.
@@ -45,7 +55,7 @@ def explained(place: str, writing: bool = False) -> Iterator[None]:
     """
     try:
         yield
-    except (SQLAlchemyError, OSError) as error:
+    except (SQLAlchemyError, OSError, UnicodeDecodeError) as error:
         said = reason_of(error)
         kind: type[RigctlError] = RigError if writing else InputError
         meant = next((meaning for sign, meaning in _KNOWN if sign in said.lower()), None)
@@ -64,9 +74,8 @@ def records_of(
                 return
             made = make(dict(row))
         except _UNREADABLE as error:
-            said = f"{type(error).__name__}: {reason_of(error)}"
             raise InputError(
-                f"store {place}: {name(at)} can't be read ({said}). It is damaged, or was changed by another program. "
-                "What else is in the store is not touched: name another run, or an older copy of the file with --store"
+                f"store {place}: {name(at)} can't be read ({_wrong(error)}). It is damaged, or another program "
+                "changed it. The rest of the store is as it was: name another run, or an older copy with --store"
             ) from error
         yield made

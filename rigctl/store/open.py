@@ -1,5 +1,6 @@
 """Opening a store: where it is, how SQLite is to behave, and what is refused before anything is touched."""
 
+import json
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -7,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from pydantic_core import from_json
 from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, inspect, make_url, select
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from sqlalchemy.pool import NullPool
@@ -120,8 +120,10 @@ def _has_wal(path: Path) -> bool:
 def _engine(url: URL, place: str) -> Engine:
     memory = url.get_backend_name() == "sqlite" and _file_of(url) is None
     try:
-        # A large run has a hundred thousand JSON values: pydantic's reader takes less than half of json's time.
-        engine = create_engine(url, json_deserializer=from_json, poolclass=None if memory else NullPool)
+        # JSON is read where records are made of it (store.rows), in one step with checking it.
+        engine = create_engine(
+            url, json_serializer=_json, json_deserializer=lambda text: text, poolclass=None if memory else NullPool
+        )
     except NoSuchModuleError as error:
         raise InputError(f"store {place}: no such kind of database. Use sqlite or postgresql") from error
     except ModuleNotFoundError as error:
@@ -132,6 +134,11 @@ def _engine(url: URL, place: str) -> Engine:
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def _json(value: object) -> str:
+    # An argument of the command line may hold bytes that are no character; no reader of JSON takes halves of one.
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:

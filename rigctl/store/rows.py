@@ -1,35 +1,28 @@
 """Records to table rows and back, exactly: what is read is equal to what was written."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
-from functools import cache
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
+
+from pydantic import TypeAdapter
+from pydantic_core import from_json
 
 from rigctl.records import (
-    Capture,
     Cell,
-    Condition,
-    Datagrams,
-    Direction,
+    Facts,
     Flow,
-    Link,
-    NicCounters,
-    NodeUsage,
     Pair,
-    Port,
     PortSeries,
     Repetition,
-    Retest,
+    RunInfo,
     RunPlan,
     Series,
-    Setting,
     Side,
-    Status,
-    Trunk,
-    Until,
 )
 from rigctl.store.series import pack, pack_bins, unpack, unpack_bins
 
+T = TypeVar("T")
+_adapters: dict[type, TypeAdapter[Any]] = {}
+"""What makes records of each kind, once it has been asked for: to make all takes a tenth of a second."""
 Row: TypeAlias = dict[str, Any]
 
 _SIDE_FIELDS: Final = tuple(field.name for field in fields(Side) if field.name not in ("series", "bins"))
@@ -49,51 +42,40 @@ def plan_json(plan: RunPlan) -> Row:
     return asdict(replace(plan, cells=())) | {"pairs": [asdict(pair) for pair in pairs], "cells": cells}
 
 
-def plan_from(stored: Row) -> RunPlan:
+def plan_from(text: str) -> RunPlan:
     """The plan of `plan_json`. A field that a newer rigctl of the same schema added is left out."""
-    plain = _known(RunPlan, stored)
-    pairs = [Pair(**pair) for pair in stored.get("pairs", [])]
-    trunk = stored.get("trunk")
-    return RunPlan(
-        **plain
-        | {
-            "overrides": tuple(stored["overrides"]),
-            "cells": tuple(_cell_from(cell, pairs) for cell in stored["cells"]),
-            "links": {node: Link(**link) for node, link in stored["links"].items()},
-            "conditions": tuple(_condition_from(condition) for condition in stored.get("conditions", [])),
-            "ports": tuple(Port(**_known(Port, port)) for port in stored.get("ports", [])),
-            "trunk": Trunk(tuple(trunk["ends"]), trunk["rate_bps"]) if trunk else None,
-            "retest": Retest(**stored["retest"]) if stored.get("retest") else None,
-            "until": Until(**stored["until"]) if stored.get("until") else None,
-        }
-    )
+    stored = from_json(text)
+    pairs = [_record(Pair, pair) for pair in stored.get("pairs", [])]
+    for cell in stored["cells"]:
+        # rigctl 0.1 wrote every cell's pairs out.
+        cell["pairs"] = [pairs[pair] if isinstance(pair, int) else pair for pair in cell["pairs"]]
+    return _record(RunPlan, stored)
 
 
-def _condition_from(stored: Row) -> Condition:
-    settings = tuple(Setting(**_known(Setting, setting)) for setting in stored["settings"])
-    return Condition(**_known(Condition, stored) | {"settings": settings})
+def info_from(row: Row, facts: dict[str, Facts]) -> RunInfo:
+    """A run, of a row of `runs`."""
+    made = {"plan": plan_from(row["plan"]), "versions": from_json(row["versions"]), "facts": facts}
+    return _record(RunInfo, row | made)
+
+
+def facts_from(row: Row) -> tuple[str, str, Facts]:
+    """Run, node and what was found there, of a row of `facts`."""
+    return row["run"], row["node"], _adapter(Facts).validate_json(row["facts"])
+
+
+def _record(kind: type[T], values: Row) -> T:
+    """A record whose values were all checked: a file may be damaged."""
+    return _adapter(kind).validate_python(values)
+
+
+def _adapter(kind: type[T]) -> TypeAdapter[T]:
+    if kind not in _adapters:
+        _adapters[kind] = TypeAdapter(kind)
+    return _adapters[kind]
 
 
 def _cell_json(cell: Cell) -> Row:
     return {name: getattr(cell, name) for name in _CELL_FIELDS}
-
-
-def _cell_from(stored: Row, known: Sequence[Pair]) -> Cell:
-    # rigctl 0.1 wrote every cell's pairs out.
-    pairs = tuple(known[pair] if isinstance(pair, int) else Pair(**pair) for pair in stored["pairs"])
-    return Cell(**_known(Cell, stored) | {"pairs": pairs, "direction": Direction(stored["direction"])})
-
-
-def _known(record: type, stored: Row) -> Row:
-    """Of `stored` what `record` has a field for: nearly always all, which is `stored` itself then."""
-    names = _names(record)
-    return stored if stored.keys() <= names else {name: value for name, value in stored.items() if name in names}
-
-
-@cache
-def _names(record: type) -> frozenset[str]:
-    """The fields of a record; asked for twice per flow, of tens of thousands."""
-    return frozenset(field.name for field in fields(record))
 
 
 def repetition_row(run: str, repetition: Repetition) -> Row:
@@ -139,45 +121,22 @@ def counters_row(repetition_id: int, position: int, series: PortSeries) -> Row:
     }
 
 
-def counters_from(row: Mapping[str, Any]) -> PortSeries:
+def counters_from(row: Row) -> PortSeries:
     return PortSeries(row["switch"], row["port"], row["source"], unpack(row["series"]).columns)
 
 
-def repetition_from(
-    row: Mapping[str, Any], flows: tuple[Flow, ...], counters: tuple[PortSeries, ...] = ()
-) -> Repetition:
-    return Repetition(
-        **{name: row[name] for name in _PLAIN_FIELDS},
-        status=Status(row["status"]),
-        flows=flows,
-        nodes=tuple(_usage_from(usage) for usage in row["nodes"]),
-        counters=counters,
-        counters_missing=tuple(row["counters_missing"] or ()),
-        captures=tuple(_capture_from(stored) for stored in row["captures"] or ()),
-    )
+def repetition_from(row: Row, flows: tuple[Flow, ...], counters: tuple[PortSeries, ...] = ()) -> Repetition:
+    made: Row = {name: from_json(row[name] or "[]") for name in ("nodes", "counters_missing", "captures")}
+    return _record(Repetition, row | made | {"flows": flows, "counters": counters})
 
 
-def _capture_from(stored: Row) -> Capture:
-    pair, direction = Pair(**stored["pair"]), Direction(stored["direction"])
-    return Capture(**_known(Capture, stored) | {"pair": pair, "direction": direction})
-
-
-def _usage_from(stored: Row) -> NodeUsage:
-    nic = stored.get("nic")
-    known = NicCounters(**_known(NicCounters, nic)) if nic else None
-    return NodeUsage(**_known(NodeUsage, stored) | {"nic": known})
-
-
-def flow_from(row: Mapping[str, Any]) -> Flow:
-    return Flow(
-        pair=Pair(row["source"], row["destination"]),
-        direction=Direction(row["direction"]),
-        number=row["number"],
-        sender=_side_from(row["sender"], row["sender_series"]),
-        receiver=_side_from(row["receiver"], row["receiver_series"], row["receiver_bins"]),
-        bytes=row["bytes"],
-        retransmits=row["retransmits"],
-    )
+def flow_from(row: Row) -> Flow:
+    made: Row = {
+        "pair": {"source": row["source"], "destination": row["destination"]},
+        "sender": _side_from(row["sender"], row["sender_series"]),
+        "receiver": _side_from(row["receiver"], row["receiver_series"], row["receiver_bins"]),
+    }
+    return _record(Flow, row | made)
 
 
 def _side_json(side: Side | None) -> Row | None:
@@ -187,11 +146,11 @@ def _side_json(side: Side | None) -> Row | None:
     return {name: getattr(side, name) for name in _SIDE_FIELDS} | {"datagrams": counted and asdict(counted)}
 
 
-def _side_from(stored: Row | None, packed: bytes | None, bins: bytes | None = None) -> Side | None:
-    if stored is None:
+def _side_from(text: str | None, packed: bytes | None, bins: bytes | None = None) -> Side | None:
+    if text is None:
         return None
-    known = _known(Side, stored)
-    counted = known.get("datagrams")
-    known["histogram"] = tuple((bucket, count) for bucket, count in known.get("histogram") or ())
-    known["datagrams"] = Datagrams(**_known(Datagrams, counted)) if counted else None
-    return Side(**known, bins=unpack_bins(bins) if bins else None, series=unpack(packed) if packed else Series())
+    side = _adapter(Side).validate_json(text)
+    if packed or bins:
+        series = unpack(packed) if packed else Series()
+        return replace(side, series=series, bins=unpack_bins(bins) if bins else None)
+    return side

@@ -18,9 +18,10 @@ from rigctl.store.rows import (
     Row,
     counters_from,
     counters_row,
+    facts_from,
     flow_from,
     flow_row,
-    plan_from,
+    info_from,
     plan_json,
     repetition_from,
     repetition_row,
@@ -208,12 +209,12 @@ class Store:
         if len(names) == 1:
             wanted = wanted.where(facts_table.c.run == names[0])
         by_run: dict[str, dict[str, Facts]] = {}
-        for run, node, facts in self._records(connection, wanted, "row {} of the facts of nodes", _facts_from):
+        for run, node, facts in self._records(connection, wanted, "row {} of the facts of nodes", facts_from):
             by_run.setdefault(run, {})[node] = facts
         rows = connection.execute(query.order_by(runs.c.run)).mappings()
         return list(
             records_of(
-                self.place, lambda at: f"run {names[at]}", rows, lambda row: _info(row, by_run.get(row["run"], {}))
+                self.place, lambda at: f"run {names[at]}", rows, lambda row: info_from(row, by_run.get(row["run"], {}))
             )
         )
 
@@ -239,22 +240,6 @@ def _flows_of(run: str, series: bool | Collection[int]) -> Select[Any]:
 def _keyed(make: Callable[[Row], T]) -> Callable[[Row], tuple[int, T]]:
     """`make`, and of which repetition that is."""
     return lambda row: (row["repetition_id"], make(row))
-
-
-def _facts_from(row: Row) -> tuple[str, str, Facts]:
-    return row["run"], row["node"], row["facts"]
-
-
-def _info(row: dict[str, Any], facts: dict[str, Facts]) -> RunInfo:
-    return RunInfo(
-        run=row["run"],
-        plan=plan_from(row["plan"]),
-        status=RunStatus(row["status"]),
-        started_at=row["started_at"],
-        ended_at=row["ended_at"],
-        versions=row["versions"],
-        facts=facts,
-    )
 
 
 def _put_facts(connection: Connection, run: str, facts: Mapping[str, Facts]) -> None:

@@ -53,6 +53,7 @@ app.add_typer(agent.app, name="agent", help="The agent's binaries.")
 def exit_code(arguments: list[str]) -> int:
     """Run one command; print at most one message for an error; give the exit code of design, section 3."""
     try:
+        _check(arguments)
         outcome = app(arguments, prog_name="rigctl", standalone_mode=False)
     except RigctlError as error:
         _say(error)
@@ -71,6 +72,16 @@ def exit_code(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return outcome if isinstance(outcome, int) else 0
+
+
+def _check(arguments: list[str]) -> None:
+    """Refuse what is no text: Python passes on other bytes as halves of characters, which nothing can store or print."""
+    for argument in arguments:
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            shown = os.fsencode(argument).decode("utf-8", "backslashreplace")
+            raise InputError(f'"{shown}" holds bytes that are not UTF-8. Name files and values in UTF-8') from None
 
 
 def _say(error: RigctlError) -> None:

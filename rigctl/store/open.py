@@ -137,7 +137,7 @@ def _engine(url: URL, place: str) -> Engine:
 
 
 def _json(value: object) -> str:
-    # An argument of the command line may hold bytes that are no character; no reader of JSON takes halves of one.
+    # What nodes say may hold bytes that are no character, which Python has as halves of one: no reader takes those.
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()
 
 

@@ -109,3 +109,12 @@ def test_a_reader_that_goes_away_is_no_error(store: Path) -> None:
     )
     assert done.stdout.startswith(b"run,cell,")
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    "words", [["show", "\udcff"], ["plan", "udp", "--duration", "5\udcff"], ["runs", "--store", "\udcff"]]
+)
+def test_an_argument_that_is_no_text_is_told(store: Path, words: list[str]) -> None:
+    done = rigctl(*words, store=store)
+    assert done.returncode == 2
+    assert done.stderr.decode().endswith('\\xff" holds bytes that are not UTF-8. Name files and values in UTF-8\n')

@@ -75,7 +75,7 @@ def exit_code(arguments: list[str]) -> int:
 
 
 def _check(arguments: list[str]) -> None:
-    """Refuse what is no text: Python passes on other bytes as halves of characters, which nothing can store or print."""
+    """Refuse what is no text: Python takes other bytes for halves of characters, which nothing can store or print."""
     for argument in arguments:
         try:
             argument.encode()

@@ -134,10 +134,10 @@ class Store:
             values = {"status": str(status), "ended_at": ended_at, "controller": None}
             connection.execute(update(runs).where(runs.c.run == run).values(**values))
 
-    def runs(self) -> list[RunInfo]:
-        """All runs, the earliest first."""
+    def run_ids(self) -> list[str]:
+        """The ids of all runs, the earliest first."""
         with explained(self.place), self._engine.connect() as connection:
-            return self._infos(connection, select(runs))
+            return list(connection.scalars(select(runs.c.run).order_by(runs.c.run)))
 
     def run(self, reference: str | None = None) -> RunInfo:
         """The run whose id is, or begins with, `reference`; the latest for `None`. `InputError` for none or several."""

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -109,6 +110,20 @@ def test_a_reader_that_goes_away_is_no_error(store: Path) -> None:
     )
     assert done.stdout.startswith(b"run,cell,")
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_run_that_cannot_be_read_hides_no_other(store: Path) -> None:
+    with open_store(str(store)) as opened:
+        first, second = opened.run_ids()
+    with sqlite3.connect(store) as other:
+        other.execute("UPDATE runs SET plan = '{' WHERE run = ?", [second])
+    other.close()
+    done = rigctl("runs", store=store)
+    assert done.returncode == 2
+    assert first in done.stdout.decode()
+    assert done.stderr.decode().startswith(f"rigctl: store {store}: run {second} can't be read (")
+    assert done.stderr.decode().count("\n") == 1
+    assert rigctl("show", first, store=store).returncode == 0
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def test_a_run_killed_again_and_again_is_in_the_end_like_one_that_never_was(user
             hits += kill_at(user, moments.uniform(0.7, 1.7), "run", scenario, "--quiet", *resume)
             if not resume and (user.folder / "store.db").exists():
                 with open_store(user.environment["RIGCTL_STORE"]) as store:
-                    resume = ["--resume", store.runs()[0].run] if store.runs() else []
+                    resume = ["--resume", store.run_ids()[0]] if store.run_ids() else []
         assert hits > KILLS / 2  # else this test has shown nothing
         user.rigctl("run", scenario, "--report", "resumed.html", *resume, deadline_s=120)
 

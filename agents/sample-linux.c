@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,34 +68,69 @@ void sample_tcp(int fd, struct tcp_totals *totals)
     totals->timestamps = (info.tcpi_options & TCPI_OPT_TIMESTAMPS) != 0;
 }
 
-/* The first line of /proc/stat: cpu user nice system idle iowait irq softirq steal …, in ticks. */
-static int64_t node_busy_us(void)
+/* Of a line of /proc/stat, behind its name: user nice system idle iowait irq softirq steal …; those that were busy, or -1. */
+static int64_t busy_ticks(const char *at)
 {
-    char text[256], *at = text + strlen("cpu ");
-    int64_t ticks_of[7], busy = 0; /* user, nice, system, idle, iowait, irq, softirq */
-    int fd = open("/proc/stat", O_RDONLY | O_CLOEXEC);
-    ssize_t got = -1;
-    long ticks = sysconf(_SC_CLK_TCK);
+    int64_t busy = 0;
 
-    if (fd >= 0) {
-        got = read(fd, text, sizeof text - 1);
-        close(fd);
-    }
-    if (got <= 0 || ticks <= 0)
-        return -1;
-    text[got] = '\0';
-    if (strncmp(text, "cpu ", strlen("cpu ")) != 0)
-        return -1;
     for (int i = 0; i < 7; i++) {
         char *end;
+        int64_t ticks = strtoll(at, &end, 10);
 
-        ticks_of[i] = strtoll(at, &end, 10);
         if (end == at)
             return -1;
         at = end;
-        busy += i == 3 || i == 4 ? 0 : ticks_of[i];
+        busy += i == 3 || i == 4 ? 0 : ticks;
     }
-    return busy * (1000000 / ticks);
+    return busy;
+}
+
+/* One line of /proc/stat; false behind those of the CPUs, which come first. */
+static bool take_cpu(struct cpu_times *times, const char *line, int64_t tick_us)
+{
+    char *rest;
+    long cpu;
+
+    if (strncmp(line, "cpu", 3) != 0)
+        return false;
+    if (line[3] == ' ') {
+        int64_t busy = busy_ticks(line + 3);
+
+        times->node_busy_us = busy < 0 ? -1 : busy * tick_us;
+        return true;
+    }
+    cpu = strtol(line + 3, &rest, 10);
+    if (cpu >= 0 && cpu < MOST_CPUS)
+        times->busy_ms[cpu] = (uint32_t)(busy_ticks(rest) * tick_us / 1000);
+    times->cpus = cpu < MOST_CPUS ? (int)cpu + 1 : -1;
+    return true;
+}
+
+static void sample_node(struct cpu_times *times)
+{
+    char text[2048];
+    size_t have = 0;
+    ssize_t got;
+    bool more = true;
+    int fd = open("/proc/stat", O_RDONLY | O_CLOEXEC);
+    long ticks = sysconf(_SC_CLK_TCK);
+
+    times->node_busy_us = -1;
+    times->cpus = -1;
+    if (fd < 0)
+        return;
+    while (ticks > 0 && more && (got = read(fd, text + have, sizeof text - 1 - have)) > 0) {
+        char *line = text, *end;
+
+        text[have + (size_t)got] = '\0';
+        while (more && (end = strchr(line, '\n')) != NULL) {
+            more = take_cpu(times, line, 1000000 / ticks);
+            line = end + 1;
+        }
+        have = strlen(line);
+        memmove(text, line, have);
+    }
+    close(fd);
 }
 
 void sample_cpu(struct cpu_times *times)
@@ -106,5 +142,18 @@ void sample_cpu(struct cpu_times *times)
     if (getrusage(RUSAGE_SELF, &usage) == 0)
         times->agent_us = (int64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 + usage.ru_utime.tv_usec +
                           usage.ru_stime.tv_usec;
-    times->node_busy_us = node_busy_us();
+    sample_node(times);
+}
+
+int64_t sample_busiest_us(const struct cpu_times *before, const struct cpu_times *after)
+{
+    int64_t most = -1;
+
+    for (int i = 0; i < before->cpus && i < after->cpus; i++) {
+        uint32_t rose = after->busy_ms[i] - before->busy_ms[i];
+
+        if (rose <= INT32_MAX && (int64_t)rose * 1000 > most)
+            most = (int64_t)rose * 1000;
+    }
+    return most;
 }

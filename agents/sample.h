@@ -23,16 +23,22 @@ struct nic_counters {
     int64_t rx_bytes, rx_packets, rx_dropped, rx_errors, tx_bytes, tx_packets, tx_dropped, tx_errors, queue_drops;
 };
 
+#define MOST_CPUS 256
+
 struct cpu_times {
     int64_t at_ns;
     int64_t agent_us; /* user + system of this process */
     int64_t node_busy_us; /* all CPUs, all but idle and iowait */
+    uint32_t busy_ms[MOST_CPUS]; /* of each; one that was off has what it had last, or 0 */
+    int cpus; /* the highest number of one, and one; -1: not known, or too many */
 };
 
 void sample_unknown(struct tcp_totals *totals);
 /* Everything the kernel says of the connection `fd`. */
 void sample_tcp(int fd, struct tcp_totals *totals);
 void sample_cpu(struct cpu_times *times);
+/* How long the CPU was busy that was so longest between the two; -1 where that is not known. */
+int64_t sample_busiest_us(const struct cpu_times *before, const struct cpu_times *after);
 /* The counters of `interface`; all unknown where it is "" or not there. */
 void sample_nic(const char *interface, struct nic_counters *counters);
 

@@ -115,6 +115,8 @@ COLUMNS: Final[tuple[Column, ...]] = (
         "cpu_source_pct", "%", _MEASURED, "busy time of the sender's node, all CPUs and softirq, of its capacity", 1
     ),
     Column("cpu_destination_pct", "%", _MEASURED, "busy time of the receiver's node, likewise", 1),
+    Column("busiest_cpu_source_pct", "%", _MEASURED, "busy time of the sender's node's busiest CPU", 1),
+    Column("busiest_cpu_destination_pct", "%", _MEASURED, "busy time of the receiver's node's busiest CPU", 1),
     Column(
         "agent_source_pct",
         "%",

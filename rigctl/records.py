@@ -272,6 +272,7 @@ class NodeUsage:
     throttled: bool | None = None  # Raspberry Pi: get_throttled changed or set during it; None: not a Pi
     strangers: int = 0  # connections without the token, dropped
     nic: NicCounters | None = None
+    busiest_cpu_us: int | None = None  # of the CPU that was busy longest: one core full of interrupts shows here
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ def other_words(cell: CellSummary) -> str:
     busy = f"{cell.busy.highest_pct:.0f} % of the time"
     if cell.limit == "machine":
         return f"Processors are what limits: {_SHARED} {busy}."
-    return f"The {cell.limit} is what limits: the processors of its node, or its agent's threads, were busy {busy}."
+    return f"The {cell.limit} is what limits: processors of its node, or its agent's threads, were busy {busy}."
 
 
 def binding_of_run(cells: Sequence[CellSummary]) -> Iterator[str]:
@@ -60,7 +60,7 @@ def binding_of_run(cells: Sequence[CellSummary]) -> Iterator[str]:
         if limit == "machine":
             said = f"processors are what limits: {_SHARED} {busy}. Nodes of their own may do more"
         else:
-            said = f"the {limit} is what limits: the processors of its node, or its agent's threads, were busy {busy}"
+            said = f"the {limit} is what limits: processors of its node, or its agent's threads, were busy {busy}"
         yield f"In {numbers_text(bound)} {said}."
     cut = [cell for cell in cells if cell.limit == "loss"]
     if cut:

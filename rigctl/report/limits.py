@@ -5,7 +5,7 @@ flows bring what the window allows per round trip is it the window that binds, h
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean, median
 from typing import Final
 
@@ -34,14 +34,17 @@ PROCESSORS: Final = ("machine", "sender", "receiver")
 class Busy:
     """How busy the processors of a stream's ends were, in per cent of what they could do; `None`: not known.
 
-    Of a node all its processors count; of an agent what its threads, one for each flow, could have used at most.
+    Of a node all its processors, and the busiest of them; of an agent what its threads, one for each flow, could have
+    used at most.
     """
 
     sender_pct: float | None = None
     receiver_pct: float | None = None
     sender_agent_pct: float | None = None
     receiver_agent_pct: float | None = None
-    one_machine: bool = False  # the nodes are virtual: they have the same processors
+    sender_busiest_pct: float | None = None
+    receiver_busiest_pct: float | None = None
+    one_machine: bool = field(default=False, kw_only=True)  # the nodes are virtual: they have the same processors
 
     @property
     def limit(self) -> str | None:
@@ -65,9 +68,12 @@ class Busy:
 
     @property
     def _ends(self) -> tuple[float, float]:
-        """Of the sender and the receiver: the node's or the agent's, whichever is higher."""
-        nodes = (0.0, 0.0) if self.one_machine else (self.sender_pct or 0.0, self.receiver_pct or 0.0)
-        return max(nodes[0], self.sender_agent_pct or 0.0), max(nodes[1], self.receiver_agent_pct or 0.0)
+        """Of the sender and the receiver: the node's, its busiest processor's or the agent's, whichever is highest."""
+        sender, receiver = [self.sender_agent_pct], [self.receiver_agent_pct]
+        if not self.one_machine:
+            sender += [self.sender_pct, self.sender_busiest_pct]
+            receiver += [self.receiver_pct, self.receiver_busiest_pct]
+        return max(share or 0.0 for share in sender), max(share or 0.0 for share in receiver)
 
 
 def limit(

@@ -21,7 +21,14 @@ from rigctl.report.limits import Busy, limit
 Row: TypeAlias = dict[str, Any]
 Number = TypeVar("Number", int, float)
 
-BUSY_COLUMNS: Final = ("cpu_source_pct", "cpu_destination_pct", "agent_source_pct", "agent_destination_pct")
+BUSY_COLUMNS: Final = (
+    "cpu_source_pct",
+    "cpu_destination_pct",
+    "agent_source_pct",
+    "agent_destination_pct",
+    "busiest_cpu_source_pct",
+    "busiest_cpu_destination_pct",
+)
 """In the order of the fields of `Busy`."""
 
 _NAMES: Final = {level: tuple(column.name for column in columns_at(level)) for level in Level}
@@ -262,6 +269,7 @@ class _Derivation:
         ends = (path.sender, path.receiver)
         shares = [_cpu_pct(self._usage.get(node)) for node in ends]
         shares += [_agent_pct(self._usage.get(node), self._threads[node]) for node in ends]
+        shares += [_busiest_pct(self._usage.get(node)) for node in ends]
         return dict(zip(BUSY_COLUMNS, shares, strict=True))
 
     def _asked_mbps(self, flows: int) -> float | None:
@@ -291,6 +299,12 @@ def _cpu_pct(usage: NodeUsage | None) -> float | None:
     return 100 * usage.node_busy_us / (usage.span_us * usage.cpus)
 
 
+def _busiest_pct(usage: NodeUsage | None) -> float | None:
+    if usage is None or usage.busiest_cpu_us is None or not usage.span_us:
+        return None
+    return 100 * usage.busiest_cpu_us / usage.span_us
+
+
 def _agent_pct(usage: NodeUsage | None, threads: int) -> float | None:
     if usage is None or usage.agent_cpu_us is None or not usage.span_us or not usage.cpus or not threads:
         return None
@@ -301,8 +315,8 @@ def busy_of(info: RunInfo, cell: Cell, rows: Sequence[Row]) -> Busy:
     """Means over `rows`, streams of `cell`; nothing is known of processors that were busy waiting for messages."""
     if cell.busy_poll:
         return Busy()
-    sender, receiver, sender_agent, receiver_agent = (mean(row[name] for row in rows) for name in BUSY_COLUMNS)
-    return Busy(sender, receiver, sender_agent, receiver_agent, one_machine=info.plan.virtual is not None)
+    shares = (mean(row[name] for row in rows) for name in BUSY_COLUMNS)
+    return Busy(*shares, one_machine=info.plan.virtual is not None)
 
 
 def _mbps(bps: float | None) -> float | None:

@@ -1,5 +1,8 @@
 """Traffic between two real agents on loopback: what is sent arrives, and what is said of it is true."""
 
+import os
+import subprocess
+import sys
 import time
 
 import pytest
@@ -79,7 +82,30 @@ def test_cpu_times_cover_the_traffic(start: Start) -> None:
     assert 950_000 < last["span_us"] < 1_500_000
     assert 0 < last["agent_cpu_us"] <= last["span_us"] * last["cpus"]
     assert last["node_busy_us"] >= 0
+    # Ticks of 10 ms, read one after the other.
+    assert last["node_busy_us"] / last["cpus"] - 50_000 <= last["busiest_cpu_us"] <= last["span_us"] + 50_000
     assert last["strangers"] == 0
+
+
+def test_one_processor_that_is_busy_all_the_time_shows(start: Start) -> None:
+    receiver, sender = start(), start()
+    joined(receiver, sender)
+    (cpu,) = sorted(os.sched_getaffinity(0))[:1]
+    endless = [
+        sys.executable,
+        "-c",
+        f"import os\nos.sched_setaffinity(0, [{cpu}])\nprint(flush=True)\nwhile True: pass",
+    ]
+    with subprocess.Popen(endless, stdout=subprocess.PIPE) as busy:
+        try:
+            assert busy.stdout is not None
+            busy.stdout.readline()
+            started([receiver, sender], 1000)
+            receiver.event("ended")
+        finally:
+            busy.kill()
+    last = report_of(receiver).last
+    assert last["busiest_cpu_us"] > 0.8 * last["span_us"]
 
 
 def test_progress_comes_once_a_second_and_from_receivers_only(start: Start) -> None:

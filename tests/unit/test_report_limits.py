@@ -50,6 +50,8 @@ def test_line_rate_begins_at_98_per_cent() -> None:
         (Busy(96.0, 97.0), "receiver"),
         (Busy(30.0, 30.0, 99.0, 40.0), "sender"),
         (Busy(30.0, 30.0, None, 99.0), "receiver"),
+        (Busy(30.0, 30.0, 40.0, 40.0, 50.0, 97.0), "receiver"),
+        (Busy(30.0, 30.0, 40.0, 40.0, 97.0, 97.0, one_machine=True), None),
         (Busy(99.0, 99.0, one_machine=True), "machine"),
         (Busy(60.0, 60.0, 99.0, 40.0, one_machine=True), "sender"),
         (Busy(94.0, 94.0, one_machine=True), None),
@@ -96,6 +98,20 @@ def test_the_shares_of_processors_are_columns() -> None:
     assert row["limit"] == "receiver"
 
 
+def test_one_processor_full_of_interrupts_is_what_limits() -> None:
+    cell = builders.cell(pairs=ONE_PAIR, parallel=1)
+    one = working(builders.repetition(cell, (400,)), {"pi1": 30.0, "pi2": 25.0})
+    shares = {"pi1": 0.5, "pi2": 0.99}
+    nodes = [replace(node, busiest_cpu_us=round(shares[node.node] * (node.span_us or 0))) for node in one.nodes]
+    one = replace(one, nodes=tuple(nodes))
+    info, summary = told(cell, one)
+    row = load(info, [one]).derived.pairs[0]
+    assert (row["busiest_cpu_source_pct"], row["busiest_cpu_destination_pct"]) == pytest.approx((50.0, 99.0))
+    said = "The receiver is what limits: processors of its node, or its agent's threads, were busy 99 % of the time."
+    assert (row["limit"], summary.limit, other_words(summary)) == ("receiver", "receiver", said)
+    assert told(cell, one, virtual="namespaces")[1].limit == "unknown"
+
+
 def test_what_was_busy_waiting_is_no_limit() -> None:
     cell = builders.cell(pairs=ONE_PAIR, parallel=1, test="pingpong", message_bytes=64, busy_poll=True)
     _, summary = told(cell, working(builders.repetition(cell, (400,)), {"pi1": 100.0, "pi2": 100.0}, agent_pct=100.0))
@@ -106,7 +122,7 @@ def test_processors_that_limit_are_told() -> None:
     cell = builders.cell(pairs=ONE_PAIR, parallel=1)
     busy = working(builders.repetition(cell, (400,)), {"pi1": 97.2})
     info, summary = told(cell, busy)
-    said = "The sender is what limits: the processors of its node, or its agent's threads, were busy 97 % of the time."
+    said = "The sender is what limits: processors of its node, or its agent's threads, were busy 97 % of the time."
     assert (summary.limit, other_words(summary)) == ("sender", said)
     assert said in explain(info, summary)
     info, summary = told(cell, busy, virtual="namespaces")

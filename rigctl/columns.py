@@ -13,6 +13,7 @@ class Level(IntEnum):
     FLOWS = 2
     INTERVALS = 3
     BINS = 4
+    HISTOGRAM = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +31,12 @@ class Column:
 
 _ALL: Final = frozenset(Level)
 _MEASURED: Final = frozenset({Level.CELLS, Level.PAIRS, Level.FLOWS})
-_TCP: Final = _ALL - {Level.BINS}
+_BYTES: Final = _ALL - {Level.HISTOGRAM}
+_TCP: Final = _BYTES - {Level.BINS}
 _PAIRS: Final = _ALL - {Level.CELLS}
 _FLOWS: Final = frozenset({Level.FLOWS, Level.INTERVALS})
 _SERIES: Final = frozenset({Level.INTERVALS, Level.BINS})
+_BUCKETS: Final = frozenset({Level.HISTOGRAM})
 _CELLS: Final = frozenset({Level.CELLS})
 
 COLUMNS: Final[tuple[Column, ...]] = (
@@ -49,7 +52,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column("source", "", _PAIRS, "source node of the pair"),
     Column("destination", "", _PAIRS, "destination node of the pair"),
     Column("direction", "", _ALL, "forward: source to destination; reverse: destination to source; both (level cells)"),
-    Column("flow", "", _FLOWS, "number of the flow within its pair and direction, from 1"),
+    Column("flow", "", _FLOWS | _BUCKETS, "number of the flow within its pair and direction, from 1"),
     Column("t_s", "s", _SERIES, "end of the interval or bin, from the start of the common window or of a file", 4),
     Column("window_total_bytes", "B", _MEASURED, "window requested for all flows of a pair together"),
     Column("window_bytes", "B", _MEASURED, "window requested; empty: not asked for"),
@@ -58,7 +61,12 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column("rcvbuf_bytes", "B", frozenset({Level.FLOWS}), "SO_RCVBUF at the receiver as read back (Linux doubles it)"),
     Column("transport", "", _MEASURED, "tcp or udp"),
     Column("rate_mbps", "Mbit/s", _MEASURED, "payload rate requested of each UDP flow; empty: as fast as it can", 1),
-    Column("message_bytes", "B", _MEASURED, "size of a message, of ping-pong and blast; of udp payload of a datagram"),
+    Column(
+        "message_bytes",
+        "B",
+        _MEASURED | _BUCKETS,
+        "size of a message, of ping-pong and blast; of udp payload of a datagram",
+    ),
     Column("iterations", "", _MEASURED, "messages of each flow requested; empty: as many as the time allows"),
     Column("busy_poll", "", _MEASURED, "whether a ping-pong was asked to wait without sleeping; empty: not asked for"),
     Column("messages", "", frozenset({Level.FLOWS}), "messages sent, of ping-pong those sent back"),
@@ -70,6 +78,11 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column("trip_p99_us", "us", frozenset({Level.FLOWS}), "99 % of the round trips took no longer", 3),
     Column("trip_p999_us", "us", frozenset({Level.FLOWS}), "99.9 % of the round trips took no longer", 3),
     Column("trip_max_us", "us", frozenset({Level.FLOWS}), "largest round trip of a message", 3),
+    Column("trip_from_us", "us", _BUCKETS, "least round trip of a message that the bucket holds", 3),
+    Column("trip_to_us", "us", _BUCKETS, "largest round trip of a message that the bucket holds", 3),
+    Column("lost_from", "", _BUCKETS, "least number of datagrams lost in a row that the bucket holds"),
+    Column("lost_to", "", _BUCKETS, "largest number of datagrams lost in a row that the bucket holds"),
+    Column("count", "", _BUCKETS, "round trips, or runs of lost datagrams, in the bucket; empty buckets have no row"),
     Column("mss", "B", _MEASURED, "MSS requested; empty: not asked for"),
     Column("mss_effective", "B", _MEASURED, "payload of a full segment on the wire (tcpi_snd_mss)"),
     Column("mtu", "B", _MEASURED, "path MTU as the sender's kernel has it (tcpi_pmtu)"),
@@ -77,8 +90,8 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column("nodelay", "", _MEASURED, "TCP_NODELAY in use"),
     Column("parallel", "", _MEASURED, "flows per pair and direction"),
     Column("duration_s", "s", _MEASURED, "length of the common window, the omitted start not counted", 3),
-    Column("bytes", "B", _ALL, "application bytes received in the common window"),
-    Column("goodput_mbps", "Mbit/s", _ALL, "application bits per second at the receiver", 1),
+    Column("bytes", "B", _BYTES, "application bytes received in the common window"),
+    Column("goodput_mbps", "Mbit/s", _BYTES, "application bits per second at the receiver", 1),
     Column("cumulative_mbps", "Mbit/s", frozenset({Level.BINS}), "goodput from the start to the end of the bin", 1),
     Column(
         "goodput_median_mbps", "Mbit/s", _CELLS, "median over intervals of the sum of all flows at common instants", 1

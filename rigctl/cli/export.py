@@ -25,6 +25,7 @@ class LevelName(StrEnum):
     FLOWS = "flows"
     INTERVALS = "intervals"
     BINS = "bins"
+    HISTOGRAM = "histogram"
 
 
 def export(
@@ -36,7 +37,7 @@ def export(
     ] = None,
     store: StoreAddress = None,
 ) -> None:
-    """Write the data of RUN: one row per cell, pair, flow, interval or bin (columns: docs/columns.md)."""
+    """Write the data of RUN: one row per cell, pair, flow, interval, bin or histogram bucket (see docs/columns.md)."""
     from rigctl.report.export import BINARY, FORMATS
     from rigctl.report.files import write_whole
     from rigctl.report.frames import load

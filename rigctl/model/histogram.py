@@ -20,13 +20,19 @@ def bucket_of(value_ns: int) -> int:
     return 128 * shift + (value >> shift)
 
 
-def middle_ns(bucket: int) -> float:
-    """The time a bucket stands for: the middle of the values that fall into it."""
+def bounds_ns(bucket: int) -> tuple[int, int]:
+    """The least and the largest time that fall into a bucket."""
     if bucket < 256:
-        return float(bucket)
+        return bucket, bucket
     shift = bucket // 128 - 1
     low = (bucket - 128 * shift) << shift
-    return low + ((1 << shift) - 1) / 2
+    return low, low + (1 << shift) - 1
+
+
+def middle_ns(bucket: int) -> float:
+    """The time a bucket stands for: the middle of the values that fall into it."""
+    low, high = bounds_ns(bucket)
+    return (low + high) / 2
 
 
 def percentile_ns(buckets: Buckets, percent: float) -> float | None:

@@ -11,10 +11,10 @@ What `rigctl export` writes, and what the frames of `rigctl.report.frames` hold.
 
 Columns may be added, none is renamed. Unknown is an empty field in CSV, `null` in JSON and Parquet, `–` in Markdown;
 never 0. A dot shows the level of export that has the column: **c**ells, **p**airs, **f**lows,
-**i**ntervals, **b**ins.
+**i**ntervals, **b**ins, **h**istogram.
 
-| column | unit | type | c | p | f | i | b | meaning |
-|:--|:--|:--|:-:|:-:|:-:|:-:|:-:|:--|
+| column | unit | type | c | p | f | i | b | h | meaning |
+|:--|:--|:--|:-:|:-:|:-:|:-:|:-:|:-:|:--|
 """
 _TYPES = {"string": "text", "Int64": "whole number", "Float64": "number", "boolean": "flag"}
 

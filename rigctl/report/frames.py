@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from rigctl.columns import COLUMNS, Column, Level, columns_at
 from rigctl.records import Cell, Repetition, RunInfo
 from rigctl.report.binned import bin_rows
+from rigctl.report.buckets import bucket_rows
 from rigctl.report.intervals import interval_rows
 from rigctl.report.rows import Row, Rows, derive
 
@@ -43,6 +44,8 @@ class Frames:
             return self._of_each(interval_rows)
         if level is Level.BINS:
             return self._of_each(bin_rows)
+        if level is Level.HISTOGRAM:
+            return self._of_each(bucket_rows)
         return {Level.CELLS: self.derived.cells, Level.PAIRS: self.derived.pairs, Level.FLOWS: self.derived.flows}[
             level
         ]
@@ -78,6 +81,10 @@ class Frames:
     @property
     def bins(self) -> "pd.DataFrame":
         return self.frame(Level.BINS)
+
+    @property
+    def histogram(self) -> "pd.DataFrame":
+        return self.frame(Level.HISTOGRAM)
 
 
 def load(info: RunInfo, repetitions: Iterable[Repetition]) -> Frames:

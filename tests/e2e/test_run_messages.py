@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,11 @@ def test_a_ping_pong_is_measured_tabled_and_exported(user: User) -> None:
     assert min(row["trip_p50_us"] for row in flows[4:]) > 0.8 * 2 * 65536 * 8 / 100
     assert "token buckets" in said
     assert json.loads(user.rigctl("export", "--format", "json", "--level", "cells"))[0]["goodput_mbps"] is None
+    trips: Counter[tuple[int, int]] = Counter()
+    for row in json.loads(user.rigctl("export", "--format", "json", "--level", "histogram")):
+        trips[row["cell"], row["repetition"]] += row["count"]
+    assert set(trips.values()) == {300}
+    assert len(trips) >= 6
 
 
 def test_what_varies_is_measured_again_in_a_table_of_its_own(user: User) -> None:

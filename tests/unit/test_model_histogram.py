@@ -5,12 +5,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rigctl.model.histogram import TOP_NS, bucket_of, count_between, merged, middle_ns, peaks_ns, percentile_ns
+from rigctl.model.histogram import (
+    TOP_NS,
+    bounds_ns,
+    bucket_of,
+    count_between,
+    merged,
+    middle_ns,
+    peaks_ns,
+    percentile_ns,
+)
 
 
 @given(st.integers(0, TOP_NS))
 def test_a_bucket_s_middle_is_within_half_a_per_cent_of_its_values(value: int) -> None:
     assert abs(middle_ns(bucket_of(value)) - value) <= 0.004 * value
+
+
+@given(st.integers(0, TOP_NS))
+def test_a_bucket_holds_what_lies_within_its_bounds(value: int) -> None:
+    low, high = bounds_ns(bucket_of(value))
+    assert low <= value <= high
+    assert bucket_of(low) == bucket_of(high) == bucket_of(value)
+    assert bucket_of(high + 1) == bucket_of(value) + (high < TOP_NS)
 
 
 @given(st.integers(0, TOP_NS - 1))

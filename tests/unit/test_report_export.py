@@ -27,10 +27,13 @@ def mixed() -> Frames:
 
 
 def binned(measured: Repetition) -> Repetition:
-    """The receivers' bytes in bins of a second."""
+    """The receivers' bytes in bins of a second, and a histogram."""
     bins = Bins(measured.window_start_ns or 0, 1_000_000, (1000, 0, 3000))
     assert all(flow.receiver for flow in measured.flows)
-    flows = [replace(flow, receiver=flow.receiver and replace(flow.receiver, bins=bins)) for flow in measured.flows]
+    flows = [
+        replace(flow, receiver=flow.receiver and replace(flow.receiver, bins=bins, histogram=((7, 1),)))
+        for flow in measured.flows
+    ]
     return replace(measured, flows=tuple(flows))
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from rigctl.columns import COLUMNS, Column, Level, columns_at
+from rigctl.errors import InputError
 from rigctl.records import Cell, Repetition, RunInfo
 from rigctl.report.binned import bin_rows
 from rigctl.report.buckets import bucket_rows
@@ -88,9 +89,27 @@ class Frames:
 
 
 def load(info: RunInfo, repetitions: Iterable[Repetition]) -> Frames:
-    """The frames of a run; each is made when it is first asked for."""
+    """The frames of a run; each is made when it is first asked for. `InputError` where records don't fit together."""
     kept = tuple(repetitions)
+    _check(info, kept)
     return Frames(info, kept, derive(info, kept))
+
+
+def _check(info: RunInfo, repetitions: Iterable[Repetition]) -> None:
+    """Refuse what no rigctl stores."""
+    planned = {cell.number for cell in info.plan.cells}
+    for one in repetitions:
+        start_ns, end_ns = one.window_start_ns, one.window_end_ns
+        if one.cell not in planned:
+            what = "the run's plan has no such test"
+        elif start_ns is not None and end_ns is not None and end_ns <= start_ns:
+            what = "its common window ends before it begins"
+        else:
+            continue
+        raise InputError(
+            f"run {info.run}, test {one.cell}, repetition {one.repetition}: {what}. The store is damaged, or another "
+            "program changed it: name another run, or an older copy with --store"
+        )
 
 
 assert {column.name for column in COLUMNS} >= _TEXT | _FLAGS

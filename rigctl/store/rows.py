@@ -25,6 +25,8 @@ _adapters: dict[type, TypeAdapter[Any]] = {}
 """What makes records of each kind, once it has been asked for: to make all takes a tenth of a second."""
 Row: TypeAlias = dict[str, Any]
 
+_LATEST: Final = 2.0**36
+"""Unix time, seconds: far off, but within what a calendar takes."""
 _SIDE_FIELDS: Final = tuple(field.name for field in fields(Side) if field.name not in ("series", "bins"))
 _CELL_FIELDS: Final = tuple(field.name for field in fields(Cell) if field.name != "pairs")
 _PLAIN_FIELDS: Final = tuple(
@@ -55,7 +57,10 @@ def plan_from(text: str) -> RunPlan:
 def info_from(row: Row, facts: dict[str, Facts]) -> RunInfo:
     """A run, of a row of `runs`."""
     made = {"plan": plan_from(row["plan"]), "versions": from_json(row["versions"]), "facts": facts}
-    return _record(RunInfo, row | made)
+    info = _record(RunInfo, row | made)
+    if not 0 <= info.started_at <= _LATEST:
+        raise ValueError("started_at is no time")
+    return info
 
 
 def facts_from(row: Row) -> tuple[str, str, Facts]:

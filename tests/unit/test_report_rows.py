@@ -7,6 +7,7 @@ import das2
 import pytest
 
 from rigctl.columns import Level, columns_at
+from rigctl.errors import InputError
 from rigctl.records import Direction, Link, Pair, Repetition, RunInfo, Status
 from rigctl.report.frames import load
 from rigctl.report.rows import Rows, derive
@@ -152,3 +153,17 @@ def test_condition_window_in_all_and_the_median_over_intervals_are_in_the_rows()
     assert rows.cells[0]["goodput_median_mbps"] == pytest.approx((measured[0].goodput_median_bps or 0) / 1e6)
     assert derive(*builders.gigablox()).cells[0]["goodput_median_mbps"] is None
     assert derive(*builders.gigablox()).cells[0]["condition"] is None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"cell": 7}, "run RUN, test 7, repetition 1: the run's plan has no such test. The store is damaged"),
+        ({"window_end_ns": 1}, "run RUN, test 1, repetition 1: its common window ends before it begins. The store"),
+    ],
+)
+def test_records_that_do_not_fit_together_are_refused(wrong: dict[str, int], said: str) -> None:
+    info = builders.run(builders.plan([CELL]))
+    one = replace(builders.repetition(CELL, (941,) * len(CELL.pairs)), **wrong)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=said.replace("RUN", info.run)):
+        load(info, [one])

@@ -186,9 +186,9 @@ class Store:
     def statuses(self, run: str) -> dict[tuple[int, int, int], Status]:
         """The status of each repetition of `run` by cell, repetition and attempt; nothing else is read."""
         columns = (repetitions.c.cell, repetitions.c.repetition, repetitions.c.attempt, repetitions.c.status)
+        query, name = select(*columns).where(repetitions.c.run == run), f"repetition {{}} of run {run}"
         with explained(self.place), self._engine.connect() as connection:
-            rows = connection.execute(select(*columns).where(repetitions.c.run == run))
-            return {(cell, repetition, attempt): Status(status) for cell, repetition, attempt, status in rows}
+            return dict(self._records(connection, query, name, _status_from))
 
     def measured(self) -> dict[str, dict[str, int]]:
         """For each run, how many of its *cells* have a repetition of each status, as {"ok": 7}."""
@@ -240,6 +240,10 @@ def _flows_of(run: str, series: bool | Collection[int]) -> Select[Any]:
 def _keyed(make: Callable[[Row], T]) -> Callable[[Row], tuple[int, T]]:
     """`make`, and of which repetition that is."""
     return lambda row: (row["repetition_id"], make(row))
+
+
+def _status_from(row: Row) -> tuple[tuple[int, int, int], Status]:
+    return (row["cell"], row["repetition"], row["attempt"]), Status(row["status"])
 
 
 def _put_facts(connection: Connection, run: str, facts: Mapping[str, Facts]) -> None:

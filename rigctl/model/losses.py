@@ -6,13 +6,13 @@ where there is no hole to look at. A place is named only where its share of the 
 what other traffic could have hidden is not guessed.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from rigctl.model.balance import Reconciliation
-from rigctl.model.places import Counted, Place, Spot, Wiring, by_ends_of, sent_again
+from rigctl.model.places import Counted, Place, Spot, Wiring, by_ends_of, sent_again, summed
 from rigctl.records import Flow
 
 LEAST_SHARE: Final = 0.2
@@ -103,26 +103,19 @@ def attribute(
 
 
 def _stream_of(way: tuple[Place, ...], flows: Sequence[Flow]) -> _Stream:
-    known = [flow.sender.retransmits for flow in flows if flow.sender is not None]
-    whole = [value for value in known if value is not None]
     sizes = [flow.sender.mss for flow in flows if flow.sender is not None and flow.sender.mss]
     return _Stream(
         way,
-        sum(whole) if len(whole) == len(flows) else None,
+        summed([None if flow.sender is None else flow.sender.retransmits for flow in flows]),
         sum(sent_again(flow) or 0 for flow in flows),
         sum(sizes),
         len(sizes),
     )
 
 
-def _segments(streams: Iterable[_Stream]) -> int | None:
+def _segments(streams: Sequence[_Stream]) -> int | None:
     """Sent again by all of them."""
-    total = 0
-    for one in streams:
-        if one.segments is None:
-            return None
-        total += one.segments
-    return total
+    return summed([one.segments for one in streams])
 
 
 def _segment_bytes(streams: Sequence[_Stream]) -> float:

@@ -187,17 +187,17 @@ def data_of(flows: Sequence[Flow]) -> Crossing:
     senders = [flow.sender for flow in flows]
     if any(side is not None and side.datagrams is not None for side in senders):
         return _datagrams_of(flows)
-    again = _whole([sent_again(flow) for flow in flows])
-    sent = _whole([None if side is None else side.bytes for side in senders])
-    segments = _whole([None if side is None else side.segs_out for side in senders])
+    again = summed([sent_again(flow) for flow in flows])
+    sent = summed([None if side is None else side.bytes for side in senders])
+    segments = summed([None if side is None else side.segs_out for side in senders])
     return Crossing(_plus(sent, again), again, segments, *_stamps(flows))
 
 
 def _datagrams_of(flows: Sequence[Flow]) -> Crossing:
     """What senders of datagrams put on the wire; their connections carry next to nothing."""
-    sent = _whole([None if flow.sender is None else flow.sender.bytes for flow in flows])
-    arrived = _whole([None if flow.receiver is None else flow.receiver.bytes for flow in flows])
-    count = _whole([flow.sender.datagrams.count if flow.sender and flow.sender.datagrams else None for flow in flows])
+    sent = summed([None if flow.sender is None else flow.sender.bytes for flow in flows])
+    arrived = summed([None if flow.receiver is None else flow.receiver.bytes for flow in flows])
+    count = summed([flow.sender.datagrams.count if flow.sender and flow.sender.datagrams else None for flow in flows])
     lost = None if sent is None or arrived is None else max(0, sent - arrived)
     return Crossing(sent, lost, count, udp=True)
 
@@ -206,7 +206,7 @@ def acknowledgements_of(flows: Sequence[Flow]) -> Crossing:
     """What the receivers of `flows` put on the wire: segments without payload."""
     if any(flow.receiver is not None and flow.receiver.datagrams is not None for flow in flows):
         return Crossing(udp=True)
-    segments = _whole([None if flow.receiver is None else flow.receiver.segs_out for flow in flows])
+    segments = summed([None if flow.receiver is None else flow.receiver.segs_out for flow in flows])
     return Crossing(0, 0, segments, *_stamps(flows))
 
 
@@ -283,8 +283,8 @@ def port_counted(
         for part in parts
     ]
     return Counted(
-        _whole([one.octets for one in rises]),
-        _whole([one.packets for one in rises]),
+        summed([one.octets for one in rises]),
+        summed([one.packets for one in rises]),
         _sum([one.discards for one in rises]),
         _sum([one.errors for one in rises]),
         max((one.refresh_s for one in rises if one.refresh_s is not None), default=None),
@@ -294,7 +294,8 @@ def port_counted(
     )
 
 
-def _whole(values: Sequence[int | None]) -> int | None:
+def summed(values: Sequence[int | None]) -> int | None:
+    """The sum; `None` where one of them is unknown."""
     known = [value for value in values if value is not None]
     return sum(known) if len(known) == len(values) else None
 

@@ -18,6 +18,7 @@ from rigctl.model.places import (
     counts,
     nic_counted,
     port_counted,
+    summed,
     traffic_of,
 )
 from rigctl.records import NicCounters, PortSeries, Repetition, RunInfo
@@ -140,9 +141,8 @@ class Balances:
     ) -> Iterator[tuple[Counted, Crossing, int]]:
         """What a port counted over repetitions that follow each other, what passed then, and for how long."""
         chunk: list[tuple[list[PortSeries], Traffic, Crossing]] = []
-        keys = _keys(place)
         for repetition, traffic, crossing in used:
-            series = [one for one in repetition.counters if one.port in place.ports and (one.switch, one.port) in keys]
+            series = [one for one in repetition.counters if one.switch == place.owner and one.port in place.ports]
             if len(series) < len(place.ports) or not all(one.columns.get("t_ns") for one in series):
                 yield from self._chunk_counted(place, chunk)
                 chunk = []
@@ -256,10 +256,6 @@ def _key(repetition: Repetition) -> tuple[int, int, int]:
     return repetition.cell, repetition.repetition, repetition.attempt
 
 
-def _keys(place: Place) -> set[tuple[str, str]]:
-    return {(place.owner, port) for port in place.ports}
-
-
 def _nic(repetition: Repetition, node: str) -> NicCounters | None:
     return next((usage.nic for usage in repetition.nodes if usage.node == node), None)
 
@@ -269,15 +265,11 @@ def _sum(parts: Sequence[Counted]) -> Counted:
     if len(parts) == 1:
         return parts[0]
 
-    def whole(values: Sequence[int | None]) -> int | None:
-        known = [value for value in values if value is not None]
-        return sum(known) if len(known) == len(values) else None
-
     return Counted(
-        whole([one.octets for one in parts]),
-        whole([one.packets for one in parts]),
-        whole([one.drops for one in parts]),
-        whole([one.damaged for one in parts]),
+        summed([one.octets for one in parts]),
+        summed([one.packets for one in parts]),
+        summed([one.drops for one in parts]),
+        summed([one.damaged for one in parts]),
         max((one.refresh_s for one in parts if one.refresh_s is not None), default=None),
         sum(one.missing_s for one in parts),
         sum(one.extra_s for one in parts),

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from rigctl.model.balance import MOST_DIFFERENCE, Reconciliation
 from rigctl.model.counters import mean_bps, rates, together
 from rigctl.model.losses import Attribution, Where
-from rigctl.model.places import Counted, Place, Spot, Wiring
+from rigctl.model.places import Counted, Place, Spot, Wiring, summed
 from rigctl.records import PortSeries, Repetition, RunInfo, RunPlan, Status
 from rigctl.report.balances import TRUNK, Balance, Balances, Total
 from rigctl.report.text import UNKNOWN, count_text, listed, plural, rate_text, settings_text
@@ -226,8 +226,8 @@ def cell_rows(plan: RunPlan, each: Sequence[Balance]) -> list[CellRow]:
 
 def _cell_row(number: int, settings: str, parts: Sequence[tuple[Balance, Total]]) -> CellRow:
     took_s = sum(one.traffic_s for one, _ in parts)
-    expected = _sum([total.expected for _, total in parts])
-    counted = _sum([None if total.coarse else total.counted for _, total in parts])
+    expected = summed([total.expected for _, total in parts])
+    counted = summed([None if total.coarse else total.counted for _, total in parts])
     known = expected and counted is not None
     difference = 100 * (counted - expected) / expected if known and expected and counted is not None else None
     return CellRow(
@@ -299,11 +299,6 @@ def _line(
         [((one.start_ns + one.end_ns) / 2 - start_ns) / 1e9 for one, _ in summed],
         [bps / 1e6 for _, bps in summed],
     )
-
-
-def _sum(values: Sequence[int | None]) -> int | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None
 
 
 def _rate(octets: int, took_s: float) -> str:

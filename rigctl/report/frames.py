@@ -20,6 +20,8 @@ _TEXT: Final = frozenset(
     | {"condition"}
 )
 _FLAGS: Final = frozenset({"nodelay", "busy_poll"})
+_OF_EACH: Final = {Level.INTERVALS: interval_rows, Level.BINS: bin_rows, Level.HISTOGRAM: bucket_rows}
+"""Levels whose rows are made when asked for, repetition by repetition."""
 
 
 def dtype(column: Column) -> str:
@@ -41,12 +43,8 @@ class Frames:
     _made: dict[Level, "pd.DataFrame"] = field(default_factory=dict, repr=False, compare=False)
 
     def rows(self, level: Level) -> list[Row]:
-        if level is Level.INTERVALS:
-            return self._of_each(interval_rows)
-        if level is Level.BINS:
-            return self._of_each(bin_rows)
-        if level is Level.HISTOGRAM:
-            return self._of_each(bucket_rows)
+        if level in _OF_EACH:
+            return self._of_each(_OF_EACH[level])
         return {Level.CELLS: self.derived.cells, Level.PAIRS: self.derived.pairs, Level.FLOWS: self.derived.flows}[
             level
         ]

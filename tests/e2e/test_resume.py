@@ -5,7 +5,6 @@ import os
 import random
 import signal
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,11 +19,6 @@ SCENARIO = (
     "title: Cut and resumed\nrig: gigablox\npairs: [pi1 -> pi2, pi3 -> pi4]\nduration: 200ms\nrepeat: 2\nmax_skew: 1s\n"
     "matrix: {window: [64K, 128K, 200K, 256K], parallel: [1, 2, 3, 4, 5, 6]}\n"
 )
-
-
-@pytest.fixture
-def user(tmp_path: Path) -> User:
-    return User(tmp_path)
 
 
 def kill_at(user: User, after_s: float, *words: str) -> bool:

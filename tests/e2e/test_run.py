@@ -104,14 +104,6 @@ def waited(what: Any, deadline_s: float) -> bool:
     return False
 
 
-@pytest.fixture
-def user(tmp_path: Path) -> Iterator[User]:
-    made = User(tmp_path)
-    yield made
-    for pid in made.processes():
-        os.kill(pid, signal.SIGKILL)
-
-
 @contextmanager
 def kept_up(user: User, rig: str = "gigablox") -> Iterator[None]:
     user.rigctl("rig", "up", rig)

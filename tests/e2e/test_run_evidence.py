@@ -1,9 +1,7 @@
 """Captures and fine bins as a user asks for them, on a virtual rig, through SSH and real agents."""
 
 import json
-from pathlib import Path
 
-import pytest
 from test_run import User
 
 from rigctl.model.capture import segments
@@ -16,11 +14,6 @@ bins: 0.5ms
 max_skew: 1s  # other tests run beside this one
 matrix: {parallel: [1, 2]}
 """
-
-
-@pytest.fixture
-def user(tmp_path: Path) -> User:
-    return User(tmp_path)
 
 
 def test_a_capture_of_both_ends_lies_beside_the_report(user: User) -> None:

@@ -1,14 +1,6 @@
 """A file transfer as a user runs it: on a virtual rig, through SSH and real agents."""
 
-from pathlib import Path
-
-import pytest
 from test_run import User
-
-
-@pytest.fixture
-def user(tmp_path: Path) -> User:
-    return User(tmp_path)
 
 
 def test_a_file_is_put_from_disk_to_disk_beside_the_stream(user: User) -> None:

@@ -1,8 +1,5 @@
 """What binds a cell where it is the window, or losses: real ones, on a virtual rig whose hosts are 5 ms apart."""
 
-from pathlib import Path
-
-import pytest
 from test_run import User, kept_up
 
 from rigctl.report.limits import limit
@@ -17,11 +14,6 @@ ONE_PERCENT = (
     "printf 'table netdev loss { chain some { type filter hook ingress device eth0 priority 0;\\n"
     "ip protocol tcp ip length > 500 numgen random mod 100 < 1 drop\\n}\\n}\\n' | nft -f -"
 )
-
-
-@pytest.fixture
-def user(tmp_path: Path) -> User:
-    return User(tmp_path)
 
 
 def bound_by(user: User, scenario: str) -> tuple[str, str, str]:

@@ -3,15 +3,9 @@
 import json
 import re
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from test_run import User
-
-
-@pytest.fixture
-def user(tmp_path: Path) -> User:
-    return User(tmp_path)
 
 
 def rows_of(output: str) -> list[list[str]]:

@@ -1,15 +1,9 @@
 """Datagrams as a user runs them: on a virtual rig, through SSH and real agents."""
 
 import json
-from pathlib import Path
 
 import pytest
 from test_run import User
-
-
-@pytest.fixture
-def user(tmp_path: Path) -> User:
-    return User(tmp_path)
 
 
 def test_a_rate_is_kept_and_the_highest_one_is_found(user: User) -> None:

@@ -117,6 +117,7 @@ static void sample_node(struct cpu_times *times)
 
     times->node_busy_us = -1;
     times->cpus = -1;
+    memset(times->busy_ms, 0xff, sizeof times->busy_ms);
     if (fd < 0)
         return;
     while (ticks > 0 && more && (got = read(fd, text + have, sizeof text - 1 - have)) > 0) {
@@ -152,6 +153,9 @@ int64_t sample_busiest_us(const struct cpu_times *before, const struct cpu_times
     for (int i = 0; i < before->cpus && i < after->cpus; i++) {
         uint32_t rose = after->busy_ms[i] - before->busy_ms[i];
 
+        /* One that was switched on meanwhile would show all it ever did. */
+        if (before->busy_ms[i] == UINT32_MAX || after->busy_ms[i] == UINT32_MAX)
+            continue;
         if (rose <= INT32_MAX && (int64_t)rose * 1000 > most)
             most = (int64_t)rose * 1000;
     }

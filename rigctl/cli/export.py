@@ -38,9 +38,9 @@ def export(
     store: StoreAddress = None,
 ) -> None:
     """Write the data of RUN: one row per cell, pair, flow, interval, bin or histogram bucket (see docs/columns.md)."""
+    from rigctl.analysis.frames import load
     from rigctl.report.export import BINARY, FORMATS
     from rigctl.report.files import write_whole
-    from rigctl.report.frames import load
     from rigctl.store import open_store
 
     if output is None and kind in BINARY:

@@ -16,8 +16,8 @@ def report(
     store: StoreAddress = None,
 ) -> None:
     """Write RUN as one self-contained HTML file."""
-    from rigctl.report.charts import drawn_numbers
-    from rigctl.report.html import write_report
+    from rigctl.analysis.drawn import drawn_numbers
+    from rigctl.report.printers.html import write_report
     from rigctl.store import open_store
 
     with open_store(store, create=False) as opened:

@@ -36,7 +36,7 @@ def run(
     """Measure SCENARIO on its rig; print the run's id, the table and where the report is."""
     from rich.console import Console
 
-    from rigctl.report.charts import drawn_numbers
+    from rigctl.analysis.drawn import drawn_numbers
     from rigctl.runner.resume import check
     from rigctl.runner.run import measure_run, versions
     from rigctl.scenario.load import Overrides, load_plan
@@ -72,8 +72,8 @@ def _tell(info: "RunInfo", repetitions: "Sequence[Repetition]", page: Path, *, q
     """Write the report; print the table and where the report is, or the run's id only."""
     from rich.console import Console
 
-    from rigctl.report.html import write_report
-    from rigctl.report.terminal import print_run
+    from rigctl.report.printers.html import write_report
+    from rigctl.report.printers.terminal import print_run
 
     write_report(info, repetitions, page)
     if quiet:

@@ -10,7 +10,7 @@ def runs(store: StoreAddress = None) -> None:
     from rich.console import Console
 
     from rigctl.errors import InputError
-    from rigctl.report.listing import print_runs
+    from rigctl.report.printers.runs_list import print_runs
     from rigctl.store import open_store
 
     with open_store(store, create=False) as opened:

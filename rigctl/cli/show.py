@@ -19,15 +19,15 @@ def show(
         info = opened.run(run)
         repetitions = opened.repetitions(info.run, series=False)
     if markdown:
-        from rigctl.report.frames import load
-        from rigctl.report.summary import summaries
-        from rigctl.report.tables import comparison
-        from rigctl.report.tables import markdown as as_markdown
+        from rigctl.analysis.frames import load
+        from rigctl.analysis.summary import summaries
+        from rigctl.report.printers.markdown import markdown as as_markdown
+        from rigctl.report.sections.streams.comparison import comparison
 
         print(as_markdown(comparison(summaries(load(info, repetitions)))), end="")
         return
     from rich.console import Console
 
-    from rigctl.report.terminal import print_run
+    from rigctl.report.printers.terminal import print_run
 
     print_run(info, repetitions, Console())

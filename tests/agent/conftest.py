@@ -1,17 +1,15 @@
 """The real agent, twice: as it is shipped, and with AddressSanitizer and UBSan."""
 
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from agent.talk import Talk
+from talk import Talk
 
+from agents import AGENTS, Start
 from rigctl.remote.build import build, host_machine
-
-AGENTS = Path(__file__).parents[2] / "agents"
-Start = Callable[..., Talk]
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,9 @@
 """A stream's bytes by the time they were taken, in fine bins."""
 
 import pytest
-from agent.conftest import Start
-from agent.talk import Line, Talk, joined, started
+from talk import Line, Talk, joined, started
+
+from agents import Start
 
 
 def bins_of(agent: Talk) -> list[list[int]]:

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from agent.conftest import Start
-from agent.lab import Lab, laboratory
-from agent.talk import Line, Talk, joined, started
+from lab import Lab, laboratory
+from talk import Line, Talk, joined, started
 
+from agents import Start
 from rigctl.model.capture import resent, segments
 
 

@@ -5,10 +5,10 @@ import struct
 import subprocess
 
 import pytest
-from agent.conftest import AGENTS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agents import AGENTS
 from rigctl.model.histogram import bucket_of
 
 WINDOW = 1 << 18

@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 
 import pytest
-from agent.conftest import Start
-from agent.talk import joined, settings, started
+from talk import joined, settings, started
 
+from agents import Start
 from rigctl import __version__
 from rigctl.protocol import VERSION
 

@@ -4,9 +4,10 @@ import os
 from pathlib import Path
 
 import pytest
-from agent.conftest import Start
-from agent.lab import eventually
-from agent.talk import Report, Talk, report_of, settings, started
+from lab import eventually
+from talk import Report, Talk, report_of, settings, started
+
+from agents import Start
 
 SIZE = 3_000_001
 PLACES = ["disk=0", "disk=1"]

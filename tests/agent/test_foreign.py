@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from agent.talk import Talk, joined, report_of, started
+from talk import Talk, joined, report_of, started
 
 from rigctl.protocol import VERSION
 from rigctl.remote.build import TARGETS, build, host_machine

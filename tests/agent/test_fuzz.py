@@ -4,7 +4,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from agent.conftest import AGENTS
+
+from agents import AGENTS
 
 SEEDS = {
     "order": [b"1 clock", b"2 listen endpoint=1 address=127.0.0.1 flows=5", b"9999999999 x", b"1 a b=c b=d", b"1 a =c"],

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from agent.lab import Lab, laboratory
-from agent.talk import joined, report_of, started
+from lab import Lab, laboratory
+from talk import joined, report_of, started
 
 COUNTERS = ("rx_bytes", "rx_packets", "rx_dropped", "rx_errors", "tx_bytes", "tx_packets", "tx_dropped", "tx_errors")
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from agent.lab import Lab, eventually, guard_of, is_running, laboratory
+from lab import Lab, eventually, guard_of, is_running, laboratory
 
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 SET_MTU = "set kind=mtu interface=v0 value=1400"

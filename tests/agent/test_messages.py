@@ -1,9 +1,9 @@
 """Ping-pong and blast: every message is counted, and every round trip is in its bucket."""
 
 import pytest
-from agent.conftest import Start
-from agent.talk import Line, Report, Talk, joined, report_of
+from talk import Line, Report, Talk, joined, report_of
 
+from agents import Start
 from rigctl.model.histogram import bucket_of
 
 

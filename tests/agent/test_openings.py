@@ -4,8 +4,9 @@ import socket
 import struct
 import time
 
-from agent.conftest import Start
-from agent.talk import TOKEN, joined, report_of, settings, started
+from talk import TOKEN, joined, report_of, settings, started
+
+from agents import Start
 
 OPENING = bytes.fromhex(TOKEN) + struct.pack(">I", 0)
 

@@ -1,9 +1,9 @@
 """Orders that make no sense are refused by name, and nothing is done."""
 
 import pytest
-from agent.conftest import Start
-from agent.talk import TOKEN, settings
+from talk import TOKEN, settings
 
+from agents import Start
 from rigctl.protocol import VERSION
 
 LISTEN = f"listen endpoint=1 address=127.0.0.1 {settings()}"

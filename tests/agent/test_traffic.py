@@ -6,8 +6,9 @@ import sys
 import time
 
 import pytest
-from agent.conftest import Start
-from agent.talk import joined, report_of, settings, started
+from talk import joined, report_of, settings, started
+
+from agents import Start
 
 
 @pytest.mark.parametrize(("address", "flows"), [("127.0.0.1", 1), ("127.0.0.1", 5), ("::1", 3), ("127.0.0.1", 128)])

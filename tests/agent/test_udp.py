@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from agent.conftest import Start
-from agent.lab import Lab, laboratory
-from agent.talk import Report, Talk, joined, report_of, started
+from lab import Lab, laboratory
+from talk import Report, Talk, joined, report_of, started
 
+from agents import Start
 from rigctl.model.histogram import bucket_of
 
 

@@ -1,8 +1,9 @@
 """The window a receiver offers is the one that was asked for, whatever Linux thinks would fit into the buffer."""
 
 import pytest
-from agent.conftest import Start
-from agent.talk import joined, report_of, started
+from talk import joined, report_of, started
+
+from agents import Start
 
 WINDOW = 65536
 

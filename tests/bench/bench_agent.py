@@ -17,9 +17,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
-from agent.talk import Report, Talk, joined, report_of, started
+from talk import Report, Talk, joined, report_of, started
 
 from rigctl.model.window import common_window, cut
 from rigctl.records import Direction, Flow, Pair, Series, Side

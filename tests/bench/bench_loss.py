@@ -13,9 +13,9 @@ import sys
 
 from bench_agent import ADDRESSES, inside, two_hosts
 
-sys.path.insert(0, str(__file__).rpartition("/tests/")[0] + "/tests")
+sys.path.insert(0, str(__file__).rpartition("/tests/")[0] + "/tests/support")
 
-from agent.talk import Talk, joined, report_of, started
+from talk import Talk, joined, report_of, started
 
 from rigctl.remote.build import build, host_machine
 

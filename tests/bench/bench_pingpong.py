@@ -15,9 +15,9 @@ import time
 
 from bench_agent import ADDRESSES, inside, two_hosts
 
-sys.path.insert(0, str(__file__).rpartition("/tests/")[0] + "/tests")
+sys.path.insert(0, str(__file__).rpartition("/tests/")[0] + "/tests/support")
 
-from agent.talk import Talk, joined
+from talk import Talk, joined
 
 from rigctl.remote.build import build, host_machine
 

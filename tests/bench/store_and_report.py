@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-TESTS = Path(__file__).parents[1]
+TESTS = Path(__file__).parents[1] / "support"
 sys.path.insert(0, str(TESTS))
 
 import builders  # noqa: E402
@@ -29,7 +29,7 @@ import builders
 from pathlib import Path
 info, measured = builders.gigablox(60.0)
 began = time.perf_counter()
-from rigctl.report.html import write_report
+from rigctl.report.printers.html import write_report
 write_report(info, measured, Path(sys.argv[2]))
 print(time.perf_counter() - began)
 """
@@ -37,8 +37,8 @@ _MATRIX = """
 import sys, time
 from pathlib import Path
 began = time.perf_counter()
-from rigctl.report.charts import drawn_numbers
-from rigctl.report.html import write_report
+from rigctl.analysis.drawn import drawn_numbers
+from rigctl.report.printers.html import write_report
 from rigctl.store import open_store
 with open_store(sys.argv[1]) as store:
     info = store.run(None)

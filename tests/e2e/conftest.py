@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from test_run import User
+from user import User
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from test_plan_and_init import rigctl
+from user import rigctl
 
 
 def rows(output: str) -> list[list[str]]:

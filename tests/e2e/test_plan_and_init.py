@@ -1,21 +1,12 @@
 """`rigctl plan` and `rigctl init` as a user types them: what is printed, what is written, which exit code."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from user import rigctl
 
 from rigctl import resources
-
-
-def rigctl(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    checkout = Path(__file__).parents[2]
-    environment = {**os.environ, "PYTHONPATH": str(checkout), "COLUMNS": "80", "NO_COLOR": "1"}
-    command = [sys.executable, "-m", "rigctl", *arguments]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=30, check=False)
 
 
 def numbers(output: str) -> list[list[str]]:

@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from rigctl.records import Status
-from rigctl.report.html import write_report
+from rigctl.report.printers.html import write_report
 
 ARGUMENTS = [
     "--no-sandbox",

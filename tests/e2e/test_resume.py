@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 import pytest
-from test_run import User
+from user import User
 
 from rigctl.columns import Level, columns_at
 from rigctl.records import RunInfo

@@ -2,7 +2,7 @@
 
 import json
 
-from test_run import User
+from user import User
 
 from rigctl.model.capture import segments
 

@@ -1,6 +1,6 @@
 """A file transfer as a user runs it: on a virtual rig, through SSH and real agents."""
 
-from test_run import User
+from user import User
 
 
 def test_a_file_is_put_from_disk_to_disk_beside_the_stream(user: User) -> None:

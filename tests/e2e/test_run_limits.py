@@ -1,8 +1,8 @@
 """What binds a cell where it is the window, or losses: real ones, on a virtual rig whose hosts are 5 ms apart."""
 
-from test_run import User, kept_up
+from user import User, kept_up
 
-from rigctl.report.limits import limit
+from rigctl.analysis.bottleneck import limit
 from rigctl.store import open_store
 
 SCENARIO = """

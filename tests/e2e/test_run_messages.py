@@ -5,7 +5,7 @@ import re
 from collections import Counter
 
 import pytest
-from test_run import User
+from user import User
 
 
 def rows_of(output: str) -> list[list[str]]:

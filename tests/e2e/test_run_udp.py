@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from test_run import User
+from user import User
 
 
 def test_a_rate_is_kept_and_the_highest_one_is_found(user: User) -> None:

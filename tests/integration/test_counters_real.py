@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from counted_lab import PORTS, Lab, Measured, counted_lab
 
-from rigctl.model.balance import Framing, Reconciliation, reconcile_all
-from rigctl.model.losses import Attribution, Where, attribute
-from rigctl.model.places import Place, Spot, Wiring, counts, traffic_of
+from rigctl.model.counters.balance import Framing, Reconciliation, reconcile_all
+from rigctl.model.counters.losses import Attribution, Where, attribute
+from rigctl.model.counters.places import Place, Spot, Wiring, counts, traffic_of
 from rigctl.records import Repetition, Status
 from rigctl.remote.build import build, host_machine
 

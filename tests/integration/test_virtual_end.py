@@ -74,7 +74,7 @@ def test_a_killed_controller_takes_its_rig_with_it(
 ) -> None:
     tested = rig(tmp_path, virtual=kind, links="{mtu: 1500}")
     with subprocess.Popen(
-        [sys.executable, "-c", CONTROLLER, str(tested.source), str(Path(__file__).parent)],
+        [sys.executable, "-c", CONTROLLER, str(tested.source), str(Path(__file__).parents[1] / "support")],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     ) as controller:

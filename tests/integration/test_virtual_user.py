@@ -27,7 +27,7 @@ asyncio.run(main())
 
 
 def run_as_user(folder: Path, script: str, *words: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-c", script, *words, str(Path(__file__).parent)]
+    command = [sys.executable, "-c", script, *words, str(Path(__file__).parents[1] / "support")]
     if os.geteuid() == 0:
         # Another user may not be able to read this interpreter; an unprivileged namespace owned by us can, and has no
         # more rights over the machine than any user.

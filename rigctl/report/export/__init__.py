@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Final
 
+from rigctl.analysis.frames import Frames
 from rigctl.columns import Level
 from rigctl.report.export import csv, json, markdown, parquet
-from rigctl.report.frames import Frames
 
 FORMATS: Final[dict[str, Callable[[Frames, Level], bytes]]] = {
     "csv": csv.render,

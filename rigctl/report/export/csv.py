@@ -3,8 +3,8 @@
 import csv
 import io
 
+from rigctl.analysis.frames import Frames
 from rigctl.columns import Level, columns_at
-from rigctl.report.frames import Frames
 
 
 def render(frames: Frames, level: Level) -> bytes:

@@ -1,8 +1,8 @@
 """Markdown: a table for people, numbers rounded as the column table says, units in the header, unknown an en dash."""
 
+from rigctl.analysis.frames import Frames, dtype
 from rigctl.columns import Column, Level, columns_at
-from rigctl.report.frames import Frames, dtype
-from rigctl.report.tables import escaped
+from rigctl.report.printers.markdown import escaped
 from rigctl.report.text import UNKNOWN
 
 

@@ -2,8 +2,8 @@
 
 import io
 
+from rigctl.analysis.frames import Frames
 from rigctl.columns import Level
-from rigctl.report.frames import Frames
 
 
 def render(frames: Frames, level: Level) -> bytes:

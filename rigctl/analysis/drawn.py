@@ -1,0 +1,40 @@
+"""The cells whose goodput over time is drawn: all of a small run, a few of a large matrix."""
+
+from typing import Final
+
+from rigctl.records import Cell, RunPlan
+
+MOST_CHARTS: Final = 48
+MOST_OF_MATRIX: Final = 12
+"""Of a run with more cells than `MOST_CHARTS`, so many are drawn: one line per pair and chart is heavy."""
+
+
+def charted_cells(plan: RunPlan) -> tuple[Cell, ...]:
+    """The cells whose goodput over time is drawn."""
+    return charted(plan, MOST_CHARTS if len(plan.cells) <= MOST_CHARTS else MOST_OF_MATRIX)
+
+
+def drawn_numbers(plan: RunPlan) -> frozenset[int]:
+    """Their numbers: a page needs the interval series of these cells only (`Store.repetitions`)."""
+    return frozenset(cell.number for cell in charted_cells(plan))
+
+
+def charted(plan: RunPlan, most: int) -> tuple[Cell, ...]:
+    """The cells whose goodput over time is drawn: all where `most` suffice, else those with the most pairs.
+
+    Of these, the ones with the fewest flows and with the most, evenly over conditions and windows.
+    """
+    if len(plan.cells) <= most:
+        return plan.cells
+    pairs = max(len(one.pairs) for one in plan.cells)
+    chosen: dict[tuple[object, ...], list[Cell]] = {}
+    for one in plan.cells:
+        if len(one.pairs) == pairs:
+            panel = (one.condition, one.window_total_bytes or one.window_bytes, one.mss)
+            chosen.setdefault(panel, []).append(one)
+    ends: list[Cell] = []
+    for group in chosen.values():
+        by_flows = sorted(group, key=lambda one: one.parallel)
+        ends += dict.fromkeys((by_flows[0], by_flows[-1]))
+    step = max(1, -(-len(ends) // most))
+    return tuple(sorted(ends[::step], key=lambda one: one.number))

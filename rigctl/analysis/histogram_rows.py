@@ -1,0 +1,31 @@
+"""The histograms that agents keep, as rows of level `histogram`: round trips, and datagrams lost in a row."""
+
+from rigctl.analysis.rows import Row, picked, which_stream
+from rigctl.columns import Level
+from rigctl.model.histogram import bounds_ns
+from rigctl.records import Cell, Flow, Repetition, RunInfo
+
+
+def bucket_rows(info: RunInfo, cell: Cell, repetition: Repetition) -> list[Row]:
+    """One row per bucket of each flow; none of flows without a histogram."""
+    return [row for flow in repetition.flows for row in _rows(info, cell, repetition, flow)]
+
+
+def _rows(info: RunInfo, cell: Cell, repetition: Repetition, flow: Flow) -> list[Row]:
+    trips = cell.test == "pingpong"
+    # Who sends a message waits for its answer; who receives datagrams misses some.
+    side = flow.sender if trips else flow.receiver
+    shared = which_stream(info, cell, repetition, flow.pair, flow.direction)
+    shared |= {"flow": flow.number, "message_bytes": cell.message_bytes}
+    rows = []
+    for bucket, count in side.histogram if side is not None else ():
+        low, high = bounds_ns(bucket)
+        values = {
+            "trip_from_us": low / 1e3 if trips else None,
+            "trip_to_us": high / 1e3 if trips else None,
+            "lost_from": None if trips else low,
+            "lost_to": None if trips else high,
+            "count": count,
+        }
+        rows.append(picked(Level.HISTOGRAM, shared | values))
+    return rows

@@ -1,0 +1,219 @@
+"""The matrix of a run: sums of goodput as a function of pairs and flows, one panel per window, for each condition.
+
+What varies besides the number of pairs, the flows of a pair and the condition makes a panel of its own. The difference
+between two conditions is taken field by field, where both have one. A field that was not measured is not there.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean, median
+from typing import Final, TypeAlias
+
+from rigctl.analysis.summary import CellSummary
+from rigctl.records import Cell, Condition, Direction, RunPlan
+from rigctl.report.text import size_words
+from rigctl.units import format_duration
+
+Place: TypeAlias = tuple[int, int]
+"""Number of pairs, number of flows of a pair."""
+
+Setting: TypeAlias = tuple[tuple[str, object], ...]
+"""What a panel's cells have in common: field of `Cell` and value."""
+
+MOST_DIFFERENCES: Final = 6
+AS_GOOD: Final = 0.03
+"""Fields this close to the best of their number of pairs are taken to have met the same limit."""
+
+_NUMBERS: Final = ("window_total_bytes", "window_bytes", "mss", "congestion", "nodelay", "direction", "test")
+_WINDOWS: Final = ("window_total_bytes", "window_bytes")
+_TIMES: Final = ("duration_s", "omit_s")
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One window of one condition. `sums_mbps` has the measured fields only; `title` is empty for a lone panel."""
+
+    setting: Setting
+    title: str
+    cells: Mapping[Place, CellSummary]
+    sums_mbps: Mapping[Place, float]
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionPanels:
+    """All panels of one condition; `condition` is `None` for the nodes as they are."""
+
+    condition: Condition | None
+    panels: tuple[Panel, ...]
+
+    @property
+    def name(self) -> str:
+        return self.condition.name if self.condition else ""
+
+    def best_by_pairs(self) -> dict[int, tuple[CellSummary, ...]]:
+        """For each number of pairs the cells that came within `AS_GOOD` of the highest sum, over windows and flows."""
+        best: dict[int, tuple[CellSummary, ...]] = {}
+        for pairs in sorted({place[0] for panel in self.panels for place in panel.sums_mbps}):
+            fields = [
+                (total, panel.cells[place])
+                for panel in self.panels
+                for place, total in panel.sums_mbps.items()
+                if place[0] == pairs
+            ]
+            top = max(total for total, _ in fields)
+            best[pairs] = tuple(cell for total, cell in fields if total >= top * (1 - AS_GOOD))
+        return best
+
+    def sums_by_pairs(self) -> dict[int, float]:
+        """The sum the network carries for each number of pairs: the median of the best, as the top one is luck too."""
+        return {
+            pairs: median(cell.goodput_mbps.mean for cell in cells if cell.goodput_mbps is not None)
+            for pairs, cells in self.best_by_pairs().items()
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """The whole matrix; `pairs` and `flows` are the values of the axes, over all panels."""
+
+    conditions: tuple[ConditionPanels, ...]
+    pairs: tuple[int, ...]
+    flows: tuple[int, ...]
+    top_mbps: float  # the highest sum of all fields: where the scale of all panels ends
+    differences: tuple["Difference", ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class DifferencePanel:
+    title: str
+    mbps: Mapping[Place, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """`later` less `earlier`, where both have a field. `largest` is the panel's title and place of the largest."""
+
+    earlier: ConditionPanels
+    later: ConditionPanels
+    panels: tuple[DifferencePanel, ...]
+    mean_mbps: float
+    mean_of_both_mbps: float
+    largest_mbps: float
+    largest: tuple[str, Place]
+
+    @property
+    def share(self) -> float:
+        """The mean difference as a share of the mean of both conditions."""
+        return self.mean_mbps / self.mean_of_both_mbps if self.mean_of_both_mbps else 0.0
+
+
+def matrix(plan: RunPlan, cells: Sequence[CellSummary]) -> Matrix | None:
+    """The matrix of a run; `None` where its cells do not differ in the number of pairs, or two share a field."""
+    pairs = tuple(sorted({len(one.cell.pairs) for one in cells}))
+    if len(pairs) < 2 or len(cells) < 3:
+        return None
+    names = [name for name in (*_NUMBERS, *_TIMES) if len({_value(one.cell, name) for one in cells}) > 1]
+    known = {condition.name: condition for condition in plan.conditions}
+    grouped: dict[str | None, dict[Setting, dict[Place, CellSummary]]] = {}
+    for one in cells:
+        setting = tuple((name, _value(one.cell, name)) for name in names)
+        fields = grouped.setdefault(one.cell.condition, {}).setdefault(setting, {})
+        place = (len(one.cell.pairs), one.cell.parallel)
+        if place in fields:
+            return None
+        fields[place] = one
+    made = tuple(
+        ConditionPanels(
+            known.get(name, Condition(name)) if name is not None else None,
+            tuple(_panel(setting, fields) for setting, fields in panels.items()),
+        )
+        for name, panels in grouped.items()
+    )
+    every = [total for one in made for panel in one.panels for total in panel.sums_mbps.values()]
+    flows = tuple(sorted({one.cell.parallel for one in cells}))
+    return Matrix(made, pairs, flows, max(every), differences(made)) if every else None
+
+
+def _value(cell: Cell, name: str) -> object:
+    """A setting of a cell. The window of a flow that is its share of a total says nothing of its own."""
+    return None if name == "window_bytes" and cell.window_total_bytes is not None else getattr(cell, name)
+
+
+def _panel(setting: Setting, fields: Mapping[Place, CellSummary]) -> Panel:
+    sums = {place: one.goodput_mbps.mean for place, one in fields.items() if one.goodput_mbps is not None}
+    return Panel(setting, panel_title(setting), fields, sums)
+
+
+def panel_title(setting: Setting) -> str:
+    """What is special about a panel: `Windows of 64 KiB in all`, `Window 64 KiB, MSS 1460`."""
+    windows = [name for name, value in setting if name in _WINDOWS and value is not None]
+    words = [_part(name, value) for name, value in setting if not windows or name not in _WINDOWS or name in windows]
+    title = ", ".join(words)
+    return title[:1].upper() + title[1:]
+
+
+def _part(name: str, value: object) -> str:
+    if name == "window_total_bytes":
+        return f"windows of {size_words(value)} in all" if isinstance(value, int) else "windows not set"
+    if name == "window_bytes":
+        return f"window {size_words(value)}" if isinstance(value, int) else "window not set"
+    if name == "nodelay":
+        return "nodelay default" if value is None else "nodelay" if value else "no nodelay"
+    if name == "direction":
+        return "both directions" if value == Direction.BOTH else str(value)
+    if name in _TIMES and isinstance(value, float | int):
+        return f"{format_duration(value)}{' omitted' if name == 'omit_s' else ''}"
+    return f"{'MSS' if name == 'mss' else name} {'default' if value is None else value}"
+
+
+def differences(conditions: Sequence[ConditionPanels]) -> tuple[Difference, ...]:
+    """Each condition less the one before it that differs in the fewest settings, `MOST_DIFFERENCES` at most.
+
+    So that a difference is that of one setting where the conditions allow it. Of several the nearest.
+    """
+    found = []
+    for at, later in enumerate(conditions):
+        compared = [difference(earlier, later) for earlier in reversed(conditions[:at])]
+        known = [one for one in compared if one is not None]
+        found += [min(known, key=lambda one: len(changed(one)))] if known else []
+    return tuple(found[:MOST_DIFFERENCES])
+
+
+def changed(one: Difference) -> dict[str, tuple[str | None, str | None]]:
+    """The settings in which two conditions differ: before and after; `None` where it is not set."""
+    before, after = settings_of(one.earlier.condition), settings_of(one.later.condition)
+    return {
+        name: (before.get(name), after.get(name))
+        for name in dict.fromkeys([*before, *after])
+        if before.get(name) != after.get(name)
+    }
+
+
+def settings_of(condition: Condition | None) -> dict[str, str]:
+    """What a condition sets, by names for people; nothing for the nodes as they are."""
+    if condition is None:
+        return {}
+    names = {"mtu": "MTU", "governor": "governor"}
+    known = {names.get(one.kind, one.name or one.kind): one.value for one in condition.settings}
+    return {"resizing of buffers": "on" if condition.resize else "off"} | known
+
+
+def difference(earlier: ConditionPanels, later: ConditionPanels) -> Difference | None:
+    """`later` less `earlier`; `None` where no field was measured under both."""
+    before = {panel.setting: panel for panel in earlier.panels}
+    panels, both = [], []
+    for panel in later.panels:
+        other = before.get(panel.setting)
+        shared = [place for place in panel.sums_mbps if other and place in other.sums_mbps]
+        if other is None or not shared:
+            continue
+        panels.append(
+            DifferencePanel(panel.title, {place: panel.sums_mbps[place] - other.sums_mbps[place] for place in shared})
+        )
+        both += [(panel.sums_mbps[place] + other.sums_mbps[place]) / 2 for place in shared]
+    fields = [(value, panel.title, place) for panel in panels for place, value in panel.mbps.items()]
+    if not fields:
+        return None
+    largest = max(fields, key=lambda one: abs(one[0]))
+    mean = fmean(value for value, _, _ in fields)
+    return Difference(earlier, later, tuple(panels), mean, fmean(both), largest[0], largest[1:])

@@ -1,0 +1,323 @@
+"""Rows of the column table (rigctl.columns), derived from a stored run on reading: cells, pairs and flows.
+
+Nothing here is stored: a better ceiling explains last year's runs too. Plain Python: `rigctl show` needs no pandas.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final, TypeAlias
+
+from rigctl.analysis.balances import Balance, Balances, port_octets, trunk_total
+from rigctl.analysis.bottleneck import Busy, limit
+from rigctl.analysis.ceiling import data_path, datagram_path, efficiency, link_rate_bps
+from rigctl.analysis.datagram_rows import asked_mbps, datagram_values
+from rigctl.analysis.unknowns import agreed, joined, least, mean, most, total
+from rigctl.columns import Level, columns_at
+from rigctl.model.histogram import percentile_ns
+from rigctl.model.sharing import DataPath, together_mbps, trunk_link
+from rigctl.records import Cell, Direction, Flow, NodeUsage, Pair, Repetition, RunInfo, Side
+
+Row: TypeAlias = dict[str, Any]
+
+BUSY_COLUMNS: Final = (
+    "cpu_source_pct",
+    "cpu_destination_pct",
+    "agent_source_pct",
+    "agent_destination_pct",
+    "busiest_cpu_source_pct",
+    "busiest_cpu_destination_pct",
+)
+"""In the order of the fields of `Busy`."""
+
+_NAMES: Final = {level: tuple(column.name for column in columns_at(level)) for level in Level}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """One list per level; each row has exactly the columns of `columns_at(level)`, unknown ones `None`.
+
+    The rows of flows are made when they are first asked for: a page of a large matrix shows none of its thousands.
+    """
+
+    cells: list[Row]
+    pairs: list[Row]
+    derivations: list["_Derivation"] = field(repr=False, compare=False)
+    balances: Balances = field(repr=False, compare=False)
+
+    @cached_property
+    def flows(self) -> list[Row]:
+        return [
+            one.flow_row(flow)
+            for one in self.derivations
+            for pair, direction in streams_of(one.cell)
+            for flow in one.flows_of(pair, direction)
+        ]
+
+
+def derive(info: RunInfo, repetitions: Iterable[Repetition]) -> Rows:
+    """The rows of `repetitions`, in their order; pairs and flows in the scenario's order."""
+    kept = tuple(repetitions)
+    rows = Rows([], [], [], Balances(info, kept))
+    cells = {cell.number: cell for cell in info.plan.cells}
+    for repetition in kept:
+        one = _Derivation(info, cells[repetition.cell], repetition, rows.balances.of(repetition))
+        own = [one.pair_row(pair, direction) for pair, direction in streams_of(one.cell)]
+        rows.pairs.extend(own)
+        rows.cells.append(one.cell_row(own))
+        rows.derivations.append(one)
+    return rows
+
+
+def streams_of(cell: Cell) -> list[tuple[Pair, Direction]]:
+    """Each pair with each direction in which its data flow."""
+    both = (Direction.FORWARD, Direction.REVERSE)
+    directions = both if cell.direction is Direction.BOTH else (cell.direction,)
+    return [(pair, direction) for pair in cell.pairs for direction in directions]
+
+
+def ends_of(pair: Pair, direction: Direction) -> tuple[str, str]:
+    """Sender and receiver of the data."""
+    forward = (pair.source, pair.destination)
+    return forward if direction is Direction.FORWARD else (forward[1], forward[0])
+
+
+def window_s(repetition: Repetition) -> float | None:
+    """Length of the common window."""
+    if repetition.window_start_ns is None or repetition.window_end_ns is None:
+        return None
+    return (repetition.window_end_ns - repetition.window_start_ns) / 1e9
+
+
+def message_values(cell: Cell, sender: Side | None) -> Row:
+    """What a flow's messages took; all unknown of a stream."""
+    names = ("messages", "elapsed_s", "trip_mean_us", "trip_min_us", "trip_max_us")
+    shares = {"trip_p50_us": 50.0, "trip_p90_us": 90.0, "trip_p99_us": 99.0, "trip_p999_us": 99.9}
+    values: Row = dict.fromkeys((*names, *shares))
+    if sender is None or cell.message_bytes is None or not cell.in_messages:
+        return values
+    values["messages"] = sender.bytes // cell.message_bytes
+    if sender.first_byte_ns is not None and sender.last_byte_ns is not None:
+        values["elapsed_s"] = (sender.last_byte_ns - sender.first_byte_ns) / 1e9
+    if sender.round_trips and sender.rtt_sum_ns is not None:
+        values["trip_mean_us"] = sender.rtt_sum_ns / sender.round_trips / 1e3
+        values["trip_min_us"] = sender.rtt_min_ns and sender.rtt_min_ns / 1e3
+        values["trip_max_us"] = sender.rtt_max_ns and sender.rtt_max_ns / 1e3
+        for name, percent in shares.items():
+            time_ns = percentile_ns(sender.histogram, percent)
+            values[name] = time_ns and time_ns / 1e3
+    return values
+
+
+def which_stream(info: RunInfo, cell: Cell, repetition: Repetition, pair: Pair, direction: Direction) -> Row:
+    """What every row of a stream begins with, at any level."""
+    return _which(info, cell, repetition) | _of_stream(pair, direction)
+
+
+def _which(info: RunInfo, cell: Cell, repetition: Repetition) -> Row:
+    return {
+        "run": info.run,
+        "cell": cell.number,
+        "repetition": repetition.repetition,
+        "attempt": repetition.attempt,
+        "status": str(repetition.status),
+        "test": cell.test,
+    }
+
+
+def _of_stream(pair: Pair, direction: Direction) -> Row:
+    return {"source": pair.source, "destination": pair.destination, "direction": str(direction)}
+
+
+def picked(level: Level, values: Mapping[str, Any]) -> Row:
+    """The row of `values` with exactly the columns of `level`."""
+    return {name: values[name] for name in _NAMES[level]}
+
+
+class _Derivation:
+    """All that is derived from one repetition."""
+
+    def __init__(self, info: RunInfo, cell: Cell, repetition: Repetition, balance: Balance | None) -> None:
+        self.cell = cell
+        self._info, self._repetition, self._balance = info, repetition, balance
+        self._usage = {usage.node: usage for usage in repetition.nodes}
+        self._window_s = window_s(repetition)
+        self._flows: dict[tuple[Pair, Direction], list[Flow]] = {}
+        for flow in repetition.flows:
+            self._flows.setdefault((flow.pair, flow.direction), []).append(flow)
+        self._threads = Counter(node for flow in repetition.flows for node in (flow.pair.source, flow.pair.destination))
+        self._shared: Row = {
+            **_which(info, cell, repetition),
+            "reason": repetition.reason,
+            "pairs": len(cell.pairs),
+            "condition": cell.condition,
+            "window_total_bytes": cell.window_total_bytes,
+            "window_bytes": cell.window_bytes,
+            "mss": cell.mss,
+            "parallel": cell.parallel,
+            "message_bytes": cell.message_bytes,
+            "iterations": cell.iterations,
+            "transport": cell.transport,
+            "rate_mbps": asked_mbps(cell, repetition),
+            "busy_poll": cell.busy_poll,
+            "duration_s": self._window_s,
+            "start_skew_us": repetition.start_skew_us,
+        }
+
+    def flows_of(self, pair: Pair, direction: Direction) -> list[Flow]:
+        return sorted(self._flows.get((pair, direction), ()), key=lambda flow: flow.number)
+
+    def flow_row(self, flow: Flow) -> Row:
+        sender, receiver = flow.sender, flow.receiver
+        own = {
+            "flow": flow.number,
+            "sndbuf_bytes": sender and sender.sndbuf_bytes,
+            "rcvbuf_bytes": receiver and receiver.rcvbuf_bytes,
+            "cwnd": sender and sender.cwnd,
+            "busy_us": sender and sender.busy_us,
+            "rwnd_limited_us": sender and sender.rwnd_limited_us,
+            "sndbuf_limited_us": sender and sender.sndbuf_limited_us,
+        } | message_values(self.cell, sender)
+        return picked(Level.FLOWS, self._stream(flow.pair, flow.direction, [flow]) | own)
+
+    def pair_row(self, pair: Pair, direction: Direction) -> Row:
+        flows = self.flows_of(pair, direction)
+        # A flow that was not reported leaves the pair's sum unknown: a part of it must not pass for the whole.
+        whole = len(flows) == self.cell.parallel
+        return picked(Level.PAIRS, self._stream(pair, direction, flows, whole))
+
+    def cell_row(self, rows: Sequence[Row]) -> Row:
+        """The row of the cell; `rows` are those of its pairs."""
+        streams = streams_of(self.cell)
+        paths = [self._path(pair, direction, self.flows_of(pair, direction)) for pair, direction in streams]
+        nodes = {node for path in paths for node in (path.sender, path.receiver)}
+        ceiling_mbps = together_mbps(
+            paths, {node: link_rate_bps(self._info, node) for node in nodes}, trunk_link(self._info.plan)
+        )
+        goodput_mbps = total(row["goodput_mbps"] for row in rows)
+        share = efficiency(goodput_mbps, ceiling_mbps)
+        flows = [flow for own in self._flows.values() for flow in own]
+        summed = {
+            **self._datagrams(flows, whole=len(flows) == len(streams) * self.cell.parallel),
+            "direction": str(self.cell.direction),
+            "bytes": total(row["bytes"] for row in rows),
+            "goodput_mbps": goodput_mbps,
+            "goodput_median_mbps": _mbps(self._repetition.goodput_median_bps),
+            "retransmits": total(row["retransmits"] for row in rows),
+            "window_effective_bytes": least(row["window_effective_bytes"] for row in rows),
+            "mss_effective": least(row["mss_effective"] for row in rows),
+            "mtu": least(row["mtu"] for row in rows),
+            "congestion": joined(row["congestion"] for row in rows),
+            "nodelay": agreed(row["nodelay"] for row in rows),
+            "rtt_us": mean(row["rtt_us"] for row in rows),
+            "rtt_min_us": least(row["rtt_min_us"] for row in rows),
+            "ceiling_mbps": ceiling_mbps,
+            "efficiency": share,
+            "limit": limit(
+                share,
+                goodput_mbps,
+                self._asked_mbps(len(streams) * self.cell.parallel),
+                flows,
+                busy_of(self._info, self.cell, rows),
+            ),
+            **{name: most(row[name] for row in rows) for name in BUSY_COLUMNS},
+            **trunk_total(self._balance),
+        }
+        return picked(Level.CELLS, self._shared | summed)
+
+    def _stream(self, pair: Pair, direction: Direction, flows: Sequence[Flow], whole: bool = True) -> Row:
+        path = self._path(pair, direction, flows)
+        received = total(flow.bytes for flow in flows) if whole else None
+        goodput_mbps = received * 8e-6 / self._window_s if received is not None and self._window_s else None
+        share = efficiency(goodput_mbps, path.ceiling_mbps)
+        senders = [flow.sender for flow in flows if flow.sender is not None]
+        busy = self._busy(path)
+        return (
+            self._shared
+            | self._datagrams(flows, whole)
+            | _of_stream(pair, direction)
+            | {
+                "bytes": received,
+                "goodput_mbps": goodput_mbps,
+                "retransmits": total(flow.retransmits for flow in flows) if whole else None,
+                "window_effective_bytes": least(_window(flow) for flow in flows),
+                "mss_effective": least(side.mss for side in senders),
+                "mtu": least(side.pmtu for side in senders),
+                "congestion": joined(side.congestion for side in senders),
+                "nodelay": agreed(side.nodelay for side in senders),
+                "rtt_us": mean(side.rtt_us for side in senders),
+                "rtt_min_us": least(side.rtt_min_us for side in senders),
+                "ceiling_mbps": path.ceiling_mbps,
+                "efficiency": share,
+                "limit": limit(
+                    share,
+                    goodput_mbps,
+                    self._asked_mbps(len(flows)),
+                    flows,
+                    busy_of(self._info, self.cell, [busy]),
+                ),
+                **busy,
+                **port_octets(self._balance, path.sender, path.receiver),
+            }
+        )
+
+    def _datagrams(self, flows: Sequence[Flow], whole: bool) -> Row:
+        return {name: value for name, value in datagram_values(flows if whole else ()).items() if name != "rate_mbps"}
+
+    def _busy(self, path: DataPath) -> Row:
+        ends = (path.sender, path.receiver)
+        shares = [_cpu_pct(self._usage.get(node)) for node in ends]
+        shares += [_agent_pct(self._usage.get(node), self._threads[node]) for node in ends]
+        shares += [_busiest_pct(self._usage.get(node)) for node in ends]
+        return dict(zip(BUSY_COLUMNS, shares, strict=True))
+
+    def _asked_mbps(self, flows: int) -> float | None:
+        each = asked_mbps(self.cell, self._repetition)
+        return None if each is None else each * flows
+
+    def _path(self, pair: Pair, direction: Direction, flows: Sequence[Flow]) -> DataPath:
+        if self.cell.transport == "udp":
+            return datagram_path(self._info, ends_of(pair, direction), self.cell)
+        senders = [flow.sender for flow in flows if flow.sender is not None]
+        timestamps = agreed(side.timestamps for side in senders)
+        mtu, mss = least(side.pmtu for side in senders), least(side.mss for side in senders)
+        return data_path(self._info, ends_of(pair, direction), mtu, mss, timestamps)
+
+
+def _window(flow: Flow) -> int | None:
+    """Half the smaller buffer: Linux doubles what it grants, for its own bookkeeping (socket(7))."""
+    if flow.sender is None or flow.receiver is None:
+        return None
+    granted = (flow.sender.sndbuf_bytes, flow.receiver.rcvbuf_bytes)
+    return None if granted[0] is None or granted[1] is None else min(granted[0], granted[1]) // 2
+
+
+def _cpu_pct(usage: NodeUsage | None) -> float | None:
+    if usage is None or usage.node_busy_us is None or not usage.span_us or not usage.cpus:
+        return None
+    return 100 * usage.node_busy_us / (usage.span_us * usage.cpus)
+
+
+def _busiest_pct(usage: NodeUsage | None) -> float | None:
+    if usage is None or usage.busiest_cpu_us is None or not usage.span_us:
+        return None
+    return 100 * usage.busiest_cpu_us / usage.span_us
+
+
+def _agent_pct(usage: NodeUsage | None, threads: int) -> float | None:
+    if usage is None or usage.agent_cpu_us is None or not usage.span_us or not usage.cpus or not threads:
+        return None
+    return 100 * usage.agent_cpu_us / (usage.span_us * min(threads, usage.cpus))
+
+
+def busy_of(info: RunInfo, cell: Cell, rows: Sequence[Row]) -> Busy:
+    """Means over `rows`, streams of `cell`; nothing is known of processors that were busy waiting for messages."""
+    if cell.busy_poll:
+        return Busy()
+    shares = (mean(row[name] for row in rows) for name in BUSY_COLUMNS)
+    return Busy(*shares, one_machine=info.plan.virtual is not None)
+
+
+def _mbps(bps: float | None) -> float | None:
+    return None if bps is None else bps / 1e6

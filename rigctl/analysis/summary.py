@@ -1,0 +1,221 @@
+"""What the table and the sentences say of a cell: means over its repetitions that count, and the fate of the others."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean, stdev
+
+from rigctl.analysis.bottleneck import Busy, Losses, limit, losses_of, offered_bytes, window_share
+from rigctl.analysis.frames import Frames
+from rigctl.analysis.rows import Row, busy_of, streams_of
+from rigctl.analysis.unknowns import agreed, joined, least, most, total
+from rigctl.records import Cell, Direction, Pair, Repetition, RunStatus, Status
+from rigctl.report.text import rate_text, stream_text
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A mean over repetitions; `spread` is their standard deviation, `None` for a single one."""
+
+    mean: float
+    spread: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DatagramSummary:
+    """What became of a UDP stream's datagrams, means over repetitions; `None`: not known."""
+
+    sent_mbps: float | None
+    sent: float | None
+    lost: float | None
+    loss_pct: float | None
+    burst_max: float | None
+    reordered: float | None
+    duplicates: float | None
+    jitter_us: float | None
+    sender_drops: float | None
+    receiver_drops: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSummary:
+    """One pair in one direction, over the repetitions of its cell that count. `None`: not known."""
+
+    pair: Pair
+    direction: Direction
+    goodput_mbps: Estimate | None
+    retransmits: float | None
+    bytes: float | None
+    window_effective_bytes: int | None
+    mss_effective: int | None
+    mss_differs: bool  # between the flows or repetitions of this pair
+    mtu: int | None
+    timestamps: bool | None
+    offered_bytes: float | None  # the window the receiver offered, median over the samples of all flows (tcpi_snd_wnd)
+    rtt_min_us: float | None  # the least round trip, mean over flows (tcpi_min_rtt)
+    congestion: str | None
+    ceiling_mbps: float | None
+    efficiency: float | None
+    datagrams: DatagramSummary | None = None  # of UDP
+
+    def __str__(self) -> str:
+        return stream_text(self.pair, self.direction)
+
+
+@dataclass(frozen=True, slots=True)
+class CellSummary:
+    """One row of the table. `notes` tell of repetitions that are not in its means, each a sentence."""
+
+    cell: Cell
+    counted: int
+    streams: tuple[StreamSummary, ...]
+    goodput_mbps: Estimate | None
+    retransmits: float | None
+    ceiling_mbps: float | None
+    efficiency: float | None
+    limit: str
+    notes: tuple[str, ...]
+    held_share: float | None = None  # of the senders' busy time, that in which a window or buffer was full
+    busy: Busy = field(default_factory=Busy)
+    losses: Losses | None = None  # where they are what limits
+
+    @property
+    def shared(self) -> bool:
+        """Whether pairs share a link, so that they can't all have their own ceilings at once."""
+        own = [stream.ceiling_mbps for stream in self.streams if stream.ceiling_mbps is not None]
+        return self.ceiling_mbps is not None and len(own) == len(self.streams) and self.ceiling_mbps < sum(own) * 0.9999
+
+
+def summaries(frames: Frames) -> tuple[CellSummary, ...]:
+    """One summary per cell of the plan, measured or not, in the plan's order."""
+    by_cell: dict[int, list[Repetition]] = {}
+    for repetition in frames.repetitions:
+        by_cell.setdefault(repetition.cell, []).append(repetition)
+    cell_rows, pair_rows = _grouped(frames.derived.cells), _grouped(frames.derived.pairs)
+    return tuple(
+        _summary(
+            frames, cell, by_cell.get(cell.number, []), cell_rows.get(cell.number, []), pair_rows.get(cell.number, [])
+        )
+        for cell in frames.info.plan.cells
+    )
+
+
+def _grouped(rows: Iterable[Row]) -> dict[int, list[Row]]:
+    groups: dict[int, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(row["cell"], []).append(row)
+    return groups
+
+
+def _summary(
+    frames: Frames, cell: Cell, repetitions: Sequence[Repetition], cell_rows: Sequence[Row], pair_rows: Sequence[Row]
+) -> CellSummary:
+    ok_rows = [row for row in cell_rows if row["status"] == Status.OK]
+    ok_pairs = [row for row in pair_rows if row["status"] == Status.OK]
+    ok_repetitions = [repetition for repetition in repetitions if repetition.status is Status.OK]
+    share = _mean(row["efficiency"] for row in ok_rows)
+    flows = [flow for one in ok_repetitions for flow in one.flows]
+    asked, busy = _asked_mbps(cell), busy_of(frames.info, cell, ok_pairs)
+    bound = limit(share, total(row["goodput_mbps"] for row in ok_rows), asked and asked * len(ok_rows), flows, busy)
+    return CellSummary(
+        cell=cell,
+        counted=len(ok_rows),
+        streams=tuple(_stream(pair, way, ok_pairs, ok_repetitions) for pair, way in streams_of(cell)),
+        goodput_mbps=_estimate(row["goodput_mbps"] for row in ok_rows),
+        retransmits=_mean(row["retransmits"] for row in ok_rows),
+        ceiling_mbps=_mean(row["ceiling_mbps"] for row in ok_rows),
+        efficiency=share,
+        limit=bound,
+        held_share=window_share(flows),
+        busy=busy,
+        losses=losses_of(flows) if bound == "loss" else None,
+        notes=tuple(_notes(frames, cell, cell_rows, pair_rows)),
+    )
+
+
+def _asked_mbps(cell: Cell) -> float | None:
+    """The sum of the rates asked of all flows; `None` where none was."""
+    return cell.rate * cell.parallel * len(streams_of(cell)) / 1e6 if isinstance(cell.rate, int) else None
+
+
+def _stream(
+    pair: Pair, direction: Direction, pair_rows: Sequence[Row], repetitions: Sequence[Repetition]
+) -> StreamSummary:
+    names = (pair.source, pair.destination, str(direction))
+    rows = [row for row in pair_rows if (row["source"], row["destination"], row["direction"]) == names]
+    senders = [
+        flow.sender
+        for repetition in repetitions
+        for flow in repetition.flows
+        if flow.pair == pair and flow.direction is direction and flow.sender is not None
+    ]
+    return StreamSummary(
+        pair=pair,
+        direction=direction,
+        goodput_mbps=_estimate(row["goodput_mbps"] for row in rows),
+        retransmits=_mean(row["retransmits"] for row in rows),
+        bytes=_mean(row["bytes"] for row in rows),
+        window_effective_bytes=least(row["window_effective_bytes"] for row in rows),
+        mss_effective=least(row["mss_effective"] for row in rows),
+        mss_differs=len({side.mss for side in senders if side.mss is not None}) > 1,
+        mtu=least(row["mtu"] for row in rows),
+        timestamps=agreed(side.timestamps for side in senders),
+        offered_bytes=offered_bytes(senders),
+        rtt_min_us=_mean(side.rtt_min_us for side in senders),
+        congestion=joined(row["congestion"] for row in rows),
+        ceiling_mbps=_mean(row["ceiling_mbps"] for row in rows),
+        efficiency=_mean(row["efficiency"] for row in rows),
+        datagrams=_datagrams(rows) if any(row["transport"] == "udp" for row in rows) else None,
+    )
+
+
+def _datagrams(rows: Sequence[Row]) -> DatagramSummary:
+    return DatagramSummary(
+        sent_mbps=_mean(row["sent_mbps"] for row in rows),
+        sent=_mean(row["datagrams_sent"] for row in rows),
+        lost=_mean(row["datagrams_lost"] for row in rows),
+        loss_pct=_mean(row["loss_pct"] for row in rows),
+        burst_max=most(row["loss_burst_max"] for row in rows),
+        reordered=_mean(row["reordered"] for row in rows),
+        duplicates=_mean(row["duplicates"] for row in rows),
+        jitter_us=_mean(row["jitter_us"] for row in rows),
+        sender_drops=_mean(row["sender_drops"] for row in rows),
+        receiver_drops=_mean(row["receiver_drops"] for row in rows),
+    )
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def _estimate(values: Iterable[float | None]) -> Estimate | None:
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    return Estimate(fmean(known), stdev(known) if len(known) > 1 else None)
+
+
+def _notes(frames: Frames, cell: Cell, cell_rows: Sequence[Row], pair_rows: Sequence[Row]) -> Iterable[str]:
+    """What is not in the means, and why."""
+    repeated = {row["repetition"] for row in cell_rows if row["attempt"] > 1}
+    for row in cell_rows:
+        if row["status"] != Status.OK:
+            again = row["attempt"] == 1 and row["repetition"] in repeated
+            yield _note(frames, row, pair_rows) + ("; measured once more." if again else ".")
+    if not cell_rows:
+        running = frames.info.status is RunStatus.RUNNING
+        yield f"Test {cell.number} was not measured{' yet' if running else ''}."
+
+
+def _note(frames: Frames, row: Row, pair_rows: Sequence[Row]) -> str:
+    key = ("repetition", "attempt")
+    speeds = [pair["goodput_mbps"] for pair in pair_rows if all(pair[name] == row[name] for name in key)]
+    which = f"Test {row['cell']}"
+    if frames.info.plan.repeat > 1:
+        which += f", repetition {row['repetition']}"
+    if row["attempt"] > 1:
+        which += ", measured once more"
+    said = f"{which}: {row['status']}: {(row['reason'] or 'no reason was stored').rstrip('.')}"
+    if row["status"] == Status.INVALID and any(speed is not None for speed in speeds):
+        said += f" ({', '.join(rate_text(speed) for speed in speeds)} Mbit/s, not counted)"
+    return said

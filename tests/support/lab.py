@@ -1,0 +1,80 @@
+"""A network namespace of its own for one test: two ends of a cable, v0 and v1, whose settings an agent may change."""
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from talk import Talk
+
+SETUP = "ip link set lo up && ip link add v0 type veth peer name v1 && ip link set v0 up && echo made && exec sleep 300"
+
+
+class Lab:
+    """`binary` is a copy of the agent in `folder`: the journal lies beside it."""
+
+    def __init__(self, holder: int, binary: Path, stack: ExitStack) -> None:
+        self.binary, self.folder = binary, binary.parent
+        self._stack = stack
+        as_user = ["-U", "--preserve-credentials"] if os.geteuid() != 0 else []
+        self._enter = ["nsenter", "-t", str(holder), *as_user, "-n"]
+        self.journal = self.folder / f"settings-{Path(f'/proc/{holder}/ns/net').stat().st_ino}"
+
+    def start(self, *arguments: str, by: tuple[str, ...] = ()) -> Talk:
+        """An agent in the namespace; it ends with the test."""
+        return self._stack.enter_context(Talk([*self._enter, *by, str(self.binary)], *arguments))
+
+    def run(self, *command: str) -> str:
+        return subprocess.run([*self._enter, *command], check=True, capture_output=True, text=True).stdout
+
+    def mtu(self, interface: str = "v0") -> int:
+        (link,) = json.loads(self.run("ip", "-j", "link", "show", interface))
+        return int(link["mtu"])
+
+    def sysctl(self, name: str) -> str:
+        return " ".join(self.run("cat", f"/proc/sys/{name.replace('.', '/')}").split())
+
+    def gro(self) -> str:
+        lines = self.run("ethtool", "-k", "v0").splitlines()
+        return next(line.split()[1] for line in lines if line.startswith("generic-receive-offload:"))
+
+
+@contextmanager
+def laboratory(binary: Path, folder: Path) -> Iterator[Lab]:
+    copy = folder / "rigctl-agent"
+    shutil.copy(binary, copy)
+    as_user = ["-Ur"] if os.geteuid() != 0 else []
+    with subprocess.Popen(["unshare", *as_user, "-n", "sh", "-c", SETUP], stdout=subprocess.PIPE) as holder:
+        try:
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == b"made\n"
+            with ExitStack() as stack:
+                yield Lab(holder.pid, copy, stack)
+        finally:
+            holder.kill()
+
+
+def eventually(holds: Callable[[], bool], within_s: float = 2.0) -> None:
+    began_s = time.monotonic()
+    while not holds():
+        assert time.monotonic() - began_s < within_s
+        time.sleep(0.01)
+
+
+def guard_of(agent: Talk) -> int:
+    """The process that guards the agent's settings, at its post: it has closed what it does not need."""
+    (child,) = Path(f"/proc/{agent.process.pid}/task/{agent.process.pid}/children").read_text().split()
+    eventually(lambda: len(list(Path(f"/proc/{child}/fd").iterdir())) == 2)
+    assert Path(f"/proc/{child}/comm").read_text() == "rigctl-guard\n"
+    return int(child)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

@@ -1,0 +1,52 @@
+"""Runs of messages with the numbers of the nettest pages."""
+
+from dataclasses import replace
+
+import builders
+
+from rigctl.model.histogram import bucket_of
+from rigctl.records import Cell, Flow, Link, Pair, Repetition, RunInfo, RunPlan, Side, Status
+from rigctl.report.sections.messages.table import Messages, message_results, message_table
+
+PAIR = Pair("dublin", "cork")
+# Two rows of the nettest page's ping-pong table, and two of its blast table: size, iterations, elapsed times.
+PING = [(1, 100_000, (14.19, 14.18, 14.12, 14.23, 14.14)), (2048, 1000, (11.57, 10.02, 10.02, 10.02, 10.02))]
+BLAST = [(1, 1_000_000, (1.70, 1.69, 1.69, 1.69, 1.69)), (98304, 100_000, (835.75, 835.81, 835.69, 835.76, 835.70))]
+
+
+def side(size: int, iterations: int, elapsed_s: float, trips: bool) -> Side:
+    elapsed_ns = round(elapsed_s * 1e9)
+    each_ns = elapsed_ns // iterations
+    timed = {
+        "round_trips": iterations, "rtt_sum_ns": elapsed_ns, "rtt_min_ns": each_ns, "rtt_max_ns": each_ns,
+        "histogram": ((bucket_of(each_ns), iterations),),
+    }  # fmt: skip
+    base = Side(size * iterations, 10**12, 10**12 + elapsed_ns, mss=1448, pmtu=1500, timestamps=True)
+    return replace(base, **timed) if trips else base
+
+
+def measured(test: str, rows: list[tuple[int, int, tuple[float, ...]]]) -> tuple[RunInfo, list[Repetition]]:
+    cells = tuple(
+        Cell(number, test, (PAIR,), 60.0, 0.0, 1, message_bytes=size, iterations=iterations)
+        for number, (size, iterations, _) in enumerate(rows, 1)
+    )
+    links = dict.fromkeys(("dublin", "cork"), Link(10**8, 1500))
+    plan: RunPlan = replace(builders.plan(cells), links=links, repeat=5, virtual=None)
+    repetitions = [
+        Repetition(
+            cell.number, nth, 1, Status.OK, None, 0.0, 1.0,
+            flows=(Flow(PAIR, cell.direction, 1, side(size, iterations, elapsed_s, test == "pingpong"), None),),
+        )
+        for cell, (size, iterations, elapsed) in zip(cells, rows, strict=True)
+        for nth, elapsed_s in enumerate(elapsed, 1)
+    ]  # fmt: skip
+    return replace(builders.run(plan), facts={}), repetitions
+
+
+def results(test: str, rows: list[tuple[int, int, tuple[float, ...]]]) -> list[Messages]:
+    return message_results(*measured(test, rows))
+
+
+def rows_of(found: list[Messages]) -> list[dict[str, str]]:
+    table = message_table(found)
+    return [dict(zip((column.title for column in table.columns), row.cells, strict=True)) for row in table.rows]

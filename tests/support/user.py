@@ -1,0 +1,130 @@
+"""Someone at a terminal, for the tests of whole runs: a home, a store and a runtime folder of their own."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+AGENT = re.compile(r"/agent-[0-9a-f]{64}")
+
+
+class User:
+    """Someone at a terminal, with a home, a store and a runtime folder of their own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        runtime = folder / "runtime"
+        runtime.mkdir(mode=0o700)
+        self.environment = os.environ | {
+            "XDG_RUNTIME_DIR": str(runtime),
+            "RIGCTL_STORE": str(folder / "store.db"),
+            "HOME": str(folder),
+            "COLUMNS": "200",
+            "PYTHONPATH": str(Path(__file__).parents[2]),
+        }
+
+    def start(self, *words: str) -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            [sys.executable, "-m", "rigctl", *words], cwd=self.folder, env=self.environment, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+        )  # fmt: skip
+
+    def rigctl(self, *words: str, code: int = 0, deadline_s: float = 90) -> str:
+        process = self.start(*words)
+        out, errors = process.communicate(timeout=deadline_s)
+        assert process.returncode == code, f"{words} gave {process.returncode}:\n{out}\n{errors}"
+        return out + errors
+
+    def scenario(self, text: str) -> str:
+        (self.folder / "s.yaml").write_text(text)
+        return "s.yaml"
+
+    def rows(self, level: str = "pairs") -> list[dict[str, Any]]:
+        exported: list[dict[str, Any]] = json.loads(self.rigctl("export", "--format", "json", "--level", level))
+        return exported
+
+    def processes(self) -> dict[int, str]:
+        """Every process of this user's rigs, by what its environment says, agents and holders included."""
+        found = {}
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            try:
+                words = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                inherited = (entry / "environ").read_bytes()
+            except OSError:
+                continue
+            mine = str(self.folder).encode() in inherited or str(self.folder) in words
+            if mine and ("virtual.holder" in words or AGENT.search(words) or b"RIGCTL_RIG=" in inherited):
+                found[int(entry.name)] = words
+        return found
+
+    def agents(self) -> list[int]:
+        """Agents on the rigs of this user: descendants of its holders."""
+        holders = {pid for pid, words in self.processes().items() if "virtual.holder" in words}
+        return [pid for pid, words in all_commands() if AGENT.search(words) and ancestors(pid) & holders]
+
+
+def all_commands() -> Iterator[tuple[int, str]]:
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                yield int(entry.name), (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            except OSError:
+                continue
+
+
+def ancestors(pid: int) -> set[int]:
+    found: set[int] = set()
+    while pid > 1:
+        try:
+            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            break
+        found.add(pid)
+    return found
+
+
+def waited(what: Any, deadline_s: float) -> bool:
+    until_s = time.monotonic() + deadline_s
+    while time.monotonic() < until_s:
+        if what():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@contextmanager
+def kept_up(user: User, rig: str = "gigablox") -> Iterator[None]:
+    user.rigctl("rig", "up", rig)
+    try:
+        yield
+    finally:
+        user.rigctl("rig", "down", rig)
+
+
+@contextmanager
+def traffic(user: User, *words: str) -> Iterator["subprocess.Popen[str]"]:
+    """A run whose first cell is sending."""
+    process = user.start("run", *words)
+    try:
+        assert waited(lambda: len(user.agents()) >= 4, 15)
+        time.sleep(1.0)
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=10)
+
+
+def rigctl(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    checkout = Path(__file__).parents[2]
+    environment = {**os.environ, "PYTHONPATH": str(checkout), "COLUMNS": "80", "NO_COLOR": "1"}
+    command = [sys.executable, "-m", "rigctl", *arguments]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=30, check=False)

@@ -1,0 +1,109 @@
+"""What pairs can have together, each node's link counted once per direction."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import builders
+import das2
+import pytest
+
+from rigctl.analysis.ceiling import data_path, efficiency
+from rigctl.analysis.rows import derive
+from rigctl.model.sharing import DataPath, TrunkLink, together_mbps, trunk_link
+from rigctl.records import Link, Trunk
+
+
+def together(ends: Sequence[str], rates_mbps: dict[str, float]) -> float | None:
+    """The sum for `ends` as "ab" for a → b; a path's ceiling is 0.9 of its slower end."""
+    rates = {node: round(rate * 1e6) for node, rate in rates_mbps.items()}
+    paths = []
+    for sender, receiver in ends:
+        rate = min(rates[sender], rates[receiver])
+        paths.append(DataPath(sender, receiver, rate, rate * 0.9e-6))
+    return together_mbps(paths, rates)
+
+
+GIGABIT = dict.fromkeys("abcdef", 1000.0)
+
+
+@pytest.mark.parametrize(
+    ("ends", "expected"),
+    [
+        (["ab"], 900),
+        (["ab", "cd"], 1800),
+        (["ab", "ba"], 1800),  # full duplex
+        (["ab", "ac"], 900),  # one sends to two
+        (["ba", "ca"], 900),  # two send to one
+        (["ab", "bc", "ca"], 2700),  # a ring
+        (["ab", "ac", "ad", "eb", "fb"], 1800),  # neither the senders nor the receivers alone bind
+    ],
+)
+def test_pairs_share_the_links_of_their_nodes(ends: list[str], expected: float) -> None:
+    assert together(ends, GIGABIT) == pytest.approx(expected)
+
+
+def test_a_fast_server_serves_many_slow_clients() -> None:
+    rates = {"s": 10_000.0, "a": 1000.0, "b": 1000.0, "c": 1000.0}
+    assert together(["as", "bs", "cs"], rates) == pytest.approx(2700)
+    assert together(["sa", "sb", "sc"], rates | {"s": 2000.0}) == pytest.approx(1800)
+
+
+def test_one_unknown_path_leaves_the_sum_unknown() -> None:
+    known = DataPath("a", "b", 10**9, 941.5)
+    assert together_mbps([known, DataPath("c", "d", None, None)], {}) is None
+    assert together_mbps([], {}) is None
+
+
+def test_an_efficiency_needs_both_its_sides() -> None:
+    assert efficiency(941.0, None) is None
+    assert efficiency(None, 941.5) is None
+
+
+LEFT = TrunkLink(1_500_000_000, {"a": "s1", "c": "s1", "e": "s1", "b": "s2", "d": "s2", "f": "s1"})
+
+
+@pytest.mark.parametrize(
+    ("ends", "expected"),
+    [
+        (["ab"], 900),
+        (["ab", "cd"], 1350),  # 1.5 Gbit/s of trunk, less the same headers
+        (["ab", "dc"], 1800),  # full duplex, as the links are
+        (["ab", "cd", "ef"], 2250),  # the third does not cross
+        (["ae"], 900),
+    ],
+)
+def test_pairs_over_a_trunk_share_it_too(ends: Sequence[str], expected: float) -> None:
+    paths = [DataPath(sender, receiver, 10**9, 900.0) for sender, receiver in ends]
+    rates = dict.fromkeys("abcdef", 10**9)
+    assert together_mbps(paths, rates, LEFT) == pytest.approx(expected)
+
+
+def test_a_trunk_does_not_let_one_pair_use_what_another_leaves() -> None:
+    # a can send a gigabit, but b receives only 100 Mbit/s; d could take the rest, but nobody sends it that.
+    rates = {"a": 10**9, "b": 10**8, "c": 10**8, "d": 10**9}
+    paths = [DataPath("a", "b", 10**8, 90.0), DataPath("c", "d", 10**8, 90.0)]
+    assert together_mbps(paths, rates, LEFT) == pytest.approx(180)
+
+
+def test_the_ceiling_of_a_cell_is_that_of_the_trunk_at_the_mtu_in_use() -> None:
+    for condition, ceiling in ((das2.OFF, 8000 * 1448 / 1538), (das2.JUMBO, 8000 * 8140 / 8230)):
+        info, measured = das2.run((condition,), windows=(131072,), flows=(2,), pairs=(4, 12))
+        few, many = derive(info, measured).cells
+        assert many["ceiling_mbps"] == pytest.approx(ceiling)
+        assert few["ceiling_mbps"] == pytest.approx(ceiling / 2)
+        assert many["limit"] == "line-rate"
+
+
+def test_a_trunk_slower_than_the_links_is_the_ceiling_of_a_pair() -> None:
+    info, _ = das2.run(windows=(131072,), flows=(1,), pairs=(1, 2))
+    slow = replace(info, plan=replace(info.plan, trunk=Trunk(das2.SWITCHES, 10**8)))
+    assert data_path(slow, ("n01", "n13"), 1500, 1448, True).rate_bps == 10**8
+    assert data_path(slow, ("n01", "n02"), 1500, 1448, True).rate_bps == 10**9  # on one switch
+
+
+def test_a_rig_file_that_does_not_say_the_trunk_or_the_nodes_switches_leaves_the_links() -> None:
+    info, measured = das2.run(windows=(131072,), flows=(1,), pairs=(1, 12))
+    assert trunk_link(builders.run().plan) is None
+    assert trunk_link(replace(info.plan, trunk=Trunk(das2.SWITCHES, None))) is None
+    bare = replace(info, plan=replace(info.plan, links=dict.fromkeys(das2.NODES, Link(10**9, 1500))))
+    assert derive(bare, measured).cells[1]["ceiling_mbps"] == pytest.approx(12_000 * 1448 / 1538)

@@ -1,0 +1,169 @@
+"""Rows are derived from raw counters on reading; what is unknown stays unknown."""
+
+from dataclasses import replace
+
+import builders
+import das2
+import pytest
+
+from rigctl.analysis.frames import load
+from rigctl.analysis.rows import Rows, derive
+from rigctl.columns import Level, columns_at
+from rigctl.errors import InputError
+from rigctl.records import Direction, Link, Pair, Repetition, RunInfo, Status
+
+CELL = builders.cell()
+
+
+def derived(repetition: Repetition, info: RunInfo | None = None) -> Rows:
+    cell = CELL if info is None else info.plan.cells[0]
+    return derive(info or builders.run(builders.plan([cell])), [repetition])
+
+
+@pytest.mark.parametrize("level", list(Level))
+def test_each_level_has_exactly_its_columns(level: Level) -> None:
+    frames = load(*builders.gigablox())
+    names = [column.name for column in columns_at(level)]
+    assert all(list(row) == names for row in frames.rows(level))
+    assert list(frames.frame(level).columns) == names
+
+
+def test_the_page_gives_seven_cells_fourteen_pairs_and_a_row_per_flow() -> None:
+    rows = derive(*builders.gigablox())
+    assert (len(rows.cells), len(rows.pairs), len(rows.flows)) == (7, 14, 4 * 2 * 1 + 3 * 2 * 5)
+
+
+def test_the_speeds_and_retransmits_of_the_page_come_out_as_they_went_in() -> None:
+    rows = derive(*builders.gigablox())
+    speeds = [round(row["goodput_mbps"]) for row in rows.pairs]
+    assert speeds == [speed for row in builders.GIGABLOX for speed in row[3]]
+    assert [row["retransmits"] for row in rows.pairs] == [count for row in builders.GIGABLOX for count in row[4]]
+
+
+def test_a_cell_sums_its_pairs_and_a_pair_its_flows() -> None:
+    rows = derive(*builders.gigablox())
+    for cell in rows.cells:
+        pairs = [row for row in rows.pairs if row["cell"] == cell["cell"]]
+        flows = [row for row in rows.flows if row["cell"] == cell["cell"]]
+        for name in ("bytes", "retransmits"):
+            assert cell[name] == sum(row[name] for row in pairs) == sum(row[name] for row in flows)
+        assert cell["goodput_mbps"] == pytest.approx(sum(row["goodput_mbps"] for row in pairs))
+        assert cell["pairs"] == 2
+
+
+def test_ceiling_efficiency_and_limit_follow_from_link_and_effective_mss() -> None:
+    row = derived(builders.repetition(CELL, (911, 941))).pairs[1]
+    assert row["ceiling_mbps"] == pytest.approx(1000 * 1448 / 1538)
+    assert row["efficiency"] == pytest.approx(941 / (1000 * 1448 / 1538), rel=1e-6)
+    assert row["limit"] == "line-rate"
+    assert derived(builders.repetition(CELL, (911, 941))).pairs[0]["limit"] == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("sender", "ceiling"),
+    [
+        ({"mss": 1448}, 1000 * 1448 / 1538),
+        ({"mss": 1460, "timestamps": False}, 1000 * 1460 / 1538),
+        ({"mss": 8948, "pmtu": 9000}, 1000 * 8948 / 9038),
+    ],
+)
+def test_the_published_ceilings_of_a_gigabit(sender: dict[str, int], ceiling: float) -> None:
+    row = derived(builders.repetition(CELL, sender=dict(sender))).pairs[0]
+    assert row["ceiling_mbps"] == pytest.approx(ceiling)
+
+
+def test_the_slower_end_of_a_pair_sets_its_ceiling() -> None:
+    links = {node: Link(10**9, 1500) for node in ("pi1", "pi3", "pi4")} | {"pi2": Link(10**8, 1500)}
+    info = builders.run(builders.plan([CELL], links=links))
+    rows = derived(builders.repetition(CELL, (90, 941)), info)
+    assert [round(row["ceiling_mbps"], 1) for row in rows.pairs] == [94.1, 941.5]
+    assert rows.cells[0]["ceiling_mbps"] == pytest.approx(1100 * 1448 / 1538)
+
+
+def test_an_unknown_link_rate_is_asked_of_the_node_and_else_leaves_the_ceiling_unknown() -> None:
+    links = {node: Link(None, None) for node in ("pi1", "pi2", "pi3", "pi4")}
+    info = builders.run(builders.plan([CELL], links=links))
+    assert derived(builders.repetition(CELL), info).cells[0]["ceiling_mbps"] == pytest.approx(2000 * 1448 / 1538)
+    nobody = replace(info, facts={})
+    row = derived(builders.repetition(CELL), nobody).cells[0]
+    assert (row["ceiling_mbps"], row["efficiency"], row["limit"]) == (None, None, "unknown")
+
+
+def test_two_pairs_from_one_node_share_its_link() -> None:
+    cell = builders.cell(pairs=(Pair("a", "b"), Pair("a", "c")))
+    info = builders.run(builders.plan([cell]))
+    rows = derived(builders.repetition(cell, (470, 471)), info)
+    assert [round(row["ceiling_mbps"], 1) for row in rows.pairs] == [941.5, 941.5]
+    assert rows.cells[0]["ceiling_mbps"] == pytest.approx(1000 * 1448 / 1538)
+    assert rows.cells[0]["limit"] == "line-rate"
+
+
+def test_both_directions_are_two_rows_each_with_its_own_ceiling() -> None:
+    cell = builders.cell(pairs=(Pair("a", "b"),), direction=Direction.BOTH)
+    info = builders.run(builders.plan([cell]))
+    rows = derived(builders.repetition(cell, (940, 930)), info)
+    assert [row["direction"] for row in rows.pairs] == ["forward", "reverse"]
+    assert rows.cells[0]["direction"] == "both"
+    assert rows.cells[0]["ceiling_mbps"] == pytest.approx(2000 * 1448 / 1538)
+
+
+def test_the_cpu_of_a_reverse_pair_is_that_of_the_node_that_sends() -> None:
+    cell = builders.cell(pairs=(Pair("a", "b"),), direction=Direction.REVERSE)
+    one = builders.repetition(cell, (940,))
+    busy = tuple(replace(usage, node_busy_us=4_000_000 if usage.node == "b" else 8_000_000) for usage in one.nodes)
+    row = derived(replace(one, nodes=busy), builders.run(builders.plan([cell]))).pairs[0]
+    assert (row["cpu_source_pct"], row["cpu_destination_pct"]) == (10.0, 20.0)
+
+
+def test_a_flow_that_was_not_reported_leaves_its_pair_and_cell_unknown() -> None:
+    cell = builders.cell(parallel=2)
+    one = builders.repetition(cell)
+    lost = replace(one, flows=one.flows[1:], status=Status.FAILED, reason="pi1: gone")
+    rows = derived(lost, builders.run(builders.plan([cell])))
+    assert [row["bytes"] is None for row in rows.pairs] == [True, False]
+    assert rows.cells[0]["goodput_mbps"] is None
+    assert rows.cells[0]["reason"] == "pi1: gone"
+
+
+def test_a_failed_repetition_has_its_rows_with_nothing_in_them() -> None:
+    rows = derived(builders.failed(CELL))
+    assert [row["status"] for row in rows.pairs] == ["failed", "failed"]
+    assert (rows.cells[0]["bytes"], rows.cells[0]["efficiency"], rows.flows) == (None, None, [])
+
+
+def test_the_effective_window_is_half_the_smaller_buffer_and_unknown_where_one_is() -> None:
+    one = builders.repetition(CELL, sender={"sndbuf_bytes": 100_000})
+    assert derived(one).pairs[0]["window_effective_bytes"] == 50_000
+    unknown = builders.repetition(CELL, sender={"sndbuf_bytes": None})
+    assert derived(unknown).pairs[0]["window_effective_bytes"] is None
+
+
+def test_frames_are_typed_so_that_unknown_is_not_a_float(capsys: pytest.CaptureFixture[str]) -> None:
+    frame = load(builders.run(builders.plan([CELL])), [builders.failed(CELL)]).pairs
+    assert str(frame["bytes"].dtype) == "Int64"
+    assert str(frame["goodput_mbps"].dtype) == "Float64"
+    assert frame["bytes"].isna().all()
+
+
+def test_condition_window_in_all_and_the_median_over_intervals_are_in_the_rows() -> None:
+    info, measured = das2.run((das2.ON,), windows=(65536,), flows=(4,), pairs=(1, 2))
+    rows = derive(info, measured)
+    for row in (rows.cells[1], rows.pairs[1], rows.flows[5]):
+        assert (row["condition"], row["window_total_bytes"], row["window_bytes"]) == ("resize-on", 65536, 16384)
+    assert rows.cells[0]["goodput_median_mbps"] == pytest.approx((measured[0].goodput_median_bps or 0) / 1e6)
+    assert derive(*builders.gigablox()).cells[0]["goodput_median_mbps"] is None
+    assert derive(*builders.gigablox()).cells[0]["condition"] is None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"cell": 7}, "run RUN, test 7, repetition 1: the run's plan has no such test. The store is damaged"),
+        ({"window_end_ns": 1}, "run RUN, test 1, repetition 1: its common window ends before it begins. The store"),
+    ],
+)
+def test_records_that_do_not_fit_together_are_refused(wrong: dict[str, int], said: str) -> None:
+    info = builders.run(builders.plan([CELL]))
+    one = replace(builders.repetition(CELL, (941,) * len(CELL.pairs)), **wrong)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=said.replace("RUN", info.run)):
+        load(info, [one])

@@ -1,0 +1,321 @@
+"""The balance of octets along their way, on a rig on paper: exact without losses, and losses named where they are."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from switched import STEPS, Paper
+
+from rigctl.model.counters.balance import Framing, Reconciliation, reconcile_all
+from rigctl.model.counters.losses import Attribution, Where, attribute
+from rigctl.model.counters.places import (
+    Counted,
+    Crossing,
+    Place,
+    Spot,
+    Wiring,
+    acknowledgements_of,
+    counts,
+    data_of,
+    traffic_of,
+)
+from rigctl.records import Datagrams, Direction, Flow, Pair, Port, Repetition, Side
+
+VIRTUAL = Framing(4, virtual_switch=True)
+
+
+def balance_of(
+    paper: Paper, framing: Framing = VIRTUAL, **fields: Any
+) -> tuple[dict[Place, Reconciliation], dict[Place, Counted], Repetition, Wiring]:
+    repetition = paper.repetition(**fields)
+    wiring = Wiring(paper.ports, paper.plan().trunk)
+    counted = counts(repetition, wiring)
+    traffic = traffic_of(repetition.flows)
+    assert traffic is not None
+    return (
+        reconcile_all(wiring.crossings(repetition.flows), counted, traffic, framing),
+        counted,
+        repetition,
+        wiring,
+    )
+
+
+def attributed(paper: Paper, **fields: Any) -> list[Attribution]:
+    balance, counted, repetition, wiring = balance_of(paper, **fields)
+    return attribute(repetition.flows, wiring, counted, balance)
+
+
+def at(balance: dict[Place, Reconciliation], spot: Spot, owner: str) -> Reconciliation:
+    found = [one for place, one in balance.items() if place.spot is spot and place.owner == owner]
+    assert len(found) == 1
+    return found[0]
+
+
+def test_without_losses_every_place_has_what_was_sent() -> None:
+    balance, *_ = balance_of(Paper())
+    assert len(balance) == 4 * 2 + 4 * 2 + 2 * 2  # interfaces, ports, both ends of the trunk; in and out
+    for one in balance.values():
+        assert one.difference_pct == pytest.approx(0, abs=0.001)
+        assert not one.flagged
+        assert one.why is None
+
+
+def test_the_trunk_carries_the_sum_of_all_pairs() -> None:
+    paper = Paper()
+    balance, *_ = balance_of(paper)
+    assert at(balance, Spot.TRUNK_OUT, "a").counted == 2 * paper.segments * (1448 + 66)
+
+
+def test_a_real_switch_counts_the_frame_check_and_an_interface_does_not() -> None:
+    balance, *_ = balance_of(Paper(check_bytes=4), Framing(4, virtual_switch=False))
+    assert all(abs(one.difference_pct or 0) < 0.001 for one in balance.values())
+    wrong, *_ = balance_of(Paper(check_bytes=4), VIRTUAL)
+    assert at(wrong, Spot.TRUNK_OUT, "a").difference_pct == pytest.approx(100 * 4 / 1514, rel=0.01)
+
+
+def test_super_packets_have_one_header_each() -> None:
+    """Linux counts what segmentation offload made of 44 segments as one packet."""
+    paper = Paper(trunk=False)
+    repetition = paper.repetition()
+    merged = []
+    for usage in repetition.nodes:
+        nic = usage.nic
+        assert nic is not None
+        assert nic.tx_packets is not None
+        assert nic.tx_bytes is not None
+        packets = nic.tx_packets // 44
+        merged.append(
+            replace(
+                usage, nic=replace(nic, tx_packets=packets, tx_bytes=nic.tx_bytes - 66 * (nic.tx_packets - packets))
+            )
+        )
+    balance, *_ = balance_of(paper, nodes=tuple(merged))
+    assert at(balance, Spot.NIC_OUT, "n1").difference_pct == pytest.approx(0, abs=0.001)
+
+
+def test_other_traffic_is_flagged_with_its_own_direction_only() -> None:
+    paper = Paper()
+    total = 2 * paper.segments * 1514
+    balance, *_ = balance_of(replace(paper, foreign_octets={("up", "out"): round(0.02 * total)}))
+    flagged = [place for place, one in balance.items() if one.flagged]
+    assert {(place.spot, place.owner) for place in flagged} == {(Spot.TRUNK_OUT, "a"), (Spot.TRUNK_OUT, "b")}
+    assert at(balance, Spot.TRUNK_OUT, "a").difference_pct == pytest.approx(2.0, rel=0.01)
+    assert "other traffic" in str(at(balance, Spot.TRUNK_OUT, "a").why)
+
+
+def test_one_percent_is_not_flagged() -> None:
+    paper = Paper()
+    total = 2 * paper.segments * 1514
+    balance, *_ = balance_of(replace(paper, foreign_octets={("up", "out"): round(0.009 * total)}))
+    assert not any(one.flagged for one in balance.values())
+
+
+def test_lost_counters_are_flagged() -> None:
+    paper = Paper(poll_s=0.05)
+    total = 2 * paper.segments * 1514
+    balance, *_ = balance_of(replace(paper, foreign_octets={("up", "out"): -round(0.05 * total)}))
+    one = at(balance, Spot.TRUNK_OUT, "a")
+    assert one.flagged
+    assert "less than" in str(one.why)
+
+
+def test_segments_lost_before_a_place_are_no_flag_behind_it() -> None:
+    paper = Paper(losses={(0, "queue"): 20_000})
+    balance, *_ = balance_of(paper)
+    assert not any(one.flagged for one in balance.values())
+    assert "lost before it came here" in str(at_port(balance, "p1").why)
+
+
+def at_port(balance: dict[Place, Reconciliation], port: str, spot: Spot = Spot.PORT_IN) -> Reconciliation:
+    return next(one for place, one in balance.items() if place.ports == (port,) and place.spot is spot)
+
+
+def test_a_cache_longer_than_the_cell_is_too_coarse_and_no_flag() -> None:
+    balance, *_ = balance_of(Paper(duration_s=2, cache_s=15, phase_s=1))
+    one = at(balance, Spot.TRUNK_OUT, "a")
+    assert one.coarse
+    assert not one.flagged
+    assert one.difference_pct is None
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from([1.0, 5.0, 15.0]), st.floats(0, 15))
+def test_a_cache_alone_is_never_flagged(cache_s: float, phase_s: float) -> None:
+    balance, *_ = balance_of(Paper(duration_s=60, cache_s=cache_s, phase_s=phase_s))
+    assert not any(one.flagged for one in balance.values())
+
+
+def test_unknown_retransmits_leave_the_expectation_unknown() -> None:
+    paper = Paper()
+    flows = [
+        replace(flow, sender=replace(flow.sender, retransmitted_bytes=None, retransmits=None))
+        for flow in paper.flows()
+        if flow.sender is not None
+    ]
+    balance, *_ = balance_of(paper, flows=tuple(flows))
+    one = at(balance, Spot.TRUNK_OUT, "a")
+    assert (one.expected, one.difference_pct, one.flagged) == (None, None, False)
+
+
+def test_a_node_without_a_port_leaves_the_trunk_out() -> None:
+    paper = Paper()
+    ports = tuple(port for port in paper.ports if port.node != "n4")
+    places = Wiring(ports, paper.plan().trunk).crossings(paper.flows())
+    assert not any(place.spot in (Spot.TRUNK_OUT, Spot.TRUNK_IN) for place in places)
+    assert any(place.spot is Spot.PORT_IN for place in places)
+
+
+def test_several_trunk_ports_are_one_place() -> None:
+    paper = Paper()
+    ports = (*paper.ports, Port("a", "up2", peer="b"))
+    place = Wiring(ports, paper.plan().trunk).way("n1", "n3")[2]
+    assert (place.spot, place.ports) == (Spot.TRUNK_OUT, ("up", "up2"))
+
+
+# Where segments are lost.
+
+EXPECTED = {
+    "queue": (Where.QUEUE, "the queue of n1"),
+    "cable in": (Where.CABLE, "the cable from n1's interface to a p1"),
+    "switch in": (Where.SWITCH, "switch a, port up"),
+    "trunk": (Where.CABLE, "the cable from a up to b up"),
+    "switch out": (Where.SWITCH, "switch b, port p3"),
+    "cable out": (Where.RECEIVER, "the cable from b p3 to n3's interface, or that interface"),
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("lost", [5, 300, 20_000])
+def test_losses_are_attributed_to_their_place_and_no_other(step: str, lost: int) -> None:
+    found = attributed(Paper(losses={(0, step): lost}))
+    assert [(one.where, one.name) for one in found] == [EXPECTED[step]]
+    assert found[0].segments_about == pytest.approx(lost, rel=0.02, abs=1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(STEPS), st.sampled_from(STEPS), st.integers(100, 5000), st.integers(100, 5000))
+def test_losses_of_two_pairs_at_two_places_are_both_found(one: str, other: str, some: int, more: int) -> None:
+    if max(some, more) > 2 * min(some, more):
+        some, more = 100, 150
+    found = attributed(Paper(losses={(0, one): some, (1, other): more}))
+    assert sum(item.segments_about for item in found) == pytest.approx(some + more, rel=0.05)
+    wanted = {EXPECTED[one][0], EXPECTED[other][0]}
+    assert {item.where for item in found} == wanted
+
+
+@pytest.mark.parametrize("step", ["queue", "cable in", "switch out", "cable out"])
+def test_one_switch_without_a_trunk_is_no_different(step: str) -> None:
+    found = attributed(Paper(trunk=False, losses={(0, step): 300}))
+    assert [one.where for one in found] == [EXPECTED[step][0]]
+
+
+def test_each_of_many_pairs_has_its_own_port() -> None:
+    pairs = tuple(Pair(f"n{at}", f"n{at + 12}") for at in range(1, 13))
+    found = attributed(Paper(pairs, mbps=600, losses={(at, "switch out"): 100 + at for at in range(12)}))
+    assert [one.name for one in found] == [f"switch b, port p{at}" for at in range(13, 25)]
+    assert [one.segments_about for one in found] == [pytest.approx(100 + at, abs=1) for at in range(12)]
+
+
+def test_discards_that_a_port_counted_are_evidence_beside_the_hole() -> None:
+    found = attributed(Paper(losses={(0, "switch out"): 300}, discards={("p3", "out"): 290}))
+    assert found[0].evidence.endswith("b p3 counted 290 drops")
+
+
+def test_without_interfaces_that_count_the_ports_still_tell() -> None:
+    found = attributed(Paper(nics=False, losses={(0, "switch out"): 300}))
+    assert [(one.where, one.name) for one in found] == [EXPECTED["switch out"]]
+    before = attributed(Paper(nics=False, losses={(0, "queue"): 300}))
+    assert [(one.where, one.name) for one in before] == [(Where.BETWEEN, "before a p1")]
+
+
+def test_without_a_switch_that_answers_the_loss_is_somewhere_between_the_interfaces() -> None:
+    found = attributed(Paper(losses={(0, "switch out"): 300}), counters=())
+    assert [(one.where, one.name) for one in found] == [(Where.BETWEEN, "between n1's interface and n3's interface")]
+
+
+def test_many_places_are_counted_not_listed() -> None:
+    pairs = tuple(Pair(f"n{at}", f"n{at + 12}") for at in range(1, 13))
+    paper = Paper(pairs, mbps=600, losses={(0, "cable in"): 300})
+    trunk = tuple(one for one in paper.repetition().counters if one.port == "up")
+    assert trunk
+    (found,) = attributed(paper, counters=trunk)
+    assert (found.where, found.name) == (Where.BETWEEN, "between 12 interfaces and a up")
+
+
+def test_with_no_counter_at_all_retransmits_are_unattributed() -> None:
+    found = attributed(Paper(nics=False, losses={(0, "switch out"): 300}), counters=())
+    assert [(one.where, one.segments_about) for one in found] == [(Where.UNATTRIBUTED, 300)]
+
+
+def test_a_queue_that_counts_drops_is_named_where_no_balance_is_known() -> None:
+    paper = Paper(losses={(0, "queue"): 300})
+    nodes = tuple(
+        replace(usage, nic=replace(usage.nic, tx_bytes=None, queue_drops=280 if usage.node == "n1" else 0))
+        for usage in paper.usages()
+        if usage.nic is not None
+    )
+    found = attributed(paper, nodes=nodes, counters=())
+    assert (found[0].where, found[0].segments_about) == (Where.QUEUE, 280)
+
+
+def test_what_the_receivers_interface_dropped_is_named() -> None:
+    found = attributed(Paper(needless=300, nic_drops={"n3": {"rx_dropped": 300}, "n4": {"rx_dropped": 300}}))
+    assert [(one.where, one.segments_about) for one in found] == [(Where.RECEIVER, 300), (Where.RECEIVER, 300)]
+
+
+def test_segments_that_arrived_twice_were_lost_nowhere() -> None:
+    found = attributed(Paper(needless=300))
+    assert [(one.where, one.segments_about) for one in found] == [(Where.NOWHERE, 600)]
+
+
+def test_part_lost_and_part_needless() -> None:
+    found = attributed(Paper(needless=200, losses={(0, "switch out"): 300, (1, "switch out"): 300}))
+    assert {(one.where, round(one.segments_about, -1)) for one in found} == {
+        (Where.SWITCH, 300),
+        (Where.NOWHERE, 400),
+    }
+
+
+def test_without_retransmits_nothing_is_said() -> None:
+    assert attributed(Paper()) == []
+
+
+def test_other_traffic_that_could_hide_a_loss_leaves_it_unattributed() -> None:
+    """More octets than the flows' at the port in: whether the 300 were lost before it can't be seen."""
+    paper = Paper(losses={(0, "queue"): 300}, nics=False, foreign_octets={("p1", "in"): 600 * 1448})
+    found = attributed(paper)
+    assert [one.where for one in found] == [Where.UNATTRIBUTED]
+
+
+def test_other_traffic_at_one_port_leaves_the_losses_at_others_known() -> None:
+    pairs = tuple(Pair(f"n{at}", f"n{at + 12}") for at in range(1, 13))
+    losses = {(at, "switch out"): 100 for at in range(12)}
+    found = attributed(Paper(pairs, mbps=600, losses=losses, foreign_octets={("p14", "out"): 20_000_000}))
+    assert [one.name for one in found[:11]] == [f"switch b, port p{at}" for at in range(13, 25) if at != 14]
+    assert [(one.where, one.segments_about) for one in found[11:]] in ([], [(Where.UNATTRIBUTED, 100)])
+
+
+def test_a_hole_larger_than_what_was_sent_again_is_no_loss() -> None:
+    paper = Paper(losses={(0, "switch out"): 5}, foreign_octets={("p3", "out"): -5_000_000})
+    assert [one.where for one in attributed(paper)] == [Where.UNATTRIBUTED]
+
+
+def test_flows_that_were_not_reported_attribute_nothing() -> None:
+    paper = Paper(losses={(0, "switch out"): 5})
+    flows: tuple[Flow, ...] = (replace(paper.flows()[0], sender=None), paper.flows()[1])
+    wiring = Wiring(paper.ports, None)
+    assert attribute(flows, wiring, {}, {}) == []
+
+
+def test_datagrams_have_the_headers_of_udp_and_nothing_is_sent_again() -> None:
+    counts = Datagrams(100), Datagrams(97)
+    sender, receiver = (Side(one.count * 1000, 1, 2, datagrams=one) for one in counts)
+    flow = Flow(Pair("a", "b"), Direction.FORWARD, 1, sender, receiver)
+    crossing = data_of([flow])
+    assert crossing == Crossing(100_000, 3000, 100, udp=True)
+    place = Place(Spot.NIC_OUT, "a")
+    assert Framing().header_bytes(place, crossing) == 14 + 20 + 8
+    assert acknowledgements_of([flow]).payload == 0
+    assert data_of([replace(flow, sender=None)]).payload is None

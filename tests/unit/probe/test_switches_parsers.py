@@ -1,0 +1,133 @@
+"""What switches print of an interface becomes counters, or is refused; never a 0 for what is not there."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rigctl.probe.switches import cisco_ios, dell_os9
+from rigctl.probe.switches.shown import Clearing, Shown, UnreadableError
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "switches"
+Parse = Callable[[str], Shown]
+DIALECTS = pytest.mark.parametrize(
+    ("parse", "name"), [(cisco_ios.parse, "cisco_ios"), (dell_os9.parse, "dell_os9")], ids=["ios", "os9"]
+)
+
+
+def printed(name: str) -> str:
+    return (FIXTURES / f"{name}.txt").read_text()
+
+
+def test_an_interface_of_ios_is_read_whole() -> None:
+    shown = cisco_ios.parse(printed("cisco_ios"))
+    assert shown.name == "GigabitEthernet2/1"
+    assert shown.counters == {
+        "in_octets": 27_359_644,
+        "out_octets": 117_562_001_234_567,
+        "in_packets": 414_540,
+        "out_packets": 77_671_230_552,
+        "in_discards": 3,
+        "out_discards": 553,
+        "in_errors": 7,
+        "out_errors": 2,
+    }
+    assert shown.cleared_s_ago == (1046, 1047)
+
+
+def test_an_interface_of_os9_is_read_whole() -> None:
+    shown = dell_os9.parse(printed("dell_os9"))
+    assert shown.name == "GigabitEthernet 1/1"
+    assert shown.counters == {
+        "in_octets": 117_562_001_234_567,
+        "out_octets": 27_359_644,
+        "in_packets": 77_671_230_552,
+        "out_packets": 414_540,
+        "in_discards": 11,
+        "out_discards": 553,
+        "in_errors": 10,  # runts, giants, CRC and overruns
+        "out_errors": 4,
+    }
+    assert shown.cleared_s_ago == (26 * 3600, 27 * 3600)
+
+
+@DIALECTS
+def test_a_text_that_lacks_any_of_its_counters_is_refused(parse: Parse, name: str) -> None:
+    lines = printed(name).splitlines()
+    needed = ("packets", "Last clearing", "Input queue", "errors", "runts", "CRC", "discarded", "Statistics", " is up")
+    refused = 0
+    for at, line in enumerate(lines):
+        if not any(word in line for word in needed):
+            continue
+        shorter = "\n".join(lines[:at] + lines[at + 1 :])
+        try:
+            # A line that holds no counter may go; then nothing changes.
+            assert parse(shorter) == parse(printed(name))
+        except UnreadableError:
+            refused += 1
+    assert refused >= 6
+
+
+@DIALECTS
+@pytest.mark.parametrize("text", ["", "\n\n", "  ^\n% Invalid input detected at '^' marker.\n", "\x00\xff" * 50])
+def test_an_answer_that_is_no_interface_is_refused(parse: Parse, name: str, text: str) -> None:
+    with pytest.raises(UnreadableError, match="it says"):
+        parse(text)
+
+
+@DIALECTS
+def test_an_answer_that_ends_anywhere_is_whole_or_refused(parse: Parse, name: str) -> None:
+    whole = printed(name)
+    expected = parse(whole).counters
+    for end in range(0, len(whole), 7):
+        # Cut inside a number there would be another number: only at the end of a line is there nothing to see.
+        cut = whole[:end].rpartition("\n")[0]
+        try:
+            assert parse(cut).counters == expected
+        except UnreadableError as error:
+            assert str(error)
+
+
+@pytest.mark.parametrize(
+    ("ago", "seconds"),
+    [
+        ("never", None),
+        ("00:00:00", (0, 1)),
+        ("23:59:59", (86399, 86400)),
+        ("1d02h", (93600, 97200)),
+        ("2w3d", (1468800, 1555200)),
+        ("1y5w", (34560000, 35164800)),
+    ],
+)
+def test_when_counters_were_cleared_is_bounded_by_what_is_printed(ago: str, seconds: tuple[int, int] | None) -> None:
+    shown = cisco_ios.parse(printed("cisco_ios").replace("00:17:26", ago))
+    assert shown.cleared_s_ago == seconds
+
+
+def test_a_time_that_is_none_is_refused() -> None:
+    with pytest.raises(UnreadableError, match="'yesterday' ago"):
+        cisco_ios.parse(printed("cisco_ios").replace("00:17:26", "yesterday"))
+
+
+class TestClearing:
+    """A number that changes when counters were cleared, and not because time goes by."""
+
+    def test_time_that_goes_by_changes_nothing(self) -> None:
+        clearing = Clearing()
+        # Cleared at 100; what is printed has seconds until a day is over, then hours.
+        numbers = [clearing.number(now_s, (int(now_s - 100), int(now_s - 100) + 1)) for now_s in (130.0, 131.4, 5000.9)]
+        ago_s = 86_400 + 3 * 3600
+        numbers.append(clearing.number(100.0 + ago_s + 1800, (ago_s, ago_s + 3600)))
+        assert numbers == [0, 0, 0, 0]
+
+    def test_a_clearing_between_two_readings_is_seen(self) -> None:
+        clearing = Clearing()
+        assert clearing.number(1000.0, (900, 901)) == 0
+        assert clearing.number(1010.0, (5, 6)) == 1
+        assert clearing.number(1020.0, (15, 16)) == 1
+
+    def test_the_first_clearing_of_all_and_a_restart_are_seen(self) -> None:
+        clearing = Clearing()
+        assert [clearing.number(10.0, None), clearing.number(20.0, None)] == [0, 0]
+        assert clearing.number(30.0, (1, 2)) == 1
+        assert clearing.number(40.0, None) == 2

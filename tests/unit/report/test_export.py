@@ -1,0 +1,113 @@
+"""Exports hold the same data in every format, with unknown as nothing and never as 0."""
+
+import csv
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import builders
+import pandas as pd
+import pytest
+from columns_page import page
+
+from rigctl.analysis.frames import Frames, load
+from rigctl.columns import Level, columns_at
+from rigctl.errors import InputError
+from rigctl.records import Bins, Repetition
+from rigctl.report.export import FORMATS
+from rigctl.report.files import write_whole
+
+CELL = builders.cell()
+
+
+def mixed() -> Frames:
+    cells = [builders.cell(1, parallel=2, bin_us=1_000_000), builders.cell(2)]
+    return load(builders.run(builders.plan(cells)), [binned(builders.repetition(cells[0])), builders.failed(cells[1])])
+
+
+def binned(measured: Repetition) -> Repetition:
+    """The receivers' bytes in bins of a second, and a histogram."""
+    bins = Bins(measured.window_start_ns or 0, 1_000_000, (1000, 0, 3000))
+    assert all(flow.receiver for flow in measured.flows)
+    flows = [
+        replace(flow, receiver=flow.receiver and replace(flow.receiver, bins=bins, histogram=((7, 1),)))
+        for flow in measured.flows
+    ]
+    return replace(measured, flows=tuple(flows))
+
+
+@pytest.mark.parametrize("level", list(Level))
+def test_csv_and_json_have_the_same_rows(level: Level) -> None:
+    frames = mixed()
+    table = list(csv.DictReader(io.StringIO(FORMATS["csv"](frames, level).decode())))
+    objects = json.loads(FORMATS["json"](frames, level))
+    assert len(table) == len(objects) == len(frames.rows(level)) > 0
+    assert [list(row) for row in objects] == [[column.name for column in columns_at(level)]] * len(objects)
+    for row, one in zip(table, objects, strict=True):
+        for name, value in one.items():
+            expected = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+            assert row[name] == expected
+
+
+@pytest.mark.parametrize("level", list(Level))
+def test_parquet_comes_back_as_the_frame_it_was(level: Level) -> None:
+    frames = mixed()
+    back = pd.read_parquet(io.BytesIO(FORMATS["parquet"](frames, level)), dtype_backend="numpy_nullable")
+    pd.testing.assert_frame_equal(back, frames.frame(level), check_dtype=False)
+    assert len(back) == len(frames.rows(level))
+
+
+def test_unknown_is_empty_in_csv_null_in_json_and_a_dash_in_markdown() -> None:
+    frames = load(builders.run(builders.plan([CELL])), [builders.failed(CELL)])
+    assert json.loads(FORMATS["json"](frames, Level.CELLS))[0]["bytes"] is None
+    assert next(csv.DictReader(io.StringIO(FORMATS["csv"](frames, Level.CELLS).decode())))["bytes"] == ""
+    lines = FORMATS["md"](frames, Level.CELLS).decode().splitlines()
+    header = [name.strip() for name in lines[0].strip("|").split("|")]
+    values = [value.strip() for value in lines[2].strip("|").split("|")]
+    assert dict(zip(header, values, strict=True))["bytes \\[B\\]"] == "–"
+
+
+def test_markdown_rounds_as_the_column_table_says() -> None:
+    frames = load(builders.run(builders.plan([CELL])), [builders.repetition(CELL, (911.26, 941))])
+    lines = FORMATS["md"](frames, Level.PAIRS).decode().splitlines()
+    assert "| 911.3 |" in lines[2]
+    assert "| 0.968 |" in lines[2]
+    assert "| no |" in lines[2]
+
+
+def test_a_run_without_measurements_exports_its_header() -> None:
+    frames = load(builders.run(), [])
+    assert FORMATS["csv"](frames, Level.PAIRS).decode().startswith("run,cell,repetition,attempt,status,")
+    assert json.loads(FORMATS["json"](frames, Level.INTERVALS)) == []
+    assert FORMATS["parquet"](frames, Level.FLOWS)[:4] == b"PAR1"
+
+
+def test_the_page_of_columns_is_up_to_date() -> None:
+    written = Path(__file__).parents[3] / "docs" / "columns.md"
+    assert written.read_text("utf-8") == page(), "run: python -m columns_page > docs/columns.md"
+
+
+def test_a_file_is_replaced_whole_and_nothing_else_is_left(tmp_path: Path) -> None:
+    path = tmp_path / "out.csv"
+    path.write_text("old")
+    write_whole(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert [one.name for one in tmp_path.iterdir()] == ["out.csv"]
+
+
+def test_a_link_is_followed_and_a_pipe_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "real.csv").write_text("old")
+    (tmp_path / "link.csv").symlink_to("real.csv")
+    write_whole(tmp_path / "link.csv", b"new")
+    assert (tmp_path / "link.csv").is_symlink()
+    assert (tmp_path / "real.csv").read_bytes() == b"new"
+    write_whole(Path("/dev/null"), b"gone")
+    assert Path("/dev/null").is_char_device()
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"none/out.csv: cannot be written: No such file"):
+        write_whole(tmp_path / "none" / "out.csv", b"")
+    with pytest.raises(InputError, match=r"is a folder"):
+        write_whole(tmp_path, b"")

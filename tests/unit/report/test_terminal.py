@@ -1,0 +1,128 @@
+"""What a terminal shows: the table whole where it fits, in two parts where not; runs with their fate."""
+
+import io
+
+import builders
+import das2
+import pytest
+from rich.console import Console
+
+from rigctl.records import Repetition, RunInfo, RunStatus
+from rigctl.report.printers.runs_list import print_runs, status_text
+from rigctl.report.printers.terminal import print_run
+
+
+def printed(width: int, info: RunInfo, measured: list[Repetition]) -> list[str]:
+    text = io.StringIO()
+    print_run(info, measured, Console(file=text, width=width))
+    return text.getvalue().splitlines()
+
+
+def test_a_wide_terminal_shows_one_table_with_every_row_of_the_page() -> None:
+    info, measured = builders.gigablox()
+    lines = printed(140, info, list(measured))
+    assert lines[0] == info.plan.title
+    rows = [line.split() for line in lines if line.strip()[:1].isdigit() and "941.5" in line and "tests" not in line]
+    assert len(rows) == 7
+    assert rows[0] == ["1", "64", "1460", "1", "911,", "941", "135,", "0", "64", "1448", "941.5", "98.4", "line-rate"]
+
+
+def test_a_narrow_terminal_shows_two_tables_and_cuts_nothing() -> None:
+    info, measured = builders.gigablox()
+    lines = printed(80, info, list(measured))
+    assert not any("…" in line for line in lines)
+    assert max(len(line) for line in lines) <= 80
+    heads = [line for line in lines if line.strip().startswith("Test ")]
+    assert len(heads) == 2
+
+
+def test_what_does_not_count_is_footnoted() -> None:
+    cell = builders.cell()
+    lines = printed(120, builders.run(builders.plan([cell])), [builders.failed(cell)])
+    assert any(line.strip().startswith("1¹") for line in lines)
+    assert "¹ Test 1: failed: pi4: connection refused." in lines
+
+
+def test_markup_in_a_title_or_reason_is_shown_as_it_is() -> None:
+    cell = builders.cell()
+    info = builders.run(builders.plan([cell], title="[red]hot[/red]"))
+    lines = printed(120, info, [builders.failed(cell, "[link] gone [/]")])
+    assert lines[0] == "[red]hot[/red]"
+    assert any("[link] gone [/]" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("status", "ended", "age_s", "words"),
+    [
+        (RunStatus.COMPLETE, 74.0, 9999, "complete in 1m 14s"),
+        (RunStatus.PARTIAL, None, 9999, "partial"),
+        (RunStatus.RUNNING, None, 20, "running for 20 s"),
+        (RunStatus.RUNNING, None, 11_100, "died? began 3h 05m ago"),
+    ],
+)
+def test_a_run_that_died_is_told_from_one_that_goes_on(
+    status: RunStatus, ended: float | None, age_s: float, words: str
+) -> None:
+    ended_at = None if ended is None else builders.STARTED_AT + ended
+    info = builders.run(status=status, ended_at=ended_at)
+    assert status_text(info, builders.STARTED_AT + age_s) == words
+
+
+def test_the_list_of_runs_counts_the_tests_that_have_a_result() -> None:
+    info = builders.run()
+    text = io.StringIO()
+    print_runs([info], {info.run: {"ok": 6, "failed": 1}}, builders.STARTED_AT + 100, Console(file=text, width=120))
+    assert "6/7" in text.getvalue()
+    assert info.run in text.getvalue()
+    text = io.StringIO()
+    print_runs([], {}, 0.0, Console(file=text, width=120))
+    assert "`rigctl run SCENARIO` makes one" in text.getvalue()
+
+
+def test_a_large_matrix_is_printed_as_grids_with_a_line_that_says_where_the_rest_is() -> None:
+    info, measured = das2.run((das2.OFF,), das2.Shape(noise=0.0))
+    lines = printed(100, info, measured[1:])
+    assert len(lines) < 100
+    heads = [line for line in lines if line.startswith("resize-off, Windows of ")]
+    assert heads == [
+        f"resize-off, Windows of {size} KiB in all: Gbit/s by pairs and flows" for size in (32, 64, 128, 256)
+    ]
+    first = lines[lines.index(heads[0]) + 1 :]
+    assert first[0].split() == ["pairs", *map(str, range(1, 11))]
+    assert first[2].split() == ["1", "–", *["0.33"] * 9]
+    rest = " ".join(lines)
+    assert f"`rigctl export {info.run} --level cells`" in rest
+    assert "From 8 pairs on, the sum stays at 7.53 Gbit/s: a shared limit of 8.0 Gbit/s" in rest
+    assert "Test 1 was not measured." in rest
+
+
+def test_of_many_notes_the_first_are_printed() -> None:
+    info, measured = das2.run()
+    lines = printed(100, info, measured[:400])
+    assert sum("was not measured." in line for line in lines) == 10
+    assert "70 more notes are in the report." in lines
+
+
+def test_a_small_matrix_is_printed_as_a_table() -> None:
+    info, measured = das2.run(windows=(65536,), flows=(1, 2), pairs=(1, 8))
+    lines = printed(200, info, measured)
+    assert [line.split()[:3] for line in lines if "resize-off" in line][:2] == [
+        ["1", "resize-off", "1"], ["2", "resize-off", "8"],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("width", [60, 80, 110])
+def test_a_small_matrix_in_a_narrow_terminal_goes_on_in_further_tables(width: int) -> None:
+    info, measured = das2.run(windows=(65536,), flows=(1, 2), pairs=(1, 8))
+    lines = printed(width, info, measured)
+    assert max(map(len, lines)) <= width
+    assert not any("…" in line for line in lines)
+    for column in ("Condition", "Pairs", "Parallel", "Efficiency", "Limit"):
+        assert sum(column in line.split() for line in lines) == 1
+
+
+def test_one_long_test_is_printed_with_the_speed_of_each_flow_and_their_sum() -> None:
+    info, measured = das2.run(windows=(131072,), flows=(1,), pairs=(12,))
+    lines = printed(100, info, measured)
+    assert lines[1].split() == ["Flow", "Pair", "Mbit/s", "Retr"] * 2
+    assert lines[8].split()[0] == "Sum"

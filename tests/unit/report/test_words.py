@@ -1,0 +1,229 @@
+"""The sentences are true to the data they are made from."""
+
+from dataclasses import replace
+from typing import Any
+
+import builders
+import pytest
+
+from rigctl.analysis.frames import load
+from rigctl.analysis.summary import CellSummary, summaries
+from rigctl.records import Cell, Direction, Link, Pair, Repetition, RunInfo, RunStatus, Status
+from rigctl.report.sections.streams.words import (
+    answer,
+    congestion_words,
+    explain,
+    goodput_words,
+    mss_words,
+    retransmit_words,
+    window_words,
+)
+
+ONE_PAIR = (Pair("pi1", "pi2"),)
+BINDS = "because the MTU is 1500."
+STAMPS = "because TCP timestamps take 12 bytes of every segment."
+LOWERED = "the MTU of 1500 would carry 1448, so something on the path lowered it."
+DEFAULT = "the MTU of 1500 less 40 bytes of headers"
+
+
+def told(cell: Cell, *measured: Repetition, **run: Any) -> tuple[RunInfo, CellSummary]:
+    info = builders.run(builders.plan([cell]), **run)
+    return info, summaries(load(info, measured))[0]
+
+
+def test_the_open_question_of_the_page_is_answered_in_its_words() -> None:
+    cell = builders.cell(mss=8960, pairs=ONE_PAIR)
+    info, summary = told(cell, builders.repetition(cell, (941,)))
+    assert " ".join(explain(info, summary)[:2]) == (
+        "MSS 8960 was asked for; 1448 went over the wire, because the MTU is 1500. "
+        "941 of 941.5 Mbit/s is 99.9 % of the ceiling."
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "sender", "sentence"),
+    [
+        (1460, {}, f"MSS 1460 was asked for; 1448 went over the wire, {STAMPS}"),
+        (1460, {"mss": 1460, "timestamps": False}, "MSS 1460 was asked for and went over the wire."),
+        (1000, {"mss": 988}, f"MSS 1000 was asked for; 988 went over the wire, {STAMPS}"),
+        (
+            8960,
+            {"mss": 1460, "timestamps": False},
+            "MSS 8960 was asked for; 1460 went over the wire, because the MTU is 1500.",
+        ),
+        (8960, {"mss": 8948, "pmtu": 9000}, f"MSS 8960 was asked for; 8948 went over the wire, {STAMPS}"),
+        (8960, {"mss": 1400}, f"MSS 8960 was asked for; 1400 went over the wire; {LOWERED}"),
+        (8960, {"pmtu": None}, "MSS 8960 was asked for; 1448 went over the wire."),
+        (None, {}, f"No MSS was asked for; 1448 went over the wire: {DEFAULT} and 12 of timestamps."),
+        (None, {"mss": 1460, "timestamps": False}, f"No MSS was asked for; 1460 went over the wire: {DEFAULT}."),
+        (1460, {"mss": None}, ""),
+    ],
+)
+def test_why_an_mss_is_not_the_one_asked_for(asked: int | None, sender: dict[str, Any], sentence: str) -> None:
+    cell = builders.cell(mss=asked)
+    assert mss_words(*told(cell, builders.repetition(cell, sender=sender))) == sentence
+
+
+def test_with_ipv6_the_headers_are_twenty_bytes_longer() -> None:
+    cell = builders.cell(mss=8960)
+    facts = {node: builders.facts(data_address="fd00::1") for node in ("pi1", "pi2", "pi3", "pi4")}
+    said = mss_words(*told(cell, builders.repetition(cell, sender={"mss": 1428}), facts=facts))
+    assert said == "MSS 8960 was asked for; 1428 went over the wire, because the MTU is 1500."
+    virtual = builders.run(builders.plan([cell], rig_yaml="virtual: namespaces\nip_version: 6\n"), facts={})
+    measured = builders.repetition(cell, sender={"mss": 1428})
+    assert mss_words(virtual, summaries(load(virtual, [measured]))[0]) == said
+
+
+def test_pairs_with_different_mss_are_named() -> None:
+    cell = builders.cell(mss=8960)
+    one = builders.repetition(cell)
+    side = one.flows[1].sender
+    assert side is not None
+    jumbo = replace(one.flows[1], sender=replace(side, mss=8948, pmtu=9000))
+    said = mss_words(*told(cell, replace(one, flows=(one.flows[0], jumbo))))
+    assert "1448 on pi1 → pi2 and 8948 on pi3 → pi4 went over the wire" in said
+
+
+def test_flows_of_a_pair_that_differ_are_said() -> None:
+    cell = builders.cell(parallel=2, pairs=ONE_PAIR)
+    one = builders.repetition(cell, (900,))
+    side = one.flows[1].sender
+    assert side is not None
+    small = replace(one.flows[1], sender=replace(side, mss=1200))
+    said = mss_words(*told(cell, replace(one, flows=(one.flows[0], small))))
+    assert said.startswith("MSS 1460 was asked for; 1200 went")
+    assert said.endswith("That is the smallest: the flows of a pair differ.")
+
+
+def test_each_pair_is_measured_against_the_ceiling() -> None:
+    cell = builders.cell()
+    said = goodput_words(*told(cell, builders.repetition(cell, (911, 941))))
+    assert said == "911 and 941 of 941.5 Mbit/s are 96.8 % and 99.9 % of the ceiling; together 98.4 %."
+    said = goodput_words(*told(cell, builders.repetition(cell, (936, 936))))
+    assert said == "936 of 941.5 Mbit/s is 99.4 % of the ceiling, on each pair."
+
+
+def test_a_rounded_speed_never_passes_the_ceiling_by_rounding() -> None:
+    cell = builders.cell(pairs=ONE_PAIR)
+    said = goodput_words(*told(cell, builders.repetition(cell, (941.5,))))
+    assert said == "941.5 of 941.5 Mbit/s is 100.0 % of the ceiling."
+
+
+def test_pairs_that_share_a_link_are_told_together() -> None:
+    cell = builders.cell(pairs=(Pair("a", "b"), Pair("a", "c")))
+    said = goodput_words(*told(cell, builders.repetition(cell, (470, 460))))
+    assert said == (
+        "The pairs had 460 to 470 Mbit/s; together (they share a link) 930 of 941.5 Mbit/s is 98.8 % of the ceiling."
+    )
+
+
+def test_without_a_link_there_is_no_ceiling_and_without_its_rate_none_is_claimed() -> None:
+    cell = builders.cell(pairs=ONE_PAIR)
+    one = builders.repetition(cell, (22512,))
+    links = {"pi1": Link(None, 65536), "pi2": Link(None, 65536)}
+    loopback = builders.run(builders.plan([cell], links=links, virtual="loopback"))
+    said = goodput_words(loopback, summaries(load(loopback, [one]))[0])
+    assert said == "22512 Mbit/s, unshaped, so there is no ceiling."
+    unknown = builders.run(builders.plan([cell], links=links, virtual=None), facts={})
+    said = goodput_words(unknown, summaries(load(unknown, [one]))[0])
+    assert "the rate of a link is not known" in said
+    assert "no link and no switch is in these figures" in " ".join(answer(loopback, summaries(load(loopback, [one]))))
+
+
+def test_a_window_cut_by_the_kernel_names_the_setting_that_cut_it() -> None:
+    cell = builders.cell(window_bytes=4 * 1024**2)
+    cut = builders.repetition(cell, sender={"sndbuf_bytes": 2 * 212992})
+    facts = {
+        "pi1": {"sysctls": {"net.core.wmem_max": "212992"}},
+        "pi3": {"sysctls": {"net.core.wmem_max": "425984"}},
+    }
+    assert window_words(*told(cell, cut, facts=facts)) == (
+        "A window of 4 MiB was asked for; 208 KiB was granted, because of net.core.wmem_max = 212992 on pi1. "
+        "Raise it there with sysctl to have more."
+    )
+    assert "was granted: the kernel cuts it at net.core.wmem_max" in window_words(*told(cell, cut, facts={}))
+
+
+def test_a_window_that_was_granted_needs_no_words() -> None:
+    cell = builders.cell()
+    assert window_words(*told(cell, builders.repetition(cell))) == ""
+    assert window_words(*told(replace(cell, window_bytes=None), builders.repetition(cell))) == ""
+
+
+def test_retransmits_are_counted_per_pair_and_as_a_share() -> None:
+    cell = builders.cell()
+    _, summary = told(cell, builders.repetition(cell, (911, 941), (135, 0)))
+    assert retransmit_words(summary) == "Segments sent again: 135 on pi1 → pi2 and none on pi3 → pi4, 1 in 12,000."
+    _, summary = told(cell, builders.repetition(cell, (911, 941), (9000, 1)))
+    assert retransmit_words(summary).endswith("1 on pi3 → pi4, 0.56 % of those sent.")
+    _, summary = told(cell, builders.repetition(cell, (911, 941), (0, 0)))
+    assert retransmit_words(summary) == "Nothing was sent again."
+
+
+def test_another_congestion_control_is_named() -> None:
+    cell = builders.cell(congestion="bbr")
+    _, summary = told(cell, builders.repetition(cell))
+    assert congestion_words(summary).startswith("Congestion control bbr was asked for; cubic was used.")
+    _, summary = told(replace(cell, congestion="cubic"), builders.repetition(cell))
+    assert congestion_words(summary) == ""
+
+
+def test_the_answer_of_the_page_names_best_worst_ceiling_and_losses() -> None:
+    info, measured = builders.gigablox()
+    said = answer(info, summaries(load(info, measured)))
+    assert said == [
+        "The fastest of 7 tests is test 5 (window 64 KiB, MSS 8960, 5 flows). "
+        "941 and 940 of 941.5 Mbit/s are 99.9 % and 99.8 % of the ceiling; together 99.9 %.",
+        "In tests 1, 2 and 4: MSS 1460 was asked for; 1448 went over the wire, "
+        "because TCP timestamps take 12 bytes of every segment.",
+        "In tests 3, 5, 6 and 7: MSS 8960 was asked for; 1448 went over the wire, because the MTU is 1500.",
+        "So all tests filled the same frames: the MSS that was asked for made no difference.",
+        "5 of 7 tests reached line rate (98 % of the ceiling or more); the slowest, test 4, had 96.1 %.",
+        "In all, 266 segments were sent again, 1 in 42,000.",
+        "The rig is virtual: network namespaces with shaped links on one machine.",
+    ]
+
+
+def test_links_that_are_not_as_the_rig_file_says_are_named() -> None:
+    info, measured = builders.gigablox()
+    facts = info.facts | {"pi1": builders.facts(speed_bps=10**8), "pi2": builders.facts(mtu=9000)}
+    changed = replace(info, facts=facts)
+    said = " ".join(answer(changed, summaries(load(changed, measured))))
+    assert "The link of pi1 runs at 100 Mbit/s; the rig file says 1 Gbit/s." in said
+    assert "The MTU of pi2 is 9000; the rig file says 1500." in said
+
+
+def test_what_went_wrong_is_in_the_answer() -> None:
+    cells = [builders.cell(1), builders.cell(2), builders.cell(3)]
+    info = builders.run(builders.plan(cells), status=RunStatus.INTERRUPTED)
+    bad = builders.repetition(cells[0], status=Status.INVALID, reason="start skew")
+    measured = [bad, builders.repetition(cells[0], attempt=2), builders.failed(cells[1])]
+    said = " ".join(answer(info, summaries(load(info, measured))))
+    assert "Tests 2 and 3 gave no result that counts; the notes say why." in said
+    assert "Some measurements of test 1 are not counted" in said
+    assert "The run was interrupted." in said
+
+
+def test_a_run_without_results_claims_nothing() -> None:
+    cell = builders.cell()
+    info, summary = told(cell, builders.failed(cell))
+    assert answer(info, [summary])[0] == "Nothing was measured that counts."
+    assert explain(info, summary) == ["Test 1: failed: pi4: connection refused."]
+
+
+def test_no_number_is_said_of_a_repetition_that_does_not_count() -> None:
+    cell = builders.cell(direction=Direction.REVERSE)
+    bad = builders.repetition(cell, (123, 123), status=Status.INVALID, reason="start skew")
+    good = builders.repetition(cell, (900, 900), attempt=2)
+    info, summary = told(cell, bad, good)
+    assert not any("123" in sentence for sentence in answer(info, [summary]))
+    assert "123" not in goodput_words(info, summary)
+
+
+def test_links_that_are_held_are_told() -> None:
+    cell = builders.cell(pairs=ONE_PAIR)
+    info, summary = told(cell, builders.repetition(cell, (94,)))
+    far = replace(info.plan, links=info.plan.links | {"pi2": Link(10**9, 1500, None, 0.005)}, virtual="namespaces")
+    assert "A relay holds the frames of pi2 (5 ms), so that a round trip takes so long." in answer(
+        replace(info, plan=far), [summary]
+    )

@@ -1,0 +1,104 @@
+"""The JSON Schemas in docs/ are up to date, accept what rigctl accepts, and help an editor. The pages likewise."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from rigctl import resources
+from rigctl.rig.schema import NodeSection, RigFile, rig_of
+from rigctl.scenario.axes import AXES
+from rigctl.scenario.jsonschema import FILES, main, schema_of, schema_text
+from rigctl.scenario.load import Overrides, load_plan
+from rigctl.scenario.schema import ScenarioFile
+from rigctl.yamlfile import parse_document
+
+DOCS = Path(__file__).parents[3] / "docs"
+SCENARIOS = sorted(resources.scenarios().glob("*.yaml"))
+RIGS = sorted((resources.scenarios() / "rigs").glob("*.yaml"))
+
+
+def examples(page: str) -> list[str]:
+    return re.findall(r"```yaml\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)
+
+
+def errors(model: Any, text: str) -> list[str]:
+    validator = jsonschema.Draft202012Validator(schema_of(model))
+    return [error.message for error in validator.iter_errors(yaml.safe_load(text))]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_file_in_docs_is_what_the_models_make(name: str) -> None:
+    assert (DOCS / name).read_text() == schema_text(FILES[name]), "run: python -m rigctl.scenario.jsonschema"
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_file_is_a_valid_schema_and_is_written_by_the_command(name: str, tmp_path: Path) -> None:
+    assert main([str(tmp_path)]) == 0
+    jsonschema.Draft202012Validator.check_schema(json.loads((tmp_path / name).read_text()))
+    assert main([str(tmp_path / "nowhere")]) == 2
+
+
+@pytest.mark.parametrize("path", [*SCENARIOS, *RIGS], ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_every_bundled_file_is_accepted(path: Path) -> None:
+    assert errors(RigFile if path.parent.name == "rigs" else ScenarioFile, path.read_text()) == []
+
+
+@pytest.mark.parametrize("text", examples("scenario-reference.md"))
+def test_every_scenario_on_the_reference_page_is_accepted_and_loads(text: str, tmp_path: Path) -> None:
+    assert errors(ScenarioFile, text) == []
+    (tmp_path / "t.yaml").write_text(text)
+    assert load_plan(str(tmp_path / "t.yaml"), Overrides())[0].cells
+
+
+@pytest.mark.parametrize("text", examples("rig-reference.md"))
+def test_every_rig_on_the_reference_page_is_accepted_and_loads(text: str, tmp_path: Path) -> None:
+    assert errors(RigFile, text) == []
+    assert len(rig_of(parse_document("r.yaml", text), tmp_path / "r.yaml").nodes) >= 2
+
+
+@pytest.mark.parametrize(
+    ("model", "text"),
+    [
+        (ScenarioFile, "pairs: [pi1 -> pi2]\ntitel: x\n"),
+        (ScenarioFile, "title: x\n"),
+        (ScenarioFile, "pairs: [pi1 -> pi2]\nmatrix: {window: [64Q]}\n"),
+        (ScenarioFile, "pairs: [pi1 -> pi2]\nmatrix: {mss: []}\n"),
+        (ScenarioFile, "pairs: [pi1 -> pi2]\ninclude: [{parallel: 0}]\n"),
+        (ScenarioFile, "pairs: [pi1 -> pi2]\ntest: sctp\n"),
+        (ScenarioFile, "pairs: [pi1 - pi2]\n"),
+        (RigFile, "nodes: {a: {address: x, password: y}, b: {address: z}}\n"),
+        (RigFile, "nodes: {'a b': {address: x}, b: {address: z}}\n"),
+        (RigFile, "nodes: {a: {address: x}}\n"),
+        (RigFile, "nodes: {a: {address: x}, b: {address: z, port: 0}}\n"),
+        (RigFile, "virtual: docker\nnodes: {a: , b: }\n"),
+    ],
+)
+def test_what_rigctl_refuses_an_editor_underlines(model: Any, text: str) -> None:
+    assert errors(model, text)
+
+
+@pytest.mark.parametrize("model", [ScenarioFile, RigFile, NodeSection])
+def test_every_key_has_a_description(model: Any) -> None:
+    assert all(field.description for field in model.model_fields.values())
+
+
+def test_every_key_and_axis_is_on_its_reference_page() -> None:
+    scenario, rig = ((DOCS / page).read_text() for page in ("scenario-reference.md", "rig-reference.md"))
+    assert [key for key in [*ScenarioFile.model_fields, *AXES] if f"| `{key}`" not in scenario] == []
+    assert [key for key in RigFile.model_fields if f"| `{key}`" not in rig] == []
+    assert [key for key in NodeSection.model_fields if f"`{key}`" not in rig] == []
+
+
+def test_the_page_shows_messages_as_they_are(tmp_path: Path) -> None:
+    page = (DOCS / "scenario-reference.md").read_text()
+    path = tmp_path / "gigablox.yaml"
+    path.write_text("rig: gigablox\npairs: pi1 -> pi2\n\n\n\nmatrix:\n  window: [64Q, 200K]\n")
+    with pytest.raises(Exception, match="64Q") as caught:
+        load_plan(str(path), Overrides(sets=("mss=80",)))
+    for line in str(caught.value).replace(f"{tmp_path}/", "").splitlines():
+        assert line in page

@@ -1,0 +1,318 @@
+"""What a store refuses, what it says then, and what it leaves untouched."""
+
+import os
+import re
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import builders
+import pytest
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.schema import CreateTable
+
+from rigctl.errors import InputError, RigError
+from rigctl.records import PortSeries
+from rigctl.store import default_path, open_store
+from rigctl.store.schema import APPLICATION_ID, SCHEMA_VERSION, metadata
+from rigctl.store.store import new_run_id
+
+
+def filled(path: Path) -> str:
+    with open_store(str(path)) as store:
+        run = store.begin(builders.plan(), {}, {}, builders.STARTED_AT)
+        store.add(run, builders.failed(builders.cell()))
+    return run
+
+
+def test_a_new_store_is_made_with_its_folder_and_waits_for_no_reader(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "b" / "r.db"
+    filled(path)
+    with sqlite3.connect(path) as plain:
+        assert plain.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert plain.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
+
+
+def test_the_address_is_taken_from_the_environment_else_from_the_data_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.delenv("RIGCTL_STORE", raising=False)
+    assert default_path() == tmp_path / "data" / "rigctl" / "rigctl.db"
+    monkeypatch.setenv("RIGCTL_STORE", str(tmp_path / "named.db"))
+    with open_store() as store:
+        assert store.place == str(tmp_path / "named.db")
+
+
+def test_a_url_and_a_path_name_the_same_file(tmp_path: Path) -> None:
+    run = filled(tmp_path / "r.db")
+    with open_store(f"sqlite:///{tmp_path / 'r.db'}") as store:
+        assert store.run(None).run == run
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"this is a text and no database, long enough to be read as a header of one" * 20, "not a SQLite database"),
+        (b"SQLite format 3\0" + b"\xff" * 4000, "not a SQLite database"),
+    ],
+)
+def test_a_file_that_is_no_store_is_refused_and_left_as_it_is(tmp_path: Path, content: bytes, words: str) -> None:
+    path = tmp_path / "r.db"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=words) as raised:
+        open_store(str(path))
+    assert str(path) in str(raised.value)
+    assert path.read_bytes() == content
+
+
+def test_a_damaged_store_says_so_when_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "r.db"
+    filled(path)
+    whole = bytearray(path.read_bytes())
+    whole[4096:] = b"\xa5" * (len(whole) - 4096)
+    path.write_bytes(whole)
+    with pytest.raises(InputError, match=r"is damaged|is not a SQLite"), open_store(str(path), create=False) as store:
+        store.run_ids()
+        store.run(None)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ("""UPDATE flows SET sender = '{"bytes": 1,'""", "flow 1 of run RUN"),
+        ("UPDATE flows SET receiver = '[3]' WHERE position = 1", "flow 2 of run RUN"),
+        ("""UPDATE flows SET sender = '{"bytes": 1}'""", "flow 1 of run RUN"),
+        ("UPDATE flows SET sender_series = x'00ff'", "flow 1 of run RUN"),
+        ("UPDATE flows SET sender_series = substr(sender_series, 1, length(sender_series) - 5)", "flow 1 of run RUN"),
+        ("UPDATE flows SET direction = 'sideways'", "flow 1 of run RUN"),
+        ("UPDATE repetitions SET nodes = 'null'", "repetition 1 of run RUN"),
+        ("UPDATE flows SET number = 'x'", "flow 1 of run RUN"),
+        ("UPDATE repetitions SET wall_s = 'long'", "repetition 1 of run RUN"),
+        ("UPDATE runs SET plan = '{}'", "run RUN"),
+        ("UPDATE runs SET versions = '[]'", "run RUN"),
+        ("UPDATE runs SET started_at = 1e18", "run RUN"),
+        ("UPDATE facts SET facts = 'no JSON'", "row 1 of the facts of nodes"),
+    ],
+)
+def test_a_row_that_cannot_be_read_is_named_and_nothing_is_lost(tmp_path: Path, change: str, named: str) -> None:
+    path = tmp_path / "r.db"
+    cell = builders.cell(parallel=2)
+    with open_store(str(path)) as store:
+        run = store.begin(builders.plan([cell]), {}, {"pi1": {"kernel": "6.1"}}, builders.STARTED_AT)
+        store.add(run, builders.repetition(cell, [900.0] * len(cell.pairs)))
+    with sqlite3.connect(path) as other:
+        assert other.execute(change).rowcount
+    other.close()
+    before = path.read_bytes()
+    said = rf"^store {re.escape(str(path))}: {named.replace('RUN', run)} can't be read \(.+\)\. It is damaged, or"
+    with pytest.raises(InputError, match=said), open_store(str(path), create=False) as store:
+        store.repetitions(store.run(None).run)
+    assert path.read_bytes() == before
+
+
+def test_the_database_of_another_program_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "photos.db"
+    with sqlite3.connect(path) as other:
+        other.execute("CREATE TABLE photos (name)")
+    other.close()
+    before = path.read_bytes()
+    with pytest.raises(InputError, match=r"another program .*photos"):
+        open_store(str(path))
+    assert path.read_bytes() == before
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["photos.db"]
+
+
+def test_the_store_of_a_newer_rigctl_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "r.db"
+    filled(path)
+    with sqlite3.connect(path) as newer:
+        newer.execute("UPDATE rigctl_schema SET version = version + 1")
+    newer.close()
+    with pytest.raises(InputError, match=rf"newer rigctl .schema {SCHEMA_VERSION + 1}"):
+        open_store(str(path))
+
+
+def test_a_folder_a_missing_file_and_an_unknown_kind_are_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"is a folder"):
+        open_store(str(tmp_path))
+    with pytest.raises(InputError, match=r"does not exist"):
+        open_store(str(tmp_path / "none.db"), create=False)
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(InputError, match=r"no such kind of database"):
+        open_store("oracular://host/name")
+    with pytest.raises(InputError, match=r"not a database URL"):
+        open_store("://")
+
+
+def test_a_path_through_a_file_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(InputError, match=r"store .* failed: .*Not a directory|File exists"):
+        open_store(str(tmp_path / "file" / "r.db"))
+
+
+def test_the_password_of_a_url_is_in_no_message() -> None:
+    with pytest.raises(InputError) as raised:
+        open_store("oracular://anna:hush@host/name")
+    assert "hush" not in str(raised.value)
+
+
+@contextmanager
+def read_only(path: Path) -> Iterator[None]:
+    """The file at `path` and its folder can't be written; root, who may all the same, becomes nobody."""
+    path.chmod(0o444)
+    path.parent.chmod(0o555)
+    if os.geteuid() == 0:
+        for folder in path.parent.parents:
+            if folder.name.startswith(("pytest-", "popen-")):  # of pytest, and of its workers
+                folder.chmod(0o755)
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(os.getuid())
+        path.parent.chmod(0o755)
+
+
+def test_a_read_only_folder_can_be_read_and_is_refused_for_a_run(tmp_path: Path) -> None:
+    path = tmp_path / "r.db"
+    run = filled(path)
+    with read_only(path):
+        with open_store(str(path), create=False) as store:
+            assert store.run(None).run == run
+        with pytest.raises(InputError, match=r"read-only"):
+            open_store(str(path))
+
+
+def test_a_full_disk_loses_nothing_that_was_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "r.db"
+    run = filled(path)
+    from rigctl.store import open as opening
+
+    prepare = opening._prepare_sqlite
+
+    def small(connection: sqlite3.Connection, record: object) -> None:
+        prepare(connection, record)
+        # SQLite's own "database or disk is full", at the size the file has now.
+        connection.execute("PRAGMA max_page_count = 1")
+
+    monkeypatch.setattr(opening, "_prepare_sqlite", small)
+    big = builders.repetition(builders.cell(parallel=20, duration_s=60.0))
+    with open_store(str(path)) as store, pytest.raises(RigError, match=r"disk is full"):
+        store.add(run, big)
+    monkeypatch.undo()
+    with open_store(str(path)) as store:
+        assert store.repetitions(run) == [builders.failed(builders.cell())]
+
+
+def test_two_writers_take_turns(tmp_path: Path) -> None:
+    path = str(tmp_path / "r.db")
+    with open_store(path) as one, open_store(path) as other:
+        first = one.begin(builders.plan(), {}, {}, 1.0)
+        second = other.begin(builders.plan(), {}, {}, 2.0)
+        one.add(first, builders.failed(builders.cell()))
+        other.add(second, builders.failed(builders.cell()))
+        assert one.run_ids() == [first, second]
+
+
+def test_a_reader_sees_a_run_while_it_is_written(tmp_path: Path) -> None:
+    path = str(tmp_path / "r.db")
+    with open_store(path) as writer:
+        run = writer.begin(builders.plan(), {}, {}, 1.0)
+        with open_store(path, create=False) as reader:
+            writer.add(run, builders.failed(builders.cell()))
+            assert len(reader.repetitions(run)) == 1
+
+
+def test_ids_sort_by_time_and_a_run_is_found_by_any_unique_beginning(tmp_path: Path) -> None:
+    assert new_run_id(builders.STARTED_AT).startswith("20261120-214501-")
+    with open_store(str(tmp_path / "r.db")) as store:
+        early = store.begin(builders.plan(), {}, {}, builders.STARTED_AT)
+        late = store.begin(builders.plan(), {}, {}, builders.STARTED_AT + 86400)
+        assert store.run(None).run == late
+        assert store.run("20261120").run == early
+        assert store.run(early).run == early
+        with pytest.raises(InputError, match=r"is not unique: .*Give more"):
+            store.run("2026")
+        with pytest.raises(InputError, match='no run "%"'):
+            store.run("%")
+
+
+def test_an_empty_store_says_how_to_fill_it(tmp_path: Path) -> None:
+    with (
+        open_store(str(tmp_path / "r.db")) as store,
+        pytest.raises(InputError, match=r"holds no run yet. `rigctl run` makes one"),
+    ):
+        store.run(None)
+
+
+def test_how_many_cells_were_measured_is_known_without_reading_their_series(tmp_path: Path) -> None:
+    with open_store(str(tmp_path / "r.db")) as store:
+        run = store.begin(builders.plan(), {}, {}, 0.0)
+        for number in (1, 2):
+            store.add(run, builders.repetition(builders.cell(number)))
+        store.add(run, builders.repetition(builders.cell(2), number=2))
+        store.add(run, builders.failed(builders.cell(3)))
+        assert store.measured() == {run: {"ok": 2, "failed": 1}}
+
+
+def test_the_tables_can_be_made_in_postgresql_too() -> None:
+    made = [str(CreateTable(table).compile(dialect=postgresql.dialect())) for table in metadata.sorted_tables]
+    assert len(made) == 6
+    text = " ".join(made)
+    assert "id SERIAL NOT NULL" in text
+    assert "window_start_ns BIGINT" in text
+    assert "sender_series BYTEA" in text
+
+
+OLD_STORE = Path(__file__).parents[1] / "fixtures" / "store-of-0.1.db"
+"""Written by rigctl 0.1: the first two cells of `builders.gigablox_cells`, one repetition each."""
+
+
+@pytest.mark.parametrize("create", [True, False])
+def test_the_store_of_rigctl_0_1_is_brought_up_to_date_and_reads_as_before(tmp_path: Path, create: bool) -> None:
+    path = Path(shutil.copy(OLD_STORE, tmp_path / "old.db"))
+    cells = builders.gigablox_cells()[:2]
+    with open_store(str(path), create=create) as store:
+        info = store.run(None)
+        assert info.plan == builders.plan(cells)
+        assert store.repetitions(info.run) == [builders.repetition(cell) for cell in cells]
+    with open_store(str(path)) as store:
+        counted = replace(builders.repetition(cells[0]), repetition=2, counters=(PortSeries("sw", "g1", "snmp"),))
+        store.add(info.run, counted)
+        assert store.repetitions(info.run)[1] == counted
+
+
+def test_an_old_store_that_cannot_be_written_says_what_to_do_and_stays_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = Path(shutil.copy(OLD_STORE, tmp_path / "old.db"))
+    before = path.read_bytes()
+    monkeypatch.setattr("rigctl.store.open.os.access", lambda *_, **__: False)  # as on read-only media
+    with pytest.raises(InputError, match="written by an older rigctl and can't be brought up to date") as raised:
+        open_store(str(path), create=False)
+    assert "Copy it to where it can be written" in str(raised.value)
+    assert path.read_bytes() == before
+
+
+def test_a_store_brought_up_to_date_has_the_tables_of_a_new_one(tmp_path: Path) -> None:
+    path = Path(shutil.copy(OLD_STORE, tmp_path / "old.db"))
+    filled(tmp_path / "new.db")
+    with open_store(str(path)):
+        pass
+
+    def columns(file: Path) -> dict[str, set[str]]:
+        with sqlite3.connect(file) as plain:
+            names = [name for (name,) in plain.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+            return {name: {row[1] for row in plain.execute(f"PRAGMA table_info({name})")} for name in names}
+
+    assert columns(path) == columns(tmp_path / "new.db")
+
+
+def test_a_url_whose_driver_is_not_installed_says_which() -> None:
+    with pytest.raises(InputError, match=r'its driver "\w+" is not installed') as raised:
+        open_store("postgresql+pg8000://anna:hush@host/name")
+    assert "hush" not in str(raised.value)

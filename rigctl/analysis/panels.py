@@ -10,9 +10,7 @@ from statistics import fmean, median
 from typing import Final, TypeAlias
 
 from rigctl.analysis.summary import CellSummary
-from rigctl.records import Cell, Condition, Direction, RunPlan
-from rigctl.report.text import size_words
-from rigctl.units import format_duration
+from rigctl.records import Cell, Condition, RunPlan
 
 Place: TypeAlias = tuple[int, int]
 """Number of pairs, number of flows of a pair."""
@@ -25,16 +23,14 @@ AS_GOOD: Final = 0.03
 """Fields this close to the best of their number of pairs are taken to have met the same limit."""
 
 _NUMBERS: Final = ("window_total_bytes", "window_bytes", "mss", "congestion", "nodelay", "direction", "test")
-_WINDOWS: Final = ("window_total_bytes", "window_bytes")
 _TIMES: Final = ("duration_s", "omit_s")
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One window of one condition. `sums_mbps` has the measured fields only; `title` is empty for a lone panel."""
+    """One window of one condition. `sums_mbps` has the measured fields only."""
 
     setting: Setting
-    title: str
     cells: Mapping[Place, CellSummary]
     sums_mbps: Mapping[Place, float]
 
@@ -85,13 +81,13 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True)
 class DifferencePanel:
-    title: str
+    setting: Setting
     mbps: Mapping[Place, float]
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """`later` less `earlier`, where both have a field. `largest` is the panel's title and place of the largest."""
+    """`later` less `earlier`, where both have a field. `largest` is the panel's setting and place of the largest."""
 
     earlier: ConditionPanels
     later: ConditionPanels
@@ -99,7 +95,7 @@ class Difference:
     mean_mbps: float
     mean_of_both_mbps: float
     largest_mbps: float
-    largest: tuple[str, Place]
+    largest: tuple[Setting, Place]
 
     @property
     def share(self) -> float:
@@ -141,29 +137,7 @@ def _value(cell: Cell, name: str) -> object:
 
 def _panel(setting: Setting, fields: Mapping[Place, CellSummary]) -> Panel:
     sums = {place: one.goodput_mbps.mean for place, one in fields.items() if one.goodput_mbps is not None}
-    return Panel(setting, panel_title(setting), fields, sums)
-
-
-def panel_title(setting: Setting) -> str:
-    """What is special about a panel: `Windows of 64 KiB in all`, `Window 64 KiB, MSS 1460`."""
-    windows = [name for name, value in setting if name in _WINDOWS and value is not None]
-    words = [_part(name, value) for name, value in setting if not windows or name not in _WINDOWS or name in windows]
-    title = ", ".join(words)
-    return title[:1].upper() + title[1:]
-
-
-def _part(name: str, value: object) -> str:
-    if name == "window_total_bytes":
-        return f"windows of {size_words(value)} in all" if isinstance(value, int) else "windows not set"
-    if name == "window_bytes":
-        return f"window {size_words(value)}" if isinstance(value, int) else "window not set"
-    if name == "nodelay":
-        return "nodelay default" if value is None else "nodelay" if value else "no nodelay"
-    if name == "direction":
-        return "both directions" if value == Direction.BOTH else str(value)
-    if name in _TIMES and isinstance(value, float | int):
-        return f"{format_duration(value)}{' omitted' if name == 'omit_s' else ''}"
-    return f"{'MSS' if name == 'mss' else name} {'default' if value is None else value}"
+    return Panel(setting, fields, sums)
 
 
 def differences(conditions: Sequence[ConditionPanels]) -> tuple[Difference, ...]:
@@ -190,12 +164,11 @@ def changed(one: Difference) -> dict[str, tuple[str | None, str | None]]:
 
 
 def settings_of(condition: Condition | None) -> dict[str, str]:
-    """What a condition sets, by names for people; nothing for the nodes as they are."""
+    """What a condition sets: `resize`, and each setting by its name or kind; nothing for the nodes as they are."""
     if condition is None:
         return {}
-    names = {"mtu": "MTU", "governor": "governor"}
-    known = {names.get(one.kind, one.name or one.kind): one.value for one in condition.settings}
-    return {"resizing of buffers": "on" if condition.resize else "off"} | known
+    known = {setting.name or setting.kind: setting.value for setting in condition.settings}
+    return {"resize": "on" if condition.resize else "off"} | known
 
 
 def difference(earlier: ConditionPanels, later: ConditionPanels) -> Difference | None:
@@ -208,10 +181,10 @@ def difference(earlier: ConditionPanels, later: ConditionPanels) -> Difference |
         if other is None or not shared:
             continue
         panels.append(
-            DifferencePanel(panel.title, {place: panel.sums_mbps[place] - other.sums_mbps[place] for place in shared})
+            DifferencePanel(panel.setting, {place: panel.sums_mbps[place] - other.sums_mbps[place] for place in shared})
         )
         both += [(panel.sums_mbps[place] + other.sums_mbps[place]) / 2 for place in shared]
-    fields = [(value, panel.title, place) for panel in panels for place, value in panel.mbps.items()]
+    fields = [(value, panel.setting, place) for panel in panels for place, value in panel.mbps.items()]
     if not fields:
         return None
     largest = max(fields, key=lambda one: abs(one[0]))

@@ -1,12 +1,19 @@
 """Numbers and names as the tables and sentences print them. Unknown is an en dash, never 0."""
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import Final, Protocol
 
 from rigctl.records import Cell, Direction, Pair
 from rigctl.units import format_bytes, format_rate
 
 UNKNOWN: Final = "–"
+
+
+class Rate(Protocol):
+    """What has a mean in Mbit/s."""
+
+    @property
+    def mean(self) -> float: ...
 
 
 def rate_text(mbps: float | None, ceiling_mbps: float | None = None) -> str:
@@ -93,3 +100,37 @@ def listed(words: Sequence[str]) -> str:
 def plural(count: int, one: str, several: str | None = None) -> str:
     """`1 test`, `7 tests`."""
     return f"{count} {one if count == 1 else several or one + 's'}"
+
+
+def escaped(text: str) -> str:
+    """`text` with what Markdown would take as markup made plain."""
+    one_line = " ".join(text.split())
+    return "".join(f"\\{sign}" if sign in "\\`*_{}[]<>|#" else sign for sign in one_line)
+
+
+MOST_TESTS: Final = 10
+"""More tests are counted, not named."""
+
+
+def numbers_text(numbers: Sequence[int]) -> str:
+    """`test 3`, `tests 3 and 4`, `tests 1, 2, … and 5 more`."""
+    named = [str(number) for number in numbers]
+    if len(named) > MOST_TESTS:
+        named = [*named[:MOST_TESTS], f"{len(named) - MOST_TESTS} more"]
+    return f"test{'s' if len(numbers) > 1 else ''} {listed(named)}"
+
+
+def time_text(time_us: float | None) -> str:
+    """`48.9 µs`, `1.21 ms`."""
+    if time_us is None:
+        return UNKNOWN
+    return f"{time_us / 1000:.3g} ms" if time_us >= 1000 else f"{time_us:.3g} µs"
+
+
+def rate_decimals(rates: Iterable[tuple[Rate | None, float | None]]) -> int:
+    """Decimals of a column of goodput, each with its ceiling: by the smallest rate, none rounded above its ceiling."""
+    known = [(rate.mean, ceiling_mbps) for rate, ceiling_mbps in rates if rate is not None]
+    smallest = min((mbps for mbps, _ in known if mbps), default=1000.0)
+    decimals = 0 if smallest >= 100 else 1 if smallest >= 10 else 2
+    above = (ceiling_mbps is not None and mbps <= ceiling_mbps < round(mbps) for mbps, ceiling_mbps in known)
+    return max(decimals, 1) if any(above) else decimals

@@ -1,24 +1,81 @@
-"""A table as Markdown."""
+"""A document as Markdown: the answer, the results and findings, to paste into a page."""
 
-from rigctl.report.table import ComparisonTable
+from rigctl.report.blocks import (
+    Block,
+    Document,
+    Folded,
+    HeatMap,
+    HeatMaps,
+    Items,
+    Paragraph,
+    Row,
+    Section,
+    Table,
+    Terms,
+)
+from rigctl.report.text import escaped
 
 
-def markdown(table: ComparisonTable) -> str:
-    """The table as Markdown, its notes below it."""
+def markdown(document: Document) -> str:
+    """Title, answer, results, findings and the brief sections."""
+    lines = [f"# {escaped(document.title)}", ""]
+    if document.findings:
+        lines += [escaped(document.answer), ""]
+    for section in document.results:
+        lines += _section(section, titled=section is not document.results[0])
+    for finding in document.findings[1:]:
+        lines.append(f"- {escaped(finding.text)}" + (f" {escaped(finding.remedy)}" if finding.remedy else ""))
+    for section in document.sections:
+        if section.brief:
+            lines += ["", *_section(section, titled=True)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _section(section: Section, *, titled: bool) -> list[str]:
+    lines = [f"## {escaped(section.title)}", ""] if titled else []
+    for block in section.blocks:
+        lines += _block(block)
+    return lines
+
+
+def _block(block: Block) -> list[str]:
+    match block:
+        case Table():
+            return [*table_lines(block), ""]
+        case HeatMaps():
+            return [line for heat_map in block.maps for line in _grid(heat_map.title, block.unit, heat_map)]
+        case Paragraph():
+            return [escaped(block.text), ""]
+        case Items():
+            return [*(f"- {escaped(sentence)}" for sentence in block.sentences), ""]
+        case Terms():
+            return [f"- {escaped(term.name)}: {escaped(' '.join(term.sentences))}" for term in block.terms] + [""]
+        case Folded():
+            return [line for inner in block.blocks for line in _block(inner)]
+        case _:
+            return []
+
+
+def _grid(title: str, unit: str, heat_map: HeatMap) -> list[str]:
+    head = [f"{escaped(title)}{': ' if title else ''}{escaped(unit)}", ""]
+    lines = ["| " + " | ".join((heat_map.corner, *map(escaped, heat_map.columns))) + " |"]
+    lines.append("|" + "--:|" * (len(heat_map.columns) + 1))
+    lines += ["| " + " | ".join((label, *(field.text for field in fields))) + " |" for label, fields in heat_map.rows]
+    return [*head, *lines, ""]
+
+
+def table_lines(table: Table) -> list[str]:
+    """The table as Markdown, its legend and notes below it."""
     lines = [
-        "| " + " | ".join(column.header for column in table.columns) + " |",
+        "| " + " | ".join(escaped(column.header) for column in table.columns) + " |",
         "|" + "|".join(":--" if column.words else "--:" for column in table.columns) + "|",
     ]
-    for row in table.rows:
-        texts = list(row.cells)
-        texts[0] += "".join(f" [{note}]" for note in row.notes)
-        lines.append("| " + " | ".join(texts) + " |")
-    notes = [f"[{at}] {escaped(note)}" for at, note in enumerate(table.notes, 1)]
-    rest = [*table.legend, *notes]
-    return "\n".join([*lines, "", *[f"{line}  " for line in rest]]).rstrip() + "\n"
+    lines += [_row(row) for row in (*table.rows, *((table.total,) if table.total else ()))]
+    rest = [*table.legend, *(f"[{number}] {escaped(note)}" for number, note in enumerate(table.notes, 1))]
+    return [*lines, "", *(f"{line}  " for line in rest)] if rest else lines
 
 
-def escaped(text: str) -> str:
-    """`text` with what Markdown would take as markup made plain."""
-    one_line = " ".join(text.split())
-    return "".join(f"\\{sign}" if sign in "\\`*_{}[]<>|#" else sign for sign in one_line)
+def _row(row: Row) -> str:
+    texts = [escaped(entry.text) for entry in row.entries]
+    texts[0] += "".join(f" [{note}]" for note in row.notes)
+    return "| " + " | ".join(texts) + " |"

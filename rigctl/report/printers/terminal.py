@@ -1,136 +1,112 @@
-"""The table in a terminal, by rich, with the answer in words below it."""
+"""A document in a terminal, by rich: the answer, the results, at most three findings, then the brief sections."""
 
 from collections.abc import Sequence
 from typing import Final
 
 from rich import box
 from rich.console import Console
-from rich.table import Table
+from rich.table import Table as RichTable
 from rich.text import Text
 
-from rigctl.analysis.frames import load
-from rigctl.analysis.panels import Matrix, matrix
-from rigctl.analysis.summary import summaries
-from rigctl.model.search import decided
-from rigctl.records import Repetition, RunInfo
-from rigctl.report.sections.bins import bin_section, gap_words
-from rigctl.report.sections.captures import capture_words
-from rigctl.report.sections.counters.section import section
-from rigctl.report.sections.datagrams import search_table, search_words
-from rigctl.report.sections.matrix.grid import condition_grids
-from rigctl.report.sections.matrix.words import gbps
-from rigctl.report.sections.messages.round_trips import trip_words
-from rigctl.report.sections.messages.table import message_results, message_table, message_words, shaping_words
-from rigctl.report.sections.retest import first_of, retested, until_words
-from rigctl.report.sections.streams.comparison import comparison
-from rigctl.report.sections.streams.soak import soak_lines, soak_section
-from rigctl.report.sections.streams.words import answer, rig_words
-from rigctl.report.table import ComparisonTable, TableColumn
-from rigctl.report.text import UNKNOWN
+from rigctl.report.blocks import Block, Charts, Column, Document, Folded, HeatMap, HeatMaps, Items, Paragraph, Section
+from rigctl.report.blocks import Table, Terms, Verbatim
+from rigctl.findings import Finding, Severity
 
-_SPLIT: Final = (("asked", "measured"), ("derived",))
-MOST_ROWS: Final = 60
-"""A matrix of more tests is printed as grids of sums, not as a row per test."""
-MOST_NOTES: Final = 10
+_SPLIT: Final = (("requested", "measured"), ("derived",))
+MOST_FINDINGS: Final = 3
+MOST_NOTES: Final = 5
 _SUPERSCRIPTS: Final = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+_STYLES: Final = {Severity.WARNING: "yellow", Severity.ERROR: "red"}
 
 
-def print_run(info: RunInfo, repetitions: Sequence[Repetition], console: Console) -> None:
-    """Print a run's title, table, notes and answer. Where the table is too wide it comes in two parts."""
-    console.print(Text(info.plan.title or info.plan.scenario_name, style="bold"))
-    first, again = decided(info.plan, first_of(info, repetitions)), retested(info, repetitions)
-    said, trials = until_words(info, repetitions), search_table(info, repetitions)
-    if info.plan.in_messages:
-        results = message_results(info, first)
-        _print_table(message_table(results), console)
-        said = [
-            *message_words(results, again=info.plan.retest is not None),
-            *trip_words(results),
-            *said,
-            *rig_words(info),
-            *shaping_words(info, results),
-        ]
-    else:
-        said = [*search_words(info, repetitions), *_print_streams(info, first, console), *said]
+def print_document(document: Document, console: Console, *, everything: bool = False) -> None:
+    """Print `document`; with `everything` all findings and notes, not only the weightiest."""
+    console.print(Text(document.title, style="bold"))
+    if document.findings:
+        _print_finding(document.findings[0], console)
+    for section in document.results:
+        _print_section(section, console, titled=section is not document.results[0], everything=everything)
+    _print_findings(document, console, everything)
+    for section in document.sections:
+        if section.brief:
+            _print_section(section, console, titled=True, everything=everything)
+
+
+def _print_findings(document: Document, console: Console, everything: bool) -> None:
+    rest = document.findings[1:]
+    shown = rest if everything else rest[:MOST_FINDINGS]
+    if shown:
+        console.print()
+    for finding in shown:
+        _print_finding(finding, console)
+    if len(rest) > len(shown):
+        more = len(rest) - len(shown)
+        which = "1 more finding" if more == 1 else f"{more} more findings"
+        console.print(Text(f"{which}: `rigctl show {document.run} --all`, or the report.", style="dim"))
+
+
+def _print_finding(finding: Finding, console: Console) -> None:
+    console.print(Text(" ".join(filter(None, (finding.text, finding.remedy))), style=_STYLES.get(finding.level, "")))
+
+
+def _print_section(section: Section, console: Console, *, titled: bool, everything: bool) -> None:
     console.print()
-    bins = bin_section(info, first, drawn=False)
-    if bins is not None:
-        console.print(Text(f"Throughput over time, in bins of {bins.width}", style="bold"))
-        _print_table(bins.table, console)
-        console.print()
-        said += gap_words(info, bins)
-    if trials is not None:
-        console.print(Text("The search for the highest rate", style="bold"))
-        _print_table(trials, console)
-        console.print()
-    if again is not None:
-        console.print(Text(again.title, style="bold"))
-        _print_table(again.table, console)
-        console.print()
-        said += again.sentences
-    said += capture_words(repetitions)
-    said += [f"capture {capture.file}" for one in repetitions for capture in one.captures]
-    for sentence in said:
-        console.print(Text(sentence))
+    if titled:
+        console.print(Text(section.title, style="bold"))
+    for block in section.blocks:
+        _print_block(block, console, everything)
 
 
-def _print_streams(info: RunInfo, repetitions: Sequence[Repetition], console: Console) -> list[str]:
-    """Print the table or the grids of streams; the sentences for below."""
-    frames = load(info, repetitions)
-    cells = summaries(frames)
-    table = comparison(cells)
-    found, soak = matrix(info.plan, cells), soak_section(frames, cells[0], drawn=False) if cells else None
-    if soak is not None:
-        console.print("\n".join(soak_lines(soak)), highlight=False, markup=False, soft_wrap=True)
-        console.print()
-    if found is not None and len(cells) > MOST_ROWS:
-        _print_grids(found, console)
-        console.print(Text(_rest(info, len(cells)), style="dim"))
-        _print_notes(table.notes[:MOST_NOTES], console)
-        if len(table.notes) > MOST_NOTES:
-            console.print(Text(f"{len(table.notes) - MOST_NOTES} more notes are in the report.", style="yellow"))
-    else:
-        _print_table(table, console)
-    counted = section(info, frames.repetitions, frames.derived.balances)
-    return [*answer(info, cells), *(counted.sentences if counted is not None else ())]
+def _print_block(block: Block, console: Console, everything: bool) -> None:
+    match block:
+        case Table():
+            _print_table(block, console, everything)
+        case HeatMaps():
+            for heat_map in block.maps:
+                _print_heat_map(heat_map, block.unit, console)
+        case Paragraph():
+            console.print(Text(block.text, style="dim" if block.small else ""))
+        case Items():
+            for sentence in block.sentences:
+                console.print(Text(sentence))
+        case Terms():
+            for term in block.terms:
+                console.print(Text(f"{term.name} ({term.detail}): {' '.join(term.sentences)}"))
+        case Folded():
+            console.print(Text(f"{block.summary}: in the report and the export.", style="dim"))
+        case Charts() | Verbatim():
+            pass  # for the page
 
 
-def _rest(info: RunInfo, count: int) -> str:
-    return (
-        f"{count} tests in all, each field one of them. `rigctl export {info.run} --level cells` and "
-        f"`rigctl report {info.run}` have the rest."
-    )
+def _print_heat_map(heat_map: HeatMap, unit: str, console: Console) -> None:
+    console.print(Text(f"\n{heat_map.title}{': ' if heat_map.title else ''}{unit}"))
+    made = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    made.add_column(heat_map.corner, justify="right", no_wrap=True)
+    for name in heat_map.columns:
+        made.add_column(Text(name), justify="right", no_wrap=True)
+    for label, fields in heat_map.rows:
+        made.add_row(label, *(field.text for field in fields))
+    console.print(made)
 
 
-def _print_grids(found: Matrix, console: Console) -> None:
-    """The matrix as text: sums in Gbit/s, a block per panel."""
-    for condition in found.conditions:
-        for grid in condition_grids(found, condition):
-            title = ", ".join(filter(None, [condition.name, grid.title])) or "Sum of goodput"
-            console.print(Text(f"\n{title}: Gbit/s by pairs and {'flows' if grid.axis == 'flows' else 'window'}"))
-            made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-            made.add_column("pairs", justify="right", no_wrap=True)
-            for name in grid.columns:
-                made.add_column(Text(name), justify="right", no_wrap=True)
-            for at, pairs in enumerate(grid.rows):
-                made.add_row(str(pairs), *(UNKNOWN if value is None else gbps(value) for value in grid.row(at)))
-            console.print(made)
-
-
-def _print_table(table: ComparisonTable, console: Console) -> None:
-    for at, part in enumerate(_parts(table, console)):
-        if at:
+def _print_table(table: Table, console: Console, everything: bool) -> None:
+    for number, part in enumerate(_parts(table, console)):
+        if number:
             console.print()
         console.print(_rich_table(table, part))
     for line in table.legend:
         console.print(Text(line, style="dim"))
-    _print_notes(table.notes, console)
+    kept = table.notes if everything else table.notes[:MOST_NOTES]
+    for number, note in enumerate(kept, 1):
+        console.print(Text(f"{_raised(number)} {note}", style="yellow"))
+    if len(table.notes) > len(kept):
+        console.print(Text(f"{len(table.notes) - len(kept)} more notes are in the report.", style="yellow"))
 
 
-def _parts(table: ComparisonTable, console: Console) -> list[list[int]]:
+def _parts(table: Table, console: Console) -> list[list[int]]:
     """The columns by number in as few tables as the width allows: all, else split before those that are derived.
 
-    The number of the test leads each. What still does not fit goes on in a table of its own, so that nothing is cut.
+    The first column leads each. What still does not fit goes on in a table of its own, so that nothing is cut.
     """
     every = list(range(1, len(table.columns)))
     if _fits(table, every, console):
@@ -138,44 +114,40 @@ def _parts(table: ComparisonTable, console: Console) -> list[list[int]]:
     parts: list[list[int]] = []
     for groups in _SPLIT:
         part: list[int] = []
-        for at in (at for at in every if table.columns[at].group in groups):
-            if part and not _fits(table, [*part, at], console):
+        for number in (number for number in every if table.columns[number].group in groups):
+            if part and not _fits(table, [*part, number], console):
                 parts.append(part)
                 part = []
-            part.append(at)
+            part.append(number)
         parts += [part] if part else []
     return parts
 
 
-def _fits(table: ComparisonTable, kept: Sequence[int], console: Console) -> bool:
+def _fits(table: Table, kept: Sequence[int], console: Console) -> bool:
     options = console.options.update(width=10_000)
     return console.measure(_rich_table(table, kept), options=options).maximum <= console.width
-
-
-def _print_notes(notes: Sequence[str], console: Console) -> None:
-    for at, note in enumerate(notes, 1):
-        console.print(Text(f"{_raised(at)} {note}", style="yellow"))
 
 
 def _raised(number: int) -> str:
     return str(number).translate(_SUPERSCRIPTS)
 
 
-def _rich_table(table: ComparisonTable, columns: Sequence[int]) -> Table:
-    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+def _rich_table(table: Table, columns: Sequence[int]) -> RichTable:
+    made = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
     kept = [0, *columns]
-    for at in kept:
-        column = table.columns[at]
+    for number in kept:
+        column = table.columns[number]
         made.add_column(_header(column), justify="left" if column.words else "right", no_wrap=True)
-    for row in table.rows:
-        texts = [Text(row.cells[at]) for at in kept]
+    for row in (*table.rows, *((table.total,) if table.total else ())):
+        texts = [Text(row.entries[number].text) for number in kept]
         for note in row.notes:
             texts[0].append(_raised(note), style="yellow")
-        made.add_row(*texts, style=None if row.counted else "dim")
+        style = "bold" if row is table.total else None if row.counted else "dim"
+        made.add_row(*texts, style=style, end_section=bool(table.total) and row is table.rows[-1])
     return made
 
 
-def _header(column: TableColumn) -> Text:
+def _header(column: Column) -> Text:
     """Titles in short lines, the unit in the last: narrow columns leave room for more of them."""
     words = column.title.split(" ", 1)
     lines = words if len(words[-1]) <= 12 else column.title.rsplit(" ", 2)

@@ -1,151 +1,136 @@
 """Throughput over time in fine bins: each bin, cumulative, and the gaps in which nothing came."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from rigctl.analysis.bin_rows import stream_bins
+from rigctl.analysis.run_view import RunView
+from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.model.gaps import BinSeries, Gaps, gaps_of
-from rigctl.records import Cell, Repetition, RunInfo, Status
-from rigctl.report.svg import GRID, INK, SERIES_COLOURS, Spec, render_svg
-from rigctl.report.table import ComparisonTable, TableColumn, TableRow
-from rigctl.report.text import UNKNOWN, ceiling_text, percent_text, plural, settings_text, stream_text
+from rigctl.records import Cell, Repetition, Status, Stream
+from rigctl.report.blocks import Block, Chart, Charts, Column, Entry, Key, Paragraph, Part, Section, Spec, Table
+from rigctl.report.svg import SERIES_COLOURS, axis, framed
+from rigctl.report.tabular import ColumnOf, Filled, Head, numbers, table_of
+from rigctl.report.text import UNKNOWN, plural, settings_text
 from rigctl.units import format_duration
 
 MOST_CHARTS: Final = 8
 MOST_POINTS: Final = 600
-"""A chart shows the first so many bins; the table is of all."""
-_WIDTH, _HEIGHT = 720, 240
+"""A chart shows the first of so many bins; the table is of all."""
+_WIDTH: Final = 720
+_HEIGHT: Final = 240
 
 
 @dataclass(frozen=True, slots=True)
-class BinChart:
-    """One stream of one cell. `svg` is markup."""
+class Binned:
+    """The bins of one stream of one test."""
 
-    title: str
-    svg: str
-
-
-@dataclass(frozen=True, slots=True)
-class BinSection:
-    """What a page and a terminal show of bins."""
-
-    width: str
-    table: ComparisonTable
-    charts: tuple[BinChart, ...]
-    first: str | None  # what the charts show of longer series; None: all of each
-    left: int  # streams without a chart
-
-
-@dataclass(frozen=True, slots=True)
-class _Stream:
     cell: Cell
-    name: str
+    stream: Stream
     series: BinSeries
     gaps: Gaps
 
 
-def bin_section(info: RunInfo, repetitions: Sequence[Repetition], *, drawn: bool = True) -> BinSection | None:
-    """The section of a run whose cells ask for bins; `None` where none do, or nothing counts."""
-    widths = [cell.bin_us for cell in info.plan.cells if cell.bin_us is not None]
-    found = [stream for cell in info.plan.cells for stream in _streams(cell, repetitions)]
-    if not widths or not found:
+def part(view: RunView) -> Part | None:
+    """Of a run whose tests ask for bins; `None` where none does, or nothing counts."""
+    widths_us = [cell.bin_us for cell in view.plan.cells if cell.bin_us is not None]
+    found = [binned for cell in view.plan.cells for binned in _binned(cell, view.repetitions)]
+    if not widths_us or not found:
         return None
-    charts = [BinChart(_title(one), render_svg(figure(one.series))) for one in found[:MOST_CHARTS]] if drawn else []
-    return BinSection(
-        width=format_duration(widths[0] / 1e6),
-        table=_table(found),
-        charts=tuple(charts),
-        first=_first(found[:MOST_CHARTS]),
-        left=max(0, len(found) - MOST_CHARTS),
+    width = format_duration(widths_us[0] / 1e6)
+    note = (
+        f"Bytes as the receivers took them, in bins of {width} of the measurement interval; a gap is a run of bins in "
+        "which nothing came. Cumulative: from the start to the end of a bin."
     )
+    blocks: list[Block] = [bin_table(found), Paragraph(note, small=True), *_charts(found)]
+    section = Section(f"Throughput over time, in bins of {width}", tuple(blocks), brief=True)
+    return Part(findings=tuple(gap_findings(view, found, width)), sections=(section,))
 
 
-def _first(found: Sequence["_Stream"]) -> str | None:
-    longest = max(found, key=lambda one: len(one.series.bytes)).series
-    return format_duration(MOST_POINTS * longest.width_s) if len(longest.bytes) > MOST_POINTS else None
-
-
-def bin_words(section: BinSection) -> str:
-    """How the table is to be read."""
-    return (
-        f"Bytes as the receivers took them, in bins of {section.width} of the time that counts; a gap is a run of bins "
-        "in which nothing came. Cumulative: from the start to the end of a bin."
-    )
-
-
-def _streams(cell: Cell, repetitions: Sequence[Repetition]) -> list[_Stream]:
-    counted = [one for one in repetitions if one.cell == cell.number and one.status is Status.OK]
+def _binned(cell: Cell, repetitions: Sequence[Repetition]) -> list[Binned]:
+    counted = [
+        repetition for repetition in repetitions if repetition.cell == cell.number and repetition.status is Status.OK
+    ]
     if not counted or cell.bin_us is None:
         return []
-    return [
-        _Stream(cell, stream_text(one.pair, one.direction), one.series, gaps_of(one.series))
-        for one in stream_bins(cell, counted[-1])
+    return [Binned(cell, bins.stream, bins.series, gaps_of(bins.series)) for bins in stream_bins(cell, counted[-1])]
+
+
+def bin_table(found: Sequence[Binned]) -> Table:
+    """A row per stream."""
+    columns: list[ColumnOf[Binned]] = [
+        _texts(Column("Test", "", "requested"), lambda binned: binned.cell.number),
+        _texts(Column("Pair", "", "requested", words=True), lambda binned: str(binned.stream)),
+        _texts(Column("Bins"), lambda binned: len(binned.series.bytes)),
+        _numbers(Column("Fastest bin", "MB/s"), lambda binned: max(binned.series.bytes_per_s) / 1e6),
+        _numbers(Column("Median of busy bins", "MB/s"), lambda binned: _mega(binned.series.median_busy)),
+        _numbers(Column("Cumulative", "MB/s"), lambda binned: binned.series.cumulative[-1] / 1e6),
+        _texts(Column("Gaps", "", "derived"), lambda binned: binned.gaps.count),
+        _texts(Column("Shortest gap", "ms", "derived"), lambda binned: _ms(binned, binned.gaps.shortest)),
+        _texts(Column("Longest gap", "ms", "derived"), lambda binned: _ms(binned, binned.gaps.longest)),
+        _numbers(Column("Time in gaps", "%", "derived"), lambda binned: 100 * binned.gaps.share),
     ]
+    return table_of(found, columns, lambda binned: Head(binned.cell.number), label="Gaps")
 
 
-def _title(one: _Stream) -> str:
-    file = f"{one.cell.read} to {one.cell.write}" if one.cell.test == "file" else settings_text(one.cell)
-    return f"Test {one.cell.number}, {one.name}: {file}"
+def _texts(column: Column, value: Callable[[Binned], int | float | str | None]) -> ColumnOf[Binned]:
+    def entry(binned: Binned) -> Entry:
+        known = value(binned)
+        text = UNKNOWN if known is None else f"{known:g}" if isinstance(known, float) else str(known)
+        return Entry(text, known)
+
+    return lambda found: Filled(column, tuple(entry(binned) for binned in found))
 
 
-def _table(found: Sequence[_Stream]) -> ComparisonTable:
-    columns = (
-        TableColumn("Test", "", "asked"),
-        TableColumn("Pair", "", "asked", True),
-        TableColumn("Bins", "", "measured"),
-        TableColumn("Fastest bin", "MB/s", "measured"),
-        TableColumn("Median of busy bins", "MB/s", "measured"),
-        TableColumn("Cumulative", "MB/s", "measured"),
-        TableColumn("Gaps", "", "derived"),
-        TableColumn("Shortest gap", "ms", "derived"),
-        TableColumn("Longest gap", "ms", "derived"),
-        TableColumn("Time in gaps", "%", "derived"),
+def _numbers(column: Column, value: Callable[[Binned], float | None]) -> ColumnOf[Binned]:
+    return lambda found: numbers(column, [value(binned) for binned in found], 1)
+
+
+def _mega(bytes_per_s: float | None) -> float | None:
+    return None if bytes_per_s is None else bytes_per_s / 1e6
+
+
+def _ms(binned: Binned, bins: int | None) -> float | None:
+    return None if bins is None else bins * binned.series.width_us / 1e3
+
+
+def gap_findings(view: RunView, found: Sequence[Binned], width: str) -> Iterator[Finding]:
+    """The stream with most of its time in gaps, or that there were none; and what a virtual link makes of bins."""
+    worst = max(found, key=lambda binned: binned.gaps.share)
+    subject = tests([worst.cell.number])
+    if worst.gaps.count == 0:
+        yield Finding(f"In bins of {width} there are no gaps.", Weight.DETAIL, Severity.OK)
+        return
+    longest_ms = _ms(worst, worst.gaps.longest)
+    text = (
+        f"In bins of {width}, test {worst.cell.number} ({worst.stream}) has {plural(worst.gaps.count, 'gap')}, the "
+        f"longest of {longest_ms:g} ms; nothing came in {100 * worst.gaps.share:.1f} % of its time."
     )
-    rows = tuple(TableRow(one.cell.number, _cells(one), (), True, False) for one in found)
-    return ComparisonTable(columns, rows)
+    if view.plan.virtual == "namespaces":
+        text += " A virtual link carries up to 64 KiB at once: gaps up to their time at line rate may be caused by it."
+    values = {"gaps": worst.gaps.count, "longest_gap_ms": longest_ms, "time_in_gaps": worst.gaps.share}
+    yield Finding(text, Weight.COMPARISON, subject=subject, numbers=values)
 
 
-def _cells(one: _Stream) -> tuple[str, ...]:
-    series, gaps = one.series, one.gaps
-
-    def length(bins: int | None) -> str:
-        return UNKNOWN if bins is None else f"{bins * series.width_us / 1e3:g}"
-
-    return (
-        str(one.cell.number),
-        one.name,
-        str(len(series.bytes)),
-        ceiling_text(max(series.bytes_per_s) / 1e6),
-        ceiling_text(None if series.median_busy is None else series.median_busy / 1e6),
-        ceiling_text(series.cumulative[-1] / 1e6),
-        str(gaps.count),
-        length(gaps.shortest),
-        length(gaps.longest),
-        percent_text(gaps.share),
+def _charts(found: Sequence[Binned]) -> list[Block]:
+    shown = found[:MOST_CHARTS]
+    longest = max(shown, key=lambda binned: len(binned.series.bytes)).series
+    first = f" (the first {format_duration(MOST_POINTS * longest.width_s)})" if len(longest.bytes) > MOST_POINTS else ""
+    keys = (Key(f"a bin{first}", "s1"), Key("after a gap", "s2"), Key("cumulative", "s3"))
+    charts = tuple(
+        Chart(framed(figure(binned.series)), f"Throughput over time: {_title(binned)}", _title(binned))
+        for binned in shown
     )
+    left = len(found) - len(shown)
+    more = [Paragraph(f"{left} more are in the table only.", small=True)] if left else []
+    return [Charts(charts, keys, wide=True), *more]
 
 
-def gap_words(info: RunInfo, section: BinSection) -> list[str]:
-    """On the stream with most of its time in gaps, or that there were none; and what a virtual link makes of bins."""
-    rows = [
-        dict(zip((column.title for column in section.table.columns), row.cells, strict=True))
-        for row in section.table.rows
-    ]
-    worst = max(rows, key=lambda row: float(row["Time in gaps"]))
-    if worst["Gaps"] == "0":
-        return [f"In bins of {section.width} something came in every one."]
-    longest, gaps = worst["Longest gap"], plural(int(worst["Gaps"]), "gap")
-    said = [
-        f"In bins of {section.width}, test {worst['Test']} ({worst['Pair']}) had {gaps}, the longest of {longest} ms: "
-        f"{worst['Time in gaps']} % of its time nothing came."
-    ]
-    if info.plan.virtual == "namespaces":
-        said.append(
-            "A virtual link carries up to 64 KiB at once, which a gigabit takes 0.5 ms for: gaps as short as that may "
-            "be its doing."
-        )
-    return said
+def _title(binned: Binned) -> str:
+    file = binned.cell.file
+    what = f"{file.read} to {file.write}" if file.read else settings_text(binned.cell)
+    return f"Test {binned.cell.number}, {binned.stream}: {what}"
 
 
 def figure(series: BinSeries) -> Spec:
@@ -155,28 +140,20 @@ def figure(series: BinSeries) -> Spec:
     rates, cumulative_rates, after = series.bytes_per_s, series.cumulative, series.after_gap
     points = [
         {
-            "t": round((at + 0.5) * series.width_s, 7),
-            "v": rates[at] / 1e6,
-            "c": cumulative_rates[at] / 1e6,
-            "kind": kinds[after[at]],
+            "t": round((number + 0.5) * series.width_s, 7),
+            "v": rates[number] / 1e6,
+            "c": cumulative_rates[number] / 1e6,
+            "kind": kinds[after[number]],
         }
-        for at in range(shown)
+        for number in range(shown)
     ]
-    across: Spec = {"field": "t", "type": "quantitative", "axis": {"title": "seconds", "grid": False, "tickCount": 8}}
-    across |= {"scale": {"domain": [0, shown * series.width_s], "nice": False}}
+    across = axis("t", "seconds", [0, shown * series.width_s], grid=False, tickCount=8)
     up = {"type": "quantitative", "axis": {"title": "MB/s", "tickCount": 6}}
     scale = {"domain": list(kinds), "range": [SERIES_COLOURS[0], SERIES_COLOURS[1]]}
     colour = {"field": "kind", "type": "nominal", "scale": scale, "legend": None}
     mark = {"type": "point", "filled": False, "size": 6, "strokeWidth": 2}
     cumulative = {"type": "line", "strokeWidth": 1.6, "color": SERIES_COLOURS[2]}
-    text = {"labelColor": INK, "titleColor": INK, "titleFontWeight": "normal", "labelFontSize": 11, "titleFontSize": 11}
-    axis: dict[str, Any] = {"gridColor": GRID, "domain": False, "ticks": False, "labelPadding": 5} | text
-    cumulative = {"type": "line", "strokeWidth": 1.6, "color": SERIES_COLOURS[2]}
     return {
-        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
-        "background": "transparent",
-        "padding": {"left": 0, "right": 6, "top": 4, "bottom": 0},
-        "config": {"font": "system-ui", "axis": axis, "view": {"stroke": None}, "aria": False},
         "width": _WIDTH,
         "height": _HEIGHT,
         "data": {"values": points},

@@ -1,65 +1,77 @@
-"""Captures beside the report: what is in them, and whether they bear out what TCP counts."""
+"""Captures beside the report: what is in them, and whether they confirm what TCP counts."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-from rigctl.records import Capture, Repetition
-from rigctl.report.table import ComparisonTable, TableColumn, TableRow
-from rigctl.report.text import UNKNOWN, plural, stream_text
+from rigctl.analysis.run_view import RunView
+from rigctl.findings import Finding, Severity, Weight, tests
+from rigctl.records import Capture
+from rigctl.report.blocks import Column, Paragraph, Part, Scalar, Section
+from rigctl.report.tabular import ColumnOf, Filled, Head, filled, table_of
+from rigctl.report.text import plural
+from collections.abc import Callable, Sequence
+
+_NOTE = (
+    "Headers only, in files beside this report; `tcpdump -r` and Wireshark read them. A frame may be a super-packet of "
+    "many segments."
+)
 
 
-def capture_table(repetitions: Sequence[Repetition]) -> ComparisonTable | None:
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    test: int
+    capture: Capture
+
+
+def part(view: RunView) -> Part | None:
     """A row for each file; `None` where none was asked for."""
-    rows = [(one, capture) for one in repetitions for capture in one.captures]
-    if not rows:
+    kept = [_Kept(repetition.cell, capture) for repetition in view.every for capture in repetition.captures]
+    if not kept:
         return None
-    columns = (
-        TableColumn("Test", "", "asked"),
-        TableColumn("Pair", "", "asked", True),
-        TableColumn("At", "", "asked", True),
-        TableColumn("Frames", "", "measured"),
-        TableColumn("Lost by the kernel", "", "measured"),
-        TableColumn("Sent again, in the capture", "", "measured"),
-        TableColumn("Sent again, by TCP", "", "measured"),
-        TableColumn("File", "", "derived", True),
-    )
-    return ComparisonTable(columns, tuple(TableRow(one.cell, _cells(one, at), (), True, False) for one, at in rows))
-
-
-def _cells(one: Repetition, capture: Capture) -> tuple[str, ...]:
-    counts = (capture.lost, capture.resent, capture.retransmits)
-    return (
-        str(one.cell),
-        stream_text(capture.pair, capture.direction),
-        capture.node,
-        f"{capture.frames}, the file was full" if capture.cut else str(capture.frames),
-        *(UNKNOWN if count is None else str(count) for count in counts),
-        capture.file,
-    )
-
-
-def capture_words(repetitions: Sequence[Repetition]) -> list[str]:
-    """Whether the captures' segments sent again are as many as TCP's."""
-    return list(_words(repetitions))
-
-
-def _words(repetitions: Sequence[Repetition]) -> Iterator[str]:
-    compared = [
-        (one, capture)
-        for one in repetitions
-        for capture in one.captures
-        if capture.resent is not None and capture.retransmits is not None
+    columns = [
+        _column(Column("Test", "", "requested"), lambda kept_file: kept_file.test),
+        _column(Column("Pair", "", "requested", words=True), lambda kept_file: str(kept_file.capture.stream)),
+        _column(Column("At", "", "requested", words=True), lambda kept_file: kept_file.capture.node),
+        _column(Column("Frames"), lambda kept_file: kept_file.capture.frames),
+        _column(
+            Column("File full", "", "measured", words=True), lambda kept_file: "yes" if kept_file.capture.cut else "no"
+        ),
+        _column(Column("Dropped by kernel"), lambda kept_file: kept_file.capture.lost),
+        _column(Column("Retransmits in the capture"), lambda kept_file: kept_file.capture.retransmits_seen),
+        _column(Column("Retransmits"), lambda kept_file: kept_file.capture.retransmits),
+        _column(Column("File", "", "derived", words=True), lambda kept_file: kept_file.capture.file),
     ]
-    other = [(one, capture) for one, capture in compared if capture.resent != capture.retransmits]
+    table = table_of(kept, columns, lambda kept_file: Head(kept_file.test), label="Captures")
+    blocks = (table, Paragraph(_NOTE, small=True))
+    return Part(findings=tuple(_findings(kept)), sections=(Section("Captures", blocks, brief=True),))
+
+
+def _column(column: Column, value: Callable[[_Kept], Scalar]) -> ColumnOf[_Kept]:
+    def of_all(kept: Sequence[_Kept]) -> Filled:
+        return filled(column, [value(kept_file) for kept_file in kept])
+
+    return of_all
+
+
+def _findings(kept: Sequence[_Kept]) -> Iterator[Finding]:
+    compared = [
+        kept_file
+        for kept_file in kept
+        if kept_file.capture.retransmits_seen is not None and kept_file.capture.retransmits is not None
+    ]
+    other = [kept_file for kept_file in compared if kept_file.capture.retransmits_seen != kept_file.capture.retransmits]
     if compared and not other:
-        total = sum(capture.resent or 0 for _, capture in compared)
-        count = plural(len(compared), "capture")
-        yield f"{count} at senders bear out what TCP counts: {plural(total, 'segment')} sent again."
-    for one, capture in other:
-        yield (
-            f"In the capture of test {one.cell} at {capture.node} {plural(capture.resent or 0, 'segment')} were sent "
-            f"again, TCP counts {capture.retransmits}: why they differ is not known."
+        total = sum(kept_file.capture.retransmits_seen or 0 for kept_file in compared)
+        text = f"{plural(len(compared), 'capture')} at senders confirm TCP's counters: {plural(total, 'retransmit')}."
+        yield Finding(text, Weight.DETAIL, Severity.OK)
+    for kept_file in other:
+        text = (
+            f"The capture of test {kept_file.test} at {kept_file.capture.node} has "
+            f"{plural(kept_file.capture.retransmits_seen or 0, 'retransmit')}, TCP counts {kept_file.capture.retransmits}; the "
+            "cause is unknown."
         )
-    full = sorted({one.cell for one in repetitions for capture in one.captures if capture.cut})
+        yield Finding(text, Weight.SUSPECT, Severity.WARNING, tests([kept_file.test]))
+    full = sorted({kept_file.test for kept_file in kept if kept_file.capture.cut})
     if full:
-        cells = ", ".join(map(str, full))
-        yield f"Captures of test {cells} were full before the end: their segments sent again are not compared."
+        text = f"Captures of test {', '.join(map(str, full))} were full before the end: their retransmits are not compared."
+        yield Finding(text, Weight.DETAIL, subject=tests(full))

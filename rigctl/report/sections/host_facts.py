@@ -1,12 +1,14 @@
-"""Host facts for people: a row per fact, a column per node; what is the same on all nodes is said once."""
+"""Host facts for people: what is the same on all nodes once, what differs a row for each node."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any, Final
 
-from rigctl.records import Facts
-from rigctl.report.text import UNKNOWN
-from rigctl.units import format_rate
+from rigctl.findings import Finding, Severity, Subject, Weight
+from rigctl.model.contract import link_departures
+from rigctl.records import Facts, RunInfo
+from rigctl.report.blocks import Column, Entry, Row, Section, Table
+from rigctl.report.text import UNKNOWN, listed
+from rigctl.units import format_duration, format_rate
 
 # What a fact is called on the page; others are shown under their own names.
 _TITLES: Final = {
@@ -32,28 +34,59 @@ _TITLES: Final = {
 _HIDDEN: Final = frozenset({"boot_id", "mac", "addresses"})
 
 
-@dataclass(frozen=True, slots=True)
-class FactRow:
-    """One fact. `same` is its value where all nodes agree; else `values` has one per node."""
-
-    title: str
-    same: str | None
-    values: tuple[str, ...]
-
-
-def fact_rows(facts: Mapping[str, Facts]) -> list[FactRow]:
-    """The facts of all nodes: those with a name of their own first, then sysctls, offloads and the rest."""
-    flat = [dict(_flattened(known)) for known in facts.values()]
-    names = list(dict.fromkeys(name for known in flat for name in known))
-    order = {name: at for at, name in enumerate(_TITLES)}
+def sections(info: RunInfo) -> Iterator[Section]:
+    """What is the same on all nodes, and what differs, a row for each node; nothing where no node was asked."""
+    flat = {node: dict(_flattened(known)) for node, known in info.facts.items()}
+    names = list(dict.fromkeys(name for known in flat.values() for name in known))
+    order = {name: number for number, name in enumerate(_TITLES)}
     names.sort(key=lambda name: (order.get(name, len(order)), name if name not in order else ""))
-    rows = []
+    same: list[Row] = []
+    differing: list[tuple[str, list[str]]] = []
     for name in names:
-        values = tuple(_text(name, known.get(name)) for known in flat)
-        if any(value != UNKNOWN for value in values):
-            same = values[0] if len(set(values)) == 1 else None
-            rows.append(FactRow(_TITLES.get(name, name), same, values))
-    return rows
+        values = [_text(name, known.get(name)) for known in flat.values()]
+        title = _TITLES.get(name, name)
+        if len(set(values)) > 1:
+            differing.append((title, values))
+        elif values and values[0] != UNKNOWN:
+            same.append(Row((Entry(title, title), Entry(values[0], values[0]))))
+    blocks: list[Table] = []
+    if differing:
+        columns = (Column("Node", "", "requested", words=True), *(_words(title) for title, _ in differing))
+        rows = [
+            Row((Entry(node, node), *(Entry(values[number], values[number]) for _, values in differing)))
+            for number, node in enumerate(flat)
+        ]
+        blocks.append(Table(columns, tuple(rows), label="What differs between nodes"))
+    if same:
+        head = _words("The same on all nodes" if len(flat) > 1 else "Fact")
+        blocks.append(Table((head, _words("Value")), tuple(same), label="Facts of the rig"))
+    if blocks:
+        yield Section("The rig", tuple(blocks))
+
+
+def _words(title: str) -> Column:
+    return Column(title, "", "measured", words=True)
+
+
+def findings(info: RunInfo) -> Iterator[Finding]:
+    """What the rig is, and where its links are not as the rig file says."""
+    if info.plan.virtual == "namespaces":
+        text = "The rig is virtual: network namespaces with shaped links on one machine."
+        far = [f"{node} ({format_duration(link.rtt_s)})" for node, link in info.plan.links.items() if link.rtt_s]
+        if far:
+            text += f" A relay delays the frames of {listed(far)} for the round-trip time in the rig file."
+        yield Finding(text, Weight.RIG)
+    if info.plan.virtual == "loopback":
+        yield Finding("The rig is the loopback interface of one machine: no link, no switch.", Weight.RIG)
+        return
+    for departure in link_departures(info.plan.links, info.facts):
+        subject = Subject("link", (departure.where,))
+        if departure.setting == "link speed":
+            asked, found = format_rate(float(departure.requested)), format_rate(float(departure.effective))
+            text = f"The link of {departure.where} runs at {found}; the rig file says {asked}."
+        else:
+            text = f"The MTU of {departure.where} is {departure.effective}; the rig file says {departure.requested}."
+        yield Finding(text, Weight.SUSPECT, Severity.WARNING, subject)
 
 
 def _flattened(facts: Facts, prefix: str = "") -> list[tuple[str, Any]]:

@@ -1,89 +1,66 @@
-"""What was measured again because its repetitions differed: a table of its own, and what came of it, in words."""
+"""What was measured again because its repetitions varied: a table of its own, and what came of it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
 from statistics import fmean
 
-from rigctl.analysis.frames import load
-from rigctl.analysis.summary import summaries
+from rigctl.analysis.run_view import RunView
+from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.model.repeating import ci95, value_of, variation
-from rigctl.records import Cell, Repetition, RunInfo
-from rigctl.report.sections.messages.table import message_results, message_table
-from rigctl.report.sections.streams.comparison import comparison
-from rigctl.report.table import ComparisonTable
+from rigctl.records import Cell, Repetition
+from rigctl.report.blocks import Part, Section, Table
 from rigctl.report.text import listed, plural
 
-
-@dataclass(frozen=True, slots=True)
-class Retested:
-    """The second table of a run, and its sentences."""
-
-    title: str
-    table: ComparisonTable
-    sentences: tuple[str, ...]
+MOST_NAMED = 3
 
 
-def first_of(info: RunInfo, repetitions: Sequence[Repetition]) -> list[Repetition]:
-    """The repetitions of the main table: those of a retest are shown apart."""
-    if info.plan.retest is None:
-        return list(repetitions)
-    return [one for one in repetitions if one.repetition <= info.plan.repeat]
+def part(view: RunView, again: RunView, table: Table) -> Part:
+    """`again` is the run with the repetitions of the retest only, `table` its results."""
+    retest = view.plan.retest
+    bound = f" by more than {100 * retest.variation:g} %" if retest is not None else ""
+    title = f"Measured again: tests whose repetitions varied{bound}"
+    findings = tuple(_finding(cell, view.planned, again.every) for cell in again.plan.cells)
+    return Part(findings=findings, sections=(Section(title, (table,), brief=True),))
 
 
-def retested(info: RunInfo, repetitions: Sequence[Repetition]) -> Retested | None:
-    """The retest; `None` where none was asked for, or nothing differed so far."""
-    again = [one for one in repetitions if info.plan.retest is not None and one.repetition > info.plan.repeat]
-    if info.plan.retest is None or not again:
-        return None
-    numbers = {one.cell for one in again}
-    cells = tuple(cell for cell in info.plan.cells if cell.number in numbers)
-    part = replace(info, plan=replace(info.plan, cells=cells))
-    in_messages = info.plan.in_messages
-    table = message_table(message_results(part, again)) if in_messages else comparison(summaries(load(part, again)))
-    before = first_of(info, repetitions)
-    return Retested(
-        f"Measured again: repetitions that varied by more than {100 * info.plan.retest.variation:g} %",
-        table,
-        tuple(_sentence(cell, before, again) for cell in cells),
-    )
-
-
-def _sentence(cell: Cell, before: Sequence[Repetition], again: Sequence[Repetition]) -> str:
+def _finding(cell: Cell, before: Sequence[Repetition], again: Sequence[Repetition]) -> Finding:
     """`Test 3 varied by 28 % over 5 repetitions; over 15 more by 12 %, its mean 4 % lower.`"""
-    first, second = (_values(cell, part) for part in (before, again))
+    first, second = (_values(cell, repetitions) for repetitions in (before, again))
     spread, later = variation(first), variation(second)
-    said = f"Test {cell.number} varied by {_percent(spread)} over {plural(len(first), 'repetition')}"
+    text = f"Test {cell.number} varied by {_percent(spread)} over {plural(len(first), 'repetition')}"
+    subject, numbers = tests([cell.number]), {"variation": spread, "variation_again": later}
     if later is None:
-        return f"{said}; measured again, it gave no result that counts."
+        text += "; measured again, it gave no valid result."
+        return Finding(text, Weight.MISSING, Severity.WARNING, subject, numbers)
     change = fmean(second) / fmean(first) - 1
-    mean = "its mean as before" if abs(change) < 0.005 else f"its mean {100 * abs(change):.0f} % {_way(change)}"
-    return f"{said}; over {len(second)} more by {_percent(later)}, {mean}."
+    way = "higher" if change > 0 else "lower"
+    mean = "with the same mean" if abs(change) < 0.005 else f"its mean {100 * abs(change):.0f} % {way}"
+    text += f"; over {len(second)} more by {_percent(later)}, {mean}."
+    return Finding(text, Weight.DETAIL, subject=subject, numbers=numbers)
 
 
-def until_words(info: RunInfo, repetitions: Sequence[Repetition]) -> list[str]:
-    """How well the means are known, where the plan asked for it."""
-    until = info.plan.until
+def until_findings(view: RunView) -> Iterator[Finding]:
+    """How well the means are known, where the scenario asks for it."""
+    until = view.plan.until
     if until is None:
-        return []
-    widths = {cell.number: ci95(_values(cell, repetitions)) for cell in info.plan.cells}
+        return
+    widths = {cell.number: ci95(_values(cell, view.every)) for cell in view.plan.cells}
     wide = {number: width for number, width in widths.items() if width is None or width >= until.ci95}
-    short = [f"test {number} ({_percent(width)})" for number, width in wide.items()]
-    limit = f"{100 * until.ci95:g} %"
-    if not short:
-        return [f"Half the 95 % confidence interval of every mean is below {limit}."]
-    return [
-        f"After {until.most} repetitions half the 95 % confidence interval is not below {limit} in {listed(short)}."
-    ]
+    bound = f"{100 * until.ci95:g} %"
+    if not wide:
+        text = f"Half the 95 % confidence interval of every mean is below {bound}."
+        yield Finding(text, Weight.DETAIL, Severity.OK)
+        return
+    worst = sorted(wide, key=lambda number: -(wide[number] or float("inf")))[:MOST_NAMED]
+    named = listed([f"test {number} ({_percent(wide[number])})" for number in worst])
+    which = named if len(wide) <= MOST_NAMED else f"{len(wide)} tests, widest in {named}"
+    text = f"After {until.most} repetitions half the 95 % confidence interval is not below {bound} in {which}."
+    yield Finding(text, Weight.SUSPECT, Severity.WARNING, tests(sorted(wide)))
 
 
 def _values(cell: Cell, repetitions: Sequence[Repetition]) -> list[float]:
-    own = [value_of(cell, one) for one in repetitions if one.cell == cell.number]
+    own = [value_of(cell, repetition) for repetition in repetitions if repetition.cell == cell.number]
     return [value for value in own if value is not None]
 
 
 def _percent(share: float | None) -> str:
     return "an unknown amount" if share is None else f"{100 * share:.2g} %"
-
-
-def _way(change: float) -> str:
-    return "higher" if change > 0 else "lower"

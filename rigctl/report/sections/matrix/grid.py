@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rigctl.analysis.panels import ConditionPanels, Difference, Matrix, Place
+from rigctl.report.sections.matrix.titles import panel_title
 from rigctl.report.text import size_words
 
 HEAT_STEPS: Final = 12
@@ -30,13 +31,14 @@ class Grid:
 
 def condition_grids(found: Matrix, condition: ConditionPanels) -> list[Grid]:
     """One grid per panel; a single one over all panels where there is only one number of flows."""
-    return _grids(found, [(panel.title, dict(panel.setting), panel.sums_mbps) for panel in condition.panels])
+    return _grids(
+        found, [(panel_title(panel.setting), dict(panel.setting), panel.sums_mbps) for panel in condition.panels]
+    )
 
 
-def difference_grids(found: Matrix, one: Difference) -> list[Grid]:
+def difference_grids(found: Matrix, difference: Difference) -> list[Grid]:
     """The same for a difference of conditions."""
-    settings = {panel.title: dict(panel.setting) for panel in one.later.panels}
-    return _grids(found, [(panel.title, settings[panel.title], panel.mbps) for panel in one.panels])
+    return _grids(found, [(panel_title(panel.setting), dict(panel.setting), panel.mbps) for panel in difference.panels])
 
 
 def _grids(found: Matrix, panels: Sequence[tuple[str, Mapping[str, object], Mapping[Place, float]]]) -> list[Grid]:

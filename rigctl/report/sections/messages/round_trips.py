@@ -7,59 +7,62 @@ was not acknowledged (TCP_RTO_MIN, RFC 6298).
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from rigctl.analysis.message_results import MessageResult
+from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.model.histogram import count_between, peaks_ns
-from rigctl.report.sections.messages.table import Messages
-from rigctl.report.text import listed, plural
+from rigctl.report.text import plural
 from rigctl.units import format_bytes
 
 _MS: Final = 1e6
 DELAYED_MS: Final = (36.0, 50.0)
 TIMEOUT_MS: Final = (190.0, 260.0)
 USUAL_SHARE: Final = 0.5
-"""Waits are worth a word where the usual round trip is below this share of them."""
+"""Waits are reported where the usual round trip is below this share of them."""
 
 
-def trip_words(results: Sequence[Messages]) -> list[str]:
-    """What is said of such round trips; nothing of a blast."""
-    return [*_wait_words(results), *_peak_words(results)]
+def round_trip_findings(results: Sequence[MessageResult]) -> list[Finding]:
+    """What is reported of such round trips; nothing of a blast."""
+    return [*_waits(results), *_peaks(results)]
 
 
-def _wait_words(results: Sequence[Messages]) -> Iterator[str]:
-    for one in results:
-        usual_us = one.rtt_us(50)
+def _waits(results: Sequence[MessageResult]) -> Iterator[Finding]:
+    for result in results:
+        usual_us = result.rtt_us(50)
         if usual_us is None:
             continue
         for (low_ms, high_ms), name in ((DELAYED_MS, "40 ms"), (TIMEOUT_MS, "200 ms")):
-            count = count_between(one.trips, low_ms * _MS, high_ms * _MS)
+            count = count_between(result.round_trips, low_ms * _MS, high_ms * _MS)
             if count and usual_us * 1e3 < USUAL_SHARE * low_ms * _MS:
-                trips = f"{plural(count, 'round trip')} of size {format_bytes(one.size)}"
-                yield f"{trips} took about {name}: {_why(one, name)}."
+                trips = f"{plural(count, 'round trip')} of size {format_bytes(result.size)}"
+                cause, remedy = _cause(result, name)
+                text = f"Test {result.cell.number}: {trips} took about {name}: {cause}."
+                subject = tests([result.cell.number])
+                yield Finding(text, Weight.SUSPECT, Severity.WARNING, subject, {"round_trips": count}, remedy)
 
 
-def _why(one: Messages, name: str) -> str:
-    if name == "200 ms" and one.again:
-        return f"{plural(one.again, 'segment')} were sent again, after TCP's least timeout"
-    if name == "40 ms" and one.again == 0 and one.nodelay is False:
-        return (
-            "no segment was sent again, and TCP_NODELAY was off, so that the end of a message may wait for a delayed "
-            "acknowledgement; nodelay: true would show it"
+def _cause(result: MessageResult, name: str) -> tuple[str, str | None]:
+    if name == "200 ms" and result.retransmits:
+        return f"{plural(result.retransmits, 'retransmit')} after TCP's least timeout", None
+    if name == "40 ms" and result.retransmits == 0 and result.nodelay is False:
+        cause = (
+            "no retransmits, and TCP_NODELAY was off, so that the end of a message may wait for a delayed "
+            "acknowledgement"
         )
-    return "why is not known"
+        return cause, "nodelay: true would show it."
+    return "the cause is unknown", None
 
 
-def _peak_words(results: Sequence[Messages]) -> Iterator[str]:
-    """One sentence for all sizes: where their peaks are, and what is not known of them."""
-    found = [(one, peaks) for one in results if len(peaks := peaks_ns(one.trips)) > 1]
+def _peaks(results: Sequence[MessageResult]) -> Iterator[Finding]:
+    """One finding for all sizes: where their peaks are, and what is not known of them."""
+    found = [(result, peaks) for result in results if len(peaks := peaks_ns(result.round_trips)) > 1]
     if not found:
         return
-    sizes = [format_bytes(one.size) for one, _ in found]
-    low, high = ([peaks[at] / 1000 for _, peaks in found] for at in (0, -1))
-    several = len(found) > 1
-    lowest, highest = _range(low), _range(high)
-    yield (
-        f"Round trips of size{'s' if several else ''} {listed(sizes)} gather around two times, about {lowest} and "
-        f"{highest} µs: why is not known. busy_poll: true would tell whether it is a sleeping processor that wakes."
-    )
+    low, high = ([peaks[end] / 1000 for _, peaks in found] for end in (0, -1))
+    count = plural(len(found), "test")
+    text = f"Round trips gather around two times in {count}, about {_range(low)} and {_range(high)} µs."
+    polled = any(result.cell.messages.busy_poll is not None for result in results)
+    remedy = None if polled else "busy_poll: true would show whether a processor that wakes up is the cause."
+    yield Finding(text, Weight.DETAIL, subject=tests(result.cell.number for result, _ in found), remedy=remedy)
 
 
 def _range(values: Sequence[float]) -> str:

@@ -1,0 +1,176 @@
+"""What messages of one size took: ping-pong, blast and files, each stream of each test over the repetitions that count.
+
+Elapsed times are the sender's: from its first send to the last answer. Variation is the mean absolute deviation of the
+repetitions from their mean.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from rigctl.analysis.ceiling import data_path, ip_version, link_rate_bps
+from rigctl.analysis.summary import Exclusion
+from rigctl.analysis.unknowns import agreed, joined, total
+from rigctl.model.ceilings import Packet
+from rigctl.model.histogram import Buckets, merged, percentile_ns
+from rigctl.records import Cell, Flow, Repetition, RunInfo, Side, Status, Stream
+
+
+@dataclass(frozen=True, slots=True)
+class DiskShares:
+    """Of a transfer's time the shares spent in reading and in writing the file; `sync_s` after the acknowledgement."""
+
+    read_share: float | None = None
+    write_share: float | None = None
+    sync_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageResult:
+    """One test between one pair in one direction, over the repetitions that count. `None`: not known."""
+
+    cell: Cell
+    stream: Stream
+    messages: tuple[int, ...]  # of each repetition, over its flows
+    elapsed_s: tuple[float, ...]
+    round_trips: Buckets  # of all repetitions and flows
+    rtt_mean_ns: float | None
+    rtt_min_ns: int | None
+    rtt_max_ns: int | None
+    ceiling_bps: float | None
+    retransmits: int | None = None
+    nodelay: bool | None = None  # as granted
+    congestion: str | None = None  # in use
+    disk: DiskShares = DiskShares()
+    unanswered: int | None = None  # datagrams of a ping-pong that did not come back in time
+    exclusions: tuple[Exclusion, ...] = ()
+
+    @property
+    def size(self) -> int:
+        return self.cell.message_bytes or 0
+
+    @property
+    def mean_s(self) -> float | None:
+        return fmean(self.elapsed_s) if self.elapsed_s else None
+
+    @property
+    def variation_s(self) -> float | None:
+        """Mean absolute deviation from the mean; `None` of a single repetition."""
+        if len(self.elapsed_s) < 2:
+            return None
+        mean_s = fmean(self.elapsed_s)
+        return fmean(abs(elapsed_s - mean_s) for elapsed_s in self.elapsed_s)
+
+    @property
+    def bytes_per_s(self) -> float | None:
+        """All messages' bytes over their time."""
+        total_s = sum(self.elapsed_s)
+        return sum(self.messages) * self.size / total_s if total_s else None
+
+    @property
+    def efficiency(self) -> float | None:
+        rate = self.bytes_per_s
+        return rate * 8 / self.ceiling_bps if rate is not None and self.ceiling_bps else None
+
+    def rtt_us(self, percent: float) -> float | None:
+        value_ns = percentile_ns(self.round_trips, percent)
+        return None if value_ns is None else value_ns / 1000
+
+
+def message_results(info: RunInfo, repetitions: Sequence[Repetition]) -> list[MessageResult]:
+    """One result per test, pair and direction, in the scenario's order."""
+    by_cell: dict[int, list[Repetition]] = {}
+    for repetition in repetitions:
+        by_cell.setdefault(repetition.cell, []).append(repetition)
+    return [
+        _result(info, cell, stream, by_cell.get(cell.number, [])) for cell in info.plan.cells for stream in cell.streams
+    ]
+
+
+def _result(info: RunInfo, cell: Cell, stream: Stream, repetitions: Sequence[Repetition]) -> MessageResult:
+    measured = [
+        [flow for flow in repetition.flows if flow.stream == stream and flow.sender is not None]
+        for repetition in repetitions
+        if repetition.status is Status.OK
+    ]
+    flows = [flow for own in measured for flow in own]
+    counted = [[flow.sender for flow in own if flow.sender is not None] for own in measured if own]
+    sides = [side for own in counted for side in own]
+    trips = [side.round_trips for side in sides if side.round_trips is not None]
+    count = sum(trip.count for trip in trips)
+    return MessageResult(
+        cell=cell,
+        stream=stream,
+        messages=tuple(sum(side.bytes for side in own) // (cell.message_bytes or 1) for own in counted),
+        elapsed_s=tuple(max(_elapsed_s(side) for side in own) for own in counted),
+        round_trips=merged(side.histogram for side in sides),
+        rtt_mean_ns=sum(trip.sum_ns or 0 for trip in trips) / count if count else None,
+        rtt_min_ns=min((trip.min_ns for trip in trips if trip.min_ns is not None), default=None),
+        rtt_max_ns=max((trip.max_ns for trip in trips if trip.max_ns is not None), default=None),
+        ceiling_bps=_ceiling_bps(info, cell, flows),
+        retransmits=total(side.tcp.retransmits for side in sides),
+        nodelay=agreed(side.tcp.nodelay for side in sides),
+        congestion=joined(side.tcp.congestion for side in sides),
+        disk=disk_shares(flows),
+        unanswered=total(_unanswered(side) for side in sides),
+        exclusions=_exclusions(info, cell, repetitions),
+    )
+
+
+def _unanswered(side: Side) -> int | None:
+    if side.datagrams is None or side.round_trips is None:
+        return None
+    return side.datagrams.count - side.round_trips.count
+
+
+def _elapsed_s(side: Side) -> float:
+    if side.first_byte_ns is None or side.last_byte_ns is None:
+        return 0.0
+    return (side.last_byte_ns - side.first_byte_ns) / 1e9
+
+
+def _ceiling_bps(info: RunInfo, cell: Cell, flows: Sequence[Flow]) -> float | None:
+    """What the link allows one way: full segments, or a frame for each message where nothing may gather them."""
+    side = next((flow.sender for flow in flows if flow.sender is not None and flow.sender.tcp.mss), None)
+    if side is None or side.tcp.mss is None:
+        return None
+    stream = flows[0].stream
+    ends, size = (stream.sender, stream.receiver), cell.message_bytes or 0
+    if cell.tcp.nodelay and size < side.tcp.mss:
+        rates = [rate for rate in (link_rate_bps(info, node) for node in ends) if rate is not None]
+        packet = Packet("tcp", ip_version(info), side.tcp.timestamps is not False)
+        return min(rates) * size / packet.wire_bytes(size) if len(rates) == len(ends) else None
+    path = data_path(info, ends, side.tcp.pmtu, side.tcp.mss, side.tcp.timestamps)
+    return None if path.ceiling_mbps is None else path.ceiling_mbps * 1e6
+
+
+def _exclusions(info: RunInfo, cell: Cell, repetitions: Sequence[Repetition]) -> tuple[Exclusion, ...]:
+    if not repetitions:
+        return (Exclusion(cell.number, running=info.status == "running"),)
+    several = info.plan.repeat > 1
+    return tuple(
+        Exclusion(
+            cell.number,
+            repetition.repetition if several else None,
+            repetition.attempt,
+            repetition.status,
+            repetition.reason,
+        )
+        for repetition in repetitions
+        if repetition.status is not Status.OK
+    )
+
+
+def disk_shares(flows: Sequence[Flow]) -> DiskShares:
+    """Of the flows of some transfers: the share of their time that was spent in reading and writing the files."""
+    senders = [flow.sender for flow in flows if flow.sender is not None]
+    receivers = [flow.receiver for flow in flows if flow.receiver is not None]
+    took_us = [1e6 * _elapsed_s(side) for side in senders if side.first_byte_ns and side.last_byte_ns]
+    read = [side.disk.disk_us for side in senders if side.disk is not None and side.disk.disk_us is not None]
+    written = [side.disk.disk_us for side in receivers if side.disk is not None and side.disk.disk_us is not None]
+    synced = [side.disk.sync_us for side in receivers if side.disk is not None and side.disk.sync_us is not None]
+
+    def share(disk_us: Sequence[int]) -> float | None:
+        return sum(disk_us) / sum(took_us) if disk_us and len(disk_us) == len(took_us) and sum(took_us) else None
+
+    return DiskShares(share(read), share(written), fmean(synced) / 1e6 if synced else None)

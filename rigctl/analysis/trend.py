@@ -1,0 +1,62 @@
+"""What the sums of a condition do as pairs are added: a plateau, straight growth, or neither.
+
+The limit is found from the sums (`plateau`); what is on the wire follows from the frames that were really sent.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rigctl.analysis.bottleneck import PROCESSORS
+from rigctl.analysis.ceiling import ip_version
+from rigctl.analysis.panels import ConditionPanels
+from rigctl.analysis.plateau import growth, shared_limit
+from rigctl.analysis.summary import CellSummary
+from rigctl.analysis.unknowns import agreed
+from rigctl.model.ceilings import wire_bytes
+from rigctl.records import RunInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """`wire_gbps` is the plateau on the wire, `efficiency` that of the highest sum."""
+
+    kind: str  # "limit", "growth", "neither"
+    pairs: int  # from which on, or up to which
+    goodput_mbps: float
+    each_mbps: float | None = None
+    wire_gbps: str | None = None  # as it is printed: conditions with the same one have the same limit
+    points: int = 0
+    busy: bool = False  # processors limit half of the plateau's tests or more
+    efficiency: float | None = None
+
+    @property
+    def story(self) -> tuple[object, ...]:
+        """What two conditions must have in common to be described in one sentence."""
+        return self.kind, self.pairs, self.wire_gbps, self.points == 1, self.busy
+
+
+def trend(info: RunInfo, condition: ConditionPanels) -> Trend | None:
+    """What the sums of a condition show; `None` for less than two numbers of pairs."""
+    sums, best = condition.sums_by_pairs(), condition.best_by_pairs()
+    plateau, straight = shared_limit(sums), growth(sums)
+    if plateau is not None:
+        cells = [cell for pairs, own in best.items() if pairs >= plateau.pairs for cell in own]
+        share = payload_share(info, cells)
+        wire = f"{plateau.goodput_mbps / share / 1000:.1f}" if share else None
+        busy = sum(cell.limit in PROCESSORS for cell in cells) * 2 >= len(cells)
+        return Trend("limit", plateau.pairs, plateau.goodput_mbps, plateau.each_mbps, wire, plateau.points, busy)
+    if straight is not None:
+        return Trend("growth", straight.pairs, straight.goodput_mbps, straight.each_mbps, None, len(sums))
+    if len(sums) < 2:
+        return None
+    top = max(sums, key=lambda pairs: sums[pairs])
+    return Trend("neither", top, sums[top], efficiency=best[top][0].efficiency)
+
+
+def payload_share(info: RunInfo, cells: Sequence[CellSummary]) -> float | None:
+    """Payload of a full frame as a share of its wire time, as sent; `None` where the frames differ or are not known."""
+    streams = [stream for cell in cells for stream in cell.streams]
+    sizes = {stream.mss_effective for stream in streams}
+    timestamps = agreed(stream.timestamps for stream in streams) is not False
+    mss = sizes.pop() if len(sizes) == 1 else None
+    return mss / wire_bytes(mss, ip_version(info), timestamps) if mss else None

@@ -1,0 +1,202 @@
+"""What a report is made of: plain records that every printer can print and that know no kind of test.
+
+A number in a table keeps its value beside its text: nothing is read back from printed text.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from rigctl.findings import Finding
+
+Scalar: TypeAlias = float | int | str | bool | None
+Spec: TypeAlias = dict[str, Any]
+"""A Vega-Lite specification, or a part of one."""
+
+Group: TypeAlias = Literal["requested", "measured", "derived"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """`group`: a table that is too wide may be split between groups."""
+
+    title: str
+    unit: str = ""
+    group: Group = "measured"
+    words: bool = False  # left-aligned
+
+    @property
+    def header(self) -> str:
+        return f"{self.title} [{self.unit}]" if self.unit else self.title
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One field of a table: `value` in the column's unit, a tuple where the text lists several."""
+
+    text: str
+    value: Scalar | tuple[Scalar, ...] = None
+    mark: Literal["", "good", "warn"] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    entries: tuple[Entry, ...]
+    test: int | None = None  # the number of its test
+    notes: tuple[int, ...] = ()  # numbers of the notes below the table, from 1
+    counted: bool = True  # some repetition counts
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...] = ()
+    legend: tuple[str, ...] = ()
+    label: str = "Results"
+    total: Row | None = None  # below a line
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One item of a legend: a name and the class of its colour in the style sheet, as `s1`, `l3`, `ceiling`."""
+
+    name: str
+    colour: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """`label` is the text alternative: what is drawn and its message."""
+
+    spec: Spec
+    label: str
+    caption: str = ""
+    heading: str = ""  # before the caption, in bold
+
+
+@dataclass(frozen=True, slots=True)
+class Charts:
+    """Charts with one legend; small ones stand side by side, wide ones below each other."""
+
+    charts: tuple[Chart, ...]
+    keys: tuple[Key, ...] = ()
+    wide: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HeatField:
+    text: str
+    colour: str  # a class of the style sheet; empty: not measured
+    value: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HeatMap:
+    """A table of coloured fields with, in a page, its lines beside it."""
+
+    title: str
+    corner: str  # head of the row labels
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[HeatField, ...]], ...]
+    chart: Chart | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HeatMaps:
+    """Heat maps on one scale. `scale`: the colours with the value at which each begins."""
+
+    maps: tuple[HeatMap, ...]
+    unit: str
+    scale: tuple[HeatField, ...] = ()
+    keys: tuple[Key, ...] = ()
+    side_by_side: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    text: str
+    small: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """Sentences, one below the other."""
+
+    sentences: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    name: str
+    detail: str
+    sentences: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Names with what is reported of each."""
+
+    terms: tuple[Term, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Verbatim:
+    """Text as it is, as of a file."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """Blocks behind a summary that opens them."""
+
+    summary: str
+    blocks: tuple["Block", ...]
+
+
+Block: TypeAlias = Table | Charts | HeatMaps | Paragraph | Items | Terms | Verbatim | Folded
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """`brief`: a terminal shows it, too; else it is for the page only."""
+
+    title: str
+    blocks: tuple[Block, ...]
+    brief: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one section of a report gives: its findings and sections, and, of the kind of test, the results table.
+
+    `results` is the table of the run, `lead` what stands in its place where it is too long (heat maps); `details` come
+    after the sections of all parts; `method` says how it was measured.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    results: Table | None = None
+    lead: tuple[Section, ...] = ()
+    sections: tuple[Section, ...] = ()
+    details: tuple[Section, ...] = ()
+    method: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A whole report of a run. `findings` are in the order of their weight; the first is the answer."""
+
+    title: str
+    run: str
+    about: tuple[str, ...]  # rig, date and duration
+    notes: str
+    findings: tuple[Finding, ...]
+    results: tuple[Section, ...]
+    sections: tuple[Section, ...]
+    footer: str
+    numbers: Mapping[str, Scalar] = field(default_factory=dict)
+
+    @property
+    def answer(self) -> str:
+        return self.findings[0].text if self.findings else ""

@@ -1,0 +1,88 @@
+"""What limits a test, in a sentence: the window and what it allows, processors and how busy they were, or losses."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from rigctl.analysis.bottleneck import PROCESSORS, window_allows_bps
+from rigctl.analysis.summary import CellSummary
+from rigctl.findings import Finding, Severity, Weight, tests
+from rigctl.report.text import few_text, numbers_text, plural, rate_text, size_words
+
+_SHARED: Final = "the processors of the one machine that all virtual nodes share were busy"
+_OWN: Final = "processors of its node, or its agent's threads, were busy"
+
+
+def bottleneck_text(cell: CellSummary) -> str:
+    """Of one test; empty where its limit explains itself or is unknown."""
+    if cell.limit == "window":
+        return _window(cell)
+    if cell.limit == "loss" and cell.losses is not None:
+        return (
+            f"Limited by losses: {few_text(cell.losses.lost_share)} of the segments were lost, and a round trip took "
+            f"{cell.losses.rtt_us / 1e3:.3g} ms. By the rule of Mathis et al. a flow then achieves about "
+            f"{rate_text(cell.losses.allowed_mbps)} Mbit/s, more where several are lost at once."
+        )
+    if cell.limit not in PROCESSORS:
+        return ""
+    busy = f"{cell.busy.highest_pct:.0f} % of the time"
+    if cell.limit == "machine":
+        return f"Limited by processors: {_SHARED} {busy}."
+    return f"Limited by the {cell.limit}: {_OWN} {busy}."
+
+
+def _window(cell: CellSummary) -> str:
+    """What the window allows per round trip, and that nearly all of it was achieved."""
+    streams = [
+        stream for stream in cell.streams if stream.advertised_bytes and stream.rtt_min_us and stream.goodput_mbps
+    ]
+    if not streams or cell.held_share is None:
+        return ""
+    stream = streams[0]
+    advertised, rtt_us = round(stream.advertised_bytes or 0), stream.rtt_min_us or 0.0
+    mss = stream.mss_effective or 1
+    allowed = cell.cell.parallel * window_allows_bps(advertised, mss, rtt_us) / 1e6
+    flows = "" if cell.cell.parallel == 1 else f" on each of {cell.cell.parallel} flows"
+    which = "" if len(cell.streams) == 1 else f" on {stream}"
+    whole = advertised // mss
+    filled = f", {plural(whole, 'whole segment')} of {mss} bytes ({size_words(whole * mss)})" if whole else ""
+    return (
+        f"Limited by the window: the sender waited for it {100 * cell.held_share:.0f} % of the time. The receiver "
+        f"advertised {size_words(advertised)}{flows}{which}{filled}, and a round trip took {rtt_us / 1e3:.3g} ms at "
+        f"least: window ÷ round trip = {rate_text(allowed)} Mbit/s."
+    )
+
+
+def bottleneck_findings(cells: Sequence[CellSummary]) -> Iterator[Finding]:
+    """Which tests the window limits, which processors do, and which losses."""
+    held = [cell for cell in cells if cell.limit == "window"]
+    if held:
+        text = f"Limited by the window: {numbers_text(_numbers(held))}; the sender waited for it half the time or more."
+        yield Finding(text, Weight.BOTTLENECK, subject=tests(_numbers(held)), remedy=_larger(held))
+    for limit in PROCESSORS:
+        bound = [cell for cell in cells if cell.limit == limit]
+        if not bound:
+            continue
+        shares = [cell.busy.highest_pct for cell in bound]
+        busy = f"{' to '.join(dict.fromkeys(f'{pct:.0f}' for pct in (min(shares), max(shares))))} % of the time"
+        which = numbers_text(_numbers(bound))
+        text = (
+            f"Limited by processors: {which}; {_SHARED} {busy}."
+            if limit == "machine"
+            else f"Limited by the {limit}: {which}; {_OWN} {busy}."
+        )
+        remedy = "Nodes with processors of their own may achieve more." if limit == "machine" else None
+        numbers = {"busy_pct": max(shares)}
+        yield Finding(text, Weight.BOTTLENECK, Severity.WARNING, tests(_numbers(bound)), numbers, remedy)
+    lossy = [cell for cell in cells if cell.limit == "loss"]
+    if lossy:
+        text = f"Limited by losses: {numbers_text(_numbers(lossy))}; each loss cuts the congestion window of its flow."
+        yield Finding(text, Weight.BOTTLENECK, Severity.WARNING, tests(_numbers(lossy)))
+
+
+def _larger(held: Sequence[CellSummary]) -> str | None:
+    asked = any(cell.cell.window.bytes is not None for cell in held)
+    return "A larger window lifts this limit." if asked else None
+
+
+def _numbers(cells: Sequence[CellSummary]) -> list[int]:
+    return [cell.cell.number for cell in cells]

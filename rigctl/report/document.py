@@ -1,0 +1,111 @@
+"""The document of a run: the only place where one is composed, in one order, for every printer."""
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from typing import Final, TypeAlias
+
+from rigctl.analysis.run_view import RunView
+from rigctl.findings import Finding, Severity, Weight, by_weight
+from rigctl.records import Repetition, RunInfo, RunStatus
+from rigctl.report import method
+from rigctl.report.blocks import Document, Folded, Items, Paragraph, Part, Section, Table, Verbatim
+from rigctl.report.sections import bins, captures, counters, datagrams, files, host_facts, matrix, messages, over_time
+from rigctl.report.sections import retest, soak, streams
+from rigctl.units import format_duration
+
+MOST_ROWS: Final = 60
+"""A table of more rows is folded away where heat maps show its values."""
+
+PartOf: TypeAlias = Callable[[RunView], Part | None]
+SECTIONS: Final[tuple[PartOf, ...]] = (
+    matrix.part,
+    streams.part,
+    datagrams.part,
+    messages.part,
+    files.part,
+    soak.part,
+    over_time.part,
+    bins.part,
+    captures.part,
+    counters.part,
+)
+"""What a report is made of, in the order of its sections; each gives its part, or nothing."""
+
+
+def document(info: RunInfo, repetitions: Sequence[Repetition]) -> Document:
+    """The whole report of a run; `repetitions` with the interval series of the tests that are drawn.
+
+    Raises `InputError` where records don't fit together.
+    """
+    view = RunView(info, repetitions)
+    parts = _parts(view)
+    again = view.again
+    table = next((part.results for part in _parts(again) if part.results), None) if again else None
+    if again is not None and table is not None:
+        parts.append(retest.part(view, again, table))
+    results, rest = _results(info, parts)
+    findings = [finding for part in parts for finding in part.findings]
+    return Document(
+        title=info.plan.title or info.plan.scenario_name,
+        run=info.run,
+        about=(info.plan.rig_name, when(info)),
+        notes=info.plan.notes,
+        findings=by_weight([*findings, *retest.until_findings(view), *_state(info), *host_facts.findings(info)]),
+        results=results,
+        sections=(*rest, *_closing(view, parts)),
+        footer=f"Made by rigctl {info.versions.get('rigctl', '')}. “–” is unknown. K is 1024 bytes; rates are decimal.",
+    )
+
+
+def _parts(view: RunView) -> list[Part]:
+    made = (make(view) for make in SECTIONS)
+    return [part for part in made if part is not None]
+
+
+def _results(info: RunInfo, parts: Sequence[Part]) -> tuple[tuple[Section, ...], list[Section]]:
+    """The results, and the sections after them. A long table is folded where something leads in its place."""
+    lead = [section for part in parts for section in part.lead]
+    rest = [section for part in parts for section in part.sections]
+    rest += [section for part in parts for section in part.details]
+    table = next((part.results for part in parts if part.results is not None), None)
+    if table is None:
+        return (), [*lead, *rest]
+    if lead and len(table.rows) > MOST_ROWS:
+        return (*lead, _folded(info, table)), rest
+    return (Section("Results", (table,), brief=True),), [*lead, *rest]
+
+
+def _folded(info: RunInfo, table: Table) -> Section:
+    count = len(table.rows)
+    words = f"All {count} tests, a row each"
+    more = Paragraph(f"`rigctl export {info.run} --level cells` gives {count} rows of values.", small=True)
+    return Section(words, (Folded(words, (table,)), more), brief=True)
+
+
+def _state(info: RunInfo) -> Iterator[Finding]:
+    """How the run ended, where it did not end well."""
+    if info.status is RunStatus.INTERRUPTED:
+        yield Finding("The run was interrupted.", Weight.MISSING, Severity.WARNING)
+    if info.status is RunStatus.RUNNING:
+        yield Finding("The run has not ended, or its controller died.", Weight.MISSING, Severity.WARNING)
+
+
+def _closing(view: RunView, parts: Sequence[Part]) -> Iterator[Section]:
+    """Method, rig, scenario and rig file."""
+    own = [sentence for part in parts for sentence in part.method]
+    yield Section("Method", (Items(tuple(method.sentences(view.info, view.every, own))),))
+    yield from host_facts.sections(view.info)
+    plan = view.plan
+    overrides = (Paragraph(f"With {' '.join(plan.overrides)}", small=True),) if plan.overrides else ()
+    files_ = (
+        Folded(f"Scenario: {plan.scenario_name}", (*overrides, Verbatim(plan.scenario_yaml))),
+        Folded(f"Rig: {plan.rig_name}", (Verbatim(plan.rig_yaml),)),
+    )
+    yield Section("Scenario and rig file", files_)
+
+
+def when(info: RunInfo) -> str:
+    """`2026-11-22 04:10 UTC, took 1m 14s`."""
+    started = datetime.fromtimestamp(info.started_at).astimezone()
+    took = f", took {format_duration(info.ended_at - info.started_at)}" if info.ended_at is not None else ""
+    return f"{started:%Y-%m-%d %H:%M %Z}{took}"

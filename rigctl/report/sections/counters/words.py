@@ -1,0 +1,164 @@
+"""Sentences about counters: against the flows, where they disagree, where segments were lost."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from rigctl.analysis.balances import TRUNK, Balance
+from rigctl.model.counters.balance import MOST_DIFFERENCE, Reconciliation
+from rigctl.model.counters.losses import Attribution, Where
+from rigctl.model.counters.places import Counted, Place, Spot
+from rigctl.records import Repetition
+from rigctl.report.text import UNKNOWN, listed, plural
+from rigctl.units import format_rate
+
+LEAST_EXPLAINED: Final = 0.001
+"""A smaller share apart needs no reason."""
+MOST_NAMED: Final = 3
+"""Counting points and tests that a sentence names; the others are in the tables."""
+
+
+def run_text(each: Sequence[Balance], whole: dict[Place, tuple[Reconciliation, Counted]]) -> list[str]:
+    """The counters against the flows: as rates where there was one test, as octets of the whole run else."""
+    totals = [(balance, balance.total) for balance in each if balance.total is not None]
+    if not totals:
+        return []
+    one_test = len({balance.repetition.cell for balance, _ in totals}) == 1
+    where = totals[0][1].where
+    if one_test and all(total.difference_pct is not None for _, total in totals):
+        took_s = sum(balance.traffic_s for balance, _ in totals)
+        counted = sum(total.counted or 0 for _, total in totals)
+        expected = sum(total.expected or 0 for _, total in totals)
+        again = sum(total.again for _, total in totals)
+        return [_apart(where, "", (_rate(counted, took_s), _rate(expected, took_s)), (counted, expected), again)]
+    sums = _whole_sums(where, whole)
+    if sums is None:
+        return []
+    counted, expected, again = sums
+    return [_apart(where, "Over the whole run ", (_amount(counted), _amount(expected)), (counted, expected), again)]
+
+
+def _whole_sums(where: str, whole: dict[Place, tuple[Reconciliation, Counted]]) -> tuple[int, int, int] | None:
+    """Octets counted, expected and retransmitted over the run where `total_of` took them for the repetitions."""
+    wanted = (Spot.TRUNK_OUT, Spot.TRUNK_IN) if where == TRUNK else (Spot.PORT_IN, Spot.PORT_OUT)
+    for spot in wanted:
+        parts = [balance for place, (balance, _) in whole.items() if place.spot is spot and balance.carries_data]
+        pairs = [(part.counted, part.expected) for part in parts if not part.coarse]
+        known = [(counted, sent) for counted, sent in pairs if counted is not None and sent is not None]
+        if parts and len(known) == len(parts):
+            again = sum(part.again for part in parts)
+            return sum(counted for counted, _ in known), sum(sent for _, sent in known), again
+    return None
+
+
+def _apart(where: str, when: str, said: tuple[str, str], octets: tuple[int, int], again: int) -> str:
+    """The counters and the flows, `said` in words and in octets; retransmits explain what is missing."""
+    counted, expected = octets
+    share = abs(counted - expected) / expected if expected else 0.0
+    name = "the trunk's counters" if where == TRUNK else "the switch ports' counters"
+    missing = expected - counted
+    why = ""
+    if share >= LEAST_EXPLAINED and 0 < missing <= (1 + MOST_DIFFERENCE) * again:
+        why = ", no more than what was lost on the way there and retransmitted"
+    sentence = (
+        f"{when}{name} show {said[0]}, the flows with their headers {said[1]}: a difference of {_percent(share)}{why}."
+    )
+    return sentence[0].upper() + sentence[1:]
+
+
+def flag_text(each: Sequence[Balance]) -> list[str]:
+    """Tests whose counters don't fit their flows, and those for which the counters are too coarse."""
+    said = []
+    flagged = {
+        balance.repetition.cell: balance.total
+        for balance in each
+        if balance.total is not None and balance.total.flagged
+    }
+    elsewhere = {balance.repetition.cell for balance in each if any(place.flagged for place in balance.places.values())}
+    if flagged:
+        named = [f"test {cell} ({_signed(total.difference_pct)} %)" for cell, total in sorted(flagged.items())]
+        said.append(
+            f"Counters and flows differ by more than {100 * MOST_DIFFERENCE:g} % in {_some(named)}: "
+            f"{next(iter(flagged.values())).why}."
+        )
+    others = sorted(elsewhere - set(flagged))
+    if others:
+        said.append(
+            f"At single ports they differ by more than {100 * MOST_DIFFERENCE:g} % in {_some([f'test {n}' for n in others])}."
+        )
+    coarse = [balance for balance in each if balance.total is not None and balance.total.coarse]
+    if coarse:
+        cells = {balance.repetition.cell for balance in coarse}
+        of_all = len({balance.repetition.cell for balance in each})
+        which = f"{len(cells)} of {plural(of_all, 'test')}" if of_all > 1 else "this test"
+        why = coarse[0].total.why if coarse[0].total is not None else ""
+        said.append(f"No difference is given for {which}: the counters are {why}.")
+    return said
+
+
+def missing_text(repetitions: Iterable[Repetition]) -> list[str]:
+    """Each switch that did not answer, once."""
+    counts = Counter(sentence.rstrip(".") for repetition in repetitions for sentence in repetition.counters_missing)
+    return [f"{sentence}: no counters in {plural(times, 'measurement')}." for sentence, times in sorted(counts.items())]
+
+
+def loss_text(lost: Sequence[Attribution]) -> list[str]:
+    """Where the segments that were retransmitted had been lost, most first."""
+    segments: Counter[tuple[Where, str]] = Counter()
+    evidence: dict[tuple[Where, str], str] = {}
+    for loss in lost:
+        segments[loss.where, loss.name] += loss.segments_about
+        evidence.setdefault((loss.where, loss.name), loss.evidence)
+    every = sum(segments.values())
+    if not every:
+        return []
+    said = []
+    named = [
+        (key, number) for key, number in segments.most_common() if key[0] not in (Where.NOWHERE, Where.UNATTRIBUTED)
+    ]
+    for key, number in named[:MOST_NAMED]:
+        only = f" ({evidence[key]})" if len(lost) == 1 else ""
+        said.append(f"about {number} ({100 * number / every:.0f} %) were lost {_point_text(key[1])}{only}")
+    if len(named) > MOST_NAMED:
+        rest = sum(number for _, number in named[MOST_NAMED:])
+        said.append(f"about {rest} at {len(named) - MOST_NAMED} other points")
+    for where, words in (
+        (
+            Where.NOWHERE,
+            "about {} came in at the receivers' interfaces: dropped behind those, or retransmitted needlessly",
+        ),
+        (Where.UNATTRIBUTED, "where about {} were lost is unknown: no counter shows it"),
+    ):
+        number = sum(count for key, count in segments.items() if key[0] is where)
+        if number:
+            said.append(words.format(number))
+    return [f"Of about {plural(every, 'retransmit')} from the first byte to the last, {listed(said)}."]
+
+
+def _point_text(name: str) -> str:
+    """`at switch b, port p3`, `on the cable from …`, `between … and …`."""
+    if name.startswith(("between ", "before ")):
+        return name
+    return f"on {name}" if name.startswith("the cable ") else f"at {name}"
+
+
+def _rate(octets: int, took_s: float) -> str:
+    return format_rate(octets * 8 / took_s) if took_s else UNKNOWN
+
+
+def _amount(octets: int) -> str:
+    return f"{octets / 1e9:.4g} GB" if octets >= 1e9 else f"{octets / 1e6:.4g} MB"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %" if share >= 0.0005 else "less than 0.1 %"
+
+
+def _signed(percent: float | None) -> str:
+    return UNKNOWN if percent is None else f"{percent:+.2f}"
+
+
+def _some(words: Sequence[str]) -> str:
+    if len(words) <= MOST_NAMED:
+        return listed(words)
+    return f"{plural(len(words), 'test')}, as {listed(words[:MOST_NAMED])}"

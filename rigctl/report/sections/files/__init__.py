@@ -1,0 +1,64 @@
+"""File transfers: what the disks at both ends took of their time, beside a stream from memory."""
+
+from rigctl.analysis.run_view import RunView
+from rigctl.report.blocks import Column, Entry, Part
+from rigctl.report import requested
+from rigctl.report.message_table import Results, efficiency, message_table, of_cell, scaled, size
+from rigctl.report.sections.files.words import file_findings
+from rigctl.report.tabular import ColumnOf, Filled
+from rigctl.analysis.message_results import DiskShares, MessageResult
+from rigctl.report.text import UNKNOWN, percent_text
+from collections.abc import Callable
+
+SECTION = "files"
+_METHOD = (
+    "The sender reads its file, which was written to its disk and dropped from its memory before, in pieces of 64 KiB; "
+    "the receiver writes as it receives, and sends one byte when it has written all. Elapsed: from the first send to "
+    "that byte, on the sender's clock. Sync: until the receiver's disk had it safe, after that."
+)
+
+
+def part(view: RunView) -> Part | None:
+    """Of a run of file transfers; `None` of any other."""
+    if view.section != SECTION:
+        return None
+    asked: list[ColumnOf[MessageResult]] = [size, of_cell(requested.READ), of_cell(requested.WRITE)]
+    derived: list[ColumnOf[MessageResult]] = [
+        _throughput,
+        _ceiling,
+        efficiency,
+        _share("Reading", lambda disk: disk.read_share),
+        _share("Writing", lambda disk: disk.write_share),
+        _sync,
+    ]
+    return Part(
+        findings=tuple(file_findings(view)),
+        results=message_table(view.messages, asked, derived),
+        method=(_METHOD,),
+    )
+
+
+def _throughput(results: Results) -> Filled:
+    return _rates("Throughput", [result.bytes_per_s for result in results])
+
+
+def _ceiling(results: Results) -> Filled:
+    return _rates("Ceiling", [result.ceiling_bps and result.ceiling_bps / 8 for result in results])
+
+
+def _rates(title: str, values: list[float | None]) -> Filled:
+    entries = (Entry(UNKNOWN if value is None else f"{value / 1e6:.1f}", value and value / 1e6) for value in values)
+    return Filled(Column(title, "MB/s", "derived"), tuple(entries))
+
+
+def _share(title: str, share: Callable[[DiskShares], float | None]) -> ColumnOf[MessageResult]:
+    def column(results: Results) -> Filled:
+        shares = [share(result.disk) for result in results]
+        entries = (Entry(percent_text(value), None if value is None else 100 * value) for value in shares)
+        return Filled(Column(title, "%", "derived"), tuple(entries))
+
+    return column
+
+
+def _sync(results: Results) -> Filled:
+    return scaled("Sync", [result.disk.sync_s for result in results], "derived")

@@ -1,0 +1,68 @@
+"""Each kind of transfer of the largest file beside the one from memory to memory, which is the network's own."""
+
+from collections.abc import Iterator
+
+from rigctl.analysis.message_results import MessageResult
+from rigctl.analysis.run_view import RunView
+from rigctl.findings import Finding, Severity, Weight, tests
+from rigctl.report.text import listed, percent_text, plural, size_words
+
+
+def file_findings(view: RunView) -> Iterator[Finding]:
+    """The answer first."""
+    counted = [result for result in view.messages if result.bytes_per_s]
+    if not counted:
+        yield Finding("No test gave a valid result; the notes give the reasons.", Weight.ANSWER, Severity.ERROR)
+        return
+    size = max(result.size for result in counted)
+    largest = [result for result in counted if result.size == size]
+    best = max(largest, key=lambda result: result.bytes_per_s or 0.0)
+    share = f", {percent_text(best.efficiency)} % of the ceiling" if best.efficiency is not None else ""
+    text = f"The fastest transfer of {size_words(size)}, {_kind(best)}, achieves {_rate(best)} MB/s{share}."
+    numbers = {"throughput_bytes_per_s": best.bytes_per_s, "efficiency": best.efficiency}
+    yield Finding(text, Weight.ANSWER, subject=tests([best.cell.number]), numbers=numbers)
+    rates = {(result.cell.file.read, result.cell.file.write): result.bytes_per_s or 0.0 for result in largest}
+    stream = rates.get(("memory", "memory"))
+    for result in largest:
+        if result is not best:
+            beside = f", {100 * (result.bytes_per_s or 0) / stream:.0f} % of memory to memory" if stream else ""
+            text = f"{_kind(result).capitalize()} achieves {_rate(result)} MB/s{beside}{_disks(result)}."
+            yield Finding(text, Weight.COMPARISON, subject=tests([result.cell.number]))
+    yield from _short(view, counted)
+    lacking = [result.cell.number for result in view.messages if not result.elapsed_s]
+    if lacking:
+        text = f"{plural(len(lacking), 'test')} gave no valid result; the notes give the reasons."
+        yield Finding(text, Weight.MISSING, Severity.WARNING, tests(lacking))
+
+
+def _short(view: RunView, counted: list[MessageResult]) -> Iterator[Finding]:
+    """Transfers above the ceiling: a virtual link's token bucket passes its depth at once."""
+    above = [result for result in counted if (result.efficiency or 0.0) > 1.01]
+    if not above:
+        return
+    cause = (
+        "the token buckets of virtual links pass 128 KiB at once, which counts in so short a transfer"
+        if view.plan.virtual == "namespaces"
+        else "the cause is unknown: compare the rates in the rig file with the links"
+    )
+    numbers = listed([str(result.cell.number) for result in above])
+    text = f"{plural(len(above), 'test')} ({numbers}) exceed the ceiling: {cause}."
+    subject = tests(result.cell.number for result in above)
+    yield Finding(text, Weight.SUSPECT, Severity.WARNING, subject, remedy="A larger file reduces this.")
+
+
+def _kind(result: MessageResult) -> str:
+    return f"{result.cell.file.read} to {result.cell.file.write}"
+
+
+def _disks(result: MessageResult) -> str:
+    parts = [
+        f"{name} the file took {100 * share:.0f} % of the time"
+        for name, share in (("reading", result.disk.read_share), ("writing", result.disk.write_share))
+        if share is not None
+    ]
+    return f"; {' and '.join(parts)}" if parts else ""
+
+
+def _rate(result: MessageResult) -> str:
+    return f"{(result.bytes_per_s or 0.0) / 1e6:.1f}"

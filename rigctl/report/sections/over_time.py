@@ -1,0 +1,222 @@
+"""Goodput over time, one small chart per test, all on the same scales; below it the retransmits."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from rigctl.analysis.drawn import charted_cells, drawn_numbers
+from rigctl.analysis.rows import window_s
+from rigctl.analysis.run_view import RunView
+from rigctl.analysis.summary import CellSummary
+from rigctl.model.intervals import Times, received_at
+from rigctl.records import Cell, Repetition, Status, Stream
+from rigctl.report.blocks import Chart, Charts, Key, Paragraph, Part, Section, Spec
+from rigctl.report.svg import SERIES_COLOURS, axis, coloured, framed, rule
+from rigctl.report.text import plural, rate_text, settings_text
+
+MOST_POINTS: Final = 120
+WIDTH: Final = 330
+GOODPUT_HEIGHT: Final = 130
+RETRANSMITS_HEIGHT: Final = 34
+_EXTENT: Final = 34
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What one stream received and retransmitted, per bin of equal length."""
+
+    name: str
+    length_s: float
+    middles_s: list[float]
+    goodput_mbps: list[float]
+    retransmits: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """One test with the repetition that is drawn."""
+
+    cell: CellSummary
+    repetition: Repetition
+    traces: tuple[Trace, ...]
+
+
+def part(view: RunView) -> Part | None:
+    """The charts of a run of streams or datagrams; `None` where nothing counts, or series were not read."""
+    if view.plan.in_messages:
+        return None
+    drawn = _drawn(view)
+    if not drawn:
+        return None
+    traces = [trace for chosen in drawn for trace in chosen.traces]
+    scale = domain(traces, [one_ceiling(chosen.cell) for chosen in drawn])
+    most = max((max(trace.retransmits, default=0) for trace in traces), default=0)
+    pairs = len({len(cell.cell.pairs) for cell in view.cells}) > 1
+    charts = tuple(_chart(chosen, scale, most, settings_text(chosen.cell.cell, pairs)) for chosen in drawn)
+    note = Paragraph(_note(view, scale[0], most), small=True)
+    return Part(sections=(Section("Goodput over time", (Charts(charts, _keys(view, drawn)), note)),))
+
+
+def _drawn(view: RunView) -> list[Drawn]:
+    by_number = {cell.cell.number: cell for cell in view.cells}
+    found = []
+    for cell in charted_cells(view.plan):
+        shown = shown_repetition([repetition for repetition in view.repetitions if repetition.cell == cell.number])
+        own = traces(cell, shown) if shown is not None else ()
+        if shown is not None and own:
+            found.append(Drawn(by_number[cell.number], shown, own))
+    return found
+
+
+def _note(view: RunView, begins_mbps: float, most_retransmits: int) -> str:
+    said = "All charts have the same scales"
+    said += f"; that of goodput begins at {rate_text(begins_mbps)} Mbit/s, not at 0." if begins_mbps > 0 else "."
+    if view.plan.repeat > 1:
+        said += " Each shows the last repetition that counts."
+    if most_retransmits:
+        said += " Bars below a chart (Retr) are retransmits."
+    left = sum(cell.counted > 0 for cell in view.cells) - len(drawn_numbers(view.plan))
+    if left > 0:
+        said += f" {plural(left, 'more test is', 'more tests are')} in `rigctl export --level intervals`."
+    return said
+
+
+def _keys(view: RunView, drawn: Sequence[Drawn]) -> tuple[Key, ...]:
+    streams = dict.fromkeys(stream for cell in view.plan.cells for stream in cell.streams)
+    names = [str(stream) for stream in streams]
+    keys = (
+        [Key(name, f"s{number}") for number, name in enumerate(names, 1)] if len(names) <= len(SERIES_COLOURS) else []
+    )
+    if any(one_ceiling(chosen.cell) is not None for chosen in drawn):
+        keys.append(Key("ceiling of a pair", "ceiling"))
+    return tuple(keys)
+
+
+def shown_repetition(repetitions: Sequence[Repetition]) -> Repetition | None:
+    """The repetition a chart shows: the last that counts."""
+    counted = [repetition for repetition in repetitions if repetition.status is Status.OK and window_s(repetition)]
+    return counted[-1] if counted else None
+
+
+def one_ceiling(cell: CellSummary) -> float | None:
+    """The ceiling of a pair, where it is one number for all of them."""
+    found = {stream.ceiling_mbps for stream in cell.streams}
+    return found.pop() if len(found) == 1 else None
+
+
+def traces(cell: Cell, repetition: Repetition) -> tuple[Trace, ...]:
+    """One trace per stream of `repetition`, in the scenario's order; none where a side or its series is missing."""
+    length_s, start_ns = window_s(repetition), repetition.window_start_ns
+    sampled = any(flow.receiver is not None and flow.receiver.series.columns for flow in repetition.flows)
+    if length_s is None or start_ns is None or not sampled:
+        return ()
+    edges = np.linspace(0.0, length_s, _bins(repetition, length_s) + 1)
+    made = []
+    for stream in cell.streams:
+        flows = [flow for flow in repetition.flows if flow.stream == stream]
+        sides = [flow.receiver for flow in flows if flow.receiver is not None]
+        if len(sides) != cell.parallel:
+            continue
+        received = np.sum([received_at(side, start_ns, edges) for side in sides], axis=0)
+        goodput = np.diff(received) * 8e-6 / np.diff(edges)
+        again = _retransmits(repetition, stream, edges)
+        middles_s = (edges[1:] + edges[:-1]) / 2
+        made.append(Trace(str(stream), length_s, middles_s.tolist(), goodput.tolist(), again))
+    return tuple(made)
+
+
+def _bins(repetition: Repetition, length_s: float) -> int:
+    """As many bins as there are samples, within `MOST_POINTS`, of a length of whole samples."""
+    samples = max(
+        (len(flow.receiver.series.columns.get("t_ns", [])) for flow in repetition.flows if flow.receiver), default=0
+    )
+    together = -(-max(samples, 1) // MOST_POINTS)
+    return max(1, min(MOST_POINTS, samples // together, round(length_s * 1000)))
+
+
+def _retransmits(repetition: Repetition, stream: Stream, edges: Times) -> list[int]:
+    """Retransmits per bin, over the flows of a stream."""
+    total = np.zeros(len(edges) - 1)
+    for flow in repetition.flows:
+        columns = flow.sender.series.columns if flow.sender and flow.stream == stream else {}
+        if not columns.get("retransmits"):
+            continue
+        times = (np.array(columns["t_ns"], dtype=np.int64) - (repetition.window_start_ns or 0)) / 1e9
+        rises = np.diff(np.array(columns["retransmits"], dtype=np.int64), prepend=0)
+        counted, _ = np.histogram(times - 1e-6, bins=edges, weights=rises)
+        total += counted
+    return [int(count) for count in total]
+
+
+def domain(drawn: Sequence[Trace], ceilings: Sequence[float | None]) -> tuple[float, float]:
+    """From 0 where goodput varies much; else a cut-out, so that a few per cent can be seen."""
+    values = [value for trace in drawn for value in trace.goodput_mbps]
+    if not values:
+        return 0.0, 1.0
+    top = max([*values, *(ceiling for ceiling in ceilings if ceiling is not None)])
+    low = min(values)
+    if low < 0.6 * top:
+        return 0.0, top * 1.04
+    margin = max((top - low) * 0.12, top * 0.004)
+    return low - margin, top + margin
+
+
+def _chart(chosen: Drawn, scale: tuple[float, float], most: int, settings: str) -> Chart:
+    ceiling, number = one_ceiling(chosen.cell), chosen.cell.cell.number
+    parts = [_goodput(chosen.traces, ceiling, scale, bottom=most == 0)]
+    if most:
+        parts.append(_retransmit_bars(chosen.traces, most))
+    rates = [rate for trace in chosen.traces for rate in trace.goodput_mbps]
+    label = f"Goodput over time of test {number}, {settings}: {rate_text(min(rates))} to {rate_text(max(rates))} Mbit/s"
+    return Chart(framed({"vconcat": parts, "spacing": 6}), label, settings, f"Test {number}")
+
+
+def _goodput(found: Sequence[Trace], ceiling: float | None, scale: tuple[float, float], bottom: bool) -> Spec:
+    points = [
+        {"pair": trace.name, "t": round(t_s, 4), "mbps": round(rate, 2)}
+        for trace in found
+        for t_s, rate in zip(trace.middles_s, trace.goodput_mbps, strict=True)
+    ]
+    thin = len(found) > len(SERIES_COLOURS)
+    mark = {"type": "line", "strokeWidth": 1 if thin else 1.6, "opacity": 0.45 if thin else 1, "strokeJoin": "round"}
+    lines: Spec = {
+        "data": {"values": points},
+        "mark": mark,
+        "encoding": {
+            "x": _time_axis(found, bottom),
+            "y": axis("mbps", "Mbit/s", scale, tickCount=4, minExtent=_EXTENT),
+            "color": coloured("pair", [trace.name for trace in found]),
+        },
+    }
+    layers = [lines] if ceiling is None else [rule(ceiling, "ceiling"), lines]
+    return {"layer": layers, "width": WIDTH, "height": GOODPUT_HEIGHT}
+
+
+def _retransmit_bars(found: Sequence[Trace], most: int) -> Spec:
+    points = [
+        {"pair": trace.name, "t": round(t_s, 4), "count": count}
+        for trace in found
+        for t_s, count in zip(trace.middles_s, trace.retransmits, strict=True)
+        if count
+    ]
+    values = axis("count", "Retr", [0, most], values=[0, most], minExtent=_EXTENT, format="d")
+    return {
+        "data": {"values": points or [{"pair": found[0].name, "t": 0.0, "count": 0}]},
+        "mark": {"type": "rule", "strokeWidth": 2, "opacity": 0.9},
+        "encoding": {
+            "x": _time_axis(found, True),
+            "y": values,
+            "y2": {"datum": 0},
+            "color": coloured("pair", [trace.name for trace in found]),
+        },
+        "width": WIDTH,
+        "height": RETRANSMITS_HEIGHT,
+    }
+
+
+def _time_axis(found: Sequence[Trace], labelled: bool) -> Spec:
+    longest_s = max(trace.length_s for trace in found)
+    title = "seconds" if labelled else None
+    return axis("t", title, [0, longest_s], labels=labelled, grid=False, tickCount=6)

@@ -1,0 +1,148 @@
+"""A run of one long test with several pairs: goodput of each flow and their sum, and the sum over time.
+
+The table is the one that such tests are published with: flow, pair, goodput, in two columns side by side, then the sum.
+Beside the sum over time are the rates that switches counted, as lines of their own.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from rigctl.analysis.port_rates import PortRate, port_rates
+from rigctl.analysis.rows import Row as Values
+from rigctl.analysis.rows import window_s
+from rigctl.analysis.run_view import RunView
+from rigctl.analysis.unknowns import mean_of_all
+from rigctl.model.intervals import Times, received_at
+from rigctl.records import Repetition, RunPlan, Status
+from rigctl.report.blocks import Block, Chart, Charts, Column, Entry, Key, Paragraph, Part, Row, Section, Spec, Table
+from rigctl.report.svg import SERIES_COLOURS, axis, coloured, framed, rule
+from rigctl.report.text import count_text, rate_text
+from rigctl.units import format_duration
+
+FLOWS_SUM: Final = "sum of the flows"
+MOST_POINTS: Final = 180
+"""Of a line. When a switch was read is known to some hundredths of a second: over a short time its rate is a blur."""
+_WIDTH: Final = 980
+_HEIGHT: Final = 230
+
+
+@dataclass(frozen=True, slots=True)
+class FlowMean:
+    """One flow over the repetitions that count. `number` counts over all pairs, from 1."""
+
+    number: int
+    pair: str
+    goodput_mbps: float | None
+    retransmits: float | None
+
+
+def is_soak(plan: RunPlan) -> bool:
+    """Whether a run is one test of several pairs."""
+    return len(plan.cells) == 1 and len(plan.cells[0].pairs) > 1 and not plan.in_messages
+
+
+def part(view: RunView) -> Part | None:
+    """The table and the chart; `None` for another kind of run, or where nothing counts."""
+    if not is_soak(view.plan):
+        return None
+    cell = view.cells[0]
+    if not cell.counted or cell.goodput_mbps is None:
+        return None
+    flows = flow_means(view.frames.derived.flows)
+    total = Entry(rate_text(cell.goodput_mbps.mean), cell.goodput_mbps.mean)
+    retransmits = Entry(count_text(cell.retransmits), cell.retransmits)
+    blocks: list[Block] = [_table(flows, total, retransmits)]
+    if cell.counted > 1:
+        blocks.append(Paragraph(f"Means over {cell.counted} repetitions.", small=True))
+    blocks += _over_time(view, cell.ceiling_mbps)
+    return Part(sections=(Section("Goodput of each flow, and their sum", tuple(blocks), brief=True),))
+
+
+def flow_means(flows: Sequence[Values]) -> list[FlowMean]:
+    """One per flow, in the scenario's order."""
+    grouped: dict[tuple[str, str, str, int], list[Values]] = {}
+    for row in flows:
+        if row["status"] == "ok":
+            key = (row["source"], row["destination"], row["direction"], row["flow"])
+            grouped.setdefault(key, []).append(row)
+    made = []
+    for number, ((source, destination, direction, _), rows) in enumerate(grouped.items(), 1):
+        arrow = "→" if direction == "forward" else "←"
+        goodput, retransmits = (mean_of_all(row[name] for row in rows) for name in ("goodput_mbps", "retransmits"))
+        made.append(FlowMean(number, f"{source} {arrow} {destination}", goodput, retransmits))
+    return made
+
+
+def _table(flows: Sequence[FlowMean], total: Entry, retransmits: Entry) -> Table:
+    heads = (Column("Flow"), Column("Pair", words=True), Column("Goodput", "Mbit/s"), Column("Retransmits"))
+    half = -(-len(flows) // 2)
+    rows = [
+        Row((*_entries(flows[at]), *(_entries(flows[at + half]) if at + half < len(flows) else (Entry(""),) * 4)))
+        for at in range(half)
+    ]
+    last = Row((*(Entry(""),) * 5, Entry("Sum"), total, retransmits))
+    return Table((*heads, *heads), tuple(rows), label="Goodput of each flow", total=last)
+
+
+def _entries(flow: FlowMean) -> tuple[Entry, ...]:
+    return (
+        Entry(str(flow.number), flow.number),
+        Entry(flow.pair, flow.pair),
+        Entry(rate_text(flow.goodput_mbps), flow.goodput_mbps),
+        Entry(count_text(flow.retransmits), flow.retransmits),
+    )
+
+
+def _over_time(view: RunView, ceiling_mbps: float | None) -> list[Block]:
+    counted = [repetition for repetition in view.repetitions if repetition.status is Status.OK]
+    summed = sum_over_time(counted[-1]) if counted else None
+    if summed is None:
+        return []
+    lines = [summed, *port_rates(view.plan, counted[-1], MOST_POINTS)]
+    keys = tuple(Key(line.name, f"s{at % len(SERIES_COLOURS) + 1}") for at, line in enumerate(lines))
+    low, high = min(summed.mbps), max(summed.mbps)
+    label = f"Sum of all flows over time: {rate_text(low)} to {rate_text(high)} Mbit/s"
+    spacing = format_duration(round(summed.t_s[1] - summed.t_s[0], 1))
+    chart = Chart(framed(_figure(lines, ceiling_mbps)), label)
+    return [Charts((chart,), keys, wide=True), Paragraph(f"Each point is the mean over about {spacing}.", small=True)]
+
+
+def sum_over_time(repetition: Repetition) -> PortRate | None:
+    """All flows' goodput together, resampled to common instants; `None` where a flow was not reported or sampled."""
+    length_s, start_ns = window_s(repetition), repetition.window_start_ns
+    sides = [flow.receiver for flow in repetition.flows]
+    if not length_s or start_ns is None or not sides:
+        return None
+    samples = min((len(side.series.columns.get("t_ns", [])) if side else 0 for side in sides), default=0)
+    if samples < 2:
+        return None
+    edges: Times = np.linspace(0.0, length_s, min(MOST_POINTS, samples) + 1)
+    received = np.zeros_like(edges)
+    for side in sides:
+        if side is not None:
+            received += received_at(side, start_ns, edges)
+    goodput = np.diff(received) * 8e-6 / np.diff(edges)
+    return PortRate(FLOWS_SUM, ((edges[1:] + edges[:-1]) / 2).tolist(), goodput.tolist())
+
+
+def _figure(lines: Sequence[PortRate], ceiling_mbps: float | None) -> Spec:
+    points = [
+        {"line": line.name, "t": round(t_s, 3), "gbps": round(mbps / 1000, 4)}
+        for line in reversed(lines)  # the first lies on top
+        for t_s, mbps in zip(line.t_s, line.mbps, strict=True)
+    ]
+    top = max([ceiling_mbps or 0.0, *(max(line.mbps) for line in lines if line.mbps)]) * 1.04 / 1000
+    drawn: Spec = {
+        "data": {"values": points},
+        "mark": {"type": "line", "strokeWidth": 1.4, "strokeJoin": "round"},
+        "encoding": {
+            "x": axis("t", "seconds", grid=False, tickCount=10),
+            "y": axis("gbps", "Gbit/s", [0, top], tickCount=5),
+            "color": coloured("line", [line.name for line in lines]),
+        },
+    }
+    layers = [rule(ceiling_mbps / 1000, "gbps"), drawn] if ceiling_mbps else [drawn]
+    return {"width": _WIDTH, "height": _HEIGHT, "layer": layers}

@@ -1,0 +1,152 @@
+"""The findings of a run of streams: the answer, what was granted, line rate, retransmits, and what went wrong."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from rigctl.analysis.bottleneck import LINE_RATE_EFFICIENCY
+from rigctl.analysis.run_view import RunView
+from rigctl.analysis.summary import CellSummary
+from rigctl.findings import Finding, Severity, Weight, tests
+from rigctl.records import RunInfo
+from rigctl.report.above import excess_findings
+from rigctl.report.bottleneck_text import bottleneck_findings
+from rigctl.report.goodput_text import goodput_text
+from rigctl.report.missing import missing_findings
+from rigctl.report.sections.streams.words import lost_share, mss_text, window_text
+from rigctl.report.text import count_text, numbers_text, percent_text, plural, settings_text
+
+MOST_WINDOWS: Final = 3
+"""Windows that were not granted as requested, reported one by one."""
+PROBE_RTT_S: Final = 10.0
+"""bbr measures the round trip anew about so often (tcp_bbr.c: bbr_min_rtt_win_sec)."""
+
+
+def stream_findings(view: RunView) -> Iterator[Finding]:
+    """All of them, in no particular order but that of equal weights."""
+    info, cells = view.info, view.cells
+    yield from answer(info, cells)
+    yield from _mss(info, cells)
+    yield from _line_rate(cells)
+    yield from _retransmits(cells)
+    yield from bottleneck_findings(cells)
+    yield from _windows(info, cells)
+    yield from _congestion(cells)
+    yield from excess_findings(info, cells)
+    yield from missing_findings(cells)
+
+
+def answer(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
+    """The best test, beside its ceiling."""
+    known = [cell for cell in cells if cell.goodput_mbps is not None]
+    if not known:
+        yield Finding("No test gave a valid result; the notes give the reasons.", Weight.ANSWER, Severity.ERROR)
+        return
+    best = max(known, key=lambda cell: cell.goodput_mbps.mean if cell.goodput_mbps else 0.0)
+    settings = settings_text(best.cell, pairs=len({len(cell.cell.pairs) for cell in cells}) > 1)
+    began = f"Test {best.cell.number} ({settings})"
+    if len(known) > 1:
+        began = f"The fastest of {plural(len(known), 'test')} is test {best.cell.number} ({settings})"
+    numbers = {
+        "goodput_mbps": best.goodput_mbps and best.goodput_mbps.mean,
+        "ceiling_mbps": best.ceiling_mbps,
+        "efficiency": best.efficiency,
+    }
+    yield Finding(
+        f"{began}: {goodput_text(info, best)}", Weight.ANSWER, subject=tests([best.cell.number]), numbers=numbers
+    )
+
+
+def _mss(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
+    """Each distinct reason for an MSS once, with the tests it holds for."""
+    reasons: dict[str, list[int]] = {}
+    for cell in cells:
+        if cell.counted and cell.cell.tcp.mss is not None and (said := mss_text(info, cell)):
+            reasons.setdefault(said, []).append(cell.cell.number)
+    effective = {stream.mss_effective for cell in cells if cell.counted for stream in cell.streams}
+    asked = {cell.cell.tcp.mss for cell in cells if cell.counted}
+    same = len(effective) == 1 and len(asked) > 1 and None not in effective
+    if same:
+        mss = next(iter(effective))
+        text = f"MSS {mss} went over the wire in every test: the MSS requested made no difference."
+        yield Finding(text, Weight.GRANTED, Severity.WARNING, numbers={"mss_effective": mss})
+    for said, numbers in reasons.items():
+        where = "" if len(reasons) == 1 else f"{numbers_text(numbers).capitalize()}: "
+        weight = Weight.DETAIL if same else Weight.GRANTED
+        yield Finding(f"{where}{said}", weight, subject=tests(numbers))
+
+
+def _line_rate(cells: Sequence[CellSummary]) -> Iterator[Finding]:
+    known = [cell for cell in cells if cell.efficiency is not None and not isinstance(cell.cell.datagrams.rate, int)]
+    if len(known) < 2:
+        return
+    reached = sum(cell.efficiency is not None and cell.efficiency >= LINE_RATE_EFFICIENCY for cell in known)
+    worst = min(known, key=lambda cell: cell.efficiency or 0.0)
+    count = "All" if reached == len(known) else "None" if reached == 0 else str(reached)
+    text = (
+        f"{count} of {plural(len(known), 'test')} reach line rate ({100 * LINE_RATE_EFFICIENCY:g} % of the ceiling or "
+        f"more); the slowest, test {worst.cell.number}, has {percent_text(worst.efficiency)} %."
+    )
+    level = Severity.OK if reached == len(known) else Severity.NOTE
+    numbers = {"tests": len(known), "at_line_rate": reached, "lowest_efficiency": worst.efficiency}
+    yield Finding(text, Weight.COMPARISON, level, tests([worst.cell.number]), numbers)
+
+
+def _retransmits(cells: Sequence[CellSummary]) -> Iterator[Finding]:
+    known = [cell for cell in cells if cell.retransmits is not None]
+    if not known:
+        return
+    total = sum(cell.retransmits or 0.0 for cell in known)
+    share = lost_share(known)
+    if total == 0:
+        text = "No retransmits in the measurement interval of any test."
+        yield Finding(text, Weight.DETAIL, Severity.OK, numbers={"retransmits": 0})
+        return
+    text = f"Retransmits in all measurement intervals together: {count_text(total)}{f', {share}' if share else ''}."
+    yield Finding(text, Weight.LOSS, numbers={"retransmits": total})
+
+
+def _windows(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
+    reasons: dict[str, list[int]] = {}
+    for cell in cells:
+        if cell.counted and not cell.cell.window.resize and (said := window_text(info, cell)):
+            reasons.setdefault(said, []).append(cell.cell.number)
+    for said, numbers in list(reasons.items())[:MOST_WINDOWS]:
+        yield Finding(said, Weight.GRANTED, Severity.WARNING, tests(numbers))
+    more = len(reasons) - MOST_WINDOWS
+    if more > 0:
+        text = f"{plural(more, 'more window was', 'more windows were')} not granted as requested; the table has them."
+        yield Finding(text, Weight.GRANTED, Severity.WARNING)
+
+
+def _congestion(cells: Sequence[CellSummary]) -> Iterator[Finding]:
+    """Which congestion control ran where none was requested; of bbr why goodput dips."""
+    unasked = [cell for cell in cells if cell.counted and cell.cell.tcp.congestion is None]
+    names = sorted({stream.congestion for cell in unasked for stream in cell.streams if stream.congestion})
+    if names:
+        text = f"No congestion control was requested; the nodes' default, {', '.join(names)}, was used."
+        remedy = "Set `congestion:` to compare with results from elsewhere."
+        numbers = [cell.cell.number for cell in unasked]
+        yield Finding(text, Weight.DETAIL, subject=tests(numbers), remedy=remedy)
+    probing = [
+        cell.cell.number
+        for cell in cells
+        if cell.counted
+        and cell.cell.duration_s >= PROBE_RTT_S
+        and any((stream.congestion or "").startswith("bbr") for stream in cell.streams)
+    ]
+    if probing:
+        text = (
+            f"Dips of goodput about every 10 s are expected with bbr ({numbers_text(probing)}): it lowers its window "
+            "for about 0.2 s to measure the round trip (PROBE_RTT)."
+        )
+        yield Finding(text, Weight.DETAIL, subject=tests(probing), remedy="cubic has no such dips.")
+    other = [
+        cell.cell.number
+        for cell in cells
+        if cell.cell.tcp.congestion is not None
+        and any(stream.congestion not in (None, cell.cell.tcp.congestion) for stream in cell.streams)
+    ]
+    if other:
+        text = f"Another congestion control ran than was requested: {numbers_text(other)}."
+        remedy = "Load its kernel module on the senders."
+        yield Finding(text, Weight.GRANTED, Severity.WARNING, tests(other), remedy=remedy)

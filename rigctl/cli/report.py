@@ -17,12 +17,13 @@ def report(
 ) -> None:
     """Write RUN as one self-contained HTML file."""
     from rigctl.analysis.drawn import drawn_numbers
-    from rigctl.report.printers.html import write_report
+    from rigctl.report.document import document
+    from rigctl.report.printers.html import write_page
     from rigctl.store import open_store
 
     with open_store(store, create=False) as opened:
         info = opened.run(run)
         repetitions = opened.repetitions(info.run, series=drawn_numbers(info.plan))
     path = output or Path(f"{info.plan.scenario_name}-{info.run}.html")
-    write_report(info, repetitions, path)
+    write_page(document(info, repetitions), path)
     print(path.resolve())

@@ -72,12 +72,14 @@ def _tell(info: "RunInfo", repetitions: "Sequence[Repetition]", page: Path, *, q
     """Write the report; print the table and where the report is, or the run's id only."""
     from rich.console import Console
 
-    from rigctl.report.printers.html import write_report
-    from rigctl.report.printers.terminal import print_run
+    from rigctl.report.document import document
+    from rigctl.report.printers.html import write_page
+    from rigctl.report.printers.terminal import print_document
 
-    write_report(info, repetitions, page)
+    made = document(info, repetitions)
+    write_page(made, page)
     if quiet:
         print(info.run)
         return
-    print_run(info, repetitions, Console())
+    print_document(made, Console())
     print(f"run    {info.run}\nreport {page.resolve()}")

@@ -1,4 +1,4 @@
-"""`rigctl show`: the table of one run, as `run` prints it at its end."""
+"""`rigctl show`: one run, as `run` prints it at its end."""
 
 from typing import Annotated
 
@@ -10,24 +10,29 @@ from rigctl.cli.options import StoreAddress
 def show(
     run: Annotated[str | None, typer.Argument(help="Its id, or how that begins (default: the latest).")] = None,
     store: StoreAddress = None,
-    markdown: Annotated[bool, typer.Option("--markdown", help="The table as Markdown, to paste into a page.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Print all findings and notes, not only the first.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown, to paste into a page.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON: findings whole, tables with values.")] = False,
 ) -> None:
-    """Print the table of RUN and what it says, in words."""
+    """Print the answer, the table and the findings of RUN."""
+    from rigctl.report.document import document
     from rigctl.store import open_store
 
     with open_store(store, create=False) as opened:
         info = opened.run(run)
         repetitions = opened.repetitions(info.run, series=False)
+    made = document(info, repetitions)
     if markdown:
-        from rigctl.analysis.frames import load
-        from rigctl.analysis.summary import summaries
         from rigctl.report.printers.markdown import markdown as as_markdown
-        from rigctl.report.sections.streams.comparison import comparison
 
-        print(as_markdown(comparison(summaries(load(info, repetitions)))), end="")
-        return
-    from rich.console import Console
+        print(as_markdown(made), end="")
+    elif json:
+        from rigctl.report.printers.json import as_json
 
-    from rigctl.report.printers.terminal import print_run
+        print(as_json(made), end="")
+    else:
+        from rich.console import Console
 
-    print_run(info, repetitions, Console())
+        from rigctl.report.printers.terminal import print_document
+
+        print_document(made, Console(), everything=everything)

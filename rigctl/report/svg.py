@@ -5,6 +5,7 @@ per role; the page's style sheet replaces them (an attribute selector wins over 
 SVG serves the light, the dark and the printed page: reports/templates/report.css.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ GRID: Final = "#020001"
 INK: Final = "#020002"
 CEILING: Final = "#020003"
 
+_ROLES: Final = re.compile(r' (?:role="graphics-[a-z]+"|aria-roledescription="[^"]*")')
 _TEXT: Final = {
     "labelColor": INK, "titleColor": INK, "titleFontWeight": "normal", "labelFontSize": 11, "titleFontSize": 11,
 }  # fmt: skip
@@ -66,4 +68,5 @@ def render_svg(figure: Spec) -> str:
     """Static SVG; hidden from screen readers, which read the label of its figure."""
     import vl_convert
 
-    return str(vl_convert.vegalite_to_svg(figure)).replace("<svg ", '<svg aria-hidden="true" focusable="false" ', 1)
+    svg = _ROLES.sub("", str(vl_convert.vegalite_to_svg(figure)))
+    return svg.replace("<svg ", '<svg aria-hidden="true" focusable="false" ', 1)

@@ -1,0 +1,203 @@
+"""Every printer prints any document: the answer, the results, three findings; and executes nothing of its texts."""
+
+import io
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from rigctl.findings import Finding, Severity, Weight
+from rigctl.report.blocks import (
+    Chart,
+    Charts,
+    Column,
+    Document,
+    Entry,
+    Folded,
+    HeatField,
+    HeatMap,
+    HeatMaps,
+    Items,
+    Key,
+    Paragraph,
+    Row,
+    Section,
+    Table,
+    Term,
+    Terms,
+    Verbatim,
+)
+from rigctl.report.printers.html import PAPER_CHARACTERS, page, paper_parts
+from rigctl.report.printers.json import as_json
+from rigctl.report.printers.markdown import markdown
+from rigctl.report.printers.terminal import print_document
+
+HOSTILE = "<script>alert(1)</script> [red]x[/red] | `y`"
+SPEC = {
+    "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+    "data": {"values": [{"a": 1, "b": HOSTILE}]},
+    "mark": "point",
+    "encoding": {"x": {"field": "a", "type": "quantitative"}, "y": {"field": "b", "type": "nominal"}},
+}
+TABLE = Table(
+    (Column("Test", "", "requested"), Column("Goodput", "Mbit/s"), Column("Limit", "", "derived", words=True)),
+    (
+        Row((Entry("1", 1), Entry("941", 940.9), Entry("line-rate", "line-rate", "good")), 1),
+        Row((Entry("2", 2), Entry("–"), Entry("–")), 2, (1,), counted=False),
+    ),
+    ("Test 2: failed: no route.",),
+    ("Means.",),
+)
+
+
+def finding(number: int, level: Severity = Severity.NOTE) -> Finding:
+    return Finding(f"Finding {number}.", Weight.DETAIL, level, numbers={"goodput_mbps": 941.2})
+
+
+DOCUMENT = Document(
+    title="A title",
+    run="20261122-041500-ab12",
+    about=("rig", "2026-11-22"),
+    notes="Some notes.",
+    findings=(Finding("The answer.", Weight.ANSWER), *(finding(number) for number in range(1, 6))),
+    results=(Section("Results", (TABLE,), brief=True),),
+    sections=(
+        Section("Brief", (Paragraph("A paragraph."), Items(("An item.",))), brief=True),
+        Section("For the page", (Terms((Term("Test 1", "window 64 KiB", ("A sentence.",)),)), Verbatim("text: 1"))),
+        Section(
+            "Drawn",
+            (
+                Charts((Chart(SPEC, "a point", "caption", "Test 1"),), (Key("a", "s1"),)),
+                HeatMaps((HeatMap("map", "pairs", ("1",), (("1", (HeatField("0.94", "h1", 940.0),)),)),), "Gbit/s"),
+                Folded("more", (Paragraph("inside"),)),
+            ),
+            brief=True,
+        ),
+    ),
+    footer="Made by rigctl.",
+)
+
+
+def terminal(document: Document, width: int = 100, *, everything: bool = False) -> list[str]:
+    text = io.StringIO()
+    print_document(document, Console(file=text, width=width), everything=everything)
+    return text.getvalue().splitlines()
+
+
+def test_a_terminal_shows_the_answer_then_the_table_then_three_findings() -> None:
+    lines = terminal(DOCUMENT)
+    assert lines[:2] == ["A title", "The answer."]
+    positions = [
+        next(at for at, line in enumerate(lines) if text in line) for text in ("941", "Finding 1.", "Finding 3.")
+    ]
+    assert positions == sorted(positions)
+    assert not any("Finding 4." in line for line in lines)
+    assert "2 more findings: `rigctl show 20261122-041500-ab12 --all`, or the report." in lines
+
+
+def test_all_findings_are_printed_where_they_are_asked_for() -> None:
+    lines = terminal(DOCUMENT, everything=True)
+    assert "Finding 5." in lines
+    assert not any("more finding" in line for line in lines)
+
+
+def test_a_terminal_shows_the_brief_sections_only() -> None:
+    text = "\n".join(terminal(DOCUMENT))
+    assert "A paragraph." in text
+    assert "0.94" in text
+    assert "A sentence." not in text
+    assert "inside" not in text
+
+
+def test_rows_that_do_not_count_have_their_note_by_number() -> None:
+    lines = terminal(DOCUMENT)
+    assert any(line.strip().startswith("2¹") for line in lines)
+    assert "¹ Test 2: failed: no route." in lines
+
+
+@pytest.mark.parametrize("width", [30, 40, 60])
+def test_a_narrow_terminal_gets_the_table_in_parts_and_nothing_is_cut(width: int) -> None:
+    wide = replace(
+        TABLE,
+        columns=(TABLE.columns[0], *(Column(f"Column{number}") for number in range(8))),
+        rows=(Row((Entry("1", 1), *(Entry(f"{number}" * 6, number) for number in range(8))), 1),),
+    )
+    lines = terminal(replace(DOCUMENT, results=(Section("Results", (wide,), brief=True),)), width)
+    table = lines[: next(at for at, line in enumerate(lines) if "Finding" in line)]
+    assert max(map(len, table)) <= width
+    for number in range(8):
+        assert sum(f"{number}" * 6 in line for line in table) == 1
+
+
+def test_markup_of_a_terminal_is_printed_as_it_is() -> None:
+    hostile = replace(DOCUMENT, title=HOSTILE, findings=(Finding(HOSTILE, Weight.ANSWER),))
+    assert terminal(hostile)[:2] == [HOSTILE, HOSTILE]
+
+
+def test_markdown_has_the_table_its_notes_and_every_finding() -> None:
+    text = markdown(DOCUMENT)
+    assert "| Test | Goodput \\[Mbit/s\\] | Limit |" in text
+    assert "| 2 [1] | – | – |" in text
+    assert "[1] Test 2: failed: no route." in text
+    assert all(f"- Finding {number}." in text for number in range(1, 6))
+
+
+def test_markdown_escapes_what_it_would_take_as_markup() -> None:
+    hostile = replace(DOCUMENT, title=HOSTILE, findings=(Finding(HOSTILE, Weight.ANSWER),))
+    assert "<script>" not in markdown(hostile)
+    assert "\\<script\\>" in markdown(hostile)
+
+
+def test_json_gives_findings_whole_and_values_beside_texts() -> None:
+    whole = json.loads(as_json(DOCUMENT))
+    assert whole["findings"][1] == {
+        "text": "Finding 1.", "weight": 20, "level": "note", "subject": {"kind": "run", "names": []},
+        "numbers": {"goodput_mbps": 941.2}, "remedy": None,
+    }  # fmt: skip
+    table = whole["results"][0]["blocks"][0]
+    assert table["rows"][0]["values"] == [1, 940.9, "line-rate"]
+    assert table["rows"][1]["values"] == [2, None, None]
+
+
+def test_a_page_is_one_file_without_script_or_request() -> None:
+    text = page(DOCUMENT)
+    assert not re.search(r"<script|<link rel=\"stylesheet|src=|@import|url\(", text)
+    assert "The answer." in text
+    assert "All findings: 2 more" in text
+    assert 'aria-label="a point"' in text
+
+
+def test_a_page_escapes_every_text() -> None:
+    table = replace(TABLE, rows=(Row((Entry(HOSTILE), Entry(HOSTILE), Entry(HOSTILE)), 1),), notes=(HOSTILE,))
+    hostile = replace(
+        DOCUMENT,
+        title=HOSTILE,
+        notes=HOSTILE,
+        findings=(Finding(HOSTILE, Weight.ANSWER, remedy=HOSTILE),) * 6,
+        results=(Section(HOSTILE, (table,)),),
+        sections=(*DOCUMENT.sections, Section(HOSTILE, (Verbatim(HOSTILE), Folded(HOSTILE, (Items((HOSTILE,)),))))),
+    )
+    assert "<script>alert" not in page(hostile)
+
+
+def test_svg_is_hidden_from_screen_readers_who_get_the_label() -> None:
+    text = page(DOCUMENT)
+    assert text.count('<svg aria-hidden="true"') == text.count("<svg ") == 1
+    assert 'role="graphics' not in text
+
+
+def test_a_table_wider_than_paper_is_printed_in_parts_that_begin_with_its_first_column() -> None:
+    columns = (Column("Test"), *(Column(f"A column {number}") for number in range(30)))
+    wide = Table(columns, (Row((Entry("1", 1), *(Entry("1234567.89") for _ in range(30))), 1),), ("note",), ("legend",))
+    parts = paper_parts(wide)
+    assert len(parts) > 1
+    assert all(part.columns[0].title == "Test" for part in parts)
+    assert [column.title for part in parts for column in part.columns[1:]] == [column.title for column in columns[1:]]
+    assert all(sum(len(entry.text) + 2 for entry in part.rows[0].entries) <= PAPER_CHARACTERS for part in parts)
+    assert [part.notes for part in parts] == [()] * (len(parts) - 1) + [("note",)]
+
+
+def test_a_table_that_fits_paper_is_whole() -> None:
+    assert paper_parts(TABLE) == [TABLE]

@@ -15,7 +15,7 @@ def _rows(info: RunInfo, cell: Cell, repetition: Repetition, flow: Flow) -> list
     trips = cell.test == "pingpong"
     # Who sends a message waits for its answer; who receives datagrams misses some.
     side = flow.sender if trips else flow.receiver
-    shared = which_stream(info, cell, repetition, flow.pair, flow.direction)
+    shared = which_stream(info, cell, repetition, flow.stream)
     shared |= {"flow": flow.number, "message_bytes": cell.message_bytes}
     rows = []
     for bucket, count in side.histogram if side is not None else ():

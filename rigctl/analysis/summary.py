@@ -6,10 +6,10 @@ from statistics import fmean, stdev
 
 from rigctl.analysis.bottleneck import Busy, Losses, limit, losses_of, offered_bytes, window_share
 from rigctl.analysis.frames import Frames
-from rigctl.analysis.rows import Row, busy_of, streams_of
+from rigctl.analysis.rows import Row, busy_of
 from rigctl.analysis.unknowns import agreed, joined, least, most, total
-from rigctl.records import Cell, Direction, Pair, Repetition, RunStatus, Status
-from rigctl.report.text import rate_text, stream_text
+from rigctl.records import Cell, Repetition, RunStatus, Status, Stream
+from rigctl.report.text import rate_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,7 @@ class DatagramSummary:
 class StreamSummary:
     """One pair in one direction, over the repetitions of its cell that count. `None`: not known."""
 
-    pair: Pair
-    direction: Direction
+    stream: Stream
     goodput_mbps: Estimate | None
     retransmits: float | None
     bytes: float | None
@@ -58,7 +57,7 @@ class StreamSummary:
     datagrams: DatagramSummary | None = None  # of UDP
 
     def __str__(self) -> str:
-        return stream_text(self.pair, self.direction)
+        return str(self.stream)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +118,7 @@ def _summary(
     return CellSummary(
         cell=cell,
         counted=len(ok_rows),
-        streams=tuple(_stream(pair, way, ok_pairs, ok_repetitions) for pair, way in streams_of(cell)),
+        streams=tuple(_stream(stream, ok_pairs, ok_repetitions) for stream in cell.streams),
         goodput_mbps=_estimate(row["goodput_mbps"] for row in ok_rows),
         retransmits=_mean(row["retransmits"] for row in ok_rows),
         ceiling_mbps=_mean(row["ceiling_mbps"] for row in ok_rows),
@@ -134,23 +133,20 @@ def _summary(
 
 def _asked_mbps(cell: Cell) -> float | None:
     """The sum of the rates asked of all flows; `None` where none was."""
-    return cell.rate * cell.parallel * len(streams_of(cell)) / 1e6 if isinstance(cell.rate, int) else None
+    return cell.rate * cell.parallel * len(cell.streams) / 1e6 if isinstance(cell.rate, int) else None
 
 
-def _stream(
-    pair: Pair, direction: Direction, pair_rows: Sequence[Row], repetitions: Sequence[Repetition]
-) -> StreamSummary:
-    names = (pair.source, pair.destination, str(direction))
+def _stream(stream: Stream, pair_rows: Sequence[Row], repetitions: Sequence[Repetition]) -> StreamSummary:
+    names = (stream.pair.source, stream.pair.destination, str(stream.direction))
     rows = [row for row in pair_rows if (row["source"], row["destination"], row["direction"]) == names]
     senders = [
         flow.sender
         for repetition in repetitions
         for flow in repetition.flows
-        if flow.pair == pair and flow.direction is direction and flow.sender is not None
+        if flow.stream == stream and flow.sender is not None
     ]
     return StreamSummary(
-        pair=pair,
-        direction=direction,
+        stream=stream,
         goodput_mbps=_estimate(row["goodput_mbps"] for row in rows),
         retransmits=_mean(row["retransmits"] for row in rows),
         bytes=_mean(row["bytes"] for row in rows),

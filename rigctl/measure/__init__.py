@@ -7,7 +7,7 @@ from typing import Final
 
 from rigctl.measure import file, tcp, udp
 from rigctl.measure.messages import Messages
-from rigctl.measure.test import Stream, Test, streams
+from rigctl.measure.test import Channel, Test, channels
 
 TESTS: Final[dict[str, Test]] = {
     "tcp": tcp,
@@ -17,4 +17,4 @@ TESTS: Final[dict[str, Test]] = {
     "file": file,
 }
 
-__all__ = ["TESTS", "Stream", "Test", "streams"]
+__all__ = ["TESTS", "Channel", "Test", "channels"]

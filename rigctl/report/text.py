@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from rigctl.records import Cell, Direction, Pair
+from rigctl.records import Cell, Direction
 from rigctl.units import format_bytes, format_rate
 
 UNKNOWN: Final = "–"
@@ -53,11 +53,6 @@ def size_words(size: int) -> str:
     return (
         f"{short[:-1]} MiB" if short.endswith("M") else f"{size / 1024:.4g} KiB" if size >= 10240 else f"{size} bytes"
     )
-
-
-def stream_text(pair: Pair, direction: Direction) -> str:
-    """A pair and the way its data flow: `pi1 → pi2`, `pi1 ← pi2`."""
-    return f"{pair.source} {'→' if direction is Direction.FORWARD else '←'} {pair.destination}"
 
 
 def settings_text(cell: Cell, pairs: bool = False) -> str:

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from rigctl.measure import Stream
+from rigctl.measure import Channel
 from rigctl.model.contract import departures
 from rigctl.records import Cell, Repetition, RunPlan, Status
 from rigctl.runner.orders import Order
@@ -25,7 +25,7 @@ class Progress(Protocol):
 
     def began(self, cell: Cell, repetition: int, attempt: int) -> None: ...
 
-    def received(self, stream: Stream, clock_ns: int, total_bytes: int) -> None: ...
+    def received(self, channel: Channel, clock_ns: int, total_bytes: int) -> None: ...
 
     def ended(self, cell: Cell, result: Repetition) -> None: ...
 
@@ -37,7 +37,7 @@ class Silent:
 
     def began(self, cell: Cell, repetition: int, attempt: int) -> None: ...
 
-    def received(self, stream: Stream, clock_ns: int, total_bytes: int) -> None: ...
+    def received(self, channel: Channel, clock_ns: int, total_bytes: int) -> None: ...
 
     def ended(self, cell: Cell, result: Repetition) -> None: ...
 
@@ -111,8 +111,8 @@ class Lines:
 
     def __init__(self, plan: RunPlan, console: Console, orders: Sequence[Order]) -> None:
         self._plan, self._console, self._eta = plan, console, _Eta(orders)
-        self._rates: dict[Stream, float] = {}
-        self._last: dict[Stream, tuple[int, int]] = {}
+        self._rates: dict[Channel, float] = {}
+        self._last: dict[Channel, tuple[int, int]] = {}
         self._head = ""
         self._began_s = self._told_s = 0.0
 
@@ -127,11 +127,11 @@ class Lines:
         head = f"cell {cell.number}/{len(self._plan.cells)}{nth}{again}: {settings_text(cell)}"
         self._say(f"{head}; {format_duration(cell.duration_s)}{self._eta.text()}")
 
-    def received(self, stream: Stream, clock_ns: int, total_bytes: int) -> None:
-        before_ns, before = self._last.get(stream, (None, 0))
-        self._last[stream] = (clock_ns, total_bytes)
+    def received(self, channel: Channel, clock_ns: int, total_bytes: int) -> None:
+        before_ns, before = self._last.get(channel, (None, 0))
+        self._last[channel] = (clock_ns, total_bytes)
         if before_ns is not None and clock_ns > before_ns:
-            self._rates[stream] = (total_bytes - before) * 8e3 / (clock_ns - before_ns)
+            self._rates[channel] = (total_bytes - before) * 8e3 / (clock_ns - before_ns)
         self._show()
 
     def ended(self, cell: Cell, result: Repetition) -> None:
@@ -159,7 +159,7 @@ class Lines:
             speeds = [rate for _, rate in rates]
             shown = f"sum {sum(speeds):,.0f} Mbit/s   pairs {min(speeds):,.0f} to {max(speeds):,.0f}"
         else:
-            shown = "   ".join(f"{stream}  {rate:,.0f} Mbit/s" for stream, rate in rates)
+            shown = "   ".join(f"{channel.stream}  {rate:,.0f} Mbit/s" for channel, rate in rates)
         return f"{self._head}  {format_duration(float(round(gone_s)))}   {shown}{self._eta.text(gone_s)}"
 
     def _say(self, line: str) -> None:
@@ -185,7 +185,7 @@ class Screen(Lines):
         self._live.update(Text(f"  {self._present()}", style="cyan"))
 
 
-def _order(item: tuple[Stream, float]) -> int:
+def _order(item: tuple[Channel, float]) -> int:
     return item[0].endpoint
 
 

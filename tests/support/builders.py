@@ -11,7 +11,6 @@ from typing import Any, Final
 from rigctl.model.window import CommonWindow, cut
 from rigctl.records import (
     Cell,
-    Direction,
     Flow,
     Link,
     NodeUsage,
@@ -173,11 +172,8 @@ def flows(
     the_cell: Cell, speeds: Sequence[float], retransmits: Sequence[int] | None = None, **sender_fields: Any
 ) -> tuple[Flow, ...]:
     """The flows of `the_cell`: `speeds` and `retransmits` per pair and direction, shared out over its flows."""
-    both = (Direction.FORWARD, Direction.REVERSE)
-    directions = both if the_cell.direction is Direction.BOTH else (the_cell.direction,)
-    streams = [(pair, direction) for pair in the_cell.pairs for direction in directions]
     made = []
-    for at, (pair, direction) in enumerate(streams):
+    for at, stream in enumerate(the_cell.streams):
         for number in range(1, the_cell.parallel + 1):
             again = retransmits[at] // the_cell.parallel if retransmits else 0
             if number == 1 and retransmits:
@@ -185,7 +181,7 @@ def flows(
             sender, receiver = sides(
                 the_cell, speeds[at] / the_cell.parallel, again, seed=10 * at + number, **sender_fields
             )
-            made.append(Flow(pair, direction, number, sender, receiver))
+            made.append(Flow(stream.pair, stream.direction, number, sender, receiver))
     window = CommonWindow(BEGIN_NS, BEGIN_NS + round(the_cell.duration_s * 1e9), 0)
     return tuple(cut(flow, window) for flow in made)
 

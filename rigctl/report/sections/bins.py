@@ -9,7 +9,7 @@ from rigctl.model.gaps import BinSeries, Gaps, gaps_of
 from rigctl.records import Cell, Repetition, RunInfo, Status
 from rigctl.report.svg import GRID, INK, SERIES_COLOURS, Spec, render_svg
 from rigctl.report.table import ComparisonTable, TableColumn, TableRow
-from rigctl.report.text import UNKNOWN, ceiling_text, percent_text, plural, settings_text, stream_text
+from rigctl.report.text import UNKNOWN, ceiling_text, percent_text, plural, settings_text
 from rigctl.units import format_duration
 
 MOST_CHARTS: Final = 8
@@ -78,10 +78,7 @@ def _streams(cell: Cell, repetitions: Sequence[Repetition]) -> list[_Stream]:
     counted = [one for one in repetitions if one.cell == cell.number and one.status is Status.OK]
     if not counted or cell.bin_us is None:
         return []
-    return [
-        _Stream(cell, stream_text(one.pair, one.direction), one.series, gaps_of(one.series))
-        for one in stream_bins(cell, counted[-1])
-    ]
+    return [_Stream(cell, str(one.stream), one.series, gaps_of(one.series)) for one in stream_bins(cell, counted[-1])]
 
 
 def _title(one: _Stream) -> str:

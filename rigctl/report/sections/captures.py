@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from rigctl.records import Capture, Repetition
 from rigctl.report.table import ComparisonTable, TableColumn, TableRow
-from rigctl.report.text import UNKNOWN, plural, stream_text
+from rigctl.report.text import UNKNOWN, plural
 
 
 def capture_table(repetitions: Sequence[Repetition]) -> ComparisonTable | None:
@@ -29,7 +29,7 @@ def _cells(one: Repetition, capture: Capture) -> tuple[str, ...]:
     counts = (capture.lost, capture.resent, capture.retransmits)
     return (
         str(one.cell),
-        stream_text(capture.pair, capture.direction),
+        str(capture.stream),
         capture.node,
         f"{capture.frames}, the file was full" if capture.cut else str(capture.frames),
         *(UNKNOWN if count is None else str(count) for count in counts),

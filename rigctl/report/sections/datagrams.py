@@ -5,7 +5,6 @@ from typing import Final
 
 from rigctl.analysis.bottleneck import LINE_RATE_EFFICIENCY
 from rigctl.analysis.ceiling import datagram_path, ip_version, link_mtu
-from rigctl.analysis.rows import ends_of, streams_of
 from rigctl.analysis.summary import CellSummary, StreamSummary
 from rigctl.model.ceilings import ETHERNET_CHECK, ETHERNET_GAP, ETHERNET_HEADER, Packet
 from rigctl.model.search import Search, Trial, search
@@ -122,7 +121,7 @@ def _shaped(info: RunInfo, cell: Cell) -> str:
 
 def _is_all(info: RunInfo, cell: Cell, best: Trial) -> bool:
     """Whether a rate is what the narrowest link of its pairs carries."""
-    paths = [datagram_path(info, ends_of(pair, direction), cell) for pair, direction in streams_of(cell)]
+    paths = [datagram_path(info, stream.ends, cell) for stream in cell.streams]
     ceilings = [path.ceiling_mbps for path in paths if path.ceiling_mbps is not None]
     own = (best.sent_bps or 0.0) * cell.parallel / 1e6
     return bool(ceilings) and own >= LINE_RATE_EFFICIENCY * min(ceilings)

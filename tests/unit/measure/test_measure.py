@@ -5,7 +5,7 @@ from itertools import count
 
 import pytest
 
-from rigctl.measure import TESTS, streams
+from rigctl.measure import TESTS, channels
 from rigctl.records import Cell, Direction, Pair
 
 NO_MESSAGES = {"transport": None, "test": None, "size": None, "busy": None, "disk": None, "folder": None}
@@ -14,7 +14,7 @@ CELL = Cell(1, "tcp", (Pair("a", "b"), Pair("c", "d")), 10.0, 0.0, 5)
 
 def numbered(cell: Cell) -> list[tuple[int, str, str, str]]:
     tokens = count()
-    return [(s.endpoint, s.sender, s.receiver, s.token) for s in streams(cell, lambda: f"token{next(tokens)}")]
+    return [(c.endpoint, *c.stream.ends, c.token) for c in channels(cell, lambda: f"token{next(tokens)}")]
 
 
 def test_every_pair_is_a_stream_with_a_token_of_its_own() -> None:

@@ -5,7 +5,7 @@ from io import StringIO
 
 from rich.console import Console
 
-from rigctl.measure import streams
+from rigctl.measure import channels
 from rigctl.records import Cell, Direction, Flow, Pair, Repetition, RunPlan, Side, Status
 from rigctl.runner.cell import interval_ms
 from rigctl.runner.orders import missing
@@ -70,23 +70,23 @@ def test_a_first_invalid_attempt_still_has_its_time_to_come() -> None:
 
 def test_quiet_says_nothing() -> None:
     progress, text = lines(quiet=True)
-    (stream,) = streams(CELL, lambda: "0" * 32)
+    (channel,) = channels(CELL, lambda: "0" * 32)
     progress.began(CELL, 1, 1)
-    progress.received(stream, 1, 1)
+    progress.received(channel, 1, 1)
     progress.ended(CELL, result(Status.FAILED))
     assert text.getvalue() == ""
 
 
 def test_a_terminal_shows_the_goodput_of_each_pair_now() -> None:
     text = StringIO()
-    (stream,) = streams(CELL, lambda: "0" * 32)
+    (channel,) = channels(CELL, lambda: "0" * 32)
     with progress_on(
         Console(file=text, force_terminal=True, width=120), PLAN, missing(PLAN, {}), quiet=False
     ) as progress:
         progress.began(CELL, 1, 1)
-        progress.received(stream, 10**9, 0)
-        progress.received(stream, 2 * 10**9, 125_000_000)
-    assert "pi1 -> pi2  1,000 Mbit/s" in text.getvalue()
+        progress.received(channel, 10**9, 0)
+        progress.received(channel, 2 * 10**9, 125_000_000)
+    assert "pi1 → pi2  1,000 Mbit/s" in text.getvalue()
 
 
 def test_settings_in_words_leave_out_what_was_not_asked_for() -> None:
@@ -109,8 +109,8 @@ def test_many_pairs_are_shown_as_their_sum_with_what_is_left() -> None:
         Console(file=text, force_terminal=True, width=160), PLAN, missing(PLAN, {}), quiet=False
     ) as progress:
         progress.began(many, 1, 1)
-        for stream in streams(many, lambda: "0" * 32):
-            progress.received(stream, 10**9, 0)
-            progress.received(stream, 2 * 10**9, 125_000_000)
+        for channel in channels(many, lambda: "0" * 32):
+            progress.received(channel, 10**9, 0)
+            progress.received(channel, 2 * 10**9, 125_000_000)
     assert "jumbo, 12 pairs, window 32K in all, MSS 1460, 5 flows" in text.getvalue()
     assert "sum 12,000 Mbit/s   pairs 1,000 to 1,000, 20 s left" in text.getvalue()

@@ -11,14 +11,13 @@ from statistics import fmean
 from typing import Final
 
 from rigctl.analysis.ceiling import data_path, ip_version, link_rate_bps
-from rigctl.analysis.rows import ends_of, streams_of
 from rigctl.analysis.unknowns import agreed, total
 from rigctl.model.ceilings import Packet
 from rigctl.model.histogram import Buckets, merged, percentile_ns
-from rigctl.records import Cell, Flow, Repetition, RunInfo, Side, Status
+from rigctl.records import Cell, Flow, Repetition, RunInfo, Side, Status, Stream
 from rigctl.report.sections.files import disk_columns, disk_shares, transfer_words
 from rigctl.report.table import ComparisonTable, TableColumn, TableRow
-from rigctl.report.text import UNKNOWN, listed, percent_text, plural, stream_text
+from rigctl.report.text import UNKNOWN, listed, percent_text, plural
 from rigctl.units import format_bytes
 
 NOISY: Final = 0.05
@@ -89,15 +88,13 @@ def message_results(info: RunInfo, repetitions: Sequence[Repetition]) -> list[Me
     for one in repetitions:
         by_cell.setdefault(one.cell, []).append(one)
     return [
-        _result(info, cell, stream, by_cell.get(cell.number, []))
-        for cell in info.plan.cells
-        for stream in streams_of(cell)
+        _result(info, cell, stream, by_cell.get(cell.number, [])) for cell in info.plan.cells for stream in cell.streams
     ]
 
 
-def _result(info: RunInfo, cell: Cell, stream: tuple[object, object], repetitions: Sequence[Repetition]) -> Messages:
+def _result(info: RunInfo, cell: Cell, stream: Stream, repetitions: Sequence[Repetition]) -> Messages:
     flows = [
-        [flow for flow in one.flows if (flow.pair, flow.direction) == stream and flow.sender is not None]
+        [flow for flow in one.flows if flow.stream == stream and flow.sender is not None]
         for one in repetitions
         if one.status is Status.OK
     ]
@@ -106,10 +103,9 @@ def _result(info: RunInfo, cell: Cell, stream: tuple[object, object], repetition
     trips = sum(side.round_trips or 0 for side in sides)
     minima = [side.rtt_min_ns for side in sides if side.rtt_min_ns is not None]
     maxima = [side.rtt_max_ns for side in sides if side.rtt_max_ns is not None]
-    pair, direction = next(one for one in streams_of(cell) if one == stream)
     return Messages(
         cell=cell,
-        stream=stream_text(pair, direction),
+        stream=str(stream),
         messages=tuple(sum(side.bytes for side in own) // (cell.message_bytes or 1) for own in counted),
         elapsed_s=tuple(max(_elapsed_s(side) for side in own) for own in counted),
         trips=merged(side.histogram for side in sides),
@@ -142,7 +138,7 @@ def _ceiling_bps(info: RunInfo, cell: Cell, flows: Sequence[Flow]) -> float | No
     side = next((flow.sender for flow in flows if flow.sender is not None and flow.sender.mss), None)
     if side is None or side.mss is None:
         return None
-    ends = ends_of(flows[0].pair, flows[0].direction)
+    ends = flows[0].stream.ends
     size = cell.message_bytes or 0
     if cell.nodelay and size < side.mss:
         rates = [rate for rate in (link_rate_bps(info, node) for node in ends) if rate is not None]

@@ -167,7 +167,7 @@ def _per_pair(
         return many(one)
     by_pair: dict[object, list[str]] = {}
     for stream in one.streams:
-        by_pair.setdefault(stream.pair, []).append(text(stream))
+        by_pair.setdefault(stream.stream.pair, []).append(text(stream))
     return ", ".join(" / ".join(texts) for texts in by_pair.values())
 
 

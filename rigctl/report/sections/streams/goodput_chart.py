@@ -14,11 +14,10 @@ import numpy as np
 
 from rigctl.analysis.drawn import charted_cells
 from rigctl.analysis.frames import Frames
-from rigctl.analysis.rows import streams_of, window_s
+from rigctl.analysis.rows import window_s
 from rigctl.model.intervals import Times, received_at
-from rigctl.records import Direction, Pair, Repetition, Status
+from rigctl.records import Repetition, Status, Stream
 from rigctl.report.svg import CEILING, GRID, INK, SERIES_COLOURS, Spec, render_svg
-from rigctl.report.text import stream_text
 
 MOST_POINTS: Final = 120
 WIDTH: Final = 330
@@ -61,15 +60,15 @@ def traces(frames: Frames, repetition: Repetition) -> list[Trace]:
         return []
     edges = np.linspace(0.0, length_s, _bins(repetition, length_s) + 1)
     made = []
-    for pair, direction in streams_of(cell):
-        flows = [flow for flow in repetition.flows if (flow.pair, flow.direction) == (pair, direction)]
+    for stream in cell.streams:
+        flows = [flow for flow in repetition.flows if flow.stream == stream]
         sides = [flow.receiver for flow in flows if flow.receiver is not None]
         if len(sides) != cell.parallel:
             continue
         received = np.sum([received_at(side, start_ns, edges) for side in sides], axis=0)
         goodput = np.diff(received) * 8e-6 / np.diff(edges)
-        again = _retransmits(repetition, pair, direction, edges)
-        name, middles_s = stream_text(pair, direction), (edges[1:] + edges[:-1]) / 2
+        again = _retransmits(repetition, stream, edges)
+        name, middles_s = str(stream), (edges[1:] + edges[:-1]) / 2
         made.append(Trace(name, length_s, middles_s.tolist(), goodput.tolist(), again))
     return made
 
@@ -83,11 +82,11 @@ def _bins(repetition: Repetition, length_s: float) -> int:
     return max(1, min(MOST_POINTS, samples // together, round(length_s * 1000)))
 
 
-def _retransmits(repetition: Repetition, pair: Pair, direction: Direction, edges: Times) -> list[int]:
+def _retransmits(repetition: Repetition, stream: Stream, edges: Times) -> list[int]:
     """Segments sent again per bin, over the flows of a pair."""
     total = np.zeros(len(edges) - 1)
     for flow in repetition.flows:
-        columns = flow.sender.series.columns if flow.sender and (flow.pair, flow.direction) == (pair, direction) else {}
+        columns = flow.sender.series.columns if flow.sender and flow.stream == stream else {}
         if not columns.get("retransmits"):
             continue
         times = (np.array(columns["t_ns"], dtype=np.int64) - (repetition.window_start_ns or 0)) / 1e9
@@ -138,8 +137,8 @@ def _domain(every: Sequence[Trace], ceilings: Sequence[float | None]) -> tuple[f
 
 def legend(frames: Frames) -> list[str]:
     """Names of the coloured lines, in the order of `SERIES_COLOURS`; empty where pairs are too many for colours."""
-    streams = dict.fromkeys(stream for cell in frames.info.plan.cells for stream in streams_of(cell))
-    names = [stream_text(pair, direction) for pair, direction in streams]
+    streams = dict.fromkeys(stream for cell in frames.info.plan.cells for stream in cell.streams)
+    names = [str(stream) for stream in streams]
     return names if len(names) <= len(SERIES_COLOURS) else []
 
 

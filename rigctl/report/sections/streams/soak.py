@@ -15,7 +15,7 @@ from rigctl.analysis.frames import Frames
 from rigctl.analysis.rows import Row, window_s
 from rigctl.analysis.summary import CellSummary
 from rigctl.model.intervals import Times, received_at
-from rigctl.records import Repetition, RunPlan
+from rigctl.records import Direction, Pair, Repetition, RunPlan, Stream
 from rigctl.report.sections.streams.goodput_chart import shown_repetition
 from rigctl.report.svg import CEILING, GRID, INK, SERIES_COLOURS, Spec, render_svg
 from rigctl.report.text import count_text, rate_text
@@ -96,9 +96,9 @@ def soak_rows(flows: Sequence[Row]) -> list[SoakRow]:
             grouped.setdefault(key, []).append(row)
     made = []
     for number, ((source, destination, direction, _), rows) in enumerate(grouped.items(), 1):
-        arrow = "→" if direction == "forward" else "←"
+        stream = Stream(Pair(source, destination), Direction(direction))
         speeds, again = [row["goodput_mbps"] for row in rows], [row["retransmits"] for row in rows]
-        made.append(SoakRow(number, f"{source} {arrow} {destination}", _mean(speeds), _mean(again)))
+        made.append(SoakRow(number, str(stream), _mean(speeds), _mean(again)))
     return made
 
 

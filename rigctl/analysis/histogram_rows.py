@@ -12,7 +12,7 @@ def bucket_rows(info: RunInfo, cell: Cell, repetition: Repetition) -> list[Row]:
 
 
 def _rows(info: RunInfo, cell: Cell, repetition: Repetition, flow: Flow) -> list[Row]:
-    trips = cell.test == "pingpong"
+    trips = cell.kind.round_trips
     # Who sends a message waits for its answer; who receives datagrams misses some.
     side = flow.sender if trips else flow.receiver
     shared = which_stream(info, cell, repetition, flow.stream)

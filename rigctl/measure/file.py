@@ -11,7 +11,7 @@ def settings(cell: Cell, *, sender: bool = False) -> Settings:
     disk = (cell.read if sender else cell.write) == "disk"
     return {
         **tcp.settings(cell),
-        "test": "file",
+        "test": cell.kind.order,
         "size": cell.message_bytes,
         "disk": disk,
         "folder": encoded(cell.folder) if disk and cell.folder else None,

@@ -5,14 +5,13 @@ Times named `_ns` are nanoseconds on the *controller's* monotonic clock, after c
 unless a docstring says otherwise.
 """
 
-from rigctl.records.cell import MAX_RATE, MESSAGE_TESTS, UNLIMITED, Cell, Condition, Direction, Pair, Setting, Stream
+from rigctl.records.cell import MAX_RATE, UNLIMITED, Cell, Condition, Direction, Pair, Setting, Stream
 from rigctl.records.counted import Bins, Capture, Datagrams, Flow, NicCounters, NodeUsage, PortSeries, Series, Side
 from rigctl.records.plan import Link, Port, Retest, RunPlan, Trunk, Until
 from rigctl.records.run import Facts, Repetition, RunInfo, RunStatus, Status
 
 __all__ = [
     "MAX_RATE",
-    "MESSAGE_TESTS",
     "UNLIMITED",
     "Bins",
     "Capture",

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from rigctl.kinds import KINDS, Kind
+
 
 class Direction(StrEnum):
     """Which way the data of a pair flow; connections are opened by the sender of the data."""
@@ -74,9 +76,6 @@ class Condition:
         return next((int(setting.value) for setting in self.settings if setting.kind == "mtu"), None)
 
 
-MESSAGE_TESTS: Final = frozenset({"pingpong", "blast", "file"})
-"""Tests that count messages of one size; a file is one message."""
-
 UNLIMITED: Final = "unlimited"
 """As a rate: as fast as the sender can."""
 
@@ -89,7 +88,7 @@ class Cell:
     """One point of the matrix: one row of the table. `None` for a setting: not asked for, the node's default holds."""
 
     number: int  # 1, 2, … in the scenario's order
-    test: str  # a key of rigctl.measure.TESTS, as "tcp"
+    test: str  # a key of rigctl.kinds.KINDS, as "tcp"
     pairs: tuple[Pair, ...]
     duration_s: float  # what the senders run, the omitted start included
     omit_s: float  # cut off the start by the controller, from raw counters
@@ -114,9 +113,13 @@ class Cell:
     bin_us: int | None = None  # of streams: receivers count their bytes in bins of that width, too
 
     @property
+    def kind(self) -> Kind:
+        return KINDS[self.test]
+
+    @property
     def in_messages(self) -> bool:
         """Whether it is messages that are counted, not a stream cut to a common window."""
-        return self.test in MESSAGE_TESTS
+        return self.kind.in_messages
 
     @property
     def streams(self) -> tuple[Stream, ...]:

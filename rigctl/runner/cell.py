@@ -29,8 +29,6 @@ from rigctl.runner.throttling import ThrottleWatch
 
 PREPARE_S: Final = 5.0
 """A pair whose flows are not all connected by then is unreachable."""
-FILE_BYTES_PER_S: Final = 5_000_000
-"""No disk is taken to be slower, when the file of a transfer is made beforehand."""
 DRAIN_S: Final = 12.0
 """After the planned end: what is queued drains, and an agent that sees no end-of-file gives up by itself."""
 MOST_PREPARE_S: Final = 600.0
@@ -58,8 +56,9 @@ def interval_ms(duration_s: float) -> int:
 
 def prepare_s(cell: Cell) -> float:
     """How long the flows of a cell may take to be there, files to be sent included."""
-    files = cell.parallel * len(cell.pairs) if cell.read == "disk" else 0
-    return min(MOST_PREPARE_S, PREPARE_S + files * (cell.message_bytes or 0) / FILE_BYTES_PER_S)
+    rate = cell.kind.prepare_bytes_per_s
+    files = cell.parallel * len(cell.pairs) if rate is not None and cell.read == "disk" else 0
+    return min(MOST_PREPARE_S, PREPARE_S + files * (cell.message_bytes or 0) / (rate or 1))
 
 
 async def measure_cell(order: Order, bench: Bench, max_skew_s: float, progress: Progress) -> Repetition:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rigctl import resources
 from rigctl.errors import InputError
+from rigctl.kinds import KINDS
 from rigctl.records import Cell, Condition, Pair, RunPlan
 from rigctl.rig.inventory import Rig
 from rigctl.rig.schema import load_rig
@@ -142,15 +143,16 @@ def _cell(
     conditions: Mapping[str, Condition],
     rig: Rig,
 ) -> Cell:
+    kind = KINDS[model.test]
     taken = chosen(pairs, row["pairs"])
     total, parallel, size = row["window_total"], row["parallel"], row["size"]
     condition = conditions.get(str(row["condition"]))
-    datagram_bytes = fitting_bytes(rig, taken, condition) if model.test == "udp" else None
+    datagram_bytes = fitting_bytes(rig, taken, condition) if kind.counts == "datagrams" else None
     window = total // parallel if isinstance(total, int) and isinstance(parallel, int) else row["window"]
     shared = {
         name: row[name] for name in ("mss", "parallel", "iterations", "busy_poll", "congestion", "nodelay", "direction")
     }
-    if model.test == "file":
+    if kind.files:
         shared["iterations"] = 1
     return Cell(
         number=number,
@@ -162,13 +164,13 @@ def _cell(
         window_total_bytes=total if isinstance(total, int) else None,
         condition=condition.name if condition else None,
         message_bytes=size if isinstance(size, int) else datagram_bytes,
-        transport="udp" if model.test == "udp" else str(row["transport"]),
+        transport=str(row["transport"]) if "transport" in kind.axes else kind.transport,
         rate=row["rate"] if isinstance(row["rate"], int | str) else None,
         resize=condition is not None and condition.resize,
         capture=number in model.capture if isinstance(model.capture, tuple) else model.capture,
-        read=str(row["read"] or "disk") if model.test == "file" else None,
-        write=str(row["write"] or "disk") if model.test == "file" else None,
-        folder=model.folder if model.test == "file" else None,
+        read=str(row["read"] or "disk") if kind.files else None,
+        write=str(row["write"] or "disk") if kind.files else None,
+        folder=model.folder if kind.files else None,
         bin_us=None if model.bins is None else round(model.bins * 1e6),
         **shared,  # type: ignore[arg-type]  # AXES and Cell name the same settings; a test holds them together
     )

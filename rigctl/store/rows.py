@@ -6,6 +6,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from pydantic import TypeAdapter
 from pydantic_core import from_json
 
+from rigctl.kinds import KINDS
 from rigctl.records import (
     Cell,
     Facts,
@@ -51,7 +52,11 @@ def plan_from(text: str) -> RunPlan:
     for cell in stored["cells"]:
         # rigctl 0.1 wrote every cell's pairs out.
         cell["pairs"] = [pairs[pair] if isinstance(pair, int) else pair for pair in cell["pairs"]]
-    return _record(RunPlan, stored)
+    plan = _record(RunPlan, stored)
+    unknown = {cell.test for cell in plan.cells} - KINDS.keys()
+    if unknown:
+        raise ValueError(f"no such test: {sorted(unknown)[0]}")
+    return plan
 
 
 def info_from(row: Row, facts: dict[str, Facts]) -> RunInfo:

@@ -86,7 +86,7 @@ def render(info: RunInfo, repetitions: Sequence[Repetition]) -> str:
 def _message_parts(info: RunInfo, repetitions: Sequence[Repetition]) -> dict[str, Any]:
     """What the page says of messages: their table, and the chart against their size."""
     results = message_results(info, repetitions)
-    blast = info.plan.cells[0].test != "pingpong"
+    blast = not info.plan.cells[0].kind.round_trips
     note = (
         "Throughput at the sender, until the receiver acknowledged the last byte; the dashed line is the ceiling."
         if blast
@@ -222,13 +222,13 @@ def method(info: RunInfo, repetitions: Sequence[Repetition]) -> list[str]:
 def message_method(info: RunInfo) -> list[str]:
     """How messages were measured."""
     said = [f"{plural(len(info.plan.cells), 'test')}, {plural(info.plan.repeat, 'repetition')} each."]
-    if info.plan.cells[0].test == "file":
+    if info.plan.cells[0].kind.files:
         said.append(
             "The sender reads its file, which was put on its disk and out of its memory before, in pieces of 64 KiB; "
             "the receiver writes as it receives, and sends one byte when it has written all. Elapsed: from the first "
             "send to that byte, on the sender's clock. Sync: what the receiver's disk took after that to have it safe."
         )
-    elif info.plan.cells[0].test == "blast":
+    elif not info.plan.cells[0].kind.round_trips:
         said.append(
             "The sender sends messages one after the other; the receiver takes them, and sends one byte when it has "
             "all. Elapsed: from the first send to that byte, on the sender's clock."

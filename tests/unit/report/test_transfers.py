@@ -87,9 +87,12 @@ def test_a_file_is_read_from_disk_and_written_to_disk_where_nothing_is_said(tmp_
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "size: a file needs the bytes of its file, as in size: 100M"),
+        ("", "size: test: file needs one, as in size: 1 or size: 64K"),
         ("matrix: {size: 1M, read: tape}", 'read "tape": expected disk or memory'),
-        ("matrix: {size: 1M, iterations: 3}", "iterations: a file is sent once; use repeat"),
+        (
+            "matrix: {size: 1M, iterations: 3}",
+            "is of test: pingpong or blast. To measure more often use repeat",
+        ),
         ("matrix: {size: 1M}\nfolder: here", 'folder "here": expected an absolute path'),
     ],
 )

@@ -16,7 +16,7 @@ def message_svg(results: Sequence[Messages]) -> str | None:
     drawn = points(results)
     if len({point["size"] for point in drawn}) < 2:
         return None
-    return render_svg(_figure(drawn, blast=results[0].cell.test != "pingpong"))
+    return render_svg(_figure(drawn, blast=not results[0].cell.kind.round_trips))
 
 
 def message_legend(results: Sequence[Messages]) -> list[str]:

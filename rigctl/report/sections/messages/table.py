@@ -160,9 +160,9 @@ def _notes(cell: Cell, repetitions: Sequence[Repetition]) -> tuple[str, ...]:
 
 def message_table(results: Sequence[Messages]) -> ComparisonTable:
     """The page's table: size, iterations, elapsed times, their mean and variation, then RTT or throughput."""
-    blast = bool(results) and results[0].cell.test != "pingpong"
+    blast = bool(results) and not results[0].cell.kind.round_trips
     makers = [*_asked(results, blast), *_elapsed(results), *(_throughput() if blast else _round_trip())]
-    if any(one.cell.test == "file" for one in results):
+    if any(one.cell.kind.files for one in results):
         makers += disk_columns()
     notes: list[str] = []
     told: set[int] = set()
@@ -188,7 +188,7 @@ def _asked(results: Sequence[Messages], blast: bool) -> list[_Maker]:
     if len({one.stream for one in results}) > 1:
         made.append((TableColumn("Pair", "", "asked", True), lambda one: one.stream))
     made.append((TableColumn("Size", "B", "asked"), lambda one: str(one.size)))
-    if any(one.cell.test == "file" for one in results):
+    if any(one.cell.kind.files for one in results):
         made.append((TableColumn("Read", "", "asked", True), lambda one: one.cell.read or UNKNOWN))
         made.append((TableColumn("Write", "", "asked", True), lambda one: one.cell.write or UNKNOWN))
     elif blast:
@@ -201,7 +201,7 @@ def _asked(results: Sequence[Messages], blast: bool) -> list[_Maker]:
         made.append((TableColumn("Transport", "", "asked", True), lambda one: one.cell.transport.upper()))
     if len({one.cell.busy_poll for one in results}) > 1:
         made.append((TableColumn("Busy poll", "", "asked", True), lambda one: _flag(one.cell.busy_poll)))
-    if all(one.cell.test != "file" for one in results):
+    if all(not one.cell.kind.files for one in results):
         made.append((TableColumn("Iterations", "", "measured"), lambda one: _whole(one.messages)))
     return made
 
@@ -245,7 +245,7 @@ def message_words(results: Sequence[Messages], *, again: bool = False) -> list[s
     counted = [one for one in results if one.elapsed_s]
     if not counted:
         return ["No test gave a result that counts; the notes say why."]
-    said = _blast_words(counted) if counted[0].cell.test != "pingpong" else _trip_words(counted)
+    said = _blast_words(counted) if not counted[0].cell.kind.round_trips else _trip_words(counted)
     noisy = [
         f"{format_bytes(one.size)} ({100 * (one.variation_s or 0) / one.mean_s:.0f} %)"
         for one in counted
@@ -283,7 +283,7 @@ def _spread(one: Messages) -> str:
 
 
 def _blast_words(counted: Sequence[Messages]) -> list[str]:
-    if counted[0].cell.test == "file":
+    if counted[0].cell.kind.files:
         return transfer_words(counted)
     best = max(counted, key=lambda one: one.bytes_per_s or 0.0)
     top = best.bytes_per_s or 0.0
@@ -303,7 +303,7 @@ def shaping_words(info: RunInfo, results: Sequence[Messages]) -> list[str]:
     if info.plan.virtual != "namespaces" or not results:
         return []
     buckets = "Its links are shaped by token buckets, which let what is shorter than the bucket pass at once: "
-    if results[0].cell.test != "pingpong":
+    if not results[0].cell.kind.round_trips:
         return [f"{buckets}a test of a second or less may be above the ceiling by some tenths of a per cent."]
     return [f"{buckets}on a wire of that rate a short message would take the time of its frames."]
 
@@ -313,7 +313,7 @@ def points(results: Sequence[Messages]) -> list[Mapping[str, float | str]]:
     found: list[Mapping[str, float | str]] = []
     for one in results:
         point: dict[str, float | str] = {"size": one.size, "line": one.stream}
-        if one.cell.test != "pingpong" and one.bytes_per_s is not None:
+        if not one.cell.kind.round_trips and one.bytes_per_s is not None:
             point["value"] = one.bytes_per_s / 1e6
             if one.ceiling_bps is not None:
                 point["ceiling"] = one.ceiling_bps / 8e6

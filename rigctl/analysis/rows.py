@@ -139,15 +139,15 @@ class _Derivation:
             "reason": repetition.reason,
             "pairs": len(cell.pairs),
             "condition": cell.condition,
-            "window_total_bytes": cell.window_total_bytes,
-            "window_bytes": cell.window_bytes,
-            "mss": cell.mss,
+            "window_total_bytes": cell.window.total_bytes,
+            "window_bytes": cell.window.bytes,
+            "mss": cell.tcp.mss,
             "parallel": cell.parallel,
             "message_bytes": cell.message_bytes,
-            "iterations": cell.iterations,
+            "iterations": cell.messages.iterations,
             "transport": cell.transport,
             "rate_mbps": asked_mbps(cell, repetition),
-            "busy_poll": cell.busy_poll,
+            "busy_poll": cell.messages.busy_poll,
             "duration_s": self._window_s,
             "start_skew_us": repetition.start_skew_us,
         }
@@ -300,7 +300,7 @@ def _agent_pct(usage: NodeUsage | None, threads: int) -> float | None:
 
 def busy_of(info: RunInfo, cell: Cell, rows: Sequence[Row]) -> Busy:
     """Means over `rows`, streams of `cell`; nothing is known of processors that were busy waiting for messages."""
-    if cell.busy_poll:
+    if cell.messages.busy_poll:
         return Busy()
     shares = (mean(row[name] for row in rows) for name in BUSY_COLUMNS)
     return Busy(*shares, one_machine=info.plan.virtual is not None)

@@ -133,7 +133,8 @@ def _summary(
 
 def _asked_mbps(cell: Cell) -> float | None:
     """The sum of the rates asked of all flows; `None` where none was."""
-    return cell.rate * cell.parallel * len(cell.streams) / 1e6 if isinstance(cell.rate, int) else None
+    rate = cell.datagrams.rate
+    return rate * cell.parallel * len(cell.streams) / 1e6 if isinstance(rate, int) else None
 
 
 def _stream(stream: Stream, pair_rows: Sequence[Row], repetitions: Sequence[Repetition]) -> StreamSummary:

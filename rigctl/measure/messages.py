@@ -19,5 +19,5 @@ class Messages:
             "transport": None if cell.transport == "tcp" else cell.transport,
             "test": self._kind.order,
             "size": cell.message_bytes,
-            "busy": cell.busy_poll if "busy_poll" in self._kind.axes else None,
+            "busy": cell.messages.busy_poll if "busy_poll" in self._kind.axes else None,
         }

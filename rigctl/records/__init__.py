@@ -5,7 +5,21 @@ Times named `_ns` are nanoseconds on the *controller's* monotonic clock, after c
 unless a docstring says otherwise.
 """
 
-from rigctl.records.cell import MAX_RATE, UNLIMITED, Cell, Condition, Direction, Pair, Setting, Stream
+from rigctl.records.cell import (
+    MAX_RATE,
+    UNLIMITED,
+    Cell,
+    Condition,
+    DatagramSettings,
+    Direction,
+    FileSettings,
+    MessageSettings,
+    Pair,
+    Setting,
+    Stream,
+    TcpSettings,
+    WindowSettings,
+)
 from rigctl.records.counted import Bins, Capture, Datagrams, Flow, NicCounters, NodeUsage, PortSeries, Series, Side
 from rigctl.records.plan import Link, Port, Retest, RunPlan, Trunk, Until
 from rigctl.records.run import Facts, Repetition, RunInfo, RunStatus, Status
@@ -17,11 +31,14 @@ __all__ = [
     "Capture",
     "Cell",
     "Condition",
+    "DatagramSettings",
     "Datagrams",
     "Direction",
     "Facts",
+    "FileSettings",
     "Flow",
     "Link",
+    "MessageSettings",
     "NicCounters",
     "NodeUsage",
     "Pair",
@@ -37,6 +54,8 @@ __all__ = [
     "Side",
     "Status",
     "Stream",
+    "TcpSettings",
     "Trunk",
     "Until",
+    "WindowSettings",
 ]

@@ -84,8 +84,53 @@ MAX_RATE: Final = "max"
 
 
 @dataclass(frozen=True, slots=True)
+class WindowSettings:
+    """Socket buffers asked for, SO_SNDBUF and SO_RCVBUF."""
+
+    bytes: int | None = None  # of each flow
+    total_bytes: int | None = None  # asked for over all flows of a pair; `bytes` is then each one's share
+    resize: bool = False  # of its condition: the window is where buffers start, the kernel resizes them
+
+
+@dataclass(frozen=True, slots=True)
+class TcpSettings:
+    """Of the connections."""
+
+    mss: int | None = None
+    congestion: str | None = None
+    nodelay: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageSettings:
+    """Of tests that count messages."""
+
+    iterations: int | None = None  # messages of each flow; None: as many as the duration allows
+    busy_poll: bool | None = None  # of a ping-pong: waits without sleeping
+
+
+@dataclass(frozen=True, slots=True)
+class DatagramSettings:
+    """Of streams of datagrams."""
+
+    rate: int | str | None = None  # of each flow: payload bit/s, UNLIMITED or MAX_RATE
+
+
+@dataclass(frozen=True, slots=True)
+class FileSettings:
+    """Of file transfers."""
+
+    read: str | None = None  # where the sender has it, "disk" or "memory" …
+    write: str | None = None  # … and the receiver puts it
+    folder: str | None = None  # for files on disks, on every node
+
+
+@dataclass(frozen=True, slots=True)
 class Cell:
-    """One point of the matrix: one row of the table. `None` for a setting: not asked for, the node's default holds."""
+    """One point of the matrix: one row of the table. `None` for a setting: not asked for, the node's default holds.
+
+    What only some kinds of test take is nested.
+    """
 
     number: int  # 1, 2, … in the scenario's order
     test: str  # a key of rigctl.kinds.KINDS, as "tcp"
@@ -93,24 +138,17 @@ class Cell:
     duration_s: float  # what the senders run, the omitted start included
     omit_s: float  # cut off the start by the controller, from raw counters
     parallel: int  # flows per pair and direction
-    window_bytes: int | None = None
-    mss: int | None = None
-    congestion: str | None = None
-    nodelay: bool | None = None
     direction: Direction = Direction.FORWARD
     condition: str | None = None  # name of one of RunPlan.conditions; None: the nodes as they are
-    window_total_bytes: int | None = None  # asked for over all flows of a pair; window_bytes is then its share
-    resize: bool = False  # its condition's: the window is where buffers start, the kernel resizes them
-    transport: str = "tcp"  # or "udp": of "udp", and of "pingpong" where asked for
-    rate: int | str | None = None  # of "udp", each flow: payload bit/s, UNLIMITED or MAX_RATE
-    message_bytes: int | None = None  # of "pingpong" and "blast"; of "udp" the payload of a datagram; of "file" it all
-    iterations: int | None = None  # messages of each flow; None: as many as the duration allows
-    busy_poll: bool | None = None  # of "pingpong": waits without sleeping
-    read: str | None = None  # of "file": where its sender has it, "disk" or "memory" …
-    write: str | None = None  # … and its receiver puts it
-    folder: str | None = None  # of "file": for files on disks, on every node
     capture: bool = False  # the frames of its flows are kept, headers only
     bin_us: int | None = None  # of streams: receivers count their bytes in bins of that width, too
+    transport: str = "tcp"  # or "udp": of "udp", and of "pingpong" where asked for
+    message_bytes: int | None = None  # of a message; of "udp" the payload of a datagram; of "file" all of it
+    window: WindowSettings = WindowSettings()
+    tcp: TcpSettings = TcpSettings()
+    messages: MessageSettings = MessageSettings()
+    datagrams: DatagramSettings = DatagramSettings()
+    file: FileSettings = FileSettings()
 
     @property
     def kind(self) -> Kind:

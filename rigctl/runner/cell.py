@@ -57,7 +57,7 @@ def interval_ms(duration_s: float) -> int:
 def prepare_s(cell: Cell) -> float:
     """How long the flows of a cell may take to be there, files to be sent included."""
     rate = cell.kind.prepare_bytes_per_s
-    files = cell.parallel * len(cell.pairs) if rate is not None and cell.read == "disk" else 0
+    files = cell.parallel * len(cell.pairs) if rate is not None and cell.file.read == "disk" else 0
     return min(MOST_PREPARE_S, PREPARE_S + files * (cell.message_bytes or 0) / (rate or 1))
 
 
@@ -150,7 +150,7 @@ class Attempt:
                     endpoint,
                     at_ns=at_ns,
                     duration_ms=duration_ms,
-                    iterations=self.cell.iterations,
+                    iterations=self.cell.messages.iterations,
                     rate=self.order.rate_bps,
                     bin_us=self.cell.bin_us,
                     capture=CAPTURE_BYTES if self.cell.capture else None,
@@ -256,7 +256,7 @@ class Attempt:
             goodput_median_bps=median_goodput_bps(flows, window, interval_ms(self.cell.duration_s) / 1e3)
             if window
             else None,
-            rate_bps=self.order.rate_bps if self.cell.rate == MAX_RATE else None,
+            rate_bps=self.order.rate_bps if self.cell.datagrams.rate == MAX_RATE else None,
             flows=tuple(cut(flow, window) if window else flow for flow in flows),
             nodes=usage,
             counters=self._read[0],

@@ -48,21 +48,22 @@ def settings_text(cell: Cell) -> str:
     """The settings of a cell in a few words: `2 pairs, window 64K, MSS 1460, 5 flows`."""
     words = [cell.condition] if cell.condition is not None else []
     words.append(f"{len(cell.pairs)} pair{'s' if len(cell.pairs) > 1 else ''}")
-    if cell.window_total_bytes is not None:
-        words.append(f"window {format_bytes(cell.window_total_bytes)} in all")
-    elif cell.window_bytes is not None:
-        words.append(f"window {format_bytes(cell.window_bytes)}")
-    if cell.mss is not None:
-        words.append(f"MSS {cell.mss}")
+    if cell.window.total_bytes is not None:
+        words.append(f"window {format_bytes(cell.window.total_bytes)} in all")
+    elif cell.window.bytes is not None:
+        words.append(f"window {format_bytes(cell.window.bytes)}")
+    if cell.tcp.mss is not None:
+        words.append(f"MSS {cell.tcp.mss}")
     words.append(f"{cell.parallel} flow{'s' if cell.parallel > 1 else ''}")
-    if cell.rate is not None:
-        rate = f"{format_rate(cell.rate)} each" if isinstance(cell.rate, int) else f"rate {cell.rate}"
-        words.append(f"{rate}, datagrams of {cell.message_bytes}")
+    rate, iterations = cell.datagrams.rate, cell.messages.iterations
+    if rate is not None:
+        words.append(f"{format_rate(rate)} each" if isinstance(rate, int) else f"rate {rate}")
+        words.append(f"datagrams of {cell.message_bytes}")
     elif cell.message_bytes is not None:
-        times = f"{cell.iterations:,} × " if cell.iterations is not None else ""
+        times = f"{iterations:,} × " if iterations is not None else ""
         words.append(f"{times}{format_bytes(cell.message_bytes)}")
-    if cell.congestion is not None:
-        words.append(cell.congestion)
+    if cell.tcp.congestion is not None:
+        words.append(cell.tcp.congestion)
     if cell.direction != "forward":
         words.append(str(cell.direction))
     return ", ".join(words)
@@ -84,7 +85,7 @@ class _Eta:
         self._left_s = sum(order.cell.duration_s for order in orders)
         self._left = len(orders)
         # Messages that are counted need their time, or less.
-        self._bounded = any(order.cell.iterations is not None for order in orders)
+        self._bounded = any(order.cell.messages.iterations is not None for order in orders)
         self._beyond_s = 0.0
         self._done = 0
 

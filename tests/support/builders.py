@@ -22,7 +22,10 @@ from rigctl.records import (
     Series,
     Side,
     Status,
+    TcpSettings,
+    WindowSettings,
 )
+from rigctl.store import flat
 
 PAIRS: Final = (Pair("pi1", "pi2"), Pair("pi3", "pi4"))
 STARTED_AT: Final = 1_795_211_101.25  # 2026-11-20 21:45:01 UTC
@@ -42,8 +45,17 @@ GIGABLOX: Final = (
 
 def cell(number: int = 1, **settings: Any) -> Cell:
     """A cell of 10 s with both pairs; `settings` replaces fields."""
-    base = Cell(number, "tcp", PAIRS, 10.0, 0.0, 1, window_bytes=65536, mss=1460)
-    return replace(base, **settings)
+    base = Cell(number, "tcp", PAIRS, 10.0, 0.0, 1, window=WindowSettings(65536), tcp=TcpSettings(1460))
+    return asking(base, **settings)
+
+
+def asking(the_cell: Cell, **settings: Any) -> Cell:
+    """`the_cell` with other `settings`, nested ones by their stored names: `mss`, `window_bytes`."""
+    for group, names in flat.CELL.items():
+        own = {name: settings.pop(stored) for name, stored in names.items() if stored in settings}
+        if own:
+            settings[group] = replace(getattr(the_cell, group), **own)
+    return replace(the_cell, **settings)
 
 
 def gigablox_cells(duration_s: float = 10.0) -> tuple[Cell, ...]:
@@ -131,7 +143,7 @@ def sides(
         times.append(start_ns + step * 100_000_000)
         counts.append(round(total))
         again.append(sum(1 for at in lost if at <= step))
-    granted = None if the_cell.window_bytes is None else 2 * the_cell.window_bytes
+    granted = None if the_cell.window.bytes is None else 2 * the_cell.window.bytes
     shared: dict[str, Any] = {
         "sndbuf_bytes": granted or 425984,
         "rcvbuf_bytes": granted or 425984,

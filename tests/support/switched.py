@@ -66,7 +66,7 @@ class Paper:
 
     @property
     def cell(self) -> Cell:
-        return Cell(self.number, "tcp", self.pairs, self.duration_s, 0.0, 1, window_bytes=None, mss=None)
+        return Cell(self.number, "tcp", self.pairs, self.duration_s, 0.0, 1)
 
     def plan(self, **fields: Any) -> RunPlan:
         trunk = Trunk(("a", "b"), 8 * 10**9) if self.trunk else None

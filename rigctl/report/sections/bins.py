@@ -82,7 +82,7 @@ def _streams(cell: Cell, repetitions: Sequence[Repetition]) -> list[_Stream]:
 
 
 def _title(one: _Stream) -> str:
-    file = f"{one.cell.read} to {one.cell.write}" if one.cell.kind.files else settings_text(one.cell)
+    file = f"{one.cell.file.read} to {one.cell.file.write}" if one.cell.kind.files else settings_text(one.cell)
     return f"Test {one.cell.number}, {one.name}: {file}"
 
 

@@ -27,9 +27,9 @@ def _rate_words(cell: CellSummary) -> str:
     """Whether the senders kept to what was asked."""
     sent = [stream.datagrams.sent_mbps for stream in cell.streams if stream.datagrams is not None]
     known = [rate for rate in sent if rate is not None]
-    if not isinstance(cell.cell.rate, int) or not known:
+    if not isinstance(cell.cell.datagrams.rate, int) or not known:
         return ""
-    asked = cell.cell.rate * cell.cell.parallel / 1e6
+    asked = cell.cell.datagrams.rate * cell.cell.parallel / 1e6
     if min(known) >= STEADY * asked:
         return ""
     return (
@@ -99,7 +99,7 @@ def shaping_words(info: RunInfo) -> list[str]:
     """Where a virtual link carries more of such datagrams than a wire does: it is shaped for full frames."""
     if info.plan.virtual != "namespaces":
         return []
-    cells = {cell.message_bytes: cell for cell in info.plan.cells if cell.rate is not None}
+    cells = {cell.message_bytes: cell for cell in info.plan.cells if cell.datagrams.rate is not None}
     said = [words for cell in cells.values() if (words := _shaped(info, cell))]
     began = "The virtual links are shaped for full frames; they carry more of smaller datagrams"
     return [f"{began}: in Mbit/s {listed(said)}."] if said else []
@@ -137,7 +137,7 @@ def searches(info: RunInfo, repetitions: Sequence[Repetition]) -> dict[int, Sear
     """Of each cell whose highest rate was looked for, what its trials say."""
     found = {}
     for cell in info.plan.cells:
-        if cell.rate == MAX_RATE:
+        if cell.datagrams.rate == MAX_RATE:
             last = {one.repetition: one for one in repetitions if one.cell == cell.number}
             found[cell.number] = search(info.plan, cell, last.values())
     return found

@@ -54,7 +54,7 @@ def transfer_words(counted: Sequence["Messages"]) -> list[str]:
     largest = [one for one in counted if one.size == size and one.bytes_per_s]
     if not largest:
         return []
-    rates = {(one.cell.read, one.cell.write): one.bytes_per_s or 0.0 for one in largest}
+    rates = {(one.cell.file.read, one.cell.file.write): one.bytes_per_s or 0.0 for one in largest}
     stream = rates.get(("memory", "memory"))
     best = max(largest, key=lambda one: one.bytes_per_s or 0.0)
     share = f", {percent_text(best.efficiency)} % of the ceiling" if best.efficiency is not None else ""
@@ -67,7 +67,7 @@ def transfer_words(counted: Sequence["Messages"]) -> list[str]:
 
 
 def _way(one: "Messages") -> str:
-    return f"{one.cell.read} to {one.cell.write}"
+    return f"{one.cell.file.read} to {one.cell.file.write}"
 
 
 def _where(one: "Messages") -> str:

@@ -17,7 +17,7 @@ def planned(folder: Path, text: str, rig: str = "gigablox") -> RunPlan:
 
 def test_rates_and_sizes_are_read(tmp_path: Path) -> None:
     plan = planned(tmp_path, "test: udp\nmatrix: {size: [64, 1472], rate: [10M, max, unlimited]}\nmax_loss: 0.01 %")
-    assert [(cell.message_bytes, cell.rate, cell.transport) for cell in plan.cells[:3]] == [
+    assert [(cell.message_bytes, cell.datagrams.rate, cell.transport) for cell in plan.cells[:3]] == [
         (64, 10_000_000, "udp"), (64, "max", "udp"), (64, "unlimited", "udp"),
     ]  # fmt: skip
     assert plan.max_loss == pytest.approx(0.0001)

@@ -17,9 +17,12 @@ from rigctl.records import (
     Cell,
     Condition,
     Datagrams,
+    DatagramSettings,
     Direction,
+    FileSettings,
     Flow,
     Link,
+    MessageSettings,
     NicCounters,
     NodeUsage,
     Pair,
@@ -32,7 +35,9 @@ from rigctl.records import (
     Setting,
     Side,
     Status,
+    TcpSettings,
     Trunk,
+    WindowSettings,
 )
 from rigctl.store import open_store
 from rigctl.store.rows import plan_from, plan_json
@@ -132,15 +137,14 @@ CELL = st.builds(
     duration_s=FLOAT,
     omit_s=FLOAT,
     parallel=st.integers(1, 128),
-    window_bytes=maybe(COUNT),
-    mss=maybe(COUNT),
-    congestion=maybe(NAME),
-    nodelay=maybe(st.booleans()),
     direction=st.sampled_from(Direction),
     condition=maybe(NAME),
-    window_total_bytes=maybe(COUNT),
     transport=st.sampled_from(["tcp", "udp"]),
-    rate=maybe(COUNT | st.sampled_from(["max", "unlimited"])),
+    window=st.builds(WindowSettings, maybe(COUNT), maybe(COUNT), st.booleans()),
+    tcp=st.builds(TcpSettings, maybe(COUNT), maybe(NAME), maybe(st.booleans())),
+    messages=st.builds(MessageSettings, maybe(COUNT), maybe(st.booleans())),
+    datagrams=st.builds(DatagramSettings, maybe(COUNT | st.sampled_from(["max", "unlimited"]))),
+    file=st.builds(FileSettings, maybe(NAME), maybe(NAME), maybe(TEXT)),
 )
 PLAN = st.builds(
     RunPlan,

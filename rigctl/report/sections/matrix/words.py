@@ -285,7 +285,7 @@ def _locked(one: Difference) -> list[str]:
     if earlier is None or later is None or earlier.resize or later.resize:
         return []
     values = {settings_of(condition).get(_RESIZE_SYSCTL) for condition in (earlier, later)}
-    asked = any(cell.cell.window_bytes for panel in one.later.panels for cell in panel.cells.values())
+    asked = any(cell.cell.window.bytes for panel in one.later.panels for cell in panel.cells.values())
     if len(values) < 2 or not asked:
         return []
     return [

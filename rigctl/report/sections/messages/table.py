@@ -140,7 +140,7 @@ def _ceiling_bps(info: RunInfo, cell: Cell, flows: Sequence[Flow]) -> float | No
         return None
     ends = flows[0].stream.ends
     size = cell.message_bytes or 0
-    if cell.nodelay and size < side.mss:
+    if cell.tcp.nodelay and size < side.mss:
         rates = [rate for rate in (link_rate_bps(info, node) for node in ends) if rate is not None]
         packet = Packet("tcp", ip_version(info), side.timestamps is not False)
         return min(rates) * size / packet.wire_bytes(size) if len(rates) == len(ends) else None
@@ -189,18 +189,18 @@ def _asked(results: Sequence[Messages], blast: bool) -> list[_Maker]:
         made.append((TableColumn("Pair", "", "asked", True), lambda one: one.stream))
     made.append((TableColumn("Size", "B", "asked"), lambda one: str(one.size)))
     if any(one.cell.kind.files for one in results):
-        made.append((TableColumn("Read", "", "asked", True), lambda one: one.cell.read or UNKNOWN))
-        made.append((TableColumn("Write", "", "asked", True), lambda one: one.cell.write or UNKNOWN))
+        made.append((TableColumn("Read", "", "asked", True), lambda one: one.cell.file.read or UNKNOWN))
+        made.append((TableColumn("Write", "", "asked", True), lambda one: one.cell.file.write or UNKNOWN))
     elif blast:
         made.append((TableColumn("log2(size)", "", "asked"), lambda one: f"{math.log2(one.size):.5g}"))
     if len({one.cell.parallel for one in results}) > 1:
         made.append((TableColumn("Parallel", "", "asked"), lambda one: str(one.cell.parallel)))
-    if len({one.cell.nodelay for one in results}) > 1:
-        made.append((TableColumn("Nodelay", "", "asked", True), lambda one: _flag(one.cell.nodelay)))
+    if len({one.cell.tcp.nodelay for one in results}) > 1:
+        made.append((TableColumn("Nodelay", "", "asked", True), lambda one: _flag(one.cell.tcp.nodelay)))
     if any(one.cell.transport == "udp" for one in results):
         made.append((TableColumn("Transport", "", "asked", True), lambda one: one.cell.transport.upper()))
-    if len({one.cell.busy_poll for one in results}) > 1:
-        made.append((TableColumn("Busy poll", "", "asked", True), lambda one: _flag(one.cell.busy_poll)))
+    if len({one.cell.messages.busy_poll for one in results}) > 1:
+        made.append((TableColumn("Busy poll", "", "asked", True), lambda one: _flag(one.cell.messages.busy_poll)))
     if all(not one.cell.kind.files for one in results):
         made.append((TableColumn("Iterations", "", "measured"), lambda one: _whole(one.messages)))
     return made

@@ -47,20 +47,20 @@ def _asked(cells: Sequence[CellSummary]) -> list[_Maker]:
         made.append((TableColumn("Condition", "", "asked", True), lambda one: one.cell.condition or NOT_ASKED))
     if len({len(cell.pairs) for cell in plan}) > 1:
         made.append((TableColumn("Pairs", "", "asked"), lambda one: str(len(one.cell.pairs))))
-    if any(cell.window_total_bytes is not None for cell in plan):
+    if any(cell.window.total_bytes is not None for cell in plan):
         total = TableColumn("Window in all", "KiB", "asked")
-        made.append((total, lambda one: _or_default(one.cell.window_total_bytes, kib_text)))
-    if any(cell.window_bytes is not None for cell in plan):
-        made.append((TableColumn("Window", "KiB", "asked"), lambda one: _or_default(one.cell.window_bytes, kib_text)))
-    if any(cell.mss is not None for cell in plan):
-        made.append((TableColumn("MSS", "B", "asked"), lambda one: _or_default(one.cell.mss, str)))
+        made.append((total, lambda one: _or_default(one.cell.window.total_bytes, kib_text)))
+    if any(cell.window.bytes is not None for cell in plan):
+        made.append((TableColumn("Window", "KiB", "asked"), lambda one: _or_default(one.cell.window.bytes, kib_text)))
+    if any(cell.tcp.mss is not None for cell in plan):
+        made.append((TableColumn("MSS", "B", "asked"), lambda one: _or_default(one.cell.tcp.mss, str)))
     made.append((TableColumn("Parallel", "", "asked"), lambda one: str(one.cell.parallel)))
     if any(cell.transport == "udp" for cell in plan):
         made.append((TableColumn("Datagram", "B", "asked"), lambda one: _or_default(one.cell.message_bytes, str)))
         made.append((TableColumn("Rate of a flow", "Mbit/s", "asked"), lambda one: _rate(one.cell)))
-    if any(cell.congestion is not None for cell in plan):
-        made.append((TableColumn("Congestion", "", "asked", True), lambda one: one.cell.congestion or NOT_ASKED))
-    if any(cell.nodelay is not None for cell in plan):
+    if any(cell.tcp.congestion is not None for cell in plan):
+        made.append((TableColumn("Congestion", "", "asked", True), lambda one: one.cell.tcp.congestion or NOT_ASKED))
+    if any(cell.tcp.nodelay is not None for cell in plan):
         made.append((TableColumn("Nodelay", "", "asked", True), lambda one: _nodelay(one.cell)))
     if any(cell.direction is not Direction.FORWARD for cell in plan):
         made.append((TableColumn("Direction", "", "asked", True), lambda one: str(one.cell.direction)))
@@ -135,7 +135,8 @@ def _of_datagrams(ranges: bool) -> list[_Maker]:
 
 
 def _rate(cell: Cell) -> str:
-    return f"{cell.rate / 1e6:g}" if isinstance(cell.rate, int) else cell.rate or NOT_ASKED
+    rate = cell.datagrams.rate
+    return f"{rate / 1e6:g}" if isinstance(rate, int) else rate or NOT_ASKED
 
 
 def _or_default(value: int | None, text: Callable[[int], str]) -> str:
@@ -143,7 +144,7 @@ def _or_default(value: int | None, text: Callable[[int], str]) -> str:
 
 
 def _nodelay(cell: Cell) -> str:
-    return NOT_ASKED if cell.nodelay is None else "on" if cell.nodelay else "off"
+    return NOT_ASKED if cell.tcp.nodelay is None else "on" if cell.tcp.nodelay else "off"
 
 
 def _estimate(estimate: Estimate | None, ceiling_mbps: float | None) -> str:

@@ -49,7 +49,7 @@ def mss_words(info: RunInfo, cell: CellSummary) -> str:
     streams = [stream for stream in cell.streams if stream.mss_effective is not None]
     if not streams:
         return ""
-    asked = cell.cell.mss
+    asked = cell.cell.tcp.mss
     began = f"MSS {asked} was asked for" if asked is not None else "No MSS was asked for"
     each = {(stream.mss_effective, stream.mtu, stream.timestamps): stream for stream in streams}
     if len(each) > 1:
@@ -117,10 +117,10 @@ def _range(speeds: Sequence[float]) -> str:
 
 def window_words(info: RunInfo, cell: CellSummary) -> str:
     """Where the kernel granted another window than was asked for, and the setting that did it."""
-    asked = cell.cell.window_bytes
+    asked = cell.cell.window.bytes
     if asked is None:
         return ""
-    if cell.cell.resize:
+    if cell.cell.window.resize:
         return f"The window of {size_words(asked)} is where the buffers of a flow begin; the kernel resizes them."
     granted = {stream.window_effective_bytes for stream in cell.streams} - {None, asked}
     if not granted:
@@ -182,7 +182,7 @@ def _lost_share(cells: Sequence[CellSummary]) -> str:
 
 def congestion_words(cell: CellSummary) -> str:
     """Where another congestion control ran than was asked for."""
-    asked = cell.cell.congestion
+    asked = cell.cell.tcp.congestion
     other = {stream.congestion for stream in cell.streams} - {None, asked}
     if asked is None or not other:
         return ""
@@ -215,19 +215,19 @@ def _mss_of_run(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[str]:
     """Each distinct story of an MSS once, with the tests it holds for."""
     stories: dict[str, list[int]] = {}
     for cell in cells:
-        if cell.counted and cell.cell.mss is not None and (said := mss_words(info, cell)):
+        if cell.counted and cell.cell.tcp.mss is not None and (said := mss_words(info, cell)):
             stories.setdefault(said, []).append(cell.cell.number)
     for said, tests in stories.items():
         where = f"In {'test' if len(tests) == 1 else 'tests'} {listed([str(test) for test in tests])}: "
         yield said if len(stories) == 1 else where + said
     effective = {stream.mss_effective for cell in cells if cell.counted for stream in cell.streams}
-    asked = {cell.cell.mss for cell in cells if cell.counted}
+    asked = {cell.cell.tcp.mss for cell in cells if cell.counted}
     if len(effective) == 1 and len(asked) > 1 and None not in effective:
         yield "So all tests filled the same frames: the MSS that was asked for made no difference."
 
 
 def _line_rate(cells: Sequence[CellSummary]) -> Iterator[str]:
-    known = [cell for cell in cells if cell.efficiency is not None and not isinstance(cell.cell.rate, int)]
+    known = [cell for cell in cells if cell.efficiency is not None and not isinstance(cell.cell.datagrams.rate, int)]
     if len(known) < 2:
         return
     reached = sum(cell.efficiency is not None and cell.efficiency >= LINE_RATE_EFFICIENCY for cell in known)
@@ -253,7 +253,7 @@ def _losses(cells: Sequence[CellSummary]) -> Iterator[str]:
 
 
 def _windows(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[str]:
-    stories = dict.fromkeys(window_words(info, cell) for cell in cells if cell.counted and not cell.cell.resize)
+    stories = dict.fromkeys(window_words(info, cell) for cell in cells if cell.counted and not cell.cell.window.resize)
     told = [said for said in stories if said]
     yield from told[:MOST_STORIES]
     if len(told) > MOST_STORIES:

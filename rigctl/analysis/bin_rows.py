@@ -3,33 +3,32 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rigctl.analysis.rows import Row, picked, streams_of, which_stream
+from rigctl.analysis.rows import Row, picked, which_stream
 from rigctl.columns import Level
 from rigctl.model.gaps import BinSeries, together
-from rigctl.records import Cell, Direction, Pair, Repetition, RunInfo, Side, Status
+from rigctl.records import Cell, Repetition, RunInfo, Side, Status, Stream
 
 
 @dataclass(frozen=True, slots=True)
 class StreamBins:
     """What the receivers of a pair's flows took in each bin, together."""
 
-    pair: Pair
-    direction: Direction
+    stream: Stream
     series: BinSeries
 
 
 def stream_bins(cell: Cell, repetition: Repetition) -> list[StreamBins]:
     """In the scenario's order; without the streams whose bins are not known."""
     made = []
-    for pair, direction in streams_of(cell):
-        sides = [flow.receiver for flow in repetition.flows if (flow.pair, flow.direction) == (pair, direction)]
+    for stream in cell.streams:
+        sides = [flow.receiver for flow in repetition.flows if flow.stream == stream]
         known = [side for side in sides if side is not None and side.bins is not None]
         span = _span(repetition, known)
         if len(known) < cell.parallel or span is None:
             continue
         series = together([side.bins for side in known if side.bins is not None], *span)
         if series is not None:
-            made.append(StreamBins(pair, direction, series))
+            made.append(StreamBins(stream, series))
     return made
 
 
@@ -42,7 +41,7 @@ def bin_rows(info: RunInfo, cell: Cell, repetition: Repetition) -> list[Row]:
 
 def _rows(info: RunInfo, cell: Cell, repetition: Repetition, one: StreamBins) -> list[Row]:
     series = one.series
-    shared = which_stream(info, cell, repetition, one.pair, one.direction)
+    shared = which_stream(info, cell, repetition, one.stream)
     return [
         picked(
             Level.BINS,

@@ -119,8 +119,8 @@ def _held_us(side: Side) -> int | None:
     return side.rwnd_limited_us + side.sndbuf_limited_us
 
 
-def offered_bytes(senders: Sequence[Side]) -> float | None:
-    """The window the receivers offered (tcpi_snd_wnd): the median over the samples of all flows.
+def advertised_bytes(senders: Sequence[Side]) -> float | None:
+    """The window the receivers advertised (tcpi_snd_wnd): the median over the samples of all flows.
 
     While they sent, where there are samples: at the end nothing is on its way, and the window is open wide.
     """
@@ -131,18 +131,18 @@ def offered_bytes(senders: Sequence[Side]) -> float | None:
     return fmean(last) if last else None
 
 
-def window_allows_bps(offered: float, mss: int | None, rtt_us: float) -> float:
-    """What a flow can bring at best: the whole segments of the window `offered`, in bytes, once per round trip."""
-    filled = offered // mss * mss if mss and offered >= mss else offered
+def window_allows_bps(advertised: float, mss: int | None, rtt_us: float) -> float:
+    """What a flow can bring at best: the whole segments of the window `advertised`, in bytes, once per round trip."""
+    filled = advertised // mss * mss if mss and advertised >= mss else advertised
     return window_bps(round(filled), rtt_us / 1e6)
 
 
 def _reaches_window(goodput_mbps: float | None, flows: Sequence[Flow]) -> bool:
     senders = [flow.sender for flow in flows if flow.sender is not None]
-    offered = [offered_bytes([side]) for side in senders]
+    advertised = [advertised_bytes([side]) for side in senders]
     allowed = [
         window_allows_bps(window, side.mss, side.rtt_min_us) / 1e6
-        for window, side in zip(offered, senders, strict=True)
+        for window, side in zip(advertised, senders, strict=True)
         if window and side.rtt_min_us
     ]
     return goodput_mbps is not None and len(allowed) == len(flows) and goodput_mbps >= WINDOW_REACHED * sum(allowed)

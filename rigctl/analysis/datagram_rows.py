@@ -14,7 +14,7 @@ NAMES: Final = (
 
 def asked_mbps(cell: Cell, repetition: Repetition) -> float | None:
     """The rate asked of each flow; `None` where none was, or all that the sender can."""
-    rate = repetition.rate_bps if repetition.rate_bps is not None else cell.rate
+    rate = repetition.rate_bps if repetition.rate_bps is not None else cell.datagrams.rate
     return rate / 1e6 if isinstance(rate, int) else None
 
 

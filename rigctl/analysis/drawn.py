@@ -30,7 +30,7 @@ def charted(plan: RunPlan, most: int) -> tuple[Cell, ...]:
     chosen: dict[tuple[object, ...], list[Cell]] = {}
     for one in plan.cells:
         if len(one.pairs) == pairs:
-            panel = (one.condition, one.window_total_bytes or one.window_bytes, one.mss)
+            panel = (one.condition, one.window.total_bytes or one.window.bytes, one.tcp.mss)
             chosen.setdefault(panel, []).append(one)
     ends: list[Cell] = []
     for group in chosen.values():

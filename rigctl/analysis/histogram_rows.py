@@ -12,10 +12,10 @@ def bucket_rows(info: RunInfo, cell: Cell, repetition: Repetition) -> list[Row]:
 
 
 def _rows(info: RunInfo, cell: Cell, repetition: Repetition, flow: Flow) -> list[Row]:
-    trips = cell.test == "pingpong"
+    trips = cell.kind.round_trips
     # Who sends a message waits for its answer; who receives datagrams misses some.
     side = flow.sender if trips else flow.receiver
-    shared = which_stream(info, cell, repetition, flow.pair, flow.direction)
+    shared = which_stream(info, cell, repetition, flow.stream)
     shared |= {"flow": flow.number, "message_bytes": cell.message_bytes}
     rows = []
     for bucket, count in side.histogram if side is not None else ():

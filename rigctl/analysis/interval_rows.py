@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from rigctl.analysis.rows import Row, picked, streams_of, which_stream
+from rigctl.analysis.rows import Row, picked, which_stream
 from rigctl.columns import Level
 from rigctl.model.intervals import Times, received_at
 from rigctl.records import Cell, Flow, Repetition, RunInfo, Side
@@ -25,8 +25,8 @@ def edges_of(side: Side, repetition: Repetition) -> Times:
 
 def interval_rows(info: RunInfo, cell: Cell, repetition: Repetition) -> list[Row]:
     """The rows of level `intervals` of one repetition; none where there is no common window."""
-    order = {stream: at for at, stream in enumerate(streams_of(cell))}
-    flows = sorted(repetition.flows, key=lambda flow: (order[flow.pair, flow.direction], flow.number))
+    order = {stream: at for at, stream in enumerate(cell.streams)}
+    flows = sorted(repetition.flows, key=lambda flow: (order[flow.stream], flow.number))
     return [row for flow in flows for row in _flow_rows(info, cell, repetition, flow)]
 
 
@@ -42,7 +42,7 @@ def _flow_rows(info: RunInfo, cell: Cell, repetition: Repetition, flow: Flow) ->
         sent_again[-1] = sent_again[0] + flow.retransmits
     cwnd = _gauge(flow.sender, "cwnd", repetition.window_start_ns, edges)
     rtt_us = _gauge(flow.sender, "rtt_us", repetition.window_start_ns, edges)
-    shared = which_stream(info, cell, repetition, flow.pair, flow.direction) | {"flow": flow.number}
+    shared = which_stream(info, cell, repetition, flow.stream) | {"flow": flow.number}
     return [
         picked(
             Level.INTERVALS,

@@ -4,8 +4,9 @@ What varies besides the number of pairs, the flows of a pair and the condition m
 between two conditions is taken field by field, where both have one. A field that was not measured is not there.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from statistics import fmean, median
 from typing import Final, TypeAlias
 
@@ -22,8 +23,18 @@ MOST_DIFFERENCES: Final = 6
 AS_GOOD: Final = 0.03
 """Fields this close to the best of their number of pairs are taken to have met the same limit."""
 
-_NUMBERS: Final = ("window_total_bytes", "window_bytes", "mss", "congestion", "nodelay", "direction", "test")
-_TIMES: Final = ("duration_s", "omit_s")
+_SETTINGS: Final[dict[str, Callable[[Cell], object]]] = {
+    "window_total_bytes": attrgetter("window.total_bytes"),
+    "window_bytes": attrgetter("window.bytes"),
+    "mss": attrgetter("tcp.mss"),
+    "congestion": attrgetter("tcp.congestion"),
+    "nodelay": attrgetter("tcp.nodelay"),
+    "direction": attrgetter("direction"),
+    "test": attrgetter("test"),
+    "duration_s": attrgetter("duration_s"),
+    "omit_s": attrgetter("omit_s"),
+}
+"""Settings whose values make panels, each with where it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +119,7 @@ def matrix(plan: RunPlan, cells: Sequence[CellSummary]) -> Matrix | None:
     pairs = tuple(sorted({len(one.cell.pairs) for one in cells}))
     if len(pairs) < 2 or len(cells) < 3:
         return None
-    names = [name for name in (*_NUMBERS, *_TIMES) if len({_value(one.cell, name) for one in cells}) > 1]
+    names = [name for name in _SETTINGS if len({_value(one.cell, name) for one in cells}) > 1]
     known = {condition.name: condition for condition in plan.conditions}
     grouped: dict[str | None, dict[Setting, dict[Place, CellSummary]]] = {}
     for one in cells:
@@ -132,7 +143,7 @@ def matrix(plan: RunPlan, cells: Sequence[CellSummary]) -> Matrix | None:
 
 def _value(cell: Cell, name: str) -> object:
     """A setting of a cell. The window of a flow that is its share of a total says nothing of its own."""
-    return None if name == "window_bytes" and cell.window_total_bytes is not None else getattr(cell, name)
+    return None if name == "window_bytes" and cell.window.total_bytes is not None else _SETTINGS[name](cell)
 
 
 def _panel(setting: Setting, fields: Mapping[Place, CellSummary]) -> Panel:

@@ -17,7 +17,7 @@ from rigctl.analysis.unknowns import agreed, joined, least, mean, most, total
 from rigctl.columns import Level, columns_at
 from rigctl.model.histogram import percentile_ns
 from rigctl.model.sharing import DataPath, together_mbps, trunk_link
-from rigctl.records import Cell, Direction, Flow, NodeUsage, Pair, Repetition, RunInfo, Side
+from rigctl.records import Cell, Flow, NodeUsage, Repetition, RunInfo, Side, Stream
 
 Row: TypeAlias = dict[str, Any]
 
@@ -51,8 +51,8 @@ class Rows:
         return [
             one.flow_row(flow)
             for one in self.derivations
-            for pair, direction in streams_of(one.cell)
-            for flow in one.flows_of(pair, direction)
+            for stream in one.cell.streams
+            for flow in one.flows_of(stream)
         ]
 
 
@@ -63,24 +63,11 @@ def derive(info: RunInfo, repetitions: Iterable[Repetition]) -> Rows:
     cells = {cell.number: cell for cell in info.plan.cells}
     for repetition in kept:
         one = _Derivation(info, cells[repetition.cell], repetition, rows.balances.of(repetition))
-        own = [one.pair_row(pair, direction) for pair, direction in streams_of(one.cell)]
+        own = [one.pair_row(stream) for stream in one.cell.streams]
         rows.pairs.extend(own)
         rows.cells.append(one.cell_row(own))
         rows.derivations.append(one)
     return rows
-
-
-def streams_of(cell: Cell) -> list[tuple[Pair, Direction]]:
-    """Each pair with each direction in which its data flow."""
-    both = (Direction.FORWARD, Direction.REVERSE)
-    directions = both if cell.direction is Direction.BOTH else (cell.direction,)
-    return [(pair, direction) for pair in cell.pairs for direction in directions]
-
-
-def ends_of(pair: Pair, direction: Direction) -> tuple[str, str]:
-    """Sender and receiver of the data."""
-    forward = (pair.source, pair.destination)
-    return forward if direction is Direction.FORWARD else (forward[1], forward[0])
 
 
 def window_s(repetition: Repetition) -> float | None:
@@ -110,9 +97,9 @@ def message_values(cell: Cell, sender: Side | None) -> Row:
     return values
 
 
-def which_stream(info: RunInfo, cell: Cell, repetition: Repetition, pair: Pair, direction: Direction) -> Row:
+def which_stream(info: RunInfo, cell: Cell, repetition: Repetition, stream: Stream) -> Row:
     """What every row of a stream begins with, at any level."""
-    return _which(info, cell, repetition) | _of_stream(pair, direction)
+    return _which(info, cell, repetition) | _of_stream(stream)
 
 
 def _which(info: RunInfo, cell: Cell, repetition: Repetition) -> Row:
@@ -126,8 +113,8 @@ def _which(info: RunInfo, cell: Cell, repetition: Repetition) -> Row:
     }
 
 
-def _of_stream(pair: Pair, direction: Direction) -> Row:
-    return {"source": pair.source, "destination": pair.destination, "direction": str(direction)}
+def _of_stream(stream: Stream) -> Row:
+    return {"source": stream.pair.source, "destination": stream.pair.destination, "direction": str(stream.direction)}
 
 
 def picked(level: Level, values: Mapping[str, Any]) -> Row:
@@ -143,30 +130,30 @@ class _Derivation:
         self._info, self._repetition, self._balance = info, repetition, balance
         self._usage = {usage.node: usage for usage in repetition.nodes}
         self._window_s = window_s(repetition)
-        self._flows: dict[tuple[Pair, Direction], list[Flow]] = {}
+        self._flows: dict[Stream, list[Flow]] = {}
         for flow in repetition.flows:
-            self._flows.setdefault((flow.pair, flow.direction), []).append(flow)
+            self._flows.setdefault(flow.stream, []).append(flow)
         self._threads = Counter(node for flow in repetition.flows for node in (flow.pair.source, flow.pair.destination))
         self._shared: Row = {
             **_which(info, cell, repetition),
             "reason": repetition.reason,
             "pairs": len(cell.pairs),
             "condition": cell.condition,
-            "window_total_bytes": cell.window_total_bytes,
-            "window_bytes": cell.window_bytes,
-            "mss": cell.mss,
+            "window_total_bytes": cell.window.total_bytes,
+            "window_bytes": cell.window.bytes,
+            "mss": cell.tcp.mss,
             "parallel": cell.parallel,
             "message_bytes": cell.message_bytes,
-            "iterations": cell.iterations,
+            "iterations": cell.messages.iterations,
             "transport": cell.transport,
             "rate_mbps": asked_mbps(cell, repetition),
-            "busy_poll": cell.busy_poll,
+            "busy_poll": cell.messages.busy_poll,
             "duration_s": self._window_s,
             "start_skew_us": repetition.start_skew_us,
         }
 
-    def flows_of(self, pair: Pair, direction: Direction) -> list[Flow]:
-        return sorted(self._flows.get((pair, direction), ()), key=lambda flow: flow.number)
+    def flows_of(self, stream: Stream) -> list[Flow]:
+        return sorted(self._flows.get(stream, ()), key=lambda flow: flow.number)
 
     def flow_row(self, flow: Flow) -> Row:
         sender, receiver = flow.sender, flow.receiver
@@ -179,18 +166,18 @@ class _Derivation:
             "rwnd_limited_us": sender and sender.rwnd_limited_us,
             "sndbuf_limited_us": sender and sender.sndbuf_limited_us,
         } | message_values(self.cell, sender)
-        return picked(Level.FLOWS, self._stream(flow.pair, flow.direction, [flow]) | own)
+        return picked(Level.FLOWS, self._stream(flow.stream, [flow]) | own)
 
-    def pair_row(self, pair: Pair, direction: Direction) -> Row:
-        flows = self.flows_of(pair, direction)
+    def pair_row(self, stream: Stream) -> Row:
+        flows = self.flows_of(stream)
         # A flow that was not reported leaves the pair's sum unknown: a part of it must not pass for the whole.
         whole = len(flows) == self.cell.parallel
-        return picked(Level.PAIRS, self._stream(pair, direction, flows, whole))
+        return picked(Level.PAIRS, self._stream(stream, flows, whole))
 
     def cell_row(self, rows: Sequence[Row]) -> Row:
         """The row of the cell; `rows` are those of its pairs."""
-        streams = streams_of(self.cell)
-        paths = [self._path(pair, direction, self.flows_of(pair, direction)) for pair, direction in streams]
+        streams = self.cell.streams
+        paths = [self._path(stream, self.flows_of(stream)) for stream in streams]
         nodes = {node for path in paths for node in (path.sender, path.receiver)}
         ceiling_mbps = together_mbps(
             paths, {node: link_rate_bps(self._info, node) for node in nodes}, trunk_link(self._info.plan)
@@ -226,8 +213,8 @@ class _Derivation:
         }
         return picked(Level.CELLS, self._shared | summed)
 
-    def _stream(self, pair: Pair, direction: Direction, flows: Sequence[Flow], whole: bool = True) -> Row:
-        path = self._path(pair, direction, flows)
+    def _stream(self, stream: Stream, flows: Sequence[Flow], whole: bool = True) -> Row:
+        path = self._path(stream, flows)
         received = total(flow.bytes for flow in flows) if whole else None
         goodput_mbps = received * 8e-6 / self._window_s if received is not None and self._window_s else None
         share = efficiency(goodput_mbps, path.ceiling_mbps)
@@ -236,7 +223,7 @@ class _Derivation:
         return (
             self._shared
             | self._datagrams(flows, whole)
-            | _of_stream(pair, direction)
+            | _of_stream(stream)
             | {
                 "bytes": received,
                 "goodput_mbps": goodput_mbps,
@@ -276,13 +263,13 @@ class _Derivation:
         each = asked_mbps(self.cell, self._repetition)
         return None if each is None else each * flows
 
-    def _path(self, pair: Pair, direction: Direction, flows: Sequence[Flow]) -> DataPath:
+    def _path(self, stream: Stream, flows: Sequence[Flow]) -> DataPath:
         if self.cell.transport == "udp":
-            return datagram_path(self._info, ends_of(pair, direction), self.cell)
+            return datagram_path(self._info, stream.ends, self.cell)
         senders = [flow.sender for flow in flows if flow.sender is not None]
         timestamps = agreed(side.timestamps for side in senders)
         mtu, mss = least(side.pmtu for side in senders), least(side.mss for side in senders)
-        return data_path(self._info, ends_of(pair, direction), mtu, mss, timestamps)
+        return data_path(self._info, stream.ends, mtu, mss, timestamps)
 
 
 def _window(flow: Flow) -> int | None:
@@ -313,7 +300,7 @@ def _agent_pct(usage: NodeUsage | None, threads: int) -> float | None:
 
 def busy_of(info: RunInfo, cell: Cell, rows: Sequence[Row]) -> Busy:
     """Means over `rows`, streams of `cell`; nothing is known of processors that were busy waiting for messages."""
-    if cell.busy_poll:
+    if cell.messages.busy_poll:
         return Busy()
     shares = (mean(row[name] for row in rows) for name in BUSY_COLUMNS)
     return Busy(*shares, one_machine=info.plan.virtual is not None)

@@ -8,6 +8,7 @@ from typing import Final
 
 from rigctl.analysis.ceiling import ip_version, link_mtu, path_rate_bps
 from rigctl.analysis.summary import CellSummary
+from rigctl.analysis.unknowns import least
 from rigctl.model.ceilings import ETHERNET_CHECK, ETHERNET_GAP, ETHERNET_HEADER, Packet
 from rigctl.records import RunInfo, Stream
 
@@ -16,10 +17,8 @@ _AROUND: Final = ETHERNET_HEADER + ETHERNET_CHECK + ETHERNET_GAP
 
 
 def carried_mbps(info: RunInfo, cell: CellSummary) -> float | None:
-    """The goodput that the shaped links of all pairs together carry of the frames of `cell`; `None` if unknown."""
-    each = [_of_stream(info, cell, number) for number in range(len(cell.streams))]
-    known = [rate_mbps for rate_mbps in each if rate_mbps is not None]
-    return sum(known) if known and len(known) == len(each) else None
+    """The goodput that the shaped link of a pair carries of the frames of `cell`, the least of all pairs."""
+    return least(_of_stream(info, cell, number) for number in range(len(cell.streams)))
 
 
 def _of_stream(info: RunInfo, cell: CellSummary, number: int) -> float | None:

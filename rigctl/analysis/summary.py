@@ -3,13 +3,16 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
+from typing import Final
 
-from rigctl.analysis.bottleneck import Busy, Losses, limit, losses_of, offered_bytes, window_share
+from rigctl.analysis.bottleneck import Busy, Losses, advertised_bytes, limit, losses_of, window_share
 from rigctl.analysis.frames import Frames
-from rigctl.analysis.rows import Row, busy_of, streams_of
+from rigctl.analysis.rows import Row, busy_of
 from rigctl.analysis.unknowns import agreed, joined, least, most, total
-from rigctl.records import Cell, Direction, Pair, Repetition, RunStatus, Status
-from rigctl.report.text import rate_text, stream_text
+from rigctl.records import Cell, Repetition, RunStatus, Status, Stream
+
+ABOVE: Final = 1.01
+"""An efficiency above this is flagged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +43,7 @@ class DatagramSummary:
 class StreamSummary:
     """One pair in one direction, over the repetitions of its cell that count. `None`: not known."""
 
-    pair: Pair
-    direction: Direction
+    stream: Stream
     goodput_mbps: Estimate | None
     retransmits: float | None
     bytes: float | None
@@ -50,7 +52,7 @@ class StreamSummary:
     mss_differs: bool  # between the flows or repetitions of this pair
     mtu: int | None
     timestamps: bool | None
-    offered_bytes: float | None  # the window the receiver offered, median over the samples of all flows (tcpi_snd_wnd)
+    advertised_bytes: float | None  # by the receiver, median over samples (tcpi_snd_wnd)
     rtt_min_us: float | None  # the least round trip, mean over flows (tcpi_min_rtt)
     congestion: str | None
     ceiling_mbps: float | None
@@ -58,12 +60,26 @@ class StreamSummary:
     datagrams: DatagramSummary | None = None  # of UDP
 
     def __str__(self) -> str:
-        return stream_text(self.pair, self.direction)
+        return str(self.stream)
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusion:
+    """A repetition that is not in the means of a test; without `status`, the test that was not measured at all."""
+
+    test: int
+    repetition: int | None = None  # None: there is only one
+    attempt: int = 1
+    status: Status | None = None
+    reason: str | None = None
+    goodput_mbps: tuple[float | None, ...] = ()  # of each stream
+    measured_again: bool = False
+    running: bool = False  # the run goes on
 
 
 @dataclass(frozen=True, slots=True)
 class CellSummary:
-    """One row of the table. `notes` tell of repetitions that are not in its means, each a sentence."""
+    """One row of the table. `exclusions` are the repetitions that are not in its means."""
 
     cell: Cell
     counted: int
@@ -73,10 +89,15 @@ class CellSummary:
     ceiling_mbps: float | None
     efficiency: float | None
     limit: str
-    notes: tuple[str, ...]
+    exclusions: tuple[Exclusion, ...]
     held_share: float | None = None  # of the senders' busy time, that in which a window or buffer was full
     busy: Busy = field(default_factory=Busy)
     losses: Losses | None = None  # where they are what limits
+
+    @property
+    def above_ceiling(self) -> bool:
+        """Whether it is above what is possible by more than measuring explains."""
+        return self.efficiency is not None and self.efficiency > ABOVE
 
     @property
     def shared(self) -> bool:
@@ -119,7 +140,7 @@ def _summary(
     return CellSummary(
         cell=cell,
         counted=len(ok_rows),
-        streams=tuple(_stream(pair, way, ok_pairs, ok_repetitions) for pair, way in streams_of(cell)),
+        streams=tuple(_stream(stream, ok_pairs, ok_repetitions) for stream in cell.streams),
         goodput_mbps=_estimate(row["goodput_mbps"] for row in ok_rows),
         retransmits=_mean(row["retransmits"] for row in ok_rows),
         ceiling_mbps=_mean(row["ceiling_mbps"] for row in ok_rows),
@@ -128,29 +149,27 @@ def _summary(
         held_share=window_share(flows),
         busy=busy,
         losses=losses_of(flows) if bound == "loss" else None,
-        notes=tuple(_notes(frames, cell, cell_rows, pair_rows)),
+        exclusions=tuple(_exclusions(frames, cell, cell_rows, pair_rows)),
     )
 
 
 def _asked_mbps(cell: Cell) -> float | None:
     """The sum of the rates asked of all flows; `None` where none was."""
-    return cell.rate * cell.parallel * len(streams_of(cell)) / 1e6 if isinstance(cell.rate, int) else None
+    rate = cell.datagrams.rate
+    return rate * cell.parallel * len(cell.streams) / 1e6 if isinstance(rate, int) else None
 
 
-def _stream(
-    pair: Pair, direction: Direction, pair_rows: Sequence[Row], repetitions: Sequence[Repetition]
-) -> StreamSummary:
-    names = (pair.source, pair.destination, str(direction))
+def _stream(stream: Stream, pair_rows: Sequence[Row], repetitions: Sequence[Repetition]) -> StreamSummary:
+    names = (stream.pair.source, stream.pair.destination, str(stream.direction))
     rows = [row for row in pair_rows if (row["source"], row["destination"], row["direction"]) == names]
     senders = [
         flow.sender
         for repetition in repetitions
         for flow in repetition.flows
-        if flow.pair == pair and flow.direction is direction and flow.sender is not None
+        if flow.stream == stream and flow.sender is not None
     ]
     return StreamSummary(
-        pair=pair,
-        direction=direction,
+        stream=stream,
         goodput_mbps=_estimate(row["goodput_mbps"] for row in rows),
         retransmits=_mean(row["retransmits"] for row in rows),
         bytes=_mean(row["bytes"] for row in rows),
@@ -159,7 +178,7 @@ def _stream(
         mss_differs=len({side.mss for side in senders if side.mss is not None}) > 1,
         mtu=least(row["mtu"] for row in rows),
         timestamps=agreed(side.timestamps for side in senders),
-        offered_bytes=offered_bytes(senders),
+        advertised_bytes=advertised_bytes(senders),
         rtt_min_us=_mean(side.rtt_min_us for side in senders),
         congestion=joined(row["congestion"] for row in rows),
         ceiling_mbps=_mean(row["ceiling_mbps"] for row in rows),
@@ -195,27 +214,20 @@ def _estimate(values: Iterable[float | None]) -> Estimate | None:
     return Estimate(fmean(known), stdev(known) if len(known) > 1 else None)
 
 
-def _notes(frames: Frames, cell: Cell, cell_rows: Sequence[Row], pair_rows: Sequence[Row]) -> Iterable[str]:
+def _exclusions(frames: Frames, cell: Cell, cell_rows: Sequence[Row], pair_rows: Sequence[Row]) -> Iterable[Exclusion]:
     """What is not in the means, and why."""
     repeated = {row["repetition"] for row in cell_rows if row["attempt"] > 1}
     for row in cell_rows:
         if row["status"] != Status.OK:
-            again = row["attempt"] == 1 and row["repetition"] in repeated
-            yield _note(frames, row, pair_rows) + ("; measured once more." if again else ".")
+            own = [pair for pair in pair_rows if all(pair[name] == row[name] for name in ("repetition", "attempt"))]
+            yield Exclusion(
+                cell.number,
+                row["repetition"] if frames.info.plan.repeat > 1 else None,
+                row["attempt"],
+                Status(row["status"]),
+                row["reason"],
+                tuple(pair["goodput_mbps"] for pair in own),
+                measured_again=row["attempt"] == 1 and row["repetition"] in repeated,
+            )
     if not cell_rows:
-        running = frames.info.status is RunStatus.RUNNING
-        yield f"Test {cell.number} was not measured{' yet' if running else ''}."
-
-
-def _note(frames: Frames, row: Row, pair_rows: Sequence[Row]) -> str:
-    key = ("repetition", "attempt")
-    speeds = [pair["goodput_mbps"] for pair in pair_rows if all(pair[name] == row[name] for name in key)]
-    which = f"Test {row['cell']}"
-    if frames.info.plan.repeat > 1:
-        which += f", repetition {row['repetition']}"
-    if row["attempt"] > 1:
-        which += ", measured once more"
-    said = f"{which}: {row['status']}: {(row['reason'] or 'no reason was stored').rstrip('.')}"
-    if row["status"] == Status.INVALID and any(speed is not None for speed in speeds):
-        said += f" ({', '.join(rate_text(speed) for speed in speeds)} Mbit/s, not counted)"
-    return said
+        yield Exclusion(cell.number, running=frames.info.status is RunStatus.RUNNING)

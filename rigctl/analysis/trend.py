@@ -5,6 +5,7 @@ The limit is found from the sums (`plateau`); what is on the wire follows from t
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from rigctl.analysis.bottleneck import PROCESSORS
 from rigctl.analysis.ceiling import ip_version
@@ -15,24 +16,29 @@ from rigctl.analysis.unknowns import agreed
 from rigctl.model.ceilings import wire_bytes
 from rigctl.records import RunInfo
 
+SAME: Final = 0.03
+"""Limits on the wire that differ by no more are taken to be the same."""
+
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """`wire_gbps` is the plateau on the wire, `efficiency` that of the highest sum."""
+    """`wire_mbps` is the plateau on the wire, `efficiency` that of the highest sum."""
 
     kind: str  # "limit", "growth", "neither"
     pairs: int  # from which on, or up to which
     goodput_mbps: float
     each_mbps: float | None = None
-    wire_gbps: str | None = None  # as it is printed: conditions with the same one have the same limit
+    wire_mbps: float | None = None
     points: int = 0
     busy: bool = False  # processors limit half of the plateau's tests or more
     efficiency: float | None = None
 
-    @property
-    def story(self) -> tuple[object, ...]:
-        """What two conditions must have in common to be described in one sentence."""
-        return self.kind, self.pairs, self.wire_gbps, self.points == 1, self.busy
+    def like(self, other: "Trend") -> bool:
+        """Whether both can be described in one sentence: the same limit, reached with the same number of pairs."""
+        mine, theirs = ((shown.kind, shown.pairs, shown.points == 1, shown.busy) for shown in (self, other))
+        if self.wire_mbps is None or other.wire_mbps is None:
+            return mine == theirs and self.wire_mbps is other.wire_mbps
+        return mine == theirs and abs(self.wire_mbps / other.wire_mbps - 1) <= SAME
 
 
 def trend(info: RunInfo, condition: ConditionPanels) -> Trend | None:
@@ -42,9 +48,9 @@ def trend(info: RunInfo, condition: ConditionPanels) -> Trend | None:
     if plateau is not None:
         cells = [cell for pairs, own in best.items() if pairs >= plateau.pairs for cell in own]
         share = payload_share(info, cells)
-        wire = f"{plateau.goodput_mbps / share / 1000:.1f}" if share else None
+        wire_mbps = plateau.goodput_mbps / share if share else None
         busy = sum(cell.limit in PROCESSORS for cell in cells) * 2 >= len(cells)
-        return Trend("limit", plateau.pairs, plateau.goodput_mbps, plateau.each_mbps, wire, plateau.points, busy)
+        return Trend("limit", plateau.pairs, plateau.goodput_mbps, plateau.each_mbps, wire_mbps, plateau.points, busy)
     if straight is not None:
         return Trend("growth", straight.pairs, straight.goodput_mbps, straight.each_mbps, None, len(sums))
     if len(sums) < 2:

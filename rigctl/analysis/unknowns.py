@@ -29,6 +29,13 @@ def mean(values: Iterable[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
+def mean_of_all(values: Iterable[float | None]) -> float | None:
+    """The mean; `None` where any is unknown, or there is none."""
+    given = list(values)
+    known = [value for value in given if value is not None]
+    return sum(known) / len(known) if known and len(known) == len(given) else None
+
+
 def joined(values: Iterable[str | None]) -> str | None:
     """The distinct names, as `bbr, cubic`."""
     return ", ".join(sorted({value for value in values if value is not None})) or None

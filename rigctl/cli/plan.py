@@ -117,7 +117,7 @@ def foot_lines(run_plan: "RunPlan", rig: "Rig", most: int | None = MOST_ROWS) ->
     repeated = f" × {run_plan.repeat} repetitions" if run_plan.repeat > 1 else ""
     beyond = format_duration(float(math.ceil(cells * run_plan.repeat * BEYOND_S)))
     # Messages that are counted need their time, or less.
-    bound = "at most " if any(cell.iterations is not None for cell in run_plan.cells) else ""
+    bound = "at most " if any(cell.messages.iterations is not None for cell in run_plan.cells) else ""
     total = bound + format_duration(total_s(run_plan))
     lines.append(f"Total time: {total} ({times}{repeated}), preparing not counted (about {beyond}).")
     return lines + notes(run_plan, ip_version(rig))

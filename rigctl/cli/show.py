@@ -10,7 +10,7 @@ from rigctl.cli.options import StoreAddress
 def show(
     run: Annotated[str | None, typer.Argument(help="Its id, or how that begins (default: the latest).")] = None,
     store: StoreAddress = None,
-    everything: Annotated[bool, typer.Option("--all", help="Print all findings and notes, not only the first.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Print all findings and notes.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown, to paste into a page.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON: findings whole, tables with values.")] = False,
 ) -> None:

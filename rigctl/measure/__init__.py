@@ -1,20 +1,21 @@
 """Measure: one file per test; orders for a cell, records from replies. Pure: no network, no clock.
 
-`TESTS` is the list of what can be measured; a scenario's `test:` is one of its keys.
+`TESTS` has the orders of every kind of test (rigctl.kinds), by its name.
 """
 
 from typing import Final
 
+from rigctl.kinds import KINDS
 from rigctl.measure import file, tcp, udp
 from rigctl.measure.messages import Messages
-from rigctl.measure.test import Stream, Test, streams
+from rigctl.measure.test import Channel, Test, channels
 
 TESTS: Final[dict[str, Test]] = {
     "tcp": tcp,
     "udp": udp,
-    "pingpong": Messages("pingpong"),
-    "blast": Messages("blast"),
+    "pingpong": Messages(KINDS["pingpong"]),
+    "blast": Messages(KINDS["blast"]),
     "file": file,
 }
 
-__all__ = ["TESTS", "Stream", "Test", "streams"]
+__all__ = ["TESTS", "Channel", "Test", "channels"]

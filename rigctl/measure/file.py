@@ -8,11 +8,11 @@ from rigctl.records import Cell
 
 def settings(cell: Cell, *, sender: bool = False) -> Settings:
     """Socket settings as of the stream test; each side's own file, where it has one."""
-    disk = (cell.read if sender else cell.write) == "disk"
+    disk = (cell.file.read if sender else cell.file.write) == "disk"
     return {
         **tcp.settings(cell),
-        "test": "file",
+        "test": cell.kind.order,
         "size": cell.message_bytes,
         "disk": disk,
-        "folder": encoded(cell.folder) if disk and cell.folder else None,
+        "folder": encoded(cell.file.folder) if disk and cell.file.folder else None,
     }

@@ -1,22 +1,23 @@
 """Messages of one size: ping-pong, each sent back whole, and blast, one way and acknowledged at the end."""
 
+from rigctl.kinds import Kind
 from rigctl.measure import tcp
 from rigctl.measure.test import Settings
 from rigctl.records import Cell
 
 
 class Messages:
-    """A test of messages; `name` is the agent's word for it."""
+    """A test of messages of a kind."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, kind: Kind) -> None:
+        self._kind = kind
 
     def settings(self, cell: Cell, *, sender: bool = False) -> Settings:  # noqa: ARG002 — both sides are set alike
         """Socket settings as of the stream test, and the messages' size."""
         return {
             **tcp.settings(cell),
             "transport": None if cell.transport == "tcp" else cell.transport,
-            "test": self.name,
+            "test": self._kind.order,
             "size": cell.message_bytes,
-            "busy": cell.busy_poll if self.name == "pingpong" else None,
+            "busy": cell.messages.busy_poll if "busy_poll" in self._kind.axes else None,
         }

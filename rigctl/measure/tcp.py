@@ -12,10 +12,10 @@ def settings(cell: Cell, *, sender: bool = False) -> Settings:  # noqa: ARG001 â
     """
     return Settings(
         flows=cell.parallel,
-        window=None if cell.resize else cell.window_bytes,
-        mss=cell.mss,
-        congestion=cell.congestion,
-        nodelay=cell.nodelay,
+        window=None if cell.window.resize else cell.window.bytes,
+        mss=cell.tcp.mss,
+        congestion=cell.tcp.congestion,
+        nodelay=cell.tcp.nodelay,
         transport=None,
         test=None,
         size=None,

@@ -1,10 +1,10 @@
-"""What a test is: settings for both ends of a stream. What a stream is: the flows of one pair in one direction."""
+"""What a test is: settings for both ends of a stream. What a channel is: a stream while it is measured."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, TypedDict
 
-from rigctl.records import Cell, Direction, Pair
+from rigctl.records import Cell, Stream
 
 
 class Settings(TypedDict):
@@ -32,29 +32,22 @@ class Test(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
-    """The flows of one pair in one direction of one cell; its number names the endpoint on both agents."""
+class Channel:
+    """A stream while it is measured: its number names the endpoint on both agents."""
 
     endpoint: int
-    pair: Pair
-    direction: Direction  # FORWARD or REVERSE
+    stream: Stream
     token: str  # 32 hexadecimal digits; data connections that do not open with it are dropped
 
     @property
     def sender(self) -> str:
-        return self.pair.source if self.direction is Direction.FORWARD else self.pair.destination
+        return self.stream.sender
 
     @property
     def receiver(self) -> str:
-        return self.pair.destination if self.direction is Direction.FORWARD else self.pair.source
-
-    def __str__(self) -> str:
-        return f"{self.pair} ({self.direction})" if self.direction is Direction.REVERSE else str(self.pair)
+        return self.stream.receiver
 
 
-def streams(cell: Cell, new_token: Callable[[], str]) -> tuple[Stream, ...]:
-    """One stream per pair and direction of `cell`, numbered from 1; `new_token()` gives 128 random bits."""
-    both = (Direction.FORWARD, Direction.REVERSE)
-    directions = both if cell.direction is Direction.BOTH else (cell.direction,)
-    each = [(pair, direction) for pair in cell.pairs for direction in directions]
-    return tuple(Stream(n, pair, direction, new_token()) for n, (pair, direction) in enumerate(each, 1))
+def channels(cell: Cell, new_token: Callable[[], str]) -> tuple[Channel, ...]:
+    """One channel per stream of `cell`, numbered from 1; `new_token()` gives 128 random bits."""
+    return tuple(Channel(number, stream, new_token()) for number, stream in enumerate(cell.streams, 1))

@@ -8,11 +8,11 @@ def settings(cell: Cell, *, sender: bool = False) -> Settings:  # noqa: ARG001 â
     """Buffers and size of `cell`; what belongs to TCP is left to the node. The rate goes with the start."""
     return Settings(
         flows=cell.parallel,
-        window=cell.window_bytes,
+        window=cell.window.bytes,
         mss=None,
         congestion=None,
         nodelay=None,
-        transport="udp",
+        transport=cell.kind.transport,
         test=None,
         size=cell.message_bytes,
         busy=None,

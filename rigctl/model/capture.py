@@ -70,7 +70,7 @@ def _segment(frame: bytes, length: int, time_ns: int) -> Segment | None:
     )
 
 
-def resent(pcap: bytes, port: int, mss: int) -> int:
+def retransmits_seen(pcap: bytes, port: int, mss: int) -> int:
     """Segments of at most `mss` bytes to `port` whose bytes, or some of them, had been sent before."""
     highest: dict[bytes, int] = {}
     count = 0

@@ -39,18 +39,18 @@ def _flow_departures(cell: Cell, flow: Flow) -> Iterator[Departure]:
     where, sender, receiver = str(flow.pair), flow.sender, flow.receiver
     if sender is None or receiver is None:
         return
-    if cell.mss is not None and sender.mss is not None:
+    if cell.tcp.mss is not None and sender.mss is not None:
         # The MSS asked for holds the options too: 1460 is granted as 1448 + 12 bytes of timestamps.
         carried = sender.mss + (TIMESTAMPS_OPTION if sender.timestamps else 0)
-        if carried != cell.mss:
-            yield Departure(where, "mss", str(cell.mss), str(sender.mss))
-    if cell.window_bytes is not None and not cell.resize:  # a window that is to be resized is no promise
+        if carried != cell.tcp.mss:
+            yield Departure(where, "mss", str(cell.tcp.mss), str(sender.mss))
+    if cell.window.bytes is not None and not cell.window.resize:  # a window that is to be resized is no promise
         for granted in (sender.sndbuf_bytes, receiver.rcvbuf_bytes):
             # Linux doubles what it grants (socket(7)).
-            if granted is not None and granted != 2 * cell.window_bytes:
-                yield Departure(where, "window", str(cell.window_bytes), str(granted // 2))
-    if cell.congestion is not None and sender.congestion not in (None, cell.congestion):
-        yield Departure(where, "congestion", cell.congestion, str(sender.congestion))
+            if granted is not None and granted != 2 * cell.window.bytes:
+                yield Departure(where, "window", str(cell.window.bytes), str(granted // 2))
+    if cell.tcp.congestion is not None and sender.congestion not in (None, cell.tcp.congestion):
+        yield Departure(where, "congestion", cell.tcp.congestion, str(sender.congestion))
 
 
 def link_departures(links: dict[str, Link], facts: dict[str, Facts]) -> Iterator[Departure]:
@@ -69,9 +69,9 @@ def unfinished_reason(cell: Cell, flows: Sequence[Flow]) -> str | None:
         return "the plan does not say the size of its messages"
     for flow in flows:
         done = _messages(flow, cell.message_bytes)
-        if not done or (cell.iterations is not None and done < cell.iterations):
-            asked = "" if cell.iterations is None else f" of {cell.iterations:,}"
-            longer = "a longer duration" if cell.iterations is None else "a longer duration, or ask for fewer"
+        if not done or (cell.messages.iterations is not None and done < cell.messages.iterations):
+            asked = "" if cell.messages.iterations is None else f" of {cell.messages.iterations:,}"
+            longer = "a longer duration" if cell.messages.iterations is None else "a longer duration, or ask for fewer"
             return f"{flow.pair}: {done:,}{asked} messages in its {cell.duration_s:g} s. Give it {longer}"
     return None
 

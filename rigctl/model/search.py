@@ -105,7 +105,7 @@ def _rate(trial: Trial) -> float | None:
 
 def decided(plan: RunPlan, repetitions: Sequence[Repetition]) -> list[Repetition]:
     """`repetitions` without the trials of searches but the best, or the last where none passed."""
-    cells = {cell.number: cell for cell in plan.cells if cell.rate == MAX_RATE}
+    cells = {cell.number: cell for cell in plan.cells if cell.datagrams.rate == MAX_RATE}
     by_cell: dict[int, dict[int, Repetition]] = {}
     for one in repetitions:
         if one.cell in cells:

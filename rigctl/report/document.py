@@ -9,8 +9,20 @@ from rigctl.findings import Finding, Severity, Weight, by_weight
 from rigctl.records import Repetition, RunInfo, RunStatus
 from rigctl.report import method
 from rigctl.report.blocks import Document, Folded, Items, Paragraph, Part, Section, Table, Verbatim
-from rigctl.report.sections import bins, captures, counters, datagrams, files, host_facts, matrix, messages, over_time
-from rigctl.report.sections import retest, soak, streams
+from rigctl.report.sections import (
+    bins,
+    captures,
+    counters,
+    datagrams,
+    files,
+    host_facts,
+    matrix,
+    messages,
+    over_time,
+    retest,
+    soak,
+    streams,
+)
 from rigctl.units import format_duration
 
 MOST_ROWS: Final = 60

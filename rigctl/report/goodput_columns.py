@@ -32,7 +32,7 @@ def goodput(cells: Sequence[CellSummary]) -> Filled | None:
     column = Column("Goodput of each pair" if several else "Goodput", "Mbit/s")
 
     def mean(stream: StreamSummary) -> float | None:
-        return stream.goodput_mbps and stream.goodput_mbps.mean
+        return None if stream.goodput_mbps is None else stream.goodput_mbps.mean
 
     def in_all(cell: CellSummary) -> Entry:
         return span([mean(stream) for stream in cell.streams], lambda rate_mbps: f"{rate_mbps:.{decimals}f}")

@@ -1,4 +1,4 @@
-"""The table of tests that count messages, in the form of a lab's page: settings, elapsed times, their mean and variation.
+"""The table of tests that count messages, as a lab's page has it: settings, elapsed times, mean and variation.
 
 What follows those is the kind's own: round trips, throughput, or the share of disks.
 """

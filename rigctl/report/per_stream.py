@@ -1,4 +1,4 @@
-"""Columns with a value for each pair: side by side where the pairs are few, a range or the worst where they are many."""
+"""Columns with a value for each pair: side by side where they are few, a range or the worst where many."""
 
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias

@@ -7,7 +7,7 @@ SVG serves the light, the dark and the printed page: reports/templates/report.cs
 
 import re
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from rigctl.report.blocks import Spec
 
@@ -58,7 +58,7 @@ def coloured(field: str, names: Sequence[str], colours: Sequence[str] = SERIES_C
     return {"field": field, "type": "nominal", "scale": {"domain": list(names), "range": chosen}, "legend": None}
 
 
-def axis(field: str, title: str | None, domain: Sequence[float] | None = None, **more: Any) -> Spec:
+def axis(field: str, title: str | None, domain: Sequence[float] | None = None, **more: object) -> Spec:
     """A quantitative axis; `domain` is kept as it is."""
     scale = {"domain": list(domain), "nice": False, "zero": False} if domain is not None else {"nice": False}
     return {"field": field, "type": "quantitative", "scale": scale, "axis": {"title": title, **more}}

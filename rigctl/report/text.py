@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
-from rigctl.records import Cell, Direction, Pair
+from rigctl.records import Cell, Direction
 from rigctl.units import format_bytes, format_rate
 
 UNKNOWN: Final = "–"
@@ -62,31 +62,27 @@ def size_words(size: int) -> str:
     )
 
 
-def stream_text(pair: Pair, direction: Direction) -> str:
-    """A pair and the way its data flow: `pi1 → pi2`, `pi1 ← pi2`."""
-    return f"{pair.source} {'→' if direction is Direction.FORWARD else '←'} {pair.destination}"
-
-
 def settings_text(cell: Cell, pairs: bool = False) -> str:
     """What a cell asks for: `window 64 KiB, MSS 1460, 5 flows`; with `pairs` how many of them at once, too."""
     words = [] if cell.condition is None else [cell.condition]
     if pairs:
         words.append(plural(len(cell.pairs), "pair"))
-    if cell.window_total_bytes is not None:
-        words.append(f"windows of {size_words(cell.window_total_bytes)} in all")
-    elif cell.window_bytes is not None:
-        words.append(f"window {size_words(cell.window_bytes)}")
-    if cell.mss is not None:
-        words.append(f"MSS {cell.mss}")
+    if cell.window.total_bytes is not None:
+        words.append(f"windows of {size_words(cell.window.total_bytes)} in all")
+    elif cell.window.bytes is not None:
+        words.append(f"window {size_words(cell.window.bytes)}")
+    if cell.tcp.mss is not None:
+        words.append(f"MSS {cell.tcp.mss}")
     if cell.transport == "udp" and cell.message_bytes is not None:
         words.append(f"datagrams of {cell.message_bytes} bytes")
-    if cell.rate is not None:
-        words.append(f"rate {format_rate(cell.rate) if isinstance(cell.rate, int) else cell.rate}")
+    rate = cell.datagrams.rate
+    if rate is not None:
+        words.append(f"rate {format_rate(rate) if isinstance(rate, int) else rate}")
     words.append("1 flow" if cell.parallel == 1 else f"{cell.parallel} flows")
-    if cell.congestion is not None:
-        words.append(cell.congestion)
-    if cell.nodelay is not None:
-        words.append("nodelay" if cell.nodelay else "no nodelay")
+    if cell.tcp.congestion is not None:
+        words.append(cell.tcp.congestion)
+    if cell.tcp.nodelay is not None:
+        words.append("nodelay" if cell.tcp.nodelay else "no nodelay")
     if cell.direction is not Direction.FORWARD:
         words.append("both directions" if cell.direction is Direction.BOTH else "reverse")
     return ", ".join(words)

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from rigctl.measure import streams
 from rigctl.records import Cell
 from rigctl.remote.agent import Agent
 from rigctl.remote.clock import ClockOffset, estimate_offset
@@ -33,8 +32,8 @@ start within 2 ms then; without, 20 to 60 ms apart, behind each other's bursts."
 def hold_ns(cell: Cell, *, virtual: bool) -> int:
     """How long every flow of `cell` waits after its first byte. All nodes of a virtual rig are one machine."""
     on_one: Counter[str] = Counter()
-    for stream in streams(cell, str):
-        for node in (stream.sender, stream.receiver):
+    for stream in cell.streams:
+        for node in stream.ends:
             on_one["" if virtual else node] += cell.parallel
     most = max(on_one.values(), default=0)
     return max(LEAST_HOLD_NS, HOLD_PER_FLOW_NS * (most // 2 if virtual else most))

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Final
 
 from rigctl.errors import RigError
-from rigctl.measure import Stream
-from rigctl.model.capture import resent
+from rigctl.measure import Channel
+from rigctl.model.capture import retransmits_seen
 from rigctl.protocol import EndpointReport
 from rigctl.records import Capture
 
@@ -17,10 +17,10 @@ CAPTURE_BYTES: Final = 8 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One end of a stream and its report. `port` is the receiver's."""
+    """One end of a channel and its report. `port` is the receiver's."""
 
     node: str
-    stream: Stream
+    channel: Channel
     port: int
     report: EndpointReport
 
@@ -31,16 +31,16 @@ def write_captures(ends: Iterable[Seen], begin: str) -> tuple[Capture, ...]:
 
 
 def _written(end: Seen, begin: str) -> Capture:
-    taken, pair = end.report.capture, end.stream.pair
+    taken, stream = end.report.capture, end.channel.stream
     assert taken is not None
-    way = f"{end.stream.sender}-to-{end.stream.receiver}-at-{end.node}"
+    way = f"{stream.sender}-to-{stream.receiver}-at-{end.node}"
     path = Path(f"{begin}-{way}.pcap")
     try:
         path.write_bytes(taken.pcap)
     except OSError as error:
         why = f"{path}: the capture cannot be written: {error.strerror}"
         raise RigError(f"{why}. Name another place by --report") from None
-    sending = end.node == end.stream.sender
+    sending = end.node == stream.sender
     totals = [flow.totals for flow in end.report.flows]
     mss = min((one.mss for one in totals if one.mss), default=None)
     whole = not taken.cut and not taken.lost and sending and mss is not None
@@ -48,12 +48,12 @@ def _written(end: Seen, begin: str) -> Capture:
     known = [count for count in counts if count is not None]
     return Capture(
         node=end.node,
-        pair=pair,
-        direction=end.stream.direction,
+        pair=stream.pair,
+        direction=stream.direction,
         file=path.name,
         frames=taken.frames,
         lost=taken.lost,
         cut=taken.cut,
-        resent=resent(taken.pcap, end.port, mss) if whole and mss else None,
+        retransmits_seen=retransmits_seen(taken.pcap, end.port, mss) if whole and mss else None,
         retransmits=sum(known) if sending and known and len(known) == len(counts) else None,
     )

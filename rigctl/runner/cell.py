@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, TypedDict
 
 from rigctl.errors import NodeError
-from rigctl.measure import TESTS, Stream, streams
+from rigctl.measure import TESTS, Channel, channels
 from rigctl.model.contract import invalid_reason, unfinished_reason
 from rigctl.model.intervals import median_goodput_bps
 from rigctl.model.window import common_window, cut
@@ -29,8 +29,6 @@ from rigctl.runner.throttling import ThrottleWatch
 
 PREPARE_S: Final = 5.0
 """A pair whose flows are not all connected by then is unreachable."""
-FILE_BYTES_PER_S: Final = 5_000_000
-"""No disk is taken to be slower, when the file of a transfer is made beforehand."""
 DRAIN_S: Final = 12.0
 """After the planned end: what is queued drains, and an agent that sees no end-of-file gives up by itself."""
 MOST_PREPARE_S: Final = 600.0
@@ -58,8 +56,9 @@ def interval_ms(duration_s: float) -> int:
 
 def prepare_s(cell: Cell) -> float:
     """How long the flows of a cell may take to be there, files to be sent included."""
-    files = cell.parallel * len(cell.pairs) if cell.read == "disk" else 0
-    return min(MOST_PREPARE_S, PREPARE_S + files * (cell.message_bytes or 0) / FILE_BYTES_PER_S)
+    rate = cell.kind.prepare_bytes_per_s
+    files = cell.parallel * len(cell.pairs) if rate is not None and cell.file.read == "disk" else 0
+    return min(MOST_PREPARE_S, PREPARE_S + files * (cell.message_bytes or 0) / (rate or 1))
 
 
 async def measure_cell(order: Order, bench: Bench, max_skew_s: float, progress: Progress) -> Repetition:
@@ -84,7 +83,7 @@ async def measure_cell(order: Order, bench: Bench, max_skew_s: float, progress: 
         await attempt.stop()
         reason = "; ".join(dict.fromkeys([*attempt.deaths(), str(reason)]))
     reports = await attempt.collect(REPORT_S if status is Status.OK else SALVAGE_S)
-    if status is Status.OK and len(reports) < 2 * len(attempt.streams):
+    if status is Status.OK and len(reports) < 2 * len(attempt.channels):
         status, reason = Status.FAILED, attempt.silent(reports)
     await attempt.forget()
     return attempt.record(reports, status, reason, max_skew_s)
@@ -113,10 +112,10 @@ class Attempt:
 
     def __init__(self, order: Order, bench: Bench, progress: Progress) -> None:
         self.order, self.cell = order, order.cell
-        self.streams = streams(order.cell, lambda: secrets.token_hex(16))
+        self.channels = channels(order.cell, lambda: secrets.token_hex(16))
         self._nodes, self._counters, self._progress = bench.nodes, bench.counters, progress
         self._names = sorted({name for pair in order.cell.pairs for name in (pair.source, pair.destination)})
-        self._ends = [(node, s.endpoint) for s in self.streams for node in (s.sender, s.receiver)]
+        self._ends = [(node, channel.endpoint) for channel in self.channels for node in channel.stream.ends]
         self._open_ends = set(self._ends)
         self._agents: dict[str, Agent] = {}
         self._clocks: Clocks | None = None
@@ -135,8 +134,8 @@ class Attempt:
         await self._throttling.look(self._names)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._counters.begin())
-            for stream in self.streams:
-                group.create_task(self._connect(stream))
+            for channel in self.channels:
+                group.create_task(self._connect(channel))
         self._clocks = await measure_clocks(self._agents)
 
     async def start(self) -> None:
@@ -151,7 +150,7 @@ class Attempt:
                     endpoint,
                     at_ns=at_ns,
                     duration_ms=duration_ms,
-                    iterations=self.cell.iterations,
+                    iterations=self.cell.messages.iterations,
                     rate=self.order.rate_bps,
                     bin_us=self.cell.bin_us,
                     capture=CAPTURE_BYTES if self.cell.capture else None,
@@ -163,8 +162,8 @@ class Attempt:
         """Until every flow of every pair has ended. The first that breaks, or is late, fails the cell."""
         lead_s = (self._at_ns - time.monotonic_ns()) / 1e9
         async with asyncio.timeout(lead_s + self.cell.duration_s + DRAIN_S), asyncio.TaskGroup() as group:
-            for stream in self.streams:
-                group.create_task(self._follow(stream))
+            for channel in self.channels:
+                group.create_task(self._follow(channel))
 
     async def stop(self) -> None:
         """End the traffic of every endpoint now, so that what was counted can be reported; never fails."""
@@ -229,7 +228,7 @@ class Attempt:
         max_skew_s: float | None,
     ) -> Repetition:
         """What was measured, cut to the common window and judged."""
-        flows = [flow for stream in self.streams for flow in self._flows(stream, reports)]
+        flows = [flow for channel in self.channels for flow in self._flows(channel, reports)]
         planned_end_ns = self._at_ns + round(self.cell.duration_s * 1e9)
         # A failed repetition keeps its raw counters; goodput over a time in which not all flows ran would mislead.
         bulk_ns = self._at_ns + self._hold_ns
@@ -257,7 +256,7 @@ class Attempt:
             goodput_median_bps=median_goodput_bps(flows, window, interval_ms(self.cell.duration_s) / 1e3)
             if window
             else None,
-            rate_bps=self.order.rate_bps if self.cell.rate == MAX_RATE else None,
+            rate_bps=self.order.rate_bps if self.cell.datagrams.rate == MAX_RATE else None,
             flows=tuple(cut(flow, window) if window else flow for flow in flows),
             nodes=usage,
             counters=self._read[0],
@@ -265,35 +264,35 @@ class Attempt:
             captures=write_captures(self._captured(reports), self._capture_names) if self.cell.capture else (),
         )
 
-    async def _connect(self, stream: Stream) -> None:
-        receiver, sender = self._agents[stream.receiver], self._agents[stream.sender]
+    async def _connect(self, channel: Channel) -> None:
+        receiver, sender = self._agents[channel.receiver], self._agents[channel.sender]
         test, wait_s = TESTS[self.cell.test], prepare_s(self.cell)
         common = _Common(
-            endpoint=stream.endpoint,
-            token=stream.token,
+            endpoint=channel.endpoint,
+            token=channel.token,
             interval_ms=interval_ms(self.cell.duration_s),
             wait_ms=round(wait_s * 1000),
         )
-        address, bind = self._nodes.data_address(stream.receiver), self._nodes.data_address(stream.sender)
-        inside, outside = self._nodes.data_interface(stream.receiver), self._nodes.data_interface(stream.sender)
+        address, bind = self._nodes.data_address(channel.receiver), self._nodes.data_address(channel.sender)
+        inside, outside = self._nodes.data_interface(channel.receiver), self._nodes.data_interface(channel.sender)
         there, here = test.settings(self.cell), test.settings(self.cell, sender=True)
         port = await receiver.listen(Listen(address=address, interface=inside, **common, **there))
-        self._ports[stream.endpoint] = port
+        self._ports[channel.endpoint] = port
         await sender.connect(Connect(address=address, port=port, bind=bind, interface=outside, **common, **here))
-        await receiver.ready(stream.endpoint)
+        await receiver.ready(channel.endpoint)
 
-    async def _follow(self, stream: Stream) -> None:
+    async def _follow(self, channel: Channel) -> None:
         def progressed(clock_ns: int, total_bytes: int) -> None:
-            self._progress.received(stream, clock_ns, total_bytes)
+            self._progress.received(channel, clock_ns, total_bytes)
 
         async def ended(node: str) -> None:
-            await self._agents[node].ended_endpoint(stream.endpoint)
-            self._open_ends.discard((node, stream.endpoint))
+            await self._agents[node].ended_endpoint(channel.endpoint)
+            self._open_ends.discard((node, channel.endpoint))
 
-        self._agents[stream.receiver].on_progress(stream.endpoint, progressed)
+        self._agents[channel.receiver].on_progress(channel.endpoint, progressed)
         async with asyncio.TaskGroup() as group:
-            group.create_task(ended(stream.sender))
-            group.create_task(ended(stream.receiver))
+            group.create_task(ended(channel.sender))
+            group.create_task(ended(channel.receiver))
 
     async def _answers(self, node: str) -> bool:
         try:
@@ -306,13 +305,13 @@ class Attempt:
     def _reachable(self) -> list[tuple[str, int]]:
         return [(node, endpoint) for node, endpoint in self._ends if node in self._agents]
 
-    def _flows(self, stream: Stream, reports: Mapping[tuple[str, int], EndpointReport]) -> list[Flow]:
-        sent = self._sides(stream.sender, stream, reports)
-        received = self._sides(stream.receiver, stream, reports)
+    def _flows(self, channel: Channel, reports: Mapping[tuple[str, int], EndpointReport]) -> list[Flow]:
+        sent = self._sides(channel.sender, channel, reports)
+        received = self._sides(channel.receiver, channel, reports)
         return [
             Flow(
-                stream.pair,
-                stream.direction,
+                channel.stream.pair,
+                channel.stream.direction,
                 number + 1,
                 sent[number] if number < len(sent) else None,
                 received[number] if number < len(received) else None,
@@ -320,15 +319,17 @@ class Attempt:
             for number in range(max(len(sent), len(received)))
         ]
 
-    def _sides(self, node: str, stream: Stream, reports: Mapping[tuple[str, int], EndpointReport]) -> tuple[Side, ...]:
-        report = reports.get((node, stream.endpoint))
+    def _sides(
+        self, node: str, channel: Channel, reports: Mapping[tuple[str, int], EndpointReport]
+    ) -> tuple[Side, ...]:
+        report = reports.get((node, channel.endpoint))
         if report is None or self._clocks is None:
             return ()
         return sides(report, self._clocks.offsets[node].offset_ns, self._at_ns)
 
     def _captured(self, reports: Mapping[tuple[str, int], EndpointReport]) -> list[Seen]:
         """What each end of each stream captured."""
-        by_number = {stream.endpoint: stream for stream in self.streams}
+        by_number = {channel.endpoint: channel for channel in self.channels}
         return [
             Seen(node, by_number[endpoint], self._ports.get(endpoint, 0), reports[node, endpoint])
             for node, endpoint in self._ends

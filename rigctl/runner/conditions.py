@@ -45,8 +45,8 @@ def wanted(cell: Cell, conditions: Mapping[str, Condition]) -> dict[Key, str]:
     if cell.condition is None:
         return {}
     settings = conditions[cell.condition].settings
-    if cell.resize and cell.window_bytes is not None:
-        settings += buffers_start_at(cell.window_bytes)
+    if cell.window.resize and cell.window.bytes is not None:
+        settings += buffers_start_at(cell.window.bytes)
     return {(setting.kind, setting.name): setting.value for setting in settings}
 
 

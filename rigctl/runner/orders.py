@@ -24,7 +24,7 @@ class Order:
 
 def planned(plan: RunPlan, cell: Cell) -> int:
     """Repetitions of a cell that are known beforehand: of a search the first trial."""
-    return 1 if cell.rate == MAX_RATE else plan.repeat
+    return 1 if cell.datagrams.rate == MAX_RATE else plan.repeat
 
 
 def further_orders(plan: RunPlan, stored: Iterable[Repetition]) -> list[Order]:
@@ -32,7 +32,7 @@ def further_orders(plan: RunPlan, stored: Iterable[Repetition]) -> list[Order]:
 
     They are wanted by `retest` or `until`, or are the next trial of a search.
     """
-    if plan.retest is None and plan.until is None and all(cell.rate != MAX_RATE for cell in plan.cells):
+    if plan.retest is None and plan.until is None and all(cell.datagrams.rate != MAX_RATE for cell in plan.cells):
         return []
     by_cell: dict[int, dict[int, Repetition]] = {}
     for one in stored:  # the last attempt of each counts
@@ -42,7 +42,7 @@ def further_orders(plan: RunPlan, stored: Iterable[Repetition]) -> list[Order]:
         order
         for cell in plan.cells
         if (own := by_cell.get(cell.number))
-        for order in (_next_trial(plan, cell, own) if cell.rate == MAX_RATE else _more(plan, cell, own))
+        for order in (_next_trial(plan, cell, own) if cell.datagrams.rate == MAX_RATE else _more(plan, cell, own))
     ]
 
 
@@ -58,7 +58,7 @@ def _next_trial(plan: RunPlan, cell: Cell, own: Mapping[int, Repetition]) -> lis
 
 
 def _rate(cell: Cell) -> int | None:
-    return cell.rate if isinstance(cell.rate, int) else None
+    return cell.datagrams.rate if isinstance(cell.datagrams.rate, int) else None
 
 
 def missing(plan: RunPlan, stored: Mapping[tuple[int, int, int], Status]) -> list[Order]:

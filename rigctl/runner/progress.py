@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from rigctl.measure import Stream
+from rigctl.measure import Channel
 from rigctl.model.contract import departures
 from rigctl.records import Cell, Repetition, RunPlan, Status
 from rigctl.runner.orders import Order
@@ -25,7 +25,7 @@ class Progress(Protocol):
 
     def began(self, cell: Cell, repetition: int, attempt: int) -> None: ...
 
-    def received(self, stream: Stream, clock_ns: int, total_bytes: int) -> None: ...
+    def received(self, channel: Channel, clock_ns: int, total_bytes: int) -> None: ...
 
     def ended(self, cell: Cell, result: Repetition) -> None: ...
 
@@ -37,7 +37,7 @@ class Silent:
 
     def began(self, cell: Cell, repetition: int, attempt: int) -> None: ...
 
-    def received(self, stream: Stream, clock_ns: int, total_bytes: int) -> None: ...
+    def received(self, channel: Channel, clock_ns: int, total_bytes: int) -> None: ...
 
     def ended(self, cell: Cell, result: Repetition) -> None: ...
 
@@ -48,21 +48,22 @@ def settings_text(cell: Cell) -> str:
     """The settings of a cell in a few words: `2 pairs, window 64K, MSS 1460, 5 flows`."""
     words = [cell.condition] if cell.condition is not None else []
     words.append(f"{len(cell.pairs)} pair{'s' if len(cell.pairs) > 1 else ''}")
-    if cell.window_total_bytes is not None:
-        words.append(f"window {format_bytes(cell.window_total_bytes)} in all")
-    elif cell.window_bytes is not None:
-        words.append(f"window {format_bytes(cell.window_bytes)}")
-    if cell.mss is not None:
-        words.append(f"MSS {cell.mss}")
+    if cell.window.total_bytes is not None:
+        words.append(f"window {format_bytes(cell.window.total_bytes)} in all")
+    elif cell.window.bytes is not None:
+        words.append(f"window {format_bytes(cell.window.bytes)}")
+    if cell.tcp.mss is not None:
+        words.append(f"MSS {cell.tcp.mss}")
     words.append(f"{cell.parallel} flow{'s' if cell.parallel > 1 else ''}")
-    if cell.rate is not None:
-        rate = f"{format_rate(cell.rate)} each" if isinstance(cell.rate, int) else f"rate {cell.rate}"
-        words.append(f"{rate}, datagrams of {cell.message_bytes}")
+    rate, iterations = cell.datagrams.rate, cell.messages.iterations
+    if rate is not None:
+        words.append(f"{format_rate(rate)} each" if isinstance(rate, int) else f"rate {rate}")
+        words.append(f"datagrams of {cell.message_bytes}")
     elif cell.message_bytes is not None:
-        times = f"{cell.iterations:,} × " if cell.iterations is not None else ""
+        times = f"{iterations:,} × " if iterations is not None else ""
         words.append(f"{times}{format_bytes(cell.message_bytes)}")
-    if cell.congestion is not None:
-        words.append(cell.congestion)
+    if cell.tcp.congestion is not None:
+        words.append(cell.tcp.congestion)
     if cell.direction != "forward":
         words.append(str(cell.direction))
     return ", ".join(words)
@@ -84,7 +85,7 @@ class _Eta:
         self._left_s = sum(order.cell.duration_s for order in orders)
         self._left = len(orders)
         # Messages that are counted need their time, or less.
-        self._bounded = any(order.cell.iterations is not None for order in orders)
+        self._bounded = any(order.cell.messages.iterations is not None for order in orders)
         self._beyond_s = 0.0
         self._done = 0
 
@@ -111,8 +112,8 @@ class Lines:
 
     def __init__(self, plan: RunPlan, console: Console, orders: Sequence[Order]) -> None:
         self._plan, self._console, self._eta = plan, console, _Eta(orders)
-        self._rates: dict[Stream, float] = {}
-        self._last: dict[Stream, tuple[int, int]] = {}
+        self._rates: dict[Channel, float] = {}
+        self._last: dict[Channel, tuple[int, int]] = {}
         self._head = ""
         self._began_s = self._told_s = 0.0
 
@@ -127,11 +128,11 @@ class Lines:
         head = f"cell {cell.number}/{len(self._plan.cells)}{nth}{again}: {settings_text(cell)}"
         self._say(f"{head}; {format_duration(cell.duration_s)}{self._eta.text()}")
 
-    def received(self, stream: Stream, clock_ns: int, total_bytes: int) -> None:
-        before_ns, before = self._last.get(stream, (None, 0))
-        self._last[stream] = (clock_ns, total_bytes)
+    def received(self, channel: Channel, clock_ns: int, total_bytes: int) -> None:
+        before_ns, before = self._last.get(channel, (None, 0))
+        self._last[channel] = (clock_ns, total_bytes)
         if before_ns is not None and clock_ns > before_ns:
-            self._rates[stream] = (total_bytes - before) * 8e3 / (clock_ns - before_ns)
+            self._rates[channel] = (total_bytes - before) * 8e3 / (clock_ns - before_ns)
         self._show()
 
     def ended(self, cell: Cell, result: Repetition) -> None:
@@ -159,7 +160,7 @@ class Lines:
             speeds = [rate for _, rate in rates]
             shown = f"sum {sum(speeds):,.0f} Mbit/s   pairs {min(speeds):,.0f} to {max(speeds):,.0f}"
         else:
-            shown = "   ".join(f"{stream}  {rate:,.0f} Mbit/s" for stream, rate in rates)
+            shown = "   ".join(f"{channel.stream}  {rate:,.0f} Mbit/s" for channel, rate in rates)
         return f"{self._head}  {format_duration(float(round(gone_s)))}   {shown}{self._eta.text(gone_s)}"
 
     def _say(self, line: str) -> None:
@@ -185,7 +186,7 @@ class Screen(Lines):
         self._live.update(Text(f"  {self._present()}", style="cyan"))
 
 
-def _order(item: tuple[Stream, float]) -> int:
+def _order(item: tuple[Channel, float]) -> int:
     return item[0].endpoint
 
 

@@ -7,12 +7,12 @@ their places in the store.
 import os
 import socket
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Final
 
 from rigctl.errors import InputError
 from rigctl.records import Cell, Link, RunInfo, RunPlan
+from rigctl.store.flat import flattened
 from rigctl.units import format_duration
 
 _MOST_TOLD: Final = 5
@@ -81,11 +81,11 @@ def _cells(stored: tuple[Cell, ...], asked: tuple[Cell, ...]) -> Iterator[str]:
     changed = [(before, now) for before, now in zip(stored, asked, strict=True) if before != now]
     seen: set[str] = set()
     for before, now in changed:
-        for field in fields(Cell):
-            one, other = getattr(before, field.name), getattr(now, field.name)
-            if one != other and field.name not in seen:
-                seen.add(field.name)
-                yield f"cell {before.number}: {field.name}: {_text(one)} then, {_text(other)} now"
+        asked_now = flattened(now)
+        for name, one in flattened(before).items():
+            if one != asked_now[name] and name not in seen:
+                seen.add(name)
+                yield f"cell {before.number}: {name}: {_text(one)} then, {_text(asked_now[name])} now"
 
 
 def _other_versions(stored: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:

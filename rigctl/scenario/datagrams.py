@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from rigctl.kinds import KINDS
 from rigctl.model.ceilings import Packet
 from rigctl.records import Condition, Pair
 from rigctl.rig.inventory import Rig
@@ -21,8 +22,9 @@ def fitting_bytes(rig: Rig, pairs: Sequence[Pair], condition: Condition | None) 
 
 def datagram_mistakes(document: Document, rows: Sequence[Row], pairs: tuple[Pair, ...], rig: Rig) -> Iterator[Mistake]:
     """Datagrams without a size, on links whose MTU the rig file does not say."""
-    if document.data.get("test") != "udp" or all(row["size"] is not None for row in rows):
+    kind = KINDS[document.data.get("test", "tcp")]
+    if kind.counts != "datagrams" or all(row["size"] is not None for row in rows):
         return
     if fitting_bytes(rig, pairs, None) is None:
-        what = "test: udp needs the size of its datagrams, as in matrix: {size: 1472}: the rig file lacks an MTU."
+        what = f"test: {kind.name} needs the size of its datagrams, as in size: 1472: the rig file lacks an MTU."
         yield document.mistake(("test",), what)

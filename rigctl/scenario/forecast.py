@@ -1,7 +1,8 @@
 """What a cell can reach at most, from the rig file alone: before anything is measured, its assumptions said."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Final
 
 from rigctl.model.ceilings import IP_HEADER, TCP_HEADER, ceiling_bps, datagram_ceiling_bps, effective_mss
@@ -10,6 +11,25 @@ from rigctl.records import Cell, Pair, RunPlan
 from rigctl.scenario.axes import AXES, AxisValue
 from rigctl.units import format_rate
 
+_SETTINGS: Final[dict[str, Callable[[Cell], AxisValue]]] = {
+    "condition": attrgetter("condition"),
+    "window": attrgetter("window.bytes"),
+    "window_total": attrgetter("window.total_bytes"),
+    "mss": attrgetter("tcp.mss"),
+    "parallel": attrgetter("parallel"),
+    "pairs": lambda cell: len(cell.pairs),
+    "size": attrgetter("message_bytes"),
+    "iterations": attrgetter("messages.iterations"),
+    "rate": attrgetter("datagrams.rate"),
+    "transport": attrgetter("transport"),
+    "read": attrgetter("file.read"),
+    "write": attrgetter("file.write"),
+    "busy_poll": attrgetter("messages.busy_poll"),
+    "congestion": attrgetter("tcp.congestion"),
+    "nodelay": attrgetter("tcp.nodelay"),
+    "direction": attrgetter("direction"),
+}
+"""Where a cell has the value of an axis."""
 _ALWAYS: Final = ("window", "mss", "parallel")
 
 
@@ -33,7 +53,7 @@ def forecasts(cell: Cell, plan: RunPlan, ip_version: int) -> tuple[Forecast, ...
         if cell.transport == "udp":
             expected.append(Forecast(pair, cell.message_bytes, _datagram_ceiling(cell, rate_bps, mtu, ip_version)))
             continue
-        mss = None if mtu is None else effective_mss(mtu, cell.mss, ip_version)
+        mss = None if mtu is None else effective_mss(mtu, cell.tcp.mss, ip_version)
         ceiling = None if mtu is None or rate_bps is None else ceiling_bps(rate_bps, mtu, mss, ip_version)
         expected.append(Forecast(pair, mss, ceiling))
     return tuple(expected)
@@ -60,11 +80,7 @@ def sum_ceiling_bps(expected: Sequence[Forecast], plan: RunPlan) -> float | None
 
 def setting(cell: Cell, axis: str) -> AxisValue:
     """The value of an axis in a cell."""
-    if axis == "pairs":
-        return len(cell.pairs)
-    fields = {"window": "window_bytes", "window_total": "window_total_bytes", "size": "message_bytes"}
-    value: AxisValue = getattr(cell, fields.get(axis, axis))
-    return value
+    return _SETTINGS[axis](cell)
 
 
 def table_axes(plan: RunPlan) -> list[str]:
@@ -75,7 +91,7 @@ def table_axes(plan: RunPlan) -> list[str]:
     for name in ("size", "rate", "iterations"):
         if any(setting(cell, name) is not None for cell in plan.cells) and name not in shown:
             shown.append(name)
-    if any(cell.window_total_bytes is not None for cell in plan.cells) and "window_total" not in shown:
+    if any(cell.window.total_bytes is not None for cell in plan.cells) and "window_total" not in shown:
         shown.insert(shown.index("window") + 1, "window_total")
     return shown
 
@@ -122,8 +138,8 @@ def _mss_notes(plan: RunPlan, links_mtu: int, ip_version: int) -> list[str]:
     asked: dict[int, set[int]] = {}
     for cell in plan.cells:
         mtu = plan.condition_mtu(cell.condition) or links_mtu
-        if cell.mss is not None and cell.mss > mtu - IP_HEADER[ip_version] - TCP_HEADER:
-            asked.setdefault(mtu, set()).add(cell.mss)
+        if cell.tcp.mss is not None and cell.tcp.mss > mtu - IP_HEADER[ip_version] - TCP_HEADER:
+            asked.setdefault(mtu, set()).add(cell.tcp.mss)
     return [
         f"MSS {', '.join(map(str, sorted(large)))} does not fit into MTU {mtu}: "
         f"{effective_mss(mtu, max(large), ip_version)} will go over the wire."

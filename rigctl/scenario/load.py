@@ -3,10 +3,22 @@
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from rigctl import resources
 from rigctl.errors import InputError
-from rigctl.records import Cell, Condition, Pair, RunPlan
+from rigctl.kinds import KINDS
+from rigctl.records import (
+    Cell,
+    Condition,
+    DatagramSettings,
+    FileSettings,
+    MessageSettings,
+    Pair,
+    RunPlan,
+    TcpSettings,
+    WindowSettings,
+)
 from rigctl.rig.inventory import Rig
 from rigctl.rig.schema import load_rig
 from rigctl.scenario.conditions import condition_of
@@ -142,33 +154,36 @@ def _cell(
     conditions: Mapping[str, Condition],
     rig: Rig,
 ) -> Cell:
+    kind = KINDS[model.test]
     taken = chosen(pairs, row["pairs"])
-    total, parallel, size = row["window_total"], row["parallel"], row["size"]
+    given: Mapping[str, Any] = row  # of each axis, what its `parse` gives
+    total, parallel = given["window_total"], given["parallel"]
     condition = conditions.get(str(row["condition"]))
-    datagram_bytes = fitting_bytes(rig, taken, condition) if model.test == "udp" else None
-    window = total // parallel if isinstance(total, int) and isinstance(parallel, int) else row["window"]
-    shared = {
-        name: row[name] for name in ("mss", "parallel", "iterations", "busy_poll", "congestion", "nodelay", "direction")
-    }
-    if model.test == "file":
-        shared["iterations"] = 1
+    datagram_bytes = fitting_bytes(rig, taken, condition) if kind.counts == "datagrams" else None
     return Cell(
         number=number,
         test=model.test,
         pairs=taken,
         duration_s=model.duration,
         omit_s=model.omit,
-        window_bytes=window if isinstance(window, int) else None,
-        window_total_bytes=total if isinstance(total, int) else None,
+        parallel=parallel,
+        direction=given["direction"],
         condition=condition.name if condition else None,
-        message_bytes=size if isinstance(size, int) else datagram_bytes,
-        transport="udp" if model.test == "udp" else str(row["transport"]),
-        rate=row["rate"] if isinstance(row["rate"], int | str) else None,
-        resize=condition is not None and condition.resize,
         capture=number in model.capture if isinstance(model.capture, tuple) else model.capture,
-        read=str(row["read"] or "disk") if model.test == "file" else None,
-        write=str(row["write"] or "disk") if model.test == "file" else None,
-        folder=model.folder if model.test == "file" else None,
         bin_us=None if model.bins is None else round(model.bins * 1e6),
-        **shared,  # type: ignore[arg-type]  # AXES and Cell name the same settings; a test holds them together
+        transport=given["transport"] if "transport" in kind.axes else kind.transport,
+        message_bytes=datagram_bytes if given["size"] is None else given["size"],
+        window=WindowSettings(
+            bytes=given["window"] if total is None else total // parallel,
+            total_bytes=total,
+            resize=condition is not None and condition.resize,
+        ),
+        tcp=TcpSettings(given["mss"], given["congestion"], given["nodelay"]),
+        messages=MessageSettings(1 if kind.files else given["iterations"], given["busy_poll"]),
+        datagrams=DatagramSettings(given["rate"]),
+        file=_file_settings(given, model.folder) if kind.files else FileSettings(),
     )
+
+
+def _file_settings(given: Mapping[str, Any], folder: str) -> FileSettings:
+    return FileSettings(given["read"] or "disk", given["write"] or "disk", folder)

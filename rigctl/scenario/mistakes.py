@@ -4,25 +4,31 @@ Each check looks at the data as read and skips what the schema has refused alrea
 value still gets every other mistake told.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
-from rigctl.records import MESSAGE_TESTS, Pair
+from rigctl.kinds import KINDS, MAX_DATAGRAM, OWN_AXES, TCP_AXES, Kind
+from rigctl.records import Pair
 from rigctl.rig.fields import FieldError
 from rigctl.rig.inventory import Rig
-from rigctl.scenario.axes import AXES, MAX_DATAGRAM, MAX_MESSAGE, MIN_DATAGRAM, MIN_WINDOW
+from rigctl.scenario.axes import AXES, MIN_WINDOW
 from rigctl.scenario.conditions import condition_mistakes
 from rigctl.scenario.matrix import MAX_CELLS, Matrix, Pattern, Row, as_list, count, full, pattern_of, product
 from rigctl.scenario.pairs import chosen, pair_mistakes
 from rigctl.scenario.repeating import repeating_mistakes
 from rigctl.scenario.schema import MOST_BINS, parse_bins, parse_duration_field, parse_omit
 from rigctl.scenario.spans import spread
-from rigctl.units import format_duration
+from rigctl.units import format_bytes, format_duration
 from rigctl.yamlfile import Document, Mistake, suggestion
 from rigctl.yamlfile.mistakes import MOST_FOUND
 
 _T = TypeVar("_T")
+_HINTS: Final = {
+    "rate": ". The others send as fast as they can",
+    "iterations": ". To measure more often use repeat",
+}
+"""What to do instead of setting an axis that a test does not take."""
 
 
 def mistakes(document: Document, rig: Rig | None) -> Iterator[Mistake]:
@@ -47,7 +53,7 @@ def cell_mistakes(
     for number, row in enumerate(rows, 1):
         clashes = (
             *_row_clashes(row, pairs, list(conditions)),
-            *_message_clashes(row, document.data.get("test", "tcp")),
+            *_kind_clashes(row, KINDS[document.data.get("test", "tcp")]),
             *_bin_clashes(row, pairs, document),
         )
         for name, what in clashes:
@@ -83,32 +89,26 @@ def _row_clashes(row: Row, pairs: tuple[Pair, ...], conditions: Sequence[str]) -
         yield "pairs", f"pairs: {error}"
 
 
-def _message_clashes(row: Row, test: str) -> Iterator[tuple[str, str]]:
-    """Settings of messages without a test of messages, and the other way round."""
-    if test in MESSAGE_TESTS and row["size"] is None:
-        what = (
-            "the bytes of its file, as in size: 100M" if test == "file" else "the size of its messages, as in size: 64K"
-        )
-        yield "size", f"size: a {test} needs {what}"
-    size = row["size"]
-    if test in ("pingpong", "blast") and isinstance(size, int) and size > MAX_MESSAGE:
-        yield "size", f"size: {size} bytes are more than the 16M of a message"
-    for name in ("read", "write"):
-        if test != "file" and row[name] is not None:
-            yield name, f"{name}: is of test: file"
-    if test == "file" and row["iterations"] is not None:
-        yield "iterations", "iterations: a file is sent once; use repeat to send it more often"
-    for name in ("size", "iterations", "busy_poll"):
-        if test not in MESSAGE_TESTS and row[name] is not None and (name, test) != ("size", "udp"):
-            yield name, f"{name}: is of messages, with test: pingpong or test: blast"
-    for name in ("busy_poll", "transport"):
-        if test != "pingpong" and row[name] != AXES[name].unset:
-            yield name, f"{name}: is of test: pingpong"
-    datagrams = test == "udp" or row["transport"] == "udp"
+def _kind_clashes(row: Row, kind: Kind) -> Iterator[tuple[str, str]]:
+    """Axes that the test lacks, sizes that it cannot have, and axes that are another test's."""
+    datagrams = "udp" in (kind.transport, row["transport"])
+    for name in sorted(kind.needs):
+        if row[name] is None:
+            examples = " or ".join(f"{name}: {example}" for example in AXES[name].schema["examples"])
+            yield name, f"{name}: test: {kind.name} needs one, as in {examples}"
     if datagrams:
-        yield from _datagram_clashes(row, test)
-    elif row["rate"] is not None:
-        yield "rate", "rate: is of test: udp. TCP finds its rate by itself"
+        yield from _datagram_clashes(row, kind)
+    elif isinstance(row["size"], int) and "size" in kind.axes and row["size"] > kind.sizes[1]:
+        yield "size", f"size: {row['size']} bytes are more than the {format_bytes(kind.sizes[1])} of a message"
+    for name in sorted(OWN_AXES - kind.axes):
+        if row[name] != AXES[name].unset:
+            takers = _listed(other.name for other in KINDS.values() if name in other.axes)
+            yield name, f"{name}: is of test: {takers}{_HINTS.get(name, '')}"
+
+
+def _listed(names: Iterable[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def _bin_clashes(row: Row, pairs: tuple[Pair, ...], document: Document) -> Iterator[tuple[str, str]]:
@@ -117,22 +117,20 @@ def _bin_clashes(row: Row, pairs: tuple[Pair, ...], document: Document) -> Itera
     duration_s = _parsed(parse_duration_field, "duration", document.data.get("duration", "10s"))
     if bins_s is None or duration_s is None:
         return
-    if document.data.get("test", "tcp") in ("pingpong", "blast"):
-        yield "bins", "bins: are of streams and files, with test: tcp, udp or file"
+    if not KINDS[document.data.get("test", "tcp")].bins:
+        yield "bins", f"bins: are of test: {_listed(kind.name for kind in KINDS.values() if kind.bins)}"
     flows = len(pairs) * (row["parallel"] if isinstance(row["parallel"], int) else 1)
     if duration_s / bins_s * flows > MOST_BINS:
         count = f"{round(duration_s / bins_s * flows):,} bins over all flows"
         yield "bins", f"bins: {count}; at most {MOST_BINS:,}. Make them wider, or the test shorter"
 
 
-def _datagram_clashes(row: Row, test: str) -> Iterator[tuple[str, str]]:
-    """Settings of datagrams that do not go together, or that only TCP has."""
-    least, size = MIN_DATAGRAM if test == "udp" else 1, row["size"]
+def _datagram_clashes(row: Row, kind: Kind) -> Iterator[tuple[str, str]]:
+    """Sizes that a datagram cannot have, and settings that only TCP has."""
+    least, size = kind.sizes[0], row["size"]
     if isinstance(size, int) and not least <= size <= MAX_DATAGRAM:
         yield "size", f"size: {size} bytes are not the payload of a datagram, which has {least} to {MAX_DATAGRAM}"
-    if test == "udp" and row["rate"] is None:
-        yield "rate", "rate: test: udp needs one, as in rate: 100M, rate: max or rate: unlimited"
-    for name in ("mss", "congestion", "nodelay"):
+    for name in sorted(TCP_AXES):
         if row[name] is not None:
             yield name, f"{name}: is of TCP, and these are datagrams"
 

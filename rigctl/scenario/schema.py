@@ -16,7 +16,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from rigctl.records import MESSAGE_TESTS
+from rigctl.kinds import KINDS
 from rigctl.rig.fields import (
     FieldError,
     LongText,
@@ -37,7 +37,7 @@ from rigctl.scenario.spans import spread
 from rigctl.units import format_duration, parse_duration
 from rigctl.yamlfile import suggestion
 
-TESTS: Final = ("tcp", "udp", *sorted(MESSAGE_TESTS))
+TESTS: Final = tuple(KINDS)
 MIN_DURATION_S: Final = 0.1
 MAX_DURATION_S: Final = 86_400.0
 MAX_REPEAT: Final = 1000

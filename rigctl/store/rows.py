@@ -6,8 +6,8 @@ from typing import Any, Final, TypeAlias, TypeVar
 from pydantic import TypeAdapter
 from pydantic_core import from_json
 
+from rigctl.kinds import KINDS
 from rigctl.records import (
-    Cell,
     Facts,
     Flow,
     Pair,
@@ -18,6 +18,7 @@ from rigctl.records import (
     Series,
     Side,
 )
+from rigctl.store.flat import CELL, flattened, nested
 from rigctl.store.series import pack, pack_bins, unpack, unpack_bins
 
 T = TypeVar("T")
@@ -28,7 +29,6 @@ Row: TypeAlias = dict[str, Any]
 _LATEST: Final = 2.0**36
 """Unix time, seconds: far off, but within what a calendar takes."""
 _SIDE_FIELDS: Final = tuple(field.name for field in fields(Side) if field.name not in ("series", "bins"))
-_CELL_FIELDS: Final = tuple(field.name for field in fields(Cell) if field.name != "pairs")
 _PLAIN_FIELDS: Final = tuple(
     field.name
     for field in fields(Repetition)
@@ -40,7 +40,7 @@ def plan_json(plan: RunPlan) -> Row:
     """The plan as JSON. A pair is named once: 480 cells of 12 pairs would else take a megabyte."""
     pairs = list(dict.fromkeys(pair for cell in plan.cells for pair in cell.pairs))
     place = {pair: number for number, pair in enumerate(pairs)}
-    cells = [_cell_json(cell) | {"pairs": [place[pair] for pair in cell.pairs]} for cell in plan.cells]
+    cells = [flattened(cell) | {"pairs": [place[pair] for pair in cell.pairs]} for cell in plan.cells]
     return asdict(replace(plan, cells=())) | {"pairs": [asdict(pair) for pair in pairs], "cells": cells}
 
 
@@ -51,7 +51,11 @@ def plan_from(text: str) -> RunPlan:
     for cell in stored["cells"]:
         # rigctl 0.1 wrote every cell's pairs out.
         cell["pairs"] = [pairs[pair] if isinstance(pair, int) else pair for pair in cell["pairs"]]
-    return _record(RunPlan, stored)
+    plan = _record(RunPlan, stored | {"cells": [nested(cell, CELL) for cell in stored["cells"]]})
+    unknown = {cell.test for cell in plan.cells} - KINDS.keys()
+    if unknown:
+        raise ValueError(f"no such test: {sorted(unknown)[0]}")
+    return plan
 
 
 def info_from(row: Row, facts: dict[str, Facts]) -> RunInfo:
@@ -77,10 +81,6 @@ def _adapter(kind: type[T]) -> TypeAdapter[T]:
     if kind not in _adapters:
         _adapters[kind] = TypeAdapter(kind)
     return _adapters[kind]
-
-
-def _cell_json(cell: Cell) -> Row:
-    return {name: getattr(cell, name) for name in _CELL_FIELDS}
 
 
 def repetition_row(run: str, repetition: Repetition) -> Row:

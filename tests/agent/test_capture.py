@@ -9,7 +9,7 @@ from lab import Lab, laboratory
 from talk import Line, Talk, joined, started
 
 from agents import Start
-from rigctl.model.capture import resent, segments
+from rigctl.model.capture import retransmits_seen, segments
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_every_byte_of_a_flow_is_in_a_frame(lab: Lab) -> None:
     assert sorted(reached.values()) == sorted(line["bytes"] for line in totals)
     # Segments that TCP cut otherwise when it sent them again are not told apart; of none there is nothing to cut.
     again = sum(line["retransmits"] for line in totals)
-    assert (resent(pcap, port, totals[0]["mss"]) > 0) == (again > 0)
+    assert (retransmits_seen(pcap, port, totals[0]["mss"]) > 0) == (again > 0)
 
 
 def test_segments_sent_again_are_those_that_tcp_counts(lab: Lab) -> None:
@@ -66,7 +66,7 @@ def test_segments_sent_again_are_those_that_tcp_counts(lab: Lab) -> None:
     assert (counts["lost"], counts["cut"]) == (0, False)
     assert totals[0]["retransmits"] > 0
     # A probe of the tail's loss may be a segment that was never lost: TCP counts it, and so does the capture.
-    assert resent(pcap, port, totals[0]["mss"]) == pytest.approx(totals[0]["retransmits"], rel=0.05, abs=2)
+    assert retransmits_seen(pcap, port, totals[0]["mss"]) == pytest.approx(totals[0]["retransmits"], rel=0.05, abs=2)
 
 
 def test_a_full_file_is_cut_and_says_so(lab: Lab) -> None:

@@ -11,7 +11,6 @@ from typing import Any, Final
 from rigctl.model.window import CommonWindow, cut
 from rigctl.records import (
     Cell,
-    Direction,
     Flow,
     Link,
     NodeUsage,
@@ -23,7 +22,10 @@ from rigctl.records import (
     Series,
     Side,
     Status,
+    TcpSettings,
+    WindowSettings,
 )
+from rigctl.store import flat
 
 PAIRS: Final = (Pair("pi1", "pi2"), Pair("pi3", "pi4"))
 STARTED_AT: Final = 1_795_211_101.25  # 2026-11-20 21:45:01 UTC
@@ -43,8 +45,17 @@ GIGABLOX: Final = (
 
 def cell(number: int = 1, **settings: Any) -> Cell:
     """A cell of 10 s with both pairs; `settings` replaces fields."""
-    base = Cell(number, "tcp", PAIRS, 10.0, 0.0, 1, window_bytes=65536, mss=1460)
-    return replace(base, **settings)
+    base = Cell(number, "tcp", PAIRS, 10.0, 0.0, 1, window=WindowSettings(65536), tcp=TcpSettings(1460))
+    return asking(base, **settings)
+
+
+def asking(the_cell: Cell, **settings: Any) -> Cell:
+    """`the_cell` with other `settings`, nested ones by their stored names: `mss`, `window_bytes`."""
+    for group, names in flat.CELL.items():
+        own = {name: settings.pop(stored) for name, stored in names.items() if stored in settings}
+        if own:
+            settings[group] = replace(getattr(the_cell, group), **own)
+    return replace(the_cell, **settings)
 
 
 def gigablox_cells(duration_s: float = 10.0) -> tuple[Cell, ...]:
@@ -132,7 +143,7 @@ def sides(
         times.append(start_ns + step * 100_000_000)
         counts.append(round(total))
         again.append(sum(1 for at in lost if at <= step))
-    granted = None if the_cell.window_bytes is None else 2 * the_cell.window_bytes
+    granted = None if the_cell.window.bytes is None else 2 * the_cell.window.bytes
     shared: dict[str, Any] = {
         "sndbuf_bytes": granted or 425984,
         "rcvbuf_bytes": granted or 425984,
@@ -173,11 +184,8 @@ def flows(
     the_cell: Cell, speeds: Sequence[float], retransmits: Sequence[int] | None = None, **sender_fields: Any
 ) -> tuple[Flow, ...]:
     """The flows of `the_cell`: `speeds` and `retransmits` per pair and direction, shared out over its flows."""
-    both = (Direction.FORWARD, Direction.REVERSE)
-    directions = both if the_cell.direction is Direction.BOTH else (the_cell.direction,)
-    streams = [(pair, direction) for pair in the_cell.pairs for direction in directions]
     made = []
-    for at, (pair, direction) in enumerate(streams):
+    for at, stream in enumerate(the_cell.streams):
         for number in range(1, the_cell.parallel + 1):
             again = retransmits[at] // the_cell.parallel if retransmits else 0
             if number == 1 and retransmits:
@@ -185,7 +193,7 @@ def flows(
             sender, receiver = sides(
                 the_cell, speeds[at] / the_cell.parallel, again, seed=10 * at + number, **sender_fields
             )
-            made.append(Flow(pair, direction, number, sender, receiver))
+            made.append(Flow(stream.pair, stream.direction, number, sender, receiver))
     window = CommonWindow(BEGIN_NS, BEGIN_NS + round(the_cell.duration_s * 1e9), 0)
     return tuple(cut(flow, window) for flow in made)
 

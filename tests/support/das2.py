@@ -32,6 +32,7 @@ from rigctl.records import (
     Side,
     Status,
     Trunk,
+    WindowSettings,
 )
 
 PAIRS: Final = tuple(Pair(f"n{at:02}", f"n{at + 12:02}") for at in range(1, 13))
@@ -75,10 +76,8 @@ def cells(
             duration_s=duration_s,
             omit_s=0.0,
             parallel=parallel,
-            window_bytes=None if window is None else window // parallel,
             condition=condition.name,
-            window_total_bytes=window,
-            resize=condition.resize,
+            window=WindowSettings(None if window is None else window // parallel, window, condition.resize),
         )
         for number, (condition, window, parallel, count) in enumerate(points, 1)
     )
@@ -118,8 +117,8 @@ def sum_mbps(cell: Cell, mtu: int, shape: Shape) -> float:
         return shape.goodput_mbps(cell, mtu)
     payload = ceiling_bps(1.0, mtu, None)
     a_pair = 10**9 * payload
-    if cell.window_total_bytes is not None and not cell.resize:
-        a_pair = min(a_pair, cell.window_total_bytes * 8 / RTT_S)
+    if cell.window.total_bytes is not None and not cell.window.resize:
+        a_pair = min(a_pair, cell.window.total_bytes * 8 / RTT_S)
     total = a_pair * len(cell.pairs)
     return (total if shape.trunk_bps is None else min(total, shape.trunk_bps * payload)) / 1e6
 
@@ -203,7 +202,7 @@ def _flow(cell: Cell, pair: Pair, number: int, mbps: float, mtu: int, samples: i
     total, again = round(mbps * 1e6 / 8 * cell.duration_s), noise.randrange(4)
     end_ns = builders.BEGIN_NS + round(cell.duration_s * 1e9)
     sent, received = _series(cell, total, again, samples, noise)
-    granted = 2 * (cell.window_bytes or 87380)
+    granted = 2 * (cell.window.bytes or 87380)
     mss = effective_mss(mtu, None)
     shared: dict[str, Any] = {
         "sndbuf_bytes": granted, "rcvbuf_bytes": granted, "mss": mss, "rcv_mss": mss, "advmss": mss + 12, "pmtu": mtu,

@@ -5,7 +5,7 @@ from dataclasses import replace
 import builders
 
 from rigctl.model.histogram import bucket_of
-from rigctl.records import Cell, Flow, Link, Pair, Repetition, RunInfo, RunPlan, Side, Status
+from rigctl.records import Cell, Flow, Link, MessageSettings, Pair, Repetition, RunInfo, RunPlan, Side, Status
 from rigctl.report.sections.messages.table import Messages, message_results, message_table
 
 PAIR = Pair("dublin", "cork")
@@ -27,7 +27,7 @@ def side(size: int, iterations: int, elapsed_s: float, trips: bool) -> Side:
 
 def measured(test: str, rows: list[tuple[int, int, tuple[float, ...]]]) -> tuple[RunInfo, list[Repetition]]:
     cells = tuple(
-        Cell(number, test, (PAIR,), 60.0, 0.0, 1, message_bytes=size, iterations=iterations)
+        Cell(number, test, (PAIR,), 60.0, 0.0, 1, message_bytes=size, messages=MessageSettings(iterations))
         for number, (size, iterations, _) in enumerate(rows, 1)
     )
     links = dict.fromkeys(("dublin", "cork"), Link(10**8, 1500))

@@ -10,6 +10,7 @@ import builders
 
 from rigctl.records import (
     Cell,
+    Direction,
     Flow,
     NicCounters,
     NodeUsage,
@@ -65,7 +66,7 @@ class Paper:
 
     @property
     def cell(self) -> Cell:
-        return Cell(self.number, "tcp", self.pairs, self.duration_s, 0.0, 1, window_bytes=None, mss=None)
+        return Cell(self.number, "tcp", self.pairs, self.duration_s, 0.0, 1)
 
     def plan(self, **fields: Any) -> RunPlan:
         trunk = Trunk(("a", "b"), 8 * 10**9) if self.trunk else None
@@ -109,7 +110,7 @@ class Paper:
             times = [self.start_ns + (end_ns - self.start_ns) * step // 100 for step in range(101)]
             sampled = Series({"t_ns": times, "bytes": [payload * step // 100 for step in range(101)]})
             receiver = Side(payload, self.start_ns, end_ns, timestamps=True, segs_out=acks + 2, series=sampled)
-            made.append(Flow(pair, builders.Direction.FORWARD, 1, sender, receiver, bytes=payload, retransmits=again))
+            made.append(Flow(pair, Direction.FORWARD, 1, sender, receiver, bytes=payload, retransmits=again))
         return tuple(made)
 
     def _totals(self) -> dict[tuple[str, str, str], tuple[int, int]]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from rigctl.model.counters.rises import Traffic, Way, rise
-from rigctl.records import Direction, Flow, NicCounters, Port, PortSeries, Repetition, Trunk
+from rigctl.records import Flow, NicCounters, Port, PortSeries, Repetition, Trunk
 
 
 class Spot(StrEnum):
@@ -156,17 +156,11 @@ class Wiring:
         return None if node is None else links_bps.get(node)
 
 
-def ends_of(flow: Flow) -> tuple[str, str]:
-    """Sender and receiver of the data of `flow`."""
-    ends = (flow.pair.source, flow.pair.destination)
-    return ends if flow.direction is Direction.FORWARD else (ends[1], ends[0])
-
-
 def by_ends_of(flows: Iterable[Flow]) -> dict[tuple[str, str], list[Flow]]:
     """`flows` by sender and receiver."""
     found: dict[tuple[str, str], list[Flow]] = {}
     for flow in flows:
-        found.setdefault(ends_of(flow), []).append(flow)
+        found.setdefault(flow.stream.ends, []).append(flow)
     return found
 
 

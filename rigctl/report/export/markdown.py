@@ -2,8 +2,7 @@
 
 from rigctl.analysis.frames import Frames, dtype
 from rigctl.columns import Column, Level, columns_at
-from rigctl.report.printers.markdown import escaped
-from rigctl.report.text import UNKNOWN
+from rigctl.report.text import UNKNOWN, escaped
 
 
 def render(frames: Frames, level: Level) -> bytes:

@@ -6,8 +6,22 @@ from pathlib import Path
 from typing import Any, Final
 
 from rigctl.garbage import uncollected
-from rigctl.report.blocks import Block, Chart, Charts, Column, Document, Folded, HeatMaps, Items, Paragraph, Row
-from rigctl.report.blocks import Spec, Table, Terms, Verbatim
+from rigctl.report.blocks import (
+    Block,
+    Chart,
+    Charts,
+    Column,
+    Document,
+    Folded,
+    HeatMaps,
+    Items,
+    Paragraph,
+    Row,
+    Spec,
+    Table,
+    Terms,
+    Verbatim,
+)
 from rigctl.report.files import write_whole
 from rigctl.report.svg import render_svg
 from rigctl.resources import templates

@@ -39,21 +39,21 @@ def _section(section: Section, *, titled: bool) -> list[str]:
 
 
 def _block(block: Block) -> list[str]:
+    lines: list[str] = []
     match block:
         case Table():
-            return [*table_lines(block), ""]
+            lines = [*table_lines(block), ""]
         case HeatMaps():
-            return [line for heat_map in block.maps for line in _grid(heat_map.title, block.unit, heat_map)]
+            lines = [line for heat_map in block.maps for line in _grid(heat_map.title, block.unit, heat_map)]
         case Paragraph():
-            return [escaped(block.text), ""]
+            lines = [escaped(block.text), ""]
         case Items():
-            return [*(f"- {escaped(sentence)}" for sentence in block.sentences), ""]
+            lines = [*(f"- {escaped(sentence)}" for sentence in block.sentences), ""]
         case Terms():
-            return [f"- {escaped(term.name)}: {escaped(' '.join(term.sentences))}" for term in block.terms] + [""]
+            lines = [f"- {escaped(term.name)}: {escaped(' '.join(term.sentences))}" for term in block.terms] + [""]
         case Folded():
-            return [line for inner in block.blocks for line in _block(inner)]
-        case _:
-            return []
+            lines = [line for inner in block.blocks for line in _block(inner)]
+    return lines
 
 
 def _grid(title: str, unit: str, heat_map: HeatMap) -> list[str]:

@@ -8,9 +8,22 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from rigctl.report.blocks import Block, Charts, Column, Document, Folded, HeatMap, HeatMaps, Items, Paragraph, Section
-from rigctl.report.blocks import Table, Terms, Verbatim
 from rigctl.findings import Finding, Severity
+from rigctl.report.blocks import (
+    Block,
+    Charts,
+    Column,
+    Document,
+    Folded,
+    HeatMap,
+    HeatMaps,
+    Items,
+    Paragraph,
+    Section,
+    Table,
+    Terms,
+    Verbatim,
+)
 
 _SPLIT: Final = (("requested", "measured"), ("derived",))
 MOST_FINDINGS: Final = 3

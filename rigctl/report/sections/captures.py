@@ -1,6 +1,6 @@
 """Captures beside the report: what is in them, and whether they confirm what TCP counts."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rigctl.analysis.run_view import RunView
@@ -8,8 +8,7 @@ from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.records import Capture
 from rigctl.report.blocks import Column, Paragraph, Part, Scalar, Section
 from rigctl.report.tabular import ColumnOf, Filled, Head, filled, table_of
-from rigctl.report.text import plural
-from collections.abc import Callable, Sequence
+from rigctl.report.text import numbers_text, plural
 
 _NOTE = (
     "Headers only, in files beside this report; `tcpdump -r` and Wireshark read them. A frame may be a super-packet of "
@@ -67,11 +66,11 @@ def _findings(kept: Sequence[_Kept]) -> Iterator[Finding]:
     for kept_file in other:
         text = (
             f"The capture of test {kept_file.test} at {kept_file.capture.node} has "
-            f"{plural(kept_file.capture.retransmits_seen or 0, 'retransmit')}, TCP counts {kept_file.capture.retransmits}; the "
-            "cause is unknown."
+            f"{plural(kept_file.capture.retransmits_seen or 0, 'retransmit')}, TCP counts "
+            f"{kept_file.capture.retransmits}; the cause is unknown."
         )
         yield Finding(text, Weight.SUSPECT, Severity.WARNING, tests([kept_file.test]))
     full = sorted({kept_file.test for kept_file in kept if kept_file.capture.cut})
     if full:
-        text = f"Captures of test {', '.join(map(str, full))} were full before the end: their retransmits are not compared."
+        text = f"Captures of {numbers_text(full)} were full before the end: their retransmits are not compared."
         yield Finding(text, Weight.DETAIL, subject=tests(full))

@@ -53,8 +53,10 @@ def test_cells_that_share_a_field_are_no_matrix() -> None:
 
 def test_whatever_else_varies_makes_panels_of_its_own() -> None:
     one = das2.cells(**SMALL)
-    other = tuple(replace(cell, number=cell.number + len(one), mss=536, window_total_bytes=None) for cell in one)
-    other = tuple(replace(cell, window_bytes=None) for cell in other if cell.window_total_bytes is None)[:6]
+    other = tuple(
+        builders.asking(cell, number=cell.number + len(one), mss=536, window_total_bytes=None) for cell in one
+    )
+    other = tuple(builders.asking(cell, window_bytes=None) for cell in other if cell.window.total_bytes is None)[:6]
     info = builders.run(das2.plan((*one, *other)))
     titles = [panel.title for panel in made(info, [das2.repetition(cell) for cell in one]).conditions[0].panels]
     assert titles == [
@@ -151,7 +153,7 @@ def test_the_steps_of_the_colours_go_from_0_to_the_highest_sum_of_the_run() -> N
 def test_of_a_large_run_only_the_ends_of_each_panel_are_drawn_over_time() -> None:
     plan = das2.run()[0].plan
     drawn = charted_cells(plan)
-    assert [(cell.window_total_bytes, cell.parallel, len(cell.pairs)) for cell in drawn] == [
+    assert [(cell.window.total_bytes, cell.parallel, len(cell.pairs)) for cell in drawn] == [
         (window, parallel, 12) for window in das2.WINDOWS for parallel in (1, 10)
     ]
     many = das2.plan(das2.cells((das2.OFF, das2.ON, das2.JUMBO)))

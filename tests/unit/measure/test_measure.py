@@ -3,9 +3,10 @@
 from dataclasses import replace
 from itertools import count
 
+import builders
 import pytest
 
-from rigctl.measure import TESTS, streams
+from rigctl.measure import TESTS, channels
 from rigctl.records import Cell, Direction, Pair
 
 NO_MESSAGES = {"transport": None, "test": None, "size": None, "busy": None, "disk": None, "folder": None}
@@ -14,7 +15,7 @@ CELL = Cell(1, "tcp", (Pair("a", "b"), Pair("c", "d")), 10.0, 0.0, 5)
 
 def numbered(cell: Cell) -> list[tuple[int, str, str, str]]:
     tokens = count()
-    return [(s.endpoint, s.sender, s.receiver, s.token) for s in streams(cell, lambda: f"token{next(tokens)}")]
+    return [(c.endpoint, *c.stream.ends, c.token) for c in channels(cell, lambda: f"token{next(tokens)}")]
 
 
 def test_every_pair_is_a_stream_with_a_token_of_its_own() -> None:
@@ -39,7 +40,7 @@ def test_what_was_not_asked_for_is_left_to_the_node() -> None:
 
 @pytest.mark.parametrize("nodelay", [True, False])
 def test_what_was_asked_for_is_ordered(nodelay: bool) -> None:
-    asked = replace(CELL, window_bytes=65536, mss=8960, congestion="bbr", nodelay=nodelay)
+    asked = builders.asking(CELL, window_bytes=65536, mss=8960, congestion="bbr", nodelay=nodelay)
     assert TESTS["tcp"].settings(asked) == {
         "flows": 5, "window": 65536, "mss": 8960, "congestion": "bbr", "nodelay": nodelay, **NO_MESSAGES
     }  # fmt: skip
@@ -47,7 +48,7 @@ def test_what_was_asked_for_is_ordered(nodelay: bool) -> None:
 
 @pytest.mark.parametrize(("test", "busy"), [("pingpong", True), ("pingpong", None), ("blast", None)])
 def test_messages_have_their_size_and_the_stream_s_socket_settings(test: str, busy: bool | None) -> None:
-    asked = replace(CELL, test=test, nodelay=True, message_bytes=1024, iterations=9, busy_poll=busy)
+    asked = builders.asking(CELL, test=test, nodelay=True, message_bytes=1024, iterations=9, busy_poll=busy)
     assert TESTS[test].settings(asked) == {
         "flows": 5, "window": None, "mss": None, "congestion": None, "nodelay": True,
         "transport": None, "test": test, "size": 1024, "busy": busy, "disk": None, "folder": None,
@@ -55,12 +56,12 @@ def test_messages_have_their_size_and_the_stream_s_socket_settings(test: str, bu
 
 
 def test_a_ping_pong_may_go_in_datagrams() -> None:
-    asked = replace(CELL, test="pingpong", message_bytes=64, transport="udp")
+    asked = builders.asking(CELL, test="pingpong", message_bytes=64, transport="udp")
     assert TESTS["pingpong"].settings(asked)["transport"] == "udp"
 
 
 def test_of_a_stream_of_datagrams_nothing_of_tcp_is_asked() -> None:
-    asked = replace(CELL, test="udp", message_bytes=1472, transport="udp", window_bytes=65536, rate=10**8)
+    asked = builders.asking(CELL, test="udp", message_bytes=1472, transport="udp", window_bytes=65536, rate=10**8)
     assert TESTS["udp"].settings(asked) == {
         "flows": 5, "window": 65536, "mss": None, "congestion": None, "nodelay": None,
         "transport": "udp", "test": None, "size": 1472, "busy": None, "disk": None, "folder": None,

@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from rigctl.model.capture import MAGIC, resent, segments
+from rigctl.model.capture import MAGIC, retransmits_seen, segments
 
 HEAD = struct.pack("<IHHiIII", MAGIC, 2, 4, 0, 0, 128, 1)
 PORT = 5001
@@ -32,22 +32,22 @@ def file(*frames: bytes) -> bytes:
 @pytest.mark.parametrize("version", [4, 6])
 def test_what_comes_again_is_counted_in_segments(version: int) -> None:
     sent = [frame(1000, 1448, version=version), frame(2448, 2896, version=version), frame(1000, 1448, version=version)]
-    assert resent(file(*sent), PORT, 1448) == 1
+    assert retransmits_seen(file(*sent), PORT, 1448) == 1
     # A super-packet of which one segment is new: two of its three were sent before.
-    assert resent(file(*sent[:2], frame(2448, 4344, version=version)), PORT, 1448) == 2
-    assert resent(file(*sent[:2]), PORT, 1448) == 0
+    assert retransmits_seen(file(*sent[:2], frame(2448, 4344, version=version)), PORT, 1448) == 2
+    assert retransmits_seen(file(*sent[:2]), PORT, 1448) == 0
 
 
 def test_numbers_that_begin_anew_are_no_repetition() -> None:
     wrap = 2**32 - 1000
-    assert resent(file(frame(wrap, 1448), frame(wrap + 1448, 1448)), PORT, 1448) == 0
-    assert resent(file(frame(wrap, 1448), frame(wrap + 1448, 1448), frame(wrap, 1448)), PORT, 1448) == 1
+    assert retransmits_seen(file(frame(wrap, 1448), frame(wrap + 1448, 1448)), PORT, 1448) == 0
+    assert retransmits_seen(file(frame(wrap, 1448), frame(wrap + 1448, 1448), frame(wrap, 1448)), PORT, 1448) == 1
 
 
 def test_each_flow_has_its_own_numbers_and_the_way_back_does_not_count() -> None:
     one, other = frame(1000, 1448), frame(1000, 1448, sport=40001)
     back = frame(1000, 1448, port=40000, sport=PORT)
-    assert resent(file(one, other, back, back), PORT, 1448) == 0
+    assert retransmits_seen(file(one, other, back, back), PORT, 1448) == 0
 
 
 def test_what_is_no_tcp_segment_with_data_is_passed_over() -> None:

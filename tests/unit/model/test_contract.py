@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import builders
 import pytest
 
 from rigctl.model.contract import departures, invalid_reason, link_departures
@@ -9,7 +10,7 @@ from rigctl.model.window import CommonWindow
 from rigctl.records import Cell, Direction, Flow, Link, NodeUsage, Pair, Side
 
 S = 10**9
-CELL = Cell(1, "tcp", (Pair("pi1", "pi2"),), 10.0, 0.0, 1, window_bytes=65536, mss=1460, congestion="cubic")
+CELL = builders.cell(pairs=(Pair("pi1", "pi2"),), congestion="cubic")
 SENDER = Side(9, 1, 2, sndbuf_bytes=131072, rcvbuf_bytes=131072, mss=1448, timestamps=True, congestion="cubic")
 RECEIVER = Side(9, 1, 2, sndbuf_bytes=131072, rcvbuf_bytes=131072)
 FLOW = Flow(Pair("pi1", "pi2"), Direction.FORWARD, 1, SENDER, RECEIVER)
@@ -24,7 +25,7 @@ def test_an_mss_of_1460_is_granted_as_1448_plus_timestamps() -> None:
 
 
 def test_a_jumbo_mss_that_went_out_as_1448_is_a_departure() -> None:
-    assert found(replace(CELL, mss=8960), FLOW) == [("mss", "8960", "1448")]
+    assert found(builders.asking(CELL, mss=8960), FLOW) == [("mss", "8960", "1448")]
 
 
 def test_a_window_cut_by_the_kernel_is_a_departure_on_either_side() -> None:
@@ -35,16 +36,16 @@ def test_a_window_cut_by_the_kernel_is_a_departure_on_either_side() -> None:
 
 
 def test_another_congestion_control_is_a_departure() -> None:
-    assert found(replace(CELL, congestion="bbr"), FLOW) == [("congestion", "bbr", "cubic")]
+    assert found(builders.asking(CELL, congestion="bbr"), FLOW) == [("congestion", "bbr", "cubic")]
 
 
 def test_a_departure_shared_by_many_flows_is_said_once() -> None:
     flows = [replace(FLOW, number=n) for n in range(1, 6)]
-    assert len(list(departures(replace(CELL, mss=8960), flows))) == 1
+    assert len(list(departures(builders.asking(CELL, mss=8960), flows))) == 1
 
 
 def test_what_was_not_asked_for_or_is_unknown_is_no_departure() -> None:
-    nothing = replace(CELL, window_bytes=None, mss=None, congestion=None)
+    nothing = builders.asking(CELL, window_bytes=None, mss=None, congestion=None)
     assert found(nothing, FLOW) == []
     unknown = replace(FLOW, sender=replace(SENDER, mss=None, sndbuf_bytes=None, congestion=None))
     assert found(CELL, unknown) == []

@@ -10,7 +10,20 @@ from rigctl.analysis.frames import load
 from rigctl.analysis.rows import derive
 from rigctl.analysis.summary import summaries
 from rigctl.model.search import MOST_TRIALS, Search, decided, search
-from rigctl.records import MAX_RATE, Cell, Datagrams, Flow, Link, Pair, Repetition, RunInfo, RunPlan, Side, Status
+from rigctl.records import (
+    MAX_RATE,
+    Cell,
+    Datagrams,
+    DatagramSettings,
+    Flow,
+    Link,
+    Pair,
+    Repetition,
+    RunInfo,
+    RunPlan,
+    Side,
+    Status,
+)
 from rigctl.report.printers.html import render
 from rigctl.report.sections.datagrams import loss_words, search_table, search_words, shaping_words
 from rigctl.report.sections.streams.comparison import comparison
@@ -18,7 +31,7 @@ from rigctl.report.sections.streams.words import explain
 
 PAIR = Pair("a", "b")
 SECOND = 10**9
-CELL = Cell(1, "udp", (PAIR,), 1.0, 0.0, 1, transport="udp", message_bytes=1250, rate=100_000_000)
+CELL = Cell(1, "udp", (PAIR,), 1.0, 0.0, 1, transport="udp", message_bytes=1250, datagrams=DatagramSettings(10**8))
 
 
 def plan_of(*cells: Cell) -> RunPlan:
@@ -138,7 +151,7 @@ class Path:
 
 
 def searched(path: Path) -> tuple[RunPlan, list[Repetition], Search]:
-    cell = replace(CELL, rate=MAX_RATE)
+    cell = builders.asking(CELL, rate=MAX_RATE)
     plan = plan_of(cell)
     trials = [path.trial(1, None)]
     while (following := search(plan, cell, trials).following) is not None:
@@ -170,7 +183,7 @@ def test_a_path_that_always_loses_has_no_rate() -> None:
 
 
 def test_a_trial_that_was_not_measured_counts_as_not_carried() -> None:
-    cell = replace(CELL, rate=MAX_RATE)
+    cell = builders.asking(CELL, rate=MAX_RATE)
     trials = [measured(flow(1, 1), 1, status=Status.FAILED), Path(5e8, 1e9).trial(2, 400_000_000)]
     found = search(plan_of(cell), cell, trials)
     assert found.best is not None

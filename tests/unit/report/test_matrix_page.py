@@ -66,7 +66,7 @@ def test_a_field_that_was_not_measured_is_a_dash_without_a_colour() -> None:
 
 def test_a_difference_has_signs_and_colours_to_both_sides() -> None:
     shape = das2.Shape(
-        goodput_mbps=lambda cell, mtu: 500.0 * len(cell.pairs) + (480 if cell.resize else 0) * (3 - 2 * cell.parallel),
+        goodput_mbps=lambda cell, mtu: 500.0 * len(cell.pairs) + 480 * cell.window.resize * (3 - 2 * cell.parallel),
         noise=0.0,
     )
     (part,) = section(*das2.run((das2.OFF, das2.ON), shape, **SMALL)).differences
@@ -80,7 +80,7 @@ def test_a_difference_that_is_only_noise_stays_pale() -> None:
     twin = replace(das2.OFF, name="twin")
     (part,) = section(*das2.run((das2.OFF, twin), das2.Shape(noise=0.002), **SMALL)).differences
     assert {field.colour for heat in part.maps for _, fields in heat.rows for field in fields} == {"z0"}
-    small = das2.Shape(goodput_mbps=lambda cell, mtu: 800.0 * len(cell.pairs) + 200 * cell.resize, noise=0.0)
+    small = das2.Shape(goodput_mbps=lambda cell, mtu: 800.0 * len(cell.pairs) + 200 * cell.window.resize, noise=0.0)
     (part,) = section(*das2.run((das2.OFF, das2.ON), small, **SMALL)).differences
     assert {field.colour for heat in part.maps for _, fields in heat.rows for field in fields} == {"p2"}
 

@@ -55,7 +55,7 @@ def test_the_limit_is_found_without_the_rig_file_and_a_rig_file_that_disagrees_i
 
 def test_a_window_that_brings_less_the_more_flows_share_it_is_said_with_each_flow_s_part() -> None:
     def shared(cell: Cell, mtu: int) -> float:
-        small = not cell.resize and (cell.window_bytes or 0) < 8192
+        small = not cell.window.resize and (cell.window.bytes or 0) < 8192
         return min(941.0 * len(cell.pairs), 1080.0 if small else 7530.0)
 
     matrix_of = {"windows": (32768, 131072), "flows": (1, 4, 10), "pairs": (1, 4, 12)}

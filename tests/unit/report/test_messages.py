@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import builders
 import pytest
 from message_runs import BLAST, PING, measured, results, rows_of
 
@@ -54,7 +55,7 @@ def test_where_a_blast_converges_is_said() -> None:
 
 def test_messages_that_may_not_share_a_frame_have_a_ceiling_of_their_own() -> None:
     info, repetitions = measured("blast", BLAST[:1])
-    cell = replace(info.plan.cells[0], nodelay=True)
+    cell = builders.asking(info.plan.cells[0], nodelay=True)
     (one,) = message_results(replace(info, plan=replace(info.plan, cells=(cell,))), repetitions)
     assert one.ceiling_bps == pytest.approx(1e8 * 1 / 91)  # 1 + 52 + 18 + 20 bytes of wire for each
 

@@ -8,7 +8,19 @@ import pytest
 
 from rigctl.errors import InputError
 from rigctl.measure import TESTS
-from rigctl.records import Cell, Direction, Flow, Link, Pair, Repetition, RunInfo, Side, Status
+from rigctl.records import (
+    Cell,
+    Direction,
+    FileSettings,
+    Flow,
+    Link,
+    MessageSettings,
+    Pair,
+    Repetition,
+    RunInfo,
+    Side,
+    Status,
+)
 from rigctl.report.printers.html import render
 from rigctl.report.sections.messages.table import message_results, message_table, message_words
 from rigctl.runner.cell import MOST_PREPARE_S, PREPARE_S, prepare_s
@@ -19,8 +31,8 @@ SIZE = 100 * 2**20
 
 
 def cell(number: int = 1, read: str = "disk", write: str = "disk") -> Cell:
-    base = Cell(number, "file", (PAIR,), 60.0, 0.0, 1, message_bytes=SIZE, iterations=1)
-    return replace(base, read=read, write=write, folder="/var/a b")
+    base = Cell(number, "file", (PAIR,), 60.0, 0.0, 1, message_bytes=SIZE)
+    return replace(base, messages=MessageSettings(1), file=FileSettings(read, write, "/var/a b"))
 
 
 def measured(*cells: tuple[Cell, float]) -> tuple[RunInfo, list[Repetition]]:
@@ -29,9 +41,9 @@ def measured(*cells: tuple[Cell, float]) -> tuple[RunInfo, list[Repetition]]:
     repetitions = []
     for one, elapsed_s in cells:
         end_ns = round(elapsed_s * 1e9) + 1
-        read_us = round(elapsed_s * 6e5) if one.read == "disk" else None
+        read_us = round(elapsed_s * 6e5) if one.file.read == "disk" else None
         sender = Side(SIZE, 1, end_ns, mss=1448, pmtu=1500, timestamps=True, disk_us=read_us)
-        written = one.write == "disk"
+        written = one.file.write == "disk"
         receiver = Side(SIZE, 1, end_ns, disk_us=200_000 if written else None, sync_us=50_000 if written else None)
         flow = Flow(PAIR, Direction.FORWARD, 1, sender, receiver)
         repetitions.append(Repetition(one.number, 1, 1, Status.OK, None, 0.0, 1.0, flows=(flow,)))
@@ -79,17 +91,20 @@ def planned(folder: Path, text: str) -> list[Cell]:
 
 def test_a_file_is_read_from_disk_and_written_to_disk_where_nothing_is_said(tmp_path: Path) -> None:
     (one,) = planned(tmp_path, "matrix: {size: 100M}\nfolder: /data")
-    assert (one.read, one.write, one.folder, one.iterations, one.message_bytes) == ("disk", "disk", "/data", 1, SIZE)
+    assert (one.file, one.messages.iterations, one.message_bytes) == (FileSettings("disk", "disk", "/data"), 1, SIZE)
     both = planned(tmp_path, "matrix: {size: 1M, read: [disk, memory]}")
-    assert [one.read for one in both] == ["disk", "memory"]
+    assert [one.file.read for one in both] == ["disk", "memory"]
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "size: a file needs the bytes of its file, as in size: 100M"),
+        ("", "size: test: file needs one, as in size: 1 or size: 64K"),
         ("matrix: {size: 1M, read: tape}", 'read "tape": expected disk or memory'),
-        ("matrix: {size: 1M, iterations: 3}", "iterations: a file is sent once; use repeat"),
+        (
+            "matrix: {size: 1M, iterations: 3}",
+            "is of test: pingpong or blast. To measure more often use repeat",
+        ),
         ("matrix: {size: 1M}\nfolder: here", 'folder "here": expected an absolute path'),
     ],
 )

@@ -147,7 +147,7 @@ def test_a_window_cut_by_the_kernel_names_the_setting_that_cut_it() -> None:
 def test_a_window_that_was_granted_needs_no_words() -> None:
     cell = builders.cell()
     assert window_words(*told(cell, builders.repetition(cell))) == ""
-    assert window_words(*told(replace(cell, window_bytes=None), builders.repetition(cell))) == ""
+    assert window_words(*told(builders.asking(cell, window_bytes=None), builders.repetition(cell))) == ""
 
 
 def test_retransmits_are_counted_per_pair_and_as_a_share() -> None:
@@ -164,7 +164,7 @@ def test_another_congestion_control_is_named() -> None:
     cell = builders.cell(congestion="bbr")
     _, summary = told(cell, builders.repetition(cell))
     assert congestion_words(summary).startswith("Congestion control bbr was asked for; cubic was used.")
-    _, summary = told(replace(cell, congestion="cubic"), builders.repetition(cell))
+    _, summary = told(builders.asking(cell, congestion="cubic"), builders.repetition(cell))
     assert congestion_words(summary) == ""
 
 

@@ -3,16 +3,17 @@
 from dataclasses import replace
 from io import StringIO
 
+import builders
 from rich.console import Console
 
-from rigctl.measure import streams
-from rigctl.records import Cell, Direction, Flow, Pair, Repetition, RunPlan, Side, Status
+from rigctl.measure import channels
+from rigctl.records import Cell, Direction, Flow, Pair, Repetition, RunPlan, Side, Status, TcpSettings
 from rigctl.runner.cell import interval_ms
 from rigctl.runner.orders import missing
 from rigctl.runner.progress import Lines, progress_on, settings_text
 
 PAIR = (Pair("pi1", "pi2"),)
-CELL = Cell(1, "tcp", PAIR, 10.0, 0.0, 5, window_bytes=65536, mss=1460)
+CELL = builders.cell(pairs=PAIR, parallel=5)
 PLAN = RunPlan("t", "", "s", "", "r", "", (), 1, (CELL, replace(CELL, number=2)))
 
 
@@ -50,7 +51,7 @@ def test_a_failure_is_said_and_its_cost_is_not_expected_again() -> None:
 
 def test_what_was_not_granted_as_asked_is_said_once_for_all_pairs() -> None:
     progress, text = lines()
-    asked = replace(CELL, mss=8960)
+    asked = builders.asking(CELL, mss=8960)
     sender = Side(9, 1, 2, mss=1448, timestamps=True, sndbuf_bytes=131072)
     flows = tuple(
         Flow(Pair(source, "x"), Direction.FORWARD, number, sender, Side(9, 1, 2, rcvbuf_bytes=131072))
@@ -70,28 +71,28 @@ def test_a_first_invalid_attempt_still_has_its_time_to_come() -> None:
 
 def test_quiet_says_nothing() -> None:
     progress, text = lines(quiet=True)
-    (stream,) = streams(CELL, lambda: "0" * 32)
+    (channel,) = channels(CELL, lambda: "0" * 32)
     progress.began(CELL, 1, 1)
-    progress.received(stream, 1, 1)
+    progress.received(channel, 1, 1)
     progress.ended(CELL, result(Status.FAILED))
     assert text.getvalue() == ""
 
 
 def test_a_terminal_shows_the_goodput_of_each_pair_now() -> None:
     text = StringIO()
-    (stream,) = streams(CELL, lambda: "0" * 32)
+    (channel,) = channels(CELL, lambda: "0" * 32)
     with progress_on(
         Console(file=text, force_terminal=True, width=120), PLAN, missing(PLAN, {}), quiet=False
     ) as progress:
         progress.began(CELL, 1, 1)
-        progress.received(stream, 10**9, 0)
-        progress.received(stream, 2 * 10**9, 125_000_000)
-    assert "pi1 -> pi2  1,000 Mbit/s" in text.getvalue()
+        progress.received(channel, 10**9, 0)
+        progress.received(channel, 2 * 10**9, 125_000_000)
+    assert "pi1 → pi2  1,000 Mbit/s" in text.getvalue()
 
 
 def test_settings_in_words_leave_out_what_was_not_asked_for() -> None:
     assert settings_text(Cell(1, "tcp", PAIR, 1, 0, 1)) == "1 pair, 1 flow"
-    both = Cell(1, "tcp", PAIR, 1, 0, 2, congestion="bbr", direction=Direction.BOTH)
+    both = Cell(1, "tcp", PAIR, 1, 0, 2, tcp=TcpSettings(congestion="bbr"), direction=Direction.BOTH)
     assert settings_text(both) == "1 pair, 2 flows, bbr, both"
 
 
@@ -104,13 +105,13 @@ def test_samples_are_100_ms_apart_and_never_more_than_3000() -> None:
 def test_many_pairs_are_shown_as_their_sum_with_what_is_left() -> None:
     text = StringIO()
     pairs = tuple(Pair(f"a{number}", f"b{number}") for number in range(12))
-    many = replace(CELL, pairs=pairs, condition="jumbo", window_bytes=6553, window_total_bytes=32768)
+    many = builders.asking(CELL, pairs=pairs, condition="jumbo", window_bytes=6553, window_total_bytes=32768)
     with progress_on(
         Console(file=text, force_terminal=True, width=160), PLAN, missing(PLAN, {}), quiet=False
     ) as progress:
         progress.began(many, 1, 1)
-        for stream in streams(many, lambda: "0" * 32):
-            progress.received(stream, 10**9, 0)
-            progress.received(stream, 2 * 10**9, 125_000_000)
+        for channel in channels(many, lambda: "0" * 32):
+            progress.received(channel, 10**9, 0)
+            progress.received(channel, 2 * 10**9, 125_000_000)
     assert "jumbo, 12 pairs, window 32K in all, MSS 1460, 5 flows" in text.getvalue()
     assert "sum 12,000 Mbit/s   pairs 1,000 to 1,000, 20 s left" in text.getvalue()

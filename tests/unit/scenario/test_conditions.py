@@ -44,7 +44,7 @@ def test_what_a_condition_sets_is_kept_in_the_order_in_which_it_is_set(tmp_path:
 
 
 def told(plan: RunPlan) -> list[tuple[str | None, int, bool]]:
-    return [(cell.condition, cell.parallel, cell.resize) for cell in plan.cells]
+    return [(cell.condition, cell.parallel, cell.window.resize) for cell in plan.cells]
 
 
 def test_every_cell_is_measured_under_every_condition_which_change_slowest(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_an_mtu_that_a_switch_does_not_carry_is_told_before_anything_is_touched(
 class TestSharedWindow:
     def test_each_flow_gets_its_share_rounded_down(self, tmp_path: Path) -> None:
         plan = planned(tmp_path, "matrix: {window_total: [32K, 256K], parallel: 1..10 times 3}\n")
-        shares = [(cell.window_total_bytes, cell.parallel, cell.window_bytes) for cell in plan.cells]
+        shares = [(cell.window.total_bytes, cell.parallel, cell.window.bytes) for cell in plan.cells]
         assert shares == [
             (32768, 1, 32768), (32768, 3, 10922), (32768, 9, 3640),
             (262144, 1, 262144), (262144, 3, 87381), (262144, 9, 29127),
@@ -138,7 +138,7 @@ class TestSharedWindow:
 
     def test_default_is_the_kernel_s_own(self, tmp_path: Path) -> None:
         (cell,) = planned(tmp_path, "matrix: {window_total: default}\n").cells
-        assert (cell.window_bytes, cell.window_total_bytes) == (None, None)
+        assert (cell.window.bytes, cell.window.total_bytes) == (None, None)
 
     def test_beside_window_it_is_a_mistake(self, tmp_path: Path) -> None:
         said = message(tmp_path, "matrix: {window_total: 32K, window: 64K}\n")
@@ -163,17 +163,18 @@ def test_das2_has_480_cells_under_each_of_its_conditions() -> None:
     found = cells_of("das2")
     assert list(found) == ["no resize 1500", "no resize 8176", "resize 1500", "resize 8192"]
     shapes = {
-        tuple((one.window_total_bytes, one.window_bytes, one.parallel, len(one.pairs)) for one in cells)
+        tuple((one.window.total_bytes, one.window.bytes, one.parallel, len(one.pairs)) for one in cells)
         for cells in found.values()
     }
     (shape,) = shapes
     sizes = [size * 1024 for size in (32, 64, 128, 256)]
     assert shape == tuple((w, w // f, f, p) for w in sizes for f in range(1, 11) for p in range(1, 13))
-    assert {cell.resize for name, cells in found.items() for cell in cells if str(name).startswith("resize")} == {True}
+    resizing = [cells for name, cells in found.items() if str(name).startswith("resize")]
+    assert all(cell.window.resize for cells in resizing for cell in cells)
 
 
 def test_das2_quick_is_a_part_of_it_and_das2_soak_the_page_s_last_test() -> None:
     assert {name: len(cells) for name, cells in cells_of("das2-quick").items()} == dict.fromkeys(cells_of("das2"), 30)
     ((name, (soak,)),) = cells_of("das2-soak").items()
-    assert (name, soak.duration_s, soak.parallel, soak.window_bytes) == ("resize 8192", 1800.0, 1, 131072)
+    assert (name, soak.duration_s, soak.parallel, soak.window.bytes) == ("resize 8192", 1800.0, 1, 131072)
     assert len(soak.pairs) == 12

@@ -17,7 +17,7 @@ def planned(folder: Path, text: str, rig: str = "gigablox") -> RunPlan:
 
 def test_rates_and_sizes_are_read(tmp_path: Path) -> None:
     plan = planned(tmp_path, "test: udp\nmatrix: {size: [64, 1472], rate: [10M, max, unlimited]}\nmax_loss: 0.01 %")
-    assert [(cell.message_bytes, cell.rate, cell.transport) for cell in plan.cells[:3]] == [
+    assert [(cell.message_bytes, cell.datagrams.rate, cell.transport) for cell in plan.cells[:3]] == [
         (64, 10_000_000, "udp"), (64, "max", "udp"), (64, "unlimited", "udp"),
     ]  # fmt: skip
     assert plan.max_loss == pytest.approx(0.0001)
@@ -43,17 +43,21 @@ def test_a_larger_one_goes_in_fragments_and_its_ceiling_says_so(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("test: udp", "rate: test: udp needs one, as in rate: 100M, rate: max or rate: unlimited"),
-        ("matrix: {rate: 10M}", ":3:16: rate: is of test: udp. TCP finds its rate by itself"),
+        ("test: udp", "rate: test: udp needs one, as in rate: 100M or rate: max"),
+        ("matrix: {rate: 10M}", ":3:16: rate: is of test: udp. The others send as fast as they can"),
         ("test: udp\nmatrix: {rate: fast}", "or max, or unlimited"),
         ("test: udp\nmatrix: {rate: 10}", 'rate "10": expected 1k to 1T bit/s'),
         ("test: udp\nmatrix: {rate: 10M, size: 8}", "size: 8 bytes are not the payload of a datagram"),
         ("test: udp\nmatrix: {rate: 10M, size: 64K}", "which has 16 to 65507"),
         ("test: udp\nmatrix: {rate: 10M, mss: 1460}", "mss: is of TCP, and these are datagrams"),
-        ("test: udp\nmatrix: {rate: 10M, iterations: 5}", "iterations: is of messages"),
+        (
+            "test: udp\nmatrix: {rate: 10M, iterations: 5}",
+            "is of test: pingpong or blast. To measure more often use repeat",
+        ),
         ("test: udp\nrepeat: 3\nmatrix: {rate: max}", ":4:1: repeat: rate: max is searched for once, trial by trial."),
         ("test: udp\nmatrix: {rate: max}\nmax_loss: 1", 'max_loss "1": expected a share below 100 %, as in 0.1%'),
         ("test: pingpong\nmatrix: {size: 64K, transport: udp}", "size: 65536 bytes are not the payload"),
+        ("test: pingpong\nmatrix: {size: 64, transport: udp, rate: 1M}", "rate: is of test: udp"),
         ("test: blast\nmatrix: {size: 64K, transport: udp}", "transport: is of test: pingpong"),
         ("test: pingpong\nmatrix: {size: 64, transport: sctp}", 'transport "sctp": expected tcp or udp'),
         ("test: pingpong\nmatrix: {size: 64, transport: udp, nodelay: true}", "nodelay: is of TCP"),

@@ -2,18 +2,19 @@
 
 from dataclasses import replace
 
+import builders
 import pytest
 
-from rigctl.records import Cell, Condition, Link, Pair, RunPlan, Setting, Trunk
+from rigctl.records import Cell, Condition, Link, Pair, RunPlan, Setting, TcpSettings, Trunk
 from rigctl.scenario.forecast import Forecast, constants, forecasts, notes, sum_ceiling_bps, table_axes, total_s
 from rigctl.scenario.load import Overrides, load_plan
 
 GIGABIT = Link(10**9, 1500)
-CELL = Cell(1, "tcp", (Pair("a", "b"),), 10.0, 0.0, 1, mss=8960)
+CELL = Cell(1, "tcp", (Pair("a", "b"),), 10.0, 0.0, 1, tcp=TcpSettings(8960))
 
 
 def plan_of(links: dict[str, Link], **settings: object) -> RunPlan:
-    cells = (CELL, Cell(2, "tcp", CELL.pairs, 5.0, 0.0, 1, mss=1000, **settings))  # type: ignore[arg-type]
+    cells = (CELL, builders.asking(CELL, number=2, duration_s=5.0, mss=1000, **settings))
     return RunPlan("t", "", "s", "", "r", "", (), 3, cells, links)
 
 
@@ -85,7 +86,7 @@ def switched(trunk_bps: int | None, *conditions: Condition, **settings: object) 
     pairs = tuple(Pair(f"a{at}", f"b{at}") for at in range(3))
     links = {node: Link(10**9, 1500, switch=node[0]) for pair in pairs for node in (pair.source, pair.destination)}
     plan = replace(plan_of(links), trunk=Trunk(("a", "b"), trunk_bps), conditions=conditions)
-    cell = replace(CELL, pairs=pairs, mss=None, **settings)
+    cell = builders.asking(CELL, pairs=pairs, mss=None, **settings)
     return replace(plan, cells=(cell,))
 
 
@@ -102,7 +103,9 @@ def test_a_condition_s_mtu_rules_ceilings_and_notes() -> None:
     jumbo = Condition("jumbo", (Setting("mtu", "8192"),))
     plan = switched(None, jumbo, condition="jumbo")
     assert {one.mss for one in forecasts(plan.cells[0], plan, 4)} == {8140}
-    asked = replace(plan, cells=(replace(plan.cells[0], mss=9000), replace(plan.cells[0], mss=9000, condition=None)))
+    asked = replace(
+        plan, cells=(builders.asking(plan.cells[0], mss=9000), builders.asking(plan.cells[0], mss=9000, condition=None))
+    )
     assert notes(asked, 4)[-2:] == [
         "MSS 9000 does not fit into MTU 1500: 1448 will go over the wire.",
         "MSS 9000 does not fit into MTU 8192: 8140 will go over the wire.",

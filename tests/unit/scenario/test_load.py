@@ -6,7 +6,7 @@ import pytest
 
 from rigctl import resources
 from rigctl.errors import InputError
-from rigctl.records import Cell, Direction, Link, Pair
+from rigctl.records import Cell, Direction, Link, Pair, TcpSettings, WindowSettings
 from rigctl.scenario.load import Overrides, bundled_scenarios, load_plan
 
 PAIRS = (Pair("pi1", "pi2"), Pair("pi3", "pi4"))
@@ -15,7 +15,7 @@ PAGE = [(64, 1460, 1), (64, 1460, 5), (64, 8960, 1), (200, 1460, 1), (64, 8960, 
 
 
 def rows(cells: tuple[Cell, ...]) -> list[tuple[int | None, int | None, int]]:
-    return [(cell.window_bytes and cell.window_bytes // 1024, cell.mss, cell.parallel) for cell in cells]
+    return [(cell.window.bytes and cell.window.bytes // 1024, cell.tcp.mss, cell.parallel) for cell in cells]
 
 
 def written(folder: Path, text: str) -> str:
@@ -56,7 +56,9 @@ def test_fields_can_be_set() -> None:
 def test_every_setting_reaches_its_cell(tmp_path: Path) -> None:
     row = "{window: 1M, mss: 100, parallel: 3, congestion: bbr, nodelay: off, direction: both}"
     plan, _ = load_plan(written(tmp_path, f"rig: gigablox\npairs: pi1→pi2\nomit: 1.5\ninclude: [{row}]\n"), Overrides())
-    assert plan.cells == (Cell(1, "tcp", (PAIRS[0],), 10.0, 1.5, 3, 1048576, 100, "bbr", False, Direction.BOTH),)
+    (cell,) = plan.cells
+    assert (cell.pairs, cell.omit_s, cell.parallel, cell.direction) == ((PAIRS[0],), 1.5, 3, Direction.BOTH)
+    assert (cell.window, cell.tcp) == (WindowSettings(1048576), TcpSettings(100, "bbr", False))
     assert plan.title == plan.scenario_name == "t"
 
 

@@ -112,7 +112,7 @@ def test_the_message_of_the_design_word_for_word(tmp_path: Path) -> None:
         ("duration: 10s", "duration: 25h", 't.yaml:7:11: duration "25h": expected 100 ms to 24 h'),
         ("duration: 10s", "omit: 10s", "t.yaml:7:7: omit is 10 s: it must be shorter than the duration, 10 s."),
         ("duration: 10s", "repeat: 0", 't.yaml:7:9: repeat "0": expected 1 to 1000'),
-        ("duration: 10s", "test: sctp", 't.yaml:7:7: test "sctp": unknown. Known: tcp, udp, blast, file, pingpong.'),
+        ("duration: 10s", "test: sctp", 't.yaml:7:7: test "sctp": unknown. Known: tcp, udp, pingpong, blast, file.'),
         ("duration: 10s", "duration: 1s\nduration: 2s", 't.yaml:8:1: key "duration" is there twice, first in line 7.'),
         ("duration: 10s", "exclude: [{window: 1M}]", "t.yaml:7:11: exclude: no cell of the matrix has these values."),
         ("duration: 10s", "exclude: [{}]", "t.yaml:7:11: exclude: a row that names no axis."),

@@ -1,5 +1,6 @@
 """What is read from the store is equal to what was written, whatever it is."""
 
+import json
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -9,15 +10,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rigctl.kinds import KINDS
 from rigctl.records import (
     Bins,
     Capture,
     Cell,
     Condition,
     Datagrams,
+    DatagramSettings,
     Direction,
+    FileSettings,
     Flow,
     Link,
+    MessageSettings,
     NicCounters,
     NodeUsage,
     Pair,
@@ -30,9 +35,12 @@ from rigctl.records import (
     Setting,
     Side,
     Status,
+    TcpSettings,
     Trunk,
+    WindowSettings,
 )
 from rigctl.store import open_store
+from rigctl.store.rows import plan_from, plan_json
 from rigctl.store.series import pack, unpack
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -124,20 +132,19 @@ SETTING = st.builds(Setting, st.sampled_from(["mtu", "sysctl", "offload", "gover
 CELL = st.builds(
     Cell,
     number=st.integers(1, 99),
-    test=NAME,
+    test=st.sampled_from(sorted(KINDS)),
     pairs=st.lists(PAIR, max_size=2).map(tuple),
     duration_s=FLOAT,
     omit_s=FLOAT,
     parallel=st.integers(1, 128),
-    window_bytes=maybe(COUNT),
-    mss=maybe(COUNT),
-    congestion=maybe(NAME),
-    nodelay=maybe(st.booleans()),
     direction=st.sampled_from(Direction),
     condition=maybe(NAME),
-    window_total_bytes=maybe(COUNT),
     transport=st.sampled_from(["tcp", "udp"]),
-    rate=maybe(COUNT | st.sampled_from(["max", "unlimited"])),
+    window=st.builds(WindowSettings, maybe(COUNT), maybe(COUNT), st.booleans()),
+    tcp=st.builds(TcpSettings, maybe(COUNT), maybe(NAME), maybe(st.booleans())),
+    messages=st.builds(MessageSettings, maybe(COUNT), maybe(st.booleans())),
+    datagrams=st.builds(DatagramSettings, maybe(COUNT | st.sampled_from(["max", "unlimited"]))),
+    file=st.builds(FileSettings, maybe(NAME), maybe(NAME), maybe(TEXT)),
 )
 PLAN = st.builds(
     RunPlan,
@@ -277,3 +284,10 @@ def _without_series(flow: Flow) -> Flow:
     assert flow.sender is not None
     assert flow.receiver is not None
     return replace(flow, sender=replace(flow.sender, series=Series()), receiver=replace(flow.receiver, series=Series()))
+
+
+def test_a_plan_of_a_test_that_is_none_is_refused() -> None:
+    text = json.dumps(plan_json(builders.plan()))
+    assert plan_from(text) == builders.plan()
+    with pytest.raises(ValueError, match="no such test: sctp"):
+        plan_from(text.replace('"test": "tcp"', '"test": "sctp"'))

@@ -83,9 +83,8 @@ def flag_text(each: Sequence[Balance]) -> list[str]:
         )
     others = sorted(elsewhere - set(flagged))
     if others:
-        said.append(
-            f"At single ports they differ by more than {100 * MOST_DIFFERENCE:g} % in {_some([f'test {n}' for n in others])}."
-        )
+        named = [f"test {number}" for number in others]
+        said.append(f"At single ports they differ by more than {100 * MOST_DIFFERENCE:g} % in {_some(named)}.")
     coarse = [balance for balance in each if balance.total is not None and balance.total.coarse]
     if coarse:
         cells = {balance.repetition.cell for balance in coarse}

@@ -12,8 +12,8 @@ SECTION = "datagrams"
 _METHOD = (
     "Goodput is application bytes per second at the receiver, counted only while all flows of a test ran (the "
     "measurement interval); a duplicate counts once. Loss, order and jitter are of all that a test sent.",
-    "Each datagram carries a number and the time it was handed over. Jitter is that of RFC 3550 as it stood at the end; "
-    "datagrams that a kernel handed over together arrived at one instant.",
+    "Each datagram carries a number and the time it was handed over. Jitter is that of RFC 3550 as it stood at the "
+    "end; datagrams that a kernel handed over together arrived at one instant.",
 )
 
 

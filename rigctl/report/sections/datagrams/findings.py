@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
+from rigctl.analysis.ceiling import datagram_path, ip_version
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.shaping import shaped_mbps
 from rigctl.analysis.summary import CellSummary, StreamSummary
-from rigctl.analysis.ceiling import datagram_path, ip_version
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.model.ceilings import Packet
 from rigctl.records import Cell, RunInfo
@@ -41,7 +41,8 @@ def _answer(view: RunView) -> Iterator[Finding]:
     began = f"Test {best.cell.number} ({settings_text(best.cell)})"
     if len(known) > 1:
         began = f"The fastest of {plural(len(known), 'test')} is test {best.cell.number} ({settings_text(best.cell)})"
-    numbers = {"goodput_mbps": best.goodput_mbps and best.goodput_mbps.mean, "efficiency": best.efficiency}
+    mean_mbps = None if best.goodput_mbps is None else best.goodput_mbps.mean
+    numbers = {"goodput_mbps": mean_mbps, "efficiency": best.efficiency}
     text = f"{began}: {goodput_text(view.info, best)}"
     yield Finding(text, Weight.ANSWER, subject=tests([best.cell.number]), numbers=numbers)
 
@@ -56,8 +57,8 @@ def _losses(cells: Sequence[CellSummary]) -> Iterator[Finding]:
         return
     worst = max(known, key=lambda number: known[number])
     some = [number for number, share in known.items() if share > 0]
-    share = f"{100 * known[worst]:.2g} %"
-    text = f"Datagrams were lost in {len(some)} of {plural(len(known), 'test')}, most in test {worst}: {share}."
+    of_all = plural(len(known), "test")
+    text = f"Datagrams were lost in {len(some)} of {of_all}, most in test {worst}: {100 * known[worst]:.2g} %."
     yield Finding(text, Weight.LOSS, Severity.WARNING, tests(some), {"loss_pct": 100 * known[worst]})
     full = [cell.cell.number for cell in cells if any(_overflowed(stream) for stream in cell.streams)]
     if full:

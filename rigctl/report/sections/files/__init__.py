@@ -1,14 +1,15 @@
 """File transfers: what the disks at both ends took of their time, beside a stream from memory."""
 
+from collections.abc import Callable
+
+from rigctl.analysis.message_results import DiskShares, MessageResult
 from rigctl.analysis.run_view import RunView
-from rigctl.report.blocks import Column, Entry, Part
 from rigctl.report import requested
+from rigctl.report.blocks import Column, Entry, Part
 from rigctl.report.message_table import Results, efficiency, message_table, of_cell, scaled, size
 from rigctl.report.sections.files.words import file_findings
 from rigctl.report.tabular import ColumnOf, Filled
-from rigctl.analysis.message_results import DiskShares, MessageResult
 from rigctl.report.text import UNKNOWN, percent_text
-from collections.abc import Callable
 
 SECTION = "files"
 _METHOD = (

@@ -29,8 +29,8 @@ def _condition(view: RunView, found: Matrix, condition: ConditionPanels) -> Sect
     alike = " and conditions" if len(found.conditions) > 1 else ""
     columns = "flows of a pair" if maps.unit.endswith("flows") else "windows"
     note = (
-        f"Goodput summed over all pairs, in Gbit/s. Rows: pairs at once; columns: {columns}; the same colours and scales "
-        f"in all panels{alike}. “–” was not measured."
+        f"Goodput summed over all pairs, in Gbit/s. Rows: pairs at once; columns: {columns}; the same colours and "
+        f"scales in all panels{alike}. “–” was not measured."
     )
     sentences = Items(tuple(filter(None, said)))
     blocks: list[Block] = [*((sentences,) if sentences.sentences else ()), maps, Paragraph(note, small=True)]

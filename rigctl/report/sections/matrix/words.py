@@ -43,13 +43,18 @@ def limit_text(info: RunInfo, conditions: Sequence[ConditionPanels]) -> list[str
 
     Conditions that show the same are described together, with the range of their sums.
     """
-    stories: dict[tuple[object, ...], list[tuple[str, Trend]]] = {}
+    stories: list[list[tuple[str, Trend]]] = []
     for condition in conditions:
         shown = trend(info, condition)
-        if shown is not None:
-            stories.setdefault(shown.story, []).append((condition.name, shown))
+        if shown is None:
+            continue
+        alike = next((story for story in stories if story[0][1].like(shown)), None)
+        if alike is None:
+            stories.append([(condition.name, shown)])
+        else:
+            alike.append((condition.name, shown))
     said = []
-    for named in stories.values():
+    for named in sorted(stories, key=len, reverse=True):
         sentence = _sentence(info, [shown for _, shown in named])
         alone = len(named) == len(conditions)
         under = "" if alone else f"Under {listed([name or 'no condition' for name, _ in named])}: "
@@ -70,13 +75,14 @@ def _sentence(info: RunInfo, shown: Sequence[Trend]) -> str:
         if first.points == 1
         else f"From {plural(first.pairs, 'pair')} on, the sum stays at {sums} Gbit/s"
     )
-    wire = f" of {first.wire_gbps} Gbit/s on the wire" if first.wire_gbps else ""
+    on_wire = [other.wire_mbps for other in shown if other.wire_mbps is not None]
+    wire = f" of {_range(on_wire, 1)} Gbit/s on the wire" if on_wire else ""
     if first.busy:
         said = f"{began}, but processors were busy all the time: they may be what the pairs share, not a link."
     else:
         said = f"{began}: a shared limit{wire}."
-        if first.wire_gbps:
-            said += _beside_rig_file(info, float(first.wire_gbps) * 1000)
+        if on_wire:
+            said += _beside_rig_file(info, max(on_wire))
     return f"{said} With fewer, every pair achieves {each} Gbit/s." if each else said
 
 
@@ -87,8 +93,8 @@ def _neither(shown: Trend, sums: str) -> str:
     return f"{said}; it neither grows in proportion with the pairs nor stays level."
 
 
-def _range(values: Sequence[float]) -> str:
-    texts = sorted({gbps(value) for value in values}, key=float)
+def _range(values: Sequence[float], decimals: int = 2) -> str:
+    texts = sorted({f"{value / 1000:.{decimals}f}" for value in values}, key=float)
     return f"{texts[0]} to {texts[-1]}" if len(texts) > 1 else "".join(texts)
 
 
@@ -162,7 +168,8 @@ def falling_text(conditions: Sequence[ConditionPanels]) -> list[str]:
         said.append(
             f"Total windows of {size_words(window)} achieve less the more flows share them{under}: "
             f"{plural(pairs, 'pair')} achieve {listed(first)} Gbit/s with {plural(few, 'flow')}, "
-            f"{listed(last)} with {many} ({size_words(window // many)} each){', limited by processors' if busy else ''}."
+            f"{listed(last)} with {many} ({size_words(window // many)} each)"
+            f"{', limited by processors' if busy else ''}."
         )
     return said
 

@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 from typing import Final
 
-from rigctl.analysis.summary import CellSummary, Estimate, StreamSummary
-from rigctl.records import Direction, RunInfo
+from rigctl.analysis.summary import CellSummary
+from rigctl.records import RunInfo
 from rigctl.report import requested
 from rigctl.report.above import excess_note
 from rigctl.report.blocks import Column, Entry, Table
 from rigctl.report.exclusions import exclusion_text
-from rigctl.report.per_stream import MOST_LISTED, each_pair, many, span
+from rigctl.report.goodput_columns import bottleneck, ceiling, efficiency, goodput, legend, of_cell, total_goodput
+from rigctl.report.per_stream import each_pair, span
 from rigctl.report.tabular import ColumnOf, Filled, Head, table_of
-from rigctl.report.text import UNKNOWN, ceiling_text, count_text, kib_text, percent_text, rate_decimals
-
+from rigctl.report.text import UNKNOWN, count_text, kib_text
 
 REQUESTED: Final = (
     requested.TEST,

@@ -47,7 +47,7 @@ def answer(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
     if len(known) > 1:
         began = f"The fastest of {plural(len(known), 'test')} is test {best.cell.number} ({settings})"
     numbers = {
-        "goodput_mbps": best.goodput_mbps and best.goodput_mbps.mean,
+        "goodput_mbps": None if best.goodput_mbps is None else best.goodput_mbps.mean,
         "ceiling_mbps": best.ceiling_mbps,
         "efficiency": best.efficiency,
     }

@@ -1,0 +1,172 @@
+"""What was granted and counted: flows and their sides, nodes, switch ports, captures."""
+
+from dataclasses import dataclass, field
+
+from rigctl.records.cell import Direction, Pair, Stream
+
+
+@dataclass(frozen=True, slots=True)
+class Datagrams:
+    """What became of the datagrams of a UDP flow, seen from one side; `None`: that side cannot know."""
+
+    count: int  # handed to the kernel by the sender; at the receiver each one once
+    refused: int | None = None  # by the sender's own kernel, whose queue was full
+    duplicates: int | None = None
+    reordered: int | None = None  # came after a later one (RFC 4737)
+    strays: int | None = None  # too late to tell, or not of this flow
+    highest: int | None = None  # sequence number seen, and one
+    overflow: int | None = None  # dropped at the receiver's full socket buffer; a larger piece counts as one
+    jitter_ns: int | None = None  # RFC 3550, as it stood at the end …
+    jitter_max_ns: int | None = None  # … and at its largest
+    segmented: bool | None = None  # of a sender: the kernel cut larger pieces into datagrams
+
+
+@dataclass(frozen=True, slots=True)
+class Bins:
+    """What a receiver took in equal, consecutive times: `bytes[i]` from `start_ns` + i × `width_us` on."""
+
+    start_ns: int
+    width_us: int
+    bytes: tuple[int, ...]  # up to the last that is not 0
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Samples of one side of one flow: columns of equal length, cumulative counters and gauges at `t_ns`.
+
+    Always `t_ns` and `bytes`. The sender's side also has `retransmits`, `rtt_us`, `cwnd` (segments), `mss`, and
+    `peer_window` where its kernel says it.
+    """
+
+    columns: dict[str, list[int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What one agent counted and its kernel granted for one flow. From TCP_INFO (linux/tcp.h) and getsockopt(2)."""
+
+    bytes: int  # application bytes sent or received in all, from first to last
+    first_byte_ns: int | None  # before the first send, after the first receive; None: no byte moved
+    last_byte_ns: int | None
+    sndbuf_bytes: int | None = None  # SO_SNDBUF as read back: Linux doubles what was set (socket(7))
+    rcvbuf_bytes: int | None = None
+    mss: int | None = None  # tcpi_snd_mss: payload of a full segment on the wire
+    rcv_mss: int | None = None  # tcpi_rcv_mss, the receiver's estimate
+    advmss: int | None = None
+    pmtu: int | None = None
+    rtt_us: int | None = None
+    rtt_min_us: int | None = None
+    retransmits: int | None = None  # segments
+    retransmitted_bytes: int | None = None
+    cwnd: int | None = None  # segments
+    busy_us: int | None = None  # time with data to send …
+    rwnd_limited_us: int | None = None  # … of which held back by the receiver's window …
+    sndbuf_limited_us: int | None = None  # … or by the send buffer
+    peer_window_bytes: int | None = None  # tcpi_snd_wnd, the window the peer offered last
+    timestamps: bool | None = None  # RFC 7323 timestamps in use: 12 bytes of every segment
+    congestion: str | None = None
+    nodelay: bool | None = None
+    segs_out: int | None = None  # tcpi_segs_out: segments sent in all, those again and pure acknowledgements included
+    segs_in: int | None = None  # tcpi_segs_in
+    # Of a ping-pong's sender: round trips, the sum, least and largest of their times. The histogram, buckets of
+    # model.histogram with their counts in rising order: of these times; of a UDP receiver, of datagrams lost in a row.
+    round_trips: int | None = None
+    rtt_sum_ns: int | None = None
+    rtt_min_ns: int | None = None
+    rtt_max_ns: int | None = None
+    disk_us: int | None = None  # of a file transfer: time in read(2) or write(2) of the file …
+    sync_us: int | None = None  # … and of a receiver until it was safe on the disk, after its acknowledgement
+    histogram: tuple[tuple[int, int], ...] = ()
+    datagrams: Datagrams | None = None  # of a UDP flow
+    bins: Bins | None = None  # of a stream's receiver, where Cell.bin_us asks for them
+    series: Series = field(default_factory=Series)
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """One TCP connection of a pair, both sides. `sender`/`receiver` are of the data, whatever the direction.
+
+    `bytes`, `retransmits` are cut to the repetition's common window from the raw series (`model.common_window`);
+    `None` where the repetition failed before they could be.
+    """
+
+    pair: Pair
+    direction: Direction  # FORWARD or REVERSE, never BOTH
+    number: int  # 1 … parallel
+    sender: Side | None
+    receiver: Side | None
+    bytes: int | None = None
+    retransmits: int | None = None
+
+    @property
+    def stream(self) -> Stream:
+        return Stream(self.pair, self.direction)
+
+
+@dataclass(frozen=True, slots=True)
+class NicCounters:
+    """How far the counters of a node's data interface rose, from before the first byte until all flows had ended.
+
+    From rtnl_link_stats64 (linux/if_link.h); `queue_drops` from its queueing disciplines (tc -s qdisc).
+    """
+
+    rx_bytes: int | None = None
+    rx_packets: int | None = None
+    rx_dropped: int | None = None
+    rx_errors: int | None = None
+    tx_bytes: int | None = None
+    tx_packets: int | None = None
+    tx_dropped: int | None = None
+    tx_errors: int | None = None
+    queue_drops: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PortSeries:
+    """Counters of one switch port during one repetition, from the last reading before it to the first after it.
+
+    Columns of equal length, raw and absolute as the switch gave them: `t_ns` (controller's clock, half-way between
+    request and answer), `took_ns` (from one to the other), `in_octets`, `out_octets`, `in_packets`, `out_packets`,
+    `in_discards`, `out_discards`, `in_errors`, `out_errors`, `discontinuity` (ifCounterDiscontinuityTime, hundredths of
+    a second). In and out as the switch sees them. A column whose value is unknown throughout is left out; -1 marks a
+    single unknown value.
+    """
+
+    switch: str  # its key in the rig file
+    port: str  # interface name on the switch
+    source: str  # "snmp" or "cli"
+    columns: dict[str, list[int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """The frames of one pair and direction as one of its nodes saw them, in a pcap file of their headers."""
+
+    node: str
+    pair: Pair
+    direction: Direction  # FORWARD or REVERSE
+    file: str  # its name, beside the report
+    frames: int  # that passed
+    lost: int | None  # by the node's kernel; None: it does not say
+    cut: bool  # some passed when the file was full
+    retransmits_seen: int | None = None  # of a TCP sender: segments sent again, from the capture's sequence numbers …
+    retransmits: int | None = None  # … and as its TCP counts them (tcpi_total_retrans)
+
+    @property
+    def stream(self) -> Stream:
+        return Stream(self.pair, self.direction)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeUsage:
+    """CPU time on one node during one repetition, from getrusage(2) and /proc/stat."""
+
+    node: str
+    span_us: int | None = None  # the wall time these cover
+    agent_cpu_us: int | None = None  # user + system of the agent's process
+    node_busy_us: int | None = None  # all CPUs, all but idle and iowait, softirq included
+    cpus: int | None = None
+    throttled: bool | None = None  # Raspberry Pi: get_throttled changed or set during it; None: not a Pi
+    strangers: int = 0  # connections without the token, dropped
+    nic: NicCounters | None = None
+    busiest_cpu_us: int | None = None  # of the CPU that was busy longest: one core full of interrupts shows here

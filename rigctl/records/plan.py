@@ -1,0 +1,82 @@
+"""What a run is asked to do, and on what rig."""
+
+from dataclasses import dataclass, field
+
+from rigctl.records.cell import Cell, Condition
+
+
+@dataclass(frozen=True, slots=True)
+class Retest:
+    """Cells whose repetitions vary by more than `variation`, a share of the mean, are measured `repeat` times more."""
+
+    variation: float
+    repeat: int
+
+
+@dataclass(frozen=True, slots=True)
+class Until:
+    """Cells are measured until half the 95 % confidence interval is below `ci95`, a share of the mean: `most` times."""
+
+    ci95: float
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A node's link to the switch. `None`: the rig file does not say; rate and MTU the node must be asked."""
+
+    rate_bps: int | None
+    mtu: int | None
+    switch: str | None = None  # its key in the rig file
+    rtt_s: float | None = None  # of a virtual rig: what a round trip over it is to take; None: what it takes
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """A port of a switch and what is behind it: a node, or (the trunk) another switch."""
+
+    switch: str  # its key in the rig file
+    name: str  # interface name as the switch has it, as GigabitEthernet1/1
+    node: str | None = None
+    peer: str | None = None  # the other switch's key
+
+
+@dataclass(frozen=True, slots=True)
+class Trunk:
+    """The link between the rig's two switches. `rate_bps` None: the rig file does not say."""
+
+    ends: tuple[str, str]  # keys of the switches
+    rate_bps: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """What a run was asked to do, stored with it before the first cell."""
+
+    title: str
+    notes: str
+    scenario_name: str  # as given on the command line, without folder and .yaml
+    scenario_yaml: str  # the text as read, with overrides named in `overrides`
+    rig_name: str
+    rig_yaml: str
+    overrides: tuple[str, ...]  # as given: "--set window=64K"
+    repeat: int
+    cells: tuple[Cell, ...]
+    links: dict[str, Link] = field(default_factory=dict)  # by node name
+    virtual: str | None = None  # "namespaces", "loopback"; None: real hardware
+    max_skew_s: float = 0.010  # a repetition whose start skew is above this is invalid
+    conditions: tuple[Condition, ...] = ()  # in the order of their cells
+    ports: tuple[Port, ...] = ()  # of the rig's switches, as far as the rig file names them
+    trunk: Trunk | None = None
+    retest: Retest | None = None  # repetitions beyond `repeat` are then those of the retest
+    until: Until | None = None
+    max_loss: float = 0.001  # share of datagrams, of the search for the highest rate
+
+    @property
+    def in_messages(self) -> bool:
+        """Whether its cells count messages: a scenario has one test."""
+        return any(cell.in_messages for cell in self.cells)
+
+    def condition_mtu(self, name: str | None) -> int | None:
+        """The MTU that a condition gives every node; `None`: the nodes' own."""
+        return next((one.mtu for one in self.conditions if one.name == name), None)

@@ -1,0 +1,67 @@
+"""A run and its repetitions as stored."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+from rigctl.records.counted import Capture, Flow, NodeUsage, PortSeries
+from rigctl.records.plan import RunPlan
+
+Facts: TypeAlias = dict[str, Any]
+"""Host facts as `probe` gives them: plain JSON, keyed by the names in `rigctl.probe.facts`."""
+
+
+class Status(StrEnum):
+    """What became of a repetition. Only `OK` is averaged."""
+
+    OK = "ok"
+    INVALID = "invalid"  # measured, but outside the contract; the reason says why
+    FAILED = "failed"  # not measured
+    INTERRUPTED = "interrupted"  # ended by the user
+
+
+class RunStatus(StrEnum):
+    RUNNING = "running"
+    COMPLETE = "complete"  # every cell measured
+    PARTIAL = "partial"  # some cell failed
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class Repetition:
+    """One measurement of a cell, as stored. `attempt` 2 is the one re-measurement after an invalid one."""
+
+    cell: int  # Cell.number
+    repetition: int  # 1 … repeat; beyond: wanted by RunPlan.retest or RunPlan.until
+    attempt: int
+    status: Status
+    reason: str | None  # of anything but OK: which node or pair, what happened
+    started_at: float  # Unix time, seconds
+    wall_s: float  # what it took in all, preparing and collecting included
+    window_start_ns: int | None = None  # the common window: latest start + omit …
+    window_end_ns: int | None = None  # … to the earliest end of any flow
+    start_skew_us: float | None = None  # spread of first_byte_ns over the flows, receiver side
+    clock_error_us: float | None = (
+        None  # half the round trip of the worst clock exchange: the bound of that skew's error
+    )
+    # Interval analysis (model.intervals): all flows' goodput summed at common instants, median over the intervals.
+    goodput_median_bps: float | None = None
+    rate_bps: int | None = None  # of each flow in the search for Cell.rate MAX_RATE; None: as fast as it can
+    flows: tuple[Flow, ...] = ()
+    nodes: tuple[NodeUsage, ...] = ()
+    counters: tuple[PortSeries, ...] = ()  # of the switch ports that answered
+    counters_missing: tuple[str, ...] = ()  # switches that did not, each with why: one sentence
+    captures: tuple[Capture, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """A stored run. `facts` maps node name → host facts; `versions` rigctl, Python, agent protocol, agent SHA-256."""
+
+    run: str  # its id: sorts by time, as 20261120-214501-3f9a
+    plan: RunPlan
+    status: RunStatus
+    started_at: float
+    ended_at: float | None
+    versions: dict[str, str]
+    facts: dict[str, Facts]

@@ -1,0 +1,54 @@
+"""Every kind of test is known wherever a kind has to be known."""
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+from rigctl.kinds import KINDS, OWN_AXES, Kind
+from rigctl.measure import TESTS
+from rigctl.records import Cell, Pair
+from rigctl.scenario.axes import AXES
+
+AGENT = Path(__file__).parents[2] / "agents"
+
+
+def cell(kind: Kind) -> Cell:
+    return Cell(1, kind.name, (Pair("a", "b"),), 10.0, 0.0, 1, message_bytes=64)
+
+
+@pytest.fixture(params=KINDS.values(), ids=lambda kind: kind.name)
+def kind(request: pytest.FixtureRequest) -> Kind:
+    found: Kind = request.param
+    return found
+
+
+def test_each_kind_has_its_orders_and_nothing_else_has() -> None:
+    assert TESTS.keys() == KINDS.keys()
+
+
+def test_a_cell_knows_its_kind(kind: Kind) -> None:
+    assert cell(kind).kind is kind
+    assert cell(kind).in_messages == (kind.counts == "messages")
+
+
+def test_the_orders_of_a_kind_have_its_word(kind: Kind) -> None:
+    assert TESTS[kind.name].settings(cell(kind))["test"] == kind.order
+
+
+def test_the_agent_knows_the_word(kind: Kind) -> None:
+    source = "".join(path.read_text() for path in sorted(AGENT.glob("*.c")))
+    assert kind.order is None or re.search(f'"{kind.order}"', source)
+
+
+def test_a_section_of_the_report_tells_of_it(kind: Kind) -> None:
+    assert importlib.import_module(f"rigctl.report.sections.{kind.section}")
+
+
+def test_its_axes_exist_and_it_takes_what_it_needs(kind: Kind) -> None:
+    assert AXES.keys() >= OWN_AXES >= kind.axes >= kind.needs
+
+
+def test_each_axis_that_is_not_everyones_is_someones() -> None:
+    assert frozenset().union(*(kind.axes for kind in KINDS.values())) == OWN_AXES

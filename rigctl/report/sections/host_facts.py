@@ -6,8 +6,8 @@ from typing import Any, Final
 from rigctl.findings import Finding, Severity, Subject, Weight
 from rigctl.model.contract import link_departures
 from rigctl.records import Facts, RunInfo
-from rigctl.report.blocks import Column, Entry, Row, Section, Table
-from rigctl.report.text import UNKNOWN, listed
+from rigctl.report.blocks import Block, Column, Entry, Folded, Row, Section, Table
+from rigctl.report.text import UNKNOWN, listed, plural
 from rigctl.units import format_duration, format_rate
 
 # What a fact is called on the page; others are shown under their own names.
@@ -49,7 +49,7 @@ def sections(info: RunInfo) -> Iterator[Section]:
             differing.append((title, values))
         elif values and values[0] != UNKNOWN:
             same.append(Row((Entry(title, title), Entry(values[0], values[0]))))
-    blocks: list[Table] = []
+    blocks: list[Block] = []
     if differing:
         columns = (Column("Node", "", "requested", words=True), *(_words(title) for title, _ in differing))
         rows = [
@@ -58,14 +58,14 @@ def sections(info: RunInfo) -> Iterator[Section]:
         ]
         blocks.append(Table(columns, tuple(rows), label="What differs between nodes"))
     if same:
-        head = _words("The same on all nodes" if len(flat) > 1 else "Fact")
-        blocks.append(Table((head, _words("Value")), tuple(same), label="Facts of the rig"))
+        table = Table((_words("Fact"), _words("Value")), tuple(same), label="Facts of the rig")
+        blocks.append(Folded(f"The same on all nodes: {plural(len(same), 'fact')}", (table,)))
     if blocks:
         yield Section("The rig", tuple(blocks))
 
 
 def _words(title: str) -> Column:
-    return Column(title, "", "measured", words=True)
+    return Column(title, "", "derived", words=True)
 
 
 def findings(info: RunInfo) -> Iterator[Finding]:

@@ -26,11 +26,11 @@ def disk_shares(flows: Sequence[Flow]) -> DiskShares:
         for flow in flows
         if flow.sender is not None and flow.sender.first_byte_ns is not None and flow.sender.last_byte_ns is not None
     ]
-    senders = [flow.sender for flow in flows if flow.sender is not None]
-    receivers = [flow.receiver for flow in flows if flow.receiver is not None]
-    read = [side.disk_us for side in senders if side.disk_us is not None]
-    written = [side.disk_us for side in receivers if side.disk_us is not None]
-    synced = [side.sync_us for side in receivers if side.sync_us is not None]
+    senders = [flow.sender.disk for flow in flows if flow.sender is not None and flow.sender.disk is not None]
+    receivers = [flow.receiver.disk for flow in flows if flow.receiver is not None and flow.receiver.disk is not None]
+    read = [times.disk_us for times in senders if times.disk_us is not None]
+    written = [times.disk_us for times in receivers if times.disk_us is not None]
+    synced = [times.sync_us for times in receivers if times.sync_us is not None]
 
     def share(disk_us: Sequence[int]) -> float | None:
         return sum(disk_us) / sum(took_us) if disk_us and len(disk_us) == len(took_us) and sum(took_us) else None

@@ -100,21 +100,22 @@ def _result(info: RunInfo, cell: Cell, stream: Stream, repetitions: Sequence[Rep
     ]
     counted = [[flow.sender for flow in own if flow.sender is not None] for own in flows if own]
     sides = [side for own in counted for side in own]
-    trips = sum(side.round_trips or 0 for side in sides)
-    minima = [side.rtt_min_ns for side in sides if side.rtt_min_ns is not None]
-    maxima = [side.rtt_max_ns for side in sides if side.rtt_max_ns is not None]
+    timed = [side.round_trips for side in sides if side.round_trips is not None]
+    trips = sum(trip.count for trip in timed)
+    minima = [trip.min_ns for trip in timed if trip.min_ns is not None]
+    maxima = [trip.max_ns for trip in timed if trip.max_ns is not None]
     return Messages(
         cell=cell,
         stream=str(stream),
         messages=tuple(sum(side.bytes for side in own) // (cell.message_bytes or 1) for own in counted),
         elapsed_s=tuple(max(_elapsed_s(side) for side in own) for own in counted),
         trips=merged(side.histogram for side in sides),
-        rtt_mean_ns=sum(side.rtt_sum_ns or 0 for side in sides) / trips if trips else None,
+        rtt_mean_ns=sum(trip.sum_ns or 0 for trip in timed) / trips if trips else None,
         rtt_min_ns=min(minima, default=None),
         rtt_max_ns=max(maxima, default=None),
         ceiling_bps=_ceiling_bps(info, cell, [flow for own in flows for flow in own]),
-        again=total(side.retransmits for side in sides),
-        nodelay=agreed(side.nodelay for side in sides),
+        again=total(side.tcp.retransmits for side in sides),
+        nodelay=agreed(side.tcp.nodelay for side in sides),
         **disk_shares([flow for own in flows for flow in own]),
         unanswered=total(_unanswered(side) for side in sides),
         notes=_notes(cell, repetitions),
@@ -124,7 +125,7 @@ def _result(info: RunInfo, cell: Cell, stream: Stream, repetitions: Sequence[Rep
 def _unanswered(side: Side) -> int | None:
     if side.datagrams is None or side.round_trips is None:
         return None
-    return side.datagrams.count - side.round_trips
+    return side.datagrams.count - side.round_trips.count
 
 
 def _elapsed_s(side: Side) -> float:
@@ -135,16 +136,16 @@ def _elapsed_s(side: Side) -> float:
 
 def _ceiling_bps(info: RunInfo, cell: Cell, flows: Sequence[Flow]) -> float | None:
     """What the link allows one way: full segments, or a frame for each message where nothing may gather them."""
-    side = next((flow.sender for flow in flows if flow.sender is not None and flow.sender.mss), None)
-    if side is None or side.mss is None:
+    side = next((flow.sender for flow in flows if flow.sender is not None and flow.sender.tcp.mss), None)
+    if side is None or side.tcp.mss is None:
         return None
     ends = flows[0].stream.ends
     size = cell.message_bytes or 0
-    if cell.tcp.nodelay and size < side.mss:
+    if cell.tcp.nodelay and size < side.tcp.mss:
         rates = [rate for rate in (link_rate_bps(info, node) for node in ends) if rate is not None]
-        packet = Packet("tcp", ip_version(info), side.timestamps is not False)
+        packet = Packet("tcp", ip_version(info), side.tcp.timestamps is not False)
         return min(rates) * size / packet.wire_bytes(size) if len(rates) == len(ends) else None
-    ceiling = data_path(info, ends, side.pmtu, side.mss, side.timestamps).ceiling_mbps
+    ceiling = data_path(info, ends, side.tcp.pmtu, side.tcp.mss, side.tcp.timestamps).ceiling_mbps
     return None if ceiling is None else ceiling * 1e6
 
 

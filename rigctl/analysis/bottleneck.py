@@ -108,15 +108,15 @@ def window_share(flows: Iterable[Flow]) -> float | None:
     The mean over the flows' senders; `None` where their kernels do not say (tcpi_busy_time, Linux 4.10).
     """
     senders = [flow.sender for flow in flows if flow.sender is not None]
-    shares = [held / side.busy_us for side in senders if side.busy_us and (held := _held_us(side)) is not None]
+    shares = [held / side.tcp.busy_us for side in senders if side.tcp.busy_us and (held := _held_us(side)) is not None]
     return sum(shares) / len(shares) if shares and len(shares) == len(senders) else None
 
 
 def _held_us(side: Side) -> int | None:
     """How long a sender was held back by the receiver's window or its own send buffer."""
-    if side.rwnd_limited_us is None or side.sndbuf_limited_us is None:
+    if side.tcp.rwnd_limited_us is None or side.tcp.sndbuf_limited_us is None:
         return None
-    return side.rwnd_limited_us + side.sndbuf_limited_us
+    return side.tcp.rwnd_limited_us + side.tcp.sndbuf_limited_us
 
 
 def advertised_bytes(senders: Sequence[Side]) -> float | None:
@@ -124,10 +124,10 @@ def advertised_bytes(senders: Sequence[Side]) -> float | None:
 
     While they sent, where there are samples: at the end nothing is on its way, and the window is open wide.
     """
-    sampled = [value for side in senders for value in side.series.columns.get("peer_window", ()) if value > 0]
+    sampled = [value for side in senders for value in side.series.columns.get("advertised_window", ()) if value > 0]
     if sampled:
         return median(sampled)
-    last = [side.peer_window_bytes for side in senders if side.peer_window_bytes is not None]
+    last = [side.tcp.advertised_window_bytes for side in senders if side.tcp.advertised_window_bytes is not None]
     return fmean(last) if last else None
 
 
@@ -141,9 +141,9 @@ def _reaches_window(goodput_mbps: float | None, flows: Sequence[Flow]) -> bool:
     senders = [flow.sender for flow in flows if flow.sender is not None]
     advertised = [advertised_bytes([side]) for side in senders]
     allowed = [
-        window_allows_bps(window, side.mss, side.rtt_min_us) / 1e6
+        window_allows_bps(window, side.tcp.mss, side.tcp.rtt_min_us) / 1e6
         for window, side in zip(advertised, senders, strict=True)
-        if window and side.rtt_min_us
+        if window and side.tcp.rtt_min_us
     ]
     return goodput_mbps is not None and len(allowed) == len(flows) and goodput_mbps >= WINDOW_REACHED * sum(allowed)
 
@@ -160,16 +160,18 @@ class Losses:
 def losses_of(flows: Sequence[Flow]) -> Losses | None:
     """`None` where nothing was lost, something is not known, or a congestion control does not halve its window."""
     senders = [flow.sender for flow in flows if flow.sender is not None]
-    if len(senders) < len(flows) or any((side.congestion or "bbr").startswith(_NOT_BY_LOSS) for side in senders):
+    if len(senders) < len(flows) or any((side.tcp.congestion or "bbr").startswith(_NOT_BY_LOSS) for side in senders):
         return None
     again = [flow.retransmits for flow in flows if flow.retransmits is not None]
-    segments = [flow.bytes / side.mss for flow, side in zip(flows, senders, strict=True) if flow.bytes and side.mss]
+    segments = [
+        flow.bytes / side.tcp.mss for flow, side in zip(flows, senders, strict=True) if flow.bytes and side.tcp.mss
+    ]
     sampled = [value for side in senders for value in side.series.columns.get("rtt_us", ()) if value > 0]
-    rtts = sampled or [side.rtt_us for side in senders if side.rtt_us]
+    rtts = sampled or [side.tcp.rtt_us for side in senders if side.tcp.rtt_us]
     if not len(again) == len(segments) == len(flows) or not sum(again) or not rtts:
         return None
     share, rtt_us = sum(again) / sum(segments), median(rtts)
-    mss = min(side.mss for side in senders if side.mss)
+    mss = min(side.tcp.mss for side in senders if side.tcp.mss)
     return Losses(share, rtt_us, loss_bps(mss, rtt_us / 1e6, share) / 1e6)
 
 
@@ -180,9 +182,9 @@ def _cut_by_losses(goodput_mbps: float | None, flows: Sequence[Flow]) -> bool:
     """
     senders = [flow.sender for flow in flows if flow.sender is not None]
     sending = [
-        (side.busy_us - held) * 1e3 / (side.last_byte_ns - side.first_byte_ns)
+        (side.tcp.busy_us - held) * 1e3 / (side.last_byte_ns - side.first_byte_ns)
         for side in senders
-        if side.busy_us is not None
+        if side.tcp.busy_us is not None
         and (held := _held_us(side)) is not None
         and side.first_byte_ns is not None
         and side.last_byte_ns is not None

@@ -87,10 +87,11 @@ def message_values(cell: Cell, sender: Side | None) -> Row:
     values["messages"] = sender.bytes // cell.message_bytes
     if sender.first_byte_ns is not None and sender.last_byte_ns is not None:
         values["elapsed_s"] = (sender.last_byte_ns - sender.first_byte_ns) / 1e9
-    if sender.round_trips and sender.rtt_sum_ns is not None:
-        values["trip_mean_us"] = sender.rtt_sum_ns / sender.round_trips / 1e3
-        values["trip_min_us"] = sender.rtt_min_ns and sender.rtt_min_ns / 1e3
-        values["trip_max_us"] = sender.rtt_max_ns and sender.rtt_max_ns / 1e3
+    timed = sender.round_trips
+    if timed is not None and timed.count and timed.sum_ns is not None:
+        values["trip_mean_us"] = timed.sum_ns / timed.count / 1e3
+        values["trip_min_us"] = timed.min_ns and timed.min_ns / 1e3
+        values["trip_max_us"] = timed.max_ns and timed.max_ns / 1e3
         for name, percent in shares.items():
             time_ns = percentile_ns(sender.histogram, percent)
             values[name] = time_ns and time_ns / 1e3
@@ -161,10 +162,10 @@ class _Derivation:
             "flow": flow.number,
             "sndbuf_bytes": sender and sender.sndbuf_bytes,
             "rcvbuf_bytes": receiver and receiver.rcvbuf_bytes,
-            "cwnd": sender and sender.cwnd,
-            "busy_us": sender and sender.busy_us,
-            "rwnd_limited_us": sender and sender.rwnd_limited_us,
-            "sndbuf_limited_us": sender and sender.sndbuf_limited_us,
+            "cwnd": sender and sender.tcp.cwnd,
+            "busy_us": sender and sender.tcp.busy_us,
+            "rwnd_limited_us": sender and sender.tcp.rwnd_limited_us,
+            "sndbuf_limited_us": sender and sender.tcp.sndbuf_limited_us,
         } | message_values(self.cell, sender)
         return picked(Level.FLOWS, self._stream(flow.stream, [flow]) | own)
 
@@ -229,12 +230,12 @@ class _Derivation:
                 "goodput_mbps": goodput_mbps,
                 "retransmits": total(flow.retransmits for flow in flows) if whole else None,
                 "window_effective_bytes": least(_window(flow) for flow in flows),
-                "mss_effective": least(side.mss for side in senders),
-                "mtu": least(side.pmtu for side in senders),
-                "congestion": joined(side.congestion for side in senders),
-                "nodelay": agreed(side.nodelay for side in senders),
-                "rtt_us": mean(side.rtt_us for side in senders),
-                "rtt_min_us": least(side.rtt_min_us for side in senders),
+                "mss_effective": least(side.tcp.mss for side in senders),
+                "mtu": least(side.tcp.pmtu for side in senders),
+                "congestion": joined(side.tcp.congestion for side in senders),
+                "nodelay": agreed(side.tcp.nodelay for side in senders),
+                "rtt_us": mean(side.tcp.rtt_us for side in senders),
+                "rtt_min_us": least(side.tcp.rtt_min_us for side in senders),
                 "ceiling_mbps": path.ceiling_mbps,
                 "efficiency": share,
                 "limit": limit(
@@ -267,8 +268,8 @@ class _Derivation:
         if self.cell.transport == "udp":
             return datagram_path(self._info, stream.ends, self.cell)
         senders = [flow.sender for flow in flows if flow.sender is not None]
-        timestamps = agreed(side.timestamps for side in senders)
-        mtu, mss = least(side.pmtu for side in senders), least(side.mss for side in senders)
+        timestamps = agreed(side.tcp.timestamps for side in senders)
+        mtu, mss = least(side.tcp.pmtu for side in senders), least(side.tcp.mss for side in senders)
         return data_path(self._info, stream.ends, mtu, mss, timestamps)
 
 

@@ -39,18 +39,18 @@ def _flow_departures(cell: Cell, flow: Flow) -> Iterator[Departure]:
     where, sender, receiver = str(flow.pair), flow.sender, flow.receiver
     if sender is None or receiver is None:
         return
-    if cell.tcp.mss is not None and sender.mss is not None:
+    if cell.tcp.mss is not None and sender.tcp.mss is not None:
         # The MSS asked for holds the options too: 1460 is granted as 1448 + 12 bytes of timestamps.
-        carried = sender.mss + (TIMESTAMPS_OPTION if sender.timestamps else 0)
+        carried = sender.tcp.mss + (TIMESTAMPS_OPTION if sender.tcp.timestamps else 0)
         if carried != cell.tcp.mss:
-            yield Departure(where, "mss", str(cell.tcp.mss), str(sender.mss))
+            yield Departure(where, "mss", str(cell.tcp.mss), str(sender.tcp.mss))
     if cell.window.bytes is not None and not cell.window.resize:  # a window that is to be resized is no promise
         for granted in (sender.sndbuf_bytes, receiver.rcvbuf_bytes):
             # Linux doubles what it grants (socket(7)).
             if granted is not None and granted != 2 * cell.window.bytes:
                 yield Departure(where, "window", str(cell.window.bytes), str(granted // 2))
-    if cell.tcp.congestion is not None and sender.congestion not in (None, cell.tcp.congestion):
-        yield Departure(where, "congestion", cell.tcp.congestion, str(sender.congestion))
+    if cell.tcp.congestion is not None and sender.tcp.congestion not in (None, cell.tcp.congestion):
+        yield Departure(where, "congestion", cell.tcp.congestion, str(sender.tcp.congestion))
 
 
 def link_departures(links: dict[str, Link], facts: dict[str, Facts]) -> Iterator[Departure]:

@@ -85,6 +85,6 @@ def cut(flow: Flow, window: CommonWindow) -> Flow:
     again = None
     if flow.sender is not None:
         again = counter_between(
-            flow.sender.series, "retransmits", window.start_ns, window.end_ns, flow.sender.retransmits
+            flow.sender.series, "retransmits", window.start_ns, window.end_ns, flow.sender.tcp.retransmits
         )
     return replace(flow, bytes=received, retransmits=again)

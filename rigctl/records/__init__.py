@@ -20,7 +20,20 @@ from rigctl.records.cell import (
     TcpSettings,
     WindowSettings,
 )
-from rigctl.records.counted import Bins, Capture, Datagrams, Flow, NicCounters, NodeUsage, PortSeries, Series, Side
+from rigctl.records.counted import (
+    Bins,
+    Capture,
+    Datagrams,
+    DiskTimes,
+    Flow,
+    NicCounters,
+    NodeUsage,
+    PortSeries,
+    RoundTrips,
+    Series,
+    Side,
+    TcpInfo,
+)
 from rigctl.records.plan import Link, Port, Retest, RunPlan, Trunk, Until
 from rigctl.records.run import Facts, Repetition, RunInfo, RunStatus, Status
 
@@ -34,6 +47,7 @@ __all__ = [
     "DatagramSettings",
     "Datagrams",
     "Direction",
+    "DiskTimes",
     "Facts",
     "FileSettings",
     "Flow",
@@ -46,6 +60,7 @@ __all__ = [
     "PortSeries",
     "Repetition",
     "Retest",
+    "RoundTrips",
     "RunInfo",
     "RunPlan",
     "RunStatus",
@@ -54,6 +69,7 @@ __all__ = [
     "Side",
     "Status",
     "Stream",
+    "TcpInfo",
     "TcpSettings",
     "Trunk",
     "Until",

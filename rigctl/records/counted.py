@@ -35,21 +35,16 @@ class Series:
     """Samples of one side of one flow: columns of equal length, cumulative counters and gauges at `t_ns`.
 
     Always `t_ns` and `bytes`. The sender's side also has `retransmits`, `rtt_us`, `cwnd` (segments), `mss`, and
-    `peer_window` where its kernel says it.
+    `advertised_window` where its kernel says it.
     """
 
     columns: dict[str, list[int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
-    """What one agent counted and its kernel granted for one flow. From TCP_INFO (linux/tcp.h) and getsockopt(2)."""
+class TcpInfo:
+    """What a kernel says of one end of a connection: TCP_INFO (linux/tcp.h) and getsockopt(2)."""
 
-    bytes: int  # application bytes sent or received in all, from first to last
-    first_byte_ns: int | None  # before the first send, after the first receive; None: no byte moved
-    last_byte_ns: int | None
-    sndbuf_bytes: int | None = None  # SO_SNDBUF as read back: Linux doubles what was set (socket(7))
-    rcvbuf_bytes: int | None = None
     mss: int | None = None  # tcpi_snd_mss: payload of a full segment on the wire
     rcv_mss: int | None = None  # tcpi_rcv_mss, the receiver's estimate
     advmss: int | None = None
@@ -62,20 +57,46 @@ class Side:
     busy_us: int | None = None  # time with data to send …
     rwnd_limited_us: int | None = None  # … of which held back by the receiver's window …
     sndbuf_limited_us: int | None = None  # … or by the send buffer
-    peer_window_bytes: int | None = None  # tcpi_snd_wnd, the window the peer offered last
+    advertised_window_bytes: int | None = None  # tcpi_snd_wnd, the window the peer advertised last
     timestamps: bool | None = None  # RFC 7323 timestamps in use: 12 bytes of every segment
     congestion: str | None = None
     nodelay: bool | None = None
     segs_out: int | None = None  # tcpi_segs_out: segments sent in all, those again and pure acknowledgements included
     segs_in: int | None = None  # tcpi_segs_in
-    # Of a ping-pong's sender: round trips, the sum, least and largest of their times. The histogram, buckets of
-    # model.histogram with their counts in rising order: of these times; of a UDP receiver, of datagrams lost in a row.
-    round_trips: int | None = None
-    rtt_sum_ns: int | None = None
-    rtt_min_ns: int | None = None
-    rtt_max_ns: int | None = None
-    disk_us: int | None = None  # of a file transfer: time in read(2) or write(2) of the file …
+
+
+@dataclass(frozen=True, slots=True)
+class RoundTrips:
+    """Of a ping-pong's sender: how many, and the sum, least and largest of their times."""
+
+    count: int
+    sum_ns: int | None = None
+    min_ns: int | None = None
+    max_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DiskTimes:
+    """Of one side of a file transfer."""
+
+    disk_us: int | None = None  # time in read(2) or write(2) of the file …
     sync_us: int | None = None  # … and of a receiver until it was safe on the disk, after its acknowledgement
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What one agent counted and its kernel granted for one flow."""
+
+    bytes: int  # application bytes sent or received in all, from first to last
+    first_byte_ns: int | None  # before the first send, after the first receive; None: no byte moved
+    last_byte_ns: int | None
+    sndbuf_bytes: int | None = None  # SO_SNDBUF as read back: Linux doubles what was set (socket(7))
+    rcvbuf_bytes: int | None = None
+    tcp: TcpInfo = TcpInfo()
+    round_trips: RoundTrips | None = None
+    disk: DiskTimes | None = None
+    # Buckets of model.histogram with their counts in rising order: of a ping-pong's sender, of its round trips; of a
+    # UDP receiver, of datagrams lost in a row.
     histogram: tuple[tuple[int, int], ...] = ()
     datagrams: Datagrams | None = None  # of a UDP flow
     bins: Bins | None = None  # of a stream's receiver, where Cell.bin_us asks for them

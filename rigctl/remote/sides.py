@@ -1,7 +1,12 @@
 """From an agent's report to records: the node's clock becomes the controller's, the protocol's names become ours."""
 
-from rigctl.protocol import EndpointReport, FlowDatagrams, FlowReport
-from rigctl.records import Bins, Datagrams, Series, Side
+from typing import Final
+
+from rigctl.protocol import EndpointReport, FlowDatagrams, FlowReport, FlowTotals
+from rigctl.records import Bins, Datagrams, DiskTimes, RoundTrips, Series, Side, TcpInfo
+
+_COLUMNS: Final = {"peer_window": "advertised_window"}
+"""The protocol's names of columns that are ours otherwise."""
 
 
 def sides(report: EndpointReport, offset_ns: int, at_ns: int = 0) -> tuple[Side, ...]:
@@ -14,7 +19,7 @@ def sides(report: EndpointReport, offset_ns: int, at_ns: int = 0) -> tuple[Side,
 
 def _side(flow: FlowReport, offset_ns: int, at_ns: int) -> Side:
     counted = flow.totals
-    columns = dict(flow.columns)
+    columns = {_COLUMNS.get(name, name): values for name, values in flow.columns.items()}
     if "t_ns" in columns:
         columns["t_ns"] = [t_ns - offset_ns for t_ns in columns["t_ns"]]
     return Side(
@@ -23,6 +28,18 @@ def _side(flow: FlowReport, offset_ns: int, at_ns: int) -> Side:
         last_byte_ns=_moved(counted.last_byte_ns, offset_ns),
         sndbuf_bytes=counted.sndbuf,
         rcvbuf_bytes=counted.rcvbuf,
+        tcp=_tcp(counted),
+        round_trips=_round_trips(counted),
+        disk=_disk(counted),
+        histogram=flow.buckets,
+        datagrams=None if flow.datagrams is None else _datagrams(flow.datagrams),
+        bins=None if flow.bin_us is None else Bins(at_ns, flow.bin_us, flow.bins),
+        series=Series(columns),
+    )
+
+
+def _tcp(counted: FlowTotals) -> TcpInfo:
+    return TcpInfo(
         mss=counted.mss,
         rcv_mss=counted.rcv_mss,
         advmss=counted.advmss,
@@ -35,23 +52,25 @@ def _side(flow: FlowReport, offset_ns: int, at_ns: int) -> Side:
         busy_us=counted.busy_us,
         rwnd_limited_us=counted.rwnd_limited_us,
         sndbuf_limited_us=counted.sndbuf_limited_us,
-        peer_window_bytes=counted.peer_window,
+        advertised_window_bytes=counted.peer_window,
         timestamps=counted.timestamps,
         congestion=counted.congestion,
         nodelay=counted.nodelay,
         segs_out=counted.segs_out,
         segs_in=counted.segs_in,
-        round_trips=counted.round_trips,
-        rtt_sum_ns=counted.rtt_sum_ns,
-        rtt_min_ns=counted.rtt_min_ns,
-        rtt_max_ns=counted.rtt_max_ns,
-        disk_us=counted.disk_us,
-        sync_us=counted.sync_us,
-        histogram=flow.buckets,
-        datagrams=None if flow.datagrams is None else _datagrams(flow.datagrams),
-        bins=None if flow.bin_us is None else Bins(at_ns, flow.bin_us, flow.bins),
-        series=Series(columns),
     )
+
+
+def _round_trips(counted: FlowTotals) -> RoundTrips | None:
+    if counted.round_trips is None:
+        return None
+    return RoundTrips(counted.round_trips, counted.rtt_sum_ns, counted.rtt_min_ns, counted.rtt_max_ns)
+
+
+def _disk(counted: FlowTotals) -> DiskTimes | None:
+    if counted.disk_us is None and counted.sync_us is None:
+        return None
+    return DiskTimes(counted.disk_us, counted.sync_us)
 
 
 def _datagrams(counted: FlowDatagrams) -> Datagrams:

@@ -18,7 +18,7 @@ from rigctl.records import (
     Series,
     Side,
 )
-from rigctl.store.flat import CELL, flattened, nested
+from rigctl.store.flat import CELL, SIDE, flattened, nested
 from rigctl.store.series import pack, pack_bins, unpack, unpack_bins
 
 T = TypeVar("T")
@@ -28,7 +28,8 @@ Row: TypeAlias = dict[str, Any]
 
 _LATEST: Final = 2.0**36
 """Unix time, seconds: far off, but within what a calendar takes."""
-_SIDE_FIELDS: Final = tuple(field.name for field in fields(Side) if field.name not in ("series", "bins"))
+_APART: Final = ("series", "bins")
+"""Of a side, what has columns of its own."""
 _PLAIN_FIELDS: Final = tuple(
     field.name
     for field in fields(Repetition)
@@ -148,13 +149,14 @@ def _side_json(side: Side | None) -> Row | None:
     if side is None:
         return None
     counted = side.datagrams
-    return {name: getattr(side, name) for name in _SIDE_FIELDS} | {"datagrams": counted and asdict(counted)}
+    row = {name: value for name, value in flattened(side).items() if name not in _APART}
+    return row | {"datagrams": counted and asdict(counted)}
 
 
 def _side_from(text: str | None, packed: bytes | None, bins: bytes | None = None) -> Side | None:
     if text is None:
         return None
-    side = _adapter(Side).validate_json(text)
+    side = _record(Side, nested(from_json(text), SIDE))
     if packed or bins:
         series = unpack(packed) if packed else Series()
         return replace(side, series=series, bins=unpack_bins(bins) if bins else None)

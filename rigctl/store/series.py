@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 
 from rigctl.records import Bins, Series
+from rigctl.store.flat import FORMER
 
 _LEVEL: Final = 1  # of zlib: level 6 saves a tenth and takes four times as long
 
@@ -35,7 +36,8 @@ def unpack(packed: bytes) -> Series:
     head = json.loads(line)
     deltas = np.frombuffer(zlib.decompress(body), dtype="<i8").reshape(len(head["columns"]), head["samples"])
     values = np.cumsum(deltas, axis=1, dtype="<i8")
-    return Series(dict(zip(head["columns"], values.tolist(), strict=True)))
+    names = [FORMER.get(name, name) for name in head["columns"]]
+    return Series(dict(zip(names, values.tolist(), strict=True)))
 
 
 def pack_bins(bins: Bins) -> bytes:

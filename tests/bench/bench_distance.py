@@ -46,10 +46,10 @@ def ratios(store: Path, rtt_ms: int, mss: int, seconds: float) -> list[tuple[flo
             assert one.window_end_ns is not None
             assert flow.sender is not None
             goodput = flow.bytes * 8e3 / (one.window_end_ns - one.window_start_ns)
-            offered = round(statistics.median(flow.sender.series.columns["peer_window"]))
+            offered = round(statistics.median(flow.sender.series.columns["advertised_window"]))
             of_asked, of_offered = (goodput / (window_bps(w, rtt_ms / 1e3) / 1e6) for w in (1024 * window, offered))
-            assert flow.sender.mss is not None
-            found.append((flow.sender.mss, window, offered / 1024, goodput, of_asked, of_offered))
+            assert flow.sender.tcp.mss is not None
+            found.append((flow.sender.tcp.mss, window, offered / 1024, goodput, of_asked, of_offered))
     return found
 
 

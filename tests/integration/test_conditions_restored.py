@@ -144,7 +144,7 @@ async def test_a_killed_agent_leaves_its_node_as_it_was_and_the_run_goes_on(plac
             repetitions = store.repetitions(store.run().run)
         statuses = [one.status for one in repetitions]
         assert statuses.count(Status.OK) >= len(statuses) - 1  # the one it hit, at most
-        assert {flow.sender.mss for one in repetitions for flow in one.flows if flow.sender} <= {1348, 1248}
+        assert {flow.sender.tcp.mss for one in repetitions for flow in one.flows if flow.sender} <= {1348, 1248}
 
 
 async def test_an_agent_killed_with_its_controller_is_followed_by_its_guard(place: Path) -> None:

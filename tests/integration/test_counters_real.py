@@ -37,7 +37,7 @@ def judged(measured: Measured) -> tuple[dict[Place, Reconciliation], list[Attrib
 
 
 def sent_again(measured: Measured) -> int:
-    return sum(flow.sender.retransmits or 0 for flow in measured.flows if flow.sender is not None)
+    return sum(flow.sender.tcp.retransmits or 0 for flow in measured.flows if flow.sender is not None)
 
 
 def test_without_drops_every_place_counts_what_was_sent(lab: Lab, agent: Path) -> None:

@@ -22,6 +22,7 @@ from rigctl.records import (
     Series,
     Side,
     Status,
+    TcpInfo,
     TcpSettings,
     WindowSettings,
 )
@@ -51,11 +52,20 @@ def cell(number: int = 1, **settings: Any) -> Cell:
 
 def asking(the_cell: Cell, **settings: Any) -> Cell:
     """`the_cell` with other `settings`, nested ones by their stored names: `mss`, `window_bytes`."""
-    for group, names in flat.CELL.items():
-        own = {name: settings.pop(stored) for name, stored in names.items() if stored in settings}
+    return replace(the_cell, **_grouped(the_cell, flat.CELL, settings))
+
+
+def counting(the_side: Side, **counted: Any) -> Side:
+    """`the_side` with other values, nested ones by their stored names: `mss`, `busy_us`."""
+    return replace(the_side, **_grouped(the_side, {"tcp": flat.SIDE["tcp"]}, counted))
+
+
+def _grouped(record: Cell | Side, groups: flat.Groups, values: dict[str, Any]) -> dict[str, Any]:
+    for group, names in groups.items():
+        own = {name: values.pop(stored) for name, stored in names.items() if stored in values}
         if own:
-            settings[group] = replace(getattr(the_cell, group), **own)
-    return replace(the_cell, **settings)
+            values[group] = replace(getattr(record, group), **own)
+    return values
 
 
 def gigablox_cells(duration_s: float = 10.0) -> tuple[Cell, ...]:
@@ -144,40 +154,25 @@ def sides(
         counts.append(round(total))
         again.append(sum(1 for at in lost if at <= step))
     granted = None if the_cell.window.bytes is None else 2 * the_cell.window.bytes
-    shared: dict[str, Any] = {
-        "sndbuf_bytes": granted or 425984,
-        "rcvbuf_bytes": granted or 425984,
-        "mss": 1448,
-        "rcv_mss": 1448,
-        "advmss": 1460,
-        "pmtu": 1500,
-        "timestamps": True,
-        "congestion": "cubic",
-        "nodelay": False,
-    }
+    path = TcpInfo(mss=1448, rcv_mss=1448, advmss=1460, pmtu=1500, timestamps=True, congestion="cubic", nodelay=False)
+    buffers: dict[str, Any] = {"sndbuf_bytes": granted or 425984, "rcvbuf_bytes": granted or 425984}
     sampled = {"t_ns": times, "bytes": counts}
-    sender = Side(
-        bytes=counts[-1],
-        first_byte_ns=start_ns,
-        last_byte_ns=times[-1],
-        **shared
-        | {
-            "rtt_us": 620 + seed,
-            "rtt_min_us": 180,
-            "retransmits": retransmits,
-            "retransmitted_bytes": retransmits * 1448,
-            "cwnd": 45,
-            "busy_us": round(the_cell.duration_s * 1e6),
-            "rwnd_limited_us": 12_000,
-            "sndbuf_limited_us": 0,
-            "peer_window_bytes": 65536,
-            "series": Series(
-                sampled | {"retransmits": again, "rtt_us": [620] * steps, "cwnd": [45] * steps, "mss": [1448] * steps}
-            ),
-        }
-        | sender_fields,
+    info = replace(
+        path,
+        rtt_us=620 + seed,
+        rtt_min_us=180,
+        retransmits=retransmits,
+        retransmitted_bytes=retransmits * 1448,
+        cwnd=45,
+        busy_us=round(the_cell.duration_s * 1e6),
+        rwnd_limited_us=12_000,
+        sndbuf_limited_us=0,
+        advertised_window_bytes=65536,
     )
-    return sender, Side(counts[-1], start_ns, times[-1], **shared, series=Series(sampled))
+    series = sampled | {"retransmits": again, "rtt_us": [620] * steps, "cwnd": [45] * steps, "mss": [1448] * steps}
+    sender = Side(counts[-1], start_ns, times[-1], **buffers, tcp=info, series=Series(series))
+    receiver = Side(counts[-1], start_ns, times[-1], **buffers, tcp=path, series=Series(sampled))
+    return counting(sender, **sender_fields), receiver
 
 
 def flows(

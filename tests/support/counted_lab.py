@@ -10,7 +10,7 @@ from pathlib import Path
 
 from talk import Report, Talk, joined, report_of, started
 
-from rigctl.records import Direction, Flow, NicCounters, NodeUsage, Pair, Port, PortSeries, Side
+from rigctl.records import Direction, Flow, NicCounters, NodeUsage, Pair, Port, PortSeries, Side, TcpInfo
 
 SWITCH_PORTS = {"n1": "p1", "n2": "p2"}
 PORTS = tuple(Port("sw", port, node=node) for node, port in SWITCH_PORTS.items())
@@ -139,7 +139,7 @@ def _side(report: Report, number: int) -> Side:
         totals["bytes"],
         totals["first_byte_ns"],
         totals["last_byte_ns"],
-        **{name: totals.get(name) for name in names},
+        tcp=TcpInfo(**{name: totals.get(name) for name in names}),
     )
 
 

@@ -31,6 +31,7 @@ from rigctl.records import (
     Setting,
     Side,
     Status,
+    TcpInfo,
     Trunk,
     WindowSettings,
 )
@@ -167,8 +168,8 @@ def _counted(cell: Cell, flows: Sequence[Flow]) -> dict[str, tuple[int, int, boo
     found: dict[str, tuple[int, int, bool]] = {}
     for flow in flows:
         assert flow.sender is not None
-        packets = flow.sender.segs_out or 0
-        octets = (flow.sender.bytes or 0) + (flow.sender.retransmitted_bytes or 0) + HEADER * packets
+        packets = flow.sender.tcp.segs_out or 0
+        octets = (flow.sender.bytes or 0) + (flow.sender.tcp.retransmitted_bytes or 0) + HEADER * packets
         for name, sends in ((flow.pair.source, True), (flow.pair.destination, False), ("trunk", True)):
             before = found.get(name, (0, 0, sends))
             found[name] = before[0] + octets, before[1] + packets, sends
@@ -204,16 +205,14 @@ def _flow(cell: Cell, pair: Pair, number: int, mbps: float, mtu: int, samples: i
     sent, received = _series(cell, total, again, samples, noise)
     granted = 2 * (cell.window.bytes or 87380)
     mss = effective_mss(mtu, None)
-    shared: dict[str, Any] = {
-        "sndbuf_bytes": granted, "rcvbuf_bytes": granted, "mss": mss, "rcv_mss": mss, "advmss": mss + 12, "pmtu": mtu,
-        "timestamps": True, "congestion": "cubic", "nodelay": False,
-    }  # fmt: skip
-    sender = Side(
-        total, builders.BEGIN_NS, end_ns, **shared, rtt_us=800, rtt_min_us=120, retransmits=again, cwnd=22, series=sent,
+    path = TcpInfo(mss=mss, rcv_mss=mss, advmss=mss + 12, pmtu=mtu, timestamps=True, congestion="cubic", nodelay=False)
+    info = replace(
+        path, rtt_us=800, rtt_min_us=120, retransmits=again, cwnd=22,
         retransmitted_bytes=again * mss, busy_us=round(cell.duration_s * 1e6), rwnd_limited_us=9000,
         sndbuf_limited_us=0, segs_out=total // mss + again, segs_in=total // mss // 2,
     )  # fmt: skip
-    receiver = Side(total, builders.BEGIN_NS, end_ns, **shared, series=received)
+    sender = Side(total, builders.BEGIN_NS, end_ns, granted, granted, info, series=sent)
+    receiver = Side(total, builders.BEGIN_NS, end_ns, granted, granted, path, series=received)
     return Flow(pair, Direction.FORWARD, number, sender, receiver, total, again)
 
 

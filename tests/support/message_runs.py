@@ -1,11 +1,25 @@
 """Runs of messages with the numbers of the nettest pages."""
 
 from dataclasses import replace
+from typing import Any
 
 import builders
 
 from rigctl.model.histogram import bucket_of
-from rigctl.records import Cell, Flow, Link, MessageSettings, Pair, Repetition, RunInfo, RunPlan, Side, Status
+from rigctl.records import (
+    Cell,
+    Flow,
+    Link,
+    MessageSettings,
+    Pair,
+    Repetition,
+    RoundTrips,
+    RunInfo,
+    RunPlan,
+    Side,
+    Status,
+    TcpInfo,
+)
 from rigctl.report.sections.messages.table import Messages, message_results, message_table
 
 PAIR = Pair("dublin", "cork")
@@ -17,11 +31,11 @@ BLAST = [(1, 1_000_000, (1.70, 1.69, 1.69, 1.69, 1.69)), (98304, 100_000, (835.7
 def side(size: int, iterations: int, elapsed_s: float, trips: bool) -> Side:
     elapsed_ns = round(elapsed_s * 1e9)
     each_ns = elapsed_ns // iterations
-    timed = {
-        "round_trips": iterations, "rtt_sum_ns": elapsed_ns, "rtt_min_ns": each_ns, "rtt_max_ns": each_ns,
+    timed: dict[str, Any] = {
+        "round_trips": RoundTrips(iterations, elapsed_ns, each_ns, each_ns),
         "histogram": ((bucket_of(each_ns), iterations),),
-    }  # fmt: skip
-    base = Side(size * iterations, 10**12, 10**12 + elapsed_ns, mss=1448, pmtu=1500, timestamps=True)
+    }
+    base = Side(size * iterations, 10**12, 10**12 + elapsed_ns, tcp=TcpInfo(mss=1448, pmtu=1500, timestamps=True))
     return replace(base, **timed) if trips else base
 
 

@@ -22,6 +22,7 @@ from rigctl.records import (
     RunPlan,
     Series,
     Side,
+    TcpInfo,
     Trunk,
 )
 
@@ -95,10 +96,7 @@ class Paper:
         for at, pair in enumerate(self.pairs):
             again, acks = self.sent_again(at), self.segments // 2
             payload = self.segments * 1448
-            sender = Side(
-                payload,
-                self.start_ns,
-                end_ns,
+            info = TcpInfo(
                 mss=1448,
                 pmtu=1500,
                 retransmits=again,
@@ -107,9 +105,12 @@ class Paper:
                 segs_out=self.segments + again + 3,
                 segs_in=acks,
             )
+            sender = Side(payload, self.start_ns, end_ns, tcp=info)
             times = [self.start_ns + (end_ns - self.start_ns) * step // 100 for step in range(101)]
             sampled = Series({"t_ns": times, "bytes": [payload * step // 100 for step in range(101)]})
-            receiver = Side(payload, self.start_ns, end_ns, timestamps=True, segs_out=acks + 2, series=sampled)
+            receiver = Side(
+                payload, self.start_ns, end_ns, tcp=TcpInfo(timestamps=True, segs_out=acks + 2), series=sampled
+            )
             made.append(Flow(pair, Direction.FORWARD, 1, sender, receiver, bytes=payload, retransmits=again))
         return tuple(made)
 

@@ -103,10 +103,10 @@ def attribute(
 
 
 def _stream_of(way: tuple[Place, ...], flows: Sequence[Flow]) -> _Stream:
-    sizes = [flow.sender.mss for flow in flows if flow.sender is not None and flow.sender.mss]
+    sizes = [flow.sender.tcp.mss for flow in flows if flow.sender is not None and flow.sender.tcp.mss]
     return _Stream(
         way,
-        summed([None if flow.sender is None else flow.sender.retransmits for flow in flows]),
+        summed([None if flow.sender is None else flow.sender.tcp.retransmits for flow in flows]),
         sum(sent_again(flow) or 0 for flow in flows),
         sum(sizes),
         len(sizes),

@@ -169,11 +169,11 @@ def sent_again(flow: Flow) -> int | None:
     side = flow.sender
     if side is None:
         return None
-    if side.retransmitted_bytes is not None:
-        return side.retransmitted_bytes
-    if side.retransmits == 0:
+    if side.tcp.retransmitted_bytes is not None:
+        return side.tcp.retransmitted_bytes
+    if side.tcp.retransmits == 0:
         return 0
-    return None if side.retransmits is None or side.mss is None else side.retransmits * side.mss
+    return None if side.tcp.retransmits is None or side.tcp.mss is None else side.tcp.retransmits * side.tcp.mss
 
 
 def data_of(flows: Sequence[Flow]) -> Crossing:
@@ -183,7 +183,7 @@ def data_of(flows: Sequence[Flow]) -> Crossing:
         return _datagrams_of(flows)
     again = summed([sent_again(flow) for flow in flows])
     sent = summed([None if side is None else side.bytes for side in senders])
-    segments = summed([None if side is None else side.segs_out for side in senders])
+    segments = summed([None if side is None else side.tcp.segs_out for side in senders])
     return Crossing(_plus(sent, again), again, segments, *_stamps(flows))
 
 
@@ -200,12 +200,16 @@ def acknowledgements_of(flows: Sequence[Flow]) -> Crossing:
     """What the receivers of `flows` put on the wire: segments without payload."""
     if any(flow.receiver is not None and flow.receiver.datagrams is not None for flow in flows):
         return Crossing(udp=True)
-    segments = summed([None if flow.receiver is None else flow.receiver.segs_out for flow in flows])
+    segments = summed([None if flow.receiver is None else flow.receiver.tcp.segs_out for flow in flows])
     return Crossing(0, 0, segments, *_stamps(flows))
 
 
 def _stamps(flows: Sequence[Flow]) -> tuple[int, int]:
-    said = [flow.sender.timestamps for flow in flows if flow.sender is not None and flow.sender.timestamps is not None]
+    said = [
+        flow.sender.tcp.timestamps
+        for flow in flows
+        if flow.sender is not None and flow.sender.tcp.timestamps is not None
+    ]
     return len(said), sum(said)
 
 

@@ -6,17 +6,17 @@ from typing import Any
 import builders
 import das2
 import pytest
+from rigctl.report.sections.streams.bottleneck_words import binding_of_run, held_words, numbers_text, other_words
 
 from rigctl.analysis.bottleneck import Busy, limit
 from rigctl.analysis.frames import load
 from rigctl.analysis.summary import CellSummary, summaries
 from rigctl.records import Cell, Pair, Repetition, RunInfo, Series
-from rigctl.report.sections.streams.bottleneck_words import binding_of_run, held_words, numbers_text, other_words
 from rigctl.report.sections.streams.words import answer, explain
 
 ONE_PAIR = (Pair("pi1", "pi2"),)
 HELD = {"busy_us": 1_000_000, "rwnd_limited_us": 900_000, "sndbuf_limited_us": 60_000}
-FAR = {**HELD, "peer_window_bytes": 8704, "rtt_min_us": 5000, "series": Series()}
+FAR = {**HELD, "advertised_window_bytes": 8704, "rtt_min_us": 5000, "series": Series()}
 """8 KiB over 5 ms: six segments of 1448 bytes a round trip, 13.9 Mbit/s."""
 
 
@@ -189,7 +189,7 @@ def test_the_run_names_ten_tests_and_counts_the_others() -> None:
 
 def test_a_window_that_limits_is_told_with_what_it_allows() -> None:
     cell = builders.cell(window_bytes=8192, pairs=ONE_PAIR, parallel=1)
-    sender = {**HELD, "peer_window_bytes": 8704, "rtt_min_us": 5000, "series": Series()}
+    sender = {**HELD, "advertised_window_bytes": 8704, "rtt_min_us": 5000, "series": Series()}
     info, summary = told(cell, builders.repetition(cell, (13,), sender=sender))
     assert summary.limit == "window"
     said = held_words(summary)
@@ -200,8 +200,8 @@ def test_a_window_that_limits_is_told_with_what_it_allows() -> None:
 
 def test_the_window_is_the_one_offered_while_bytes_flowed() -> None:
     cell = builders.cell(window_bytes=8192, pairs=ONE_PAIR, parallel=1)
-    series = Series({"t_ns": [1, 2, 3], "rtt_us": [0, 5000, 5000], "peer_window": [8688, 8688, 10136]})
-    sender = {**HELD, "peer_window_bytes": 65536, "rtt_min_us": 5000, "series": series}
+    series = Series({"t_ns": [1, 2, 3], "rtt_us": [0, 5000, 5000], "advertised_window": [8688, 8688, 10136]})
+    sender = {**HELD, "advertised_window_bytes": 65536, "rtt_min_us": 5000, "series": series}
     _, summary = told(cell, builders.repetition(cell, (13,), sender=sender))
     assert "The receiver offered 8688 bytes, 6 segments, and a round trip took 5 ms at least" in held_words(summary)
 

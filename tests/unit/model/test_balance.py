@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import builders
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -150,7 +151,7 @@ def test_a_cache_alone_is_never_flagged(cache_s: float, phase_s: float) -> None:
 def test_unknown_retransmits_leave_the_expectation_unknown() -> None:
     paper = Paper()
     flows = [
-        replace(flow, sender=replace(flow.sender, retransmitted_bytes=None, retransmits=None))
+        replace(flow, sender=builders.counting(flow.sender, retransmitted_bytes=None, retransmits=None))
         for flow in paper.flows()
         if flow.sender is not None
     ]

@@ -7,11 +7,13 @@ import pytest
 
 from rigctl.model.contract import departures, invalid_reason, link_departures
 from rigctl.model.window import CommonWindow
-from rigctl.records import Cell, Direction, Flow, Link, NodeUsage, Pair, Side
+from rigctl.records import Cell, Direction, Flow, Link, NodeUsage, Pair, Side, TcpInfo
 
 S = 10**9
 CELL = builders.cell(pairs=(Pair("pi1", "pi2"),), congestion="cubic")
-SENDER = Side(9, 1, 2, sndbuf_bytes=131072, rcvbuf_bytes=131072, mss=1448, timestamps=True, congestion="cubic")
+SENDER = Side(
+    9, 1, 2, sndbuf_bytes=131072, rcvbuf_bytes=131072, tcp=TcpInfo(mss=1448, timestamps=True, congestion="cubic")
+)
 RECEIVER = Side(9, 1, 2, sndbuf_bytes=131072, rcvbuf_bytes=131072)
 FLOW = Flow(Pair("pi1", "pi2"), Direction.FORWARD, 1, SENDER, RECEIVER)
 
@@ -47,7 +49,7 @@ def test_a_departure_shared_by_many_flows_is_said_once() -> None:
 def test_what_was_not_asked_for_or_is_unknown_is_no_departure() -> None:
     nothing = builders.asking(CELL, window_bytes=None, mss=None, congestion=None)
     assert found(nothing, FLOW) == []
-    unknown = replace(FLOW, sender=replace(SENDER, mss=None, sndbuf_bytes=None, congestion=None))
+    unknown = replace(FLOW, sender=builders.counting(SENDER, mss=None, sndbuf_bytes=None, congestion=None))
     assert found(CELL, unknown) == []
     assert found(CELL, replace(FLOW, sender=None)) == []
 

@@ -1,8 +1,8 @@
 """Cutting raw counters to the time all flows ran."""
 
-from dataclasses import replace
 from itertools import pairwise
 
+import builders
 import pytest
 
 from rigctl.model.window import CommonWindow, bytes_at, common_window, counter_between, cut
@@ -82,7 +82,7 @@ def test_retransmits_before_the_window_are_not_counted() -> None:
 
 
 def test_unknown_retransmits_stay_unknown() -> None:
-    sender = replace(side(0.0, 5.0, 5000), retransmits=None)
+    sender = builders.counting(side(0.0, 5.0, 5000), retransmits=None)
     assert cut(flow(side(0.0, 5.0, 5000), sender), CommonWindow(0, 5 * S, 0)).retransmits is None
     assert counter_between(Series(), "retransmits", 0, 1, None) is None
     assert counter_between(Series(), "retransmits", 0, 1, 3) == 3

@@ -106,7 +106,12 @@ async def test_a_report_becomes_sides_on_the_controllers_clock() -> None:
     (side,) = sides(report, offset_ns=1000)
     assert (side.first_byte_ns, side.last_byte_ns) == (1, None)
     assert side.series.columns == {"t_ns": [100, 200], "bytes": [5, 9]}
-    assert (side.mss, side.sndbuf_bytes, side.peer_window_bytes, side.timestamps) == (1448, 131072, 65536, True)
+    assert (side.tcp.mss, side.sndbuf_bytes, side.tcp.advertised_window_bytes, side.tcp.timestamps) == (
+        1448,
+        131072,
+        65536,
+        True,
+    )
     assert report.flows[0].columns["t_ns"] == [1100, 1200]  # the report itself is left as it came
 
 

@@ -121,7 +121,7 @@ def test_pairs_that_were_granted_different_things_show_each() -> None:
     one = builders.repetition(cell)
     jumbo = one.flows[1]
     assert jumbo.sender is not None
-    other = replace(jumbo, sender=replace(jumbo.sender, mss=8948, pmtu=9000))
+    other = replace(jumbo, sender=builders.counting(jumbo.sender, mss=8948, pmtu=9000))
     table = table_for(cell, replace(one, flows=(one.flows[0], other)))
     assert column(table, "Effective MSS") == ["1448, 8948"]
     assert column(table, "Ceiling of a pair") == ["941.5, 990.0"]

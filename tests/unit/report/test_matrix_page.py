@@ -7,6 +7,7 @@ from dataclasses import replace
 import builders
 import das2
 import pytest
+from rigctl.report.sections.streams.soak import is_soak, soak_lines, soak_rows, soak_section, sum_over_time
 
 from rigctl.analysis.frames import load
 from rigctl.analysis.panels import matrix
@@ -14,7 +15,6 @@ from rigctl.analysis.summary import summaries
 from rigctl.records import Repetition, RunInfo
 from rigctl.report.printers.html import render
 from rigctl.report.sections.matrix.charts import LINE_COLOURS, MatrixSection, colour_of, matrix_section
-from rigctl.report.sections.streams.soak import is_soak, soak_lines, soak_rows, soak_section, sum_over_time
 from rigctl.resources import templates
 
 SMALL = {"windows": (65536, 131072), "flows": (1, 2), "pairs": (1, 4, 8)}

@@ -109,7 +109,9 @@ def test_different_frames_leave_the_rate_on_the_wire_unsaid() -> None:
     for one in measured:
         side = one.flows[0].sender
         assert side is not None
-        mixed.append(replace(one, flows=(replace(one.flows[0], sender=replace(side, mss=1000)), *one.flows[1:])))
+        mixed.append(
+            replace(one, flows=(replace(one.flows[0], sender=builders.counting(side, mss=1000)), *one.flows[1:]))
+        )
     assert ": a shared limit. With fewer" in told((info, mixed))
 
 

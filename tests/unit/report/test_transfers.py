@@ -11,6 +11,7 @@ from rigctl.measure import TESTS
 from rigctl.records import (
     Cell,
     Direction,
+    DiskTimes,
     FileSettings,
     Flow,
     Link,
@@ -20,6 +21,7 @@ from rigctl.records import (
     RunInfo,
     Side,
     Status,
+    TcpInfo,
 )
 from rigctl.report.printers.html import render
 from rigctl.report.sections.messages.table import message_results, message_table, message_words
@@ -42,9 +44,9 @@ def measured(*cells: tuple[Cell, float]) -> tuple[RunInfo, list[Repetition]]:
     for one, elapsed_s in cells:
         end_ns = round(elapsed_s * 1e9) + 1
         read_us = round(elapsed_s * 6e5) if one.file.read == "disk" else None
-        sender = Side(SIZE, 1, end_ns, mss=1448, pmtu=1500, timestamps=True, disk_us=read_us)
+        sender = Side(SIZE, 1, end_ns, tcp=TcpInfo(mss=1448, pmtu=1500, timestamps=True), disk=DiskTimes(read_us))
         written = one.file.write == "disk"
-        receiver = Side(SIZE, 1, end_ns, disk_us=200_000 if written else None, sync_us=50_000 if written else None)
+        receiver = Side(SIZE, 1, end_ns, disk=DiskTimes(200_000, 50_000) if written else None)
         flow = Flow(PAIR, Direction.FORWARD, 1, sender, receiver)
         repetitions.append(Repetition(one.number, 1, 1, Status.OK, None, 0.0, 1.0, flows=(flow,)))
     return replace(info, plan=replace(info.plan, links=links, virtual=None), facts={}), repetitions

@@ -79,7 +79,7 @@ def test_pairs_with_different_mss_are_named() -> None:
     one = builders.repetition(cell)
     side = one.flows[1].sender
     assert side is not None
-    jumbo = replace(one.flows[1], sender=replace(side, mss=8948, pmtu=9000))
+    jumbo = replace(one.flows[1], sender=builders.counting(side, mss=8948, pmtu=9000))
     said = mss_words(*told(cell, replace(one, flows=(one.flows[0], jumbo))))
     assert "1448 on pi1 → pi2 and 8948 on pi3 → pi4 went over the wire" in said
 
@@ -89,7 +89,7 @@ def test_flows_of_a_pair_that_differ_are_said() -> None:
     one = builders.repetition(cell, (900,))
     side = one.flows[1].sender
     assert side is not None
-    small = replace(one.flows[1], sender=replace(side, mss=1200))
+    small = replace(one.flows[1], sender=builders.counting(side, mss=1200))
     said = mss_words(*told(cell, replace(one, flows=(one.flows[0], small))))
     assert said.startswith("MSS 1460 was asked for; 1200 went")
     assert said.endswith("That is the smallest: the flows of a pair differ.")

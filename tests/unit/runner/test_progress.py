@@ -7,7 +7,7 @@ import builders
 from rich.console import Console
 
 from rigctl.measure import channels
-from rigctl.records import Cell, Direction, Flow, Pair, Repetition, RunPlan, Side, Status, TcpSettings
+from rigctl.records import Cell, Direction, Flow, Pair, Repetition, RunPlan, Side, Status, TcpInfo, TcpSettings
 from rigctl.runner.cell import interval_ms
 from rigctl.runner.orders import missing
 from rigctl.runner.progress import Lines, progress_on, settings_text
@@ -52,7 +52,7 @@ def test_a_failure_is_said_and_its_cost_is_not_expected_again() -> None:
 def test_what_was_not_granted_as_asked_is_said_once_for_all_pairs() -> None:
     progress, text = lines()
     asked = builders.asking(CELL, mss=8960)
-    sender = Side(9, 1, 2, mss=1448, timestamps=True, sndbuf_bytes=131072)
+    sender = Side(9, 1, 2, sndbuf_bytes=131072, tcp=TcpInfo(mss=1448, timestamps=True))
     flows = tuple(
         Flow(Pair(source, "x"), Direction.FORWARD, number, sender, Side(9, 1, 2, rcvbuf_bytes=131072))
         for source in ("a", "b")

@@ -2,11 +2,14 @@
 
 import time
 
+import builders
 import pytest
 
-from rigctl.records import Cell, Direction
+from rigctl.records import Direction
 from rigctl.scenario.axes import AXES
+from rigctl.scenario.forecast import setting
 from rigctl.scenario.matrix import MAX_CELLS, Matrix, Row, count, expand, full, matrix_of, with_axis
+from rigctl.store.flat import flattened
 
 
 def settings_of(rows: list[Row], *names: str) -> list[tuple[object, ...]]:
@@ -42,9 +45,10 @@ def test_a_cell_has_every_setting_unset_where_nothing_is_asked_for() -> None:
 
 def test_axes_and_the_fields_of_a_cell_are_the_same() -> None:
     no_axes = {"number", "test", "duration_s", "omit_s", "resize", "bin_us", "capture", "folder"}
-    fields = set(Cell.__dataclass_fields__) - no_axes
+    fields = set(flattened(builders.cell())) - no_axes
     named = {"window": "window_bytes", "window_total": "window_total_bytes", "size": "message_bytes"}
     assert {named.get(name, name) for name in AXES} == fields
+    assert [setting(builders.cell(), name) for name in AXES][:4] == [None, 65536, None, 1460]
 
 
 def test_default_means_not_asked_for() -> None:

@@ -19,6 +19,7 @@ from rigctl.records import (
     Datagrams,
     DatagramSettings,
     Direction,
+    DiskTimes,
     FileSettings,
     Flow,
     Link,
@@ -29,12 +30,14 @@ from rigctl.records import (
     Port,
     PortSeries,
     Repetition,
+    RoundTrips,
     RunPlan,
     RunStatus,
     Series,
     Setting,
     Side,
     Status,
+    TcpInfo,
     TcpSettings,
     Trunk,
     WindowSettings,
@@ -62,19 +65,22 @@ def maybe(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 PAIR = st.builds(Pair, NAME, NAME)
+TCP_INFO = st.builds(
+    TcpInfo,
+    **{field.name: maybe(COUNT) for field in fields(TcpInfo)}
+    | {"timestamps": maybe(st.booleans()), "congestion": maybe(NAME), "nodelay": maybe(st.booleans())},
+)
+DISK = st.builds(DiskTimes, COUNT, maybe(COUNT)) | st.builds(DiskTimes, st.none(), COUNT)
 SIDE = st.builds(
     Side,
-    **{field.name: maybe(COUNT) for field in fields(Side)}
-    | {
-        "bytes": COUNT,
-        "timestamps": maybe(st.booleans()),
-        "congestion": maybe(NAME),
-        "nodelay": maybe(st.booleans()),
-        "histogram": st.lists(st.tuples(COUNT, COUNT), max_size=3).map(tuple),
-        "series": series(),
-        "bins": st.none(),
-        "datagrams": maybe(st.builds(Datagrams, COUNT, *[maybe(COUNT)] * 8, maybe(st.booleans()))),
-    },
+    COUNT,
+    *[maybe(COUNT)] * 4,
+    tcp=TCP_INFO,
+    round_trips=maybe(st.builds(RoundTrips, COUNT, *[maybe(COUNT)] * 3)),
+    disk=maybe(DISK),
+    histogram=st.lists(st.tuples(COUNT, COUNT), max_size=3).map(tuple),
+    datagrams=maybe(st.builds(Datagrams, COUNT, *[maybe(COUNT)] * 8, maybe(st.booleans()))),
+    series=series(),
 )
 BINS = st.builds(Bins, INT64, st.integers(100, 10**6), st.lists(st.integers(0, 2**32 - 1), max_size=4).map(tuple))
 RECEIVER = st.tuples(SIDE, maybe(BINS)).map(lambda both: replace(both[0], bins=both[1]))

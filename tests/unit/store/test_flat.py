@@ -1,0 +1,56 @@
+"""What is stored is flat and keeps its names, whatever the records nest."""
+
+import json
+from dataclasses import replace
+
+import builders
+
+from rigctl.records import Cell, DiskTimes, RoundTrips, Series, Side, TcpInfo
+from rigctl.store.flat import CELL, SIDE, flattened, nested
+from rigctl.store.rows import flow_from, flow_row
+from rigctl.store.series import pack, unpack
+
+FLOW = builders.flows(builders.cell(), (900, 900))[0]
+
+
+def test_a_cell_is_stored_under_the_names_of_its_settings() -> None:
+    row = flattened(builders.cell(window_bytes=4096, window_total_bytes=8192, resize=True, mss=536, rate="max"))
+    assert (row["window_bytes"], row["window_total_bytes"], row["resize"]) == (4096, 8192, True)
+    assert (row["mss"], row["rate"], row["read"], row["busy_poll"]) == (536, "max", None, None)
+    assert not row.keys() & {"window", "tcp", "messages", "datagrams", "file"}
+
+
+def test_a_side_is_stored_under_the_names_of_what_was_counted() -> None:
+    side = Side(9, 1, 2, tcp=TcpInfo(mss=1448), round_trips=RoundTrips(3, 30, 9, 11), disk=DiskTimes(5, 6))
+    row = flattened(side)
+    assert (row["mss"], row["round_trips"], row["rtt_sum_ns"], row["rtt_max_ns"]) == (1448, 3, 30, 11)
+    assert (row["disk_us"], row["sync_us"]) == (5, 6)
+    assert not row.keys() & {"tcp", "disk"}
+
+
+def test_stored_names_do_not_collide() -> None:
+    for record, groups in ((Cell, CELL), (Side, SIDE)):
+        stored = [name for names in groups.values() for name in names.values()]
+        others = set(record.__dataclass_fields__) - groups.keys()
+        assert len(set(stored)) == len(stored)
+        assert not others & set(stored)
+
+
+def test_what_no_kernel_said_is_no_group() -> None:
+    found = nested(flattened(Side(9, 1, 2)), SIDE)
+    assert "round_trips" not in found
+    assert "disk" not in found
+
+
+def test_the_advertised_window_of_an_older_store_is_found_under_its_former_names() -> None:
+    assert FLOW.sender is not None
+    series = Series({"t_ns": [1, 2], "peer_window": [65536, 8192]})
+    row = flow_row(1, 0, replace(FLOW, sender=replace(FLOW.sender, series=series)))
+    former = row["sender"] | {"peer_window_bytes": 4711}
+    del former["advertised_window_bytes"]
+    stored = row | {"sender": json.dumps(former), "receiver": json.dumps(row["receiver"])}
+    read = flow_from(stored).sender
+    assert read is not None
+    assert read.tcp == replace(FLOW.sender.tcp, advertised_window_bytes=4711)
+    assert read.series.columns == {"t_ns": [1, 2], "advertised_window": [65536, 8192]}
+    assert unpack(pack(read.series)) == read.series

@@ -25,10 +25,6 @@ class Column:
     group: Group = "measured"
     words: bool = False  # left-aligned
 
-    @property
-    def header(self) -> str:
-        return f"{self.title} [{self.unit}]" if self.unit else self.title
-
 
 @dataclass(frozen=True, slots=True)
 class Entry:

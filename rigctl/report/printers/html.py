@@ -28,7 +28,9 @@ from rigctl.resources import templates
 
 MOST_FINDINGS: Final = 3
 PAPER_CHARACTERS: Final = 112
-"""What a line of a printed table holds; a wider one is printed in parts."""
+"""What a line of a printed table holds; a wider one is printed in parts, and on a screen in smaller letters."""
+SCREEN_CHARACTERS: Final = 165
+"""The same for a window of 1280 pixels."""
 _KINDS: Final[dict[type[Any], str]] = {
     Table: "table", Charts: "charts", HeatMaps: "heat", Paragraph: "paragraph", Items: "items", Terms: "terms",
     Verbatim: "verbatim", Folded: "folded",
@@ -57,7 +59,7 @@ def page(document: Document) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"svg": svg, "kind": _kind, "paper": paper_parts, "label": _label}
+    environment.filters |= {"svg": svg, "kind": _kind, "paper": paper_parts, "screen": screen_parts, "label": _label}
     style = "".join((templates() / name).read_text("utf-8") for name in ("report.css", "matrix.css"))
     return environment.get_template(
         "report.html.j2"
@@ -78,13 +80,22 @@ def _label(chart: Chart) -> str:
 
 
 def paper_parts(table: Table) -> list[Table]:
-    """`table` in as many tables as a sheet of paper is wide; the first column leads each."""
+    """`table` in tables that fit a sheet of paper; the first column leads each."""
+    return _parts(table, PAPER_CHARACTERS)
+
+
+def screen_parts(table: Table) -> list[Table]:
+    """The same for a window of 1280 pixels."""
+    return _parts(table, SCREEN_CHARACTERS)
+
+
+def _parts(table: Table, most: int) -> list[Table]:
     widths = [_characters(table, number) for number in range(len(table.columns))]
-    if sum(widths) <= PAPER_CHARACTERS:
+    if sum(widths) <= most:
         return [table]
     parts: list[list[int]] = [[0]]
     for number in range(1, len(widths)):
-        if len(parts[-1]) > 1 and sum(widths[kept] for kept in parts[-1]) + widths[number] > PAPER_CHARACTERS:
+        if len(parts[-1]) > 1 and sum(widths[kept] for kept in parts[-1]) + widths[number] > most:
             parts.append([0])
         parts[-1].append(number)
     made = [_columns_of(table, part) for part in parts]

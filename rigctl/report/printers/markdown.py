@@ -67,12 +67,16 @@ def _grid(title: str, unit: str, heat_map: HeatMap) -> list[str]:
 def table_lines(table: Table) -> list[str]:
     """The table as Markdown, its legend and notes below it."""
     lines = [
-        "| " + " | ".join(escaped(column.header) for column in table.columns) + " |",
+        "| " + " | ".join(escaped(_head(column)) for column in table.columns) + " |",
         "|" + "|".join(":--" if column.words else "--:" for column in table.columns) + "|",
     ]
     lines += [_row(row) for row in (*table.rows, *((table.total,) if table.total else ()))]
     rest = [*table.legend, *(f"[{number}] {escaped(note)}" for number, note in enumerate(table.notes, 1))]
     return [*lines, "", *(f"{line}  " for line in rest)] if rest else lines
+
+
+def _head(column: Column) -> str:
+    return f"{column.title} ({column.unit})" if column.unit else column.title
 
 
 def _row(row: Row) -> str:

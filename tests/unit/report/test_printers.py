@@ -138,7 +138,7 @@ def test_markup_of_a_terminal_is_printed_as_it_is() -> None:
 
 def test_markdown_has_the_table_its_notes_and_every_finding() -> None:
     text = markdown(DOCUMENT)
-    assert "| Test | Goodput \\[Mbit/s\\] | Limit |" in text
+    assert "| Test | Goodput (Mbit/s) | Limit |" in text
     assert "| 2 [1] | – | – |" in text
     assert "[1] Test 2: failed: no route." in text
     assert all(f"- Finding {number}." in text for number in range(1, 6))

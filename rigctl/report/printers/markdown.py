@@ -1,6 +1,6 @@
 """A document as Markdown: the answer, the results and findings, to paste into a page."""
 
-from rigctl.report.blocks import (
+from rigctl.report.blocks import Column, (
     Block,
     Document,
     Folded,

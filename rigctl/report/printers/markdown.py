@@ -1,7 +1,8 @@
 """A document as Markdown: the answer, the results and findings, to paste into a page."""
 
-from rigctl.report.blocks import Column, (
+from rigctl.report.blocks import (
     Block,
+    Column,
     Document,
     Folded,
     HeatMap,

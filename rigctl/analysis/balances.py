@@ -18,10 +18,10 @@ from rigctl.model.counters.places import (
     counts,
     nic_counted,
     port_counted,
-    summed,
     traffic_of,
 )
 from rigctl.model.counters.rises import Traffic, Way, goes_on, joined, refresh_seconds, stretches
+from rigctl.model.unknowns import total
 from rigctl.records import NicCounters, PortSeries, Repetition, RunInfo
 
 TRUNK: Final = "trunk"
@@ -266,10 +266,10 @@ def _sum(parts: Sequence[Counted]) -> Counted:
         return parts[0]
 
     return Counted(
-        summed([one.octets for one in parts]),
-        summed([one.packets for one in parts]),
-        summed([one.drops for one in parts]),
-        summed([one.damaged for one in parts]),
+        total([one.octets for one in parts]),
+        total([one.packets for one in parts]),
+        total([one.drops for one in parts]),
+        total([one.damaged for one in parts]),
         max((one.refresh_s for one in parts if one.refresh_s is not None), default=None),
         sum(one.missing_s for one in parts),
         sum(one.extra_s for one in parts),

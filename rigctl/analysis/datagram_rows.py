@@ -1,9 +1,10 @@
 """The columns of datagrams in the rows of flows, pairs and cells: sums over flows, what is unknown stays so."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from rigctl.model.histogram import middle_ns
+from rigctl.model.unknowns import mean, most, total
 from rigctl.records import Cell, Datagrams, Flow, Repetition
 
 NAMES: Final = (
@@ -24,20 +25,21 @@ def datagram_values(flows: Sequence[Flow]) -> dict[str, Any]:
     sent, came = ([_counted(flow, side) for flow in flows] for side in ("sender", "receiver"))
     if not flows or not any(sent):
         return values
-    values["sent_mbps"] = _total(_sent_mbps(flow) for flow in flows)
-    values["datagrams_sent"] = _total(_known(sent, "count"))
-    values["datagrams_lost"] = _total(_lost(flow) for flow in flows)
+    values["sent_mbps"] = total(_sent_mbps(flow) for flow in flows)
+    values["datagrams_sent"] = total(_known(sent, "count"))
+    values["datagrams_lost"] = total(_lost(flow) for flow in flows)
     if values["datagrams_sent"] and values["datagrams_lost"] is not None:
         values["loss_pct"] = 100 * values["datagrams_lost"] / values["datagrams_sent"]
-    values["loss_burst_max"] = max((burst for flow in flows if (burst := _longest(flow)) is not None), default=None)
-    values["reordered"] = _total(_known(came, "reordered"))
-    values["duplicates"] = _total(_known(came, "duplicates"))
-    jitters = [value / 1e3 for value in _known(came, "jitter_ns") if value is not None]
-    values["jitter_us"] = sum(jitters) / len(jitters) if jitters else None
-    most = max((value for value in _known(came, "jitter_max_ns") if value is not None), default=None)
-    values["jitter_max_us"] = None if most is None else most / 1e3
-    values["sender_drops"] = _total(_known(sent, "refused"))
-    values["receiver_drops"] = _total(_known(came, "overflow"))
+    values["loss_burst_max"] = most(_longest(flow) for flow in flows)
+    values["reordered"] = total(_known(came, "reordered"))
+    values["duplicates"] = total(_known(came, "duplicates"))
+    worst_ns = most(_known(came, "jitter_max_ns"))
+    values["jitter_us"] = mean(
+        None if jitter_ns is None else jitter_ns / 1e3 for jitter_ns in _known(came, "jitter_ns")
+    )
+    values["jitter_max_us"] = None if worst_ns is None else worst_ns / 1e3
+    values["sender_drops"] = total(_known(sent, "refused"))
+    values["receiver_drops"] = total(_known(came, "overflow"))
     return values
 
 
@@ -48,13 +50,6 @@ def _counted(flow: Flow, side: str) -> Datagrams | None:
 
 def _known(counted: Sequence[Datagrams | None], name: str) -> list[int | None]:
     return [None if one is None else getattr(one, name) for one in counted]
-
-
-def _total(values: Iterable[float | None]) -> float | None:
-    """The sum of whole numbers or rates; `None` where one is not known."""
-    given = list(values)
-    known = [value for value in given if value is not None]
-    return sum(known) if known and len(known) == len(given) else None
 
 
 def _sent_mbps(flow: Flow) -> float | None:

@@ -10,9 +10,9 @@ from statistics import fmean
 
 from rigctl.analysis.ceiling import data_path, ip_version, link_rate_bps
 from rigctl.analysis.summary import Exclusion
-from rigctl.analysis.unknowns import agreed, joined, total
 from rigctl.model.ceilings import Packet
 from rigctl.model.histogram import Buckets, merged, percentile_ns
+from rigctl.model.unknowns import agreed, joined, total
 from rigctl.records import Cell, Flow, Repetition, RunInfo, Side, Status, Stream
 
 

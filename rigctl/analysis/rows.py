@@ -13,10 +13,10 @@ from rigctl.analysis.balances import Balance, Balances, port_octets, trunk_total
 from rigctl.analysis.bottleneck import Busy, limit
 from rigctl.analysis.ceiling import data_path, datagram_path, efficiency, link_rate_bps
 from rigctl.analysis.datagram_rows import asked_mbps, datagram_values
-from rigctl.analysis.unknowns import agreed, joined, least, mean, most, total
 from rigctl.columns import Level, columns_at
 from rigctl.model.histogram import percentile_ns
 from rigctl.model.sharing import DataPath, together_mbps, trunk_link
+from rigctl.model.unknowns import agreed, joined, least, mean, most, total
 from rigctl.records import Cell, Flow, NodeUsage, Repetition, RunInfo, Side, Stream
 
 Row: TypeAlias = dict[str, Any]

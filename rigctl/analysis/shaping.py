@@ -8,8 +8,8 @@ from typing import Final
 
 from rigctl.analysis.ceiling import ip_version, link_mtu, path_rate_bps
 from rigctl.analysis.summary import CellSummary
-from rigctl.analysis.unknowns import least
 from rigctl.model.ceilings import ETHERNET_CHECK, ETHERNET_GAP, ETHERNET_HEADER, Packet
+from rigctl.model.unknowns import least
 from rigctl.records import RunInfo, Stream
 
 BUCKET_BYTES: Final = 128 * 1024

@@ -8,7 +8,7 @@ from typing import Final
 from rigctl.analysis.bottleneck import Busy, Losses, advertised_bytes, limit, losses_of, window_share
 from rigctl.analysis.frames import Frames
 from rigctl.analysis.rows import Row, busy_of
-from rigctl.analysis.unknowns import agreed, joined, least, most, total
+from rigctl.model.unknowns import agreed, joined, least, mean, most, total
 from rigctl.records import Cell, Repetition, RunStatus, Status, Stream
 
 ABOVE: Final = 1.01
@@ -133,7 +133,7 @@ def _summary(
     ok_rows = [row for row in cell_rows if row["status"] == Status.OK]
     ok_pairs = [row for row in pair_rows if row["status"] == Status.OK]
     ok_repetitions = [repetition for repetition in repetitions if repetition.status is Status.OK]
-    share = _mean(row["efficiency"] for row in ok_rows)
+    share = mean(row["efficiency"] for row in ok_rows)
     flows = [flow for one in ok_repetitions for flow in one.flows]
     asked, busy = _asked_mbps(cell), busy_of(frames.info, cell, ok_pairs)
     bound = limit(share, total(row["goodput_mbps"] for row in ok_rows), asked and asked * len(ok_rows), flows, busy)
@@ -142,8 +142,8 @@ def _summary(
         counted=len(ok_rows),
         streams=tuple(_stream(stream, ok_pairs, ok_repetitions) for stream in cell.streams),
         goodput_mbps=_estimate(row["goodput_mbps"] for row in ok_rows),
-        retransmits=_mean(row["retransmits"] for row in ok_rows),
-        ceiling_mbps=_mean(row["ceiling_mbps"] for row in ok_rows),
+        retransmits=mean(row["retransmits"] for row in ok_rows),
+        ceiling_mbps=mean(row["ceiling_mbps"] for row in ok_rows),
         efficiency=share,
         limit=bound,
         held_share=window_share(flows),
@@ -171,40 +171,35 @@ def _stream(stream: Stream, pair_rows: Sequence[Row], repetitions: Sequence[Repe
     return StreamSummary(
         stream=stream,
         goodput_mbps=_estimate(row["goodput_mbps"] for row in rows),
-        retransmits=_mean(row["retransmits"] for row in rows),
-        bytes=_mean(row["bytes"] for row in rows),
+        retransmits=mean(row["retransmits"] for row in rows),
+        bytes=mean(row["bytes"] for row in rows),
         window_effective_bytes=least(row["window_effective_bytes"] for row in rows),
         mss_effective=least(row["mss_effective"] for row in rows),
         mss_differs=len({side.tcp.mss for side in senders if side.tcp.mss is not None}) > 1,
         mtu=least(row["mtu"] for row in rows),
         timestamps=agreed(side.tcp.timestamps for side in senders),
         advertised_bytes=advertised_bytes(senders),
-        rtt_min_us=_mean(side.tcp.rtt_min_us for side in senders),
+        rtt_min_us=mean(side.tcp.rtt_min_us for side in senders),
         congestion=joined(row["congestion"] for row in rows),
-        ceiling_mbps=_mean(row["ceiling_mbps"] for row in rows),
-        efficiency=_mean(row["efficiency"] for row in rows),
+        ceiling_mbps=mean(row["ceiling_mbps"] for row in rows),
+        efficiency=mean(row["efficiency"] for row in rows),
         datagrams=_datagrams(rows) if any(row["transport"] == "udp" for row in rows) else None,
     )
 
 
 def _datagrams(rows: Sequence[Row]) -> DatagramSummary:
     return DatagramSummary(
-        sent_mbps=_mean(row["sent_mbps"] for row in rows),
-        sent=_mean(row["datagrams_sent"] for row in rows),
-        lost=_mean(row["datagrams_lost"] for row in rows),
-        loss_pct=_mean(row["loss_pct"] for row in rows),
+        sent_mbps=mean(row["sent_mbps"] for row in rows),
+        sent=mean(row["datagrams_sent"] for row in rows),
+        lost=mean(row["datagrams_lost"] for row in rows),
+        loss_pct=mean(row["loss_pct"] for row in rows),
         burst_max=most(row["loss_burst_max"] for row in rows),
-        reordered=_mean(row["reordered"] for row in rows),
-        duplicates=_mean(row["duplicates"] for row in rows),
-        jitter_us=_mean(row["jitter_us"] for row in rows),
-        sender_drops=_mean(row["sender_drops"] for row in rows),
-        receiver_drops=_mean(row["receiver_drops"] for row in rows),
+        reordered=mean(row["reordered"] for row in rows),
+        duplicates=mean(row["duplicates"] for row in rows),
+        jitter_us=mean(row["jitter_us"] for row in rows),
+        sender_drops=mean(row["sender_drops"] for row in rows),
+        receiver_drops=mean(row["receiver_drops"] for row in rows),
     )
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None
 
 
 def _estimate(values: Iterable[float | None]) -> Estimate | None:

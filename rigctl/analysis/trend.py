@@ -12,8 +12,8 @@ from rigctl.analysis.ceiling import ip_version
 from rigctl.analysis.panels import ConditionPanels
 from rigctl.analysis.plateau import growth, shared_limit
 from rigctl.analysis.summary import CellSummary
-from rigctl.analysis.unknowns import agreed
 from rigctl.model.ceilings import wire_bytes
+from rigctl.model.unknowns import agreed
 from rigctl.records import RunInfo
 
 SAME: Final = 0.03

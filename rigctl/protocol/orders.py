@@ -2,7 +2,7 @@
 
 import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -16,6 +16,15 @@ ORDER_LIMIT: Final = 1024
 """Bytes of the longest order, its newline included."""
 _MOST: Final = 2**63 - 1
 _WORD: Final = re.compile(r"[!-~]{1,765}")
+
+
+def _keys(record: "Order | Sockets") -> Iterator[tuple[str, object]]:
+    for each in dataclasses.fields(record):
+        value = getattr(record, each.name)
+        if isinstance(value, Sockets):
+            yield from _keys(value)
+        else:
+            yield each.name, value
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +53,7 @@ class Order:
     def to_line(self, number: int) -> bytes:
         """The order as its line, numbered `number`. Raises `ValueError` naming the key that is out of bounds."""
         words = [str(number), self.VERB]
-        for each in dataclasses.fields(self):
-            value = getattr(self, each.name)
-            if value is not None:
-                words.append(f"{each.name}={self._word(each.name, value)}")
+        words += [f"{name}={self._word(name, value)}" for name, value in _keys(self) if value is not None]
         line = " ".join(words).encode("ascii") + b"\n"
         if len(line) > ORDER_LIMIT:
             raise ValueError(f"{self.VERB}: the order is {len(line)} bytes long, {ORDER_LIMIT} is the most")
@@ -100,12 +106,9 @@ class Quit(Order):
 
 
 @dataclass(frozen=True, slots=True)
-class Listen(Order):
-    """Make a receiver on `address`."""
+class Sockets:
+    """What both ends of a channel are told alike. Its fields are keys of the order that it is in."""
 
-    VERB = "listen"
-    endpoint: int
-    address: str
     token: str
     flows: int
     interval_ms: int
@@ -124,6 +127,16 @@ class Listen(Order):
 
 
 @dataclass(frozen=True, slots=True)
+class Listen(Order):
+    """Make a receiver on `address`."""
+
+    VERB = "listen"
+    endpoint: int
+    address: str
+    sockets: Sockets
+
+
+@dataclass(frozen=True, slots=True)
 class Connect(Order):
     """Make a sender from `bind` to the receiver at `address`, `port`."""
 
@@ -132,21 +145,7 @@ class Connect(Order):
     address: str
     port: int
     bind: str
-    token: str
-    flows: int
-    interval_ms: int
-    wait_ms: int
-    window: int | None = None
-    mss: int | None = None
-    congestion: str | None = None
-    nodelay: bool | None = None
-    interface: str | None = None  # whose counters go into the report
-    transport: str | None = None  # "udp"; left out: TCP
-    test: str | None = None  # "pingpong", "blast", "file"; left out: a stream
-    size: int | None = None  # bytes of a message, datagram or file
-    disk: bool | None = None  # of a file: whether this side's bytes are on a disk, in a file of `folder` …
-    folder: str | None = None  # … as `encoded` gives it
-    busy: bool | None = None  # of a ping-pong: does not sleep while it waits
+    sockets: Sockets
 
 
 @dataclass(frozen=True, slots=True)

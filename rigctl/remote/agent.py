@@ -126,12 +126,12 @@ class Agent:
 
     async def listen(self, order: protocol.Listen) -> int:
         """Make a receiver; gives its port."""
-        self._expect(order.endpoint, order.wait_ms)
+        self._expect(order.endpoint, order.sockets.wait_ms)
         return self._value(await self.order(order), "port")
 
     async def connect(self, order: protocol.Connect) -> None:
         """Make a sender, to the receiver at `order`'s address and port; done when all its flows are accepted."""
-        self._expect(order.endpoint, order.wait_ms)
+        self._expect(order.endpoint, order.sockets.wait_ms)
         await self.order(order, self._waits_s[order.endpoint] + BEYOND_WAIT_S)
 
     async def ready(self, endpoint: int) -> None:

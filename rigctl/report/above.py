@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from rigctl.analysis.shaping import carried_mbps, short_excess
 from rigctl.analysis.summary import CellSummary
-from rigctl.analysis.unknowns import least
 from rigctl.findings import Finding, Severity, Weight, tests
+from rigctl.model.unknowns import least
 from rigctl.records import RunInfo
 from rigctl.report.text import ceiling_text, numbers_text, percent_text
 

@@ -4,26 +4,22 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypedDict
 
 from rigctl.errors import NodeError
 from rigctl.measure import TESTS, Channel, channels
-from rigctl.model.contract import invalid_reason, unfinished_reason
-from rigctl.model.intervals import median_goodput_bps
-from rigctl.model.window import common_window, cut
-from rigctl.protocol import Connect, EndpointReport, Listen, Start
-from rigctl.records import MAX_RATE, Cell, Flow, NicCounters, NodeUsage, PortSeries, Repetition, Side, Status
+from rigctl.protocol import Connect, EndpointReport, Listen, Sockets, Start
+from rigctl.records import Cell, PortSeries, Repetition, Status
 from rigctl.remote.agent import Agent
-from rigctl.remote.sides import sides
 from rigctl.runner.barrier import Clocks, hold_ns, measure_clocks, start_instant
 from rigctl.runner.captures import CAPTURE_BYTES, Seen, write_captures
 from rigctl.runner.conditions import Conditions
 from rigctl.runner.counters import Counters
 from rigctl.runner.nodes import Nodes
 from rigctl.runner.orders import Order
+from rigctl.runner.outcome import Measured, Reports
 from rigctl.runner.progress import Progress
 from rigctl.runner.throttling import ThrottleWatch
 
@@ -99,9 +95,8 @@ def _reasons(error: Exception) -> list[str]:
 
 
 class _Common(TypedDict):
-    """What both orders of a stream share beside the test's settings."""
+    """What both ends of a channel are told alike beside the test's settings."""
 
-    endpoint: int
     token: str
     interval_ms: int
     wait_ms: int
@@ -176,7 +171,7 @@ class Attempt:
 
         await asyncio.gather(*(one(*end) for end in self._reachable()))
 
-    async def collect(self, deadline_s: float) -> dict[tuple[str, int], EndpointReport]:
+    async def collect(self, deadline_s: float) -> Reports:
         """The report of every endpoint that gives one in time, by node and endpoint."""
 
         async def one(node: str, endpoint: int) -> EndpointReport | None:
@@ -216,69 +211,47 @@ class Attempt:
         """Who has not ended."""
         return "waiting for " + ", ".join(f"{node}" for node in sorted({node for node, _ in self._open_ends}))
 
-    def silent(self, reports: Mapping[tuple[str, int], EndpointReport]) -> str:
+    def silent(self, reports: Reports) -> str:
         """Who gave no report."""
         return "no report from " + ", ".join(sorted({node for node, end in self._ends if (node, end) not in reports}))
 
-    def record(
-        self,
-        reports: Mapping[tuple[str, int], EndpointReport],
-        status: Status,
-        reason: str | None,
-        max_skew_s: float | None,
-    ) -> Repetition:
+    def record(self, reports: Reports, status: Status, reason: str | None, max_skew_s: float | None) -> Repetition:
         """What was measured, cut to the common window and judged."""
-        flows = [flow for channel in self.channels for flow in self._flows(channel, reports)]
-        planned_end_ns = self._at_ns + round(self.cell.duration_s * 1e9)
-        # A failed repetition keeps its raw counters; goodput over a time in which not all flows ran would mislead.
-        bulk_ns = self._at_ns + self._hold_ns
-        streamed = status is Status.OK and not self.cell.in_messages
-        window = common_window(flows, self.cell.omit_s, bulk_ns, planned_end_ns) if streamed else None
-        usage = self._usage(reports)
-        if status is Status.OK and self.cell.in_messages:
-            reason = unfinished_reason(self.cell, flows)
-            status = Status.OK if reason is None else Status.FAILED
-        elif status is Status.OK and max_skew_s is not None:
-            reason = invalid_reason(self.cell, window, usage, max_skew_s)
-            status = Status.OK if reason is None else Status.INVALID
-        return Repetition(
-            cell=self.cell.number,
-            repetition=self.order.repetition,
-            attempt=self.order.attempt,
-            status=status,
-            reason=reason,
+        kept = write_captures(self._captured(reports), self._capture_names) if self.cell.capture else ()
+        measured = Measured(
+            order=self.order,
+            channels=self.channels,
+            reports=reports,
+            clocks=self._clocks,
+            at_ns=self._at_ns,
+            hold_ns=self._hold_ns,
+            interval_s=interval_ms(self.cell.duration_s) / 1e3,
+            throttled={name: self._throttling.throttled(name) for name in self._names},
+        )
+        return replace(
+            measured.repetition(status, reason, max_skew_s),
             started_at=self._started_at,
             wall_s=time.monotonic() - self._began_s,
-            window_start_ns=window.start_ns if window else None,
-            window_end_ns=window.end_ns if window else None,
-            start_skew_us=window.skew_ns / 1e3 if window else None,
-            clock_error_us=self._clocks.error_ns / 1e3 if self._clocks else None,
-            goodput_median_bps=median_goodput_bps(flows, window, interval_ms(self.cell.duration_s) / 1e3)
-            if window
-            else None,
-            rate_bps=self.order.rate_bps if self.cell.datagrams.rate == MAX_RATE else None,
-            flows=tuple(cut(flow, window) if window else flow for flow in flows),
-            nodes=usage,
             counters=self._read[0],
             counters_missing=self._read[1],
-            captures=write_captures(self._captured(reports), self._capture_names) if self.cell.capture else (),
+            captures=kept,
         )
 
     async def _connect(self, channel: Channel) -> None:
         receiver, sender = self._agents[channel.receiver], self._agents[channel.sender]
-        test, wait_s = TESTS[self.cell.test], prepare_s(self.cell)
+        test = TESTS[self.cell.test]
         common = _Common(
-            endpoint=channel.endpoint,
             token=channel.token,
             interval_ms=interval_ms(self.cell.duration_s),
-            wait_ms=round(wait_s * 1000),
+            wait_ms=round(prepare_s(self.cell) * 1000),
         )
         address, bind = self._nodes.data_address(channel.receiver), self._nodes.data_address(channel.sender)
         inside, outside = self._nodes.data_interface(channel.receiver), self._nodes.data_interface(channel.sender)
-        there, here = test.settings(self.cell), test.settings(self.cell, sender=True)
-        port = await receiver.listen(Listen(address=address, interface=inside, **common, **there))
+        there = Sockets(interface=inside, **common, **test.settings(self.cell))
+        here = Sockets(interface=outside, **common, **test.settings(self.cell, sender=True))
+        port = await receiver.listen(Listen(channel.endpoint, address, there))
         self._ports[channel.endpoint] = port
-        await sender.connect(Connect(address=address, port=port, bind=bind, interface=outside, **common, **here))
+        await sender.connect(Connect(channel.endpoint, address, port, bind, here))
         await receiver.ready(channel.endpoint)
 
     async def _follow(self, channel: Channel) -> None:
@@ -305,29 +278,7 @@ class Attempt:
     def _reachable(self) -> list[tuple[str, int]]:
         return [(node, endpoint) for node, endpoint in self._ends if node in self._agents]
 
-    def _flows(self, channel: Channel, reports: Mapping[tuple[str, int], EndpointReport]) -> list[Flow]:
-        sent = self._sides(channel.sender, channel, reports)
-        received = self._sides(channel.receiver, channel, reports)
-        return [
-            Flow(
-                channel.stream.pair,
-                channel.stream.direction,
-                number + 1,
-                sent[number] if number < len(sent) else None,
-                received[number] if number < len(received) else None,
-            )
-            for number in range(max(len(sent), len(received)))
-        ]
-
-    def _sides(
-        self, node: str, channel: Channel, reports: Mapping[tuple[str, int], EndpointReport]
-    ) -> tuple[Side, ...]:
-        report = reports.get((node, channel.endpoint))
-        if report is None or self._clocks is None:
-            return ()
-        return sides(report, self._clocks.offsets[node].offset_ns, self._at_ns)
-
-    def _captured(self, reports: Mapping[tuple[str, int], EndpointReport]) -> list[Seen]:
+    def _captured(self, reports: Reports) -> list[Seen]:
         """What each end of each stream captured."""
         by_number = {channel.endpoint: channel for channel in self.channels}
         return [
@@ -335,24 +286,3 @@ class Attempt:
             for node, endpoint in self._ends
             if (node, endpoint) in reports
         ]
-
-    def _usage(self, reports: Mapping[tuple[str, int], EndpointReport]) -> tuple[NodeUsage, ...]:
-        """Of each node, what its longest-running endpoint spans; strangers of all its endpoints."""
-        usage = []
-        for name in self._names:
-            own = [report for (node, _), report in reports.items() if node == name]
-            longest = max(own, key=lambda report: report.span_us or 0, default=None)
-            usage.append(
-                NodeUsage(
-                    node=name,
-                    span_us=longest.span_us if longest else None,
-                    agent_cpu_us=longest.agent_cpu_us if longest else None,
-                    node_busy_us=longest.node_busy_us if longest else None,
-                    busiest_cpu_us=longest.busiest_cpu_us if longest else None,
-                    cpus=longest.cpus if longest else None,
-                    throttled=self._throttling.throttled(name),
-                    strangers=sum(report.strangers for report in own),
-                    nic=NicCounters(**longest.nic) if longest and longest.nic else None,
-                )
-            )
-        return tuple(usage)

@@ -15,7 +15,7 @@ from openssh import Sshd, rig_of
 
 from rigctl.errors import NodeError
 from rigctl.probe.facts import gather
-from rigctl.protocol import Connect, Listen
+from rigctl.protocol import Connect, Listen, Sockets
 from rigctl.protocol import Start as StartOrder
 from rigctl.remote.agent import Agent
 from rigctl.remote.clock import estimate_offset
@@ -142,9 +142,9 @@ async def test_a_full_disk_is_told(sshd: Start, folder: Path, tmp_path: Path) ->
 
 async def cell(sender: Agent, receiver: Agent, duration_ms: int) -> None:
     """One flow over loopback, ordered as the runner orders it."""
-    settings = {"endpoint": 1, "token": "ab" * 16, "flows": 2, "interval_ms": 50, "wait_ms": 3000}
-    port = await receiver.listen(Listen(address="127.0.0.1", **settings))
-    await sender.connect(Connect(address="127.0.0.1", port=port, bind="127.0.0.1", **settings))
+    sockets = Sockets("ab" * 16, flows=2, interval_ms=50, wait_ms=3000)
+    port = await receiver.listen(Listen(1, "127.0.0.1", sockets))
+    await sender.connect(Connect(1, "127.0.0.1", port, "127.0.0.1", sockets))
     await receiver.ready(1)
     offsets = [await estimate_offset(agent) for agent in (sender, receiver)]
     at_ns = time.monotonic_ns() + 50_000_000

@@ -12,7 +12,8 @@ from enum import StrEnum
 from typing import Final
 
 from rigctl.model.counters.balance import Reconciliation
-from rigctl.model.counters.places import Counted, Place, Spot, Wiring, by_ends_of, sent_again, summed
+from rigctl.model.counters.places import Counted, Place, Spot, Wiring, by_ends_of, sent_again
+from rigctl.model.unknowns import total
 from rigctl.records import Flow
 
 LEAST_SHARE: Final = 0.2
@@ -106,7 +107,7 @@ def _stream_of(way: tuple[Place, ...], flows: Sequence[Flow]) -> _Stream:
     sizes = [flow.sender.tcp.mss for flow in flows if flow.sender is not None and flow.sender.tcp.mss]
     return _Stream(
         way,
-        summed([None if flow.sender is None else flow.sender.tcp.retransmits for flow in flows]),
+        total([None if flow.sender is None else flow.sender.tcp.retransmits for flow in flows]),
         sum(sent_again(flow) or 0 for flow in flows),
         sum(sizes),
         len(sizes),
@@ -115,7 +116,7 @@ def _stream_of(way: tuple[Place, ...], flows: Sequence[Flow]) -> _Stream:
 
 def _segments(streams: Sequence[_Stream]) -> int | None:
     """Sent again by all of them."""
-    return summed([one.segments for one in streams])
+    return total([one.segments for one in streams])
 
 
 def _segment_bytes(streams: Sequence[_Stream]) -> float:

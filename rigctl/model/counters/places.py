@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from rigctl.model.counters.rises import Traffic, Way, rise
+from rigctl.model.unknowns import known_total, total
 from rigctl.records import Flow, NicCounters, Port, PortSeries, Repetition, Trunk
 
 
@@ -72,9 +73,9 @@ class Crossing:
 
     def __add__(self, other: "Crossing") -> "Crossing":
         return Crossing(
-            _plus(self.payload, other.payload),
-            _plus(self.again, other.again),
-            _plus(self.segments, other.segments),
+            total((self.payload, other.payload)),
+            total((self.again, other.again)),
+            total((self.segments, other.segments)),
             self.stamps + other.stamps,
             self.stamped + other.stamped,
             self.udp or other.udp,
@@ -181,17 +182,17 @@ def data_of(flows: Sequence[Flow]) -> Crossing:
     senders = [flow.sender for flow in flows]
     if any(side is not None and side.datagrams is not None for side in senders):
         return _datagrams_of(flows)
-    again = summed([sent_again(flow) for flow in flows])
-    sent = summed([None if side is None else side.bytes for side in senders])
-    segments = summed([None if side is None else side.tcp.segs_out for side in senders])
-    return Crossing(_plus(sent, again), again, segments, *_stamps(flows))
+    again = total([sent_again(flow) for flow in flows])
+    sent = total([None if side is None else side.bytes for side in senders])
+    segments = total([None if side is None else side.tcp.segs_out for side in senders])
+    return Crossing(total((sent, again)), again, segments, *_stamps(flows))
 
 
 def _datagrams_of(flows: Sequence[Flow]) -> Crossing:
     """What senders of datagrams put on the wire; their connections carry next to nothing."""
-    sent = summed([None if flow.sender is None else flow.sender.bytes for flow in flows])
-    arrived = summed([None if flow.receiver is None else flow.receiver.bytes for flow in flows])
-    count = summed([flow.sender.datagrams.count if flow.sender and flow.sender.datagrams else None for flow in flows])
+    sent = total([None if flow.sender is None else flow.sender.bytes for flow in flows])
+    arrived = total([None if flow.receiver is None else flow.receiver.bytes for flow in flows])
+    count = total([flow.sender.datagrams.count if flow.sender and flow.sender.datagrams else None for flow in flows])
     lost = None if sent is None or arrived is None else max(0, sent - arrived)
     return Crossing(sent, lost, count, udp=True)
 
@@ -200,7 +201,7 @@ def acknowledgements_of(flows: Sequence[Flow]) -> Crossing:
     """What the receivers of `flows` put on the wire: segments without payload."""
     if any(flow.receiver is not None and flow.receiver.datagrams is not None for flow in flows):
         return Crossing(udp=True)
-    segments = summed([None if flow.receiver is None else flow.receiver.tcp.segs_out for flow in flows])
+    segments = total([None if flow.receiver is None else flow.receiver.tcp.segs_out for flow in flows])
     return Crossing(0, 0, segments, *_stamps(flows))
 
 
@@ -211,10 +212,6 @@ def _stamps(flows: Sequence[Flow]) -> tuple[int, int]:
         if flow.sender is not None and flow.sender.tcp.timestamps is not None
     ]
     return len(said), sum(said)
-
-
-def _plus(one: int | None, other: int | None) -> int | None:
-    return None if one is None or other is None else one + other
 
 
 def traffic_of(flows: Sequence[Flow]) -> Traffic | None:
@@ -268,7 +265,7 @@ def nic_counted(nic: NicCounters, way: Way) -> Counted:
     """One direction of a node's interface."""
     if way is Way.IN:
         return Counted(nic.rx_bytes, nic.rx_packets, nic.rx_dropped, nic.rx_errors)
-    return Counted(nic.tx_bytes, nic.tx_packets, _sum([nic.queue_drops, nic.tx_dropped]), nic.tx_errors)
+    return Counted(nic.tx_bytes, nic.tx_packets, known_total([nic.queue_drops, nic.tx_dropped]), nic.tx_errors)
 
 
 def port_counted(
@@ -281,24 +278,12 @@ def port_counted(
         for part in parts
     ]
     return Counted(
-        summed([one.octets for one in rises]),
-        summed([one.packets for one in rises]),
-        _sum([one.discards for one in rises]),
-        _sum([one.errors for one in rises]),
+        total([one.octets for one in rises]),
+        total([one.packets for one in rises]),
+        known_total([one.discards for one in rises]),
+        known_total([one.errors for one in rises]),
         max((one.refresh_s for one in rises if one.refresh_s is not None), default=None),
         max(one.missing_s for one in rises),
         max(one.extra_s for one in rises),
         next((one.why for one in rises if one.why is not None), None),
     )
-
-
-def summed(values: Sequence[int | None]) -> int | None:
-    """The sum; `None` where one of them is unknown."""
-    known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None
-
-
-def _sum(values: Sequence[int | None]) -> int | None:
-    """Of those known."""
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None

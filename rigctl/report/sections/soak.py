@@ -14,8 +14,8 @@ from rigctl.analysis.port_rates import PortRate, port_rates
 from rigctl.analysis.rows import Row as Values
 from rigctl.analysis.rows import window_s
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.unknowns import mean_of_all
 from rigctl.model.intervals import Times, received_at
+from rigctl.model.unknowns import mean_of_all
 from rigctl.records import Repetition, RunPlan, Status
 from rigctl.report.blocks import Block, Chart, Charts, Column, Entry, Key, Paragraph, Part, Row, Section, Spec, Table
 from rigctl.report.svg import SERIES_COLOURS, axis, coloured, framed, rule

@@ -22,6 +22,7 @@ from rigctl.protocol import (
     Listen,
     Progress,
     Set,
+    Sockets,
     Start,
     encoded,
     endpoint_report,
@@ -57,7 +58,8 @@ def totals(flow: int = 0) -> FlowTotals:
 def test_an_order_is_one_line_and_leaves_out_what_is_not_asked_for() -> None:
     assert Clock().to_line(1) == b"1 clock\n"
     assert Start(3, at_ns=5, duration_ms=1000).to_line(2) == b"2 start endpoint=3 at_ns=5 duration_ms=1000\n"
-    order = Listen(1, "10.77.0.2", "ab" * 16, flows=5, interval_ms=100, wait_ms=5000, window=65536, nodelay=False)
+    sockets = Sockets("ab" * 16, flows=5, interval_ms=100, wait_ms=5000, window=65536, nodelay=False)
+    order = Listen(1, "10.77.0.2", sockets)
     assert order.to_line(7) == (
         b"7 listen endpoint=1 address=10.77.0.2 token=" + b"ab" * 16 + b" flows=5 interval_ms=100 wait_ms=5000"
         b" window=65536 nodelay=0\n"
@@ -69,18 +71,15 @@ def test_an_order_is_one_line_and_leaves_out_what_is_not_asked_for() -> None:
     [("flows", 129), ("mss", 87), ("window", 0), ("endpoint", 65536), ("wait_ms", 0), ("interval_ms", 60001)],
 )
 def test_an_order_out_of_bounds_is_never_sent(key: str, value: int) -> None:
-    keys: dict[str, Any] = {"endpoint": 1, "address": "::1", "token": "0" * 32, "flows": 1} | {
-        "interval_ms": 100,
-        "wait_ms": 100,
-        key: value,
-    }
+    keys: dict[str, Any] = {"token": "0" * 32, "flows": 1, "interval_ms": 100, "wait_ms": 100, key: value}
+    endpoint = keys.pop("endpoint", 1)
     with pytest.raises(ValueError, match=f"listen: {key}={value} is not within"):
-        Listen(**keys).to_line(1)
+        Listen(endpoint, "::1", Sockets(**keys)).to_line(1)
 
 
 @pytest.mark.parametrize("congestion", ["", "cubic quit", "cubic\n2 quit", "cubic\0", "kübik", "x" * 800])
 def test_an_order_cannot_smuggle_in_another(congestion: str) -> None:
-    order = Connect(1, "::1", 5, "::1", "0" * 32, 1, 100, 100, congestion=congestion)
+    order = Connect(1, "::1", 5, "::1", Sockets("0" * 32, 1, 100, 100, congestion=congestion))
     with pytest.raises(ValueError, match="congestion"):
         order.to_line(1)
 

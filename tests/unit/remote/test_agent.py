@@ -5,12 +5,13 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 from wire import HELLO, LAST, TOTALS
 
 from rigctl.errors import NodeError
-from rigctl.protocol import Clock, Connect, Listen, Ping, Start, Stop
+from rigctl.protocol import Clock, Connect, Listen, Ping, Sockets, Start, Stop
 from rigctl.remote import agent as agent_module
 from rigctl.remote.agent import Agent, RefusedError, running
 from rigctl.remote.clock import estimate_offset
@@ -84,14 +85,15 @@ async def talking(speak: Speak = obliging, greeting: bytes | None = None) -> Asy
         yield agent, fake
 
 
-SETTINGS = {"endpoint": 1, "address": "10.0.0.2", "token": "0" * 32, "flows": 1, "interval_ms": 100, "wait_ms": 500}
+SOCKETS = Sockets("0" * 32, flows=1, interval_ms=100, wait_ms=500)
+LISTEN = Listen(1, "10.0.0.2", SOCKETS)
 
 
 async def test_a_cell_is_ordered_answer_by_answer() -> None:
     async with talking() as (agent, fake):
         assert agent.hello.cpus == 4
-        assert await agent.listen(Listen(**SETTINGS, window=65536, nodelay=True)) == 40001
-        await agent.connect(Connect(**SETTINGS, port=40001, bind="10.0.0.1"))
+        assert await agent.listen(replace(LISTEN, sockets=replace(SOCKETS, window=65536, nodelay=True))) == 40001
+        await agent.connect(Connect(1, "10.0.0.2", 40001, "10.0.0.1", SOCKETS))
         await agent.ready(1)
         await agent.start(Start(1, at_ns=1, duration_ms=1000))
         await agent.stop(1)
@@ -139,7 +141,7 @@ async def test_a_refusal_tells_what_and_why_and_the_agent_lives_on() -> None:
 
     async with talking(full) as (agent, _):
         with pytest.raises(RefusedError) as caught:
-            await agent.listen(Listen(**SETTINGS))
+            await agent.listen(LISTEN)
         assert str(caught.value) == "pi1: listen: bind 10.0.0.2: Cannot assign (EADDRNOTAVAIL)"
         assert caught.value.error == "EADDRNOTAVAIL"
         await agent.stop(1)
@@ -148,7 +150,7 @@ async def test_a_refusal_tells_what_and_why_and_the_agent_lives_on() -> None:
 async def test_an_order_out_of_bounds_is_a_node_error_and_is_not_sent() -> None:
     async with talking() as (agent, fake):
         with pytest.raises(NodeError, match="pi1: listen: mss=12 is not within"):
-            await agent.listen(Listen(**SETTINGS, mss=12))
+            await agent.listen(replace(LISTEN, sockets=replace(SOCKETS, mss=12)))
     assert fake.orders == []
 
 
@@ -236,7 +238,7 @@ async def test_an_agent_that_can_not_start_is_told_with_its_last_words() -> None
 async def test_events_reach_those_who_asked_for_them() -> None:
     seen: list[tuple[int, int]] = []
     async with talking() as (agent, fake), asyncio.timeout(1):
-        await agent.listen(Listen(**SETTINGS))
+        await agent.listen(LISTEN)
         agent.on_progress(1, lambda clock_ns, total: seen.append((clock_ns, total)))
         fake.say(line(event="progress", clock_ns=7, bytes={"1": 10, "2": 20}))
         fake.say(line(event="ended", endpoint=1, error=None, message=None))
@@ -247,7 +249,7 @@ async def test_events_reach_those_who_asked_for_them() -> None:
 
 async def test_a_flow_that_broke_fails_the_wait_for_its_end() -> None:
     async with talking() as (agent, fake), asyncio.timeout(1):
-        await agent.listen(Listen(**SETTINGS))
+        await agent.listen(LISTEN)
         fake.say(line(event="ended", endpoint=1, error="ECONNRESET", message="flow 2: recv: Connection reset by peer"))
         with pytest.raises(NodeError, match=r"pi1: flow 2: recv: Connection reset by peer \(ECONNRESET\)"):
             await agent.ended_endpoint(1)
@@ -255,10 +257,10 @@ async def test_a_flow_that_broke_fails_the_wait_for_its_end() -> None:
 
 async def test_an_endpoint_number_used_again_waits_for_its_new_end() -> None:
     async with talking() as (agent, fake):
-        await agent.listen(Listen(**SETTINGS))
+        await agent.listen(LISTEN)
         fake.say(line(event="ended", endpoint=1, error=None, message=None))
         await agent.ended_endpoint(1)
-        await agent.listen(Listen(**SETTINGS))
+        await agent.listen(LISTEN)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.02):
                 await agent.ended_endpoint(1)

@@ -5,7 +5,8 @@ from typing import Final
 
 from rigctl.analysis.balances import TRUNK, Balance, Total
 from rigctl.model.counters.balance import Reconciliation
-from rigctl.model.counters.places import Counted, Place, summed
+from rigctl.model.counters.places import Counted, Place
+from rigctl.model.unknowns import total
 from rigctl.records import RunPlan
 from rigctl.report.blocks import Column, Entry, Row, Table
 from rigctl.report.text import UNKNOWN, count_text, rate_text, settings_text
@@ -49,17 +50,17 @@ def where_counted(each: Sequence[Balance]) -> str:
 
 def _test_row(number: int, settings: str, parts: Sequence[tuple[Balance, Total]]) -> Row:
     took_s = sum(balance.traffic_s for balance, _ in parts)
-    expected = summed([total.expected for _, total in parts])
-    counted = summed([None if total.coarse else total.counted for _, total in parts])
+    expected = total(sums.expected for _, sums in parts)
+    counted = total(None if sums.coarse else sums.counted for _, sums in parts)
     difference = 100 * (counted - expected) / expected if expected and counted is not None else None
     rates = [None if octets is None or not took_s else octets * 8e-6 / took_s for octets in (expected, counted)]
-    why = next((total.why for _, total in parts if total.why), "") or ""
+    why = next((sums.why for _, sums in parts if sums.why), "") or ""
     return Row(
         (
             Entry(str(number), number),
             Entry(settings, settings),
             *(Entry(rate_text(rate_mbps), rate_mbps) for rate_mbps in rates),
-            _difference(difference, any(total.flagged for _, total in parts)),
+            _difference(difference, any(sums.flagged for _, sums in parts)),
             Entry(why, why or None),
         ),
         number,

@@ -1,6 +1,7 @@
 """Arithmetic with values of which some may be unknown: `None` is never taken for 0."""
 
 from collections.abc import Iterable
+from statistics import fmean
 from typing import TypeVar
 
 Number = TypeVar("Number", int, float)
@@ -11,6 +12,11 @@ def total(values: Iterable[Number | None]) -> Number | None:
     given = list(values)
     known = [value for value in given if value is not None]
     return sum(known[1:], known[0]) if known and len(known) == len(given) else None
+
+
+def known_total(values: Iterable[Number | None]) -> Number | None:
+    """The sum of those known; `None` where there is none."""
+    return total(value for value in values if value is not None)
 
 
 def least(values: Iterable[Number | None]) -> Number | None:
@@ -26,14 +32,13 @@ def most(values: Iterable[Number | None]) -> Number | None:
 def mean(values: Iterable[float | None]) -> float | None:
     """The mean of those known."""
     known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
+    return fmean(known) if known else None
 
 
 def mean_of_all(values: Iterable[float | None]) -> float | None:
     """The mean; `None` where any is unknown, or there is none."""
     given = list(values)
-    known = [value for value in given if value is not None]
-    return sum(known) / len(known) if known and len(known) == len(given) else None
+    return None if None in given else mean(given)
 
 
 def joined(values: Iterable[str | None]) -> str | None:

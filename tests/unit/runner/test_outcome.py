@@ -1,0 +1,105 @@
+"""From the agents' reports to the record of a repetition."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import builders
+import pytest
+from wire import TOTALS
+
+from rigctl.measure import channels
+from rigctl.protocol import EndpointReport, FlowReport, FlowTotals, parse_line
+from rigctl.records import Cell, MessageSettings, Pair, Status
+from rigctl.remote.clock import ClockOffset
+from rigctl.runner.barrier import Clocks
+from rigctl.runner.orders import Order
+from rigctl.runner.outcome import Measured
+
+SECOND = 10**9
+CELL = builders.cell(pairs=(Pair("a", "b"),), duration_s=1.0)
+CLOCKS = Clocks({"a": ClockOffset(0, 1000), "b": ClockOffset(5000, 3000)})
+
+
+def totals(**counted: Any) -> FlowTotals:
+    found = parse_line("a", json.dumps(TOTALS).encode() + b"\n")
+    assert isinstance(found, FlowTotals)
+    return replace(found, **counted)
+
+
+def report(first_ns: int = 0, last_ns: int = SECOND, sent: int = 125_000_000, **fields: Any) -> EndpointReport:
+    """One flow that moved `sent` bytes evenly, sampled at both ends."""
+    counted = totals(bytes=sent, first_byte_ns=first_ns, last_byte_ns=last_ns)
+    columns = {"t_ns": [first_ns, last_ns], "bytes": [0, sent]}
+    base = EndpointReport(1, 0, SECOND // 1000, None, None, 4, (FlowReport(counted, columns),))
+    return replace(base, **fields)
+
+
+def measured(reports: dict[tuple[str, int], EndpointReport], cell: Cell = CELL, **fields: Any) -> Measured:
+    return Measured(Order(cell, 1, 1), channels(cell, lambda: "0" * 32), reports, CLOCKS, **fields)
+
+
+BOTH = {("a", 1): report(), ("b", 1): report(5000, SECOND + 5000)}
+
+
+def test_both_sides_of_a_flow_are_on_the_controllers_clock() -> None:
+    (flow,) = measured(BOTH).flows()
+    assert flow.sender is not None
+    assert flow.receiver is not None
+    assert (flow.sender.first_byte_ns, flow.receiver.first_byte_ns) == (0, 0)
+    assert (flow.pair, flow.number) == (Pair("a", "b"), 1)
+
+
+def test_a_flow_whose_receiver_is_silent_has_its_sender() -> None:
+    (flow,) = measured({("a", 1): report()}).flows()
+    assert flow.sender is not None
+    assert flow.receiver is None
+
+
+def test_without_clocks_nothing_has_a_time() -> None:
+    assert replace(measured(BOTH), clocks=None).flows() == []
+
+
+def test_what_is_counted_is_cut_to_the_common_window() -> None:
+    made = measured(BOTH).repetition(Status.OK, None, 0.010)
+    assert (made.status, made.reason) == (Status.OK, None)
+    assert (made.window_start_ns, made.window_end_ns) == (0, SECOND)
+    assert made.flows[0].bytes == 125_000_000
+    assert made.clock_error_us == 3.0
+
+
+def test_a_failed_repetition_keeps_its_raw_counters_only() -> None:
+    made = measured(BOTH).repetition(Status.FAILED, "b: gone", 0.010)
+    assert (made.status, made.reason, made.window_start_ns) == (Status.FAILED, "b: gone", None)
+    assert made.flows[0].bytes is None
+
+
+def test_flows_that_moved_nothing_make_it_invalid() -> None:
+    nothing = {end: replace(one, flows=()) for end, one in BOTH.items()}
+    made = measured(nothing).repetition(Status.OK, None, 0.010)
+    assert (made.status, made.reason) == (Status.INVALID, "some flow moved no byte in the time that counts")
+
+
+@pytest.mark.parametrize(("asked", "status"), [(10, Status.OK), (11, Status.FAILED)])
+def test_messages_count_when_all_were_made(asked: int, status: Status) -> None:
+    cell = replace(CELL, test="blast", message_bytes=100, messages=MessageSettings(asked))
+    both = {end: report(sent=1000) for end in BOTH}
+    made = measured(both, cell).repetition(Status.OK, None, 0.010)
+    assert made.status is status
+    assert made.window_start_ns is None
+
+
+def test_a_node_is_described_by_its_endpoint_that_ran_longest() -> None:
+    cell = replace(CELL, pairs=(Pair("a", "b"), Pair("a", "c")))
+    clocks = Clocks({**CLOCKS.offsets, "c": ClockOffset(0, 0)})
+    reports = {("a", 1): report(span_us=10, strangers=1), ("a", 2): report(span_us=20, strangers=2, agent_cpu_us=7)}
+    found = replace(measured(reports, cell, throttled={"a": False}), clocks=clocks).usage()
+    assert [one.node for one in found] == ["a", "b", "c"]
+    assert (found[0].span_us, found[0].agent_cpu_us, found[0].strangers, found[0].throttled) == (20, 7, 3, False)
+    assert (found[1].span_us, found[1].strangers, found[1].throttled) == (None, 0, None)
+
+
+@pytest.mark.parametrize(("asked", "kept"), [(10**8, None), ("max", 5)])
+def test_only_a_search_keeps_its_rate(asked: int | str, kept: int | None) -> None:
+    order = Order(builders.asking(CELL, rate=asked), 1, 1, rate_bps=5)
+    assert replace(measured(BOTH), order=order).repetition(Status.OK, None, 0.010).rate_bps == kept

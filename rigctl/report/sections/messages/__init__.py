@@ -27,7 +27,7 @@ def part(view: RunView) -> Part | None:
     if view.section != SECTION:
         return None
     results = view.messages
-    trips = view.plan.cells[0].test == "pingpong"
+    trips = view.plan.cells[0].kind.round_trips
     findings = [*message_findings(view), *round_trip_findings(results)]
     shaping = shaping_text(view.info, trips)
     if shaping:

@@ -21,7 +21,7 @@ _PERCENTILES: Final = (50.0, 90.0, 99.0, 99.9)
 
 def table(results: Results) -> Table:
     """Size, iterations, elapsed times, their mean and variation, then round trips or throughput."""
-    if results and results[0].cell.test == "pingpong":
+    if results and results[0].cell.kind.round_trips:
         return message_table(results, [size, iterations], _round_trips())
     return message_table(results, [size, _logarithm, iterations], [throughput, ceiling, efficiency])
 

@@ -24,7 +24,7 @@ def message_findings(view: RunView) -> Iterator[Finding]:
     if not counted:
         yield Finding("No test gave a valid result; the notes give the reasons.", Weight.ANSWER, Severity.ERROR)
         return
-    yield from _trip_answer(counted) if counted[0].cell.test == "pingpong" else _blast_answer(counted)
+    yield from _trip_answer(counted) if counted[0].cell.kind.round_trips else _blast_answer(counted)
     yield from _noisy(counted, again=view.plan.retest is not None)
     yield from _unanswered(counted)
     lacking = [result.cell.number for result in view.messages if not result.elapsed_s]

@@ -90,6 +90,7 @@ class Agent:
     """The agent on `node`, while `running` lasts. `hello` is what it said at its start."""
 
     hello: Hello
+    note: str | None = None  # what a user should know of how it was put on its node
 
     def __init__(self, node: str, lines: Lines) -> None:
         self.node = node

@@ -317,6 +317,7 @@ class Agent:
             end = self._ends[endpoint] = asyncio.get_running_loop().create_future()
             if self._failure is not None:
                 end.set_exception(self._failure)
+                end.exception()  # looked at: it may be that nobody waits
         return self._ends[endpoint]
 
     def _value(self, answer: Answer, name: str) -> int:

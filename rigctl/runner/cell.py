@@ -11,13 +11,14 @@ from typing import Final, TypedDict
 
 from rigctl.errors import NodeError
 from rigctl.measure import TESTS, Channel, channels
-from rigctl.model.contract import invalid_reason, unfinished_reason
+from rigctl.model.contract import impossible_reason, invalid_reason, unfinished_reason
 from rigctl.model.intervals import median_goodput_bps
 from rigctl.model.window import common_window, cut
 from rigctl.protocol import Connect, EndpointReport, Listen, Start
 from rigctl.records import MAX_RATE, Cell, Flow, NicCounters, NodeUsage, PortSeries, Repetition, Side, Status
 from rigctl.remote.agent import Agent
 from rigctl.remote.sides import sides
+from rigctl.runner.advice import advised
 from rigctl.runner.barrier import Clocks, hold_ns, measure_clocks, start_instant
 from rigctl.runner.captures import CAPTURE_BYTES, Seen, write_captures
 from rigctl.runner.conditions import Conditions
@@ -121,6 +122,7 @@ class Attempt:
         self._clocks: Clocks | None = None
         self._throttling = ThrottleWatch(bench.nodes)
         self._read: tuple[tuple[PortSeries, ...], tuple[str, ...]] = ((), ())
+        self._unreported: dict[str, NodeError] = {}  # why there is no report, by node
         self._at_ns = 0
         self._ports: dict[int, int] = {}
         attempt = "" if order.attempt == 1 else f"-attempt{order.attempt}"
@@ -135,7 +137,7 @@ class Attempt:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._counters.begin())
             for channel in self.channels:
-                group.create_task(self._connect(channel))
+                group.create_task(advised(self._connect(channel), self._nodes, self.cell.tcp.congestion))
         self._clocks = await measure_clocks(self._agents)
 
     async def start(self) -> None:
@@ -180,8 +182,10 @@ class Attempt:
         """The report of every endpoint that gives one in time, by node and endpoint."""
 
         async def one(node: str, endpoint: int) -> EndpointReport | None:
-            with contextlib.suppress(NodeError):
+            try:
                 return await self._agents[node].report(endpoint, deadline_s=deadline_s)
+            except NodeError as error:
+                self._unreported.setdefault(node, error)
             return None
 
         async def counted() -> None:
@@ -217,8 +221,9 @@ class Attempt:
         return "waiting for " + ", ".join(f"{node}" for node in sorted({node for node, _ in self._open_ends}))
 
     def silent(self, reports: Mapping[tuple[str, int], EndpointReport]) -> str:
-        """Who gave no report."""
-        return "no report from " + ", ".join(sorted({node for node, end in self._ends if (node, end) not in reports}))
+        """Who gave no report, and why."""
+        missing = sorted({node for node, end in self._ends if (node, end) not in reports})
+        return "no report: " + "; ".join(str(self._unreported.get(node, node)) for node in missing)
 
     def record(
         self,
@@ -241,6 +246,8 @@ class Attempt:
         elif status is Status.OK and max_skew_s is not None:
             reason = invalid_reason(self.cell, window, usage, max_skew_s)
             status = Status.OK if reason is None else Status.INVALID
+        if status is Status.OK and (reason := impossible_reason(self.cell, flows)) is not None:
+            status = Status.INVALID
         return Repetition(
             cell=self.cell.number,
             repetition=self.order.repetition,

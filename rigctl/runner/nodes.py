@@ -58,17 +58,25 @@ class Session:
                     deadline.reschedule(None)
                     self._opened.set_result((hosts[self._name], agent))
                     await self._let_go.wait()
-        except (RigError, OSError, TimeoutError, asyncio.CancelledError) as error:
+        except BaseException as error:  # whatever it is, who waits must be told
             if not self._opened.done():
                 self._opened.set_exception(self._as_node_error(error))
                 self._opened.exception()  # looked at: nobody may be waiting any more
+            if not isinstance(error, Exception | asyncio.CancelledError):
+                raise
 
     def _as_node_error(self, error: BaseException) -> NodeError:
         if isinstance(error, NodeError):
             return error
         if isinstance(error, TimeoutError):
             return NodeError(self._name, f"not ready within {OPEN_DEADLINE_S:g} s. Is it up, and reachable by SSH?")
-        return NodeError(self._name, str(error) or type(error).__name__)
+        if isinstance(error, RigError | OSError):
+            return NodeError(self._name, str(error) or type(error).__name__)
+        if isinstance(error, asyncio.CancelledError):
+            return NodeError(self._name, "given up before it was ready")
+        failure = NodeError(self._name, f"rigctl failed on it: {type(error).__name__}: {error}. Please report this")
+        failure.__cause__ = error  # for --debug
+        return failure
 
 
 class Nodes:

@@ -36,7 +36,8 @@ SETTINGS = (
 # Anything of ours that runs on the node or lies beside the agent; the bracket keeps grep from finding itself.
 LEFT = (
     "ls $HOME/.cache/rigctl/* 2>/dev/null | grep settings-; "
-    "for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline 2>/dev/null | grep \"$HOME/.cache/rigctl/.*/[a]gent-\"; done; true"
+    "for p in /proc/[0-9]*; do "
+    "tr '\\0' ' ' <$p/cmdline 2>/dev/null | grep \"$HOME/.cache/rigctl/.*/[a]gent-\"; done; true"
 )
 SCENARIO = """
 rig: RIG

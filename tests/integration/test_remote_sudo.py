@@ -136,5 +136,5 @@ async def test_host_settings_can_be_changed_with_sudo_and_not_without(sshd: Star
         await agent.restore()
         assert list(server.inside("/var/lib/rigctl").glob("settings-*")) == []
     async with guest(server, sudo=False) as host, agent_on(host) as agent:
-        with pytest.raises(RefusedError, match="denied|not permitted"):
+        with pytest.raises(RefusedError, match=r"denied|not permitted"):
             await agent.set("sysctl", before.strip(), name=SETTING)

@@ -125,8 +125,8 @@ class SshdFactory:
     def __call__(self, *options: str, sudoers: str | None = None) -> Sshd:
         """Start one, with further lines for its sshd_config.
 
-        With `sudoers` its user is no root but GUEST, under these rules of sudo, and /var/lib, /run are its own: all in a mount
-        namespace, so that nothing is left of it.
+        With `sudoers` its user is no root but GUEST, under these rules of sudo, and /var/lib and /run are its own: all
+        in a mount namespace, so that nothing is left of it.
         """
         folder = self.folder / f"sshd{len(self.servers) + 1}"
         folder.mkdir()

@@ -24,7 +24,7 @@ from rigctl.remote.agent import Agent, running
 from rigctl.remote.host import Completed, Host
 from rigctl.remote.rights import shell, sudo_refusal
 from rigctl.rig.inventory import Node
-from rigctl.yamlfile.mistakes import printable
+from rigctl.texts import printable
 
 UPLOAD_DEADLINE_S: Final = 30.0
 WATCHDOG_S: Final = 15
@@ -200,9 +200,10 @@ def _read_check(host: Host, binaries: dict[str, _Binary], reply: Completed) -> t
         raise NodeError(name, f"could not ask what machine it is: {reply.complaint}. It needs a POSIX shell and uname")
     machine = MACHINES.get(kernel)
     if system != "Linux":
-        raise NodeError(name, f"it runs {system}; there are agents for Linux only")
+        raise NodeError(name, f"it runs {printable(system)[:_SHOWN]}; there are agents for Linux only")
     if machine is None:
-        raise NodeError(name, f"there is no agent for {kernel}; there are some for {', '.join(sorted(set(MACHINES)))}")
+        known = ", ".join(sorted(set(MACHINES)))
+        raise NodeError(name, f"there is no agent for {printable(kernel)[:_SHOWN]}; there are some for {known}")
     if machine not in binaries:
         raise NodeError(name, f"the agent for {machine} is not built: rigctl agent build --target {machine}")
     words = lines[1].split(" ", 2) if len(lines) > 1 else []

@@ -24,7 +24,7 @@ from typing import Final
 from rigctl.errors import NodeError, RigError
 from rigctl.remote.host import Host, Process
 from rigctl.rig.inventory import Node
-from rigctl.yamlfile.mistakes import printable
+from rigctl.texts import printable
 
 LOCK_DEADLINE_S: Final = 10.0
 SIGN_OF_LIFE_S: Final = 5.0

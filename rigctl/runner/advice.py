@@ -6,7 +6,7 @@ from typing import Final, TypeVar
 from rigctl.errors import NodeError
 from rigctl.remote.agent import RefusedError
 from rigctl.runner.nodes import Nodes
-from rigctl.yamlfile.mistakes import printable
+from rigctl.texts import printable
 
 CONGESTION_SYSCTL: Final = "net.ipv4.tcp_congestion_control"
 _AVAILABLE: Final = "net.ipv4.tcp_available_congestion_control"

@@ -43,6 +43,12 @@ class Session:
             return True
         return self._opened.exception() is None and not self._opened.result()[1].ended
 
+    @property
+    def note(self) -> str | None:
+        """What a user should know of how the agent was put on the node."""
+        opened = self._opened.done() and self._opened.exception() is None
+        return self._opened.result()[1].note if opened else None
+
     async def close(self) -> None:
         """Let go of the node; never fails, and takes twice `CLOSE_DEADLINE_S` at most."""
         self._let_go.set()
@@ -116,6 +122,8 @@ class Nodes:
             if facts is not None:
                 self._facts[name] = facts
                 facts["data_address"] = self.data_address(name)
+                session = self._sessions.get(name)
+                facts["notes"] += [session.note] if session is not None and session.note else []
         return {name: self._facts[name] for name in names if name in self._facts}
 
     def remember(self, name: str, fact: str, value: Mapping[str, str]) -> None:

@@ -22,6 +22,7 @@ from rigctl.probe.switches.reading import PortCounters, Reader
 from rigctl.probe.switches.secrets import variable
 from rigctl.probe.switches.shown import Clearing, Shown, UnreadableError
 from rigctl.rig.inventory import Secrets, Switch
+from rigctl.texts import printable
 
 if TYPE_CHECKING:
     from netmiko import BaseConnection
@@ -198,7 +199,7 @@ def _meaning(error: Exception, place: str, user: str) -> str:
 
 
 def _short(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    lines = [printable(line.strip()) for line in str(error).splitlines() if line.strip()]
     return " ".join(lines)[:160] or type(error).__name__
 
 

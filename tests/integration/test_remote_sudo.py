@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from openssh import GUEST, Sshd, rig_of
+from user import User
 
 from rigctl.errors import NodeError
 from rigctl.remote.agent import RefusedError
@@ -138,3 +139,25 @@ async def test_host_settings_can_be_changed_with_sudo_and_not_without(sshd: Star
     async with guest(server, sudo=False) as host, agent_on(host) as agent:
         with pytest.raises(RefusedError, match=r"denied|not permitted"):
             await agent.set("sysctl", before.strip(), name=SETTING)
+
+
+def test_a_run_changes_settings_and_captures_on_nodes_with_sudo(sshd: Start, tmp_path: Path) -> None:
+    servers = {"a": sshd(sudoers=LETS), "b": sshd(sudoers=LETS)}
+    before = Path(f"/proc/sys/{SETTING.replace('.', '/')}").read_text().strip()
+    nodes = "".join(
+        f"  {name}: {{address: 127.0.0.1, port: {server.port}, user: {GUEST}, key: {server.key}, sudo: true, "
+        f"known_hosts: {server.known_hosts}, data_address: 127.0.0.1, data_interface: lo}}\n"
+        for name, server in servers.items()
+    )
+    (tmp_path / "lab.yaml").write_text(f"switch: none\nlinks: {{rate: 10G, mtu: 65536}}\nnodes:\n{nodes}")
+    user = User(tmp_path)
+    user.scenario(
+        "rig: lab.yaml\npairs: [a -> b]\nduration: 300ms\ncapture: true\n"
+        f"conditions: {{same: {{sysctl: {{{SETTING}: {before}}}}}}}\nmatrix: {{window: [16K]}}\n"
+    )
+    user.rigctl("run", "s.yaml")
+    assert {row["status"] for row in user.rows()} == {"ok"}
+    assert len(list(tmp_path.glob("*.pcap"))) == 2
+    for server in servers.values():
+        (left,) = server.inside("/var/lib/rigctl").iterdir()
+        assert left.name.startswith("agent-"), "its journal is gone"

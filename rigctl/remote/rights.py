@@ -19,12 +19,13 @@ _REFUSALS: Final = (
 
 def shell(script: str, *, sudo: bool) -> str:
     """A command that runs `script` in a POSIX shell, whatever the user's own shell is; as root with `sudo`."""
-    plain = f"sh -c {shlex.quote(script)}"
+    # exec: no shell of the user's stays beside what is run.
+    plain = f"exec sh -c {shlex.quote(script)}"
     if not sudo:
         return plain
     # Root needs no sudo, and may have none. LC_ALL: the refusals below are read.
-    as_root = f'[ "$(id -u)" != 0 ] || exec {plain}; LC_ALL=C; export LC_ALL; exec sudo -n -- {plain}'
-    return f"sh -c {shlex.quote(as_root)}"
+    as_root = f'[ "$(id -u)" != 0 ] || {plain}; LC_ALL=C; export LC_ALL; exec sudo -n -- sh -c {shlex.quote(script)}'
+    return f"exec sh -c {shlex.quote(as_root)}"
 
 
 def sudo_refusal(node: Node, reply: Completed) -> str | None:

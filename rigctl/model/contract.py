@@ -6,7 +6,7 @@ from typing import Final
 
 from rigctl.model.ceilings import TIMESTAMPS_OPTION
 from rigctl.model.window import CommonWindow
-from rigctl.records import Cell, Direction, Facts, Flow, Link, NodeUsage, Side
+from rigctl.records import Cell, Facts, Flow, Link, NodeUsage, Side
 
 LEAST_WINDOW_SHARE: Final = 0.9
 """A common window shorter than this share of the time to be measured makes the repetition invalid."""
@@ -106,9 +106,7 @@ def _most_bytes(cell: Cell, sent: Side) -> int:
 
 
 def _impossible(flow: Flow, claimed: str, sent: str) -> str:
-    sender, receiver = flow.pair.source, flow.pair.destination
-    if flow.direction is Direction.REVERSE:
-        sender, receiver = receiver, sender
+    sender, receiver = flow.stream.sender, flow.stream.receiver
     return (
         f"{receiver} claims to have received {claimed}, {sender} sent {sent}. Another host sends to the same port, or "
         "the agent of one of them is not rigctl's"

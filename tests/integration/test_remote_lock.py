@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from openssh import Sshd, rig_of
+from openssh import GUEST_ID, Sshd, rig_of
 
 from rigctl.errors import NodeError, RigError
 from rigctl.remote import lock
@@ -204,25 +204,23 @@ async def test_the_lock_of_another_user_is_respected_and_can_not_be_removed(sshd
             with pytest.raises(NodeError, match="in use by a guest"):
                 async with locked(roots, "root's run"):
                     pass
-            os.kill(holder_pid_of(name, 47110), 9)
+            os.kill(holder_pid_of(name, GUEST_ID), 9)
             async with locked(roots, "root's run"):
                 pass  # a dead holder's link is passed over: it need not be removed
-    shutil.rmtree("/tmp/rigctl-locks-47110")
 
 
 async def test_a_folder_with_our_name_that_is_another_users_is_passed_over(sshd: Start, name: str) -> None:
     if os.geteuid() != 0:
         pytest.skip("takes a second user")
-    squatted = Path("/tmp/rigctl-locks-47110")
+    squatted = Path(f"/tmp/rigctl-locks-{GUEST_ID}")
     squatted.mkdir(mode=0o777)
     try:
         async with hosts_of(sshd(sudoers="root ALL=(ALL) ALL\n"), name) as guests, locked(guests, "a guest"):
-            assert [link.parent.name for link in Path("/tmp").glob(f"rigctl-locks-47110*/*-{name}")] == [
-                "rigctl-locks-47110-2"
+            assert [link.parent.name for link in Path("/tmp").glob(f"rigctl-locks-{GUEST_ID}*/*-{name}")] == [
+                f"rigctl-locks-{GUEST_ID}-2"
             ]
     finally:
         squatted.rmdir()
-        shutil.rmtree("/tmp/rigctl-locks-47110-2")
 
 
 def holder_pid_of(name: str, uid: int) -> int:

@@ -15,21 +15,22 @@ from rigctl.rig.inventory import Node, Rig
 
 USER = pwd.getpwuid(os.getuid()).pw_name
 GUEST = "rigguest"
+GUEST_ID = 47110
 GUEST_HOME = "/mnt/rigguest"
 # $1: the server's folder; the rest: what is started. Accounts and rules are copies, mounted over the real ones.
 _OWN_SYSTEM = f"""
 set -e; folder=$1; shift
 mount --make-rprivate /
 cp /etc/passwd /etc/group /etc/shadow "$folder"
-echo '{GUEST}:x:47110:47110::{GUEST_HOME}:/bin/sh' >>"$folder/passwd"
-echo '{GUEST}:x:47110:' >>"$folder/group"
+echo '{GUEST}:x:{GUEST_ID}:{GUEST_ID}::{GUEST_HOME}:/bin/sh' >>"$folder/passwd"
+echo '{GUEST}:x:{GUEST_ID}:' >>"$folder/group"
 echo '{GUEST}:*:19000:0:99999:7:::' >>"$folder/shadow"
 chmod 440 "$folder/sudoers"
 for file in passwd group shadow sudoers; do mount --bind "$folder/$file" "/etc/$file"; done
 mount -t tmpfs -o mode=755 rigctl-test /var/lib
 mount -t tmpfs -o mode=755 rigctl-test /mnt
 mount -t tmpfs -o mode=755 rigctl-test /run; mkdir -m 755 /run/sshd
-mkdir {GUEST_HOME}; cp "$folder/authorized_keys" {GUEST_HOME}; chown -R 47110 {GUEST_HOME}
+mkdir {GUEST_HOME}; cp "$folder/authorized_keys" {GUEST_HOME}; chown -R {GUEST_ID} {GUEST_HOME}
 exec "$@"
 """
 
@@ -111,6 +112,9 @@ class Sshd:
                 os.kill(pid, 9)
         self.process.terminate()
         self.process.wait(timeout=5)
+        if self.user == GUEST:
+            for locks in Path("/tmp").glob(f"rigctl-locks-{GUEST_ID}*"):
+                shutil.rmtree(locks)
 
 
 def rig_of(*nodes: Node) -> Rig:

@@ -7,11 +7,7 @@ import pytest
 
 from rigctl.model.contract import departures, impossible_reason, invalid_reason, link_departures
 from rigctl.model.window import CommonWindow
-<<<<<<< HEAD
-from rigctl.records import Cell, Direction, Flow, Link, NodeUsage, Pair, Side, TcpInfo
-=======
-from rigctl.records import Cell, Datagrams, Direction, Flow, Link, NodeUsage, Pair, Side
->>>>>>> bc6b38d (remote: a lock that other users can neither remove nor spoil; every exception ends the wait for a node; what the sides of a flow claim is compared)
+from rigctl.records import Cell, Datagrams, Direction, Flow, Link, NodeUsage, Pair, Side, TcpInfo
 
 S = 10**9
 CELL = builders.cell(pairs=(Pair("pi1", "pi2"),), congestion="cubic")

@@ -13,6 +13,7 @@ from typer.exceptions import TyperException
 from rigctl import __version__
 from rigctl.cli import agent, expect, export, init, plan, report, rig, run, runs, show
 from rigctl.errors import InputError, Interrupted, RigctlError
+from rigctl.texts import printable_lines
 
 app = typer.Typer(
     help="A matrix of TCP settings and node pairs goes in; an honest, explained comparison table comes out.",
@@ -88,7 +89,8 @@ def _say(error: RigctlError) -> None:
     if os.environ.get("RIGCTL_DEBUG"):
         traceback.print_exception(error)
     else:
-        print(f"rigctl: {error}", file=sys.stderr)
+        # What nodes, switches and files say may be in it.
+        print(f"rigctl: {printable_lines(str(error))}", file=sys.stderr)
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from rigctl.cli.options import StoreAddress
+from rigctl.texts import file_name
 
 
 def report(
@@ -24,6 +25,6 @@ def report(
     with open_store(store, create=False) as opened:
         info = opened.run(run)
         repetitions = opened.repetitions(info.run, series=drawn_numbers(info.plan))
-    path = output or Path(f"{info.plan.scenario_name}-{info.run}.html")
+    path = output or Path(f"{file_name(info.plan.scenario_name)}-{file_name(info.run)}.html")
     write_page(document(info, repetitions), path)
     print(path.resolve())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rigctl.cli.options import Duration, Repeat, RigFile, RigSets, Sets, StoreAddress
+from rigctl.texts import file_name
 
 if TYPE_CHECKING:
     from rigctl.records import Repetition, RunInfo
@@ -63,7 +64,7 @@ def run(
         info = opened.run(outcome.run)
         repetitions = opened.repetitions(outcome.run, series=drawn_numbers(info.plan))
 
-    page = report or Path(f"{plan.scenario_name}-{outcome.run}.html")
+    page = report or Path(f"{file_name(plan.scenario_name)}-{outcome.run}.html")
     _tell(info, repetitions, page, quiet=quiet)
     return outcome.exit_code
 

@@ -6,10 +6,12 @@ from typing import Final
 
 from rigctl.model.ceilings import TIMESTAMPS_OPTION
 from rigctl.model.window import CommonWindow
-from rigctl.records import Cell, Facts, Flow, Link, NodeUsage
+from rigctl.records import Cell, Facts, Flow, Link, NodeUsage, Side
 
 LEAST_WINDOW_SHARE: Final = 0.9
 """A common window shorter than this share of the time to be measured makes the repetition invalid."""
+_FILE_PIECE: Final = 64 * 1024
+"""A file's sender counts what it sends in pieces of this size (docs/agent-protocol.md, "Files")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,41 @@ def unfinished_reason(cell: Cell, flows: Sequence[Flow]) -> str | None:
             longer = "a longer duration" if cell.messages.iterations is None else "a longer duration, or ask for fewer"
             return f"{flow.pair}: {done:,}{asked} messages in its {cell.duration_s:g} s. Give it {longer}"
     return None
+
+
+def impossible_reason(cell: Cell, flows: Sequence[Flow]) -> str | None:
+    """Why the two sides of a flow can't both be right: the receiver counted what its sender never handed over.
+
+    Both are counted when traffic has ended; a sender's bytes are those that its kernel took.
+    """
+    for flow in flows:
+        sent, received = flow.sender, flow.receiver
+        if sent is None or received is None:
+            continue
+        if sent.datagrams is not None and received.datagrams is not None:
+            left, arrived = sent.datagrams.count, received.datagrams.count
+            if arrived > left:
+                return _impossible(flow, f"{arrived:,} datagrams", f"{left:,}")
+        most = _most_bytes(cell, sent)
+        if received.bytes > most:
+            return _impossible(flow, f"{received.bytes:,} bytes", f"{most:,}")
+    return None
+
+
+def _most_bytes(cell: Cell, sent: Side) -> int:
+    """What may have arrived of a flow: its sender counts messages when they are done with, or a file's pieces."""
+    if sent.datagrams is not None and cell.message_bytes is not None:
+        return max(sent.bytes, sent.datagrams.count * cell.message_bytes)
+    unfinished = (cell.message_bytes or 0) if cell.in_messages else 0
+    return sent.bytes + (min(unfinished, _FILE_PIECE) if cell.test == "file" else unfinished)
+
+
+def _impossible(flow: Flow, claimed: str, sent: str) -> str:
+    sender, receiver = flow.stream.sender, flow.stream.receiver
+    return (
+        f"{receiver} claims to have received {claimed}, {sender} sent {sent}. Another host sends to the same port, or "
+        "the agent of one of them is not rigctl's"
+    )
 
 
 def _messages(flow: Flow, size: int) -> int:

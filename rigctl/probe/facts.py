@@ -4,7 +4,7 @@ All commands go to the node as one script, in one round trip. A tool that is mis
 never an error. The keys are listed in docs/host-facts.md. Knows no SSH: it gets something that runs a command.
 """
 
-import re
+import asyncio
 import shlex
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from rigctl.probe import parsers
 from rigctl.records import Facts
+from rigctl.texts import harmless
 
 Run: TypeAlias = Callable[[str], Awaitable[str]]
 """Runs a shell command on a node and gives its standard output, whatever its exit code."""
@@ -79,6 +80,8 @@ FACTS: Final[dict[str, Fact]] = {
 """Key → command and parser. `speed_bps` and `duplex` are asked of hardware only: what a veth says means nothing."""
 
 _MARK: Final = "@@rigctl "
+MOST_SAID: Final = 64 * 1024
+"""Characters of what a command prints that are looked at: a node may print anything."""
 # The interface that has the data address; a loopback address is lo's; a name stands for where SSH came in.
 _INTERFACE: Final = """
 PATH=$PATH:/usr/sbin:/sbin:/usr/local/sbin:/opt/vc/bin; LC_ALL=C; export PATH LC_ALL
@@ -102,9 +105,13 @@ def script(interface: str | None, address: str) -> str:
 
 def parse(output: str) -> Facts:
     """The facts in the output of `script`; `notes` says what is unknown for want of a tool."""
-    said = dict(re.findall(rf"^{_MARK}(\w+)\n(.*?)(?=^{_MARK}|\Z)", output, re.MULTILINE | re.DOTALL))
-    facts: Facts = {key: fact.parse(said.get(key, "")) for key, fact in FACTS.items()}
-    facts["notes"] = [_missing(tool, facts) for tool in said.get("missing", "").split()]
+    said = {}
+    for part in f"\n{output}".split(f"\n{_MARK}")[1:]:
+        key, _, text = part.partition("\n")
+        said[key] = text[:MOST_SAID]
+    facts: Facts = harmless({key: fact.parse(said.get(key, "")) for key, fact in FACTS.items()})
+    missing = {fact.tool for fact in FACTS.values() if fact.tool} & set(said.get("missing", "").split())
+    facts["notes"] = [_missing(tool, facts) for tool in sorted(missing)]
     if facts["interface"] is None:
         facts["notes"].append(
             "the interface of the data address was not found: name it with `data_interface:` in the rig file"
@@ -114,7 +121,8 @@ def parse(output: str) -> Facts:
 
 async def gather(run: Run, interface: str | None, address: str) -> Facts:
     """The host facts of a node, in one round trip. `interface` or else `address` says where its data flow."""
-    return parse(await run(script(interface, address)))
+    # Not on the event loop: a node may give megabytes.
+    return await asyncio.to_thread(parse, await run(script(interface, address)))
 
 
 async def throttled_now(run: Run) -> int | None:

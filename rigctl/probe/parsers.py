@@ -1,6 +1,11 @@
-"""Parsers of host facts: recorded output in, plain values out. `None` is what the output does not say."""
+"""Parsers of host facts: recorded output in, plain values out. `None` is what the output does not say.
+
+A node may say anything: every pattern is linear in the length of a text, every number has a bounded number of digits.
+"""
 
 import re
+from ipaddress import ip_address
+from itertools import pairwise
 from typing import Final
 
 _ARM_PARTS: Final = {
@@ -40,48 +45,54 @@ THROTTLED: Final = {
 """Bits of `vcgencmd get_throttled` (Raspberry Pi documentation, vcgencmd)."""
 
 
+MOST_CHARS: Final = 256
+"""Of one text."""
+_MOST_DIGITS: Final = 15
+
+
 def text(output: str) -> str | None:
     """The first line that is not blank."""
-    return next((line.strip(" \0\r\t") for line in output.splitlines() if line.strip(" \0\r\t")), None)
+    lines = (line.strip(" \0\r\t") for line in output.splitlines())
+    return next((line[:MOST_CHARS] for line in lines if line), None)
 
 
 def whole(output: str) -> int | None:
     """A whole number on a line of its own; the kernel's -1 for "unknown" is None."""
     line = text(output) or ""
-    return int(line) if line.isascii() and line.isdigit() else None
+    return int(line) if line.isascii() and line.isdigit() and len(line) <= _MOST_DIGITS else None
 
 
 def os_name(output: str) -> str | None:
     """PRETTY_NAME of /etc/os-release."""
-    match = re.search(r'^PRETTY_NAME="?([^"\n]+)"?', output, re.MULTILINE)
+    match = re.search(r'^PRETTY_NAME="?([^"\n]{1,256})', output, re.MULTILINE)
     return match[1].strip() if match else None
 
 
 def cpu_model(output: str) -> str | None:
     """The model in /proc/cpuinfo: by name on x86, by Arm's part number, by `uarch` on RISC-V."""
     for key in ("model name", "uarch", "cpu model"):
-        match = re.search(rf"^{key}\s*:\s*(\S.*)$", output, re.MULTILINE | re.IGNORECASE)
+        match = re.search(rf"^{key}[ \t]*:[ \t]*(\S.{{0,255}})", output, re.MULTILINE | re.IGNORECASE)
         # 32-bit Arm says "ARMv7 Processor rev 3": the part says more.
         if match and not match[1].startswith("ARMv"):
             return " ".join(match[1].split())
-    match = re.search(r"^CPU part\s*:\s*(0x[0-9a-f]+)", output, re.MULTILINE)
+    match = re.search(r"^CPU part[ \t]*:[ \t]*(0x[0-9a-f]{1,8})", output, re.MULTILINE)
     return _ARM_PARTS.get(match[1], f"Arm part {match[1]}") if match else None
 
 
 def hypervisor(output: str) -> bool | None:
     """Does /proc/cpuinfo (x86) show a hypervisor? None where it has no flags to tell by."""
-    match = re.search(r"^flags\s*:(.*)$", output, re.MULTILINE)
+    match = re.search(r"^flags[ \t]*:(.*)$", output, re.MULTILINE)
     return "hypervisor" in match[1].split() if match else None
 
 
 def governor(output: str) -> str | None:
     """The frequency governors of all CPUs, each once."""
-    return ", ".join(sorted({line.strip() for line in output.splitlines() if line.strip()})) or None
+    return ", ".join(sorted({line.strip() for line in output.splitlines() if line.strip()}))[:MOST_CHARS] or None
 
 
 def memory_bytes(output: str) -> int | None:
     """MemTotal of /proc/meminfo."""
-    match = re.search(r"^MemTotal:\s+(\d+) kB", output, re.MULTILINE)
+    match = re.search(r"^MemTotal:[ \t]+([0-9]{1,15}) kB", output, re.MULTILINE)
     return int(match[1]) * 1024 if match else None
 
 
@@ -97,7 +108,7 @@ def duplex(output: str) -> str | None:
 
 def driver(output: str) -> str | None:
     """`driver:` of `ethtool -i`, or the last part of the link /sys/class/net/…/device/driver."""
-    match = re.search(r"^driver:\s*(\S+)", output, re.MULTILINE)
+    match = re.search(r"^driver:[ \t]*(\S{1,256})", output, re.MULTILINE)
     if match:
         return match[1]
     line = text(output)
@@ -122,13 +133,28 @@ def sysctls(output: str) -> dict[str, str] | None:
 
 def addresses(output: str) -> list[str] | None:
     """The global addresses of `ip -o addr`, IPv4 first, in the kernel's order."""
-    found = re.findall(r"^\d+: \S+\s+(inet6?) ([0-9a-fA-F.:]+)\S*.*? scope global", output, re.MULTILINE)
-    return [address for family in ("inet", "inet6") for kind, address in found if kind == family] or None
+    found: dict[str, list[str]] = {"inet": [], "inet6": []}
+    for line in output.splitlines():
+        # 2: eth0    inet 10.0.0.1/24 brd 10.0.0.255 scope global …
+        words = line.split()
+        if len(words) > 3 and words[2] in found and ("scope", "global") in pairwise(words):
+            address = words[3].partition("/")[0]
+            if _is_address(address):
+                found[words[2]].append(address)
+    return found["inet"] + found["inet6"] or None
+
+
+def _is_address(word: str) -> bool:
+    try:
+        ip_address(word)
+    except ValueError:
+        return False
+    return True
 
 
 def throttled_flags(output: str) -> int | None:
     """The number of `throttled=0x50005`, or a bare hexadecimal one from /sys. None: not a Raspberry Pi."""
-    match = re.search(r"^(?:throttled=)?(?:0x)?([0-9a-fA-F]+)\s*$", output, re.MULTILINE)
+    match = re.search(r"^(?:throttled=)?(?:0x)?([0-9a-fA-F]{1,8})[ \t\r]*$", output, re.MULTILINE)
     return int(match[1], 16) if match else None
 
 

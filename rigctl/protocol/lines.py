@@ -9,11 +9,14 @@ from itertools import chain
 from typing import Any, Final, TypeAlias, TypeVar
 
 from rigctl.errors import NodeError
+from rigctl.texts import printable
 
 LINE_LIMIT: Final = 16384
 """Bytes of the longest line from the agent, its newline included."""
 MOST: Final = 2**63 - 1
 """The largest number on a line."""
+MOST_NS: Final = 2**62 - 1
+"""The latest time: moved to another clock, it is a 64-bit number still. A node would have to be up for 146 years."""
 _SHOWN: Final = 120
 
 TEXTS: Final = ("old", "value")
@@ -360,13 +363,13 @@ def only(value: dict[str, Any], names: Sequence[str]) -> None:
     if value.keys() != set(names):
         missing = [name for name in names if name not in value]
         unknown = sorted(name for name in value if name not in names)
-        raise BrokenError(f'"{missing[0]}"' if missing else f'no "{unknown[0][:40]}"')
+        raise BrokenError(f'"{missing[0]}"' if missing else f'no "{printable(unknown[0][:40])}"')
 
 
 def whole(value: Mapping[str, Any], name: str, least: int = 0) -> int:
     number = value[name]
-    if type(number) is not int or not least <= number <= MOST:
-        raise BrokenError(f'"{name[:40]}" to be a whole number from {least}')
+    if type(number) is not int or not least <= number <= (MOST_NS if name.endswith("_ns") else MOST):
+        raise BrokenError(f'"{printable(name[:40])}" to be a whole number from {least}')
     return number
 
 
@@ -374,6 +377,8 @@ def _text(value: dict[str, Any], name: str, *, nullable: bool = False) -> str:
     text = value[name]
     if not (isinstance(text, str) or (nullable and text is None)):
         raise BrokenError(f'"{name}" to be a text')
+    if text is not None:
+        text = value[name] = printable(text)  # once, for all who show or store it
     return text or ""
 
 

@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 from rigctl.errors import NodeError
 from rigctl.protocol.lines import (
     MOST,
+    MOST_NS,
     Answer,
     BrokenError,
     Captured,
@@ -182,8 +183,9 @@ def _absolute(columns: tuple[str, ...], rows: list[list[int]]) -> dict[str, list
         return {name: [] for name in columns}
     values = {name: list(accumulate(column)) for name, column in zip(columns, zip(*rows, strict=True), strict=True)}
     for name, column in values.items():
-        if min(column) < 0 or max(column) > MOST:
-            raise BrokenError(f'"{name}" within 0 … 2⁶³−1 in every row')
+        most = MOST_NS if name == "t_ns" else MOST
+        if min(column) < 0 or max(column) > most:
+            raise BrokenError(f'"{name}" within 0 … {most} in every row')
     times = values["t_ns"]
     back_ns = max((earlier - later for earlier, later in pairwise(times)), default=0)
     if back_ns > RACE_NS:

@@ -40,7 +40,9 @@ END_DEADLINE_S: Final = 2.0
 BEYOND_WAIT_S: Final = 2.0
 """`connect` and `ready` answer within their `wait_ms`; this much later they are given up."""
 BINS_PER_ROW: Final = 20
-"""So many bins weigh as a row of samples, of which a report has a bounded number."""
+"""So many bins, or buckets, weigh as a row of samples, of which a report has a bounded number."""
+REPORT_BYTES: Final = 96 * 1024**2
+"""Most bytes of one report: 10,000,000 bins and a capture fit."""
 _FORGOTTEN_LIMIT: Final = 1024
 
 
@@ -84,12 +86,14 @@ class _Pending:
     last: asyncio.Future[tuple[Answer, int]]
     parts: list[Part] = field(default_factory=list)
     rows: int = 0
+    size: int = 0  # bytes of its lines
 
 
 class Agent:
     """The agent on `node`, while `running` lasts. `hello` is what it said at its start."""
 
     hello: Hello
+    note: str | None = None  # what a user should know of how it was put on its node
 
     def __init__(self, node: str, lines: Lines) -> None:
         self.node = node
@@ -206,7 +210,7 @@ class Agent:
         failure = NodeError(self.node, "the agent was let go")
         try:
             while line := await self._lines.readline():
-                self._take(protocol.parse_line(self.node, line), time.monotonic_ns())
+                self._take(protocol.parse_line(self.node, line), time.monotonic_ns(), len(line))
             failure = NodeError(self.node, f"the agent ended: {await self._lines.last_words()}")
         except NodeError as error:
             failure = error
@@ -267,7 +271,7 @@ class Agent:
             raise RefusedError(self.node, order.VERB, answer.error or "?", answer.message or "no reason given")
         return answer, received_ns, pending.parts
 
-    def _take(self, message: Message, received_ns: int) -> None:
+    def _take(self, message: Message, received_ns: int, size: int) -> None:
         match message:
             case Hello():
                 if self._greeting.done():
@@ -290,15 +294,19 @@ class Agent:
             case Answer():
                 self._pending.pop(message.id).last.set_result((message, received_ns))
             case FlowTotals() | FlowRows() | FlowBuckets() | FlowDatagrams() | FlowBins() | Captured() | PcapPiece():
-                self._take_part(self._pending[message.id], message)
+                self._take_part(self._pending[message.id], message, size)
 
-    def _take_part(self, pending: _Pending, part: Part) -> None:
+    def _take_part(self, pending: _Pending, part: Part, size: int) -> None:
+        pending.size += size
         pending.rows += len(part.rows) if isinstance(part, FlowRows) else 1
         pending.rows += len(part.bins) // BINS_PER_ROW if isinstance(part, FlowBins) else 0
+        pending.rows += len(part.buckets) // BINS_PER_ROW if isinstance(part, FlowBuckets) else 0
         if pending.verb != protocol.Report.VERB:
             raise NodeError(self.node, f"the agent broke its protocol: a flow's report in answer to {pending.verb}")
         if pending.rows > protocol.ROWS_LIMIT:
             raise NodeError(self.node, f"the agent broke its protocol: a report of over {protocol.ROWS_LIMIT} rows")
+        if pending.size > REPORT_BYTES:
+            raise NodeError(self.node, f"the agent broke its protocol: a report of over {REPORT_BYTES:,} bytes")
         pending.parts.append(part)
 
     def _forget(self, number: int) -> None:
@@ -316,6 +324,7 @@ class Agent:
             end = self._ends[endpoint] = asyncio.get_running_loop().create_future()
             if self._failure is not None:
                 end.set_exception(self._failure)
+                end.exception()  # looked at: it may be that nobody waits
         return self._ends[endpoint]
 
     def _value(self, answer: Answer, name: str) -> int:

@@ -3,6 +3,9 @@
 One round trip finds out what the node is and whether the right binary is there already. An upload goes to a name of
 its own, is verified on the node and then renamed, so that two runs that deploy at once do not disturb each other. No
 SFTP, no Python, nothing but `sh` and common tools (busybox's will do) is needed.
+
+On a node with `sudo: true` all of this happens as root, in a folder that only root can write to: the agent keeps its
+journal of host settings beside itself, and carries it out.
 """
 
 import asyncio
@@ -19,6 +22,9 @@ from rigctl import resources
 from rigctl.errors import NodeError
 from rigctl.remote.agent import Agent, running
 from rigctl.remote.host import Completed, Host
+from rigctl.remote.rights import shell, sudo_refusal
+from rigctl.rig.inventory import Node
+from rigctl.texts import printable
 
 UPLOAD_DEADLINE_S: Final = 30.0
 WATCHDOG_S: Final = 15
@@ -34,6 +40,7 @@ MACHINES: Final = {
     "riscv64": "riscv64",
 }
 """`uname -m` → the machine in a binary's name."""
+_SHOWN: Final = 200
 
 # Prints the SHA-256 of $1 with whichever tool there is; fails where there is none.
 _SUM: Final = """
@@ -44,19 +51,21 @@ sum() {
   return 1
 }
 """
-# A folder will do when it is ours, can be written to, and runs what it holds (no "noexec").
+# A folder will do when it is ours, can be written to, and runs what it holds (no "noexec"). Says why it will not.
 _FIND: Final = """
 umask 077
 usable() {
-  mkdir -p "$1" 2>/dev/null && [ -d "$1" ] && [ ! -L "$1" ] && [ -O "$1" ] || return 1
+  mkdir -p "$1" || return 1
+  [ -d "$1" ] && [ ! -L "$1" ] && [ -O "$1" ] || { echo 'it is not ours'; return 1; }
+  chmod 700 "$1" || return 1
   t=$1/.try-$$
-  { printf '#!/bin/sh\\nexit 0\\n' >"$t" && chmod 700 "$t" && "$t"; } 2>/dev/null; r=$?
+  printf '#!/bin/sh\\nexit 0\\n' >"$t" && chmod 700 "$t" && "$t"; r=$?
   rm -f "$t"
   return $r
 }
-for d in "${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/rigctl" "${TMPDIR:-/tmp}/rigctl-$(id -u)" \
-  "/var/tmp/rigctl-$(id -u)" "/dev/shm/rigctl-$(id -u)"; do
-  if usable "$d"; then
+passed=
+for d in FOLDERS; do
+  if why=$(usable "$d" 2>&1); then
     f=$d/agent-$h
     if [ -f "$f" ] && [ ! -L "$f" ] && [ -x "$f" ]; then
       touch "$f" 2>/dev/null
@@ -65,11 +74,23 @@ for d in "${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/rigctl" "${TMPDIR:-/tm
     else
       printf 'absent - %s\\n' "$f"
     fi
+    [ -z "$passed" ] || printf 'passed %s\\n' "$passed"
     exit 0
   fi
+  [ -n "$passed" ] || passed="$d
+$why"
 done
 echo 'nowhere - -'
 """
+# A home may be on a file server: the journal beside the agent is this host's alone.
+_OWN_FOLDERS: Final = """n=$(uname -n); case "$n" in '' | .* | *[!A-Za-z0-9._-]*) n=host ;; esac
+""" + _FIND.replace(
+    "FOLDERS",
+    '"${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/rigctl/$n" "${TMPDIR:-/tmp}/rigctl-$(id -u)" '
+    '"/var/tmp/rigctl-$(id -u)" "/dev/shm/rigctl-$(id -u)"',
+)
+# Nobody but root can write to what these lie in.
+_ROOTS_FOLDERS: Final = _FIND.replace("FOLDERS", "/var/lib/rigctl /run/rigctl")
 # Agents that no run has used for a week, and uploads that were cut off, go. A running one only loses its name.
 _UPLOAD: Final = """
 umask 077
@@ -91,6 +112,7 @@ class Deployed:
     path: str
     sha256: str
     machine: str
+    note: str | None = None  # why it is not where it should be; then it is removed when it ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +136,9 @@ def _carried(folder: Path) -> dict[str, _Binary]:
 async def deploy(host: Host, folder: Path | None = None) -> Deployed:
     """See to it that the node has its agent, out of `folder` (default: the bundled ones). Raises `NodeError`."""
     binaries = await asyncio.to_thread(_carried, folder or resources.agents())
-    reply = await host.run(f"sh -c {shlex.quote(_check_script(binaries))}")
+    reply = await host.run(shell(_check_script(binaries, sudo=host.node.sudo), sudo=host.node.sudo))
     binary, state, held, path = _read_check(host, binaries, reply)
-    deployed = Deployed(path, binary.sha256, binary.machine)
+    deployed = Deployed(path, binary.sha256, binary.machine, _note(reply.stdout, path))
     if state == "there" and await _is_right(host, deployed, held):
         return deployed
     await _upload(host, deployed, binary.data)
@@ -128,43 +150,71 @@ async def agent_on(host: Host) -> AsyncIterator[Agent]:
     """The node's agent, deployed, started and greeted; at the end of the block it is ended."""
     deployed = await deploy(host)
     async with (
-        host.process(f"exec {shlex.quote(deployed.path)} --watchdog {WATCHDOG_S}") as process,
+        host.process(_start(host.node, deployed)) as process,
         running(host.node.name, process) as agent,
     ):
+        agent.note = deployed.note
         yield agent
 
 
-def _check_script(binaries: dict[str, _Binary]) -> str:
+def _start(node: Node, deployed: Deployed) -> str:
+    """The command that runs the agent. A borrowed folder is left empty, even where the controller is killed."""
+    path = shlex.quote(deployed.path)
+    run = f"{path} --watchdog {WATCHDOG_S}"
+    if deployed.note is None:
+        return shell(f"exec {run}", sudo=node.sudo)
+    return shell(
+        f"{run}; s=$?; rm -f {path}; rmdir {shlex.quote(deployed.path.rpartition('/')[0])} 2>&-; exit $s",
+        sudo=node.sudo,
+    )
+
+
+def _note(said: str, path: str) -> str | None:
+    """What a user should know of the agent's place: its own folder could not be used."""
+    _, found, passed = said.partition("\npassed ")
+    if not found:
+        return None
+    folder, *why = passed.strip().splitlines()
+    reason = printable(why[-1].rpartition(": ")[2])[:_SHOWN] if why else "unknown"
+    place = printable(path.rpartition("/")[0])
+    return f"the agent was kept in {place} and removed at its end: {printable(folder)} can't be used ({reason})"
+
+
+def _check_script(binaries: dict[str, _Binary], *, sudo: bool) -> str:
     cases = [
         f"'Linux {kernel}') h={binaries[machine].sha256} ;;"
         for kernel, machine in MACHINES.items()
         if machine in binaries
     ]
     choice = ['m=$(uname -sm); printf "%s\\n" "$m"', 'case "$m" in', *cases, "*) exit 0 ;;", "esac"]
-    return "\n".join([*choice, _SUM, _FIND])
+    return "\n".join([*choice, _SUM, _ROOTS_FOLDERS if sudo else _OWN_FOLDERS])
 
 
 def _read_check(host: Host, binaries: dict[str, _Binary], reply: Completed) -> tuple[_Binary, str, str, str]:
     """The binary for the node, `there`/`absent`, the SHA-256 of what is there, and its path."""
     name, lines = host.node.name, reply.stdout.splitlines()
     system, _, kernel = (lines[0] if lines else "").rpartition(" ")
+    if not system and host.node.sudo and (refusal := sudo_refusal(host.node, reply)) is not None:
+        raise NodeError(name, refusal)
     if not system:
         raise NodeError(name, f"could not ask what machine it is: {reply.complaint}. It needs a POSIX shell and uname")
     machine = MACHINES.get(kernel)
     if system != "Linux":
-        raise NodeError(name, f"it runs {system}; there are agents for Linux only")
+        raise NodeError(name, f"it runs {printable(system)[:_SHOWN]}; there are agents for Linux only")
     if machine is None:
-        raise NodeError(name, f"there is no agent for {kernel}; there are some for {', '.join(sorted(set(MACHINES)))}")
+        known = ", ".join(sorted(set(MACHINES)))
+        raise NodeError(name, f"there is no agent for {printable(kernel)[:_SHOWN]}; there are some for {known}")
     if machine not in binaries:
         raise NodeError(name, f"the agent for {machine} is not built: rigctl agent build --target {machine}")
     words = lines[1].split(" ", 2) if len(lines) > 1 else []
     if len(words) != 3 or words[0] not in ("there", "absent", "nowhere"):
         raise NodeError(name, f"could not look for the agent: {reply.complaint}")
     if words[0] == "nowhere":
+        places = "/var/lib/rigctl and /run/rigctl" if host.node.sudo else "~/.cache, $TMPDIR, /var/tmp and /dev/shm"
+        advice = "" if host.node.sudo else ", or set TMPDIR for that user"
         raise NodeError(
             name,
-            "no folder to put the agent in: ~/.cache, $TMPDIR, /var/tmp and /dev/shm are full, read-only or mounted "
-            "noexec. Free some space, or set TMPDIR for that user",
+            f"no folder to put the agent in: {places} are full, read-only or mounted noexec. Free some space{advice}",
         )
     return binaries[machine], words[0], words[1], words[2]
 
@@ -173,7 +223,8 @@ async def _is_right(host: Host, deployed: Deployed, held: str) -> bool:
     """Is what lies there the agent? Where the node has no tool to tell, its bytes are fetched and looked at here."""
     if held != "unknown":
         return held == deployed.sha256
-    fetched = await host.run(f"cat {shlex.quote(deployed.path)}", deadline_s=UPLOAD_DEADLINE_S)
+    read = shell(f"cat {shlex.quote(deployed.path)}", sudo=host.node.sudo)
+    fetched = await host.run(read, deadline_s=UPLOAD_DEADLINE_S)
     return hashlib.sha256(fetched.output).hexdigest() == deployed.sha256
 
 
@@ -181,7 +232,7 @@ async def _upload(host: Host, deployed: Deployed, data: bytes) -> None:
     folder = deployed.path.rpartition("/")[0]
     names = {"f": deployed.path, "h": deployed.sha256, "t": f"{folder}/.new-{secrets.token_hex(8)}"}
     script = "\n".join([*(f"{name}={shlex.quote(value)}" for name, value in names.items()), _SUM, _UPLOAD])
-    reply = await host.run(f"sh -c {shlex.quote(script)}", input=data, deadline_s=UPLOAD_DEADLINE_S)
+    reply = await host.run(shell(script, sudo=host.node.sudo), input=data, deadline_s=UPLOAD_DEADLINE_S)
     if reply.exit_code != 0:
         raise NodeError(host.node.name, f"could not put the agent into {folder}: {reply.complaint}")
     held = reply.stdout.split()[-1]

@@ -11,6 +11,7 @@ import asyncssh
 from rigctl.errors import NodeError
 from rigctl.remote.refusals import Watch
 from rigctl.rig.inventory import Node
+from rigctl.texts import printable
 
 RUN_DEADLINE_S: Final = 10.0
 OUTPUT_LIMIT: Final = 4 * 1024**2
@@ -46,7 +47,7 @@ class Completed:
 
 
 def _complaint(errors: bytes, exit_code: int | None, signal: str | None) -> str:
-    lines = [line.strip() for line in errors.decode("utf-8", "replace").splitlines() if line.strip()]
+    lines = [printable(line.strip()) for line in errors.decode("utf-8", "replace").splitlines() if line.strip()]
     how = f"killed by SIG{signal}" if signal else f"exit code {exit_code}" if exit_code is not None else "cut off"
     return f"{lines[-1][:_LAST_WORDS]} ({how})" if lines else how
 

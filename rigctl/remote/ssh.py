@@ -15,6 +15,7 @@ from rigctl.errors import NodeError, RigError
 from rigctl.remote.host import Completed, Host, Process
 from rigctl.remote.refusals import CONNECT_DEADLINE_S, Target, Watch, refusals
 from rigctl.rig.inventory import Node, Rig
+from rigctl.rig.trusted import wrong_file, wrong_key
 
 __all__ = ["Completed", "Host", "Process", "connected"]
 
@@ -47,6 +48,7 @@ async def connected(rig: Rig, names: Sequence[str]) -> AsyncIterator[dict[str, H
 async def _open(node: Node, opened: list[asyncssh.SSHClientConnection]) -> Host | NodeError:
     """Connect to `node`, over its jump hosts. Every connection made is put into `opened`, for whoever closes."""
     try:
+        _check_files(node)
         settings = _settings(node)
         options = await _options(node.name, "", node.address, settings)
         hops = [hop for hop in str(options.tunnel or "").split(",") if hop and hop.lower() != "none"]
@@ -56,6 +58,15 @@ async def _open(node: Node, opened: list[asyncssh.SSHClientConnection]) -> Host 
         return Host(node, opened[-1], watch)
     except NodeError as error:
         return error
+
+
+def _check_files(node: Node) -> None:
+    """Raises `NodeError` for a key or a file of known hosts that is not to be read."""
+    wrong = wrong_key(node.key) if node.key is not None else None
+    if wrong is None and node.known_hosts is not None:
+        wrong = wrong_file("known_hosts", node.known_hosts)
+    if wrong is not None:
+        raise NodeError(node.name, wrong)
 
 
 def _settings(node: Node) -> dict[str, Any]:

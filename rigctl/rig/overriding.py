@@ -7,9 +7,9 @@ from typing import Final
 from rigctl.rig.fields import FieldError
 from rigctl.rig.ranges import expand_names
 from rigctl.rig.sections import RigFile
+from rigctl.texts import printable
 from rigctl.yamlfile import Document, Mistake, suggestion
 from rigctl.yamlfile.compose import parse_scalar
-from rigctl.yamlfile.mistakes import printable
 
 OPTION: Final = "--rig-set"
 _NAMED: Final = ("nodes", "switches")  # their keys are names that the file gives: an option makes no new ones

@@ -13,6 +13,7 @@ from rigctl.measure import TESTS, Channel, channels
 from rigctl.protocol import Connect, EndpointReport, Listen, Sockets, Start
 from rigctl.records import Cell, PortSeries, Repetition, Status
 from rigctl.remote.agent import Agent
+from rigctl.runner.advice import advised
 from rigctl.runner.barrier import Clocks, hold_ns, measure_clocks, start_instant
 from rigctl.runner.captures import CAPTURE_BYTES, Seen, write_captures
 from rigctl.runner.conditions import Conditions
@@ -116,6 +117,7 @@ class Attempt:
         self._clocks: Clocks | None = None
         self._throttling = ThrottleWatch(bench.nodes)
         self._read: tuple[tuple[PortSeries, ...], tuple[str, ...]] = ((), ())
+        self._unreported: dict[str, NodeError] = {}  # why there is no report, by node
         self._at_ns = 0
         self._ports: dict[int, int] = {}
         attempt = "" if order.attempt == 1 else f"-attempt{order.attempt}"
@@ -130,7 +132,7 @@ class Attempt:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._counters.begin())
             for channel in self.channels:
-                group.create_task(self._connect(channel))
+                group.create_task(advised(self._connect(channel), self._nodes, self.cell.tcp.congestion))
         self._clocks = await measure_clocks(self._agents)
 
     async def start(self) -> None:
@@ -175,8 +177,10 @@ class Attempt:
         """The report of every endpoint that gives one in time, by node and endpoint."""
 
         async def one(node: str, endpoint: int) -> EndpointReport | None:
-            with contextlib.suppress(NodeError):
+            try:
                 return await self._agents[node].report(endpoint, deadline_s=deadline_s)
+            except NodeError as error:
+                self._unreported.setdefault(node, error)
             return None
 
         async def counted() -> None:
@@ -212,8 +216,9 @@ class Attempt:
         return "waiting for " + ", ".join(f"{node}" for node in sorted({node for node, _ in self._open_ends}))
 
     def silent(self, reports: Reports) -> str:
-        """Who gave no report."""
-        return "no report from " + ", ".join(sorted({node for node, end in self._ends if (node, end) not in reports}))
+        """Who gave no report, and why."""
+        missing = sorted({node for node, end in self._ends if (node, end) not in reports})
+        return "no report: " + "; ".join(str(self._unreported.get(node, node)) for node in missing)
 
     def record(self, reports: Reports, status: Status, reason: str | None, max_skew_s: float | None) -> Repetition:
         """What was measured, cut to the common window and judged."""

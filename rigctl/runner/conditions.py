@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 from rigctl.errors import NodeError
 from rigctl.records import Cell, Condition, RunPlan, Setting
 from rigctl.remote.agent import Agent
+from rigctl.runner.advice import CONGESTION_SYSCTL, advised
 from rigctl.runner.nodes import Nodes
 
 LINK_UP_S: Final = 10.0
@@ -130,7 +131,8 @@ class Conditions:
                 on = interface if kind in _OF_THE_INTERFACE else None
                 if kind in _OF_THE_INTERFACE and on is None:
                     raise NodeError(name, f"condition {condition}: {kind}: its data interface is not known")
-                got = await agent.set(kind, value, name=setting, interface=on)
+                asked = value if setting == CONGESTION_SYSCTL else None
+                got = await advised(agent.set(kind, value, name=setting, interface=on), self._nodes, asked)
                 held.values[kind, setting] = value
                 granted[setting or kind] = f"{got.old} -> {got.value}"
         except NodeError as error:

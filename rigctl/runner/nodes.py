@@ -43,6 +43,12 @@ class Session:
             return True
         return self._opened.exception() is None and not self._opened.result()[1].ended
 
+    @property
+    def note(self) -> str | None:
+        """What a user should know of how the agent was put on the node."""
+        opened = self._opened.done() and self._opened.exception() is None
+        return self._opened.result()[1].note if opened else None
+
     async def close(self) -> None:
         """Let go of the node; never fails, and takes twice `CLOSE_DEADLINE_S` at most."""
         self._let_go.set()
@@ -58,17 +64,25 @@ class Session:
                     deadline.reschedule(None)
                     self._opened.set_result((hosts[self._name], agent))
                     await self._let_go.wait()
-        except (RigError, OSError, TimeoutError, asyncio.CancelledError) as error:
+        except BaseException as error:  # whatever it is, who waits must be told
             if not self._opened.done():
                 self._opened.set_exception(self._as_node_error(error))
                 self._opened.exception()  # looked at: nobody may be waiting any more
+            if not isinstance(error, Exception | asyncio.CancelledError):
+                raise
 
     def _as_node_error(self, error: BaseException) -> NodeError:
         if isinstance(error, NodeError):
             return error
         if isinstance(error, TimeoutError):
             return NodeError(self._name, f"not ready within {OPEN_DEADLINE_S:g} s. Is it up, and reachable by SSH?")
-        return NodeError(self._name, str(error) or type(error).__name__)
+        if isinstance(error, RigError | OSError):
+            return NodeError(self._name, str(error) or type(error).__name__)
+        if isinstance(error, asyncio.CancelledError):
+            return NodeError(self._name, "given up before it was ready")
+        failure = NodeError(self._name, f"rigctl failed on it: {type(error).__name__}: {error}. Please report this")
+        failure.__cause__ = error  # for --debug
+        return failure
 
 
 class Nodes:
@@ -108,6 +122,8 @@ class Nodes:
             if facts is not None:
                 self._facts[name] = facts
                 facts["data_address"] = self.data_address(name)
+                session = self._sessions.get(name)
+                facts["notes"] += [session.note] if session is not None and session.note else []
         return {name: self._facts[name] for name in names if name in self._facts}
 
     def remember(self, name: str, fact: str, value: Mapping[str, str]) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from rigctl.measure import Channel
-from rigctl.model.contract import invalid_reason, unfinished_reason
+from rigctl.model.contract import impossible_reason, invalid_reason, unfinished_reason
 from rigctl.model.intervals import median_goodput_bps
 from rigctl.model.window import CommonWindow, common_window, cut
 from rigctl.protocol import EndpointReport
@@ -112,8 +112,10 @@ def judged(
     cell: Cell, flows: Sequence[Flow], usage: Sequence[NodeUsage], window: CommonWindow | None, max_skew_s: float | None
 ) -> tuple[Status, str | None]:
     """Whether what was measured counts, and why not."""
-    if cell.in_messages:
-        reason = unfinished_reason(cell, flows)
-        return (Status.OK if reason is None else Status.FAILED), reason
-    reason = invalid_reason(cell, window, usage, max_skew_s) if max_skew_s is not None else None
+    if cell.in_messages and (reason := unfinished_reason(cell, flows)) is not None:
+        return Status.FAILED, reason
+    reason = None
+    if not cell.in_messages and max_skew_s is not None:
+        reason = invalid_reason(cell, window, usage, max_skew_s)
+    reason = reason or impossible_reason(cell, flows)
     return (Status.OK if reason is None else Status.INVALID), reason

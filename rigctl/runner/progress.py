@@ -14,6 +14,7 @@ from rigctl.measure import Channel
 from rigctl.model.contract import departures
 from rigctl.records import Cell, Repetition, RunPlan, Status
 from rigctl.runner.orders import Order
+from rigctl.texts import printable_lines
 from rigctl.units import format_bytes, format_duration, format_rate
 
 SIGN_OF_LIFE_S: Final = 60.0
@@ -164,7 +165,7 @@ class Lines:
         return f"{self._head}  {format_duration(float(round(gone_s)))}   {shown}{self._eta.text(gone_s)}"
 
     def _say(self, line: str) -> None:
-        self._console.print(line, highlight=False, markup=False, soft_wrap=True)
+        self._console.print(printable_lines(line), highlight=False, markup=False, soft_wrap=True)
 
 
 class Screen(Lines):

@@ -37,6 +37,7 @@ from rigctl.runner.orders import MOST_ATTEMPTS, Order, further_orders, missing, 
 from rigctl.runner.progress import Progress, progress_on
 from rigctl.runner.resume import controller_id
 from rigctl.store import Store
+from rigctl.texts import file_name
 from rigctl.virtual import provided
 
 
@@ -134,7 +135,7 @@ async def _run(work: _Work, orders: Sequence[Order], resumed: str | None) -> Out
             store.resume(run, controller)
         try:
             async with conditions_of(plan, nodes, names) as conditions:
-                bench = Bench(nodes, conditions, counters, work.captures / f"{plan.scenario_name}-{run}")
+                bench = Bench(nodes, conditions, counters, work.captures / f"{file_name(plan.scenario_name)}-{run}")
                 await _measure_all(work, orders, run, bench)
                 while more := further_orders(plan, store.repetitions(run, series=False)):
                     if any(order.rate_bps is None for order in more):

@@ -8,8 +8,8 @@ from rigctl.rig.fields import FieldError
 from rigctl.scenario.axes import AXES, AxisValue
 from rigctl.scenario.pairs import is_entry
 from rigctl.scenario.spans import spread
+from rigctl.texts import printable
 from rigctl.yamlfile import Document, Mistake, suggestion
-from rigctl.yamlfile.mistakes import printable
 
 FIELDS: Final = ("title", "pairs", "duration", "omit", "max_skew", "repeat", "bins", "max_loss")
 

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from sqlalchemy.exc import SQLAlchemyError
 
 from rigctl.errors import InputError, RigctlError, RigError
+from rigctl.store.foreign import harmless_row
 
 _DAMAGED: Final = "is damaged. Save a copy, try `sqlite3 FILE .recover`, or name another file with --store"
 # What sqlite3 says (its result codes' texts) → what it means and what to do.
@@ -27,7 +28,15 @@ _KNOWN: Final = (
     ("disk i/o error", "cannot be read or written: the disk reports an I/O error"),
 )
 # What it takes to make a record of a row that no rigctl wrote so.
-_UNREADABLE: Final = (ValueError, LookupError, TypeError, AttributeError, zlib.error)
+_UNREADABLE: Final = (
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+    zlib.error,
+)
 
 T = TypeVar("T")
 
@@ -72,7 +81,7 @@ def records_of(
             row = next(left, None)
             if row is None:
                 return
-            made = make(dict(row))
+            made = make(harmless_row(row))
         except _UNREADABLE as error:
             raise InputError(
                 f"store {place}: {name(at)} can't be read ({_wrong(error)}). It is damaged, or another program "

@@ -14,9 +14,11 @@ from sqlalchemy.pool import NullPool
 
 from rigctl.errors import InputError, RigError
 from rigctl.store.errors import explained
+from rigctl.store.foreign import MOST_VALUE, odd_table
 from rigctl.store.migrations import migrate
 from rigctl.store.schema import APPLICATION_ID, SCHEMA_VERSION, metadata, versions
 from rigctl.store.store import Store
+from rigctl.texts import printable
 
 _BUSY_MS: Final = 10_000
 """How long a writer waits for another: a repetition is written in milliseconds."""
@@ -37,7 +39,7 @@ def open_store(address: str | None = None, create: bool = True) -> Store:
     """
     given = address or os.environ.get("RIGCTL_STORE") or str(default_path())
     url = _url(given)
-    place = url.database or ":memory:" if url.get_backend_name() == "sqlite" else url.render_as_string()
+    place = url.database or ":memory:" if url.get_backend_name() == "sqlite" else _place(url)
     path = _file_of(url)
     if path is not None:
         url = _sqlite_file(url, path, place, create)
@@ -82,10 +84,17 @@ def _url(given: str) -> URL:
         return URL.create("sqlite", database=str(Path(given).expanduser()))
     try:
         return make_url(given)
-    except (ArgumentError, ValueError) as error:
+    except (ArgumentError, ValueError):
+        # Only how it begins: a password may be anywhere in it. The error holds it, too.
+        shown = f"{printable(given.partition('://')[0])[:32]}://…"
         raise InputError(
-            f'store "{given}": not a database URL. Use a path, or as in postgresql://user@host/name'
-        ) from error
+            f'store "{shown}": not a database URL. Use a path, or as in postgresql://user@host/name'
+        ) from None
+
+
+def _place(url: URL) -> str:
+    """A database for people, without passwords: drivers take them as parameters, too."""
+    return url.set(query={}).render_as_string()
 
 
 def _file_of(url: URL) -> Path | None:
@@ -146,6 +155,9 @@ def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
     connection.isolation_level = None
     connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS:d}")
     connection.execute("PRAGMA foreign_keys = ON")
+    # A file may come from others: no function of theirs runs, and no value takes all memory.
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_VALUE)
     # FULL: a repetition that took a minute outlives a power cut; one fsync per repetition is nothing beside it.
     connection.execute("PRAGMA synchronous = FULL")
 
@@ -159,6 +171,8 @@ def _begin_sqlite(connection: Connection) -> None:
 def _check(connection: Connection, place: str, create: bool) -> tuple[bool, int]:
     """Refuse what is not ours or too new; make the tables in what is empty. Whether they were made; their version."""
     tables = set(inspect(connection).get_table_names())
+    if (odd := odd_table(connection)) is not None:
+        raise InputError(f"store {place} is no store of rigctl's: {odd}. Name another file with --store")
     if versions.name in tables:
         version = connection.execute(select(versions.c.version)).scalar()
         if version is None or version > SCHEMA_VERSION:

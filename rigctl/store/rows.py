@@ -19,7 +19,8 @@ from rigctl.records import (
     Side,
 )
 from rigctl.store.flat import CELL, SIDE, flattened, nested
-from rigctl.store.series import pack, pack_bins, unpack, unpack_bins
+from rigctl.store.series import pack, pack_bins, unpack, unpack_bins, unpack_counters
+from rigctl.texts import harmless
 
 T = TypeVar("T")
 _adapters: dict[type, TypeAdapter[Any]] = {}
@@ -70,7 +71,7 @@ def info_from(row: Row, facts: dict[str, Facts]) -> RunInfo:
 
 def facts_from(row: Row) -> tuple[str, str, Facts]:
     """Run, node and what was found there, of a row of `facts`."""
-    return row["run"], row["node"], _adapter(Facts).validate_json(row["facts"])
+    return row["run"], row["node"], harmless(_adapter(Facts).validate_json(row["facts"]))
 
 
 def _record(kind: type[T], values: Row) -> T:
@@ -128,7 +129,7 @@ def counters_row(repetition_id: int, position: int, series: PortSeries) -> Row:
 
 
 def counters_from(row: Row) -> PortSeries:
-    return PortSeries(row["switch"], row["port"], row["source"], unpack(row["series"]).columns)
+    return PortSeries(row["switch"], row["port"], row["source"], unpack_counters(row["series"]).columns)
 
 
 def repetition_from(row: Row, flows: tuple[Flow, ...], counters: tuple[PortSeries, ...] = ()) -> Repetition:

@@ -6,13 +6,16 @@ one after the other as little-endian 64-bit integers, each value but the first a
 
 import json
 import zlib
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from rigctl.records import Bins, Series
 from rigctl.store.flat import FORMER
 
+MOST_VALUES: Final = 2**23
+"""In one series: 24 hours of a switch read every second take a tenth, bins of 4,000,000 half."""
+_HALF: Final = 2**63
 _LEVEL: Final = 1  # of zlib: level 6 saves a tenth and takes four times as long
 
 
@@ -23,7 +26,13 @@ def pack(series: Series) -> bytes:
         raise ValueError(f"a series needs columns of equal length, not {sorted(lengths)}")
     samples = lengths.pop() if lengths else 0
     head = json.dumps({"columns": list(series.columns), "samples": samples}, separators=(",", ":")).encode()
-    values = np.array(list(series.columns.values()), dtype="<i8").reshape(len(series.columns), samples)
+    columns = list(series.columns.values())
+    try:
+        values = np.array(columns, dtype="<i8").reshape(len(columns), samples)
+    except OverflowError:
+        # A switch may count to 2⁶⁴: what passes 63 bits wraps around, and back in `unpack_counters`.
+        wrapped = [[(value + _HALF) % (2 * _HALF) - _HALF for value in column] for column in columns]
+        values = np.array(wrapped, dtype="<i8").reshape(len(columns), samples)
     deltas = values.copy()
     # Differences that pass 64 bits wrap around, and wrap back when summed.
     deltas[:, 1:] -= values[:, :-1]
@@ -32,12 +41,20 @@ def pack(series: Series) -> bytes:
 
 def unpack(packed: bytes) -> Series:
     """The series that `pack` was given."""
-    line, _, body = packed.partition(b"\n")
-    head = json.loads(line)
-    deltas = np.frombuffer(zlib.decompress(body), dtype="<i8").reshape(len(head["columns"]), head["samples"])
+    head, body = _head(packed)
+    columns, samples = head["columns"], head["samples"]
+    if not (isinstance(columns, list) and type(samples) is int and 0 <= samples * len(columns) <= MOST_VALUES):
+        raise ValueError("a series above its bounds")
+    deltas = np.frombuffer(_inflated(body, 8 * samples * len(columns)), dtype="<i8").reshape(len(columns), samples)
     values = np.cumsum(deltas, axis=1, dtype="<i8")
-    names = [FORMER.get(name, name) for name in head["columns"]]
+    names = [FORMER.get(name, name) for name in map(str, columns)]
     return Series(dict(zip(names, values.tolist(), strict=True)))
+
+
+def unpack_counters(packed: bytes) -> Series:
+    """The series of counters that `pack` was given: none is below 0."""
+    columns = unpack(packed).columns
+    return Series({name: [value % (2 * _HALF) for value in column] for name, column in columns.items()})
 
 
 def pack_bins(bins: Bins) -> bytes:
@@ -48,7 +65,26 @@ def pack_bins(bins: Bins) -> bytes:
 
 def unpack_bins(packed: bytes) -> Bins:
     """The bins that `pack_bins` was given."""
+    head, body = _head(packed)
+    values = np.frombuffer(_inflated(body, None), dtype="<u4")
+    return Bins(head["start_ns"], head["width_us"], tuple(values.tolist()))
+
+
+def _head(packed: bytes) -> tuple[dict[str, Any], bytes]:
     line, _, body = packed.partition(b"\n")
     head = json.loads(line)
-    values = np.frombuffer(zlib.decompress(body), dtype="<u4")
-    return Bins(head["start_ns"], head["width_us"], tuple(values.tolist()))
+    if not isinstance(head, dict):
+        raise TypeError("a series without a head")
+    return head, body
+
+
+def _inflated(body: bytes, expected: int | None) -> bytes:
+    """What `body` holds, which must be `expected` bytes, or at most those of `MOST_VALUES`. A store may be anyone's."""
+    most = 8 * MOST_VALUES if expected is None else expected
+    inflater = zlib.decompressobj()
+    data = inflater.decompress(body, most + 1)
+    if len(data) > most or (expected is not None and len(data) != expected):
+        raise ValueError("a series of another length than it says")
+    if not inflater.eof:
+        raise ValueError("a series that is cut off")
+    return data

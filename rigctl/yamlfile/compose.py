@@ -12,8 +12,9 @@ from typing import Any, Final, TypeAlias, cast
 import yaml
 from yaml import events as ev
 
+from rigctl.texts import printable
 from rigctl.yamlfile.document import Document, Path, mistake_at
-from rigctl.yamlfile.mistakes import LINE_BREAK, Mistake, MistakesError, Span, printable, suggestion
+from rigctl.yamlfile.mistakes import LINE_BREAK, Mistake, MistakesError, Span, suggestion
 
 MAX_NODES: Final = 50_000
 MAX_DEPTH: Final = 20

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Final
 
 from rigctl.errors import InputError
+from rigctl.texts import printable
 from rigctl.yamlfile.compose import parse_document, span_of_offset
 from rigctl.yamlfile.document import Document, mistake_at
-from rigctl.yamlfile.mistakes import Mistake, MistakesError, printable, suggestion
+from rigctl.yamlfile.mistakes import Mistake, MistakesError, suggestion
 
 MAX_BYTES: Final = 1024 * 1024
 _ENDINGS: Final = (".yaml", ".yml")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from rigctl.errors import InputError
+from rigctl.texts import printable
 
 # A longer list helps nobody: the first ones explain the others.
 MOST_SHOWN: Final = 50
@@ -78,13 +79,6 @@ def suggestion(word: str, known: Sequence[str]) -> str:
         return ""
     shown = ", ".join(known[:20]) + (", …" if len(known) > 20 else "")
     return f" Known: {shown}."
-
-
-def printable(text: str) -> str:
-    """`text` with each character that could move a terminal's cursor as one `?`; a tab is one space."""
-    return "".join(
-        "?" if unicodedata.category(c) in {"Cc", "Cf", "Cs", "Zl", "Zp"} else c for c in text.replace("\t", " ")
-    )
 
 
 def excerpt(text: str, span: Span) -> str:

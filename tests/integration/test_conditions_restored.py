@@ -35,8 +35,9 @@ SETTINGS = (
 )
 # Anything of ours that runs on the node or lies beside the agent; the bracket keeps grep from finding itself.
 LEFT = (
-    "ls $HOME/.cache/rigctl 2>/dev/null | grep settings-; "
-    "for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline 2>/dev/null | grep \"$HOME/.cache/rigctl/[a]gent-\"; done; true"
+    "ls $HOME/.cache/rigctl/* 2>/dev/null | grep settings-; "
+    "for p in /proc/[0-9]*; do "
+    "tr '\\0' ' ' <$p/cmdline 2>/dev/null | grep \"$HOME/.cache/rigctl/.*/[a]gent-\"; done; true"
 )
 SCENARIO = """
 rig: RIG
@@ -170,7 +171,7 @@ async def test_agent_and_guard_both_killed_the_next_contact_restores(place: Path
         os.kill(process.pid or 0, signal.SIGSTOP)
         for shell in shells.values():
             # Stopped first: a guard that sees its agent die in between would restore.
-            await shell.run("pkill -STOP -f '[.]cache/rigctl/agent-'; pkill -KILL -f '[.]cache/rigctl/agent-'")
+            await shell.run("pkill -STOP -f '[.]cache/rigctl/.*/agent-'; pkill -KILL -f '[.]cache/rigctl/.*/agent-'")
         process.kill()
         process.join(5)
         after = await said(shells, SETTINGS)

@@ -10,10 +10,11 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from openssh import Sshd, rig_of
+from openssh import GUEST_ID, Sshd, rig_of
 
 from rigctl.errors import NodeError, RigError
 from rigctl.remote import lock
@@ -22,7 +23,7 @@ from rigctl.remote.ssh import Host, connected
 
 Start = Callable[..., Sshd]
 pytestmark = pytest.mark.usefixtures("home")
-LOCKS = Path("/tmp/rigctl-locks")
+LOCKS = Path(f"/tmp/rigctl-locks-{os.getuid()}")
 
 HOLD = """
 import asyncio, pathlib, sys
@@ -149,6 +150,84 @@ async def test_a_number_used_again_by_another_process_is_no_holder(sshd: Start, 
                 assert "bob" in str(link.readlink())
 
 
+@pytest.mark.parametrize(
+    "garbage", ["", "x", "-1:{start}:{boot}:1 x", "²:{start}:{boot}:1 x", "1:1:{boot}", "0:0:{boot}:0 x", "9" * 4000]
+)
+async def test_a_link_that_no_rigctl_made_is_no_holder(sshd: Start, name: str, garbage: str) -> None:
+    async with hosts_of(sshd(), name) as hosts:
+        async with locked(hosts, "anna"):
+            (link,) = links(name)
+            _, start, boot, _ = str(link.readlink()).split(":", 3)
+        link.symlink_to(garbage.format(start=start, boot=boot) or "nothing")
+        async with locked(hosts, "bob"):
+            assert "bob" in str(link.readlink())
+        assert links(name) == []
+
+
+@pytest.mark.parametrize("told", ["²²² mallory", "9" * 300 + " mallory", "", "-5 mallory", "\x1b[2J"])
+async def test_a_live_link_with_an_absurd_time_is_told_in_one_line(sshd: Start, name: str, told: str) -> None:
+    async with hosts_of(sshd(), name) as hosts:
+        async with locked(hosts, "anna"):
+            (link,) = links(name)
+            target = str(link.readlink()).split(":", 3)
+            forged = LOCKS.with_name(f"{LOCKS.name}x-{name}") / link.name
+            forged.parent.mkdir()
+        try:
+            pid = os.getpid()
+            started = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+            forged.symlink_to(f"{pid}:{started}:{target[2]}:{told}")
+            with pytest.raises(NodeError) as caught:
+                async with locked(hosts, "bob"):
+                    pass
+            expected = f"{name}: in use by an unknown run. Wait for it to end, or end it"
+            assert str(caught.value) == f"{expected} (its lock on the node: process {pid})"
+        finally:
+            shutil.rmtree(forged.parent)
+        assert links(name) == []
+
+
+async def test_the_lock_of_another_user_is_respected_and_can_not_be_removed(sshd: Start, name: str) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("takes a second user")
+    server = sshd(sudoers="root ALL=(ALL) ALL\n")  # with a user beside root
+    root = replace(server.node(name), user="root")
+    authorized = server.inside("/mnt/rigguest/authorized_keys")
+    authorized.chmod(0o644)
+    async with hosts_of(server, name) as guests, connected(rig_of(root), [name]) as roots:
+        async with locked(roots, "root's run"):
+            (link,) = links(name)
+            assert (await guests[name].run(f"rm -f {link}")).exit_code != 0
+            with pytest.raises(NodeError, match="in use by root's run"):
+                async with locked(guests, "a guest"):
+                    pass
+        async with locked(guests, "a guest"):
+            with pytest.raises(NodeError, match="in use by a guest"):
+                async with locked(roots, "root's run"):
+                    pass
+            os.kill(holder_pid_of(name, GUEST_ID), 9)
+            async with locked(roots, "root's run"):
+                pass  # a dead holder's link is passed over: it need not be removed
+
+
+async def test_a_folder_with_our_name_that_is_another_users_is_passed_over(sshd: Start, name: str) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("takes a second user")
+    squatted = Path(f"/tmp/rigctl-locks-{GUEST_ID}")
+    squatted.mkdir(mode=0o777)
+    try:
+        async with hosts_of(sshd(sudoers="root ALL=(ALL) ALL\n"), name) as guests, locked(guests, "a guest"):
+            assert [link.parent.name for link in Path("/tmp").glob(f"rigctl-locks-{GUEST_ID}*/*-{name}")] == [
+                f"rigctl-locks-{GUEST_ID}-2"
+            ]
+    finally:
+        squatted.rmdir()
+
+
+def holder_pid_of(name: str, uid: int) -> int:
+    (link,) = Path(f"/tmp/rigctl-locks-{uid}").glob(f"*-{name}")
+    return int(str(link.readlink()).split(":")[0])
+
+
 async def test_of_many_who_find_a_dead_holder_one_takes_over(sshd: Start, name: str) -> None:
     async with hosts_of(sshd("MaxSessions 50"), name) as hosts:
         async with locked(hosts, "anna"):
@@ -214,7 +293,7 @@ async def test_a_holder_that_hears_nothing_lets_go(
 def _without_bash(tmp_path: Path) -> Path:
     tools = tmp_path / "tools"
     tools.mkdir()
-    for tool in ("sh", "cat", "readlink", "tr", "cut", "mkdir", "ln", "rm"):
+    for tool in ("sh", "cat", "readlink", "tr", "cut", "mkdir", "ln", "rm", "id", "chmod"):
         (tools / tool).symlink_to(shutil.which(tool) or "")
     return tools
 

@@ -67,7 +67,8 @@ async def test_the_agent_is_pushed_once_under_its_own_digest(sshd: Start, folder
     async with host_with(sshd, XDG_CACHE_HOME=tmp_path / "cache") as host:
         deployed = await deploy(host, folder)
         path = Path(deployed.path)
-        assert path == tmp_path / "cache/rigctl" / f"agent-{deployed.sha256}"
+        # A home may be shared by hosts, a journal of host settings must not be.
+        assert path == tmp_path / "cache/rigctl" / os.uname().nodename / f"agent-{deployed.sha256}"
         assert digest(path) == deployed.sha256
         assert path.stat().st_mode & 0o777 == 0o700
         inode = path.stat().st_ino
@@ -108,13 +109,13 @@ async def test_two_runs_that_deploy_at_once_do_not_disturb_each_other(
 
 
 async def test_agents_that_nobody_uses_any_more_go(sshd: Start, folder: Path, tmp_path: Path) -> None:
-    cache = tmp_path / "cache/rigctl"
+    cache = tmp_path / "cache/rigctl" / os.uname().nodename
     cache.mkdir(parents=True)
     now = time.time()
     for name, age_days in (("agent-old", 9), ("agent-used", 2), (".new-cut-off", 3), ("precious", 99)):
         (cache / name).write_text("")
         os.utime(cache / name, (now - age_days * 86400,) * 2)
-    async with host_with(sshd, XDG_CACHE_HOME=cache.parent) as host:
+    async with host_with(sshd, XDG_CACHE_HOME=tmp_path / "cache") as host:
         deployed = await deploy(host, folder)
     assert names(cache) == sorted([Path(deployed.path).name, "agent-used", "precious"])
 
@@ -129,15 +130,33 @@ async def test_an_unusable_home_is_passed_over(sshd: Start, folder: Path, tmp_pa
             deployed = await deploy(host, folder)
             assert deployed.path.startswith(f"{tmp_path}/spare/rigctl-{os.getuid()}/agent-")
             assert (await host.run(deployed.path)).exit_code == 0
+            why = "Permission denied" if unusable == "noexec" else "Not a directory"
+            assert deployed.note is not None
+            assert f"{cache}/rigctl/{os.uname().nodename} can't be used ({why})" in deployed.note
+
+
+async def test_an_agent_beside_a_full_home_is_told_of_and_leaves_nothing(sshd: Start, tmp_path: Path) -> None:
+    (tmp_path / "spare").mkdir()
+    with mounted(tmp_path / "mount", "size=64k") as mount:
+        (mount / "rigctl" / os.uname().nodename).mkdir(parents=True)
+        with pytest.raises(OSError, match="No space left"):
+            (mount / "filling").write_bytes(bytes(200_000))
+        async with host_with(sshd, XDG_CACHE_HOME=mount, TMPDIR=tmp_path / "spare") as host:
+            async with agent_on(host) as agent:
+                assert agent.note is not None
+                assert agent.note.startswith(f"the agent was kept in {tmp_path}/spare/rigctl-")
+                assert "No space left on device" in agent.note or "I/O error" in agent.note
+                assert names(tmp_path / "spare") != []
+            assert names(tmp_path / "spare") == []
 
 
 async def test_a_full_disk_is_told(sshd: Start, folder: Path, tmp_path: Path) -> None:
     (folder / f"rigctl-agent-{MACHINE}").write_bytes(os.urandom(200_000))
     with mounted(tmp_path / "mount", "size=64k") as mount:
         async with host_with(sshd, XDG_CACHE_HOME=mount) as host:
-            with pytest.raises(NodeError, match=rf"pi1: could not put the agent into {mount}/rigctl: .*No space left"):
+            with pytest.raises(NodeError, match=rf"pi1: could not put the agent into {mount}/.*: .*No space left"):
                 await deploy(host, folder)
-            assert names(mount / "rigctl") == []
+            assert names(mount / "rigctl" / os.uname().nodename) == []
 
 
 async def cell(sender: Agent, receiver: Agent, duration_ms: int) -> None:

@@ -335,3 +335,26 @@ async def test_silence_of_the_network_is_noticed(sshd: Start, monkeypatch: pytes
         finally:
             for pid in frozen:
                 os.kill(pid, signal.SIGCONT)
+
+
+async def test_a_key_that_others_may_read_is_not_used(sshd: Start) -> None:
+    server = sshd()
+    server.key.chmod(0o644)
+    said = await refusal(server.node())
+    assert said == (
+        f"pi1: key {server.key}: others may read it (mode 0644), so it is not used. "
+        f"If it is still yours alone: chmod 600 {server.key}"
+    )
+    server.key.chmod(0o400)
+    async with one(server.node()):
+        pass
+
+
+async def test_known_hosts_and_keys_without_end_are_not_read(sshd: Start, tmp_path: Path) -> None:
+    server = sshd()
+    for zero in ({"known_hosts": Path("/dev/zero")}, {"key": Path("/dev/zero")}):
+        assert "/dev/zero: expected a file, this is a folder, a device" in await refusal(server.node(**zero))
+    large = tmp_path / "large"
+    with large.open("wb") as file:
+        file.truncate(2 * 1024 * 1024)
+    assert f"known_hosts {large}: expected at most 1 MiB" in await refusal(server.node(known_hosts=large))

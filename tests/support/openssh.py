@@ -14,6 +14,25 @@ from rigctl.records import Link
 from rigctl.rig.inventory import Node, Rig
 
 USER = pwd.getpwuid(os.getuid()).pw_name
+GUEST = "rigguest"
+GUEST_ID = 47110
+GUEST_HOME = "/mnt/rigguest"
+# $1: the server's folder; the rest: what is started. Accounts and rules are copies, mounted over the real ones.
+_OWN_SYSTEM = f"""
+set -e; folder=$1; shift
+mount --make-rprivate /
+cp /etc/passwd /etc/group /etc/shadow "$folder"
+echo '{GUEST}:x:{GUEST_ID}:{GUEST_ID}::{GUEST_HOME}:/bin/sh' >>"$folder/passwd"
+echo '{GUEST}:x:{GUEST_ID}:' >>"$folder/group"
+echo '{GUEST}:*:19000:0:99999:7:::' >>"$folder/shadow"
+chmod 440 "$folder/sudoers"
+for file in passwd group shadow sudoers; do mount --bind "$folder/$file" "/etc/$file"; done
+mount -t tmpfs -o mode=755 rigctl-test /var/lib
+mount -t tmpfs -o mode=755 rigctl-test /mnt
+mount -t tmpfs -o mode=755 rigctl-test /run; mkdir -m 755 /run/sshd
+mkdir {GUEST_HOME}; cp "$folder/authorized_keys" {GUEST_HOME}; chown -R {GUEST_ID} {GUEST_HOME}
+exec "$@"
+"""
 
 
 def new_key(path: Path, comment: str = "test", passphrase: str = "") -> Path:
@@ -39,6 +58,7 @@ class Sshd:
     known_hosts: Path
     process: "subprocess.Popen[bytes]"
     address: str = "127.0.0.1"
+    user: str = USER
 
     @property
     def host_key(self) -> str:
@@ -59,13 +79,17 @@ class Sshd:
             "address": self.address,
             "link": Link(None, None),
             "port": self.port,
-            "user": USER,
+            "user": self.user,
             "key": self.key,
             "known_hosts": self.known_hosts,
             # Servers on one host are told apart by this, as the loopback rig's nodes are.
             "data_address": "127.0.0.1",
         }
         return Node(**(settings | changes))  # type: ignore[arg-type]
+
+    def inside(self, path: str) -> Path:
+        """`path` as its users see it: a server may have a file system of its own."""
+        return Path(f"/proc/{self.process.pid}/root{path}")
 
     def sessions(self) -> list[int]:
         """The processes that serve connections: children of the listening one."""
@@ -88,6 +112,9 @@ class Sshd:
                 os.kill(pid, 9)
         self.process.terminate()
         self.process.wait(timeout=5)
+        if self.user == GUEST:
+            for locks in Path("/tmp").glob(f"rigctl-locks-{GUEST_ID}*"):
+                shutil.rmtree(locks)
 
 
 def rig_of(*nodes: Node) -> Rig:
@@ -99,8 +126,12 @@ class SshdFactory:
     folder: Path
     servers: list[Sshd] = field(default_factory=list)
 
-    def __call__(self, *options: str) -> Sshd:
-        """Start one, with further lines for its sshd_config."""
+    def __call__(self, *options: str, sudoers: str | None = None) -> Sshd:
+        """Start one, with further lines for its sshd_config.
+
+        With `sudoers` its user is no root but GUEST, under these rules of sudo, and /var/lib and /run are its own: all
+        in a mount namespace, so that nothing is left of it.
+        """
         folder = self.folder / f"sshd{len(self.servers) + 1}"
         folder.mkdir()
         new_key(folder / "host_key")
@@ -108,18 +139,23 @@ class SshdFactory:
         shutil.copy(key.with_suffix(".pub"), folder / "authorized_keys")
         port = free_port()
         config = folder / "sshd_config"
-        config.write_text("\n".join([*self._base(folder, port), *options]) + "\n")
         if os.geteuid() == 0:
             Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
+        command = [shutil.which("sshd") or "/usr/sbin/sshd", "-D", "-e", "-f", str(config)]
+        if sudoers is not None:
+            (folder / "sudoers").write_text(sudoers)
+            options = (f"AuthorizedKeysFile {GUEST_HOME}/authorized_keys", *options)
+            command = ["unshare", "--mount", "sh", "-c", _OWN_SYSTEM, "sh", str(folder), *command]
+        config.write_text("\n".join([*options, *self._base(folder, port)]) + "\n")  # the first of a kind holds
         process = subprocess.Popen(
-            [shutil.which("sshd") or "/usr/sbin/sshd", "-D", "-e", "-f", str(config)],
+            command,
             stdin=subprocess.DEVNULL,
             stderr=(folder / "log").open("wb"),
         )
         public = (folder / "host_key.pub").read_text().split()
         known = folder / "known_hosts"
         known.write_text(f"[127.0.0.1]:{port} {public[0]} {public[1]}\n")
-        server = Sshd(port, folder, key, known, process)
+        server = Sshd(port, folder, key, known, process, user=USER if sudoers is None else GUEST)
         self.servers.append(server)
         self._wait(server)
         return server

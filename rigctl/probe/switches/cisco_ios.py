@@ -5,14 +5,15 @@ from typing import Final
 
 from rigctl.probe.switches.shown import Shown, cleared_s_ago, head, number
 
-_IN: Final = re.compile(r"^\s*(\d+) packets input, (\d+) bytes", re.MULTILINE)
-_OUT: Final = re.compile(r"^\s*(\d+) packets output, (\d+) bytes", re.MULTILINE)
+_IN: Final = re.compile(r"^[ \t]*(\d{1,20}) packets input, (\d{1,20}) bytes", re.MULTILINE)
+_OUT: Final = re.compile(r"^[ \t]*(\d{1,20}) packets output, (\d{1,20}) bytes", re.MULTILINE)
 # Input queue: size/max/drops/flushes.
 _QUEUES: Final = re.compile(
-    r"Input queue: \d+/\d+/(\d+)/\d+ \(size/max/drops/flushes\); Total output drops: (\d+)", re.IGNORECASE
+    r"Input queue: \d{1,20}/\d{1,20}/(\d{1,20})/\d{1,20} \(size/max/drops/flushes\); Total output drops: (\d{1,20})\b",
+    re.IGNORECASE,
 )
-_IN_ERRORS: Final = re.compile(r"^\s*(\d+) input errors", re.MULTILINE)
-_OUT_ERRORS: Final = re.compile(r"^\s*(\d+) output errors", re.MULTILINE)
+_IN_ERRORS: Final = re.compile(r"^[ \t]*(\d{1,20}) input errors", re.MULTILINE)
+_OUT_ERRORS: Final = re.compile(r"^[ \t]*(\d{1,20}) output errors", re.MULTILINE)
 
 
 def parse(text: str) -> Shown:

@@ -22,6 +22,8 @@ from rigctl.probe.switches.reading import PortCounters, Reader
 from rigctl.probe.switches.secrets import variable
 from rigctl.probe.switches.shown import Clearing, Shown, UnreadableError
 from rigctl.rig.inventory import Secrets, Switch
+from rigctl.rig.trusted import wrong_file
+from rigctl.texts import printable
 
 if TYPE_CHECKING:
     from netmiko import BaseConnection
@@ -117,6 +119,9 @@ async def _opened(switch: Switch, secrets: Secrets, dialect: _Dialect) -> "BaseC
     if secrets.user is None:
         names = f"{variable(switch, 'user')} and {variable(switch, 'password')}"
         raise NodeError(switch.key, f"no user for its command line: set {names}, or name them in credentials.yaml")
+    known_hosts = switch.cli.known_hosts
+    if known_hosts is not None and (wrong := wrong_file("known_hosts", known_hosts)) is not None:
+        raise NodeError(switch.key, wrong)
     options = _options(switch, secrets, dialect)
     try:
         return await _threaded(lambda: _connected(options, enable=secrets.enable is not None), _LOGIN_S)
@@ -198,7 +203,7 @@ def _meaning(error: Exception, place: str, user: str) -> str:
 
 
 def _short(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    lines = [printable(line.strip()) for line in str(error).splitlines() if line.strip()]
     return " ".join(lines)[:160] or type(error).__name__
 
 

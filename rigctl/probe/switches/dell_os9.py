@@ -5,21 +5,21 @@ from typing import Final
 
 from rigctl.probe.switches.shown import Shown, UnreadableError, cleared_s_ago, head, number
 
-_SECTIONS: Final = re.compile(r"^Input Statistics:(?P<in>.*?)^Output Statistics:(?P<out>.*?)(?=^\S|\Z)", re.M | re.S)
-_OCTETS: Final = re.compile(r"(\d+) packets, (\d+) bytes")
-_IN_LOST: Final = re.compile(r"(\d+) CRC, (\d+) overrun, (\d+) discarded")
-_RUNTS: Final = re.compile(r"(\d+) runts, (\d+) giants")
-_UNDERRUNS: Final = re.compile(r"bytes, (\d+) underruns")
-_OUT_LOST: Final = re.compile(r"(\d+) discarded, \d+ collisions")
+_SECTION: Final = re.compile(r"^(?=\S)", re.MULTILINE)
+_OCTETS: Final = re.compile(r"(?<!\d)(\d{1,20}) packets, (\d{1,20}) bytes")
+_IN_LOST: Final = re.compile(r"(?<!\d)(\d{1,20}) CRC, (\d{1,20}) overrun, (\d{1,20}) discarded")
+_RUNTS: Final = re.compile(r"(?<!\d)(\d{1,20}) runts, (\d{1,20}) giants")
+_UNDERRUNS: Final = re.compile(r"bytes, (\d{1,20}) underruns")
+_OUT_LOST: Final = re.compile(r"(?<!\d)(\d{1,20}) discarded, \d{1,20} collisions")
 
 
 def parse(text: str) -> Shown:
     """One interface. Raises `UnreadableError`."""
     name = head(text)
-    sections = _SECTIONS.search(text)
-    if sections is None:
+    sections = dict(part.partition(":")[::2] for part in reversed(_SECTION.split(text)))
+    if not {"Input Statistics", "Output Statistics"} <= sections.keys():
         raise UnreadableError("its answer to show interfaces has no input and output statistics")
-    into, out = sections["in"], sections["out"]
+    into, out = sections["Input Statistics"], sections["Output Statistics"]
     in_packets, in_octets = number(_OCTETS, into, "the packets and bytes of the input")
     out_packets, out_octets = number(_OCTETS, out, "the packets and bytes of the output")
     damaged, overrun, in_discards = number(_IN_LOST, into, "CRC, overrun and discarded of the input")

@@ -8,11 +8,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-_HEAD: Final = re.compile(r"(?P<name>[A-Za-z][A-Za-z0-9 ./:-]*?) is (?:up|down|administratively down|deleted)\b.*")
-_CLEARED: Final = re.compile(r'Last clearing of "show interface" counters (?P<ago>\S+)')
+_HEAD: Final = re.compile(
+    r"(?P<name>[A-Za-z][A-Za-z0-9 ./:-]{0,255}?) is (?:up|down|administratively down|deleted)\b.*"
+)
+_CLEARED: Final = re.compile(r'Last clearing of "show interface" counters (?P<ago>\S{1,40})')
 _CLOCK: Final = re.compile(r"(\d+):(\d\d):(\d\d)")
 _LONG: Final = re.compile(r"(\d+)([ywdh])(\d+)([ywdh])")
 _SECONDS: Final = {"y": 365 * 86400, "w": 7 * 86400, "d": 86400, "h": 3600}
+MOST_TEXT: Final = 64 * 1024
+"""An answer for one interface takes some 2,000 characters."""
 _SLACK_S: Final = 2.0
 """Two readings of one instant differ by the time that an answer took, and by the two clocks' rates."""
 
@@ -33,6 +37,8 @@ class Shown:
 
 def head(text: str) -> str:
     """The name of the interface that a text is about. Raises `UnreadableError`."""
+    if len(text) > MOST_TEXT:
+        raise UnreadableError(f"its answer to show interfaces is longer than {MOST_TEXT} characters")
     for line in text.splitlines():
         if (match := _HEAD.match(line.strip())) is not None:
             return match["name"]

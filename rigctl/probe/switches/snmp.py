@@ -17,12 +17,15 @@ from rigctl.probe.switches.names import resolved
 from rigctl.probe.switches.reading import PortCounters, Reader
 from rigctl.probe.switches.secrets import variable
 from rigctl.rig.inventory import Secrets, Switch
+from rigctl.texts import printable
 
 TIMEOUT_S: Final = 1.0
 RETRIES: Final = 1
 MOST_PER_REQUEST: Final = 44
 """Values in one answer: with a header each below 1472 bytes, so that no datagram is fragmented."""
 MOST_INTERFACES: Final = 4096
+_MOST_TEXT: Final = 255
+"""Of an interface's name (DisplayString, RFC 2579)."""
 _NAME, _DESCRIPTION, _ALIAS = "1.3.6.1.2.1.31.1.1.1.1", "1.3.6.1.2.1.2.2.1.2", "1.3.6.1.2.1.31.1.1.1.18"
 _IF, _IFX = "1.3.6.1.2.1.2.2.1.", "1.3.6.1.2.1.31.1.1.1."
 # Each counter is the sum of these columns: 64-bit ones, and the 32-bit ones where a switch has no others.
@@ -208,4 +211,4 @@ def _number(value: SupportsInt) -> int | None:
 
 
 def _text(value: SupportsBytes) -> str:
-    return bytes(value).decode("utf-8", "replace")
+    return printable(bytes(value)[:_MOST_TEXT].decode("utf-8", "replace"))

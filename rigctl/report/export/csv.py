@@ -1,10 +1,17 @@
-"""CSV (RFC 4180, with newlines as Unix has them): a header of column names, numbers unrounded, unknown is empty."""
+"""CSV (RFC 4180, with newlines as Unix has them): a header of column names, numbers unrounded, unknown is empty.
+
+A text that a spreadsheet would take for a formula has an apostrophe in front.
+"""
 
 import csv
 import io
+from typing import Final
 
 from rigctl.analysis.frames import Frames
 from rigctl.columns import Level, columns_at
+
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+"""How what a spreadsheet calculates begins (OWASP, CSV injection)."""
 
 
 def render(frames: Frames, level: Level) -> bytes:
@@ -16,5 +23,7 @@ def render(frames: Frames, level: Level) -> bytes:
 
 
 def _plain(value: object) -> object:
+    if isinstance(value, str) and value.startswith(_FORMULA):
+        return f"'{value}"
     # As pandas and spreadsheets read it back.
     return str(value).lower() if isinstance(value, bool) else value

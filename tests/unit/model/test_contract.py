@@ -5,9 +5,9 @@ from dataclasses import replace
 import builders
 import pytest
 
-from rigctl.model.contract import departures, invalid_reason, link_departures
+from rigctl.model.contract import departures, impossible_reason, invalid_reason, link_departures
 from rigctl.model.window import CommonWindow
-from rigctl.records import Cell, Direction, Flow, Link, NodeUsage, Pair, Side, TcpInfo
+from rigctl.records import Cell, Datagrams, Direction, Flow, Link, NodeUsage, Pair, Side, TcpInfo
 
 S = 10**9
 CELL = builders.cell(pairs=(Pair("pi1", "pi2"),), congestion="cubic")
@@ -90,3 +90,38 @@ def test_the_omitted_start_does_not_shorten_the_time_asked_for() -> None:
     cell = replace(CELL, omit_s=5.0)
     assert invalid_reason(cell, CommonWindow(0, round(4.9 * S), 0), [], 0.010) is None
     assert invalid_reason(cell, CommonWindow(0, 4 * S, 0), [], 0.010) is not None
+
+
+def claimed(cell: Cell, sent: Side, received: Side) -> str | None:
+    return impossible_reason(cell, [replace(FLOW, sender=sent, receiver=received)])
+
+
+def test_a_receiver_that_claims_more_than_was_sent_is_not_believed() -> None:
+    assert claimed(CELL, SENDER, replace(RECEIVER, bytes=9)) is None
+    assert claimed(CELL, SENDER, replace(RECEIVER, bytes=4)) is None
+    reason = claimed(CELL, SENDER, replace(RECEIVER, bytes=2**50))
+    assert reason is not None
+    assert reason.startswith("pi2 claims to have received 1,125,899,906,842,624 bytes, pi1 sent 9. ")
+    back = replace(FLOW, direction=Direction.REVERSE, receiver=replace(RECEIVER, bytes=10))
+    assert str(impossible_reason(CELL, [FLOW, back])).startswith("pi1 claims to have received 10 bytes, pi2 sent 9. ")
+
+
+def test_more_datagrams_received_than_sent_are_not_believed() -> None:
+    cell = replace(CELL, test="udp", message_bytes=1000)
+    sent = replace(SENDER, bytes=50_000, datagrams=Datagrams(50))
+    assert claimed(cell, sent, replace(RECEIVER, bytes=50_000, datagrams=Datagrams(50))) is None
+    reason = claimed(cell, sent, replace(RECEIVER, bytes=50_000, datagrams=Datagrams(51)))
+    assert str(reason).startswith("pi2 claims to have received 51 datagrams, pi1 sent 50. ")
+    reason = claimed(cell, sent, replace(RECEIVER, bytes=50_001, datagrams=Datagrams(50)))
+    assert str(reason).startswith("pi2 claims to have received 50,001 bytes, pi1 sent 50,000. ")
+
+
+def test_a_message_that_is_not_done_with_may_have_arrived() -> None:
+    cell = replace(CELL, test="pingpong", message_bytes=1000)
+    assert claimed(cell, replace(SENDER, bytes=5000), replace(RECEIVER, bytes=6000)) is None
+    assert claimed(cell, replace(SENDER, bytes=5000), replace(RECEIVER, bytes=6001)) is not None
+    unanswered = replace(SENDER, bytes=5000, datagrams=Datagrams(8))
+    assert claimed(cell, unanswered, replace(RECEIVER, bytes=8000, datagrams=Datagrams(8))) is None
+    cell = replace(CELL, test="file", message_bytes=10**9)
+    assert claimed(cell, replace(SENDER, bytes=0), replace(RECEIVER, bytes=65536)) is None
+    assert claimed(cell, replace(SENDER, bytes=0), replace(RECEIVER, bytes=65537)) is not None

@@ -1,5 +1,6 @@
 """Host facts from recorded outputs: what each command said on a real machine, and what it means."""
 
+import time
 from typing import Any
 
 import pytest
@@ -173,3 +174,38 @@ async def test_throttling_is_asked_for_on_its_own(output: str, flags: int | None
 )
 def test_throttled_between_two_looks(before: int | None, after: int | None, verdict: bool | None) -> None:
     assert throttled_between(before, after) is verdict
+
+
+HOSTILE = {
+    "digits": "1" * 60_000,
+    "addresses": "2: eth0 inet " + "1" * 60_000 + "\n",
+    "address": "2: eth0 inet " + "1:" * 30_000 + " scope link",
+    "newlines": "model name" + "\n" * 60_000 + "MemTotal:" + "\n" * 1000,
+    "blanks": ("model name" + " " * 500) * 100,
+    "flags": "flags" + "\t" * 60_000 + "x",
+    "equals": "a=" * 30_000,
+    "escapes": "\x1b]0;pwned\x07\x1b[2J" * 3000,
+}
+
+
+@pytest.mark.parametrize("output", HOSTILE.values(), ids=HOSTILE.keys())
+def test_whatever_a_node_prints_each_parser_is_done_at_once(output: str) -> None:
+    """Milliseconds of processor time; one that backtracks takes minutes at this size."""
+    began = time.process_time()
+    for fact in FACTS.values():
+        fact.parse(output)
+    assert time.process_time() - began < 2
+
+
+def test_facts_hold_no_number_and_no_text_that_could_not_be_stored_or_shown() -> None:
+    said = dict.fromkeys(FACTS, "9" * 5000)
+    said |= {"memory_bytes": f"MemTotal: {'9' * 4200} kB", "kernel": "Linux \x1b]0;pwned\x07 " + "x" * 70_000}
+    facts = parse("".join(f"@@rigctl {key}\n{text}\n" for key, text in said.items()))
+    assert (facts["cpus"], facts["mtu"], facts["memory_bytes"], facts["speed_bps"]) == (None,) * 4
+    assert facts["kernel"].startswith("Linux ?]0;pwned? xxx")
+    assert len(facts["kernel"]) <= 256
+
+
+def test_tools_that_no_fact_asks_for_are_not_noted() -> None:
+    assert parse("@@rigctl missing\nethtool\n\x1b[2J\n")["notes"][0].startswith("ethtool is not installed")
+    assert "\x1b" not in str(parse("@@rigctl missing\nethtool\n\x1b[2J\n")["notes"])

@@ -1,5 +1,6 @@
 """What switches print of an interface becomes counters, or is refused; never a 0 for what is not there."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -131,3 +132,16 @@ class TestClearing:
         assert [clearing.number(10.0, None), clearing.number(20.0, None)] == [0, 0]
         assert clearing.number(30.0, (1, 2)) == 1
         assert clearing.number(40.0, None) == 2
+
+
+@DIALECTS
+@pytest.mark.parametrize("filling", ["\n", " ", "1", "Input Statistics:\n", "Input queue: 1/1/", "\t\n"])
+def test_whatever_a_switch_prints_it_is_refused_at_once(parse: Parse, name: str, filling: str) -> None:
+    """Milliseconds of processor time; a pattern that backtracks takes minutes at this size."""
+    began = time.process_time()
+    for text in (filling * (60_000 // len(filling)), printed(name).splitlines()[0] + "\n" + filling * 3000):
+        with pytest.raises(UnreadableError):
+            parse(text)
+    with pytest.raises(UnreadableError, match="longer than 65536 characters"):
+        parse(filling * 70_000)
+    assert time.process_time() - began < 2

@@ -1,7 +1,10 @@
 """The agent's reader and writer, over streams in memory that speak the real protocol, or rubbish."""
 
 import asyncio
+import contextlib
+import gc
 import json
+import re
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -293,6 +296,56 @@ async def test_a_report_above_its_bound_is_cut_off(monkeypatch: pytest.MonkeyPat
     async with talking() as (agent, _):
         with pytest.raises(NodeError, match="a report of over 2 rows"):
             await agent.report(1)
+
+
+async def test_a_report_without_end_is_cut_off_by_its_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent_module, "REPORT_BYTES", 100_000)
+
+    def endless(number: int, verb: str, keys: dict[str, str]) -> Replies:
+        buckets = {"id": number, "flow": 0, "buckets": [[0, 0]] * 1000}
+        return [line(**buckets)] * 20 if verb == "report" else obliging(number, verb, keys)
+
+    async with talking(endless) as (agent, _):
+        with pytest.raises(NodeError, match="a report of over 100,000 bytes"):
+            await agent.report(1)
+
+
+async def test_buckets_weigh_as_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent_module.protocol, "ROWS_LIMIT", 60)
+
+    def many(number: int, verb: str, keys: dict[str, str]) -> Replies:
+        return [line(**{"id": number, "flow": 0, "buckets": [[0, 0]] * 1000})] * 2
+
+    async with talking(many) as (agent, _):
+        with pytest.raises(NodeError, match="a report of over 60 rows"):
+            await agent.report(1)
+
+
+async def test_what_an_agent_says_is_made_printable() -> None:
+    said = {"ok": False, "error": "EIO", "message": "\x1b]0;pwned\x07 no"}
+    async with talking(lambda number, *_: [line(**{"id": number} | said)]) as (agent, _):
+        with pytest.raises(NodeError, match=re.escape("stop: ?]0;pwned? no (EIO)")):
+            await agent.order(Stop(1))
+    async with talking(lambda *_: [json.dumps({"id": 1, "ok": True, "\x1b[2J": "x"}).encode() + b"\n"]) as (agent, _):
+        with pytest.raises(NodeError) as caught:
+            await agent.order(Stop(1))
+        # The line itself is shown as the JSON that it is.
+        assert '"?[2J" to be a whole number' in str(caught.value)
+        assert str(caught.value).isprintable()
+
+
+async def test_an_end_that_nobody_waits_for_is_no_unretrieved_exception() -> None:
+    problems: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: problems.append(context["message"]))
+    async with talking(lambda *_: [b"garbage\n"]) as (agent, _):
+        with pytest.raises(NodeError):
+            await agent.order(Stop(1))
+        with contextlib.suppress(NodeError):
+            settings = {"token": "ab" * 16, "flows": 1, "interval_ms": 50, "wait_ms": 9}
+            await agent.listen(Listen(endpoint=7, address="127.0.0.1", **settings))
+    del agent
+    gc.collect()
+    assert problems == []
 
 
 async def test_a_report_of_another_endpoint_is_refused() -> None:

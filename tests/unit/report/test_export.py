@@ -50,6 +50,15 @@ def test_csv_and_json_have_the_same_rows(level: Level) -> None:
             assert row[name] == expected
 
 
+@pytest.mark.parametrize("text", ["=cmd|' /C calc'!A0", "+1", "-1", "@SUM(A1)", "\t=1"])
+def test_a_text_that_a_spreadsheet_would_calculate_is_quoted_in_csv(text: str) -> None:
+    failed = replace(builders.failed(CELL), reason=text)
+    frames = load(builders.run(builders.plan([CELL])), [failed])
+    row = next(csv.DictReader(io.StringIO(FORMATS["csv"](frames, Level.PAIRS).decode())))
+    assert row["reason"] == f"'{text}"
+    assert json.loads(FORMATS["json"](frames, Level.PAIRS))[0]["reason"] == text
+
+
 @pytest.mark.parametrize("level", list(Level))
 def test_parquet_comes_back_as_the_frame_it_was(level: Level) -> None:
     frames = mixed()

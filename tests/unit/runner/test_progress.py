@@ -49,6 +49,12 @@ def test_a_failure_is_said_and_its_cost_is_not_expected_again() -> None:
     assert text.getvalue().endswith("10 s left\n")
 
 
+def test_what_a_node_said_commands_no_terminal() -> None:
+    progress, text = lines()
+    progress.ended(CELL, replace(result(Status.FAILED), reason="pi1: \x1b]0;pwned\x07\x1b[2J\r no"))
+    assert text.getvalue() == "cell 1: failed: pi1: ?]0;pwned??[2J? no\n"
+
+
 def test_what_was_not_granted_as_asked_is_said_once_for_all_pairs() -> None:
     progress, text = lines()
     asked = builders.asking(CELL, mss=8960)

@@ -49,7 +49,8 @@ from rigctl.store.series import pack, unpack
 INT64 = st.integers(-(2**63), 2**63 - 1)
 COUNT = st.integers(0, 2**63 - 1)
 FLOAT = st.floats(allow_nan=False, allow_infinity=False)
-TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
+# What could command a terminal is not given back (test_foreign_store): no text of ours holds it.
+TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc", "Cf", "Zl", "Zp"]), max_size=20)
 NAME = st.text("abcxyz019-_", min_size=1, max_size=15)
 
 
@@ -58,6 +59,14 @@ def series(draw: st.DrawFn) -> Series:
     samples = draw(st.integers(0, 5))
     names = draw(st.lists(st.sampled_from(["t_ns", "bytes", "retransmits", "rtt_us", "cwnd"]), unique=True))
     return Series({name: draw(st.lists(INT64, min_size=samples, max_size=samples)) for name in names})
+
+
+@st.composite
+def counted(draw: st.DrawFn) -> dict[str, list[int]]:
+    """A switch's counters: none is below 0, and they may take all 64 bits (RFC 2578, Counter64)."""
+    samples = draw(st.integers(0, 5))
+    value = st.integers(0, 2**64 - 1)
+    return {name: draw(st.lists(value, min_size=samples, max_size=samples)) for name in ("t_ns", "in_octets")}
 
 
 def maybe(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
@@ -114,7 +123,7 @@ REPETITION = st.builds(
         tuple
     ),
     counters=st.lists(
-        st.builds(PortSeries, NAME, TEXT, st.sampled_from(["snmp", "cli"]), series().map(lambda one: one.columns)),
+        st.builds(PortSeries, NAME, TEXT, st.sampled_from(["snmp", "cli"]), counted()),
         max_size=2,
     ).map(tuple),
     counters_missing=st.lists(TEXT, max_size=2).map(tuple),

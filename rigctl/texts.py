@@ -1,0 +1,54 @@
+"""Texts that others wrote, made harmless: for a terminal, for a file's name, for a record."""
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from typing import Any, Final
+
+MOST_CHARS: Final = 4096
+"""Of a text inside a record."""
+MOST_NUMBER: Final = 2**63
+_MOST_DEPTH: Final = 8
+_MOST_NAME: Final = 80
+_UNSAFE: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+
+
+def printable(text: str) -> str:
+    """`text` with each character that could move a terminal's cursor as one `?`; a tab is one space."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join("?" if unicodedata.category(c) in _UNSAFE else c for c in text.replace("\t", " "))
+
+
+def printable_lines(text: str) -> str:
+    """`printable`, of each line."""
+    return "\n".join(printable(line) for line in text.replace("\r\n", "\n").split("\n"))
+
+
+def harmless(record: Mapping[str, object]) -> dict[str, Any]:
+    """`record` with printable texts of bounded length, and `None` for what JSON, or a 64-bit number, can't hold."""
+    return {printable(key[:MOST_CHARS]): _harmless(value, 1) for key, value in record.items()}
+
+
+def _harmless(value: object, depth: int) -> object:
+    if isinstance(value, str):
+        return printable(value[:MOST_CHARS])
+    if isinstance(value, Mapping) and depth < _MOST_DEPTH:
+        return {printable(str(key)[:MOST_CHARS]): _harmless(each, depth + 1) for key, each in value.items()}
+    if isinstance(value, list | tuple) and depth < _MOST_DEPTH:
+        return [_harmless(each, depth + 1) for each in value]
+    if isinstance(value, bool) or value is None:
+        return value
+    if isinstance(value, int | float):
+        return value if -MOST_NUMBER < value < MOST_NUMBER else None  # NaN is neither
+    return None
+
+
+def file_name(text: str) -> str:
+    """`text` as a part of a file's name: it leads into no folder, hides no file and is no option of a command.
+
+    >>> file_name("../../etc/passwd")
+    'etc-passwd'
+    """
+    safe = re.sub(r"[^\w.-]+|\.\.+", "-", printable(text)[: 4 * _MOST_NAME]).strip("-.")
+    return safe.encode()[:_MOST_NAME].decode(errors="ignore") or "run"

@@ -1,0 +1,163 @@
+"""`sudo: true`: the agent as root by real sudo, for a user that a real sshd lets in."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from openssh import GUEST, Sshd, rig_of
+from user import User
+
+from rigctl.errors import NodeError
+from rigctl.remote.agent import RefusedError
+from rigctl.remote.deploy import agent_on, deploy
+from rigctl.remote.ssh import Host, connected
+
+Start = Callable[..., Sshd]
+LETS = f"root ALL=(ALL) ALL\n{GUEST} ALL=(root) NOPASSWD: ALL\n"
+ASKS = f"root ALL=(ALL) ALL\n{GUEST} ALL=(root) ALL\n"
+KNOWS_NOT = "root ALL=(ALL) ALL\n"
+SETTING = "net.ipv4.tcp_fin_timeout"
+
+
+def _can_be_tried() -> bool:
+    if os.geteuid() != 0 or shutil.which("sudo") is None or shutil.which("unshare") is None:
+        return False
+    tried = subprocess.run(["unshare", "--mount", "mount", "--make-rprivate", "/"], capture_output=True, check=False)
+    return tried.returncode == 0
+
+
+pytestmark = [
+    pytest.mark.usefixtures("home"),
+    pytest.mark.skipif(not _can_be_tried(), reason="takes root, sudo and mount namespaces"),
+]
+
+
+@asynccontextmanager
+async def guest(server: Sshd, *, sudo: bool = True) -> AsyncIterator[Host]:
+    async with connected(rig_of(server.node(sudo=sudo)), ["pi1"]) as hosts:
+        yield hosts["pi1"]
+
+
+def status(pid: int, line: str) -> list[str]:
+    found = [text.split()[1:] for text in Path(f"/proc/{pid}/status").read_text().splitlines() if text.startswith(line)]
+    return found[0]
+
+
+async def test_the_agent_runs_as_root_out_of_roots_folder(sshd: Start) -> None:
+    server = sshd(sudoers=LETS)
+    async with guest(server) as host:
+        async with agent_on(host) as agent:
+            assert status(agent.hello.pid, "Uid:") == ["0"] * 4
+            pid = agent.hello.pid
+        folder = server.inside("/var/lib/rigctl")
+        assert (folder.stat().st_uid, folder.stat().st_mode & 0o777) == (0, 0o700)
+        (binary,) = folder.iterdir()
+        assert (binary.stat().st_uid, binary.stat().st_mode & 0o777) == (0, 0o700)
+        assert not Path(f"/proc/{pid}").exists()
+        inode = binary.stat().st_ino
+        async with agent_on(host):
+            assert binary.stat().st_ino == inode, "it was there: nothing was written"
+
+
+async def test_without_sudo_the_agent_runs_as_the_user(sshd: Start) -> None:
+    async with guest(sshd(sudoers=LETS), sudo=False) as host, agent_on(host) as agent:
+        assert status(agent.hello.pid, "Uid:") == ["47110"] * 4
+
+
+async def test_the_user_can_not_change_what_root_runs_or_restores(sshd: Start) -> None:
+    server = sshd(sudoers=LETS)
+    async with guest(server) as host:
+        path = (await deploy(host)).path
+        for attack in (f"echo x >{path}", f"rm -f {path}", "touch /var/lib/rigctl/settings-1", "ls /var/lib/rigctl"):
+            assert (await host.run(f"sh -c '{attack}'")).exit_code != 0, attack
+
+
+async def test_a_folder_that_another_user_made_is_passed_over(sshd: Start) -> None:
+    server = sshd(sudoers=LETS)
+    server.inside("/var/lib/rigctl").mkdir(mode=0o777)
+    os.chown(server.inside("/var/lib/rigctl"), 47110, 47110)
+    async with guest(server) as host, agent_on(host) as agent:
+        binary = str(Path(f"/proc/{agent.hello.pid}/exe").readlink())
+        assert binary.startswith("/run/rigctl/agent-")
+        assert agent.note is not None
+        assert "/var/lib/rigctl can't be used (it is not ours)" in agent.note
+    assert not server.inside("/run/rigctl").exists(), "a borrowed folder is left as it was"
+
+
+async def test_an_agent_damaged_on_the_node_is_replaced(sshd: Start) -> None:
+    server = sshd(sudoers=LETS)
+    async with guest(server) as host:
+        path = (await deploy(host)).path
+        server.inside(path).write_bytes(b"damaged")
+        async with agent_on(host) as agent:
+            await agent.clock()
+
+
+@pytest.mark.parametrize(
+    ("rules", "meant"), [(ASKS, "sudo asks for a password"), (KNOWS_NOT, "sudo (asks for a password|does not know)")]
+)
+async def test_a_sudo_that_asks_is_told_with_what_to_do(sshd: Start, rules: str, meant: str) -> None:
+    async with guest(sshd(sudoers=rules)) as host:
+        advice = rf"echo '{GUEST} ALL=\(root\) NOPASSWD: ALL' >/etc/sudoers.d/rigctl"
+        with pytest.raises(NodeError, match=rf"^pi1: {meant}.*{advice}, or leave `sudo: true` out of node pi1"):
+            await deploy(host)
+
+
+async def test_a_node_without_sudo_is_told(sshd: Start) -> None:
+    path = "/mnt/tools"
+    server = sshd(f'SetEnv "PATH={path}"', sudoers=LETS)
+    server.inside(path).mkdir()
+    for tool in ("sh", "id"):
+        server.inside(f"{path}/{tool}").symlink_to(shutil.which(tool) or "")
+    async with guest(server) as host:
+        with pytest.raises(NodeError, match="pi1: sudo is not installed there"):
+            await deploy(host)
+
+
+async def test_root_needs_no_sudo(sshd: Start, tmp_path: Path) -> None:
+    server = sshd(sudoers=KNOWS_NOT.replace("root", "nobody"))
+    server.user = "root"
+    config = server.inside("/mnt/rigguest/authorized_keys")
+    os.chown(config, 0, 0)
+    async with guest(server) as host, agent_on(host) as agent:
+        assert status(agent.hello.pid, "Uid:") == ["0"] * 4
+
+
+async def test_host_settings_can_be_changed_with_sudo_and_not_without(sshd: Start) -> None:
+    server = sshd(sudoers=LETS)
+    before = Path(f"/proc/sys/{SETTING.replace('.', '/')}").read_text()
+    async with guest(server) as host, agent_on(host) as agent:
+        granted = await agent.set("sysctl", before.strip(), name=SETTING)
+        assert granted.value == before.strip()
+        assert len(list(server.inside("/var/lib/rigctl").glob("settings-*"))) == 1
+        await agent.restore()
+        assert list(server.inside("/var/lib/rigctl").glob("settings-*")) == []
+    async with guest(server, sudo=False) as host, agent_on(host) as agent:
+        with pytest.raises(RefusedError, match=r"denied|not permitted"):
+            await agent.set("sysctl", before.strip(), name=SETTING)
+
+
+def test_a_run_changes_settings_and_captures_on_nodes_with_sudo(sshd: Start, tmp_path: Path) -> None:
+    servers = {"a": sshd(sudoers=LETS), "b": sshd(sudoers=LETS)}
+    before = Path(f"/proc/sys/{SETTING.replace('.', '/')}").read_text().strip()
+    nodes = "".join(
+        f"  {name}: {{address: 127.0.0.1, port: {server.port}, user: {GUEST}, key: {server.key}, sudo: true, "
+        f"known_hosts: {server.known_hosts}, data_address: 127.0.0.1, data_interface: lo}}\n"
+        for name, server in servers.items()
+    )
+    (tmp_path / "lab.yaml").write_text(f"switch: none\nlinks: {{rate: 10G, mtu: 65536}}\nnodes:\n{nodes}")
+    user = User(tmp_path)
+    user.scenario(
+        "rig: lab.yaml\npairs: [a -> b]\nduration: 300ms\ncapture: true\n"
+        f"conditions: {{same: {{sysctl: {{{SETTING}: {before}}}}}}}\nmatrix: {{window: [16K]}}\n"
+    )
+    user.rigctl("run", "s.yaml")
+    assert {row["status"] for row in user.rows()} == {"ok"}
+    assert len(list(tmp_path.glob("*.pcap"))) == 2
+    for server in servers.values():
+        (left,) = server.inside("/var/lib/rigctl").iterdir()
+        assert left.name.startswith("agent-"), "its journal is gone"

@@ -1,0 +1,19 @@
+"""What a command prints of an error: one message, and no command to the terminal."""
+
+import pytest
+
+from rigctl.cli import app
+from rigctl.errors import NodeError, RigError
+from rigctl.remote.host import Completed
+
+
+def test_an_error_moves_no_cursor(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RIGCTL_DEBUG", raising=False)
+    first = NodeError("pi1", "in use by \x1b]0;pwned\x07\x1b[2J")
+    app._say(RigError(f"{first}\npi2: \x9b31m down"))
+    assert capsys.readouterr().err == "rigctl: pi1: in use by ?]0;pwned??[2J\npi2: ?31m down\n"
+
+
+def test_what_a_command_complains_of_is_printable() -> None:
+    done = Completed(1, b"", b"first\n\x1b[2Jsudo: \xff no\x07\n")
+    assert done.complaint == "?[2Jsudo: \ufffd no? (exit code 1)"

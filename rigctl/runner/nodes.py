@@ -5,6 +5,7 @@ that was opened is closed by the task that opened it.
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
@@ -19,6 +20,7 @@ from rigctl.remote.ssh import Host, connected
 from rigctl.rig.inventory import Rig
 from rigctl.runner.data_address import data_address_of, unusable, why_unusable
 
+_log = logging.getLogger(__name__)
 OPEN_DEADLINE_S: Final = 20.0
 """Connecting, locking, pushing the agent over a slow link, starting it."""
 CLOSE_DEADLINE_S: Final = 2.0
@@ -57,6 +59,7 @@ class Session:
             async with asyncio.timeout(OPEN_DEADLINE_S) as deadline, connected(self._rig, [self._name]) as hosts:
                 async with locked(hosts, self._holder), agent_on(hosts[self._name]) as agent:
                     deadline.reschedule(None)
+                    _log.info("%s: connected, locked, agent started", self._name)
                     self._opened.set_result((hosts[self._name], agent))
                     await self._let_go.wait()
         except (RigError, OSError, TimeoutError, asyncio.CancelledError) as error:
@@ -147,7 +150,7 @@ class Nodes:
         return run
 
     def data_address(self, name: str) -> str:
-        """Where the node's data flow (`data_address_of`). Raises `NodeError` where the rig file's words lead nowhere."""
+        """Where the node's data flow (`data_address_of`). Raises `NodeError` where the rig file leads nowhere."""
         node = self.rig.nodes[name]
         address = data_address_of(node, self._facts.get(name, {}), self.rig.ip_version)
         if name in self._unusable or address is None:

@@ -1,5 +1,6 @@
 """From a scenario's name and the command line's options to the plan of a run, or to every mistake in them."""
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -34,6 +35,7 @@ from rigctl.yamlfile.mistakes import MOST_FOUND, in_order
 
 __all__ = ["Overrides", "bundled_scenarios", "find_scenario", "load_plan"]
 
+_log = logging.getLogger(__name__)
 _MATRIX_KEYS = frozenset({"matrix", "exclude", "include"})
 
 
@@ -60,6 +62,7 @@ def load_plan(scenario: str, overrides: Overrides) -> tuple[RunPlan, Rig]:
     wrong = wrong_options + in_order(found) + rig_mistakes
     if wrong or model is None or rig is None:
         raise MistakesError(wrong)
+    _log.info("scenario %s: %d tests; rig %s: %d nodes", path, len(rows), rig.source, len(rig.nodes))
     return _plan(path, document, model, rows, pairs, rig=rig, overrides=overrides), rig
 
 

@@ -147,7 +147,7 @@ def test_a_data_interface_that_leads_nowhere_ends_the_run_before_any_traffic(
     rig = lab.folder / "lab.yaml"
     lines = rig.read_text().splitlines(keepends=True)
     rig.write_text("".join(line.replace("eth0", interface) if "pi2:" in line else line for line in lines))
-    out, errors = lab.rigctl("run", "s.yaml").communicate(timeout=60)
+    _, errors = lab.rigctl("run", "s.yaml").communicate(timeout=60)
     assert f"rigctl: pi2: data_interface {interface} {why}. Interfaces of the node: lo" in errors
     assert "eth0 (10.98.0.2)" in errors
     listed, _ = lab.rigctl("runs").communicate(timeout=60)

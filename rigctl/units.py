@@ -39,10 +39,17 @@ def _scaled(text: str | int | float, units: dict[str, float], what: str, use: st
 
 def parse_bytes(text: str | int | float, what: str = "size") -> int:
     """Bytes from `64K`, `200 KB`, `1.5M` or a bare number. Raises `UnitError`; a fraction of a byte is one too."""
-    size = _scaled(text, {k: float(v) for k, v in _BYTE_UNITS.items()}, what, "K or M", "64K")
+    size = _scaled(text, {k: float(v) for k, v in _BYTE_UNITS.items()}, what, "K or M", _byte_example(text))
     if size != int(size):
         raise UnitError(f'{what} "{text}": not a whole number of bytes')
     return int(size)
+
+
+def _byte_example(text: str | int | float) -> str:
+    """`64K`; of gigabytes, which are not among the units, the same in `M`."""
+    match = _QUANTITY.fullmatch(text) if isinstance(text, str) else None
+    gigabytes = match is not None and match["unit"].lower() in {"g", "gb", "gib"}
+    return f"{float(match['number']) * 1024:.12g}M" if match is not None and gigabytes else "64K"
 
 
 def parse_rate(text: str | int | float, what: str = "rate") -> int:

@@ -11,9 +11,11 @@ app = typer.Typer(no_args_is_help=True)
 def build(
     target: Annotated[
         list[str] | None,
-        typer.Option("--target", metavar="T", help="A machine; several times for several (default: all)."),
+        typer.Option(
+            "--target", metavar="T", help="Build for this machine; may be given several times (default: all)."
+        ),
     ] = None,
-    anew: Annotated[bool, typer.Option("--anew", help="Also those that are up to date.")] = False,
+    anew: Annotated[bool, typer.Option("--anew", help="Build also those that are up to date.")] = False,
 ) -> None:
     """Build the agent for each machine, in a checkout."""
     from rigctl.remote.build import TARGETS, has_cross_compiler, host_machine
@@ -27,7 +29,7 @@ def build(
 
 @app.command("list")
 def list_agents() -> None:
-    """The agents that rigctl carries: machine, size, SHA-256."""
+    """List the agents that rigctl carries: machine, size, SHA-256."""
     from rigctl.remote.build import carried
 
     binaries = carried()

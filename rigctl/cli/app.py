@@ -12,14 +12,14 @@ from typer.exceptions import TyperException
 
 from rigctl import __version__
 from rigctl.cli import agent, expect, export, init, plan, report, rig, run, runs, show
-from rigctl.errors import InputError, Interrupted, RigctlError
+from rigctl.cli.common import Debug, Verbose, set_up, with_common
+from rigctl.errors import InputError, Interrupted, RigctlError, RigError
 from rigctl.texts import printable_lines
 
 app = typer.Typer(
     help="A matrix of TCP settings and node pairs goes in; an honest, explained comparison table comes out.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -32,47 +32,71 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
-    debug: Annotated[bool, typer.Option("--debug", help="Show a traceback with an error.")] = False,
-    _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Say it.")] = False,
+    debug: Debug = False,
+    verbose: Verbose = 0,
+    _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
 ) -> None:
-    if debug:
-        os.environ["RIGCTL_DEBUG"] = "1"
+    set_up(debug=debug, verbose=verbose)
 
 
 app.command(name="run")(run.run)
 app.command(name="plan")(plan.plan)
 app.command(name="expect")(expect.expect)
 app.command(name="init")(init.init)
-app.command(name="runs")(runs.runs)
 app.command(name="show")(show.show)
 app.command(name="export")(export.export)
 app.command(name="report")(report.report)
+app.add_typer(runs.app, name="runs")
 app.add_typer(rig.app, name="rig", help="The virtual rig; any command on any node.")
 app.add_typer(agent.app, name="agent", help="The agent's binaries.")
+for group in (app, runs.app, rig.app, agent.app):
+    for registered in group.registered_commands:
+        assert registered.callback is not None
+        registered.callback = with_common(registered.callback)
 
 
 def exit_code(arguments: list[str]) -> int:
     """Run one command; print at most one message for an error; give the exit code of design, section 3."""
     try:
         _check(arguments)
+        if sys.stdout is None:
+            # Whatever is opened next would be taken for it.
+            raise RigError("standard output is closed: there is nowhere to print to")
         outcome = app(arguments, prog_name="rigctl", standalone_mode=False)
-    except RigctlError as error:
-        _say(error)
-        return error.exit_code
-    except typer.Abort:
+        sys.stdout.flush()
+    except (Exception, KeyboardInterrupt) as error:
+        return _failed(error)
+    return outcome if isinstance(outcome, int) else 0
+
+
+def _failed(error: BaseException) -> int:
+    """Print what there is to say of `error`, in one message, and give its exit code."""
+    if isinstance(error, KeyboardInterrupt | typer.Abort):
         return Interrupted.exit_code
-    except TyperException as error:
+    if isinstance(error, TyperException):
         # A usage error, in typer's own words; they can show themselves, though their base does not say so.
         show: Callable[[], None] = getattr(error, "show", functools.partial(_say, RigctlError(str(error))))
         show()
         return InputError.exit_code
-    except KeyboardInterrupt:
-        return Interrupted.exit_code
-    except BrokenPipeError:
+    if isinstance(error, BrokenPipeError):
         # The reader of our output went away (`rigctl show | head`): nothing is wrong.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return 0
-    return outcome if isinstance(outcome, int) else 0
+    told = _told(error)
+    _say(told, error)
+    return told.exit_code
+
+
+def _told(error: BaseException) -> RigctlError:
+    """What to say of an error, whoever raised it."""
+    if isinstance(error, RigctlError):
+        return error
+    if isinstance(error, OSError):
+        _discard_output()
+        place = f"{error.filename}: " if error.filename else "standard output cannot be written: "
+        return RigError(f"{place}{error.strerror or error}")
+    what = " ".join(str(error).split())[:300]
+    return RigError(f"internal error: {type(error).__name__}: {what}. Please report it, with what --debug shows")
 
 
 def _check(arguments: list[str]) -> None:
@@ -85,9 +109,15 @@ def _check(arguments: list[str]) -> None:
             raise InputError(f'"{shown}" holds bytes that are not UTF-8. Name files and values in UTF-8') from None
 
 
-def _say(error: RigctlError) -> None:
+def _discard_output() -> None:
+    """What is still to be written goes nowhere: else the interpreter complains of it at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _say(error: RigctlError, cause: BaseException | None = None) -> None:
+    """One message on standard error; with --debug the traceback of its cause."""
     if os.environ.get("RIGCTL_DEBUG"):
-        traceback.print_exception(error)
+        traceback.print_exception(cause or error)
     else:
         # What nodes, switches and files say may be in it.
         print(f"rigctl: {printable_lines(str(error))}", file=sys.stderr)

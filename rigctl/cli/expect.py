@@ -20,19 +20,27 @@ _MOST: Final = 12
 
 
 def expect(
-    rates: Annotated[str, typer.Option("--rate", metavar="R,…", help="Speeds, as 1G or 650M,750M.")] = "1G",
+    rates: Annotated[
+        str, typer.Option("--rate", metavar="R,…", help="Take these link rates, as 1G or 650M,750M.")
+    ] = "1G",
     payloads: Annotated[
         str,
-        typer.Option("--payload", metavar="P,…", help="Bytes per packet; 1472u is UDP; full is what fits the MTU."),
+        typer.Option(
+            "--payload", metavar="P,…", help="Take these payloads in bytes; 1472u is UDP; full is what fits the MTU."
+        ),
     ] = "1,1u,full,fullu",
-    mtu: Annotated[int, typer.Option("--mtu", help="Of the path.")] = 1500,
-    windows: Annotated[str | None, typer.Option("--window", metavar="W,…", help="TCP windows, with --rtt.")] = None,
-    rtts: Annotated[str | None, typer.Option("--rtt", metavar="T,…", help="Round-trip times, as 0.2ms.")] = None,
-    timestamps: Annotated[bool, typer.Option("--timestamps", help="TCP timestamps: 12 bytes each.")] = False,
-    ipv6: Annotated[bool, typer.Option("--ipv6", help="IPv6 headers.")] = False,
-    vlan: Annotated[bool, typer.Option("--vlan", help="A VLAN tag in every frame.")] = False,
+    mtu: Annotated[int, typer.Option("--mtu", help="Take this MTU of the path.")] = 1500,
+    windows: Annotated[
+        str | None, typer.Option("--window", metavar="W,…", help="Take these TCP windows, with --rtt.")
+    ] = None,
+    rtts: Annotated[
+        str | None, typer.Option("--rtt", metavar="T,…", help="Take these round-trip times, as 0.2ms.")
+    ] = None,
+    timestamps: Annotated[bool, typer.Option("--timestamps", help="Count TCP timestamps: 12 bytes each.")] = False,
+    ipv6: Annotated[bool, typer.Option("--ipv6", help="Count IPv6 headers.")] = False,
+    vlan: Annotated[bool, typer.Option("--vlan", help="Count a VLAN tag in every frame.")] = False,
 ) -> None:
-    """Best possible application rates, from a speed, a frame and its overheads."""
+    """Calculate the best possible application rates from a link rate, a frame and its overheads."""
     from rich.console import Console
 
     from rigctl.errors import InputError

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rigctl.cli.options import StoreAddress
+from rigctl.cli.options import RunId, StoreAddress
 from rigctl.columns import Level
 from rigctl.errors import InputError
 
@@ -29,15 +29,18 @@ class LevelName(StrEnum):
 
 
 def export(
-    run: Annotated[str | None, typer.Argument(help="Its id, or how that begins (default: the latest).")] = None,
-    kind: Annotated[Format, typer.Option("--format", "-f", help="What to write.")] = Format.CSV,
-    level: Annotated[LevelName, typer.Option("--level", "-l", help="What one row stands for.")] = LevelName.PAIRS,
+    run: RunId = None,
+    kind: Annotated[Format, typer.Option("--format", "-f", help="Write this format.")] = Format.CSV,
+    level: Annotated[
+        LevelName, typer.Option("--level", "-l", help="Choose what one row stands for.")
+    ] = LevelName.PAIRS,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Default: standard output.")
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write here (default: standard output)."),
     ] = None,
     store: StoreAddress = None,
 ) -> None:
-    """Write the data of RUN: one row per cell, pair, flow, interval, bin or histogram bucket (see docs/columns.md)."""
+    """Write the data of RUN: one row per test, pair, flow, interval, bin or bucket (see docs/columns.md)."""
     from rigctl.analysis.frames import load
     from rigctl.report.export import BINARY, FORMATS
     from rigctl.report.files import write_whole

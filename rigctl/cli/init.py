@@ -1,37 +1,66 @@
-"""`rigctl init`: a bundled scenario, comments and all, as a file of one's own to start from."""
+"""`rigctl init`: a bundled scenario or rig, comments and all, as a file of one's own to start from."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from rigctl.cli.completion import rig_names, scenario_names
+
+
+def _names(incomplete: str) -> list[str]:
+    return list(dict.fromkeys([*scenario_names(incomplete), *rig_names(incomplete)]))
+
 
 def init(
-    name: Annotated[str | None, typer.Argument(help="The name of a bundled scenario.")] = None,
-    destination: Annotated[
-        Path | None, typer.Argument(metavar="[DEST]", help="A file or folder. Left out: NAME.yaml here.")
+    name: Annotated[
+        str | None, typer.Argument(help="The name of a bundled scenario or rig.", autocompletion=_names)
     ] = None,
+    destination: Annotated[
+        Path | None,
+        typer.Argument(metavar="[DEST]", help="A file or folder (default: NAME.yaml here, NAME-rig.yaml for a rig)."),
+    ] = None,
+    rig: Annotated[bool, typer.Option("--rig", help="Copy the rig of that name, not the scenario.")] = False,
     listed: Annotated[bool, typer.Option("--list", help="List the bundled scenarios and rigs.")] = False,
 ) -> None:
-    """Copy a bundled scenario, to start from. Never overwrites a file."""
+    """Copy a bundled scenario or rig, to start from. Never overwrites a file."""
     from rigctl.errors import InputError
+    from rigctl.rig.schema import bundled_rigs
+    from rigctl.scenario.load import bundled_scenarios
 
     if listed:
         for line in listing():
             typer.echo(line)
         return
     if name is None:
-        raise InputError("init: which scenario? Give its name; rigctl init --list shows them.")
-    path = copied(name, destination)
+        raise InputError("init: give the name of a scenario or a rig; rigctl init --list shows them")
+    is_rig = rig or (name in bundled_rigs() and name not in bundled_scenarios())
+    path = copied(name, destination, rig=is_rig)
     shown = str(path) if path.is_absolute() or len(path.parts) > 1 else f"./{path}"
-    typer.echo(f"{path}: a copy of the bundled scenario {name}, yours to change.")
+    typer.echo(f"{path}: a copy of the bundled {'rig' if is_rig else 'scenario'} {name}, yours to change.")
     typer.echo("Next:")
-    for command, does in (
+    commands = _rig_commands(shown) if is_rig else _scenario_commands(shown)
+    width = max(len(command) for command, _ in commands)
+    for command, does in commands:
+        typer.echo(f"  {command:<{width}}  {does}")
+    if not is_rig and name in bundled_rigs():
+        typer.echo(f"The bundled rig of the same name: rigctl init --rig {name}")
+
+
+def _scenario_commands(shown: str) -> list[tuple[str, str]]:
+    return [
         (f"rigctl plan {shown}", "what it would measure, touching no node"),
         (f"rigctl run {shown}", "measure, on the rig that the file names"),
         (f"rigctl run {shown} --rig my-rig.yaml", "measure on your own nodes"),
-    ):
-        typer.echo(f"  {command:<{len(shown) + 30}}  {does}")
+    ]
+
+
+def _rig_commands(shown: str) -> list[tuple[str, str]]:
+    return [
+        (f"rigctl plan SCENARIO --rig {shown}", "what would be measured on it, touching no node"),
+        (f"rigctl run SCENARIO --rig {shown}", "measure on it"),
+        (f"rigctl rig up {shown}", "keep it up between runs, where it is virtual"),
+    ]
 
 
 def listing() -> list[str]:
@@ -48,23 +77,28 @@ def listing() -> list[str]:
     return lines
 
 
-def copied(name: str, destination: Path | None) -> Path:
-    """Copies the scenario and gives the new file's path. Raises `InputError`; an existing file stays as it is."""
+def copied(name: str, destination: Path | None, *, rig: bool = False) -> Path:
+    """Copies the file and gives the new one's path. Raises `InputError`; an existing file stays as it is."""
     from rigctl.errors import InputError
+    from rigctl.rig.schema import bundled_folder
     from rigctl.scenario.load import bundled_scenarios
-    from rigctl.yamlfile import suggestion
+    from rigctl.yamlfile import find_bundled, suggestion
 
-    bundled = bundled_scenarios()
+    rigs = find_bundled(bundled_folder())
+    bundled = rigs if rig else bundled_scenarios()
     if name not in bundled:
-        raise InputError(f'no bundled scenario "{name}".{suggestion(name, list(bundled))} See rigctl init --list.')
+        what = "rig" if rig else "scenario or rig"
+        known = list(dict.fromkeys(bundled if rig else [*bundled, *rigs]))
+        raise InputError(f'no bundled {what} "{name}".{suggestion(name, known)} See rigctl init --list.')
     target = destination if destination is not None else Path()
     try:
         if target.is_dir():
-            target = target / f"{name}.yaml"
+            target = target / (f"{name}-rig.yaml" if rig else f"{name}.yaml")
         with target.open("xb") as file:
             file.write(bundled[name].read_bytes())
     except FileExistsError:
-        raise InputError(f"{target} is there already and stays as it is. Or: init {name} DEST.") from None
+        option = "--rig " if rig else ""
+        raise InputError(f"{target} is there already and stays as it is. Or: init {option}{name} DEST.") from None
     except (OSError, ValueError) as error:
         raise InputError(f"{target}: cannot be written: {error}") from error
     return target

@@ -1,29 +1,76 @@
 """Options that several commands share, declared once."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from rigctl.cli.completion import rig_names, run_ids, scenario_names
+
+Scenario = Annotated[
+    str, typer.Argument(help="A scenario file, or the name of a bundled scenario.", autocompletion=scenario_names)
+]
+RunId = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[RUN]", help="Id of the run, or its beginning (default: the latest).", autocompletion=run_ids
+    ),
+]
 RigFile = Annotated[
     str | None,
-    typer.Option("--rig", metavar="RIG", help="A rig file, or the name of a bundled rig, instead of the scenario's."),
+    typer.Option(
+        "--rig",
+        metavar="RIG",
+        help="Use this rig file or bundled rig in place of the scenario's.",
+        autocompletion=rig_names,
+    ),
 ]
 Sets = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="AXIS=V1,V2", help="Replace an axis or a field; may be given several times."),
+    typer.Option("--set", metavar="NAME=V1,V2", help="Replace an axis or a key; may be given several times."),
 ]
 RigSets = Annotated[
     list[str] | None,
-    typer.Option("--rig-set", metavar="PATH=VALUE", help="Replace a value of the rig file, as trunk.rate=10G."),
+    typer.Option(
+        "--rig-set",
+        metavar="PATH=VALUE",
+        help="Replace a value of the rig file, as in trunk.rate=10G; may be given several times.",
+    ),
 ]
-Duration = Annotated[str | None, typer.Option("--duration", metavar="D", help="Time per cell, as 5s or 30m.")]
-Repeat = Annotated[int | None, typer.Option("--repeat", metavar="N", help="Measure every cell N times.")]
+Duration = Annotated[str | None, typer.Option("--duration", metavar="D", help="Set the time of a test, as 5s or 30m.")]
+Repeat = Annotated[int | None, typer.Option("--repeat", metavar="N", help="Measure every test N times.")]
 StoreAddress = Annotated[
     str | None,
     typer.Option(
         "--store",
         envvar="RIGCTL_STORE",
         metavar="URL",
-        help="An SQLAlchemy URL or a path (default: rigctl.db in the user's data folder).",
+        help="Use this store: a path or an SQLAlchemy URL (default: rigctl.db in the user's data folder).",
     ),
 ]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, as docs/json.md describes it.")]
+
+# Of `run`; `plan` accepts them, so that one command line serves both.
+ReportFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--report", metavar="FILE.html", help="Write the report to this file (default: SCENARIO-RUN.html here)."
+    ),
+]
+NoReport = Annotated[bool, typer.Option("--no-report", help="Write no report; rigctl report makes it later.")]
+Resume = Annotated[
+    str | None,
+    typer.Option(
+        "--resume",
+        metavar="RUN",
+        help="Continue a stored run: measure what is missing or failed.",
+        autocompletion=run_ids,
+    ),
+]
+Captures = Annotated[
+    list[int] | None,
+    typer.Option(
+        "--capture", metavar="TEST", help="Keep the frames of this test, headers only, as pcap files; repeatable."
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the run's id only.")]

@@ -1,11 +1,25 @@
-"""`rigctl plan`: the cells of a scenario, the time they take and the ceiling of each; touches no node."""
+"""`rigctl plan`: the tests of a scenario, the time they take and the ceiling of each; touches no node."""
 
 import math
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from rigctl.cli.options import Duration, Repeat, RigFile, RigSets, Sets
+from rigctl.cli.options import (
+    Captures,
+    Duration,
+    Json,
+    NoReport,
+    Quiet,
+    Repeat,
+    ReportFile,
+    Resume,
+    RigFile,
+    RigSets,
+    Scenario,
+    Sets,
+    StoreAddress,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -16,31 +30,45 @@ if TYPE_CHECKING:
 
 MOST_ROWS: Final = 100
 BEYOND_S: Final = 0.4
-"""What a cell costs beyond its duration, as measured on the virtual rig; a real one of a few nodes takes less."""
+"""What a test costs beyond its duration, as measured on the virtual rig; a real one of a few nodes takes less."""
 
 
 def plan(
-    scenario: Annotated[str, typer.Argument(help="A scenario file, or the name of a bundled one.")],
+    scenario: Scenario,
     rig: RigFile = None,
     rig_sets: RigSets = None,
     sets: Sets = None,
     duration: Duration = None,
     repeat: Repeat = None,
-    every: Annotated[bool, typer.Option("--all", help="Show every cell of a large matrix.")] = False,
+    capture: Captures = None,
+    every: Annotated[bool, typer.Option("--all", help="Show every test of a large matrix.")] = False,
+    as_json: Json = False,
+    # Of a run: accepted and unused, so that one command line serves both.
+    store: StoreAddress = None,  # noqa: ARG001
+    report: ReportFile = None,  # noqa: ARG001
+    no_report: NoReport = False,  # noqa: ARG001
+    resume: Resume = None,  # noqa: ARG001
+    quiet: Quiet = False,  # noqa: ARG001
 ) -> None:
-    """Show the cells, the time they take and the ceiling of each. Touches no node."""
+    """Show the tests, the time they take and the ceiling of each. Touches no node. Takes the options of run."""
     from rich.console import Console
 
     from rigctl.scenario.load import Overrides, load_plan
 
-    run_plan, resolved = load_plan(scenario, Overrides(rig, tuple(sets or ()), duration, repeat, tuple(rig_sets or ())))
+    overrides = Overrides(rig, tuple(sets or ()), duration, repeat, tuple(rig_sets or ()), tuple(capture or ()))
+    run_plan, resolved = load_plan(scenario, overrides)
+    if as_json:
+        from rigctl.cli.documents import plan_json
+
+        print(plan_json(run_plan, resolved))
+        return
     console = Console(highlight=False, markup=False, soft_wrap=True)
     if not console.is_terminal:
         console.width = 200  # a pipe or file has no width: nothing is to be cut
     for line in head_lines(run_plan, resolved):
         console.print(line)
-    console.print(cell_table(run_plan, resolved, None if every else MOST_ROWS))
-    for line in foot_lines(run_plan, resolved, None if every else MOST_ROWS):
+    console.print(cell_table(run_plan, None if every else MOST_ROWS))
+    for line in foot_lines(run_plan, None if every else MOST_ROWS):
         console.print(line)
 
 
@@ -52,7 +80,7 @@ def head_lines(run_plan: "RunPlan", rig: "Rig") -> list[str]:
     switch = f", switch {rig.switch}" if rig.switch else ""
     lines = [run_plan.title, f"Rig {rig.name}: {rig.title} ({where[rig.virtual]}{switch})"]
     same = constants(run_plan)
-    lines += [f"Every cell: {', '.join(same)}"] if same else []
+    lines += [f"Every test: {', '.join(same)}"] if same else []
     return lines + [f"Condition {condition.name}: {condition_text(condition)}" for condition in run_plan.conditions]
 
 
@@ -66,8 +94,8 @@ def condition_text(condition: "Condition") -> str:
     return f"{', '.join(words) or 'nothing is set'}; {buffers}"
 
 
-def cell_table(run_plan: "RunPlan", rig: "Rig", most: int | None = MOST_ROWS) -> "Table":
-    """One row per cell, at most `most`. Axes beyond the page's three have a column only where they vary."""
+def cell_table(run_plan: "RunPlan", most: int | None = MOST_ROWS) -> "Table":
+    """One row per test, at most `most`. Axes beyond the page's three have a column only where they vary."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -88,11 +116,11 @@ def cell_table(run_plan: "RunPlan", rig: "Rig", most: int | None = MOST_ROWS) ->
     ]
     rows = []
     for cell in run_plan.cells[:most]:
-        expected = forecasts(cell, run_plan, ip_version(rig))
+        expected = forecasts(cell, run_plan, run_plan.ip_version)
         values = ((axis, setting(cell, axis.name)) for axis in axes)
         settings = ["–" if value is None else axis.text(value) for axis, value in values]
         counted = [str(len(cell.pairs)), format_duration(cell.duration_s)]
-        bounds = [_segments(expected), _ceilings(expected), _sum_ceiling(sum_ceiling_bps(expected, run_plan))]
+        bounds = [_segments(expected), _ceilings(expected), _mbps(sum_ceiling_bps(expected, run_plan))]
         rows.append([str(cell.number), *settings, *counted, *bounds])
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for header, column in zip(headers, zip(*rows, strict=True), strict=True):
@@ -103,24 +131,22 @@ def cell_table(run_plan: "RunPlan", rig: "Rig", most: int | None = MOST_ROWS) ->
     return table
 
 
-def foot_lines(run_plan: "RunPlan", rig: "Rig", most: int | None = MOST_ROWS) -> list[str]:
+def foot_lines(run_plan: "RunPlan", most: int | None = MOST_ROWS) -> list[str]:
     """The rows left out, the total time, and what the ceiling assumes."""
-    from rigctl.scenario.forecast import notes, total_s
+    from rigctl.scenario.forecast import bound, notes, total_s
     from rigctl.units import format_duration
 
     cells = len(run_plan.cells)
     hidden = cells - most if most is not None else 0
-    lines = [f"… and {hidden:,} more cells: --all shows them."] if hidden > 0 else []
+    lines = [f"… and {hidden:,} more tests: --all shows them."] if hidden > 0 else []
     pairs = max((cell.pairs for cell in run_plan.cells), key=len)
     lines.append(f"Pairs ({len(pairs)}): {_some(pairs)}.")
-    times = "1 cell" if cells == 1 else f"{cells:,} cells"
+    times = "1 test" if cells == 1 else f"{cells:,} tests"
     repeated = f" × {run_plan.repeat} repetitions" if run_plan.repeat > 1 else ""
     beyond = format_duration(float(math.ceil(cells * run_plan.repeat * BEYOND_S)))
-    # Messages that are counted need their time, or less.
-    bound = "at most " if any(cell.messages.iterations is not None for cell in run_plan.cells) else ""
-    total = bound + format_duration(total_s(run_plan))
+    total = f"{bound(run_plan)} {format_duration(total_s(run_plan))}".strip()
     lines.append(f"Total time: {total} ({times}{repeated}), preparing not counted (about {beyond}).")
-    return lines + notes(run_plan, ip_version(rig))
+    return lines + notes(run_plan, run_plan.ip_version)
 
 
 def _some(pairs: "tuple[Pair, ...]") -> str:
@@ -130,21 +156,13 @@ def _some(pairs: "tuple[Pair, ...]") -> str:
     return ", ".join(map(str, pairs[:3])) + f", … {pairs[-1]}"
 
 
-def ip_version(rig: "Rig") -> int:
-    """Of the data addresses, as far as the rig file says: 4 where it does not."""
-    addresses = [node.data_address or node.address for node in rig.nodes.values()]
-    return 6 if rig.ip_version == 6 or all(":" in address for address in addresses) else 4
-
-
 def _segments(expected: "tuple[Forecast, ...]") -> str:
-    return ", ".join(dict.fromkeys("–" if one.mss is None else str(one.mss) for one in expected))
+    return ", ".join(dict.fromkeys("–" if forecast.mss is None else str(forecast.mss) for forecast in expected))
 
 
-def _sum_ceiling(most_bps: float | None) -> str:
-    return "–" if most_bps is None else f"{most_bps / 1e6:.1f}"
+def _mbps(rate_bps: float | None) -> str:
+    return "–" if rate_bps is None else f"{rate_bps / 1e6:.1f}"
 
 
 def _ceilings(expected: "tuple[Forecast, ...]") -> str:
-    return ", ".join(
-        dict.fromkeys("–" if one.ceiling_bps is None else f"{one.ceiling_bps / 1e6:.1f}" for one in expected)
-    )
+    return ", ".join(dict.fromkeys(_mbps(forecast.ceiling_bps) for forecast in expected))

@@ -6,35 +6,65 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rigctl.cli.options import Duration, Repeat, RigFile, RigSets, Sets, StoreAddress
-from rigctl.texts import file_name
+from rigctl.cli import plan as plan_command
+from rigctl.cli.options import (
+    Captures,
+    Duration,
+    NoReport,
+    Quiet,
+    Repeat,
+    ReportFile,
+    Resume,
+    RigFile,
+    RigSets,
+    Scenario,
+    Sets,
+    StoreAddress,
+)
+from rigctl.errors import InputError, Interrupted, RigError
+from rigctl.records import RunStatus
 
 if TYPE_CHECKING:
     from rigctl.records import Repetition, RunInfo
+    from rigctl.runner.run import Outcome
+    from rigctl.scenario.load import Overrides
 
 
 def run(
-    scenario: Annotated[str, typer.Argument(help="A scenario file, or the name of a bundled one.")],
+    scenario: Scenario,
     rig: RigFile = None,
     rig_sets: RigSets = None,
     sets: Sets = None,
     duration: Duration = None,
     repeat: Repeat = None,
     store: StoreAddress = None,
-    report: Annotated[
-        Path | None, typer.Option("--report", help="Where the HTML report goes (default: NAME-RUN.html here).")
-    ] = None,
-    resume: Annotated[
-        str | None,
-        typer.Option("--resume", metavar="RUN", help="Go on with a stored run: measure what is missing or failed."),
-    ] = None,
-    capture: Annotated[
-        list[int] | None,
-        typer.Option("--capture", metavar="CELL", help="Keep the frames of this cell, headers only, as pcap files."),
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the run's id only.")] = False,
+    report: ReportFile = None,
+    no_report: NoReport = False,
+    resume: Resume = None,
+    capture: Captures = None,
+    quiet: Quiet = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be measured: plan.")] = False,
 ) -> int:
     """Measure SCENARIO on its rig; print the run's id, the table and where the report is."""
+    from rigctl.cli.output import check_page, page_of
+    from rigctl.scenario.load import Overrides
+
+    if dry_run:
+        plan_command.plan(scenario, rig, rig_sets, sets, duration, repeat, capture=capture)
+        return 0
+    overrides = Overrides(
+        rig, tuple(sets or ()), duration, repeat, captures=tuple(capture or ()), rig_sets=tuple(rig_sets or ())
+    )
+    if not no_report:
+        check_page(report)
+    info, repetitions, outcome = _measured(scenario, overrides, store, report, resume, quiet=quiet)
+    _tell(info, repetitions, None if no_report else page_of(info, report), quiet=quiet)
+    return outcome.exit_code
+
+
+def _measured(
+    scenario: str, overrides: "Overrides", store: str | None, report: Path | None, resume: str | None, *, quiet: bool
+) -> "tuple[RunInfo, Sequence[Repetition], Outcome]":
     from rich.console import Console
 
     from rigctl.analysis.drawn import drawn_numbers
@@ -43,9 +73,6 @@ def run(
     from rigctl.scenario.load import Overrides, load_plan
     from rigctl.store import open_store
 
-    overrides = Overrides(
-        rig, tuple(sets or ()), duration, repeat, captures=tuple(capture or ()), rig_sets=tuple(rig_sets or ())
-    )
     # Everything that can be wrong with the input is found before a store is made.
     plan, inventory = load_plan(scenario, overrides) if resume is None else (None, None)
     with open_store(store, create=resume is None) as opened:
@@ -62,15 +89,11 @@ def run(
             plan, inventory, opened, Console(stderr=True), quiet=quiet, resumed=resumed, captures=beside
         )
         info = opened.run(outcome.run)
-        repetitions = opened.repetitions(outcome.run, series=drawn_numbers(info.plan))
-
-    page = report or Path(f"{file_name(plan.scenario_name)}-{outcome.run}.html")
-    _tell(info, repetitions, page, quiet=quiet)
-    return outcome.exit_code
+        return info, opened.repetitions(outcome.run, series=drawn_numbers(info.plan)), outcome
 
 
-def _tell(info: "RunInfo", repetitions: "Sequence[Repetition]", page: Path, *, quiet: bool) -> None:
-    """Write the report; print the table and where the report is, or the run's id only."""
+def _tell(info: "RunInfo", repetitions: "Sequence[Repetition]", page: Path | None, *, quiet: bool) -> None:
+    """Print the table, or the run's id only; then write the report, whose failure loses nothing printed."""
     from rich.console import Console
 
     from rigctl.report.document import document
@@ -78,9 +101,18 @@ def _tell(info: "RunInfo", repetitions: "Sequence[Repetition]", page: Path, *, q
     from rigctl.report.printers.terminal import print_document
 
     made = document(info, repetitions)
-    write_page(made, page)
     if quiet:
         print(info.run)
+    else:
+        print_document(made, Console())
+        print(f"run    {info.run}")
+    if page is None:
         return
-    print_document(made, Console())
-    print(f"run    {info.run}\nreport {page.resolve()}")
+    try:
+        write_page(made, page)
+    except InputError as error:
+        # Its place was good before the run: the machine failed, not the user.
+        kind = Interrupted if info.status is RunStatus.INTERRUPTED else RigError
+        raise kind(f"{error}. The run is stored: rigctl report {info.run} -o FILE.html") from error
+    if not quiet:
+        print(f"report {page.resolve()}")

@@ -4,11 +4,11 @@ from typing import Annotated
 
 import typer
 
-from rigctl.cli.options import StoreAddress
+from rigctl.cli.options import RunId, StoreAddress
 
 
 def show(
-    run: Annotated[str | None, typer.Argument(help="Its id, or how that begins (default: the latest).")] = None,
+    run: RunId = None,
     store: StoreAddress = None,
     everything: Annotated[bool, typer.Option("--all", help="Print all findings and notes.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown, to paste into a page.")] = False,

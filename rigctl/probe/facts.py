@@ -125,6 +125,11 @@ async def gather(run: Run, interface: str | None, address: str) -> Facts:
     return await asyncio.to_thread(parse, await run(script(interface, address)))
 
 
+async def interfaces(run: Run) -> dict[str, list[str]]:
+    """The node's interfaces with their global addresses, in the kernel's order; empty where it has no ip(8)."""
+    return parsers.interfaces(await run("PATH=$PATH:/usr/sbin:/sbin; { ip -o link; ip -o addr; } 2>/dev/null"))
+
+
 async def throttled_now(run: Run) -> int | None:
     """The flags of `get_throttled`, now and since boot (`parsers.THROTTLED`). None: not a Raspberry Pi."""
     return parsers.throttled_flags(await run(f"PATH=$PATH:/opt/vc/bin; {{ {_THROTTLED}; }} 2>/dev/null"))

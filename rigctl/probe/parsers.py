@@ -152,6 +152,19 @@ def _is_address(word: str) -> bool:
     return True
 
 
+def interfaces(output: str) -> dict[str, list[str]]:
+    """Each interface of `ip -o link` with its global addresses of `ip -o addr`, in the kernel's order."""
+    found: dict[str, list[str]] = {}
+    for line in output.splitlines():
+        words = line.split()
+        if len(words) < 3 or not words[0].rstrip(":").isdigit():
+            continue
+        held = found.setdefault(words[1].rstrip(":").partition("@")[0], [])
+        if words[2] in ("inet", "inet6") and len(words) > 3 and "global" in words:
+            held.append(words[3].partition("/")[0])
+    return found
+
+
 def throttled_flags(output: str) -> int | None:
     """The number of `throttled=0x50005`, or a bare hexadecimal one from /sys. None: not a Raspberry Pi."""
     match = re.search(r"^(?:throttled=)?(?:0x)?([0-9a-fA-F]{1,8})[ \t\r]*$", output, re.MULTILINE)

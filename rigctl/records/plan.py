@@ -71,6 +71,7 @@ class RunPlan:
     retest: Retest | None = None  # repetitions beyond `repeat` are then those of the retest
     until: Until | None = None
     max_loss: float = 0.001  # share of datagrams, of the search for the highest rate
+    ip_version: int = 4  # of the data addresses, as the rig file has them
 
     @property
     def in_messages(self) -> bool:

@@ -28,6 +28,9 @@ _MIN_MTU, _MAX_MTU = 576, 65536
 MIN_RTT_S: Final = 0.0001
 MAX_RTT_S: Final = 10.0
 _MIN_RATE, _MAX_RATE = 1_000, 1_000_000_000_000
+MIN_DATA_PORT: Final = 1024  # below, an ordinary user may not listen
+_MAX_PORT: Final = 65535
+_PORTS: Final = re.compile(r"\s*([0-9]{1,5})\s*(?:-|\.\.)\s*([0-9]{1,5})\s*", re.ASCII)
 _MIN_POLL_S, _MAX_POLL_S = 0.1, 3600.0
 # As SNMP's security models have them (RFC 3414, 3826, 7860), and other names by which people know them.
 _AUTH: Final = {
@@ -175,6 +178,19 @@ def _rtt(value: object) -> float | None:
     return rtt_s
 
 
+def _data_ports(value: object) -> tuple[int, int]:
+    """First and last. Raises `FieldError`."""
+    match = _PORTS.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        raise FieldError(_unfit("data_ports", value, "a range of ports, as in 5200-5299"))
+    first, last = int(match[1]), int(match[2])
+    if first > last:
+        raise FieldError(f"data_ports {shown(value)}: runs backwards. Write {last}-{first}")
+    if not MIN_DATA_PORT <= first <= last <= _MAX_PORT:
+        raise FieldError(f"data_ports {shown(value)}: expected ports from {MIN_DATA_PORT} to {_MAX_PORT}, as 5200-5299")
+    return first, last
+
+
 def _poll(value: object) -> float:
     poll_s = parse_quantity("poll", value, parse_duration, "1s")
     if not _MIN_POLL_S <= poll_s <= _MAX_POLL_S:
@@ -279,6 +295,11 @@ Interface = Annotated[
     str | None,
     PlainValidator(_matching("data_interface", _INTERFACE, "an interface name of 1 to 15 characters, as in eth0")),
     _json("string", minLength=1, maxLength=15),
+]
+DataPorts = Annotated[
+    tuple[int, int] | None,
+    PlainValidator(_data_ports),
+    _json("string", pattern=r"^\s*[0-9]{1,5}\s*(-|\.\.)\s*[0-9]{1,5}\s*$"),
 ]
 IpVersion = Annotated[Literal[4, 6], PlainValidator(_ip_version), _json("integer", enum=[4, 6])]
 Rate = Annotated[int | None, PlainValidator(_rate), WithJsonSchema(RATE_SCHEMA)]

@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from rigctl.records import Link, Port, Trunk
 
 Virtual = Literal["namespaces", "loopback"]
+VIRTUAL_MTU: Final = 1500
+"""Of the links of a virtual rig where its file does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,7 @@ class Node:
     data_address: str | None = None  # None: the first global address of data_interface, else `address`
     data_interface: str | None = None  # None: found from data_address
     sudo: bool = False
+    data_ports: tuple[int, int] | None = None  # first and last that its receivers may use; None: the kernel chooses
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,7 @@ class Rig:
     switch: str | None  # what the switch under test is called
     notes: str = ""
     virtual: Virtual | None = None
-    ip_version: Literal[4, 6] = 4  # of the data addresses a virtual rig makes
+    ip_version: Literal[4, 6] = 4  # of the data addresses
     text: str = ""  # the rig file as read
     source: Path | None = None
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)  # node names by group name

@@ -9,7 +9,7 @@ from rigctl.rig.ranges import expand_names
 from rigctl.rig.sections import RigFile
 from rigctl.texts import printable
 from rigctl.yamlfile import Document, Mistake, suggestion
-from rigctl.yamlfile.compose import parse_scalar
+from rigctl.yamlfile.compose import plain_value
 
 OPTION: Final = "--rig-set"
 _NAMED: Final = ("nodes", "switches")  # their keys are names that the file gives: an option makes no new ones
@@ -36,7 +36,7 @@ def overridden(document: Document, sets: Sequence[str]) -> tuple[Document, list[
             found.append(Mistake(origin, wrong))
             continue
         for name in _names(parts):
-            document = document.placed((parts[0], *name, *parts[2:]), parse_scalar(value), origin)
+            document = document.placed((parts[0], *name, *parts[2:]), plain_value(parts[-1], value), origin)
     return document, found
 
 

@@ -1,17 +1,18 @@
 """The rig file: read, judged, and made the `Rig` it describes."""
 
+import ipaddress
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from rigctl import resources
 from rigctl.records import Link
 from rigctl.rig.fields import NODE_NAME, expanded_path
-from rigctl.rig.inventory import Node, Rig
+from rigctl.rig.inventory import VIRTUAL_MTU, Node, Rig
 from rigctl.rig.overriding import overridden
 from rigctl.rig.ranges import expanded, told_once
-from rigctl.rig.sections import LinkSection, NodeSection, RigFile
+from rigctl.rig.sections import NodeSection, RigFile
 from rigctl.rig.switches import groups_of, ports_of, switch_mistakes, switches_of, title_of, trunk_of
 from rigctl.yamlfile import Document, Mistake, MistakesError, find, find_bundled, read_document, validated
 from rigctl.yamlfile.mistakes import MOST_FOUND, in_order
@@ -54,11 +55,11 @@ def rig_of(document: Document, path: Path, sets: Sequence[str] = ()) -> Rig:
     return Rig(
         name=path.stem,
         title=model.title or path.stem,
-        nodes={name: _resolved(name, section, model.links, path.parent, only) for name, section in model.nodes.items()},
+        nodes={name: _resolved(name, section, model, path.parent, only) for name, section in model.nodes.items()},
         switch=model.switch.name if model.switch else title_of(switches),
         notes=model.notes,
         virtual=model.virtual,
-        ip_version=model.ip_version,
+        ip_version=ip_version_of(model),
         text=document.text,
         source=path,
         groups=groups_of(model),
@@ -125,9 +126,30 @@ def _rtt_mistakes(document: Document, section: object, path: tuple[str, ...], vi
         yield document.mistake((*path, "rtt"), what, at_key=True)
 
 
-def _resolved(name: str, section: NodeSection, links: LinkSection, folder: Path, only_switch: str | None) -> Node:
+def ip_version_of(model: RigFile) -> Literal[4, 6]:
+    """Of the data addresses: as a virtual rig asks for; else 6 where those that the file names are IPv6 throughout."""
+    if model.virtual is not None:
+        return model.ip_version
+    # Of a host name, or of what an interface has, nothing is known here.
+    given = [node.data_address or (None if node.data_interface else node.address) for node in model.nodes.values()]
+    literal = [address for address in given if address is not None and _is_ip(address)]
+    return 6 if literal and all(":" in address for address in literal) else 4
+
+
+def _is_ip(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _resolved(name: str, section: NodeSection, model: RigFile, folder: Path, only_switch: str | None) -> Node:
+    links = model.links
     rate = section.rate if section.rate is not None else links.rate
     mtu = section.mtu if section.mtu is not None else links.mtu
+    if mtu is None and model.virtual == "namespaces":
+        mtu = VIRTUAL_MTU
     return Node(
         name=name,
         address=section.address or "127.0.0.1",  # a virtual node: rigctl.virtual fills in the real one
@@ -140,4 +162,5 @@ def _resolved(name: str, section: NodeSection, links: LinkSection, folder: Path,
         data_address=section.data_address,
         data_interface=section.data_interface,
         sudo=section.sudo,
+        data_ports=section.data_ports or model.data_ports,
     )

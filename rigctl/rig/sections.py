@@ -9,6 +9,7 @@ from rigctl.rig.fields import (
     CliKind,
     CliPort,
     DataAddress,
+    DataPorts,
     FieldError,
     FilePath,
     Flag,
@@ -77,6 +78,9 @@ class NodeSection(LinkSection):
     )
     data_interface: Interface = Field(
         None, description="Interface the traffic uses. Left out: found from data_address.", examples=["eth0"]
+    )
+    data_ports: DataPorts = Field(
+        None, description="Ports its receivers listen on. Left out: those of the rig.", examples=["5200-5299"]
     )
     sudo: Flag = Field(False, description="Run the agent with sudo (without a password) on this node.")
     switch: SwitchName | None = Field(
@@ -183,6 +187,11 @@ class RigFile(_Section):
         Field(None, description="Nodes that rigctl makes on this machine. Left out: real hardware.")
     )
     ip_version: IpVersion = Field(4, description="IP version of the addresses a virtual rig makes.")
+    data_ports: DataPorts = Field(
+        None,
+        description="Ports that receivers listen on, to be let through a firewall. Left out: the kernel chooses.",
+        examples=["5200-5299"],
+    )
     links: LinkSection = Field(
         default_factory=LinkSection, description="What holds for every node that does not say otherwise."
     )

@@ -5,19 +5,22 @@ that was opened is closed by the task that opened it.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
 from rigctl.errors import NodeError, RigError
-from rigctl.probe.facts import gather
+from rigctl.probe.facts import gather, interfaces
 from rigctl.records import Facts
 from rigctl.remote.agent import Agent
 from rigctl.remote.deploy import agent_on
 from rigctl.remote.lock import locked
 from rigctl.remote.ssh import Host, connected
 from rigctl.rig.inventory import Rig
+from rigctl.runner.data_address import data_address_of, unusable, why_unusable
 
+_log = logging.getLogger(__name__)
 OPEN_DEADLINE_S: Final = 20.0
 """Connecting, locking, pushing the agent over a slow link, starting it."""
 CLOSE_DEADLINE_S: Final = 2.0
@@ -62,6 +65,7 @@ class Session:
             async with asyncio.timeout(OPEN_DEADLINE_S) as deadline, connected(self._rig, [self._name]) as hosts:
                 async with locked(hosts, self._holder), agent_on(hosts[self._name]) as agent:
                     deadline.reschedule(None)
+                    _log.info("%s: connected, locked, agent started", self._name)
                     self._opened.set_result((hosts[self._name], agent))
                     await self._let_go.wait()
         except BaseException as error:  # whatever it is, who waits must be told
@@ -93,6 +97,7 @@ class Nodes:
         self._holder = holder
         self._sessions: dict[str, Session] = {}
         self._facts: dict[str, Facts] = {}
+        self._unusable: dict[str, str] = {}  # nodes whose `data_interface` cannot carry data, with why
         self.learnt = False  # whether `remember` was told anything since this was last set to False
 
     async def open(self, names: Iterable[str]) -> dict[str, tuple[Host, Agent] | NodeError]:
@@ -106,13 +111,14 @@ class Nodes:
         outcomes = await asyncio.gather(*(self._outcome(name) for name in wanted))
         return dict(zip(wanted, outcomes, strict=True))
 
-    async def agents(self, names: Iterable[str]) -> dict[str, Agent]:
+    async def agents(self, names: Collection[str]) -> dict[str, Agent]:
         """The agents of `names`. Raises the `NodeError` of the first node that can't be had."""
         agents: dict[str, Agent] = {}
         for name, outcome in (await self.open(names)).items():
             if isinstance(outcome, NodeError):
                 raise outcome
             agents[name] = outcome[1]
+        await self.facts(names)  # of a node that was not there before: its data address may be among them
         return agents
 
     async def facts(self, names: Iterable[str]) -> dict[str, Facts]:
@@ -121,10 +127,18 @@ class Nodes:
         for name, facts in zip(missing, await asyncio.gather(*map(self._ask_facts, missing)), strict=True):
             if facts is not None:
                 self._facts[name] = facts
-                facts["data_address"] = self.data_address(name)
+                node = self.rig.nodes[name]
+                facts["data_address"] = data_address_of(node, facts, self.rig.ip_version)
+                if unusable(node, facts):
+                    self._unusable[name] = why_unusable(node, facts, await interfaces(self.shell(name)))
                 session = self._sessions.get(name)
                 facts["notes"] += [session.note] if session is not None and session.note else []
         return {name: self._facts[name] for name in names if name in self._facts}
+
+    def check_data_addresses(self) -> None:
+        """Raises `RigError` with every node whose data can't flow as the rig file says, of those asked so far."""
+        if self._unusable:
+            raise RigError("\n".join(f"{name}: {why}" for name, why in self._unusable.items()))
 
     def remember(self, name: str, fact: str, value: Mapping[str, str]) -> None:
         """Add to a node's facts what the run itself found out. What is known already stays: the first time counts."""
@@ -152,10 +166,12 @@ class Nodes:
         return run
 
     def data_address(self, name: str) -> str:
-        """Where the node's data flow: as the rig file says, else the interface's first address, else where SSH goes."""
+        """Where the node's data flow (`data_address_of`). Raises `NodeError` where the rig file leads nowhere."""
         node = self.rig.nodes[name]
-        found = self._facts.get(name, {}).get("addresses") if node.data_interface else None
-        return node.data_address or (found[0].split("/")[0] if found else node.address)
+        address = data_address_of(node, self._facts.get(name, {}), self.rig.ip_version)
+        if name in self._unusable or address is None:
+            raise NodeError(name, self._unusable.get(name, f"the address of {node.data_interface} could not be asked"))
+        return address
 
     async def drop(self, name: str) -> None:
         """Give the node up; the next use opens it again."""

@@ -5,8 +5,10 @@ their places in the store.
 """
 
 import os
+import re
 import socket
 from collections.abc import Iterator, Mapping
+from enum import Enum
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +22,7 @@ _MOST_TOLD: Final = 5
 
 def check(info: RunInfo, plan: RunPlan, versions: Mapping[str, str], controller: str | None) -> None:
     """Refuse to go on with a run that is not this plan's, or that somebody still measures. Raises `InputError`."""
-    if controller is not None and _lives(controller):
+    if controller is not None and fate(controller) is Fate.ALIVE:
         host, pid, _ = controller.split(" ")
         raise InputError(f"run {info.run} is still being measured: process {pid} on {host}. Wait for it, or end it")
     found = [*differences(info.plan, plan), *_other_versions(info.versions, versions)]
@@ -60,10 +62,24 @@ def controller_id() -> str:
     return f"{socket.gethostname()} {os.getpid()} {_started(os.getpid()) or 0}"
 
 
-def _lives(controller: str) -> bool:
-    host, pid, started = controller.split(" ")
-    # Of another host's processes nothing is known here: the locks on the nodes still keep two runs apart.
-    return host == socket.gethostname() and _started(int(pid)) == started and int(pid) != os.getpid()
+class Fate(Enum):
+    """What became of the process that measures a run."""
+
+    ALIVE = "alive"
+    GONE = "gone"
+    UNKNOWN = "unknown"
+
+
+def fate(controller: str | None) -> Fate:
+    """That of the process of a `controller_id`; this process itself does not count as one that measures.
+
+    Of another host's processes nothing is known here: the locks on the nodes still keep two runs apart.
+    """
+    words = (controller or "").split(" ")
+    if len(words) != 3 or words[0] != socket.gethostname() or not re.fullmatch(r"[0-9]{1,9}", words[1], re.ASCII):
+        return Fate.UNKNOWN
+    pid = int(words[1])
+    return Fate.ALIVE if _started(pid) == words[2] and pid != os.getpid() else Fate.GONE
 
 
 def _started(pid: int) -> str | None:
@@ -76,7 +92,7 @@ def _started(pid: int) -> str | None:
 
 def _cells(stored: tuple[Cell, ...], asked: tuple[Cell, ...]) -> Iterator[str]:
     if len(stored) != len(asked):
-        yield f"cells: {len(stored)} then, {len(asked)} now"
+        yield f"tests: {len(stored)} then, {len(asked)} now"
         return
     changed = [(before, now) for before, now in zip(stored, asked, strict=True) if before != now]
     seen: set[str] = set()
@@ -85,7 +101,7 @@ def _cells(stored: tuple[Cell, ...], asked: tuple[Cell, ...]) -> Iterator[str]:
         for name, one in flattened(before).items():
             if one != asked_now[name] and name not in seen:
                 seen.add(name)
-                yield f"cell {before.number}: {name}: {_text(one)} then, {_text(asked_now[name])} now"
+                yield f"test {before.number}: {name}: {_text(one)} then, {_text(asked_now[name])} now"
 
 
 def _other_versions(stored: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:

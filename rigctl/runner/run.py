@@ -130,6 +130,7 @@ async def _run(work: _Work, orders: Sequence[Order], resumed: str | None) -> Out
         plan = replace(plan, ports=reachable.ports)  # a virtual rig knows its switches' ports only now
         await _open(plan, nodes, names)
         facts, controller = await nodes.facts(names), controller_id()
+        nodes.check_data_addresses()
         run = resumed or store.begin(plan, versions(), facts, time.time(), controller)
         if resumed is not None:
             store.resume(run, controller)

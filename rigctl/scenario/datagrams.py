@@ -17,7 +17,7 @@ def fitting_bytes(rig: Rig, pairs: Sequence[Pair], condition: Condition | None) 
     known = [mtu for mtu in mtus if mtu is not None]
     if not known or len(known) < len(mtus):
         return None
-    return Packet("udp", 6 if rig.ip_version == 6 else 4).largest_payload(min(known))
+    return Packet("udp", rig.ip_version).largest_payload(min(known))
 
 
 def datagram_mistakes(document: Document, rows: Sequence[Row], pairs: tuple[Pair, ...], rig: Rig) -> Iterator[Mistake]:

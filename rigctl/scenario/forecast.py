@@ -7,10 +7,11 @@ from typing import Final
 
 from rigctl.model.ceilings import IP_HEADER, TCP_HEADER, ceiling_bps, datagram_ceiling_bps, effective_mss
 from rigctl.model.sharing import DataPath, together_mbps, trunk_link
-from rigctl.records import Cell, Pair, RunPlan
+from rigctl.records import MAX_RATE, Cell, Pair, RunPlan
 from rigctl.scenario.axes import AXES, AxisValue
 from rigctl.units import format_rate
 
+_TIMESTAMPS: Final = "net.ipv4.tcp_timestamps"
 _SETTINGS: Final[dict[str, Callable[[Cell], AxisValue]]] = {
     "condition": attrgetter("condition"),
     "window": attrgetter("window.bytes"),
@@ -43,8 +44,9 @@ class Forecast:
 
 
 def forecasts(cell: Cell, plan: RunPlan, ip_version: int) -> tuple[Forecast, ...]:
-    """One forecast per pair: the narrower of its two links rules, TCP timestamps are on (Linux's default)."""
+    """One forecast per pair: the narrower of its two links rules; TCP timestamps are on where nothing sets them."""
     expected = []
+    stamped = timestamps(cell, plan)
     set_mtu = plan.condition_mtu(cell.condition)
     for pair in cell.pairs:
         ends = (plan.links[pair.source], plan.links[pair.destination])
@@ -53,10 +55,17 @@ def forecasts(cell: Cell, plan: RunPlan, ip_version: int) -> tuple[Forecast, ...
         if cell.transport == "udp":
             expected.append(Forecast(pair, cell.message_bytes, _datagram_ceiling(cell, rate_bps, mtu, ip_version)))
             continue
-        mss = None if mtu is None else effective_mss(mtu, cell.tcp.mss, ip_version)
-        ceiling = None if mtu is None or rate_bps is None else ceiling_bps(rate_bps, mtu, mss, ip_version)
+        mss = None if mtu is None else effective_mss(mtu, cell.tcp.mss, ip_version, stamped)
+        ceiling = None if mtu is None or rate_bps is None else ceiling_bps(rate_bps, mtu, mss, ip_version, stamped)
         expected.append(Forecast(pair, mss, ceiling))
     return tuple(expected)
+
+
+def timestamps(cell: Cell, plan: RunPlan) -> bool:
+    """Whether segments carry TCP timestamps: Linux's default, unless the cell's condition says otherwise."""
+    condition = next((condition for condition in plan.conditions if condition.name == cell.condition), None)
+    settings = condition.settings if condition is not None else ()
+    return not any(setting.name == _TIMESTAMPS and setting.value.strip() == "0" for setting in settings)
 
 
 def _datagram_ceiling(cell: Cell, rate_bps: int | None, mtu: int | None, ip_version: int) -> float | None:
@@ -69,11 +78,12 @@ def sum_ceiling_bps(expected: Sequence[Forecast], plan: RunPlan) -> float | None
     """What the pairs of a cell can have at once, in one direction; `None` where one of their ceilings is not known."""
     rates = {name: link.rate_bps for name, link in plan.links.items()}
     paths = []
-    for one in expected:
-        ends = [rates[node] for node in (one.pair.source, one.pair.destination)]
+    for forecast in expected:
+        pair = forecast.pair
+        ends = [rates[node] for node in (pair.source, pair.destination)]
         rate_bps = None if None in ends else min(rate for rate in ends if rate is not None)
-        mbps = None if one.ceiling_bps is None else one.ceiling_bps / 1e6
-        paths.append(DataPath(one.pair.source, one.pair.destination, rate_bps, mbps))
+        ceiling_mbps = None if forecast.ceiling_bps is None else forecast.ceiling_bps / 1e6
+        paths.append(DataPath(pair.source, pair.destination, rate_bps, ceiling_mbps))
     mbps = together_mbps(paths, rates, trunk_link(plan))
     return None if mbps is None else mbps * 1e6
 
@@ -97,7 +107,7 @@ def table_axes(plan: RunPlan) -> list[str]:
 
 
 def constants(plan: RunPlan) -> list[str]:
-    """The other axes that every cell sets to one value, as `congestion cubic`."""
+    """The other axes that every test sets to one value, as `congestion cubic`."""
     lines = []
     for axis in (AXES[name] for name in AXES if name not in (*table_axes(plan), "pairs", "condition")):
         lines += [f"{axis.name} {axis.text(value)}" for value in _values(plan, axis.name) if value != axis.unset]
@@ -105,8 +115,18 @@ def constants(plan: RunPlan) -> list[str]:
 
 
 def total_s(plan: RunPlan) -> float:
-    """Seconds of traffic in all."""
+    """Seconds of traffic in all, as far as they are known before: see `bound`."""
     return sum(cell.duration_s for cell in plan.cells) * plan.repeat
+
+
+def bound(plan: RunPlan) -> str:
+    """How `total_s` is meant: `at least`, `at most`, `about`, or empty where it is exact."""
+    noisy = plan.repeat > 1 and (plan.retest is not None or plan.until is not None)
+    more = noisy or any(cell.datagrams.rate == MAX_RATE for cell in plan.cells)
+    less = any(
+        cell.messages.iterations is not None for cell in plan.cells
+    )  # messages that are counted need their time, or less
+    return "about" if more and less else "at least" if more else "at most" if less else ""
 
 
 def notes(plan: RunPlan, ip_version: int) -> list[str]:
@@ -114,10 +134,13 @@ def notes(plan: RunPlan, ip_version: int) -> list[str]:
     if any(cell.transport == "udp" for cell in plan.cells):
         around = "8 bytes of UDP, the IP header and 38 bytes of Ethernet around each datagram"
         return [f"The ceiling is the application's share of the link: IPv{ip_version}, {around}."]
+    stamped = [timestamps(cell, plan) for cell in plan.cells]
+    options = "no TCP timestamps" if not any(stamped) else "TCP timestamps (12 bytes of every segment)"
+    if any(stamped) and not all(stamped):
+        options += " but where a condition turns them off"
     ceiling_line = (
-        f"The ceiling is the application's share of the link when every frame is full: IPv{ip_version}, TCP timestamps "
-        "(12 bytes of every segment), 38 bytes of Ethernet around each packet. Pairs that share a node share its "
-        "link, each direction for itself."
+        f"The ceiling is the application's share of the link when every frame is full: IPv{ip_version}, {options}, "
+        "38 bytes of Ethernet around each packet. Pairs that share a node share its link, each direction for itself."
     )
     used = {node for cell in plan.cells for pair in cell.pairs for node in (pair.source, pair.destination)}
     links = [plan.links[node] for node in sorted(used)]
@@ -135,15 +158,15 @@ def notes(plan: RunPlan, ip_version: int) -> list[str]:
 
 def _mss_notes(plan: RunPlan, links_mtu: int, ip_version: int) -> list[str]:
     """What an MSS asked for loses to the MTU: the links', or that of the cell's condition."""
-    asked: dict[int, set[int]] = {}
+    asked: dict[tuple[int, bool], set[int]] = {}
     for cell in plan.cells:
         mtu = plan.condition_mtu(cell.condition) or links_mtu
         if cell.tcp.mss is not None and cell.tcp.mss > mtu - IP_HEADER[ip_version] - TCP_HEADER:
-            asked.setdefault(mtu, set()).add(cell.tcp.mss)
+            asked.setdefault((mtu, timestamps(cell, plan)), set()).add(cell.tcp.mss)
     return [
         f"MSS {', '.join(map(str, sorted(large)))} does not fit into MTU {mtu}: "
-        f"{effective_mss(mtu, max(large), ip_version)} will go over the wire."
-        for mtu, large in sorted(asked.items())
+        f"{effective_mss(mtu, max(large), ip_version, stamped)} will go over the wire."
+        for (mtu, stamped), large in sorted(asked.items())
     ]
 
 

@@ -1,5 +1,6 @@
 """From a scenario's name and the command line's options to the plan of a run, or to every mistake in them."""
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -27,13 +28,14 @@ from rigctl.scenario.matrix import Matrix, Row, expand, matrix_of, with_axis
 from rigctl.scenario.mistakes import cell_mistakes, matrix_mistakes, mistakes
 from rigctl.scenario.overrides import Overrides, Settings, read_overrides
 from rigctl.scenario.pairs import chosen, listed
-from rigctl.scenario.repeating import retest_of, until_of
+from rigctl.scenario.repeating import repeat_of, retest_of, until_of
 from rigctl.scenario.schema import ScenarioFile
 from rigctl.yamlfile import Document, Mistake, MistakesError, find, find_bundled, read_document, validated
 from rigctl.yamlfile.mistakes import MOST_FOUND, in_order
 
 __all__ = ["Overrides", "bundled_scenarios", "find_scenario", "load_plan"]
 
+_log = logging.getLogger(__name__)
 _MATRIX_KEYS = frozenset({"matrix", "exclude", "include"})
 
 
@@ -60,6 +62,7 @@ def load_plan(scenario: str, overrides: Overrides) -> tuple[RunPlan, Rig]:
     wrong = wrong_options + in_order(found) + rig_mistakes
     if wrong or model is None or rig is None:
         raise MistakesError(wrong)
+    _log.info("scenario %s: %d tests; rig %s: %d nodes", path, len(rows), rig.source, len(rig.nodes))
     return _plan(path, document, model, rows, pairs, rig=rig, overrides=overrides), rig
 
 
@@ -124,6 +127,7 @@ def _plan(
     conditions = {name: condition_of(name, section) for name, section in model.conditions.items()}
     cells = tuple(_cell(number, row, model, pairs, conditions, rig) for number, row in enumerate(rows, 1))
     used = {node for cell in cells for pair in cell.pairs for node in (pair.source, pair.destination)}
+    retest, until = retest_of(model.retest), until_of(model.until)
     return RunPlan(
         title=model.title or path.stem,
         notes=model.notes,
@@ -132,7 +136,7 @@ def _plan(
         rig_name=rig.name,
         rig_yaml=rig.text,
         overrides=overrides.as_given(),
-        repeat=model.repeat,
+        repeat=repeat_of(model.repeat, retest or until),
         cells=cells,
         links={name: node.link for name, node in rig.nodes.items() if name in used},
         virtual=rig.virtual,
@@ -140,9 +144,10 @@ def _plan(
         conditions=tuple(conditions[name] for name in dict.fromkeys(cell.condition for cell in cells) if name),
         ports=rig.ports,
         trunk=rig.trunk,
-        retest=retest_of(model.retest),
-        until=until_of(model.until),
+        retest=retest,
+        until=until,
         max_loss=model.max_loss,
+        ip_version=rig.ip_version,
     )
 
 

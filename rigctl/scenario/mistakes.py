@@ -16,7 +16,7 @@ from rigctl.scenario.axes import AXES, MIN_WINDOW
 from rigctl.scenario.conditions import condition_mistakes
 from rigctl.scenario.matrix import MAX_CELLS, Matrix, Pattern, Row, as_list, count, full, pattern_of, product
 from rigctl.scenario.pairs import chosen, pair_mistakes
-from rigctl.scenario.repeating import repeating_mistakes
+from rigctl.scenario.repeating import repeating_mistakes, search_mistakes
 from rigctl.scenario.schema import MOST_BINS, parse_bins, parse_duration_field, parse_omit
 from rigctl.scenario.spans import spread
 from rigctl.units import format_bytes, format_duration
@@ -43,11 +43,12 @@ def mistakes(document: Document, rig: Rig | None) -> Iterator[Mistake]:
 def cell_mistakes(
     document: Document, rows: Sequence[Row], pairs: tuple[Pair, ...], options: Mapping[str, str]
 ) -> Iterator[Mistake]:
-    """Settings of a cell that do not go together, each kind told once, with the first cell it is in.
+    """Settings of a cell that do not go together, each kind told once, with the first test it is in.
 
     `options` maps an axis to the option that set it, which is named in place of the file.
     """
     yield from _capture_mistakes(document, len(rows))
+    yield from search_mistakes(document, rows)
     told: set[str] = set()
     conditions = document.data.get("conditions") or {}
     for number, row in enumerate(rows, 1):
@@ -61,7 +62,7 @@ def cell_mistakes(
                 told.add(kind)
                 path = ("matrix", name) if name in (document.data.get("matrix") or {}) else ("include",)
                 path = (name,) if name == "bins" else path
-                mistaken = f"{what} (cell {number})."
+                mistaken = f"{what} (test {number})."
                 yield Mistake(options[name], mistaken) if name in options else document.mistake(path, mistaken)
 
 
@@ -69,7 +70,7 @@ def _capture_mistakes(document: Document, cells: int) -> Iterator[Mistake]:
     asked = document.data.get("capture")
     for number in asked if isinstance(asked, list) else []:
         if isinstance(number, int) and number > cells:
-            what = f"capture: there is no cell {number}; the scenario has {cells}."
+            what = f"capture: there is no test {number}; the scenario has {cells}."
             yield document.mistake(("capture",), what)
 
 
@@ -172,11 +173,12 @@ def _twice(document: Document, name: str, values: object) -> Iterator[Mistake]:
             parsed = [AXES[name].parse(name, value) for value in spread(name, given)]
         except ValueError:
             continue  # the schema has told
-        again = next((value for value in parsed if value in seen), None)
-        if again in seen:
-            known = f'{AXES[name].text(again)}, there as "{seen[again]}" already'
-            one = f'"{given}": is there twice, first as "{seen[again]}"'
-            what = one if len(parsed) == 1 else f'"{given}": holds {known}'
+        again = [value for value in parsed if value in seen]  # None is a value, too: that of default
+        if again:
+            first = seen[again[0]]
+            known = f'{AXES[name].text(again[0])}, there as "{first}" already'
+            twice = f'"{given}": is there twice, first as "{first}"'
+            what = twice if len(parsed) == 1 else f'"{given}": holds {known}'
             yield document.mistake(("matrix", name, index), f"{name} {what}. To measure more often use repeat.")
         seen.update(dict.fromkeys((value for value in parsed if value not in seen), given))
 
@@ -189,26 +191,26 @@ def matrix_mistakes(document: Document, matrix: Matrix, *, overridden: bool) -> 
     cells = count(matrix)
     if cells > MAX_CELLS:
         path = ("matrix",) if "matrix" in document.data else ("include",)
-        what = f"the matrix has {cells:,} cells: at most {MAX_CELLS:,}. Give its axes fewer values."
+        what = f"the matrix has {cells:,} tests: at most {MAX_CELLS:,}. Give its axes fewer values."
         yield document.mistake(path, what, at_key=True)
         return
     left, effective = product(matrix)
     if not overridden:
         yield from islice(_row_mistakes(document, matrix, left, effective), MOST_FOUND)
     if not left and not matrix.include:
-        what = "exclude: drops every cell of the matrix. Nothing is left to measure."
+        what = "exclude: drops every test of the matrix. Nothing is left to measure."
         yield document.mistake(("exclude",), what, at_key=True)
 
 
 def _row_mistakes(document: Document, matrix: Matrix, left: list[Row], effective: set[Pattern]) -> Iterator[Mistake]:
     for index, row in enumerate(matrix.exclude):
         if row and pattern_of(row) not in effective:
-            yield document.mistake(("exclude", index), "exclude: no cell of the matrix has these values.")
-    seen = {pattern_of(row): f"cell {number} of the matrix" for number, row in enumerate(left, 1)}
+            yield document.mistake(("exclude", index), "exclude: no test of the matrix has these values.")
+    seen = {pattern_of(row): f"test {number} of the matrix" for number, row in enumerate(left, 1)}
     for index, row in enumerate(matrix.include):
         key = pattern_of(full(row))
         if key in seen:
-            what = f"include: the same cell as {seen[key]}. To measure more often use repeat."
+            what = f"include: the same test as {seen[key]}. To measure more often use repeat."
             yield document.mistake(("include", index), what)
         seen.setdefault(key, f"row {index + 1} of include")
 

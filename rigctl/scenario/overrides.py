@@ -1,5 +1,6 @@
 """What the command line changes in a scenario: `--set AXIS=V1,V2` or FIELD=VALUE, `--duration`, `--repeat`, `--rig`."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -11,7 +12,11 @@ from rigctl.scenario.spans import spread
 from rigctl.texts import printable
 from rigctl.yamlfile import Document, Mistake, suggestion
 
-FIELDS: Final = ("title", "pairs", "duration", "omit", "max_skew", "repeat", "bins", "max_loss")
+FIELDS: Final = (
+    "title", "notes", "test", "pairs", "duration", "omit", "repeat", "retest", "until",
+    "bins", "max_skew", "max_loss", "folder", "capture",
+)  # fmt: skip
+"""Top-level keys that `--set` takes beside the axes: all but those that hold sections or rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +28,7 @@ class Overrides:
     duration: str | None = None
     repeat: int | None = None
     rig_sets: tuple[str, ...] = ()  # the texts after each `--rig-set`, as `trunk.rate=10G`
-    captures: tuple[int, ...] = ()  # numbers of cells, of each `--capture`
+    captures: tuple[int, ...] = ()  # numbers of tests, of each `--capture`
 
     def as_given(self) -> tuple[str, ...]:
         """One text per option, to be stored with the run: `--set window=64K`."""
@@ -105,17 +110,18 @@ def _axis_values(name: str, text: str, origin: str) -> tuple[tuple[AxisValue, ..
         try:
             if not part.strip():
                 raise FieldError(f"{name}: a value is missing, as in {name}={_example(name)}")
-            values += [AXES[name].parse(name, one) for one in spread(name, part.strip())]
+            values += [AXES[name].parse(name, single) for single in spread(name, part.strip())]
         except ValueError as error:
             message = str(error)
             found.append(Mistake(origin, message if message.endswith((".", "?")) else f"{message}."))
     return tuple(dict.fromkeys(values)), found
 
 
-def _field_value(name: str, text: str) -> str | list[str]:
-    if name == "pairs":
-        return [part.strip() for part in text.split(",") if part.strip()]
-    return text.strip()
+def _field_value(name: str, text: str) -> str | list[str] | list[int]:
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if name == "capture" and parts and all(re.fullmatch(r"[0-9]{1,9}", part, re.ASCII) for part in parts):
+        return [int(part) for part in parts]
+    return parts if name == "pairs" else text.strip()
 
 
 def _example(name: str) -> str:
@@ -127,4 +133,6 @@ def _example(name: str) -> str:
 def _hint(name: str) -> str:
     if name == "rig":
         return " Use --rig."
-    return suggestion(name, [*AXES, *FIELDS])
+    known = list(dict.fromkeys([*AXES, *FIELDS]))
+    near = suggestion(name, known)
+    return f" Known: {', '.join(known)}." if near.startswith(" Known") else near

@@ -1,7 +1,7 @@
 """Measuring again what is noisy: `retest` and `until`, from the scenario's text to the plan."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Final
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from rigctl.records import MAX_RATE, Retest, Until
 from rigctl.rig.fields import FieldError, named, parse_whole, shown
 from rigctl.scenario.conditions import Section
+from rigctl.scenario.matrix import Row
 from rigctl.yamlfile import Document, Mistake
 
 MOST_REPEAT: Final = 1000
@@ -42,7 +43,7 @@ _WHOLE: Final = WithJsonSchema({"type": "integer", "minimum": 2, "maximum": MOST
 
 
 class RetestSection(Section):
-    """Cells whose repetitions differ are measured again."""
+    """Tests whose repetitions differ are measured again."""
 
     when: Annotated[float, named(_share(_VARIATION, "variation > 5%")), _json("variation", ">")] = Field(
         description="How far they must differ: mean absolute deviation, as a share of the mean.",
@@ -52,16 +53,18 @@ class RetestSection(Section):
 
 
 class UntilSection(Section):
-    """Cells are measured until their mean is known well enough."""
+    """Tests are measured until their mean is known well enough."""
 
     when: Annotated[float, named(_share(_CI95, "ci95 < 1%")), _json("ci95", "<")] = Field(
         description="Half the width of the mean's 95 % confidence interval.", examples=["ci95 < 1%"]
     )
-    most: Annotated[int, named(_more), _WHOLE] = Field(50, description="Repetitions of a cell at most.")
+    most: Annotated[int, named(_more), _WHOLE] = Field(50, description="Repetitions of a test at most.")
 
 
 _UNTIL_SCHEMA: Final = {"anyOf": [{"type": "string", "pattern": "^ *ci95 *<"}, {"type": "object"}]}
+_RETEST_SCHEMA: Final = {"anyOf": [{"type": "string", "pattern": "^ *variation *>"}, {"type": "object"}]}
 UntilOrText = Annotated[UntilSection | None, BeforeValidator(_text_is_when), WithJsonSchema(_UNTIL_SCHEMA)]
+RetestOrText = Annotated[RetestSection | None, BeforeValidator(_text_is_when), WithJsonSchema(_RETEST_SCHEMA)]
 
 
 def retest_of(section: RetestSection | None) -> Retest | None:
@@ -72,19 +75,27 @@ def until_of(section: UntilSection | None) -> Until | None:
     return None if section is None else Until(section.when, section.most)
 
 
-def repeating_mistakes(document: Document) -> Iterator[Mistake]:
-    """Both at once, too few repetitions to say how far they differ, and a search, which repeats in its own way."""
-    matrix = document.data.get("matrix")
-    rates = matrix.get("rate") if isinstance(matrix, dict) else None
-    searched = rates == MAX_RATE or (isinstance(rates, list) and MAX_RATE in rates)
+def repeat_of(repeat: int | None, again: Retest | Until | None) -> int:
+    """Measurements of each cell at first: as asked for, else two where they decide about more of them, else one."""
+    return repeat if repeat is not None else 1 if again is None else 2
+
+
+def search_mistakes(document: Document, rows: Sequence[Row]) -> Iterator[Mistake]:
+    """Repetitions beside a search for the highest rate in one of `rows`, which repeats in its own way."""
+    if not any(row["rate"] == MAX_RATE for row in rows):
+        return
     for key in ("retest", "until", "repeat"):
-        if searched and document.data.get(key) not in (None, 1):
+        if str(document.data.get(key)).strip() not in ("None", "1"):
             yield document.mistake((key,), f"{key}: rate: max is searched for once, trial by trial.", at_key=True)
+
+
+def repeating_mistakes(document: Document) -> Iterator[Mistake]:
+    """Both at once, and too few repetitions to say how far they differ."""
     given = [key for key in ("retest", "until") if document.data.get(key) is not None]
     if len(given) > 1:
         yield document.mistake(("until",), "until: retest is there too. Choose one of them.", at_key=True)
     # With --repeat 1 nobody asks for it any more.
-    once = str(document.data.get("repeat", 1)).strip() == "1" and ("repeat",) not in document.origins
+    once = str(document.data.get("repeat")).strip() == "1" and ("repeat",) not in document.origins
     for key in given:
         if once:
             what = f"{key}: one repetition says nothing of how far they differ. Give repeat: 2 or more."

@@ -32,7 +32,7 @@ from rigctl.scenario.axes import AXES
 from rigctl.scenario.conditions import ConditionName, ConditionSection, Section
 from rigctl.scenario.matrix import MAX_CELLS, as_list
 from rigctl.scenario.pairs import PAIR_SCHEMA, Entry, parse_entry
-from rigctl.scenario.repeating import RetestSection, UntilOrText
+from rigctl.scenario.repeating import RetestOrText, UntilOrText
 from rigctl.scenario.spans import spread
 from rigctl.units import format_duration, parse_duration
 from rigctl.yamlfile import suggestion
@@ -101,11 +101,11 @@ def parse_bins(name: str, value: object) -> float | None:
 
 def _capture(name: str, value: object) -> bool | tuple[int, ...]:
     if isinstance(value, list):
-        return tuple(parse_whole(name, one, 1, MAX_CELLS, 3) for one in value)
+        return tuple(parse_whole(name, number, 1, MAX_CELLS, 3) for number in value)
     try:
         return parse_flag(name, value)
     except FieldError:
-        raise FieldError(f"{name} {shown(value)}: expected true, false or numbers of cells, as in [1, 3]") from None
+        raise FieldError(f"{name} {shown(value)}: expected true, false or numbers of tests, as in [1, 3]") from None
 
 
 def _folder(name: str, value: object) -> str:
@@ -152,7 +152,7 @@ def _axes_model(title: str, doc: str, *, many: bool) -> type[BaseModel]:
 
 
 MatrixSection = _axes_model(
-    "Matrix", "Axes and their values: every combination is one cell, the first axis changing slowest.", many=True
+    "Matrix", "Axes and their values: every combination is one test, the first axis changing slowest.", many=True
 )
 RowSection = _axes_model("Row", "One value for each axis it names.", many=False)
 
@@ -182,18 +182,18 @@ class ScenarioFile(Section):
             Annotated[ConditionSection, _empty_if_none(dict)],
         ],
         _empty_if_none(dict),
-    ] = Field(default_factory=dict, description="Named sets of host settings; every cell is measured under each.")
+    ] = Field(default_factory=dict, description="Named sets of host settings; every test is measured under each.")
     matrix: Annotated[MatrixSection, _empty_if_none(dict)] = Field(  # type: ignore[valid-type]
-        default_factory=MatrixSection, description="Axes and their values: every combination is one cell."
+        default_factory=MatrixSection, description="Axes and their values: every combination is one test."
     )
     exclude: Annotated[tuple[RowSection, ...], _empty_if_none(list)] = Field(  # type: ignore[valid-type]
-        (), description="Combinations to leave out: a cell with all the values of a row is dropped."
+        (), description="Combinations to leave out: a test with all the values of a row is dropped."
     )
     include: Annotated[tuple[RowSection, ...], _empty_if_none(list)] = Field(  # type: ignore[valid-type]
-        (), description="Cells of their own, after those of the matrix, in this order."
+        (), description="Tests of their own, after those of the matrix, in this order."
     )
     duration: Annotated[float, named(parse_duration_field), WithJsonSchema(_DURATION_SCHEMA)] = Field(
-        10.0, description="How long each cell sends, 100ms to 24h.", examples=["10s", "60s"]
+        10.0, description="How long each test sends, 100ms to 24h.", examples=["10s", "60s"]
     )
     omit: Annotated[float, named(parse_omit), WithJsonSchema(_DURATION_SCHEMA)] = Field(
         0.0, description="Time at the start of the duration that does not count.", examples=["2s"]
@@ -204,15 +204,19 @@ class ScenarioFile(Section):
         examples=["10ms"],
     )
     repeat: Annotated[
-        int, named(parse_repeat), WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MAX_REPEAT})
-    ] = Field(1, description="How often each cell is measured.", examples=[3, 5])
-    retest: RetestSection | None = Field(
-        None, description="Cells whose repetitions differ are measured again, and shown in a table of their own."
+        int | None, named(parse_repeat), WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MAX_REPEAT})
+    ] = Field(
+        None,
+        description="How often each test is measured. Left out: once; twice with retest or until.",
+        examples=[3, 5],
     )
-    until: UntilOrText = Field(None, description="Cells are measured until their mean is known well enough.")
+    retest: RetestOrText = Field(
+        None, description="Tests whose repetitions differ are measured again, and shown in a table of their own."
+    )
+    until: UntilOrText = Field(None, description="Tests are measured until their mean is known well enough.")
     test: Annotated[str, named(_test), WithJsonSchema({"enum": list(TESTS)})] = Field(
         "tcp",
-        description="What is measured: tcp or udp (goodput of streams), pingpong or blast (messages), or a file.",
+        description="What is measured: tcp or udp (goodput), pingpong or blast (messages), or file (a transfer).",
         examples=["tcp"],
     )
     bins: Annotated[float | None, named(parse_bins), WithJsonSchema(_DURATION_SCHEMA)] = Field(
@@ -231,7 +235,7 @@ class ScenarioFile(Section):
         WithJsonSchema({"anyOf": [{"type": "boolean"}, {"type": "array", "items": {"type": "integer", "minimum": 1}}]}),
     ] = Field(
         False,
-        description="Keep the frames of all cells, or of those with these numbers: headers only, as pcap files.",
+        description="Keep the frames of all tests, or of those with these numbers: headers only, as pcap files.",
         examples=[True, [1, 3]],
     )
     max_loss: Annotated[

@@ -11,6 +11,7 @@ from rigctl.units import parse_bytes
 MAX_VALUES: Final = 10_000
 SIZES: Final = frozenset({"window", "window_total", "size"})
 NUMBERS: Final = frozenset({"mss", "parallel", "pairs"})
+_DASHED: Final = re.compile(r"\s*([0-9]+[kKmM]?)\s*[-–]\s*([0-9]+[kKmM]?)\s*")
 _SPAN: Final = re.compile(r"\s*(?P<low>[^\s.]+)\s*\.\.\s*(?P<high>[^\s.]+)(?:\s+(?P<how>step|times)\s+(?P<by>\S+))?\s*")
 
 
@@ -18,15 +19,21 @@ def spread(name: str, value: object) -> list[Any]:
     """The values of an axis as given: one, a list, or ranges in place of any of them. Raises `FieldError`."""
     found: list[Any] = []
     given = value if isinstance(value, list) else [value]
-    for one in given:
-        found += _spread_one(name, one)
+    for entry in given:
+        found += _spread_one(name, entry)
         if len(found) > max(MAX_VALUES, len(given)):  # of a range, that is: single values are counted elsewhere
             raise FieldError(f"{name}: more than {MAX_VALUES:,} values")
     return found
 
 
 def _spread_one(name: str, value: object) -> list[Any]:
-    if not isinstance(value, str) or ".." not in value or name not in SIZES | NUMBERS:
+    if not isinstance(value, str) or name not in SIZES | NUMBERS:
+        return [value]
+    dashed = _DASHED.fullmatch(value)
+    if dashed is not None:
+        steps = " times 2" if name in SIZES else ""
+        raise FieldError(f"{name} {shown(value)}: a range is written {dashed[1]}..{dashed[2]}{steps}")
+    if ".." not in value:
         return [value]
     match = _SPAN.fullmatch(value)
     if match is None:

@@ -41,6 +41,10 @@ _UNREADABLE: Final = (
 T = TypeVar("T")
 
 
+class NoStoreError(InputError):
+    """There is no store yet, or one without its tables: nothing was ever measured into it."""
+
+
 def reason_of(error: BaseException) -> str:
     """The database's own words, without SQL, parameters or background links."""
     cause = getattr(error, "orig", None) or error

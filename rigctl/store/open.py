@@ -1,6 +1,7 @@
 """Opening a store: where it is, how SQLite is to behave, and what is refused before anything is touched."""
 
 import json
+import logging
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -13,13 +14,14 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from sqlalchemy.pool import NullPool
 
 from rigctl.errors import InputError, RigError
-from rigctl.store.errors import explained
+from rigctl.store.errors import NoStoreError, explained
 from rigctl.store.foreign import MOST_VALUE, odd_table
 from rigctl.store.migrations import migrate
 from rigctl.store.schema import APPLICATION_ID, SCHEMA_VERSION, metadata, versions
 from rigctl.store.store import Store
 from rigctl.texts import printable
 
+_log = logging.getLogger(__name__)
 _BUSY_MS: Final = 10_000
 """How long a writer waits for another: a repetition is written in milliseconds."""
 
@@ -56,6 +58,7 @@ def open_store(address: str | None = None, create: bool = True) -> Store:
     except BaseException:
         engine.dispose()
         raise
+    _log.info("store %s", place)
     return Store(engine, place)
 
 
@@ -112,7 +115,9 @@ def _sqlite_file(url: URL, path: Path, place: str, create: bool) -> URL:
             path.parent.mkdir(parents=True, exist_ok=True)
         return url
     if not path.exists():
-        raise InputError(f"store {place} does not exist. `rigctl run` makes it; --store or RIGCTL_STORE names another")
+        raise NoStoreError(
+            f"store {place} does not exist. `rigctl run` makes it; --store or RIGCTL_STORE names another"
+        )
     effective = os.access in os.supports_effective_ids
     if all(os.access(one, os.W_OK, effective_ids=effective) for one in (path, path.parent)):
         return url
@@ -188,7 +193,7 @@ def _check(connection: Connection, place: str, create: bool) -> tuple[bool, int]
             "Name another file with --store"
         )
     if not create:
-        raise InputError(f"store {place} is empty. `rigctl run` fills it; --store or RIGCTL_STORE names another")
+        raise NoStoreError(f"store {place} is empty. `rigctl run` fills it; --store or RIGCTL_STORE names another")
     metadata.create_all(connection)
     connection.execute(insert(versions).values(version=SCHEMA_VERSION))
     if sqlite:

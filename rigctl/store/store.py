@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from sqlalchemy import Connection, Engine, Select, case, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
@@ -30,6 +30,8 @@ from rigctl.store.schema import counters, flows, repetitions, runs
 from rigctl.store.schema import facts as facts_table
 
 T = TypeVar("T")
+_MOST_NAMED: Final = 5
+"""Runs in the message about an ambiguous beginning."""
 
 
 def new_run_id(started_at: float) -> str:
@@ -134,6 +136,11 @@ class Store:
             values = {"status": str(status), "ended_at": ended_at, "controller": None}
             connection.execute(update(runs).where(runs.c.run == run).values(**values))
 
+    def remove(self, run: str) -> None:
+        """Remove `run` with its facts and all that was measured in it."""
+        with explained(self.place, writing=True), self._writing() as connection:
+            connection.execute(delete(runs).where(runs.c.run == run))  # the other tables follow (ON DELETE CASCADE)
+
     def run_ids(self) -> list[str]:
         """The ids of all runs, the earliest first."""
         with explained(self.place), self._engine.connect() as connection:
@@ -141,23 +148,26 @@ class Store:
 
     def run(self, reference: str | None = None) -> RunInfo:
         """The run whose id is, or begins with, `reference`; the latest for `None`. `InputError` for none or several."""
-        query = select(runs)
-        if reference is not None:
-            query = query.where(runs.c.run.startswith(reference, autoescape=True))
-        else:
-            query = query.where(runs.c.run == select(func.max(runs.c.run)).scalar_subquery())
+        latest = select(func.max(runs.c.run)).scalar_subquery()
+        query = select(runs).where(runs.c.run == (latest if reference is None else self.run_id(reference)))
         with explained(self.place), self._engine.connect() as connection:
             found = self._infos(connection, query)
-        exact = [info for info in found if info.run == reference] or found
-        if len(exact) == 1:
-            return exact[0]
-        if reference is None:
-            raise InputError(f"store {self.place} holds no run yet. `rigctl run` makes one")
-        if not exact:
+        if found:
+            return found[0]
+        raise InputError(f"store {self.place} holds no run yet. `rigctl run` makes one")
+
+    def run_id(self, reference: str) -> str:
+        """The id that is, or begins with, `reference`. `InputError` for none or several."""
+        query = select(runs.c.run).where(runs.c.run.startswith(reference, autoescape=True)).order_by(runs.c.run.desc())
+        with explained(self.place), self._engine.connect() as connection:
+            found = list(connection.scalars(query))
+        if reference in found or len(found) == 1:
+            return reference if reference in found else found[0]
+        if not found:
             raise InputError(f'no run "{reference}" in store {self.place}. `rigctl runs` lists them')
-        raise InputError(
-            f'run "{reference}" is not unique: {", ".join(info.run for info in exact[:5])}. Give more of it'
-        )
+        others = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
+        named = ", ".join(found[:_MOST_NAMED])
+        raise InputError(f'run "{reference}" is not unique: {named}{others}, the latest first. Give more of it')
 
     @uncollected()
     def repetitions(self, run: str, series: bool | Collection[int] = True) -> list[Repetition]:

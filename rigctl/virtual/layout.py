@@ -9,9 +9,8 @@ from dataclasses import asdict, dataclass
 from typing import Final, Literal
 
 from rigctl.errors import InputError
-from rigctl.rig.inventory import Rig, Virtual
+from rigctl.rig.inventory import VIRTUAL_MTU, Rig, Virtual
 
-DEFAULT_MTU: Final = 1500
 MAX_NODES: Final = 250  # one /24 holds them, .255 left out
 STAY: Final = b"stay\n"
 """What a starter says to the holder last, where the rig is to outlive it."""
@@ -125,7 +124,7 @@ def layout_of(rig: Rig) -> Layout:
             node.name,
             number,
             node.link.rate_bps,
-            node.link.mtu or DEFAULT_MTU,
+            node.link.mtu or VIRTUAL_MTU,
             keys.index(node.link.switch) if node.link.switch in keys else 0,
             None if node.link.rtt_s is None else round(node.link.rtt_s * 1e9),
         )

@@ -26,6 +26,8 @@ _FORBIDDEN: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U0
 _INTEGER: Final = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})", re.ASCII)
 _FLOAT: Final = re.compile(r"[-+]?([0-9]{1,18}\.[0-9]{0,18}|\.[0-9]{1,18})", re.ASCII)
 _WORDS: Final[dict[str, bool | None]] = {"": None, "~": None, "null": None, "true": True, "false": False}
+TEXT_KEYS: Final = frozenset({"title", "notes"})
+"""Keys whose value is always a text as it is written: `title: 50` needs no quotes."""
 _HINTS: Final = (
     ("mapping values are not allowed", 'A text with ": " in it needs quotes; else look at the indentation.'),
     ("cannot start any token", "Tabs do not indent YAML (use spaces); a text that begins with @, ` or % needs quotes."),
@@ -60,7 +62,7 @@ class _Composer:
     def refused(self, span: Span, what: str) -> MistakesError:
         return MistakesError([*self.mistakes, mistake_at(self.name, self.text, span, what)])
 
-    def node(self, event: _Event, depth: int) -> _Node:
+    def node(self, event: _Event, depth: int, key: str = "") -> _Node:
         span = _span(event)
         if isinstance(event, ev.AliasEvent):
             return self.count(self.alias(str(event.anchor), span), span, depth)
@@ -69,7 +71,7 @@ class _Composer:
         if event.anchor is not None:
             self.anchors[event.anchor] = None  # open: an alias to it now would be endless
         if isinstance(event, ev.ScalarEvent):
-            node = _Node(span, self.scalar(event, span))
+            node = _Node(span, self.scalar(event, span, key))
         elif depth >= MAX_DEPTH:
             raise self.refused(span, f"nested too deep: at most {MAX_DEPTH} levels.")
         elif isinstance(event, ev.SequenceStartEvent):
@@ -100,7 +102,7 @@ class _Composer:
             raise self.refused(span, f'alias "*{shown}": stands inside what it names; it would never end.')
         return node
 
-    def scalar(self, event: _Event, span: Span) -> Scalar:
+    def scalar(self, event: _Event, span: Span, key: str) -> Scalar:
         text: str = event.value
         bad = next((c for c in text if c not in "\n\t" and unicodedata.category(c) in {"Cc", "Cs"}), None)
         if bad is not None:
@@ -108,7 +110,7 @@ class _Composer:
                 mistake_at(self.name, self.text, span, f"character U+{ord(bad):04X} is not allowed in a text.")
             )
             return printable(text)
-        return text if event.style else _plain(text)
+        return text if event.style else plain_value(key, text)
 
     def sequence(self, span: Span, depth: int) -> _Node:
         items: list[_Node] = []
@@ -125,7 +127,7 @@ class _Composer:
             key = printable(event.value)
             if event.anchor is not None:
                 self.anchors[event.anchor] = _Node(at, key)
-            value = self.node(self.loader.get_event(), depth + 1)
+            value = self.node(self.loader.get_event(), depth + 1, key)
             if key in entries:
                 first = entries[key][0].line
                 what = f'key "{key[:64]}" is there twice, first in line {first}. Keep one of them.'
@@ -158,9 +160,10 @@ def parse_document(name: str, text: str) -> Document:
     return Document(name, text, data, spans, keys, mistakes=tuple(composer.mistakes))
 
 
-def parse_scalar(text: str) -> Scalar:
-    """What `text` would mean as a plain value in a file: a number, true, false, nothing, or a text."""
-    return _plain(text.strip())
+def plain_value(key: str, text: str) -> Scalar:
+    """What `text` without quotes means as the value of `key`: a number, true, false, nothing, or a text."""
+    value = _plain(text.strip())
+    return text.strip() if key in TEXT_KEYS and value is not None else value
 
 
 def span_of_offset(text: str, offset: int) -> Span:

@@ -1,12 +1,19 @@
 """`rigctl plan` and `rigctl init` as a user types them: what is printed, what is written, which exit code."""
 
+import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
+import jsonschema
 import pytest
 from user import rigctl
 
 from rigctl import resources
+
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def numbers(output: str) -> list[list[str]]:
@@ -27,7 +34,7 @@ def test_plan_shows_the_seven_tests_with_their_ceilings_and_the_time(tmp_path: P
         ["200K", "8960", "5"],
     ]
     assert {tuple(row[4:]) for row in rows} == {("2", "1m", "00s", "1448", "941.5", "1883.0")}
-    assert "Total time: 7m 00s (7 cells)" in done.stdout
+    assert "Total time: 7m 00s (7 tests)" in done.stdout
     assert "MSS 8960 does not fit into MTU 1500: 1448 will go over the wire." in done.stdout
     assert "TCP timestamps" in done.stdout
     assert list(tmp_path.iterdir()) == []
@@ -38,7 +45,7 @@ def test_plan_takes_the_options_of_run(tmp_path: Path) -> None:
     done = rigctl(tmp_path, "plan", "gigablox", *options, "--repeat", "2")
     assert done.returncode == 0
     assert numbers(done.stdout)[1] == ["2", "–", "1460", "1", "both", "2", "500", "ms", "1448", "–", "–"]
-    assert "Total time: 8 s (8 cells × 2 repetitions)" in done.stdout
+    assert "Total time: 8 s (8 tests × 2 repetitions)" in done.stdout
     assert "loopback, unshaped" in done.stdout
 
 
@@ -47,7 +54,7 @@ def test_a_long_table_is_cut(tmp_path: Path) -> None:
     (tmp_path / "t.yaml").write_text(f"rig: gigablox\npairs: pi1 -> pi2\nmatrix: {axes}\n")
     done = rigctl(tmp_path, "plan", "t.yaml")
     assert len(numbers(done.stdout)) == 100
-    assert "… and 1,180 more cells: --all shows them." in done.stdout
+    assert "… and 1,180 more tests: --all shows them." in done.stdout
 
 
 def test_plan_shows_conditions_pairs_and_what_a_trunk_leaves_of_their_sum(tmp_path: Path) -> None:
@@ -123,3 +130,83 @@ def test_init_without_a_known_name_says_how_to_see_them(tmp_path: Path, argument
     assert done.returncode == 2
     assert said in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_plan_accepts_what_only_a_run_needs_and_touches_nothing(tmp_path: Path) -> None:
+    given = [
+        "--quiet",
+        "--store",
+        "none.db",
+        "--report",
+        "no/x.html",
+        "--no-report",
+        "--resume",
+        "2026",
+        "--capture",
+        "1",
+        "--debug",
+        "-v",
+    ]
+    plain, done = rigctl(tmp_path, "plan", "gigablox"), rigctl(tmp_path, "plan", "gigablox", *given)
+    assert (done.returncode, done.stdout) == (0, plain.stdout)
+    assert rigctl(tmp_path, "run", "gigablox", "--dry-run").stdout == plain.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_plan_says_at_least_where_more_may_be_measured(tmp_path: Path) -> None:
+    done = rigctl(tmp_path, "plan", "gigablox", "--set", "until=ci95 < 1%", "--duration", "10s")
+    assert "Total time: at least 2m 20s (7 tests × 2 repetitions)" in done.stdout
+
+
+def test_plan_as_json_has_every_test(tmp_path: Path) -> None:
+    done = rigctl(tmp_path, "plan", "udp", "--json")
+    assert done.returncode == 0
+    document = json.loads(done.stdout)
+    jsonschema.validate(document, json.loads((DOCS / "plan.schema.json").read_text()))
+    assert (document["ip_version"], document["total_is"]) == (4, "at least")
+    first = document["tests"][0]
+    assert (first["test"], first["kind"], first["settings"]["rate"]) == (1, "udp", 100_000_000)
+    assert first["pairs"][0] == {"source": "pi1", "destination": "pi2", "payload_bytes": 1472, "ceiling_mbps": 957.087}
+
+
+@pytest.mark.parametrize(("debug", "lines"), [([], 1), (["--debug"], 5)])
+def test_debug_may_stand_behind_the_command(tmp_path: Path, debug: list[str], lines: int) -> None:
+    done = rigctl(tmp_path, "plan", "nothing", *debug)
+    assert done.returncode == 2
+    assert ("Traceback" in done.stderr) == bool(debug)
+    assert len(done.stderr.splitlines()) >= lines
+    assert rigctl(tmp_path, *debug, "plan", "nothing").stderr.count("Traceback") == len(debug)
+
+
+def test_verbose_logs_to_standard_error_only(tmp_path: Path) -> None:
+    plain = rigctl(tmp_path, "plan", "gigablox")
+    for words in (["-v", "plan", "gigablox"], ["plan", "gigablox", "-v"], ["plan", "gigablox", "-vv"]):
+        done = rigctl(tmp_path, *words)
+        assert (done.returncode, done.stdout) == (0, plain.stdout)
+        assert "7 tests; rig" in done.stderr
+    assert plain.stderr == ""
+
+
+def test_init_copies_a_rig_too(tmp_path: Path) -> None:
+    done = rigctl(tmp_path, "init", "fast-ethernet")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "fast-ethernet-rig.yaml: a copy of the bundled rig fast-ethernet" in done.stdout
+    bundled = resources.scenarios() / "rigs"
+    assert (tmp_path / "fast-ethernet-rig.yaml").read_bytes() == (bundled / "fast-ethernet.yaml").read_bytes()
+    assert rigctl(tmp_path, "plan", "nettest-blast", "--rig", "./fast-ethernet-rig.yaml").returncode == 0
+    # Of a name that both have, the option says which.
+    assert "rigctl init --rig gigablox" in rigctl(tmp_path, "init", "gigablox").stdout
+    rigctl(tmp_path, "init", "--rig", "gigablox")
+    assert (tmp_path / "gigablox-rig.yaml").read_bytes() == (bundled / "gigablox.yaml").read_bytes()
+    assert rigctl(tmp_path, "init", "--rig", "udp").returncode == 2
+
+
+def test_a_shell_completes_names(tmp_path: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": str(DOCS.parent), "_RIGCTL_COMPLETE": "complete_bash"}
+    for words, expected in (("run giga", ["gigablox"]), ("plan gigablox --rig fast", ["fast-ethernet"])):
+        typed = {"COMP_WORDS": f"rigctl {words}", "COMP_CWORD": str(len(words.split()))}
+        command = [sys.executable, "-m", "rigctl"]
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment | typed, capture_output=True, text=True, timeout=30, check=False
+        )
+        assert done.stdout.split() == expected

@@ -4,15 +4,20 @@ import csv
 import io
 import json
 import os
+import socket
 import sqlite3
 import subprocess
 import sys
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import builders
+import jsonschema
 import pytest
 
 from rigctl.records import RunStatus
+from rigctl.runner.resume import controller_id
 from rigctl.store import open_store
 
 
@@ -32,6 +37,7 @@ def store(tmp_path: Path) -> Path:
 def rigctl(*arguments: str, store: Path | None = None, cwd: Path | None = None) -> subprocess.CompletedProcess[bytes]:
     environment = os.environ | {"COLUMNS": "160", "TERM": "dumb"}
     environment |= {"RIGCTL_STORE": str(store)} if store else {}
+    environment |= {"PYTHONPATH": str(Path(__file__).parents[2])}
     command = [sys.executable, "-m", "rigctl", *arguments]
     return subprocess.run(command, env=environment, cwd=cwd, capture_output=True, timeout=60, check=False)
 
@@ -41,13 +47,16 @@ def test_show_prints_the_table_of_the_latest_run(store: Path) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
     text = done.stdout.decode()
     assert "911, 941" in text
-    assert "MSS 8960 was asked for; 1448 went over the wire, because the MTU is 1500." in text
+    everything = " ".join(rigctl("show", "--all", store=store).stdout.decode().split())
+    assert "MSS 8960 was requested; 1448 went over the wire, because the MTU is 1500." in everything
 
 
 def test_show_takes_the_beginning_of_an_id_and_can_speak_markdown(store: Path) -> None:
     done = rigctl("show", "20261120", "--markdown", store=store)
     assert done.returncode == 0
-    assert done.stdout.decode().startswith("| Test | Window [KiB] |")
+    text = done.stdout.decode()
+    assert text.startswith("# GigaBlox: seven tests")
+    assert "\n| Test | Window" in text
 
 
 def test_runs_lists_the_finished_and_the_died(store: Path) -> None:
@@ -133,3 +142,103 @@ def test_an_argument_that_is_no_text_is_told(store: Path, words: list[str]) -> N
     done = rigctl(*words, store=store)
     assert done.returncode == 2
     assert done.stderr.decode().endswith('\\xff" holds bytes that are not UTF-8. Name files and values in UTF-8\n')
+
+
+@pytest.mark.parametrize("given", [[], ["--store", "other.db"]])
+def test_runs_before_the_first_run_is_an_empty_list(tmp_path: Path, given: list[str]) -> None:
+    done = rigctl("runs", *given, store=tmp_path / "none.db", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout == b"No run yet. `rigctl run SCENARIO` makes one.\n"
+    empty = json.loads(rigctl("runs", "--json", *given, store=tmp_path / "none.db", cwd=tmp_path).stdout)
+    assert empty == {"version": 1, "runs": [], "damaged": []}
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("columns", ["20", "80"])
+def test_runs_never_cuts_an_id(store: Path, columns: str) -> None:
+    with open_store(str(store)) as opened:
+        ids = opened.run_ids()
+    environment = os.environ | {"COLUMNS": columns, "TERM": "dumb", "RIGCTL_STORE": str(store)}
+    command = [sys.executable, "-m", "rigctl", "runs"]
+    text = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False).stdout
+    assert all(run in text for run in ids)
+
+
+def test_runs_as_json_follows_its_schema(store: Path) -> None:
+    document = json.loads(rigctl("runs", "--json", store=store).stdout)
+    schema = Path(__file__).parents[2] / "docs" / "runs.schema.json"
+    jsonschema.validate(document, json.loads(schema.read_text()))
+    assert [(run["status"], run["tests"]) for run in document["runs"]] == [("running", 7), ("complete", 7)]
+    assert document["runs"][1]["measured"] == {"ok": 7}
+    assert document["runs"][1]["ended_at"].endswith("Z")
+
+
+def test_a_run_whose_controller_is_gone_has_died_and_can_be_removed(store: Path) -> None:
+    info, measured = builders.gigablox()
+    gone = f"{socket.gethostname()} {2**22 + 1} 1"  # beyond the kernel's largest process id
+    with open_store(str(store)) as opened:
+        run = opened.begin(info.plan, info.versions, info.facts, time.time(), controller=gone)
+        opened.add(run, measured[0])
+        others = [other for other in opened.run_ids() if other != run]
+    assert f"{run}" in rigctl("runs", store=store).stdout.decode()
+    assert "died, began" in rigctl("runs", store=store).stdout.decode()
+    assert [one["status"] for one in json.loads(rigctl("runs", "--json", store=store).stdout)["runs"]][-1] == "died"
+    asked = rigctl("runs", "rm", run, store=store)
+    assert asked.returncode == 2
+    assert f"Give --yes to remove {run}" in asked.stderr.decode()
+    removed = rigctl("runs", "rm", run, "--yes", store=store)
+    assert (removed.returncode, removed.stdout.decode()) == (0, f"{run}: removed\n")
+    with open_store(str(store)) as opened:
+        assert opened.run_ids() == others
+        assert opened.repetitions(run) == []
+    assert rigctl("runs", "rm", run, "--yes", store=store).returncode == 2
+
+
+def test_a_run_that_is_being_measured_is_not_removed(store: Path) -> None:
+    info, _ = builders.gigablox()
+    with open_store(str(store)) as opened:
+        run = opened.begin(info.plan, info.versions, info.facts, time.time(), controller=controller_id())
+    done = rigctl("runs", "rm", run, "--yes", store=store)
+    assert done.returncode == 2
+    assert "is still being measured" in done.stderr.decode()
+
+
+def test_an_ambiguous_beginning_names_the_latest_five(tmp_path: Path) -> None:
+    info, _ = builders.gigablox()
+    with open_store(str(tmp_path / "r.db")) as opened:
+        ids = [opened.begin(info.plan, {}, {}, info.started_at + 60 * at) for at in range(7)]
+    said = rigctl("show", "2026", store=tmp_path / "r.db").stderr.decode()
+    assert f"{', '.join(reversed(ids[2:]))} and 2 more, the latest first. Give more of it" in said
+
+
+@pytest.mark.parametrize("words", [["runs"], ["show"], ["plan", "gigablox"], ["--version"]])
+@pytest.mark.parametrize(("redirection", "said"), [(">/dev/full", "No space left"), (">&-", "is closed")])
+def test_output_that_cannot_be_written_is_one_message(
+    store: Path, words: list[str], redirection: str, said: str
+) -> None:
+    command = f"{sys.executable} -m rigctl {' '.join(words)} {redirection}"
+    environment = os.environ | {"RIGCTL_STORE": str(store)}
+    done = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, timeout=60, check=False)
+    assert done.returncode == 3
+    assert done.stderr.decode().count("\n") == 1
+    assert said in done.stderr.decode()
+
+
+@pytest.mark.parametrize("name", ["r.pdf", "r", "."])
+def test_a_report_goes_into_html_files_only(store: Path, tmp_path: Path, name: str) -> None:
+    done = rigctl("report", "-o", name, store=store, cwd=tmp_path)
+    assert done.returncode == 2
+    assert b"Name a file" in done.stderr
+    assert {path.suffix for path in tmp_path.iterdir()} <= {".db"}
+
+
+def test_a_scenario_name_from_elsewhere_leads_nowhere_else(store: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    info, _ = builders.gigablox()
+    plan = replace(info.plan, scenario_name="../../outside")
+    with open_store(str(store)) as opened:
+        run = opened.begin(plan, {}, {}, time.time())
+        opened.finish(run, RunStatus.PARTIAL, time.time())
+    rigctl("report", run, store=store, cwd=folder)
+    assert [path.name for path in folder.iterdir()] == [f".._.._outside-{run}.html"]

@@ -42,4 +42,4 @@ def test_a_capture_of_both_ends_lies_beside_the_report(user: User) -> None:
 
 def test_a_cell_that_is_not_there_cannot_be_captured(user: User) -> None:
     said = user.rigctl("run", user.scenario(SCENARIO), "--capture", "3", code=2)
-    assert "--capture 3: capture: there is no cell 3; the scenario has 2." in said
+    assert "--capture 3: capture: there is no test 3; the scenario has 2." in said

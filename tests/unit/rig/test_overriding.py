@@ -29,7 +29,7 @@ def message(folder: Path, *sets: str) -> str:
 def test_without_options_the_file_holds(tmp_path: Path) -> None:
     rig = changed(tmp_path)
     assert rig.trunk is not None
-    assert (rig.trunk.rate_bps, rig.nodes["n1"].link.mtu) == (8 * 10**9, None)
+    assert (rig.trunk.rate_bps, rig.nodes["n1"].link.mtu) == (8 * 10**9, 1500)
 
 
 def test_a_value_is_replaced_and_the_text_stays(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_the_last_one_of_two_holds(tmp_path: Path) -> None:
 def test_a_node_of_a_range_may_be_changed_alone_or_with_others(tmp_path: Path) -> None:
     rig = changed(tmp_path, "nodes.n2.rate=100M", "nodes.n[2..3].mtu=9000")
     assert [node.link.rate_bps for node in rig.nodes.values()] == [10**9, 10**8, 10**9, 10**9]
-    assert [node.link.mtu for node in rig.nodes.values()] == [None, 9000, 9000, None]
+    assert [node.link.mtu for node in rig.nodes.values()] == [1500, 9000, 9000, 1500]
 
 
 def test_a_switch_of_which_only_the_title_was_said_keeps_nothing_of_it(tmp_path: Path) -> None:

@@ -189,3 +189,46 @@ def test_an_unknown_rig_lists_the_bundled_ones() -> None:
         match=r'unknown rig "gigablok"\. Did you mean "gigablox"\? Bundled: das2, fast-ethernet, gigablox, loopback',
     ):
         load_rig("gigablok")
+
+
+def test_data_ports_hold_for_all_nodes_but_those_that_say_otherwise(tmp_path: Path) -> None:
+    nodes = "nodes: {a: {address: a.lan}, b: {address: b.lan, data_ports: 6000..6009}}\n"
+    rig = rig_from(tmp_path, f"data_ports: 5200-5299\n{nodes}")
+    assert [node.data_ports for node in rig.nodes.values()] == [(5200, 5299), (6000, 6009)]
+    assert rig_from(tmp_path, nodes).nodes["a"].data_ports is None
+
+
+@pytest.mark.parametrize(
+    ("ports", "expected"),
+    [
+        ("5299-5200", 'r.yaml:1:13: data_ports "5299-5200": runs backwards. Write 5200-5299.'),
+        ("80-90", 'data_ports "80-90": expected ports from 1024 to 65535, as 5200-5299.'),
+        ("5200", 'data_ports "5200": expected a range of ports, as in 5200-5299.'),
+        ("[5200, 5299]", "data_ports: expected a range of ports, as in 5200-5299, found a list."),
+        ("5200-99999", "expected ports from 1024 to 65535"),
+    ],
+)
+def test_data_ports_that_are_no_range_are_refused(tmp_path: Path, ports: str, expected: str) -> None:
+    assert expected in message(tmp_path, f"data_ports: {ports}\nnodes: {{a: {{address: a.lan}}, b: {{address: b}}}}\n")
+
+
+def test_a_link_of_a_virtual_rig_has_mtu_1500_where_its_file_does_not_say(tmp_path: Path) -> None:
+    rig = rig_from(tmp_path, "virtual: namespaces\nnodes: {a: , b: {mtu: 9000}}\n")
+    assert [node.link.mtu for node in rig.nodes.values()] == [1500, 9000]
+    assert rig_from(tmp_path, "virtual: loopback\nnodes: {a: , b: }\n").nodes["a"].link.mtu is None
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "version"),
+    [
+        ("address: fd00::1", "address: fd00::2", 6),
+        ("address: fd00::1", "address: 10.0.0.2", 4),
+        ("address: n1.lan, data_address: fd00::1", "address: n2.lan", 6),
+        ("address: fd00::1, data_interface: eth1", "address: fd00::2, data_interface: eth1", 4),
+        ("address: 'fe80::1%eth0'", "address: 'fe80::2%eth0'", 6),
+    ],
+)
+def test_the_ip_version_is_that_of_the_data_addresses_in_the_file(
+    tmp_path: Path, first: str, second: str, version: int
+) -> None:
+    assert rig_from(tmp_path, f"nodes: {{n1: {{{first}}}, n2: {{{second}}}}}\n").ip_version == version

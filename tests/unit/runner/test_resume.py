@@ -1,6 +1,7 @@
 """Whether a stored run may be gone on with: what matters, what does not, and what is said."""
 
 import os
+import socket
 from dataclasses import replace
 
 import builders
@@ -8,7 +9,7 @@ import pytest
 
 from rigctl.errors import InputError
 from rigctl.records import Condition, Link, RunPlan, Setting, Trunk
-from rigctl.runner.resume import check, controller_id, differences
+from rigctl.runner.resume import Fate, _started, check, controller_id, differences, fate
 
 PLAN = builders.plan(repeat=2, conditions=(Condition("plain", (Setting("mtu", "1500"),)),))
 
@@ -33,8 +34,8 @@ def test_titles_notes_and_comments_do_not_matter(changed: RunPlan) -> None:
         (replace(PLAN, repeat=3), "repeat: 2 then, 3 now"),
         (replace(PLAN, rig_name="mylab", virtual=None), "rig: gigablox (namespaces) then, mylab (real hardware) now"),
         (replace(PLAN, links={**PLAN.links, "pi1": Link(10**8, 1500)}), "link of pi1: rate 1000000000, MTU 1500 then"),
-        (replace(PLAN, cells=PLAN.cells[:6]), "cells: 7 then, 6 now"),
-        (replace(PLAN, cells=builders.gigablox_cells(5.0)), "cell 1: duration_s: 10 s then, 5 s now"),
+        (replace(PLAN, cells=PLAN.cells[:6]), "tests: 7 then, 6 now"),
+        (replace(PLAN, cells=builders.gigablox_cells(5.0)), "test 1: duration_s: 10 s then, 5 s now"),
         (replace(PLAN, conditions=(Condition("plain", ()),)), "condition plain: its settings are others now"),
         (replace(PLAN, trunk=Trunk(("a", "b"), 8 * 10**9)), "the rig's trunk: – then, Trunk"),
         (replace(PLAN, max_skew_s=0.05), "max_skew: 10 ms then, 50 ms now"),
@@ -52,7 +53,7 @@ def test_a_refusal_names_the_run_the_differences_and_how_it_was_started() -> Non
         check(info, replace(PLAN, cells=builders.gigablox_cells(5.0)), {}, None)
     lines = str(raised.value).splitlines()
     assert lines[0] == f"run {info.run} can't be resumed, what is asked now differs:"
-    assert lines[1] == "  cell 1: duration_s: 10 s then, 5 s now"
+    assert lines[1] == "  test 1: duration_s: 10 s then, 5 s now"
     assert lines[-1] == "It was started with --duration 10s. Undo the change, or start a new run without --resume"
 
 
@@ -73,3 +74,13 @@ def test_a_run_that_another_living_process_measures_is_left_alone() -> None:
         check(info, PLAN, {}, f"{host} {parent} {started}")
     check(info, PLAN, {}, f"{host} {parent} {int(started) + 1}")  # its process id was used again
     check(info, PLAN, {}, f"elsewhere {parent} {started}")  # the nodes' locks keep two runs apart
+
+
+def test_the_fate_of_a_controller_is_known_on_its_own_host_only() -> None:
+    host = socket.gethostname()
+    me = controller_id().split(" ")
+    assert fate(f"{host} {os.getppid()} {_started(os.getppid())}") is Fate.ALIVE
+    assert fate(f"{host} {os.getppid()} 1") is Fate.GONE  # the number was used again
+    assert fate(f"{host} {2**22 + 1} {me[2]}") is Fate.GONE
+    assert fate(f"elsewhere {os.getppid()} 1") is Fate.UNKNOWN
+    assert {fate(text) for text in (None, "", "a b", f"{host} ² 1", f"{host} {'9' * 5000} 1")} == {Fate.UNKNOWN}

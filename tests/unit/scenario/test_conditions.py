@@ -142,10 +142,10 @@ class TestSharedWindow:
 
     def test_beside_window_it_is_a_mistake(self, tmp_path: Path) -> None:
         said = message(tmp_path, "matrix: {window_total: 32K, window: 64K}\n")
-        assert "window_total: window is set too. A window is each flow's own, or shared: choose one (cell 1)." in said
+        assert "window_total: window is set too. A window is each flow's own, or shared: choose one (test 1)." in said
 
     def test_a_share_below_a_kibibyte_is_a_mistake_and_set_names_its_option(self, tmp_path: Path) -> None:
-        what = "window_total: 32768 bytes over 33 flows are 992 each; a window is 1024 at least (cell 1)."
+        what = "window_total: 32768 bytes over 33 flows are 992 each; a window is 1024 at least (test 1)."
         assert what in message(tmp_path, "matrix: {window_total: 32K, parallel: 33}\n")
         told = message(tmp_path, "matrix: {parallel: 33}\n", "window_total=32K")
         assert told == f"--set window_total=32K: {what}"

@@ -5,8 +5,21 @@ from dataclasses import replace
 import builders
 import pytest
 
-from rigctl.records import Cell, Condition, Link, Pair, RunPlan, Setting, TcpSettings, Trunk
-from rigctl.scenario.forecast import Forecast, constants, forecasts, notes, sum_ceiling_bps, table_axes, total_s
+from rigctl.records import (
+    Cell,
+    Condition,
+    DatagramSettings,
+    Link,
+    MessageSettings,
+    Pair,
+    Retest,
+    RunPlan,
+    Setting,
+    TcpSettings,
+    Trunk,
+    Until,
+)
+from rigctl.scenario.forecast import Forecast, bound, constants, forecasts, notes, sum_ceiling_bps, table_axes, total_s
 from rigctl.scenario.load import Overrides, load_plan
 
 GIGABIT = Link(10**9, 1500)
@@ -110,3 +123,26 @@ def test_a_condition_s_mtu_rules_ceilings_and_notes() -> None:
         "MSS 9000 does not fit into MTU 1500: 1448 will go over the wire.",
         "MSS 9000 does not fit into MTU 8192: 8140 will go over the wire.",
     ]
+
+
+def test_a_condition_without_timestamps_leaves_twelve_bytes_more() -> None:
+    off = Condition("off", (Setting("sysctl", "0", "net.ipv4.tcp_timestamps"),))
+    plan = plan_of(dict.fromkeys("ab", GIGABIT))
+    cells = tuple(replace(cell, tcp=replace(cell.tcp, mss=None), condition="off") for cell in plan.cells)
+    plan = replace(plan, cells=cells, conditions=(off,))
+    assert [expected.mss for cell in cells for expected in forecasts(cell, plan, 4)] == [1460, 1460]
+    assert "no TCP timestamps" in notes(plan, 4)[0]
+    plan = replace(plan, cells=(CELL, *cells[1:]))
+    assert "MSS 8960 does not fit into MTU 1500: 1448 will go over the wire." in notes(plan, 4)
+    assert "but where a condition turns them off" in notes(plan, 4)[0]
+
+
+def test_a_total_that_may_be_passed_is_called_a_least_one() -> None:
+    plan = plan_of(dict.fromkeys("ab", GIGABIT))
+    assert bound(plan) == ""
+    assert bound(replace(plan, until=Until(0.01, 50))) == "at least"
+    assert bound(replace(plan, retest=Retest(0.05, 15))) == "at least"
+    assert bound(replace(plan, cells=(replace(CELL, datagrams=DatagramSettings("max")),))) == "at least"
+    counted = replace(plan, cells=(replace(CELL, messages=MessageSettings(5)),))
+    assert bound(counted) == "at most"
+    assert bound(replace(counted, until=Until(0.01, 50))) == "about"

@@ -6,8 +6,9 @@ import pytest
 
 from rigctl import resources
 from rigctl.errors import InputError
-from rigctl.records import Cell, Direction, Link, Pair, TcpSettings, WindowSettings
+from rigctl.records import Cell, Direction, Link, Pair, Retest, TcpSettings, Until, WindowSettings
 from rigctl.scenario.load import Overrides, bundled_scenarios, load_plan
+from rigctl.scenario.overrides import FIELDS
 
 PAIRS = (Pair("pi1", "pi2"), Pair("pi3", "pi4"))
 # The page's table: window [KB], MSS, parallel, in its order.
@@ -98,3 +99,53 @@ def test_every_bundled_scenario_loads_and_has_a_title(name: str) -> None:
     plan, _ = load_plan(name, Overrides())
     assert plan.cells
     assert plan.title != name
+
+
+def test_every_top_level_field_can_be_set(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text("rig: gigablox\npairs: [pi1 -> pi2]\n")
+    sets = (
+        "title=50", "notes=three\nlines", "test=file", "size=1M", "folder=/mnt/x", "duration=3s", "omit=1s",
+        "repeat=4", "retest=variation > 5%", "bins=1ms", "max_skew=20ms", "max_loss=1%", "capture=1",
+    )  # fmt: skip
+    plan, _ = load_plan(str(tmp_path / "s.yaml"), Overrides(sets=sets))
+    (cell,) = plan.cells
+    assert (plan.title, plan.notes, plan.repeat, plan.max_skew_s) == ("50", "three\nlines", 4, 0.02)
+    assert (plan.retest, plan.max_loss) == (Retest(0.05, 15), 0.01)
+    assert (cell.test, cell.duration_s, cell.omit_s, cell.capture) == ("file", 3.0, 1.0, True)
+    given = {name for text in sets for name in [text.partition("=")[0]]}
+    assert set(FIELDS) - given == {"pairs", "until"}
+    plan, _ = load_plan(str(tmp_path / "s.yaml"), Overrides(sets=("until=ci95 < 2%", "pairs=pi3 -> pi4")))
+    assert (plan.until, str(plan.cells[0].pairs[0])) == (Until(0.02, 50), "pi3 -> pi4")
+
+
+@pytest.mark.parametrize(("family", "version"), [("10.0.0.{}", 4), ("fd00::{}", 6), ("pi{}.lan", 4)])
+def test_the_ip_version_is_decided_once_from_the_rig(tmp_path: Path, family: str, version: int) -> None:
+    nodes = ", ".join(f"n{at}: {{address: n{at}.lan, data_address: '{family.format(at)}'}}" for at in (1, 2))
+    if family.startswith("pi"):
+        nodes = ", ".join(f"n{at}: {{address: {family.format(at)}}}" for at in (1, 2))
+    (tmp_path / "r.yaml").write_text(f"links: {{mtu: 1500}}\nnodes: {{{nodes}}}\n")
+    (tmp_path / "s.yaml").write_text("rig: ./r.yaml\npairs: [n1 -> n2]\ntest: udp\nmatrix: {rate: 10M}\n")
+    plan, rig = load_plan(str(tmp_path / "s.yaml"), Overrides())
+    assert (plan.ip_version, rig.ip_version) == (version, version)
+    # What fills an MTU of 1500: 20 or 40 bytes of IP header and 8 of UDP's less.
+    assert plan.cells[0].message_bytes == {4: 1472, 6: 1452}[version]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gigablox", "das2", "das2-quick", "das2-soak", "stratus", "stratus-put", "nettest-blast", "nettest-pingpong",
+    ],
+)  # fmt: skip
+def test_a_scenario_that_reproduces_a_page_names_its_congestion_control(name: str) -> None:
+    plan, _ = load_plan(name, Overrides())
+    assert {cell.tcp.congestion for cell in plan.cells} == {"cubic"}
+
+
+def test_rfc2544_has_its_frames_its_trial_time_and_no_loss() -> None:
+    plan, _ = load_plan("rfc2544", Overrides())
+    ethernet_ip_udp = 18 + 20 + 8
+    frames = [(cell.message_bytes or 0) + ethernet_ip_udp for cell in plan.cells]
+    assert frames == [64, 128, 256, 512, 1024, 1280, 1518]
+    assert {(cell.datagrams.rate, cell.duration_s) for cell in plan.cells} == {("max", 60.0)}
+    assert (plan.max_loss, plan.ip_version) == (0.0, 4)

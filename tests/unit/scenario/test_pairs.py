@@ -92,9 +92,9 @@ class TestAxis:
     @pytest.mark.parametrize(
         ("value", "said"),
         [
-            ("4", "s.yaml:3:17: pairs: 4 at once, and the list of pairs has 3 (cell 1)."),
-            ("1..5", "pairs: 4 at once, and the list of pairs has 3 (cell 4)."),
-            ("4x1", "pairs: the list of pairs has 3 different sources and 3 different destinations (cell 1)."),
+            ("4", "s.yaml:3:17: pairs: 4 at once, and the list of pairs has 3 (test 1)."),
+            ("1..5", "pairs: 4 at once, and the list of pairs has 3 (test 4)."),
+            ("4x1", "pairs: the list of pairs has 3 different sources and 3 different destinations (test 1)."),
             ("0", 'pairs "0": expected 1 to 1000'),
             ("0x3", 'pairs "0x3": expected a whole number'),
             ("x", 'pairs "x": expected a whole number'),
@@ -106,7 +106,7 @@ class TestAxis:
 
     def test_a_grid_may_not_make_a_node_its_own_partner(self, tmp_path: Path) -> None:
         said = message(tmp_path, "[n01 -> n02, n02 -> n03]", "{pairs: 2x2}")
-        assert "pairs: makes n02 a pair with itself, because it is both a source and a destination (cell 1)." in said
+        assert "pairs: makes n02 a pair with itself, because it is both a source and a destination (test 1)." in said
 
     def test_set_takes_numbers_as_the_axis_and_arrows_as_the_list(self, tmp_path: Path) -> None:
         assert planned(tmp_path, "[left -> right]", "{pairs: 3}", "pairs=1..2") == [["n01>n04"], ["n01>n04", "n02>n05"]]
@@ -115,7 +115,7 @@ class TestAxis:
 
     def test_a_mistake_of_set_names_the_option(self, tmp_path: Path) -> None:
         said = message(tmp_path, "[left -> right]", "{}", "pairs=9")
-        assert said == "--set pairs=9: pairs: 9 at once, and the list of pairs has 3 (cell 1)."
+        assert said == "--set pairs=9: pairs: 9 at once, and the list of pairs has 3 (test 1)."
 
 
 def test_das2_pairs_the_first_k_of_its_list() -> None:

@@ -37,10 +37,10 @@ def test_both_are_read_with_their_defaults(tmp_path: Path) -> None:
         ('repeat: 5\nuntil: "ci95 > 1%"', 'when "ci95 > 1%": expected "ci95 < 1%"'),
         ("repeat: 5\nuntil: {when: ci95 < 1%, most: 1001}", 'most "1001": expected 2 to 1000'),
         (
-            'retest: {when: "variation > 5%"}',
+            'repeat: 1\nretest: {when: "variation > 5%"}',
             "retest: one repetition says nothing of how far they differ.",
         ),
-        ('until: "ci95 < 1%"', "until: one repetition says nothing of how far they differ. Give repeat: 2"),
+        ('repeat: 1\nuntil: "ci95 < 1%"', "until: one repetition says nothing of how far they differ. Give repeat: 2"),
         (
             'repeat: 5\nuntil: "ci95 < 1%"\nretest: {when: "variation > 5%"}',
             ":4:1: until: retest is there too. Choose one of them.",
@@ -51,3 +51,23 @@ def test_what_does_not_fit_is_told_with_its_place(tmp_path: Path, text: str, sai
     with pytest.raises(InputError) as caught:
         planned(tmp_path, text)
     assert said in str(caught.value)
+
+
+def test_where_nothing_else_is_said_two_repetitions_decide_about_more(tmp_path: Path) -> None:
+    assert planned(tmp_path, 'until: "ci95 < 1%"').repeat == 2
+    assert planned(tmp_path, 'retest: "variation > 5%"').repeat == 2
+    assert planned(tmp_path, "").repeat == 1
+
+
+def test_the_rates_after_the_options_decide_whether_there_is_a_search(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text("rig: gigablox\npairs: [pi1 -> pi2]\ntest: udp\nmatrix: {rate: max}\n")
+    path = str(tmp_path / "s.yaml")
+    plan, _ = load_plan(path, Overrides(sets=("rate=40M",), repeat=15))
+    assert (plan.repeat, plan.cells[0].datagrams.rate) == (15, 40_000_000)
+    with pytest.raises(InputError, match="--repeat 15: repeat: rate: max is searched for once"):
+        load_plan(path, Overrides(repeat=15))
+    (tmp_path / "s.yaml").write_text(
+        "rig: gigablox\npairs: [pi1 -> pi2]\ntest: udp\nrepeat: 3\nmatrix: {rate: 40M}\ninclude: [{rate: max}]\n"
+    )
+    with pytest.raises(InputError, match="repeat: rate: max is searched for once"):
+        load_plan(path, Overrides())

@@ -1,0 +1,25 @@
+"""JSON Schemas of what `--json` prints: `python docs/json_schemas.py` writes them beside this file."""
+
+import json
+from pathlib import Path
+from typing import Final
+
+from pydantic import BaseModel
+
+from rigctl.cli.documents import PlanDocument, RunsDocument
+
+FILES: Final[dict[str, type[BaseModel]]] = {"runs.schema.json": RunsDocument, "plan.schema.json": PlanDocument}
+
+
+def schema_text(model: type[BaseModel]) -> str:
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **model.model_json_schema(mode="serialization"),
+    }
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    for name, model in FILES.items():
+        (Path(__file__).parent / name).write_text(schema_text(model), encoding="utf-8")
+        print(name)

@@ -1,0 +1,62 @@
+"""Where a run's report goes: checked before anything is measured, and never in the way of the result."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+from user import User, traffic, waited
+
+QUICK = "rig: loopback\npairs: [pi1 -> pi2]\nduration: 300ms\n"
+
+
+def test_a_place_where_no_report_can_be_written_is_refused_before_measuring(user: User) -> None:
+    scenario = user.scenario(QUICK)
+    (user.folder / "folder").mkdir()
+    for place, said in (
+        ("/nowhere/x.html", "the report cannot be written there: No such file or directory"),
+        ("folder", "is a folder. Name a file in it"),
+        ("r.pdf", "the report is HTML. Name a file that ends with .html"),
+    ):
+        told = user.rigctl("run", scenario, "--report", place, code=2)
+        assert told.startswith(f"rigctl: {place}: {said}")
+        assert told.count("\n") == 1
+    assert not (user.folder / "store.db").exists()
+    assert user.processes() == {}
+
+
+def test_without_a_report_none_is_written_and_its_place_does_not_matter(user: User) -> None:
+    said = user.rigctl("run", user.scenario(QUICK), "--no-report")
+    assert "\nrun    20" in said
+    assert "report " not in said
+    assert list(user.folder.glob("*.html")) == []
+
+
+def test_whatever_happens_to_the_page_the_table_and_the_id_are_printed(user: User) -> None:
+    # Good when it is looked at, no more when it is written: the page turns into a folder meanwhile.
+    page = user.folder / "page.html"
+    process = user.start("run", user.scenario(QUICK.replace("300ms", "2s")), "--report", "page.html")
+    assert waited(lambda: (user.folder / "store.db").exists(), 30)
+    page.mkdir()
+    out, errors = process.communicate(timeout=60)
+    assert process.returncode == 3
+    run = json.loads(user.rigctl("runs", "--json"))["runs"][0]["run"]
+    assert f"run    {run}" in out
+    assert "Mbit/s" in out
+    last = errors.splitlines()[-1]
+    assert last.startswith("rigctl: page.html: is a folder. Name a file in it. The run is stored: rigctl report")
+    assert "Traceback" not in errors
+
+
+def test_a_killed_run_is_listed_as_died_and_can_be_removed(user: User) -> None:
+    with traffic(user, user.scenario("rig: gigablox\npairs: [pi1 -> pi2, pi3 -> pi4]\nduration: 30s\n")) as process:
+        assert "running for" in user.rigctl("runs")
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(timeout=10)
+    listed = json.loads(user.rigctl("runs", "--json"))["runs"]
+    assert [run["status"] for run in listed] == ["died"]
+    assert "died, began" in user.rigctl("runs")
+    assert Path(user.environment["RIGCTL_STORE"]).exists()
+    assert user.rigctl("runs", "rm", listed[0]["run"][:15], "--yes") == f"{listed[0]['run']}: removed\n"
+    assert "No run yet" in user.rigctl("runs")
+    assert waited(lambda: user.processes() == {}, 15)

@@ -9,6 +9,7 @@ from importlinter.cli import EXIT_STATUS_SUCCESS, lint_imports
 
 ROOT = Path(__file__).parents[2]
 MODULES = sorted((ROOT / "rigctl").rglob("*.py"))
+TEST_FILES = sorted((ROOT / "tests").rglob("*.py"))
 C_FILES = sorted((ROOT / "agents").glob("*.[ch]"))
 MOST_LINES = 400
 MOST_FUNCTION_LINES = 60
@@ -48,7 +49,7 @@ def test_no_c_function_is_too_long(path: Path) -> None:
 def test_no_file_names_a_registry_host() -> None:
     for pattern in TEXTS:
         for path in ROOT.rglob(pattern):
-            if any(part.startswith(".venv") or part in ("dist", "build", ".git") for part in path.parts):
+            if any(part.startswith(".venv") or part in ("dist", "build", "mutants", ".git") for part in path.parts):
                 continue
             found = HOSTS.search(path.read_text(errors="replace"))
             assert found is None or path == Path(__file__), f"{path}: {found}"
@@ -58,3 +59,18 @@ def test_every_module_says_what_it_is_for() -> None:
     for path in MODULES:
         text = path.read_text()
         assert not text.strip() or ast.get_docstring(ast.parse(text)), path
+
+
+@pytest.mark.parametrize("path", TEST_FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_test_waits_for_a_process_without_a_deadline(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    blocks = [node for node in ast.walk(tree) if isinstance(node, ast.With | ast.AsyncWith)]
+    opened = [ast.unparse(item.context_expr) for block in blocks for item in block.items]
+    assert not [text for text in opened if text.startswith("subprocess.Popen(")], "use `running` of tests/support"
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
+    endless = [ast.unparse(call) for call in calls if call.func.attr == "communicate" and not _has_deadline(call)]
+    assert endless == [], "give it a timeout"
+
+
+def _has_deadline(call: ast.Call) -> bool:
+    return any(keyword.arg == "timeout" for keyword in call.keywords)

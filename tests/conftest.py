@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from types import FrameType
 from typing import Any, Protocol
 
@@ -33,9 +33,9 @@ def _nothing(number: int, frame: FrameType | None) -> None:
 
 
 @pytest.hookimpl(wrapper=True, optionalhook=True)
-def pytest_timeout_set_timer(item: pytest.Item, settings: _Settings) -> Iterator[None]:
+def pytest_timeout_set_timer(item: pytest.Item, settings: _Settings) -> Generator[None, object, object]:
     """pytest-timeout prints the stacks of threads; of an event loop that is its `select`. Print its tasks before."""
-    done: Any = yield  # type: ignore[misc]  # pluggy sends the result
+    done = yield
     if settings.method == "signal":
         signal.signal(signal.SIGALRM, _after_tasks(item.nodeid, signal.getsignal(signal.SIGALRM)))
     return done

@@ -1,6 +1,7 @@
 """What was asked against what was granted, and what makes a repetition invalid."""
 
 from dataclasses import replace
+from typing import Any
 
 import builders
 import pytest
@@ -56,7 +57,10 @@ def test_what_was_not_asked_for_or_is_unknown_is_no_departure() -> None:
 
 def test_a_link_that_runs_slower_than_the_rig_file_says_is_a_departure() -> None:
     links = {"pi1": Link(10**9, 1500), "pi2": Link(10**9, 1500), "pi3": Link(None, None)}
-    facts = {"pi1": {"speed_bps": 10**8, "mtu": 1500}, "pi2": {"speed_bps": None, "mtu": 9000}}
+    facts: dict[str, dict[str, Any]] = {
+        "pi1": {"speed_bps": 10**8, "mtu": 1500},
+        "pi2": {"speed_bps": None, "mtu": 9000},
+    }
     texts = [str(d) for d in link_departures(links, facts)]
     assert texts == [
         "pi1: link speed 1000000000 was asked for, 100000000 was granted",

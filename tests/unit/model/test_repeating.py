@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import builders
 import pytest
@@ -14,7 +15,7 @@ CELL = Cell(1, "pingpong", (Pair("a", "b"),), 10.0, 0.0, 1, message_bytes=64, me
 STEADY, NOISY = [1.0, 1.01, 0.99], [1.0, 2.0, 1.0]
 
 
-def plan(cells: Sequence[Cell] = (CELL,), **fields: object) -> RunPlan:
+def plan(cells: Sequence[Cell] = (CELL,), **fields: Any) -> RunPlan:
     return replace(builders.plan(cells), repeat=3, **fields)
 
 

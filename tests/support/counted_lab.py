@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from processes import running
 from talk import Report, Talk, joined, report_of, started
@@ -132,7 +131,6 @@ def _flows(sent: Report, received: Report) -> tuple[Flow, ...]:
 def _side(report: Report, number: int) -> Side:
     totals = report.totals[number]
     names = ("mss", "retransmits", "retransmitted_bytes", "timestamps", "segs_out", "segs_in")
-    known: dict[str, Any] = {name: totals.get(name) for name in names}
     return Side(
         totals["bytes"],
         totals["first_byte_ns"],

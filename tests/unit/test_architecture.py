@@ -23,7 +23,6 @@ def test_each_room_imports_only_from_those_below_it(monkeypatch: pytest.MonkeyPa
     assert lint_imports(config_filename="pyproject.toml", no_cache=True) == EXIT_STATUS_SUCCESS
 
 
-@pytest.mark.xfail(strict=True, reason="sections.files and sections.messages.table; remove this line when they part")
 def test_no_modules_import_each_other_in_a_circle() -> None:
     assert circles(import_graph(ROOT / "rigctl")) == []
 

@@ -28,7 +28,7 @@ CONFIGURATION: Final = """
 source_paths = ["rigctl"]
 only_mutate = ["rigctl/{room}/*"]
 also_copy = ["rigctl", "agents", "docs", "reports", "scenarios", "README.md", "CHANGELOG.md"]
-pytest_add_cli_args = ["-p", "no:cacheprovider", "-p", "no:randomly"]
+pytest_add_cli_args = ["-p", "no:cacheprovider", "-k", "not seconds"]  # those of files of a megabyte
 pytest_add_cli_args_test_selection = ["tests/unit/{room}"]
 """
 

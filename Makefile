@@ -37,7 +37,7 @@ agents: $(VENV)/dev.stamp
 bench: $(VENV)/dev.stamp agents
 	$(BIN)/python tests/bench/run_all.py
 
-# Not in CI: ten minutes for a fifth of them, beside other work. MUTANTS=--all takes every one.
+# Not in CI: a quarter of an hour for a fifth of them, beside other work. MUTANTS=--all takes every one.
 mutants: $(VENV)/mutants.stamp
 	nice -n 10 $(BIN)/python tests/bench/mutants.py $(MUTANTS)
 

@@ -9,7 +9,7 @@ AGENT := agents/dist/rigctl-agent-$(MACHINE)
 SOURCES := $(wildcard agents/*.c agents/*.h) agents/Makefile
 DEMO_STORE := $(VENV)/demo.db
 
-.PHONY: demo test lint types unit bench clean system agents
+.PHONY: demo test lint types unit bench clean system agents mutants
 
 demo: $(VENV)/run.stamp $(AGENT)
 	@echo "Seven tests of 5 s each on the virtual rig: about one minute."
@@ -37,8 +37,12 @@ agents: $(VENV)/dev.stamp
 bench: $(VENV)/dev.stamp agents
 	$(BIN)/python tests/bench/run_all.py
 
+# Not in CI: a quarter of an hour for a fifth of them, beside other work. MUTANTS=--all takes every one.
+mutants: $(VENV)/mutants.stamp
+	nice -n 10 $(BIN)/python tests/bench/mutants.py $(MUTANTS)
+
 clean:
-	rm -rf $(VENV) dist build agents/build agents/dist .pytest_cache .ruff_cache .mypy_cache .import_linter_cache
+	rm -rf $(VENV) mutants dist build agents/build agents/dist .pytest_cache .ruff_cache .mypy_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The demo needs rigctl and the host's own agent only; its C compiler is enough for that.
@@ -57,6 +61,10 @@ $(VENV)/run.stamp: $(VENV)/bin/python pyproject.toml constraints.txt
 
 $(VENV)/dev.stamp: $(VENV)/run.stamp
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[dev]'
+	touch $@
+
+$(VENV)/mutants.stamp: $(VENV)/dev.stamp
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[mutants]'
 	touch $@
 
 # What the tests start for real. Installed where we may; otherwise the tests say what is missing, by name.

@@ -3,6 +3,7 @@
 import base64
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from lab import Lab, laboratory
@@ -30,7 +31,7 @@ def captured(agent: Talk) -> tuple[Line, bytes, list[Line]]:
     return counts, pcap, [line for line in lines if "bytes" in line and "flow" in line]
 
 
-def measured(lab: Lab, how: str, duration_ms: int = 300, **what: object) -> tuple[Talk, Talk, int]:
+def measured(lab: Lab, how: str, duration_ms: int = 300, **what: Any) -> tuple[Talk, Talk, int]:
     receiver, sender = lab.start(), lab.start()
     port = joined(receiver, sender, extra=f"interface=lo {what.pop('extra', '')}".strip(), **what)
     started([receiver, sender], duration_ms, how)

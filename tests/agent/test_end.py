@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from processes import running
 from talk import joined, settings, started
 
 from agents import Start
@@ -77,9 +78,7 @@ def test_the_version_is_one_line(binary: Path) -> None:
 
 def test_a_reader_that_does_not_read_ends_the_agent(binary: Path) -> None:
     """Its output is a pipe that nobody reads: it must neither block nor grow, and end in the end."""
-    with subprocess.Popen(
-        [binary, "--watchdog", "2"], bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as agent:
+    with running([binary, "--watchdog", "2"], bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as agent:
         assert agent.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             agent.stdin.write(b"".join(b"%d frobnicate\n" % n for n in range(1, 20_000)))

@@ -17,6 +17,7 @@ from rigctl.remote.build import TARGETS, build, host_machine
 
 QEMU = {"x86_64": "x86_64", "aarch64": "aarch64", "armv7": "arm", "armv6": "arm", "riscv64": "riscv64"}
 SEEN_AS = {"armv7": "armv7l", "armv6": "armv7l"}  # qemu says so of both, whatever processor it plays
+pytestmark = pytest.mark.timeout(600)  # the first one builds a compiler's cache
 FOREIGN = [machine for machine in TARGETS if machine != host_machine()]
 
 

@@ -26,7 +26,7 @@ def test_five_seconds_of_rubbish_find_nothing(target: str, tmp_path: Path) -> No
     corpus.mkdir()
     for number, seed in enumerate(SEEDS[target]):
         (corpus / str(number)).write_bytes(seed)
-    command = [AGENTS / "build" / f"fuzz-{target}", "-max_total_time=5", "-max_len=1100", corpus]
+    command: list[str | Path] = [AGENTS / "build" / f"fuzz-{target}", "-max_total_time=5", "-max_len=1100", corpus]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     assert "stat" in done.stderr or "DONE" in done.stderr

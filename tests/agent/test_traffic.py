@@ -6,6 +6,7 @@ import sys
 import time
 
 import pytest
+from processes import running
 from talk import joined, report_of, settings, started
 
 from agents import Start
@@ -97,14 +98,11 @@ def test_one_processor_that_is_busy_all_the_time_shows(start: Start) -> None:
         "-c",
         f"import os\nos.sched_setaffinity(0, [{cpu}])\nprint(flush=True)\nwhile True: pass",
     ]
-    with subprocess.Popen(endless, stdout=subprocess.PIPE) as busy:
-        try:
-            assert busy.stdout is not None
-            busy.stdout.readline()
-            started([receiver, sender], 1000)
-            receiver.event("ended")
-        finally:
-            busy.kill()
+    with running(endless, stdout=subprocess.PIPE) as busy:
+        assert busy.stdout is not None
+        busy.stdout.readline()
+        started([receiver, sender], 1000)
+        receiver.event("ended")
     last = report_of(receiver).last
     assert last["busiest_cpu_us"] > 0.8 * last["span_us"]
 

@@ -19,6 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
+from processes import running
 from talk import Report, Talk, joined, report_of, started
 
 from rigctl.model.window import common_window, cut
@@ -88,7 +89,7 @@ def by_agent(hosts: tuple[str, str], binary: str, seconds: float, congestion: st
 
 
 def by_iperf3(hosts: tuple[str, str], seconds: float, congestion: str, window: int | None) -> Measured:
-    with subprocess.Popen(inside(hosts[1], "iperf3", "-s", "-1", "-J"), stdout=subprocess.PIPE) as server:
+    with running(inside(hosts[1], "iperf3", "-s", "-1", "-J"), stdout=subprocess.PIPE) as server:
         time.sleep(0.3)
         words = ["iperf3", "-c", ADDRESSES[1], "-t", f"{seconds:g}", "-C", congestion, "-J"]
         words += ["-w", str(window)] if window else []

@@ -36,7 +36,7 @@ def ratios(store: Path, rtt_ms: int, mss: int, seconds: float) -> list[tuple[flo
     how = ["--rig-set", f"nodes.far.rtt={rtt_ms}ms", "--set", f"window={windows}", "--set", f"mss={mss}"]
     how += ["--duration", f"{seconds + 1:g}s", "--store", str(store), "--report", str(store.with_suffix(".html"))]
     rigctl("run", "stratus", *how, "--quiet")
-    found = []
+    found: list[tuple[float, ...]] = []
     with open_store(str(store)) as opened:
         for one, window in zip(opened.repetitions(opened.run(None).run), WINDOWS_K, strict=True):
             (flow,) = one.flows

@@ -111,7 +111,7 @@ async def main(repetitions: int) -> int:
                     measured += await by_iperf3(ready, pairs)
         for _ in range(repetitions):
             for pairs in (1, 2):
-                measured += await asyncio.to_thread(lambda pairs=pairs: list(by_rigctl(pairs, folder)))
+                measured += await asyncio.to_thread(list, by_rigctl(pairs, folder))
     print(f"ceiling {CEILING_MBPS:.1f} Mbit/s; the bucket allows {HIGHEST_MBPS:.1f}; load {os.getloadavg()[0]:.1f}\n")
     print("| tool | pairs at once | goodput, Mbit/s | of the ceiling, % | retransmits | within bounds |")
     print("|---|--:|--:|--:|--:|---|")

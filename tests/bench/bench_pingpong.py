@@ -17,6 +17,7 @@ from bench_agent import ADDRESSES, inside, two_hosts
 
 sys.path.insert(0, str(__file__).rpartition("/tests/")[0] + "/tests/support")
 
+from processes import end
 from talk import Talk, joined
 
 from rigctl.remote.build import build, host_machine
@@ -61,8 +62,7 @@ def by_sockperf(hosts: tuple[str, str], seconds: float) -> float:
         ]
         done = subprocess.run(inside(hosts[0], *words), check=True, capture_output=True, text=True)
     finally:
-        server.kill()
-        server.wait()
+        end(server)
     found = re.search(r"avg-latency=([0-9.]+)", done.stdout)
     assert found is not None, done.stdout
     return 2 * float(found[1])

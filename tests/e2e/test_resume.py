@@ -48,6 +48,7 @@ def shape(user: User, level: str) -> list[tuple[Any, ...]]:
     return [tuple(row.get(name) for name in asked) + tuple(row.get(name) is None for name in known) for row in rows]
 
 
+@pytest.mark.timeout(120 + 12 * KILLS)
 def test_a_run_killed_again_and_again_is_in_the_end_like_one_that_never_was(user: User) -> None:
     user.rigctl("rig", "up", "gigablox")
     try:
@@ -57,7 +58,8 @@ def test_a_run_killed_again_and_again_is_in_the_end_like_one_that_never_was(user
         shapes = {level: shape(user, level) for level in ("cells", "pairs", "flows")}
         (user.folder / "store.db").unlink()
 
-        moments, hits, resume = random.Random(5), 0, []
+        moments, hits = random.Random(5), 0
+        resume: list[str] = []
         for _ in range(KILLS):
             hits += kill_at(user, moments.uniform(0.7, 1.7), "run", scenario, "--quiet", *resume)
             if not resume and (user.folder / "store.db").exists():

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from openssh import new_key
+from processes import end
 
 ROOT = Path(__file__).parents[2]
 NODES = ("pi1", "pi2", "pi3", "pi4")
@@ -114,8 +115,7 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
         yield made
     finally:
         for server in servers:
-            server.terminate()
-            server.wait(5)
+            end(server, politely_for_s=5)
         for name in [*hosts, "switch"]:
             subprocess.run(["ip", "netns", "del", made.host(name)], check=False)
 

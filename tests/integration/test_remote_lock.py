@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from openssh import GUEST_ID, Sshd, rig_of
+from processes import DEADLINE_S, running
 
 from rigctl.errors import NodeError, RigError
 from rigctl.remote import lock
@@ -256,7 +257,7 @@ async def test_of_many_who_find_a_dead_holder_one_takes_over(sshd: Start, name: 
 async def test_a_controller_that_is_killed_lets_go(sshd: Start, name: str) -> None:
     server = sshd()
     command = [sys.executable, "-c", HOLD, name, str(server.port), str(server.key), str(server.known_hosts)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as controller:
+    with running(command, stdout=subprocess.PIPE) as controller:
         assert controller.stdout is not None
         assert await asyncio.to_thread(controller.stdout.readline) == b"held\n"
         async with hosts_of(server, name) as hosts:
@@ -264,7 +265,7 @@ async def test_a_controller_that_is_killed_lets_go(sshd: Start, name: str) -> No
                 async with locked(hosts, "bob"):
                     pass
             controller.kill()
-            controller.wait()
+            controller.wait(DEADLINE_S)
             assert await free_within(hosts, 20) < 15
 
 

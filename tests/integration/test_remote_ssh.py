@@ -7,11 +7,12 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 from openssh import USER, Sshd, free_port, new_key, rig_of
+from processes import running
 
 from rigctl.errors import NodeError, RigError
 from rigctl.remote import host as host_module
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("home")
 
 
 @contextlib.asynccontextmanager
-async def one(node: Node) -> "contextlib.AbstractAsyncContextManager[Host]":
+async def one(node: Node) -> AsyncIterator[Host]:
     async with connected(rig_of(node), [node.name]) as hosts:
         yield hosts[node.name]
 
@@ -172,24 +173,22 @@ async def test_without_any_key_the_message_says_so(sshd: Start) -> None:
 
 async def test_a_key_in_the_ssh_agent_is_used(sshd: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     server, socket_path = sshd(), tmp_path / "agent"
-    with subprocess.Popen(["ssh-agent", "-D", "-a", str(socket_path)], stdout=subprocess.DEVNULL) as keeper:
-        try:
+    with running(["ssh-agent", "-D", "-a", str(socket_path)], stdout=subprocess.DEVNULL):
+        async with asyncio.timeout(10):
             while not socket_path.exists():
                 await asyncio.sleep(0.01)
-            monkeypatch.setenv("SSH_AUTH_SOCK", str(socket_path))
-            for number in range(7):  # more than the server's MaxAuthTries
-                subprocess.run(["ssh-add", "-q", str(new_key(tmp_path / f"k{number}"))], check=True)
-            with pytest.raises(NodeError, match="those of the ssh-agent"):
-                async with one(server.node(key=None)):
-                    pass
-            async with one(server.node()):  # the rig's own key is not drowned by them
-                pass
-            subprocess.run(["ssh-add", "-q", "-D"], check=True)
-            subprocess.run(["ssh-add", "-q", str(server.key)], check=True)
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(socket_path))
+        for number in range(7):  # more than the server's MaxAuthTries
+            subprocess.run(["ssh-add", "-q", str(new_key(tmp_path / f"k{number}"))], check=True)
+        with pytest.raises(NodeError, match="those of the ssh-agent"):
             async with one(server.node(key=None)):
                 pass
-        finally:
-            keeper.terminate()
+        async with one(server.node()):  # the rig's own key is not drowned by them
+            pass
+        subprocess.run(["ssh-add", "-q", "-D"], check=True)
+        subprocess.run(["ssh-add", "-q", str(server.key)], check=True)
+        async with one(server.node(key=None)):
+            pass
 
 
 async def test_a_missing_key_file_is_named(sshd: Start, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import DEADLINE_S, running
 
 from rigctl.errors import NodeError
 from rigctl.probe.switches import PortCounters, Reader, reader_of
@@ -50,14 +51,11 @@ async def snmpd(folder: Path) -> AsyncIterator[tuple[int, subprocess.Popen[bytes
         port = int(probe.getsockname()[1])
     (folder / "snmpd.conf").write_text(CONFIG.replace("FOLDER", str(folder)))
     words = [command, "-f", "-C", "-c", str(folder / "snmpd.conf"), "-Lf", str(folder / "log"), "-I", "-smux"]
-    with subprocess.Popen([*words, f"udp:127.0.0.1:{port}"], stdin=subprocess.DEVNULL) as process:
-        try:
-            async with asyncio.timeout(10):
-                while not await answers(port):
-                    assert process.poll() is None, (folder / "log").read_text()
-            yield port, process
-        finally:
-            process.kill()
+    with running([*words, f"udp:127.0.0.1:{port}"], stdin=subprocess.DEVNULL) as process:
+        async with asyncio.timeout(10):
+            while not await answers(port):
+                assert process.poll() is None, (folder / "log").read_text()
+        yield port, process
 
 
 async def answers(port: int) -> bool:
@@ -173,6 +171,6 @@ async def test_an_agent_that_dies_between_two_readings_is_said_and_its_successor
         async with reader_of(at(V2C, port), ["lo"]) as reader:
             await reader.read()
             process.kill()
-            process.wait()
+            process.wait(DEADLINE_S)
             with pytest.raises(NodeError, match=r"core: no SNMP answer from 127\.0\.0\.1"):
                 await reader.read()

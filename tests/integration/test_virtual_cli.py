@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from processes import running
 from virtual_rigs import NAME, rig, survivors
 
 
@@ -52,13 +53,13 @@ def test_exec_takes_a_file_as_input_and_shows_errors_as_they_come(tmp_path: Path
     with file.open("rb") as opened:
         done = subprocess.run([*command, "wc -c"], stdin=opened, capture_output=True, timeout=60, check=False)
     assert done.stdout == b"300000\n", done.stderr
-    with subprocess.Popen(
+    with running(
         [*command, "echo early >&2; cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as running:
-        assert running.stderr is not None
-        assert running.stderr.readline() == b"early\n"  # while it still waits for its input
-        running.communicate(b"", timeout=30)
-        assert running.returncode == 0
+    ) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == b"early\n"  # while it still waits for its input
+        process.communicate(b"", timeout=30)
+        assert process.returncode == 0
 
 
 def test_a_node_that_is_not_there_touches_nothing(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from processes import running
 from virtual_rigs import NAME, login, machine, output, rig, survivors, wait_until
 
 from rigctl.virtual import down, find, provided, up
@@ -46,6 +47,15 @@ def machine_unchanged() -> Iterator[None]:
     assert machine() == before
 
 
+def test_what_others_do_on_this_machine_meanwhile_is_no_change_of_ours() -> None:
+    name, before = f"other{os.getpid()}", machine()
+    subprocess.run(["ip", "netns", "add", name], check=True, timeout=10)  # mounts /run/netns, too
+    try:
+        assert machine() == before
+    finally:
+        subprocess.run(["ip", "netns", "del", name], check=True, timeout=10)
+
+
 @pytest.mark.parametrize("part", ["holder", "starter"])
 @pytest.mark.parametrize("kind", ["namespaces", "loopback"])
 async def test_kill_9_of_holder_or_starter_leaves_nothing(
@@ -73,15 +83,16 @@ def test_a_killed_controller_takes_its_rig_with_it(
     kind: str, number: int, tmp_path: Path, runtime_folder: Path
 ) -> None:
     tested = rig(tmp_path, virtual=kind, links="{mtu: 1500}")
-    with subprocess.Popen(
+    with running(
         [sys.executable, "-c", CONTROLLER, str(tested.source), str(Path(__file__).parents[1] / "support")],
+        ends_within_s=20,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     ) as controller:
         assert controller.stdout is not None
-        said, running = controller.stdout.readline(), survivors(f"{NAME}-")
+        said, left = controller.stdout.readline(), survivors(f"{NAME}-")
         controller.send_signal(number)
-    assert (said, len([line for line in running if line.split()[1] == "sleep"])) == (b"up\n", 2)
+    assert (said, len([line for line in left if line.split()[1] == "sleep"])) == (b"up\n", 2)
     assert wait_until(lambda: survivors(f"{NAME}-") == [], 5), survivors(f"{NAME}-")
     assert wait_until(lambda: not sweep() and list(runtime_folder.iterdir()) == [], 2)
 

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import asyncssh
 import pytest
@@ -21,7 +22,7 @@ def own_runtime_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
 
 
-async def interface(ready: Rig, node: str) -> dict[str, object]:
+async def interface(ready: Rig, node: str) -> dict[str, Any]:
     found = json.loads(await output(ready, node, "ip -j address show dev eth0"))
     assert isinstance(found[0], dict)
     return found[0]

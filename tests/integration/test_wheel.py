@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.timeout(900)  # the wheel's agents are built for five machines
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from processes import running
 from talk import Report, Talk, joined, report_of, started
 
 from rigctl.records import Direction, Flow, NicCounters, NodeUsage, Pair, Port, PortSeries, Side, TcpInfo
@@ -58,13 +59,8 @@ class Lab:
     def pinging(self, source: str, destination: str) -> Iterator[None]:
         """Large pings meanwhile, 100 a second, for 10 s at most."""
         command = ["ping", "-q", "-i", "0.01", "-c", "1000", "-s", "1400", ADDRESSES[destination]]
-        with subprocess.Popen(
-            ["ip", "netns", "exec", self.names[source], *command], stdout=subprocess.DEVNULL
-        ) as process:
-            try:
-                yield
-            finally:
-                process.terminate()
+        with running(["ip", "netns", "exec", self.names[source], *command], stdout=subprocess.DEVNULL):
+            yield
 
     def counters(self, where: str) -> Counters:
         """/proc/net/dev: rx and tx bytes, packets, errors, drops by interface."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from processes import running
 from talk import Talk
 
 SETUP = "ip link set lo up && ip link add v0 type veth peer name v1 && ip link set v0 up && echo made && exec sleep 300"
@@ -48,14 +49,11 @@ def laboratory(binary: Path, folder: Path) -> Iterator[Lab]:
     copy = folder / "rigctl-agent"
     shutil.copy(binary, copy)
     as_user = ["-Ur"] if os.geteuid() != 0 else []
-    with subprocess.Popen(["unshare", *as_user, "-n", "sh", "-c", SETUP], stdout=subprocess.PIPE) as holder:
-        try:
-            assert holder.stdout is not None
-            assert holder.stdout.readline() == b"made\n"
-            with ExitStack() as stack:
-                yield Lab(holder.pid, copy, stack)
-        finally:
-            holder.kill()
+    with running(["unshare", *as_user, "-n", "sh", "-c", SETUP], stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"made\n"
+        with ExitStack() as stack:
+            yield Lab(holder.pid, copy, stack)
 
 
 def eventually(holds: Callable[[], bool], within_s: float = 2.0) -> None:

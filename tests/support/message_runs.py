@@ -1,5 +1,6 @@
 """Runs of messages with the numbers of the nettest pages."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -39,7 +40,7 @@ def side(size: int, iterations: int, elapsed_s: float, trips: bool) -> Side:
     return replace(base, **timed) if trips else base
 
 
-def measured(test: str, rows: list[tuple[int, int, tuple[float, ...]]]) -> tuple[RunInfo, list[Repetition]]:
+def measured(test: str, rows: Sequence[tuple[int, int, tuple[float, ...]]]) -> tuple[RunInfo, list[Repetition]]:
     cells = tuple(
         Cell(number, test, (PAIR,), 60.0, 0.0, 1, message_bytes=size, messages=MessageSettings(iterations))
         for number, (size, iterations, _) in enumerate(rows, 1)
@@ -57,7 +58,7 @@ def measured(test: str, rows: list[tuple[int, int, tuple[float, ...]]]) -> tuple
     return replace(builders.run(plan), facts={}), repetitions
 
 
-def results(test: str, rows: list[tuple[int, int, tuple[float, ...]]]) -> list[Messages]:
+def results(test: str, rows: Sequence[tuple[int, int, tuple[float, ...]]]) -> list[Messages]:
     return message_results(*measured(test, rows))
 
 

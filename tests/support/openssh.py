@@ -10,6 +10,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from processes import end
+
 from rigctl.records import Link
 from rigctl.rig.inventory import Node, Rig
 
@@ -110,8 +112,7 @@ class Sshd:
         for pid in self.sessions():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, 9)
-        self.process.terminate()
-        self.process.wait(timeout=5)
+        end(self.process, politely_for_s=5)
         if self.user == GUEST:
             for locks in Path("/tmp").glob(f"rigctl-locks-{GUEST_ID}*"):
                 shutil.rmtree(locks)

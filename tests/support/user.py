@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from processes import end
+
 AGENT = re.compile(r"/agent-[0-9a-f]{64}")
 
 
@@ -37,7 +39,10 @@ class User:
 
     def rigctl(self, *words: str, code: int = 0, deadline_s: float = 90) -> str:
         process = self.start(*words)
-        out, errors = process.communicate(timeout=deadline_s)
+        try:
+            out, errors = process.communicate(timeout=deadline_s)
+        finally:
+            end(process)
         assert process.returncode == code, f"{words} gave {process.returncode}:\n{out}\n{errors}"
         return out + errors
 
@@ -118,8 +123,7 @@ def traffic(user: User, *words: str) -> Iterator["subprocess.Popen[str]"]:
         time.sleep(1.0)
         yield process
     finally:
-        if process.poll() is None:
-            process.kill()
+        end(process)
         process.communicate(timeout=10)
 
 

@@ -1,6 +1,7 @@
 """What the tests of virtual rigs share: rig files, a login, and a look at what is left."""
 
 import os
+import re
 import subprocess
 import time
 from collections.abc import AsyncIterator, Callable
@@ -14,6 +15,8 @@ from rigctl.rig.schema import load_rig
 
 NAME = f"test{os.getpid()}"
 """What test rigs are called: no other test process may be taken for a survivor of ours."""
+OF_A_RIG = re.compile(r"[a-d]\d?|(br|port|trunk)\.?\d+")
+"""Nodes of test rigs, by whose names their namespaces and ports are called, bridges and trunks."""
 
 
 def rig(folder: Path, *names: str, **fields: object) -> Rig:
@@ -76,14 +79,35 @@ def survivors(mark: str) -> list[str]:
     return found
 
 
-def machine() -> dict[str, str]:
-    """This machine's own interfaces, named namespaces and mounts: what a rig must leave as it found it."""
-    links = subprocess.run(["ip", "-o", "link", "show"], capture_output=True, text=True, check=True).stdout
-    named = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
-    names = sorted(line.split(": ")[1] for line in links.splitlines())
-    mounts = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
-    rig_mounts = [mount for mount in mounts if "rigctl" in mount or mount.startswith("/run/netns")]
-    return {"links": str(names), "namespaces": named, "mounts": str(rig_mounts)}
+def machine() -> dict[str, list[str]]:
+    """Of this machine's interfaces, named namespaces and mounts, those that a rig could add or take away.
+
+    Other tests run beside this one and make namespaces, which mounts /run/netns: theirs are none of ours.
+    """
+    links = _listed("ip", "-o", "link", "show")
+    namespaces = [line.split()[0] for line in _listed("ip", "netns", "list")]
+    mounts = [line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    return {
+        "links": [name for line in links if _of_hardware(name := line.split(": ")[1]) or OF_A_RIG.fullmatch(name)],
+        "namespaces": [name for name in namespaces if OF_A_RIG.fullmatch(name)],
+        "mounts": [words[4] for words in mounts if _mounted_by_a_rig(words)],
+    }
+
+
+def _listed(*command: str) -> list[str]:
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
+    return sorted(done.stdout.splitlines())
+
+
+def _of_hardware(name: str) -> bool:
+    return name == "lo" or Path(f"/sys/class/net/{name}/device").exists()
+
+
+def _mounted_by_a_rig(words: list[str]) -> bool:
+    """`words` is a line of mountinfo; proc(5). A rig's private /run is of the source "rigctl"."""
+    where, source = Path(words[4]), words[words.index("-") + 2]
+    of_a_node = where.parent == Path("/run/netns") and OF_A_RIG.fullmatch(where.name)
+    return source == "rigctl" or NAME in words[4] or bool(of_a_node)
 
 
 def wait_until(true: Callable[[], bool], within_s: float) -> bool:

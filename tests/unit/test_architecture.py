@@ -5,10 +5,12 @@ import re
 from pathlib import Path
 
 import pytest
+from import_graph import circles, import_graph
 from importlinter.cli import EXIT_STATUS_SUCCESS, lint_imports
 
 ROOT = Path(__file__).parents[2]
 MODULES = sorted((ROOT / "rigctl").rglob("*.py"))
+TEST_FILES = sorted((ROOT / "tests").rglob("*.py"))
 C_FILES = sorted((ROOT / "agents").glob("*.[ch]"))
 MOST_LINES = 400
 MOST_FUNCTION_LINES = 60
@@ -19,6 +21,20 @@ TEXTS = ("*.py", "*.toml", "*.txt", "*.yaml", "*.md", "Makefile", "run")
 def test_each_room_imports_only_from_those_below_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     assert lint_imports(config_filename="pyproject.toml", no_cache=True) == EXIT_STATUS_SUCCESS
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    assert circles(import_graph(ROOT / "rigctl")) == []
+
+
+def test_a_circle_of_imports_is_found_wherever_its_lines_stand(tmp_path: Path) -> None:
+    (tmp_path / "p").mkdir()
+    (tmp_path / "p/__init__.py").write_text("")
+    (tmp_path / "p/a.py").write_text("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from p import b\n")
+    (tmp_path / "p/b.py").write_text("def late() -> None:\n    from p.c import x\n")
+    (tmp_path / "p/c.py").write_text("import p.a\nimport p.d\n")
+    (tmp_path / "p/d.py").write_text("")
+    assert circles(import_graph(tmp_path / "p")) == [["p.a", "p.b", "p.c"]]
 
 
 @pytest.mark.parametrize("path", [*MODULES, *C_FILES], ids=lambda path: str(path.relative_to(ROOT)))
@@ -48,7 +64,7 @@ def test_no_c_function_is_too_long(path: Path) -> None:
 def test_no_file_names_a_registry_host() -> None:
     for pattern in TEXTS:
         for path in ROOT.rglob(pattern):
-            if any(part.startswith(".venv") or part in ("dist", "build", ".git") for part in path.parts):
+            if any(part.startswith(".venv") or part in ("dist", "build", "mutants", ".git") for part in path.parts):
                 continue
             found = HOSTS.search(path.read_text(errors="replace"))
             assert found is None or path == Path(__file__), f"{path}: {found}"
@@ -58,3 +74,22 @@ def test_every_module_says_what_it_is_for() -> None:
     for path in MODULES:
         text = path.read_text()
         assert not text.strip() or ast.get_docstring(ast.parse(text)), path
+
+
+@pytest.mark.parametrize("path", TEST_FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_test_waits_for_a_process_without_a_deadline(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    blocks = [node for node in ast.walk(tree) if isinstance(node, ast.With | ast.AsyncWith)]
+    opened = [ast.unparse(item.context_expr) for block in blocks for item in block.items]
+    assert not [text for text in opened if text.startswith("subprocess.Popen(")], "use `running` of tests/support"
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    endless = [ast.unparse(call) for call in calls if _communicates(call) and not _has_deadline(call)]
+    assert endless == [], "give it a timeout"
+
+
+def _communicates(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "communicate"
+
+
+def _has_deadline(call: ast.Call) -> bool:
+    return any(keyword.arg == "timeout" for keyword in call.keywords)

@@ -17,7 +17,7 @@ def together(ends: Sequence[str], rates_mbps: dict[str, float]) -> float | None:
     """The sum for `ends` as "ab" for a → b; a path's ceiling is 0.9 of its slower end."""
     rates = {node: round(rate * 1e6) for node, rate in rates_mbps.items()}
     paths = []
-    for sender, receiver in ends:
+    for sender, receiver in map(tuple, ends):
         rate = min(rates[sender], rates[receiver])
         paths.append(DataPath(sender, receiver, rate, rate * 0.9e-6))
     return together_mbps(paths, rates)
@@ -73,7 +73,7 @@ LEFT = TrunkLink(1_500_000_000, {"a": "s1", "c": "s1", "e": "s1", "b": "s2", "d"
     ],
 )
 def test_pairs_over_a_trunk_share_it_too(ends: Sequence[str], expected: float) -> None:
-    paths = [DataPath(sender, receiver, 10**9, 900.0) for sender, receiver in ends]
+    paths = [DataPath(sender, receiver, 10**9, 900.0) for sender, receiver in map(tuple, ends)]
     rates = dict.fromkeys("abcdef", 10**9)
     assert together_mbps(paths, rates, LEFT) == pytest.approx(expected)
 

@@ -1,6 +1,7 @@
 """A matrix: panels, differences and grids hold what was measured, and what was not is not there."""
 
 from dataclasses import replace
+from typing import Any
 
 import builders
 import das2
@@ -13,7 +14,7 @@ from rigctl.analysis.summary import summaries
 from rigctl.records import Cell, Condition, Repetition, RunInfo, Setting
 from rigctl.report.sections.matrix.grid import condition_grids, difference_grids, difference_step, heat_step
 
-SMALL = {"windows": (65536, 131072), "flows": (1, 2), "pairs": (1, 4, 8)}
+SMALL: dict[str, Any] = {"windows": (65536, 131072), "flows": (1, 2), "pairs": (1, 4, 8)}
 
 
 def made(info: RunInfo, measured: list[Repetition]) -> Matrix:

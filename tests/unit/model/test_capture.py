@@ -72,3 +72,38 @@ def test_a_super_packet_too_large_for_its_field_is_as_long_as_its_frame() -> Non
 def test_a_damaged_file_is_refused(damage: bytes) -> None:
     with pytest.raises(ValueError, match=r"pcap|ends inside"):
         list(segments(damage))
+
+
+def test_what_is_of_another_port_between_two_segments_changes_nothing() -> None:
+    other = frame(9000, 100, port=PORT + 1)
+    assert (
+        retransmits_seen(file(frame(1000, 1448), other, frame(1000, 1448), other, frame(1000, 1448)), PORT, 1448) == 2
+    )
+
+
+def test_one_byte_more_moves_the_end_and_half_the_numbers_away_is_no_repetition() -> None:
+    assert retransmits_seen(file(frame(1000, 10), frame(1010, 1), frame(1010, 1)), PORT, 1448) == 1
+    far = 2**31
+    assert retransmits_seen(file(frame(1000 + far, 0), frame(1000 + far - 10, 10), frame(1000, 10)), PORT, 1448) == 0
+    assert retransmits_seen(file(frame(2**32 - 10, 10), frame(2**32 - 10, 10)), PORT, 1448) == 1
+
+
+def test_a_segment_whose_end_alone_is_new_counts_by_what_is_old() -> None:
+    first = frame(0, 3000)
+    assert retransmits_seen(file(first, frame(2000, 2000)), PORT, 1000) == 1
+    assert retransmits_seen(file(first, frame(1999, 2000)), PORT, 1000) == 2
+    assert retransmits_seen(file(first, frame(0, 3000)), PORT, 1000) == 3
+    assert retransmits_seen(file(first, frame(3000, 1000)), PORT, 1000) == 0
+
+
+def test_a_frame_that_holds_no_more_than_its_headers_is_read() -> None:
+    for version, headers in ((4, 14 + 20 + 20), (6, 14 + 40 + 20)):
+        (one,) = segments(file(frame(70000, 1448, version=version, kept=headers)))
+        assert (one.sequence, one.payload, one.destination_port) == (70000, 1448, PORT)
+        assert list(segments(file(frame(70000, 1448, version=version, kept=headers - 1)))) == []
+
+
+def test_a_super_packet_in_ipv6_too_large_for_its_field_is_as_long_as_its_frame() -> None:
+    large = bytearray(frame(1, 60000, version=6))
+    struct.pack_into("!H", large, 16 + 18, 0)
+    assert next(segments(file(bytes(large)))).payload == 60000

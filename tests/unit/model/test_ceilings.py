@@ -4,7 +4,15 @@ from fractions import Fraction
 
 import pytest
 
-from rigctl.model.ceilings import ceiling_bps, effective_mss, wire_bytes
+from rigctl.model.ceilings import (
+    Packet,
+    ceiling_bps,
+    datagram_ceiling_bps,
+    datagram_wire_bytes,
+    effective_mss,
+    loss_bps,
+    wire_bytes,
+)
 
 
 @pytest.mark.parametrize(
@@ -43,3 +51,60 @@ def test_the_smallest_frames_are_padded() -> None:
     assert wire_bytes(1, timestamps=False) == 46 + 38
     assert wire_bytes(6, timestamps=False) == 46 + 38
     assert wire_bytes(7, timestamps=False) == 47 + 38
+
+
+def test_a_datagram_takes_a_frame_and_its_headers() -> None:
+    assert datagram_wire_bytes(1472, 1500) == 1538
+    assert datagram_wire_bytes(1452, 1500, 6) == 1538
+    assert datagram_wire_bytes(1, 1500) == 64 + 20
+    assert datagram_wire_bytes(18, 1500) == 84
+    assert datagram_wire_bytes(19, 1500) == 85
+
+
+@pytest.mark.parametrize(
+    ("payload", "mtu", "ip_version", "on_the_wire"),
+    [
+        # A fragment's data are a multiple of 8: 1480 of 1500 bytes, with 20 of header and 38 around.
+        (1473, 1500, 4, 1538 + 84),  # 1481 bytes with UDP's header: the last one is padded
+        (2952, 1500, 4, 2 * 1538),
+        (2953, 1500, 4, 2 * 1538 + 84),
+        (2952 + 27, 1500, 4, 2 * 1538 + 20 + 27 + 38),
+        (8192, 1500, 4, 5 * 1538 + 800 + 20 + 38),
+        (1474, 1499, 4, 1530 + (1482 - 1472) + 20 + 38 + 16),  # 1479 of 1499 bytes, cut to 1472; 68 bytes are padded
+        # In IPv6 with 8 bytes more of header each: 1448 of data.
+        (1453, 1500, 6, (1448 + 48 + 38) + (13 + 48 + 38)),
+        (2888, 1500, 6, 2 * (1448 + 48 + 38)),
+    ],
+)
+def test_a_datagram_larger_than_the_mtu_goes_in_fragments(
+    payload: int, mtu: int, ip_version: int, on_the_wire: int
+) -> None:
+    assert datagram_wire_bytes(payload, mtu, ip_version) == on_the_wire
+
+
+def test_the_ceiling_of_datagrams_is_their_share_of_the_wire() -> None:
+    assert datagram_ceiling_bps(10**9, 1500, 1472) == pytest.approx(10**9 * 1472 / 1538)
+    assert datagram_ceiling_bps(10**9, 1500, 1452, 6) == pytest.approx(10**9 * 1452 / 1538)
+
+
+def test_a_loss_of_one_in_ten_thousand_at_5_ms_leaves_284_mbit() -> None:
+    assert loss_bps(1448, 0.005, 0.0001) / 1e6 == pytest.approx(283.7, abs=0.05)
+    assert loss_bps(1448, 0.005, 0.0004) == pytest.approx(loss_bps(1448, 0.005, 0.0001) / 2)
+
+
+def test_a_tag_takes_4_bytes_and_less_padding() -> None:
+    plain, tagged = Packet(), Packet(vlan=True)
+    assert (plain.frame_bytes(1448), tagged.frame_bytes(1448)) == (1518, 1522)
+    assert plain.frame_bytes(0) == 70
+    assert Packet(timestamps=False, vlan=True).frame_bytes(1) == 64
+    assert Packet("udp", 6).header_bytes == 48
+    assert Packet("udp", timestamps=False).largest_payload(1500) == 1472
+    assert Packet(ip_version=6).largest_payload(1500) == 1428
+
+
+def test_an_mss_beyond_the_mtu_without_timestamps_or_in_ipv6_is_what_the_mtu_carries() -> None:
+    assert ceiling_bps(10**9, 1500, 9000, timestamps=False) == pytest.approx(10**9 * 1460 / 1538)
+    assert ceiling_bps(10**9, 1500, 9000, ip_version=6) == pytest.approx(10**9 * 1428 / 1538)
+    assert ceiling_bps(10**9, 1500, 500) == pytest.approx(10**9 * 500 / 590)
+    assert wire_bytes(500, ip_version=6) == 610
+    assert wire_bytes(500) == 590

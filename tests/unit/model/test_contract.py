@@ -1,13 +1,20 @@
 """What was asked against what was granted, and what makes a repetition invalid."""
 
 from dataclasses import replace
+from typing import Any
 
 import builders
 import pytest
 
-from rigctl.model.contract import departures, impossible_reason, invalid_reason, link_departures
+from rigctl.model.contract import (
+    departures,
+    impossible_reason,
+    invalid_reason,
+    link_departures,
+    unfinished_reason,
+)
 from rigctl.model.window import CommonWindow
-from rigctl.records import Cell, Datagrams, Direction, Flow, Link, NodeUsage, Pair, Side, TcpInfo
+from rigctl.records import Cell, Datagrams, Direction, Flow, Link, MessageSettings, NodeUsage, Pair, Side, TcpInfo
 
 S = 10**9
 CELL = builders.cell(pairs=(Pair("pi1", "pi2"),), congestion="cubic")
@@ -56,7 +63,10 @@ def test_what_was_not_asked_for_or_is_unknown_is_no_departure() -> None:
 
 def test_a_link_that_runs_slower_than_the_rig_file_says_is_a_departure() -> None:
     links = {"pi1": Link(10**9, 1500), "pi2": Link(10**9, 1500), "pi3": Link(None, None)}
-    facts = {"pi1": {"speed_bps": 10**8, "mtu": 1500}, "pi2": {"speed_bps": None, "mtu": 9000}}
+    facts: dict[str, dict[str, Any]] = {
+        "pi1": {"speed_bps": 10**8, "mtu": 1500},
+        "pi2": {"speed_bps": None, "mtu": 9000},
+    }
     texts = [str(d) for d in link_departures(links, facts)]
     assert texts == [
         "pi1: link speed 1000000000 was asked for, 100000000 was granted",
@@ -125,3 +135,58 @@ def test_a_message_that_is_not_done_with_may_have_arrived() -> None:
     cell = replace(CELL, test="file", message_bytes=10**9)
     assert claimed(cell, replace(SENDER, bytes=0), replace(RECEIVER, bytes=65536)) is None
     assert claimed(cell, replace(SENDER, bytes=0), replace(RECEIVER, bytes=65537)) is not None
+
+
+PINGPONG = Cell(
+    1, "pingpong", (Pair("a", "b"), Pair("c", "d")), 0.5, 0.0, 1, message_bytes=64, messages=MessageSettings(1200)
+)
+
+
+def sending(messages: int, datagrams: int | None = None, pair: Pair = PINGPONG.pairs[0]) -> Flow:
+    counted = None if datagrams is None else Datagrams(datagrams)
+    return Flow(pair, Direction.FORWARD, 1, Side(64 * messages + 63, 1, 2, datagrams=counted), None)
+
+
+def test_fewer_messages_than_asked_for_are_no_measurement_and_say_what_to_do() -> None:
+    last = "a -> b: 1,199 of 1,200 messages in its 0.5 s. Give it a longer duration, or ask for fewer"
+    assert unfinished_reason(PINGPONG, [sending(1199)]) == last
+    assert unfinished_reason(PINGPONG, [sending(1200), sending(1300)]) is None
+    assert unfinished_reason(PINGPONG, [sending(1200), sending(1199)]) == last
+
+
+def test_without_a_number_of_messages_one_is_enough_and_none_is_not() -> None:
+    timed = replace(PINGPONG, messages=MessageSettings())
+    assert unfinished_reason(timed, [sending(1)]) is None
+    assert unfinished_reason(timed, [sending(0)]) == "a -> b: 0 messages in its 0.5 s. Give it a longer duration"
+    nothing = replace(sending(1), sender=Side(0, None, None, datagrams=Datagrams(5)))
+    assert unfinished_reason(timed, [nothing]) is not None
+    assert unfinished_reason(timed, [replace(nothing, sender=None)]) is not None
+
+
+def test_over_udp_those_that_never_came_back_are_done_with_too() -> None:
+    assert unfinished_reason(PINGPONG, [sending(1100, datagrams=1200)]) is None
+    assert unfinished_reason(PINGPONG, [sending(1300, datagrams=1199)]) is not None
+
+
+def test_messages_whose_size_the_plan_lacks_are_none() -> None:
+    reason = unfinished_reason(replace(PINGPONG, message_bytes=None), [sending(1200)])
+    assert reason == "the plan does not say the size of its messages"
+
+
+def test_a_departure_says_where_what_was_asked_for_and_what_was_granted() -> None:
+    (departure,) = departures(builders.asking(CELL, mss=8960), [FLOW])
+    assert str(departure) == "pi1 -> pi2: mss 8960 was asked for, 1448 was granted"
+
+
+def test_the_reasons_of_an_invalid_repetition_in_full() -> None:
+    skewed, short = CommonWindow(0, 10 * S, 10_000_001), CommonWindow(0, 8_990_000_000, 0)
+    said = "start skew 10.0 ms is above its bound of 10 ms"
+    assert invalid_reason(CELL, skewed, [], 0.010) == said
+    assert invalid_reason(CELL, CommonWindow(0, 10 * S, 10_000_000), [], 0.010) is None
+    assert invalid_reason(CELL, short, [], 0.010) == "all flows ran together for 8.99 s only, less than 90% of 10 s"
+    assert invalid_reason(CELL, CommonWindow(0, 9 * S, 0), [], 0.010) is None
+    hot = [NodeUsage("pi1", throttled=True), NodeUsage("pi2", throttled=True)]
+    whole = CommonWindow(0, 10 * S, 0)
+    assert invalid_reason(CELL, whole, hot, 0.010) == (
+        "throttled during it: pi1, pi2. Cool it or check its power supply"
+    )

@@ -94,3 +94,22 @@ def test_a_long_tail_is_no_second_peak() -> None:
 
 def test_round_trips_between_two_times_are_counted() -> None:
     assert count_between(histogram_of([1000, 40_000_000, 41_000_000, 99_000_000]), 36e6, 50e6) == 2
+
+
+def test_a_percentile_is_the_nearest_rank() -> None:
+    buckets = ((10, 2), (20, 1), (30, 1))
+    found = [percentile_ns(buckets, percent) for percent in (0, 25, 50, 51, 75, 76, 100)]
+    assert found == [10, 10, 10, 20, 20, 30, 30]
+
+
+def test_two_heights_with_a_valley_of_half_between_are_one_peak() -> None:
+    # Buckets in neighbouring quarters of a doubling.
+    first, second, third = (bucket_of(round(100_000 * 2 ** (step / 4))) for step in range(3))
+    assert len(peaks_ns(((first, 100), (second, 50), (third, 100)))) == 1
+    assert len(peaks_ns(((first, 100), (second, 49), (third, 100)))) == 2
+
+
+def test_the_bounds_meet_where_buckets_grow_wider() -> None:
+    assert [bounds_ns(bucket) for bucket in (255, 256, 257, 383, 384)] == [
+        (255, 255), (256, 257), (258, 259), (510, 511), (512, 515),
+    ]  # fmt: skip

@@ -4,7 +4,7 @@ import builders
 import numpy as np
 import pytest
 
-from rigctl.model.intervals import median_goodput_bps, sum_over_flows
+from rigctl.model.intervals import median_goodput_bps, received_at, sum_over_flows
 from rigctl.model.window import CommonWindow
 from rigctl.records import Direction, Flow, Series, Side
 
@@ -50,3 +50,17 @@ def test_there_is_no_median_of_too_few_intervals_nor_of_a_flow_that_was_not_repo
         is None
     )
     assert median_goodput_bps([], WINDOW, 0.1) is None
+
+
+def test_bytes_are_exact_at_both_ends_and_follow_the_samples_between() -> None:
+    side = Side(
+        1000, 2 * 10**9, 6 * 10**9, series=Series({"t_ns": [10**9, 4 * 10**9, 7 * 10**9], "bytes": [0, 900, 1]})
+    )
+    at_s = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    assert received_at(side, 10**9, at_s) == pytest.approx([0, 0, 450, 900, 950, 1000, 1000])
+    assert received_at(Side(1000, 0, 10**9), 0, np.array([0.5])) == pytest.approx([500])
+
+
+@pytest.mark.parametrize("side", [Side(5, None, 9), Side(5, 1, None), Side(0, None, None)])
+def test_a_side_that_moved_no_byte_received_none(side: Side) -> None:
+    assert list(received_at(side, 0, np.array([0.0, 1.0]))) == [0, 0]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import builders
 import pytest
@@ -14,7 +15,7 @@ CELL = Cell(1, "pingpong", (Pair("a", "b"),), 10.0, 0.0, 1, message_bytes=64, me
 STEADY, NOISY = [1.0, 1.01, 0.99], [1.0, 2.0, 1.0]
 
 
-def plan(cells: Sequence[Cell] = (CELL,), **fields: object) -> RunPlan:
+def plan(cells: Sequence[Cell] = (CELL,), **fields: Any) -> RunPlan:
     return replace(builders.plan(cells), repeat=3, **fields)
 
 
@@ -94,3 +95,37 @@ def test_further_orders_are_of_the_cells_in_their_order_and_an_interrupted_one_i
         (1, 4, 1), (1, 5, 1), (2, 4, 1), (2, 5, 1),
     ]  # fmt: skip
     assert further_orders(plan(cells), stored) == []
+
+
+def test_a_value_needs_every_flow_and_a_window() -> None:
+    cell = builders.cell()
+    one = builders.repetition(cell, [900.0, 800.0])
+    assert value_of(cell, replace(one, window_start_ns=None)) is None
+    assert value_of(cell, replace(one, window_end_ns=None)) is None
+    assert value_of(cell, replace(one, flows=())) is None
+    unknown = replace(one.flows[0], bytes=None)
+    assert value_of(cell, replace(one, flows=(unknown, *one.flows[1:]))) is None
+    exact = replace(one, window_start_ns=0, window_end_ns=10**9, flows=(replace(one.flows[0], bytes=10**9),))
+    assert value_of(cell, exact) == 8e9
+
+
+def test_the_elapsed_time_of_messages_is_that_of_the_slowest_flow_and_needs_all() -> None:
+    both = replace(timed(1, 2.0), flows=(*timed(1, 2.0).flows, *timed(1, 3.0).flows))
+    assert value_of(CELL, both) == 3.0
+    for broken in (None, Side(640, None, 5), Side(640, 5, None)):
+        lacking = replace(both.flows[0], sender=broken)
+        assert value_of(CELL, replace(both, flows=(lacking, both.flows[1]))) is None
+
+
+def test_a_spread_that_is_just_allowed_is_enough() -> None:
+    exact = measured([1.0, 3.0])  # a mean deviation of one half
+    assert further(plan(retest=Retest(0.5, 2)), CELL, exact) == []
+    assert further(plan(retest=Retest(0.49, 2)), CELL, exact) == [4, 5]
+
+
+def test_only_the_plan_s_own_repetitions_decide_whether_more_are_wanted() -> None:
+    steady_but_the_first = measured([2.0, 1.0, 1.0])
+    assert further(plan(retest=Retest(0.05, 2)), CELL, steady_but_the_first) == [4, 5]
+    later = steady_but_the_first | {4: timed(4, 1.0)}
+    assert further(plan(retest=Retest(0.05, 2)), CELL, later) == [5]
+    assert further(plan(until=Until(0.05, 9)), CELL, {}) == []

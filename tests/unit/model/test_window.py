@@ -6,7 +6,7 @@ import builders
 import pytest
 
 from rigctl.model.window import CommonWindow, bytes_at, common_window, counter_between, cut
-from rigctl.records import Direction, Flow, Pair, Series, Side
+from rigctl.records import Direction, Flow, Pair, Series, Side, TcpInfo
 
 S = 10**9
 
@@ -91,3 +91,31 @@ def test_unknown_retransmits_stay_unknown() -> None:
 def test_the_window_begins_when_every_flow_may_send_all_it_can() -> None:
     window = common_window([flow(side(0.0, 5.0, 5000))], omit_s=1, bulk_ns=S // 2, planned_end_ns=5 * S)
     assert window == CommonWindow(3 * S // 2, 5 * S, 0)
+
+
+def test_what_is_cut_counts_within_the_window_only() -> None:
+    series = Series({"t_ns": [1 * S, 2 * S, 3 * S], "retransmits": [5, 7, 9]})
+    sender = Side(5000, 0, 5 * S, tcp=TcpInfo(retransmits=12), series=series)
+    found = cut(flow(side(0.0, 5.0, 5000), sender), CommonWindow(1 * S, 3 * S, 0))
+    assert (found.bytes, found.retransmits) == (2000, 4)
+    assert cut(flow(None, sender), CommonWindow(1 * S, 5 * S, 0)).retransmits == 7
+    assert cut(flow(None, sender), CommonWindow(1 * S, 5 * S, 0)).bytes is None
+    assert cut(flow(side(0.0, 5.0, 5000)), CommonWindow(1 * S, 5 * S, 0)).retransmits is None
+
+
+def test_counts_follow_the_samples_where_the_rate_changes() -> None:
+    uneven = Side(1000, 0, 10 * S, series=Series({"t_ns": [2 * S, 4 * S, 12 * S], "bytes": [100, 900, 5000]}))
+    at = {second: bytes_at(uneven, second * S) for second in (0, 1, 2, 3, 4, 7, 9, 10, 11)}
+    assert at == pytest.approx({0: 0, 1: 50, 2: 100, 3: 500, 4: 900, 7: 950, 9: 900 + 500 / 6, 10: 1000, 11: 1000})
+    assert bytes_at(Side(1000, 0, 10 * S), 5 * S) == 500
+    assert bytes_at(Side(1000, None, 10 * S), 5 * S) == bytes_at(Side(1000, 0, None), 5 * S) == 0
+    early = Side(1000, 3 * S, 10 * S, series=Series({"t_ns": [2 * S, 3 * S], "bytes": [0, 0]}))
+    assert bytes_at(early, 4 * S) == pytest.approx(1000 / 7)
+
+
+def test_a_counter_without_samples_is_its_total() -> None:
+    assert counter_between(Series({"t_ns": [1, 2]}), "retransmits", 0, 5, 12) == 12
+    series = Series({"t_ns": [1, 2, 3], "retransmits": [4, 7, 9]})
+    assert counter_between(series, "retransmits", 2, 2, 12) == 0
+    assert counter_between(series, "retransmits", 1, 3, 12) == 5
+    assert counter_between(series, "retransmits", 0, 4, 12) == 12

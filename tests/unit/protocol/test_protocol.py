@@ -20,6 +20,7 @@ from rigctl.protocol import (
     FlowTotals,
     Hello,
     Listen,
+    Part,
     Progress,
     Set,
     Sockets,
@@ -167,14 +168,14 @@ def test_no_line_whatever_raises_anything_but_a_node_error() -> None:
 
 
 def test_samples_come_back_from_their_differences() -> None:
-    parts = [totals(), rows(0, [[100, 5], [200, 9]]), rows(2, [[50, 0]])]
+    parts: list[Part] = [totals(), rows(0, [[100, 5], [200, 9]]), rows(2, [[50, 0]])]
     report = endpoint_report("pi1", parts, Answer(8, True, numbers=dict(LAST)))
     assert report.flows[0].columns == {"t_ns": [100, 300, 350], "bytes": [5, 14, 14]}
     assert (report.endpoint, report.span_us, report.cpus) == (1, 5001000, 4)
 
 
 def test_a_last_sample_a_moment_before_the_one_before_is_put_beside_it() -> None:
-    parts = [totals(), rows(0, [[100_000, 5], [50_000, 9], [-1222, 1]])]
+    parts: list[Part] = [totals(), rows(0, [[100_000, 5], [50_000, 9], [-1222, 1]])]
     report = endpoint_report("pi1", parts, Answer(8, True, numbers=dict(LAST)))
     assert report.flows[0].columns == {"t_ns": [100_000, 150_000, 150_000], "bytes": [5, 14, 15]}
 
@@ -257,7 +258,8 @@ def test_bins_come_in_pieces_that_follow_each_other() -> None:
     last = Answer(8, True, numbers=dict(LAST))
     (flow,) = endpoint_report("pi1", [totals(), first, second], last).flows
     assert (flow.bin_us, flow.bins) == (500, (0, 7, 2**32 - 1))
-    for wrong in ([totals(), second], [first], [totals(), first, first]):
+    wrongs: list[list[Part]] = [[totals(), second], [first], [totals(), first, first]]
+    for wrong in wrongs:
         with pytest.raises(NodeError, match="broke its protocol"):
             endpoint_report("pi1", wrong, last)
     for bins in ([-1], [2**32], [1.5], "12"):

@@ -13,6 +13,7 @@ from dataclasses import replace
 import pytest
 from wire import HELLO, LAST, TOTALS
 
+from rigctl import protocol
 from rigctl.errors import NodeError
 from rigctl.protocol import Clock, Connect, Listen, Ping, Sockets, Start, Stop
 from rigctl.remote import agent as agent_module
@@ -292,7 +293,7 @@ async def test_silence_is_filled_with_pings_and_an_unanswered_one_ends_the_agent
 
 
 async def test_a_report_above_its_bound_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agent_module.protocol, "ROWS_LIMIT", 2)
+    monkeypatch.setattr(protocol, "ROWS_LIMIT", 2)
     async with talking() as (agent, _):
         with pytest.raises(NodeError, match="a report of over 2 rows"):
             await agent.report(1)

@@ -1,5 +1,6 @@
 """What is accepted as an agent, and what is said where one can't be built."""
 
+import shutil
 import struct
 from pathlib import Path
 
@@ -54,7 +55,7 @@ def test_an_unknown_target_is_said_with_those_there_are() -> None:
 
 def test_without_any_compiler_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "has_cross_compiler", lambda: False)
-    monkeypatch.setattr(room.shutil, "which", lambda _: None)
+    monkeypatch.setattr(shutil, "which", lambda _: None)
     with pytest.raises(InputError, match="ziglang") as told:
         room._compiler(TARGETS[room.host_machine()])
     assert "cc" in str(told.value)

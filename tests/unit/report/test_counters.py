@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import builders
 import pytest
+from rigctl.report.sections.counters.section import CountersSection, missing_words, port_rates, section
 from switched import SECOND, Paper
 
 from rigctl.analysis.balances import Balances
 from rigctl.analysis.frames import load
 from rigctl.records import Pair, Repetition, RunInfo
 from rigctl.report.printers.html import render
-from rigctl.report.sections.counters.section import CountersSection, missing_words, port_rates, section
 
 
 def said(paper: Paper, **fields: object) -> tuple[str, ...]:

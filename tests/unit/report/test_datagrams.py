@@ -1,6 +1,7 @@
 """Datagrams in rows, table and words; and the search for the highest rate, trial by trial."""
 
 from dataclasses import replace
+from typing import Any
 
 import builders
 import pytest
@@ -44,10 +45,16 @@ def info_of(*cells: Cell) -> RunInfo:
     return replace(builders.run(plan_of(*cells)), facts={})
 
 
-def flow(sent: int, came: int, burst: int = 1, **more: int | None) -> Flow:
+def flow(sent: int, came: int, burst: int = 1, **more: Any) -> Flow:
     """A second of datagrams of 1250 bytes: so many were sent, so many came, `burst` at most missing in a row."""
     there = Datagrams(sent, refused=more.get("refused", 0))
-    counts = {"duplicates": 0, "reordered": 0, "overflow": 0, "jitter_ns": 5000, "jitter_max_ns": 9000} | more
+    counts: dict[str, Any] = {
+        "duplicates": 0,
+        "reordered": 0,
+        "overflow": 0,
+        "jitter_ns": 5000,
+        "jitter_max_ns": 9000,
+    } | more
     counts.pop("refused", None)
     here = Datagrams(came, highest=more.get("highest", sent), **{k: v for k, v in counts.items() if k != "highest"})
     lost = ((burst, 1),) if came < sent else ()

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import builders
 import pytest
+from rigctl.report.sections.streams.goodput_chart import goodput_charts, legend, traces
 
 from rigctl.analysis.frames import load
 from rigctl.records import Pair
 from rigctl.report.printers.html import method, render, write_report
 from rigctl.report.sections.host_facts import fact_rows
-from rigctl.report.sections.streams.goodput_chart import goodput_charts, legend, traces
 from rigctl.report.svg import CEILING, GRID, INK, SERIES_COLOURS
 from rigctl.resources import templates
 

@@ -3,6 +3,7 @@
 import re
 import time
 from dataclasses import replace
+from typing import Any
 
 import builders
 import das2
@@ -17,8 +18,8 @@ from rigctl.report.printers.html import render
 from rigctl.report.sections.matrix.charts import LINE_COLOURS, MatrixSection, colour_of, matrix_section
 from rigctl.resources import templates
 
-SMALL = {"windows": (65536, 131072), "flows": (1, 2), "pairs": (1, 4, 8)}
-LONG = {"windows": (131072,), "flows": (1,), "pairs": (12,), "duration_s": 1800.0}
+SMALL: dict[str, Any] = {"windows": (65536, 131072), "flows": (1, 2), "pairs": (1, 4, 8)}
+LONG: dict[str, Any] = {"windows": (131072,), "flows": (1,), "pairs": (12,), "duration_s": 1800.0}
 
 
 def section(info: RunInfo, measured: list[Repetition]) -> MatrixSection:

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import builders
 import das2
@@ -15,7 +16,7 @@ from rigctl.report.sections.matrix.words import gbps, low_words, matrix_words
 from rigctl.report.sections.streams.words import answer, window_words
 
 QUIET = das2.Shape(noise=0.0)
-COARSE = {"windows": (131072,), "flows": (1, 2)}
+COARSE: dict[str, Any] = {"windows": (131072,), "flows": (1, 2)}
 
 
 def told(run: tuple[RunInfo, list[Repetition]]) -> str:
@@ -58,7 +59,7 @@ def test_a_window_that_brings_less_the_more_flows_share_it_is_said_with_each_flo
         small = not cell.window.resize and (cell.window.bytes or 0) < 8192
         return min(941.0 * len(cell.pairs), 1080.0 if small else 7530.0)
 
-    matrix_of = {"windows": (32768, 131072), "flows": (1, 4, 10), "pairs": (1, 4, 12)}
+    matrix_of: dict[str, Any] = {"windows": (32768, 131072), "flows": (1, 4, 10), "pairs": (1, 4, 12)}
     said = told(das2.run((das2.OFF, das2.ON), das2.Shape(noise=0.0, goodput_mbps=shared), **matrix_of))
     assert (
         "Windows of 32 KiB in all bring less the more flows share them under resize-off: 12 pairs reach 7.53 Gbit/s "
@@ -71,7 +72,7 @@ def test_what_busy_processors_hold_is_not_put_down_to_a_window_or_a_link() -> No
     def shared(cell: Cell, mtu: int) -> float:
         return min(900.0 * len(cell.pairs), 3600.0 / (10 if cell.parallel == 10 else 1))
 
-    matrix_of = {"windows": (32768, 65536), "flows": (1, 10), "pairs": (1, 4, 8, 12)}
+    matrix_of: dict[str, Any] = {"windows": (32768, 65536), "flows": (1, 10), "pairs": (1, 4, 8, 12)}
     info, measured = das2.run((das2.OFF,), das2.Shape(noise=0.0, goodput_mbps=shared), **matrix_of)
     assert "From 4 pairs on, the sum stays at 3.60 Gbit/s: a shared limit of 3.8 Gbit/s" in told((info, measured))
     busy = [

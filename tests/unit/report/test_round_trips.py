@@ -1,6 +1,7 @@
 """Waits and peaks in round trips: said with the counters that show why, and as not known where none does."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from message_runs import results
@@ -10,11 +11,11 @@ from rigctl.report.sections.messages.round_trips import trip_words
 from rigctl.report.sections.messages.table import Messages
 
 
-def having(trips: dict[int, int], size: int = 1024, **fields: object) -> Messages:
+def having(trips: dict[int, int], size: int = 1024, **fields: Any) -> Messages:
     """Round trips by their time in µs, of so many each."""
     (one,) = results("pingpong", [(size, 100, (1.0,))])
     buckets = tuple(sorted((bucket_of(time_us * 1000), count) for time_us, count in trips.items()))
-    return replace(one, trips=buckets, **fields)  # type: ignore[arg-type]
+    return replace(one, trips=buckets, **fields)
 
 
 def test_one_kind_of_round_trips_needs_no_word() -> None:
@@ -34,7 +35,7 @@ def test_one_kind_of_round_trips_needs_no_word() -> None:
         ({"again": None, "nodelay": None}, "why is not known."),
     ],
 )
-def test_waits_of_40_ms_are_said_with_what_shows_why(fields: dict[str, object], why: str) -> None:
+def test_waits_of_40_ms_are_said_with_what_shows_why(fields: dict[str, Any], why: str) -> None:
     (said,) = trip_words([having({20: 990, 41_000: 10}, **fields)])
     assert said.startswith("10 round trips of size 1K took about 40 ms: ")
     assert why in said

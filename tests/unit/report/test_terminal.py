@@ -6,9 +6,9 @@ import builders
 import das2
 import pytest
 from rich.console import Console
+from rigctl.report.printers.runs_list import print_runs, status_text
 
 from rigctl.records import Repetition, RunInfo, RunStatus
-from rigctl.report.printers.runs_list import print_runs, status_text
 from rigctl.report.printers.terminal import print_run
 
 

@@ -39,7 +39,7 @@ class FakeNodes:
         self.log: list[str] = []
         self.refuses = refuses or {}
         self.agents = {name: self.new(name) for name in NAMES}
-        self.remembered: dict[str, Any] = {}
+        self.remembered: dict[tuple[str, str], Any] = {}
 
     def new(self, name: str) -> FakeAgent:
         return FakeAgent(name, self.log, self.refuses.get(name))

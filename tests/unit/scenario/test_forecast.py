@@ -1,6 +1,7 @@
 """What a cell can reach at most, told before anything is measured."""
 
 from dataclasses import replace
+from typing import Any
 
 import builders
 import pytest
@@ -26,7 +27,7 @@ GIGABIT = Link(10**9, 1500)
 CELL = Cell(1, "tcp", (Pair("a", "b"),), 10.0, 0.0, 1, tcp=TcpSettings(8960))
 
 
-def plan_of(links: dict[str, Link], **settings: object) -> RunPlan:
+def plan_of(links: dict[str, Link], **settings: Any) -> RunPlan:
     cells = (CELL, builders.asking(CELL, number=2, duration_s=5.0, mss=1000, **settings))
     return RunPlan("t", "", "s", "", "r", "", (), 3, cells, links)
 
@@ -94,7 +95,7 @@ def test_only_axes_that_vary_get_a_column_and_constants_a_line() -> None:
     assert constants(plan) == ["congestion reno"]
 
 
-def switched(trunk_bps: int | None, *conditions: Condition, **settings: object) -> RunPlan:
+def switched(trunk_bps: int | None, *conditions: Condition, **settings: Any) -> RunPlan:
     """Three gigabit pairs over a trunk between two switches."""
     pairs = tuple(Pair(f"a{at}", f"b{at}") for at in range(3))
     links = {node: Link(10**9, 1500, switch=node[0]) for pair in pairs for node in (pair.source, pair.destination)}

@@ -171,10 +171,10 @@ def test_very_many_mistakes_are_cut_short(tmp_path: Path) -> None:
     ids=["values", "keys", "twice", "rows"],
 )
 def test_a_file_of_nothing_but_mistakes_costs_only_seconds(tmp_path: Path, text: str) -> None:
-    started = time.monotonic()
+    began_s = time.process_time()  # of this process: others run beside it
     told = message(tmp_path, f"rig: gigablox\npairs: [pi1 -> pi2]\n{text}")
     assert told.endswith("more mistakes.")
-    assert time.monotonic() - started < 20
+    assert time.process_time() - began_s < 20
 
 
 class TestOptions:

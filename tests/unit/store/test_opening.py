@@ -12,6 +12,7 @@ from pathlib import Path
 import builders
 import pytest
 from sqlalchemy.dialects import postgresql
+from sqlalchemy.engine import Dialect
 from sqlalchemy.schema import CreateTable
 
 from rigctl.errors import InputError, RigError
@@ -260,7 +261,8 @@ def test_how_many_cells_were_measured_is_known_without_reading_their_series(tmp_
 
 
 def test_the_tables_can_be_made_in_postgresql_too() -> None:
-    made = [str(CreateTable(table).compile(dialect=postgresql.dialect())) for table in metadata.sorted_tables]
+    dialect: Dialect = postgresql.dialect()  # type: ignore[no-untyped-call]  # SQLAlchemy has no types here
+    made = [str(CreateTable(table).compile(dialect=dialect)) for table in metadata.sorted_tables]
     assert len(made) == 6
     text = " ".join(made)
     assert "id SERIAL NOT NULL" in text

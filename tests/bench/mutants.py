@@ -1,0 +1,99 @@
+"""Mutation tests of the rooms that only compute: do their own unit tests fail when the code is changed?
+
+`python tests/bench/mutants.py [--all] [ROOM …]`, or `make mutants`. mutmut changes one operator, constant or call at a
+time and runs the unit tests of the same room that reach it. A fifth of the mutants stands for all: those whose number
+within their function ends in 1 or 6. Each room is changed in a copy of the checkout, in mutants/ROOM, by one process.
+
+Prints the score of each room; mutants/ROOM/survivors.txt names what no test noticed. `cd mutants/ROOM; mutmut show
+NAME` shows the change.
+"""
+
+import argparse
+import collections
+import json
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[2]
+ROOMS: Final = ("model", "analysis", "protocol", "scenario")
+SAMPLE: Final = "*[16]"
+SURVIVED, UNREACHED = {0}, {5, 33}  # mutmut's exit codes: tests passed; no test reaches it
+CONFIGURATION: Final = """
+[tool.mutmut]
+source_paths = ["rigctl"]
+only_mutate = ["rigctl/{room}/*"]
+also_copy = ["rigctl", "agents", "docs", "reports", "scenarios", "README.md", "CHANGELOG.md"]
+pytest_add_cli_args = ["-p", "no:cacheprovider", "-k", "not seconds"]  # those of files of a megabyte
+pytest_add_cli_args_test_selection = ["tests/unit/{room}"]
+"""
+
+
+def copied(room: str) -> Path:
+    """A copy of what git knows of the checkout, set up for mutmut."""
+    folder = ROOT / "mutants" / room
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "agents/dist").mkdir(parents=True)
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, timeout=60).stdout
+    for name in filter(None, listed.decode().split("\0")):
+        if (ROOT / name).exists():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name, follow_symlinks=False)
+    with (folder / "pyproject.toml").open("a") as file:
+        file.write(CONFIGURATION.format(room=room))
+    return folder
+
+
+def outcomes(folder: Path) -> dict[str, int]:
+    """The exit code of the tests by mutant, of those that were tried."""
+    found: dict[str, int] = {}
+    for path in sorted(folder.glob("mutants/**/*.meta")):
+        codes: dict[str, int | None] = json.loads(path.read_text())["exit_code_by_key"]
+        found |= {name: code for name, code in codes.items() if code is not None}
+    return found
+
+
+def survivors(codes: dict[str, int]) -> list[str]:
+    """A line for each function whose mutants survived: how many, and their names."""
+    by_function: dict[str, list[str]] = collections.defaultdict(list)
+    for name, code in codes.items():
+        if code in SURVIVED | UNREACHED:
+            by_function[re.sub(r"__mutmut_\d+$", "", name)].append(name.rpartition("_")[2])
+    ranked = sorted(by_function.items(), key=lambda item: (-len(item[1]), item[0]))
+    return [f"{len(numbers):4d} {function}: {' '.join(numbers)}" for function, numbers in ranked]
+
+
+def measured(room: str, pattern: str) -> str:
+    """A row of the table for `room`."""
+    began_s, folder = time.monotonic(), copied(room)
+    with (folder / "log").open("wb") as log:
+        command = [sys.executable, "-m", "mutmut", "run", "--max-children", "1", f"rigctl.{room}.{pattern}"]
+        subprocess.run(command, cwd=folder, check=False, stdout=log, stderr=subprocess.STDOUT, timeout=7200)
+    codes = outcomes(folder)
+    if not codes:
+        sys.exit(f"{room}: mutmut tried nothing; see {folder / 'log'}")
+    (folder / "survivors.txt").write_text("\n".join(survivors(codes)) + "\n")
+    survived, unreached = (sum(code in kind for code in codes.values()) for kind in (SURVIVED, UNREACHED))
+    killed = len(codes) - survived - unreached
+    score = f"{100 * killed / len(codes):.1f}"
+    return (
+        f"| {room} | {len(codes)} | {killed} | {survived} | {unreached} | {score} | {time.monotonic() - began_s:.0f} |"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rooms", metavar="ROOM", nargs="*", default=ROOMS, help=f"of {', '.join(ROOMS)}")
+    parser.add_argument("--all", action="store_true", help="try every mutant, not a fifth of them")
+    arguments = parser.parse_args()
+    print("| room | mutants | killed | survived | not reached | score, % | time, s |\n|---|--:|--:|--:|--:|--:|--:|")
+    for room in arguments.rooms:
+        print(measured(room, "*" if arguments.all else SAMPLE), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""For every test: no signal is inherited as ignored, and a test that hangs shows where each of its tasks stands."""
+
+import asyncio
+import signal
+import sys
+from collections.abc import Callable, Generator
+from types import FrameType
+from typing import Any, Protocol
+
+import pytest
+
+_IGNORED_BY_SHELLS = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
+
+
+class _Settings(Protocol):
+    """What pytest-timeout gives its hooks."""
+
+    method: str
+
+
+def pytest_configure() -> None:
+    """A shell ignores SIGINT and SIGQUIT in what it starts with `&`, nohup SIGHUP, and children inherit that.
+
+    A handler that does nothing keeps the session running just the same, but exec(2) sets it back to the default.
+    """
+    for number in _IGNORED_BY_SHELLS:
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, _nothing)
+
+
+def _nothing(number: int, frame: FrameType | None) -> None:
+    pass
+
+
+@pytest.hookimpl(wrapper=True, optionalhook=True)
+def pytest_timeout_set_timer(item: pytest.Item, settings: _Settings) -> Generator[None, object, object]:
+    """pytest-timeout prints the stacks of threads; of an event loop that is its `select`. Print its tasks before."""
+    done = yield
+    if settings.method == "signal":
+        signal.signal(signal.SIGALRM, _after_tasks(item.nodeid, signal.getsignal(signal.SIGALRM)))
+    return done
+
+
+def _after_tasks(test: str, handler: Any) -> Callable[[int, FrameType | None], None]:
+    def show(number: int, frame: FrameType | None) -> None:
+        try:
+            tasks = asyncio.all_tasks()
+        except RuntimeError:  # no loop is running
+            tasks = set()
+        print(f"\n{test}: its deadline has passed; {len(tasks)} tasks", file=sys.stderr)
+        for task in tasks:
+            task.print_stack(file=sys.stderr)
+        handler(number, frame)
+
+    return show

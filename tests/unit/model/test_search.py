@@ -1,0 +1,178 @@
+"""The search for the highest rate: what a trial says, which rate is next, which repetition stands for the test."""
+
+from dataclasses import replace
+from typing import Any
+
+import builders
+import pytest
+
+from rigctl.model.search import MOST_TRIALS, Trial, decided, loss_of, search, sent_and_arrived, trial_of
+from rigctl.records import (
+    MAX_RATE,
+    Cell,
+    Datagrams,
+    Direction,
+    Flow,
+    Pair,
+    Repetition,
+    RunPlan,
+    Side,
+    Status,
+)  # fmt: skip
+
+SECOND = 10**9
+PAIR = Pair("a", "b")
+SIZE = 1250  # bytes: 100 datagrams a second are 1 Mbit/s
+
+
+def plan(max_loss: float = 0.001, cells: int = 1) -> RunPlan:
+    made = tuple(builders.cell(number, test="udp", message_bytes=SIZE, rate=MAX_RATE) for number in range(1, cells + 1))
+    return replace(builders.plan(made), max_loss=max_loss)
+
+
+def cell() -> Cell:
+    return plan().cells[0]
+
+
+def flow(sent: int | None, came: int | None, seconds: float = 1.0, number: int = 1) -> Flow:
+    there = None if sent is None else Side(sent * SIZE, 7, 7 + round(seconds * SECOND), datagrams=Datagrams(sent))
+    here = None if came is None else Side(came * SIZE, 8, 8 + SECOND, datagrams=Datagrams(came))
+    return Flow(PAIR, Direction.FORWARD, number, there, here)
+
+
+def trial(number: int, rate_bps: int | None, sent: int, came: int, **fields: Any) -> Repetition:
+    made = builders.repetition(cell(), number=number)
+    return replace(made, flows=(flow(sent, came),), rate_bps=rate_bps, **fields)
+
+
+def test_what_arrived_of_what_was_sent_is_counted_over_all_flows() -> None:
+    measured = replace(trial(1, None, 0, 0), flows=(flow(100, 90), flow(300, 270, number=2)))
+    assert sent_and_arrived(measured) == (400, 360)
+    assert loss_of(measured) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    "flows",
+    [
+        (),
+        (flow(None, 5),),
+        (flow(5, None),),
+        (flow(5, 5), flow(5, None)),
+        (replace(flow(5, 5), receiver=Side(5, 1, 2)),),
+    ],
+)
+def test_a_count_that_is_missing_leaves_the_loss_unknown(flows: tuple[Flow, ...]) -> None:
+    measured = replace(trial(1, None, 1, 1), flows=flows)
+    assert sent_and_arrived(measured) is None
+    assert loss_of(measured) is None
+    assert trial_of(cell(), measured) == Trial(1, None, None, None, None)
+
+
+def test_where_nothing_was_sent_there_is_no_loss_to_speak_of() -> None:
+    assert loss_of(trial(1, None, 0, 0)) is None
+
+
+def test_a_trial_has_the_rate_of_each_flow_as_sent_and_as_arrived() -> None:
+    measured = replace(trial(4, 10**6, 0, 0), flows=(flow(100, 90, 0.5), flow(300, 270, 2.0, number=2)))
+    # 400 datagrams of 10 kbit over two flows, in the longer of their times.
+    found = trial_of(cell(), measured)
+    assert (found.number, found.asked_bps) == (4, 10**6)
+    assert [found.sent_bps, found.arrived_bps, found.loss] == pytest.approx([1e6, 0.9e6, 0.1])
+
+
+def test_an_invalid_repetition_is_a_trial_and_a_failed_one_is_not() -> None:
+    assert trial_of(cell(), trial(1, None, 100, 100, status=Status.INVALID)).loss == 0
+    assert trial_of(cell(), trial(1, 5, 100, 100, status=Status.FAILED)) == Trial(1, 5, None, None, None)
+
+
+@pytest.mark.parametrize("side", [Side(9, None, 5), Side(9, 5, None), Side(9, 5, 5), Side(9, 6, 5)])
+def test_without_the_time_it_took_a_trial_has_no_rate(side: Side) -> None:
+    measured = trial(1, None, 100, 100)
+    broken = replace(measured.flows[0], sender=replace(side, datagrams=Datagrams(100)))
+    assert trial_of(cell(), replace(measured, flows=(broken,))).sent_bps is None
+    assert trial_of(cell(), replace(measured, flows=(broken, flow(9, 9)))).sent_bps is None
+    assert trial_of(replace(cell(), message_bytes=None), measured).sent_bps is None
+
+
+def test_a_trial_passes_up_to_the_loss_that_is_allowed() -> None:
+    assert Trial(1, None, 1.0, 1.0, 0.001).passed(0.001)
+    assert not Trial(1, None, 1.0, 1.0, 0.0011).passed(0.001)
+    assert not Trial(1, None, None, None, None).passed(1.0)
+
+
+def following(*trials: Repetition, max_loss: float = 0.001) -> int | None:
+    return search(plan(max_loss), cell(), trials).following
+
+
+def test_where_the_first_and_unlimited_trial_passes_there_is_nothing_to_look_for() -> None:
+    found = search(plan(), cell(), [trial(1, None, 1000, 1000)])
+    assert (found.best, found.following) == (found.trials[0], None)
+    assert following() is None
+
+
+def test_the_second_trial_takes_the_rate_at_which_the_first_arrived() -> None:
+    assert following(trial(1, None, 1000, 600)) == 6_000_000
+    assert following(trial(1, None, 1000, 0)) == 5_000_000  # none arrived: half
+    assert following(trial(1, None, 100, 99), max_loss=0.02) is None
+
+
+def test_later_trials_halve_what_is_left_between_the_best_and_the_lowest_that_failed() -> None:
+    first, second = trial(1, None, 1000, 600), trial(2, 6_000_000, 600, 600)
+    assert following(first, second) == 8_000_000
+    assert following(second, first) == 8_000_000  # in whatever order they are stored
+    assert following(first, second, trial(3, 8_000_000, 800, 700)) == 7_000_000
+    assert following(first, trial(2, 6_000_000, 600, 500)) == 3_000_000
+
+
+def test_a_search_ends_within_one_percent() -> None:
+    first = trial(1, None, 10_000, 9_000)
+    assert following(first, trial(2, 99_000_000, 9_900, 9_900)) is None
+    assert following(first, trial(2, 98_000_000, 9_800, 9_800)) == 99_000_000
+
+
+def test_a_search_ends_at_the_least_rate_and_never_goes_below() -> None:
+    assert following(trial(1, 1_000, 1000, 0)) is None
+    assert following(trial(1, 1_500, 1000, 0)) == 1_000
+    assert following(trial(1, 1_001, 1000, 0)) == 1_000
+
+
+def test_a_search_ends_after_its_most_trials() -> None:
+    lossy = [trial(number, 10**9 >> number, 10**5, 0) for number in range(1, MOST_TRIALS + 1)]
+    assert MOST_TRIALS == 15
+    assert following(*lossy) is None
+    assert following(*lossy[:-1]) == pytest.approx(10**9 / 2**MOST_TRIALS, abs=1)
+
+
+def test_a_sender_that_fell_behind_stands_for_what_it_sent() -> None:
+    # 10 Mbit/s were asked for, 9.8 were sent and 9.9: the former counts as what was sent, the latter as asked.
+    assert following(trial(1, 10_000_000, 980, 0)) == 4_900_000
+    assert following(trial(1, 10_000_000, 990, 0)) == 5_000_000
+
+
+def test_a_trial_that_was_not_measured_counts_as_failed_at_what_it_asked_for() -> None:
+    first, best = trial(1, None, 1000, 600), trial(2, 4_000_000, 400, 400)
+    assert following(first, best, trial(3, 8_000_000, 0, 0, status=Status.FAILED)) == 6_000_000
+    assert following(trial(1, None, 0, 0, status=Status.FAILED)) is None
+
+
+def test_the_best_trial_is_the_fastest_that_passed() -> None:
+    trials = [trial(1, None, 1000, 600), trial(2, 3_000_000, 300, 300), trial(3, 2_000_000, 200, 200)]
+    best = search(plan(), cell(), trials).best
+    assert best is not None
+    assert best.number == 2
+
+
+def test_of_a_search_only_its_best_trial_is_kept_and_the_last_where_none_passed() -> None:
+    found = [trial(1, None, 1000, 600), trial(2, 3_000_000, 300, 300), trial(3, 5_000_000, 500, 400)]
+    none = [replace(one, cell=2, flows=(flow(1000, 600),)) for one in found]
+    other = replace(found[0], cell=3)
+    searched = plan(cells=2)
+    both = replace(searched, cells=(*searched.cells, builders.cell(3)))
+    kept = decided(both, [*found, *none, other])
+    assert [(one.cell, one.repetition) for one in kept] == [(1, 2), (2, 3), (3, 1)]
+
+
+def test_of_a_trial_that_was_measured_twice_the_last_attempt_counts() -> None:
+    lost, again = trial(1, None, 1000, 0), replace(trial(1, None, 1000, 1000), attempt=2)
+    later = trial(2, 3_000_000, 300, 300)
+    assert [one.attempt for one in decided(plan(), [lost, later, again])] == [1, 2]

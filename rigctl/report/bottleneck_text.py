@@ -18,7 +18,7 @@ def bottleneck_text(cell: CellSummary) -> str:
         return _window(cell)
     if cell.limit == "loss" and cell.losses is not None:
         return (
-            f"Limited by losses: {few_text(cell.losses.lost_share)} of the segments were lost, and a round trip took "
+            f"Limited by losses: {_lost(cell.losses.lost_share)} lost, and a round trip took "
             f"{cell.losses.rtt_us / 1e3:.3g} ms. By the rule of Mathis et al. a flow then achieves about "
             f"{rate_text(cell.losses.allowed_mbps)} Mbit/s, more where several are lost at once."
         )
@@ -28,6 +28,11 @@ def bottleneck_text(cell: CellSummary) -> str:
     if cell.limit == "machine":
         return f"Limited by processors: {_SHARED} {busy}."
     return f"Limited by the {cell.limit}: {_OWN} {busy}."
+
+
+def _lost(share: float) -> str:
+    few = few_text(share)
+    return f"{few} of the segments were" if few.endswith("%") else f"{few} segments was"
 
 
 def _window(cell: CellSummary) -> str:

@@ -49,7 +49,8 @@ def _window(cell: CellSummary) -> str:
     flows = "" if cell.cell.parallel == 1 else f" on each of {cell.cell.parallel} flows"
     which = "" if len(cell.streams) == 1 else f" on {stream}"
     whole = advertised // mss
-    filled = f", {plural(whole, 'whole segment')} of {mss} bytes ({size_words(whole * mss)})" if whole else ""
+    sum_text = f" ({size_words(whole * mss)})" if whole * mss != advertised else ""
+    filled = f", {plural(whole, 'whole segment')} of {mss} bytes{sum_text}" if whole else ""
     return (
         f"Limited by the window: the sender waited for it {100 * cell.held_share:.0f} % of the time. The receiver "
         f"advertised {size_words(advertised)}{flows}{which}{filled}, and a round trip took {rtt_us / 1e3:.3g} ms at "

@@ -141,10 +141,15 @@ def test_what_came_of_a_retest_is_a_finding_of_its_test() -> None:
 def test_the_retest_comes_after_the_sections_and_before_test_by_test_and_method() -> None:
     titles = headings(document(*retested()))
     at = next(number for number, title in enumerate(titles) if title.startswith("Measured again"))
-    assert at < titles.index("Method")
-    assert titles[-len(CLOSING) :] == CLOSING
-    if "Test by test" in titles:
-        assert at < titles.index("Test by test")
+    assert titles[0] == "Results"
+    assert titles[at + 1 :] == ["Method", "Scenario and rig file"]  # no facts of the rig
+    cells = [builders.cell(1), builders.cell(2)]
+    measured = [builders.repetition(cell, number=number) for cell in cells for number in (1, 2)]
+    info = builders.run(builders.plan(cells, repeat=2, retest=Retest(0.05, 3)))
+    titles = headings(document(info, [*measured, builders.repetition(cells[1], number=3)]))
+    assert titles[:2] == ["Results", "Goodput over time"]
+    assert titles[2].startswith("Measured again")
+    assert titles[3:] == ["Test by test", *CLOSING]
 
 
 def test_how_well_the_means_are_known_is_a_warning_where_they_are_not() -> None:

@@ -13,7 +13,7 @@ from rigctl.report.bottleneck_text import bottleneck_findings
 from rigctl.report.goodput_text import goodput_text
 from rigctl.report.missing import missing_findings
 from rigctl.report.sections.streams.words import lost_share, mss_cause, mss_text, window_text
-from rigctl.report.text import count_text, numbers_text, percent_text, plural, settings_text
+from rigctl.report.text import count_text, listed, numbers_text, percent_text, plural, settings_text
 
 MOST_WINDOWS: Final = 3
 """Windows that were not granted as requested, reported one by one."""
@@ -135,7 +135,8 @@ def _congestion(cells: Sequence[CellSummary]) -> Iterator[Finding]:
     unasked = [cell for cell in cells if cell.counted and cell.cell.tcp.congestion is None]
     names = sorted({stream.congestion for cell in unasked for stream in cell.streams if stream.congestion})
     if names:
-        text = f"No congestion control was requested; the nodes' default, {', '.join(names)}, was used."
+        used = f"default, {names[0]}, was" if len(names) == 1 else f"defaults, {listed(names)}, were"
+        text = f"No congestion control was requested; the nodes' {used} used."
         remedy = "Set `congestion:` to compare with results from elsewhere."
         of_all = all(cell.cell.tcp.congestion is None for cell in cells)
         subject = RUN if of_all else tests(cell.cell.number for cell in unasked)

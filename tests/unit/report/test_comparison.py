@@ -170,7 +170,10 @@ def test_a_column_has_one_number_of_decimals_that_of_its_smallest_rate() -> None
 def test_no_rate_is_rounded_to_above_its_ceiling() -> None:
     cells = [builders.cell(number, pairs=(Pair("pi1", "pi2"),)) for number in (1, 2)]
     # 1 Gbit/s × 1400 / 1490 are 939.6 Mbit/s: 939.52 is below it, 940 would not be.
-    measured = [builders.repetition(cell, (rate,), sender={"mss": 1400}) for cell, rate in zip(cells, (939.52, 900), strict=True)]
+    measured = [
+        builders.repetition(cell, (rate,), sender={"mss": 1400})
+        for cell, rate in zip(cells, (939.52, 900), strict=True)
+    ]
     table = table_of(builders.run(builders.plan(cells)), measured)
     assert column(table, "Goodput") == ["939.5", "900.0"]
     assert column(table_of(builders.run(builders.plan(cells)), measured[1:]), "Goodput") == ["–", "900"]

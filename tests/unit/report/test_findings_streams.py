@@ -20,12 +20,13 @@ UNKNOWN = "the cause is unknown: compare the rates in the rig file with the link
 
 
 def one_test(
-    goodput_mbps: float, virtual: str | None = "namespaces", mtu: int = 1500, **sender: Any
+    goodput_mbps: float, virtual: str | None = "namespaces", mtu: int = 1500, duration_s: float = 10.0, **sender: Any
 ) -> tuple[RunInfo, list[Repetition]]:
-    """A run of one test of 10 s on a pair; 941.5 Mbit/s are its ceiling unless the sender's MSS is another."""
-    cell = builders.cell(pairs=ONE_PAIR, **({"duration_s": sender.pop("duration_s")} if "duration_s" in sender else {}))
+    """A run of one test on a pair; 941.5 Mbit/s are its ceiling unless the sender's MSS is another."""
+    cell = builders.cell(pairs=ONE_PAIR, duration_s=duration_s)
     links = {name: Link(10**9, mtu) for name in ("pi1", "pi2")}
-    info = builders.run(builders.plan([cell], virtual=virtual, links=links))
+    facts = {name: builders.facts(mtu=mtu) for name in links}
+    info = builders.run(builders.plan([cell], virtual=virtual, links=links), facts=facts)
     return info, [builders.repetition(cell, (goodput_mbps,), sender=sender)]
 
 
@@ -161,8 +162,7 @@ def test_another_congestion_control_than_requested_is_a_warning() -> None:
 def with_mss(requested: list[int | None], effective: list[int]) -> tuple[RunInfo, list[Repetition]]:
     cells = [builders.cell(number, mss=mss) for number, mss in enumerate(requested, 1)]
     measured = [
-        builders.repetition(cell, sender={"mss": mss, "pmtu": 1500})
-        for cell, mss in zip(cells, effective, strict=True)
+        builders.repetition(cell, sender={"mss": mss, "pmtu": 1500}) for cell, mss in zip(cells, effective, strict=True)
     ]
     return builders.run(builders.plan(cells)), measured
 

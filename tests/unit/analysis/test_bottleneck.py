@@ -11,8 +11,8 @@ from documents import finding, texts
 from rigctl.analysis.bottleneck import Busy, limit
 from rigctl.analysis.frames import load
 from rigctl.analysis.summary import CellSummary, summaries
-from rigctl.records import Cell, Pair, Repetition, RunInfo, Series
 from rigctl.findings import Severity, Weight
+from rigctl.records import Cell, Pair, Repetition, RunInfo, Series
 from rigctl.report.bottleneck_text import bottleneck_findings, bottleneck_text
 from rigctl.report.sections.streams.words import explain
 from rigctl.report.text import numbers_text

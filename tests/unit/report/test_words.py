@@ -108,7 +108,8 @@ def test_pairs_that_share_a_link_are_measured_together() -> None:
     cell = builders.cell(pairs=(Pair("a", "b"), Pair("a", "c")))
     said = goodput_text(*told(cell, builders.repetition(cell, (470, 460))))
     assert said == (
-        "The pairs achieve 460 to 470 Mbit/s; together (they share a link) 930 of 941.5 Mbit/s is 98.8 % of the ceiling."
+        "The pairs achieve 460 to 470 Mbit/s; "
+        "together (they share a link) 930 of 941.5 Mbit/s is 98.8 % of the ceiling."
     )
 
 

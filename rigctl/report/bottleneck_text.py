@@ -18,7 +18,7 @@ def bottleneck_text(cell: CellSummary) -> str:
         return _window(cell)
     if cell.limit == "loss" and cell.losses is not None:
         return (
-            f"Limited by losses: {few_text(cell.losses.lost_share)} of the segments were lost, and a round trip took "
+            f"Limited by losses: {_lost(cell.losses.lost_share)} lost, and a round trip took "
             f"{cell.losses.rtt_us / 1e3:.3g} ms. By the rule of Mathis et al. a flow then achieves about "
             f"{rate_text(cell.losses.allowed_mbps)} Mbit/s, more where several are lost at once."
         )
@@ -28,6 +28,11 @@ def bottleneck_text(cell: CellSummary) -> str:
     if cell.limit == "machine":
         return f"Limited by processors: {_SHARED} {busy}."
     return f"Limited by the {cell.limit}: {_OWN} {busy}."
+
+
+def _lost(share: float) -> str:
+    few = few_text(share)
+    return f"{few} of the segments were" if few.endswith("%") else f"{few} segments was"
 
 
 def _window(cell: CellSummary) -> str:
@@ -44,7 +49,8 @@ def _window(cell: CellSummary) -> str:
     flows = "" if cell.cell.parallel == 1 else f" on each of {cell.cell.parallel} flows"
     which = "" if len(cell.streams) == 1 else f" on {stream}"
     whole = advertised // mss
-    filled = f", {plural(whole, 'whole segment')} of {mss} bytes ({size_words(whole * mss)})" if whole else ""
+    sum_text = f" ({size_words(whole * mss)})" if whole * mss != advertised else ""
+    filled = f", {plural(whole, 'whole segment')} of {mss} bytes{sum_text}" if whole else ""
     return (
         f"Limited by the window: the sender waited for it {100 * cell.held_share:.0f} % of the time. The receiver "
         f"advertised {size_words(advertised)}{flows}{which}{filled}, and a round trip took {rtt_us / 1e3:.3g} ms at "

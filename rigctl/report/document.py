@@ -91,7 +91,7 @@ def _folded(info: RunInfo, table: Table) -> Section:
     count = len(table.rows)
     words = f"All {count} tests, a row each"
     more = Paragraph(f"`rigctl export {info.run} --level cells` gives {count} rows of values.", small=True)
-    return Section(words, (Folded(words, (table,)), more), brief=True)
+    return Section("All tests", (Folded(words, (table,)), more), brief=True)
 
 
 def _state(info: RunInfo) -> Iterator[Finding]:

@@ -68,7 +68,7 @@ def settings_text(cell: Cell, pairs: bool = False) -> str:
     if pairs:
         words.append(plural(len(cell.pairs), "pair"))
     if cell.window.total_bytes is not None:
-        words.append(f"windows of {size_words(cell.window.total_bytes)} in all")
+        words.append(f"total window {size_words(cell.window.total_bytes)}")
     elif cell.window.bytes is not None:
         words.append(f"window {size_words(cell.window.bytes)}")
     if cell.tcp.mss is not None:

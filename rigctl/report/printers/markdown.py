@@ -23,7 +23,7 @@ def markdown(document: Document) -> str:
     if document.findings:
         lines += [escaped(document.answer), ""]
     for section in document.results:
-        lines += _section(section, titled=section is not document.results[0])
+        lines += _section(section, titled=len(document.results) > 1)
     for finding in document.findings[1:]:
         lines.append(f"- {escaped(finding.text)}" + (f" {escaped(finding.remedy)}" if finding.remedy else ""))
     for section in document.sections:

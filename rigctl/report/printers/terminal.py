@@ -24,6 +24,7 @@ from rigctl.report.blocks import (
     Terms,
     Verbatim,
 )
+from rigctl.report.text import plural
 
 _SPLIT: Final = (("requested", "measured"), ("derived",))
 MOST_FINDINGS: Final = 3
@@ -38,7 +39,7 @@ def print_document(document: Document, console: Console, *, everything: bool = F
     if document.findings:
         _print_finding(document.findings[0], console)
     for section in document.results:
-        _print_section(section, console, titled=section is not document.results[0], everything=everything)
+        _print_section(section, console, titled=len(document.results) > 1, everything=everything)
     _print_findings(document, console, everything)
     for section in document.sections:
         if section.brief:
@@ -53,9 +54,8 @@ def _print_findings(document: Document, console: Console, everything: bool) -> N
     for finding in shown:
         _print_finding(finding, console)
     if len(rest) > len(shown):
-        more = len(rest) - len(shown)
-        which = "1 more finding" if more == 1 else f"{more} more findings"
-        console.print(Text(f"{which}: `rigctl show {document.run} --all`, or the report.", style="dim"))
+        more = plural(len(rest) - len(shown), "more finding")
+        console.print(Text(f"{more}: `rigctl show {document.run} --all`, or the report.", style="dim"))
 
 
 def _print_finding(finding: Finding, console: Console) -> None:
@@ -87,6 +87,8 @@ def _print_block(block: Block, console: Console, everything: bool) -> None:
                 console.print(Text(f"{term.name} ({term.detail}): {' '.join(term.sentences)}"))
         case Folded():
             console.print(Text(f"{block.summary}: in the report and the export.", style="dim"))
+            for table in (inner for inner in block.blocks if isinstance(inner, Table)):
+                _print_notes(table, console, everything)
         case Charts() | Verbatim():
             pass  # for the page
 
@@ -109,11 +111,16 @@ def _print_table(table: Table, console: Console, everything: bool) -> None:
         console.print(_rich_table(table, part))
     for line in table.legend:
         console.print(Text(line, style="dim"))
+    _print_notes(table, console, everything)
+
+
+def _print_notes(table: Table, console: Console, everything: bool) -> None:
     kept = table.notes if everything else table.notes[:MOST_NOTES]
     for number, note in enumerate(kept, 1):
         console.print(Text(f"{_raised(number)} {note}", style="yellow"))
     if len(table.notes) > len(kept):
-        console.print(Text(f"{len(table.notes) - len(kept)} more notes are in the report.", style="yellow"))
+        more = plural(len(table.notes) - len(kept), "more note is", "more notes are")
+        console.print(Text(f"{more} in the report.", style="yellow"))
 
 
 def _parts(table: Table, console: Console) -> list[list[int]]:

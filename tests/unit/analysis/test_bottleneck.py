@@ -6,13 +6,16 @@ from typing import Any
 import builders
 import das2
 import pytest
-from rigctl.report.sections.streams.bottleneck_words import binding_of_run, held_words, numbers_text, other_words
+from documents import finding, texts
 
 from rigctl.analysis.bottleneck import Busy, limit
 from rigctl.analysis.frames import load
 from rigctl.analysis.summary import CellSummary, summaries
+from rigctl.findings import Severity, Weight
 from rigctl.records import Cell, Pair, Repetition, RunInfo, Series
-from rigctl.report.sections.streams.words import answer, explain
+from rigctl.report.bottleneck_text import bottleneck_findings, bottleneck_text
+from rigctl.report.sections.streams.words import explain
+from rigctl.report.text import numbers_text
 
 ONE_PAIR = (Pair("pi1", "pi2"),)
 HELD = {"busy_us": 1_000_000, "rwnd_limited_us": 900_000, "sndbuf_limited_us": 60_000}
@@ -65,7 +68,7 @@ def test_processors_bind_from_95_per_cent_on(busy: Busy, binds: str | None) -> N
 
 
 @pytest.mark.parametrize(("goodput", "binds"), [(13.9, "window"), (12.6, "window"), (12.4, "machine")])
-def test_on_a_busy_machine_the_window_binds_where_flows_bring_what_it_allows(goodput: float, binds: str) -> None:
+def test_on_a_busy_machine_the_window_binds_where_flows_achieve_what_it_allows(goodput: float, binds: str) -> None:
     flows = builders.flows(builders.cell(pairs=ONE_PAIR), (goodput,), None, **FAR)
     idle, busy = Busy(10.0, 10.0, one_machine=True), Busy(99.0, 99.0, one_machine=True)
     assert limit(0.1, goodput, flows=flows, busy=busy) == binds
@@ -107,29 +110,33 @@ def test_one_processor_full_of_interrupts_is_what_limits() -> None:
     info, summary = told(cell, one)
     row = load(info, [one]).derived.pairs[0]
     assert (row["busiest_cpu_source_pct"], row["busiest_cpu_destination_pct"]) == pytest.approx((50.0, 99.0))
-    said = "The receiver is what limits: processors of its node, or its agent's threads, were busy 99 % of the time."
-    assert (row["limit"], summary.limit, other_words(summary)) == ("receiver", "receiver", said)
+    said = "Limited by the receiver: processors of its node, or its agent's threads, were busy 99 % of the time."
+    assert (row["limit"], summary.limit, bottleneck_text(summary)) == ("receiver", "receiver", said)
     assert told(cell, one, virtual="namespaces")[1].limit == "unknown"
 
 
 def test_what_was_busy_waiting_is_no_limit() -> None:
     cell = builders.cell(pairs=ONE_PAIR, parallel=1, test="pingpong", message_bytes=64, busy_poll=True)
     _, summary = told(cell, working(builders.repetition(cell, (400,)), {"pi1": 100.0, "pi2": 100.0}, agent_pct=100.0))
-    assert (summary.limit, other_words(summary)) == ("unknown", "")
+    assert (summary.limit, bottleneck_text(summary)) == ("unknown", "")
 
 
-def test_processors_that_limit_are_told() -> None:
+def test_processors_that_limit_are_named() -> None:
     cell = builders.cell(pairs=ONE_PAIR, parallel=1)
     busy = working(builders.repetition(cell, (400,)), {"pi1": 97.2})
     info, summary = told(cell, busy)
-    said = "The sender is what limits: processors of its node, or its agent's threads, were busy 97 % of the time."
-    assert (summary.limit, other_words(summary)) == ("sender", said)
+    said = "Limited by the sender: processors of its node, or its agent's threads, were busy 97 % of the time."
+    assert (summary.limit, bottleneck_text(summary)) == ("sender", said)
     assert said in explain(info, summary)
     info, summary = told(cell, busy, virtual="namespaces")
-    said = "Processors are what limits: those of the one machine that all nodes of the virtual rig share were busy 97 %"
+    said = "the processors of the one machine that all virtual nodes share were busy 97 % of the time."
     assert summary.limit == "machine"
-    assert other_words(summary) == f"{said} of the time."
-    assert any("In test 1 processors are what limits" in sentence for sentence in answer(info, [summary]))
+    assert bottleneck_text(summary) == f"Limited by processors: {said}"
+    found = finding(info, [busy], "Limited by processors")
+    assert found.text == f"Limited by processors: test 1; {said}"
+    assert (found.weight, found.level) == (Weight.BOTTLENECK, Severity.WARNING)
+    assert found.numbers["busy_pct"] == pytest.approx(97.2)
+    assert found.remedy == "Nodes with processors of their own may achieve more."
 
 
 SENDING = {
@@ -160,53 +167,77 @@ def test_losses_bind_where_they_explain_the_goodput(sender: dict[str, Any], retr
     one = builders.repetition(cell, (400,), (retransmits,), sender={**SENDING, **sender})
     info, summary = told(cell, one)
     assert summary.limit == binds
-    told_of = any("losses are what limits" in sentence for sentence in answer(info, [summary]))
-    assert told_of == any("Losses are what limits" in one for one in explain(info, summary)) == (binds == "loss")
+    named = any(sentence.startswith("Limited by losses: test 1;") for sentence in texts(info, [one]))
+    explained = any(sentence.startswith("Limited by losses: ") for sentence in explain(info, summary))
+    assert named == explained == (binds == "loss")
 
 
-def test_what_losses_allow_is_told() -> None:
+def test_what_losses_allow_is_reported() -> None:
     cell = builders.cell(pairs=ONE_PAIR, parallel=1, duration_s=10.0)
     _, summary = told(cell, builders.repetition(cell, (400,), (20,), sender=SENDING))
-    assert other_words(summary) == (
-        "Losses are what limits: 1 in 17,000 of the segments were lost, and a round trip took 5 ms. "
-        "By the rule of Mathis et al. a flow then brings about 373 Mbit/s, more where several are lost at once."
+    assert bottleneck_text(summary) == (
+        "Limited by losses: 1 in 17,000 segments was lost, and a round trip took 5 ms. "
+        "By the rule of Mathis et al. a flow then achieves about 373 Mbit/s, more where several are lost at once."
     )
     _, summary = told(cell, builders.repetition(cell, (40,), (345,), sender=SENDING))
-    assert "1 % of the segments were lost" in other_words(summary)
+    assert "1 % of the segments were lost" in bottleneck_text(summary)
 
 
 def test_the_run_names_ten_tests_and_counts_the_others() -> None:
     info, measured = das2.run(windows=(32768,), flows=tuple(range(1, 7)), pairs=(8, 12), shape=das2.Shape(noise=0.0))
     busy = [working(one, dict.fromkeys(das2.NODES, 98.0 + one.cell / 10)) for one in measured]
     cells = summaries(load(info, busy))
-    assert numbers_text(cells) == "tests 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 2 more"
-    assert numbers_text(cells[:1]) == "test 1"
-    assert list(binding_of_run(cells)) == [
-        "In tests 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 2 more processors are what limits: those of the one machine that "
-        "all nodes of the virtual rig share were busy 98 to 99 % of the time. Nodes of their own may do more."
-    ]
+    ten = "tests 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 2 more"
+    assert numbers_text([cell.cell.number for cell in cells]) == ten
+    assert numbers_text([1]) == "test 1"
+    (found,) = bottleneck_findings(cells)
+    assert found.text == (
+        f"Limited by processors: {ten}; the processors of the one machine that all virtual nodes share were busy "
+        "98 to 99 % of the time."
+    )
+    assert len(found.subject.names) == 12
 
 
-def test_a_window_that_limits_is_told_with_what_it_allows() -> None:
+def test_a_window_that_limits_is_explained_with_what_it_allows() -> None:
     cell = builders.cell(window_bytes=8192, pairs=ONE_PAIR, parallel=1)
     sender = {**HELD, "advertised_window_bytes": 8704, "rtt_min_us": 5000, "series": Series()}
     info, summary = told(cell, builders.repetition(cell, (13,), sender=sender))
     assert summary.limit == "window"
-    said = held_words(summary)
-    assert "96 % of the time the sender waited for it. The receiver offered 8704 bytes, 6 segments, and" in said
-    assert "window ÷ round trip = 13.9 Mbit/s." in said
+    said = bottleneck_text(summary)
+    assert said == (
+        "Limited by the window: the sender waited for it 96 % of the time. The receiver advertised 8704 bytes, "
+        "6 whole segments of 1448 bytes (8688 bytes), and a round trip took 5 ms at least: "
+        "window ÷ round trip = 13.9 Mbit/s."
+    )
     assert said in explain(info, summary)
+    held = finding(info, [builders.repetition(cell, (13,), sender=sender)], "Limited by the window: test 1;")
+    assert (held.weight, held.subject.names) == (Weight.BOTTLENECK, ("1",))
+    assert held.remedy == "A larger window lifts this limit."
 
 
-def test_the_window_is_the_one_offered_while_bytes_flowed() -> None:
+def test_a_window_that_was_not_requested_has_no_remedy() -> None:
+    cell = builders.cell(window_bytes=None, pairs=ONE_PAIR, parallel=1)
+    assert finding(told(cell)[0], [builders.repetition(cell, (13,), sender=FAR | HELD)], "by the window").remedy is None
+
+
+def test_of_several_flows_the_window_allows_each_its_share() -> None:
+    cell = builders.cell(window_bytes=8192, pairs=ONE_PAIR, parallel=4)
+    _, summary = told(cell, builders.repetition(cell, (50,), sender=FAR))
+    said = bottleneck_text(summary)
+    assert "advertised 8704 bytes on each of 4 flows, 6 whole segments" in said
+    assert "= 55.6 Mbit/s." in said
+
+
+def test_the_window_is_the_one_advertised_while_bytes_flowed() -> None:
     cell = builders.cell(window_bytes=8192, pairs=ONE_PAIR, parallel=1)
     series = Series({"t_ns": [1, 2, 3], "rtt_us": [0, 5000, 5000], "advertised_window": [8688, 8688, 10136]})
     sender = {**HELD, "advertised_window_bytes": 65536, "rtt_min_us": 5000, "series": series}
     _, summary = told(cell, builders.repetition(cell, (13,), sender=sender))
-    assert "The receiver offered 8688 bytes, 6 segments, and a round trip took 5 ms at least" in held_words(summary)
+    said = bottleneck_text(summary)
+    assert "The receiver advertised 8688 bytes, 6 whole segments of 1448 bytes, and" in said
 
 
 def test_a_window_that_is_full_at_line_rate_limits_nothing() -> None:
     cell = builders.cell(window_bytes=65536, pairs=ONE_PAIR)
     _, summary = told(cell, builders.repetition(cell, (941,), sender=HELD))
-    assert (summary.limit, held_words(summary)) == ("line-rate", "")
+    assert (summary.limit, bottleneck_text(summary)) == ("line-rate", "")

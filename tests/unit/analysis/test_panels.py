@@ -10,9 +10,11 @@ import pytest
 from rigctl.analysis.drawn import MOST_CHARTS, MOST_OF_MATRIX, charted_cells, drawn_numbers
 from rigctl.analysis.frames import load
 from rigctl.analysis.panels import MOST_DIFFERENCES, Matrix, changed, matrix
+from rigctl.analysis.panels import Setting as PanelSetting
 from rigctl.analysis.summary import summaries
-from rigctl.records import Cell, Condition, Repetition, RunInfo, Setting
+from rigctl.records import Cell, Condition, Direction, Repetition, RunInfo, Setting
 from rigctl.report.sections.matrix.grid import condition_grids, difference_grids, difference_step, heat_step
+from rigctl.report.sections.matrix.titles import panel_title
 
 SMALL: dict[str, Any] = {"windows": (65536, 131072), "flows": (1, 2), "pairs": (1, 4, 8)}
 
@@ -25,8 +27,8 @@ def made(info: RunInfo, measured: list[Repetition]) -> Matrix:
 
 def test_480_cells_make_four_panels_of_120_fields() -> None:
     found = made(*das2.run())
-    assert [panel.title for panel in found.conditions[0].panels] == [
-        f"Windows of {size} KiB in all" for size in (32, 64, 128, 256)
+    assert [panel_title(panel.setting) for panel in found.conditions[0].panels] == [
+        f"Total window {size} KiB" for size in (32, 64, 128, 256)
     ]
     assert all(len(panel.sums_mbps) == 120 for panel in found.conditions[0].panels)
     assert (found.pairs, found.flows) == (tuple(range(1, 13)), tuple(range(1, 11)))
@@ -59,9 +61,9 @@ def test_whatever_else_varies_makes_panels_of_its_own() -> None:
     )
     other = tuple(builders.asking(cell, window_bytes=None) for cell in other if cell.window.total_bytes is None)[:6]
     info = builders.run(das2.plan((*one, *other)))
-    titles = [panel.title for panel in made(info, [das2.repetition(cell) for cell in one]).conditions[0].panels]
-    assert titles == [
-        "Windows of 64 KiB in all, MSS default", "Windows of 128 KiB in all, MSS default", "Windows not set, MSS 536",
+    panels = made(info, [das2.repetition(cell) for cell in one]).conditions[0].panels
+    assert [panel_title(panel.setting) for panel in panels] == [
+        "Total window 64 KiB, MSS default", "Total window 128 KiB, MSS default", "Window not set, MSS 536",
     ]  # fmt: skip
 
 
@@ -90,7 +92,7 @@ def test_the_difference_of_two_conditions_is_later_less_earlier_field_by_field()
     assert one.panels[0].mbps == {place: on[place] - off[place] for place in on}
     # 64 KiB per 0.8 ms are 655 Mbit/s, resized 941.5: the most is lost with 8 pairs.
     assert one.largest_mbps == pytest.approx(7531.9 - 8 * 655.36, rel=1e-3)
-    assert one.largest[0] == "Windows of 64 KiB in all"
+    assert panel_title(one.largest[0]) == "Total window 64 KiB"
     assert one.largest[1][0] == 8
     assert one.share == pytest.approx(one.mean_mbps / one.mean_of_both_mbps)
 
@@ -114,9 +116,9 @@ def test_a_condition_is_compared_with_the_one_that_differs_in_the_fewest_setting
     conditions = tuple(Condition(name, (Setting("mtu", str(mtu)),), resize) for name, mtu, resize in named)
     found = made(*das2.run(conditions, das2.Shape(), **SMALL))
     assert [(one.earlier.name, one.later.name, list(changed(one))) for one in found.differences] == [
-        ("fixed 1500", "fixed 8176", ["MTU"]),
-        ("fixed 1500", "resize 1500", ["resizing of buffers"]),
-        ("resize 1500", "resize 8192", ["MTU"]),
+        ("fixed 1500", "fixed 8176", ["mtu"]),
+        ("fixed 1500", "resize 1500", ["resize"]),
+        ("resize 1500", "resize 8192", ["mtu"]),
     ]
 
 
@@ -125,6 +127,24 @@ def test_at_most_six_differences_are_shown() -> None:
     found = made(*das2.run(conditions, windows=(65536,), flows=(1,), pairs=(1, 2)))
     assert len(found.differences) == MOST_DIFFERENCES
     assert [(one.earlier.name, one.later.name) for one in found.differences][:2] == [("c0", "c1"), ("c1", "c2")]
+
+
+@pytest.mark.parametrize(
+    ("setting", "title"),
+    [
+        ((), ""),
+        ((("window_bytes", 65536),), "Window 64 KiB"),
+        ((("window_total_bytes", None), ("window_bytes", 1460)), "Window 1460 bytes"),
+        ((("window_total_bytes", None), ("window_bytes", None)), "Window not set"),
+        ((("nodelay", True),), "Nodelay"),
+        ((("nodelay", False),), "No nodelay"),
+        ((("nodelay", None),), "Nodelay default"),
+        ((("congestion", "bbr"), ("direction", Direction.BOTH)), "Congestion bbr, both directions"),
+        ((("duration_s", 10.0), ("omit_s", 2.0)), "10 s, 2 s omitted"),
+    ],
+)
+def test_a_panel_is_named_by_what_is_special_about_it(setting: PanelSetting, title: str) -> None:
+    assert panel_title(setting) == title
 
 
 def test_the_highest_sums_are_told_from_luck_by_their_median() -> None:

@@ -7,13 +7,17 @@ from pathlib import Path
 
 import builders
 import pytest
-from rigctl.report.sections.streams.goodput_chart import goodput_charts, legend, traces
+from documents import rows_of
 
-from rigctl.analysis.frames import load
-from rigctl.records import Pair
-from rigctl.report.printers.html import method, render, write_report
-from rigctl.report.sections.host_facts import fact_rows
-from rigctl.report.svg import CEILING, GRID, INK, SERIES_COLOURS
+from rigctl.analysis.run_view import RunView
+from rigctl.records import Facts, Pair, Repetition, RunInfo
+from rigctl.report import method
+from rigctl.report.blocks import Charts, Folded, Table
+from rigctl.report.document import document
+from rigctl.report.printers.html import page as page_of
+from rigctl.report.printers.html import write_page
+from rigctl.report.sections import host_facts, over_time
+from rigctl.report.svg import CEILING, GRID, INK, SERIES_COLOURS, render_svg
 from rigctl.resources import templates
 
 NASTY = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'&"
@@ -34,6 +38,39 @@ def elements(page: str) -> list[tuple[str, dict[str, str | None]]]:
     return parser.found
 
 
+def render(info: RunInfo, measured: list[Repetition]) -> str:
+    return page_of(document(info, measured))
+
+
+def charts(info: RunInfo, measured: list[Repetition]) -> Charts:
+    """Goodput over time, with its legend."""
+    part = over_time.part(RunView(info, measured))
+    assert part is not None
+    drawn = part.sections[0].blocks[0]
+    assert isinstance(drawn, Charts)
+    return drawn
+
+
+def first_traces(info: RunInfo, measured: list[Repetition]) -> tuple[over_time.Trace, ...]:
+    return over_time.traces(info.plan.cells[0], measured[0])
+
+
+def facts_of(facts: dict[str, Facts]) -> tuple[dict[str, list[str]], dict[str, str]]:
+    """What differs between nodes, by its title, and what is the same."""
+    differing: dict[str, list[str]] = {}
+    same: dict[str, str] = {}
+    for section in host_facts.sections(builders.run(facts=facts)):
+        for block in section.blocks:
+            if isinstance(block, Table):
+                rows = rows_of(block)
+                differing = {title: [row[title] for row in rows] for title in rows[0] if title != "Node"}
+            assert isinstance(block, Table | Folded)
+        for block in (inner for folded in section.blocks if isinstance(folded, Folded) for inner in folded.blocks):
+            assert isinstance(block, Table)
+            same = {row["Fact"]: row["Value"] for row in rows_of(block)}
+    return differing, same
+
+
 @pytest.fixture(scope="module")
 def page() -> str:
     return render(*builders.gigablox())
@@ -41,7 +78,7 @@ def page() -> str:
 
 def test_the_page_holds_the_table_the_answer_and_a_chart_per_test(page: str) -> None:
     assert "911, 941" in page
-    assert "MSS 8960 was asked for; 1448 went over the wire, because the MTU is 1500." in page
+    assert "MSS 8960 was requested; 1448 went over the wire, because the MTU is 1500." in page
     assert page.count("<svg") == 7
     assert page.count('scope="row"') >= 7
 
@@ -75,8 +112,8 @@ def test_every_text_of_the_user_is_escaped() -> None:
 def test_a_node_whose_name_is_markup_does_not_break_its_chart() -> None:
     cell = builders.cell(pairs=(Pair("<b>", "&"),))
     info = builders.run(builders.plan([cell]))
-    charts = goodput_charts(load(info, [builders.repetition(cell, (900,))]), {})
-    assert "<b>" not in charts[0].svg
+    (chart,) = charts(info, [builders.repetition(cell, (900,))]).charts
+    assert "<b>" not in render_svg(chart.spec)
 
 
 def test_the_style_sheet_knows_every_stand_in_colour_of_the_charts() -> None:
@@ -88,15 +125,15 @@ def test_the_style_sheet_knows_every_stand_in_colour_of_the_charts() -> None:
 
 
 def test_the_colours_in_a_chart_are_stand_ins_only(page: str) -> None:
-    charts = "".join(re.findall(r"<svg.*?</svg>", page, re.DOTALL))
-    found = set(re.findall(r'(?:stroke|fill)="(#[0-9a-fA-F]+)"', charts))
+    drawn = "".join(re.findall(r"<svg.*?</svg>", page, re.DOTALL))
+    found = set(re.findall(r'(?:stroke|fill)="(#[0-9a-fA-F]+)"', drawn))
     assert found <= {*SERIES_COLOURS, GRID, INK, CEILING}
     assert {SERIES_COLOURS[0], SERIES_COLOURS[1], CEILING} <= found
 
 
 def test_the_traces_of_a_chart_hold_the_bytes_and_retransmits_of_the_repetition() -> None:
     info, measured = builders.gigablox()
-    first, second = traces(load(info, measured), measured[0])
+    first, second = first_traces(info, measured)
     assert (first.name, second.name) == ("pi1 → pi2", "pi3 → pi4")
     assert sum(first.goodput_mbps) / len(first.goodput_mbps) == pytest.approx(911, abs=0.5)
     assert (sum(first.retransmits), sum(second.retransmits)) == (135, 0)
@@ -104,16 +141,16 @@ def test_the_traces_of_a_chart_hold_the_bytes_and_retransmits_of_the_repetition(
 
 def test_a_minute_of_samples_is_drawn_with_at_most_120_points() -> None:
     info, measured = builders.gigablox(60.0)
-    trace = traces(load(info, measured), measured[0])[0]
+    trace = first_traces(info, measured)[0]
     assert 60 <= len(trace.goodput_mbps) <= 120
 
 
 def test_many_pairs_have_no_legend_and_one_colour() -> None:
     pairs = tuple(Pair(f"a{n}", f"b{n}") for n in range(12))
     cell = builders.cell(pairs=pairs)
-    frames = load(builders.run(builders.plan([cell])), [builders.repetition(cell, [600.0] * 12)])
-    assert legend(frames) == []
-    assert SERIES_COLOURS[1] not in goodput_charts(frames, {})[0].svg
+    drawn = charts(builders.run(builders.plan([cell])), [builders.repetition(cell, [600.0] * 12)])
+    assert [key.name for key in drawn.keys] == ["ceiling of a pair"]
+    assert SERIES_COLOURS[1] not in render_svg(drawn.charts[0].spec)
 
 
 def test_a_run_in_which_nothing_was_measured_still_makes_a_page() -> None:
@@ -121,19 +158,15 @@ def test_a_run_in_which_nothing_was_measured_still_makes_a_page() -> None:
     bare = builders.run(builders.plan([cell]), facts={}, versions={}, ended_at=None)
     for measured in ([], [builders.failed(cell)]):
         page = render(bare, measured)
-        assert "Nothing was measured that counts." in page
+        assert "No test gave a valid result; the notes give the reasons." in page
         assert "<svg" not in page
 
 
-def test_facts_that_all_nodes_share_are_said_once() -> None:
-    facts = {"pi1": builders.facts(governor="performance"), "pi2": builders.facts()}
-    rows = {row.title: row for row in fact_rows(facts)}
-    assert rows["MTU"].same == "1500"
-    assert rows["Link speed"].same == "1 Gbit/s"
-    assert rows["CPU governor"].same is None
-    assert rows["CPU governor"].values == ("performance", "ondemand")
-    assert rows["net.core.wmem_max"].same == "212992"
-    assert rows["offloads: tso"].same == "on"
+def test_facts_that_all_nodes_share_are_listed_once() -> None:
+    differing, same = facts_of({"pi1": builders.facts(governor="performance"), "pi2": builders.facts()})
+    assert (same["MTU"], same["Link speed"], same["net.core.wmem_max"]) == ("1500", "1 Gbit/s", "212992")
+    assert same["offloads: tso"] == "on"
+    assert differing == {"CPU governor": ["performance", "ondemand"]}
 
 
 def test_what_identifies_a_machine_is_not_published() -> None:
@@ -145,24 +178,27 @@ def test_what_identifies_a_machine_is_not_published() -> None:
 
 
 def test_a_fact_that_no_node_knows_is_left_out_and_one_that_some_know_is_a_dash() -> None:
-    rows = fact_rows({"pi1": {"mtu": 1500, "governor": None}, "pi2": {"governor": None}})
-    assert [(row.title, row.values) for row in rows] == [("MTU", ("1500", "–"))]
+    differing, same = facts_of({"pi1": {"mtu": 1500, "governor": None}, "pi2": {"governor": None}})
+    assert (differing, same) == ({"MTU": ["1500", "–"]}, {})
 
 
-def test_how_it_was_measured_names_skew_clock_error_and_what_does_not_count() -> None:
+def test_the_method_names_skew_clock_error_and_what_does_not_count() -> None:
     info, measured = builders.gigablox()
-    said = " ".join(method(info, measured))
-    assert "7 tests of 10 s, 1 repetition each." in said
-    assert "started within 0.11 ms (median; at worst 0.11 ms)" in said
-    assert "compared to within 0.06 ms" in said
-    said = " ".join(method(info, [*measured, builders.failed(info.plan.cells[0])]))
-    assert "0 invalid, 1 failed" in said
+    said = method.sentences(info, measured, ["Goodput is measured at the receiver."])
+    assert said[:4] == [
+        "7 tests, 1 repetition each, of 10 s.",
+        "Goodput is measured at the receiver.",
+        "Start skew: 0.11 ms (median), 0.11 ms at most.",
+        "Clock offsets between nodes are known within 0.06 ms.",
+    ]
+    said = method.sentences(info, [*measured, builders.failed(info.plan.cells[0])], [])
+    assert "0 invalid and 1 failed repetitions are listed with the reason and not averaged." in said
     omitted = replace(info, plan=replace(info.plan, cells=(builders.cell(omit_s=2.0),)))
-    assert "The first 2 s of each do not count." in " ".join(method(omitted, []))
+    assert "1 test, 1 repetition each, of 10 s; the first 2 s of each are omitted." in method.sentences(omitted, [], [])
 
 
 def test_the_page_is_written_whole(tmp_path: Path, page: str) -> None:
     path = tmp_path / "report.html"
-    write_report(*builders.gigablox(), path)
+    write_page(document(*builders.gigablox()), path)
     assert path.read_text("utf-8") == page
-    assert [one.name for one in tmp_path.iterdir()] == ["report.html"]
+    assert [written.name for written in tmp_path.iterdir()] == ["report.html"]

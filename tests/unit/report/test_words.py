@@ -5,19 +5,14 @@ from typing import Any
 
 import builders
 import pytest
+from documents import finding, texts
 
 from rigctl.analysis.frames import load
 from rigctl.analysis.summary import CellSummary, summaries
+from rigctl.findings import RUN, Severity, Weight
 from rigctl.records import Cell, Direction, Link, Pair, Repetition, RunInfo, RunStatus, Status
-from rigctl.report.sections.streams.words import (
-    answer,
-    congestion_words,
-    explain,
-    goodput_words,
-    mss_words,
-    retransmit_words,
-    window_words,
-)
+from rigctl.report.goodput_text import goodput_text
+from rigctl.report.sections.streams.words import congestion_text, explain, mss_text, retransmit_text, window_text
 
 ONE_PAIR = (Pair("pi1", "pi2"),)
 BINDS = "because the MTU is 1500."
@@ -35,7 +30,7 @@ def test_the_open_question_of_the_page_is_answered_in_its_words() -> None:
     cell = builders.cell(mss=8960, pairs=ONE_PAIR)
     info, summary = told(cell, builders.repetition(cell, (941,)))
     assert " ".join(explain(info, summary)[:2]) == (
-        "MSS 8960 was asked for; 1448 went over the wire, because the MTU is 1500. "
+        "MSS 8960 was requested; 1448 went over the wire, because the MTU is 1500. "
         "941 of 941.5 Mbit/s is 99.9 % of the ceiling."
     )
 
@@ -43,35 +38,35 @@ def test_the_open_question_of_the_page_is_answered_in_its_words() -> None:
 @pytest.mark.parametrize(
     ("asked", "sender", "sentence"),
     [
-        (1460, {}, f"MSS 1460 was asked for; 1448 went over the wire, {STAMPS}"),
-        (1460, {"mss": 1460, "timestamps": False}, "MSS 1460 was asked for and went over the wire."),
-        (1000, {"mss": 988}, f"MSS 1000 was asked for; 988 went over the wire, {STAMPS}"),
+        (1460, {}, f"MSS 1460 was requested; 1448 went over the wire, {STAMPS}"),
+        (1460, {"mss": 1460, "timestamps": False}, "MSS 1460 was requested and went over the wire."),
+        (1000, {"mss": 988}, f"MSS 1000 was requested; 988 went over the wire, {STAMPS}"),
         (
             8960,
             {"mss": 1460, "timestamps": False},
-            "MSS 8960 was asked for; 1460 went over the wire, because the MTU is 1500.",
+            "MSS 8960 was requested; 1460 went over the wire, because the MTU is 1500.",
         ),
-        (8960, {"mss": 8948, "pmtu": 9000}, f"MSS 8960 was asked for; 8948 went over the wire, {STAMPS}"),
-        (8960, {"mss": 1400}, f"MSS 8960 was asked for; 1400 went over the wire; {LOWERED}"),
-        (8960, {"pmtu": None}, "MSS 8960 was asked for; 1448 went over the wire."),
-        (None, {}, f"No MSS was asked for; 1448 went over the wire: {DEFAULT} and 12 of timestamps."),
-        (None, {"mss": 1460, "timestamps": False}, f"No MSS was asked for; 1460 went over the wire: {DEFAULT}."),
+        (8960, {"mss": 8948, "pmtu": 9000}, f"MSS 8960 was requested; 8948 went over the wire, {STAMPS}"),
+        (8960, {"mss": 1400}, f"MSS 8960 was requested; 1400 went over the wire; {LOWERED}"),
+        (8960, {"pmtu": None}, "MSS 8960 was requested; 1448 went over the wire."),
+        (None, {}, f"No MSS was requested; 1448 went over the wire: {DEFAULT} and 12 of timestamps."),
+        (None, {"mss": 1460, "timestamps": False}, f"No MSS was requested; 1460 went over the wire: {DEFAULT}."),
         (1460, {"mss": None}, ""),
     ],
 )
-def test_why_an_mss_is_not_the_one_asked_for(asked: int | None, sender: dict[str, Any], sentence: str) -> None:
+def test_why_an_mss_is_not_the_requested_one(asked: int | None, sender: dict[str, Any], sentence: str) -> None:
     cell = builders.cell(mss=asked)
-    assert mss_words(*told(cell, builders.repetition(cell, sender=sender))) == sentence
+    assert mss_text(*told(cell, builders.repetition(cell, sender=sender))) == sentence
 
 
 def test_with_ipv6_the_headers_are_twenty_bytes_longer() -> None:
     cell = builders.cell(mss=8960)
     facts = {node: builders.facts(data_address="fd00::1") for node in ("pi1", "pi2", "pi3", "pi4")}
-    said = mss_words(*told(cell, builders.repetition(cell, sender={"mss": 1428}), facts=facts))
-    assert said == "MSS 8960 was asked for; 1428 went over the wire, because the MTU is 1500."
+    said = mss_text(*told(cell, builders.repetition(cell, sender={"mss": 1428}), facts=facts))
+    assert said == "MSS 8960 was requested; 1428 went over the wire, because the MTU is 1500."
     virtual = builders.run(builders.plan([cell], rig_yaml="virtual: namespaces\nip_version: 6\n"), facts={})
     measured = builders.repetition(cell, sender={"mss": 1428})
-    assert mss_words(virtual, summaries(load(virtual, [measured]))[0]) == said
+    assert mss_text(virtual, summaries(load(virtual, [measured]))[0]) == said
 
 
 def test_pairs_with_different_mss_are_named() -> None:
@@ -80,40 +75,41 @@ def test_pairs_with_different_mss_are_named() -> None:
     side = one.flows[1].sender
     assert side is not None
     jumbo = replace(one.flows[1], sender=builders.counting(side, mss=8948, pmtu=9000))
-    said = mss_words(*told(cell, replace(one, flows=(one.flows[0], jumbo))))
+    said = mss_text(*told(cell, replace(one, flows=(one.flows[0], jumbo))))
     assert "1448 on pi1 → pi2 and 8948 on pi3 → pi4 went over the wire" in said
 
 
-def test_flows_of_a_pair_that_differ_are_said() -> None:
+def test_flows_of_a_pair_that_differ_are_reported() -> None:
     cell = builders.cell(parallel=2, pairs=ONE_PAIR)
     one = builders.repetition(cell, (900,))
     side = one.flows[1].sender
     assert side is not None
     small = replace(one.flows[1], sender=builders.counting(side, mss=1200))
-    said = mss_words(*told(cell, replace(one, flows=(one.flows[0], small))))
-    assert said.startswith("MSS 1460 was asked for; 1200 went")
+    said = mss_text(*told(cell, replace(one, flows=(one.flows[0], small))))
+    assert said.startswith("MSS 1460 was requested; 1200 went")
     assert said.endswith("That is the smallest: the flows of a pair differ.")
 
 
 def test_each_pair_is_measured_against_the_ceiling() -> None:
     cell = builders.cell()
-    said = goodput_words(*told(cell, builders.repetition(cell, (911, 941))))
+    said = goodput_text(*told(cell, builders.repetition(cell, (911, 941))))
     assert said == "911 and 941 of 941.5 Mbit/s are 96.8 % and 99.9 % of the ceiling; together 98.4 %."
-    said = goodput_words(*told(cell, builders.repetition(cell, (936, 936))))
+    said = goodput_text(*told(cell, builders.repetition(cell, (936, 936))))
     assert said == "936 of 941.5 Mbit/s is 99.4 % of the ceiling, on each pair."
 
 
 def test_a_rounded_speed_never_passes_the_ceiling_by_rounding() -> None:
     cell = builders.cell(pairs=ONE_PAIR)
-    said = goodput_words(*told(cell, builders.repetition(cell, (941.5,))))
+    said = goodput_text(*told(cell, builders.repetition(cell, (941.5,))))
     assert said == "941.5 of 941.5 Mbit/s is 100.0 % of the ceiling."
 
 
-def test_pairs_that_share_a_link_are_told_together() -> None:
+def test_pairs_that_share_a_link_are_measured_together() -> None:
     cell = builders.cell(pairs=(Pair("a", "b"), Pair("a", "c")))
-    said = goodput_words(*told(cell, builders.repetition(cell, (470, 460))))
+    said = goodput_text(*told(cell, builders.repetition(cell, (470, 460))))
     assert said == (
-        "The pairs had 460 to 470 Mbit/s; together (they share a link) 930 of 941.5 Mbit/s is 98.8 % of the ceiling."
+        "The pairs achieve 460 to 470 Mbit/s; "
+        "together (they share a link) 930 of 941.5 Mbit/s is 98.8 % of the ceiling."
     )
 
 
@@ -122,12 +118,12 @@ def test_without_a_link_there_is_no_ceiling_and_without_its_rate_none_is_claimed
     one = builders.repetition(cell, (22512,))
     links = {"pi1": Link(None, 65536), "pi2": Link(None, 65536)}
     loopback = builders.run(builders.plan([cell], links=links, virtual="loopback"))
-    said = goodput_words(loopback, summaries(load(loopback, [one]))[0])
+    said = goodput_text(loopback, summaries(load(loopback, [one]))[0])
     assert said == "22512 Mbit/s, unshaped, so there is no ceiling."
     unknown = builders.run(builders.plan([cell], links=links, virtual=None), facts={})
-    said = goodput_words(unknown, summaries(load(unknown, [one]))[0])
-    assert "the rate of a link is not known" in said
-    assert "no link and no switch is in these figures" in " ".join(answer(loopback, summaries(load(loopback, [one]))))
+    said = goodput_text(unknown, summaries(load(unknown, [one]))[0])
+    assert said == "22512 Mbit/s; the ceiling is unknown, as the rate of a link is. Give it in the rig file."
+    assert "The rig is the loopback interface of one machine: no link, no switch." in texts(loopback, [one])
 
 
 def test_a_window_cut_by_the_kernel_names_the_setting_that_cut_it() -> None:
@@ -137,93 +133,120 @@ def test_a_window_cut_by_the_kernel_names_the_setting_that_cut_it() -> None:
         "pi1": {"sysctls": {"net.core.wmem_max": "212992"}},
         "pi3": {"sysctls": {"net.core.wmem_max": "425984"}},
     }
-    assert window_words(*told(cell, cut, facts=facts)) == (
-        "A window of 4 MiB was asked for; 208 KiB was granted, because of net.core.wmem_max = 212992 on pi1. "
+    assert window_text(*told(cell, cut, facts=facts)) == (
+        "A window of 4 MiB was requested; 208 KiB was granted, because of net.core.wmem_max = 212992 on pi1. "
         "Raise it there with sysctl to have more."
     )
-    assert "was granted: the kernel cuts it at net.core.wmem_max" in window_words(*told(cell, cut, facts={}))
+    assert "was granted: the kernel cuts it at net.core.wmem_max" in window_text(*told(cell, cut, facts={}))
 
 
 def test_a_window_that_was_granted_needs_no_words() -> None:
     cell = builders.cell()
-    assert window_words(*told(cell, builders.repetition(cell))) == ""
-    assert window_words(*told(builders.asking(cell, window_bytes=None), builders.repetition(cell))) == ""
+    assert window_text(*told(cell, builders.repetition(cell))) == ""
+    assert window_text(*told(builders.asking(cell, window_bytes=None), builders.repetition(cell))) == ""
 
 
 def test_retransmits_are_counted_per_pair_and_as_a_share() -> None:
     cell = builders.cell()
     _, summary = told(cell, builders.repetition(cell, (911, 941), (135, 0)))
-    assert retransmit_words(summary) == "Segments sent again: 135 on pi1 → pi2 and none on pi3 → pi4, 1 in 12,000."
+    assert retransmit_text(summary) == "Retransmits: 135 on pi1 → pi2 and none on pi3 → pi4, 1 in 12,000 segments."
     _, summary = told(cell, builders.repetition(cell, (911, 941), (9000, 1)))
-    assert retransmit_words(summary).endswith("1 on pi3 → pi4, 0.56 % of those sent.")
+    assert retransmit_text(summary).endswith("1 on pi3 → pi4, 0.56 % of the segments.")
     _, summary = told(cell, builders.repetition(cell, (911, 941), (0, 0)))
-    assert retransmit_words(summary) == "Nothing was sent again."
+    assert retransmit_text(summary) == "No retransmits."
 
 
 def test_another_congestion_control_is_named() -> None:
     cell = builders.cell(congestion="bbr")
     _, summary = told(cell, builders.repetition(cell))
-    assert congestion_words(summary).startswith("Congestion control bbr was asked for; cubic was used.")
+    assert congestion_text(summary) == (
+        "Congestion control bbr was requested; cubic was used. Load its kernel module on the sender: modprobe tcp_bbr."
+    )
     _, summary = told(builders.asking(cell, congestion="cubic"), builders.repetition(cell))
-    assert congestion_words(summary) == ""
+    assert congestion_text(summary) == ""
+    _, summary = told(builders.asking(cell, congestion=None), builders.repetition(cell))
+    assert congestion_text(summary) == "Congestion control cubic was used, the default."
 
 
-def test_the_answer_of_the_page_names_best_worst_ceiling_and_losses() -> None:
-    info, measured = builders.gigablox()
-    said = answer(info, summaries(load(info, measured)))
-    assert said == [
-        "The fastest of 7 tests is test 5 (window 64 KiB, MSS 8960, 5 flows). "
+def test_the_findings_of_the_page_are_the_best_the_worst_the_mss_and_the_losses_by_weight() -> None:
+    assert texts(*builders.gigablox()) == [
+        "The fastest of 7 tests is test 5 (window 64 KiB, MSS 8960, 5 flows): "
         "941 and 940 of 941.5 Mbit/s are 99.9 % and 99.8 % of the ceiling; together 99.9 %.",
-        "In tests 1, 2 and 4: MSS 1460 was asked for; 1448 went over the wire, "
-        "because TCP timestamps take 12 bytes of every segment.",
-        "In tests 3, 5, 6 and 7: MSS 8960 was asked for; 1448 went over the wire, because the MTU is 1500.",
-        "So all tests filled the same frames: the MSS that was asked for made no difference.",
-        "5 of 7 tests reached line rate (98 % of the ceiling or more); the slowest, test 4, had 96.1 %.",
-        "In all, 266 segments were sent again, 1 in 42,000.",
+        "5 of 7 tests reach line rate (98 % of the ceiling or more); the slowest, test 4, has 96.1 %.",
+        "MSS 1448 went over the wire in every test: the MSS requested made no difference "
+        "(1460: TCP timestamps take 12 bytes of every segment; 8960: the MTU is 1500).",
+        "Retransmits in all measurement intervals together: 266, 1 in 42,000 segments.",
+        "No congestion control was requested; the nodes' default, cubic, was used. "
+        "Set `congestion:` to compare with results from elsewhere.",
         "The rig is virtual: network namespaces with shaped links on one machine.",
     ]
+
+
+def test_the_answer_keeps_its_numbers_beside_its_text() -> None:
+    info, measured = builders.gigablox()
+    best = finding(info, measured, "The fastest")
+    assert (best.weight, best.level, best.subject.names) == (Weight.ANSWER, Severity.NOTE, ("5",))
+    assert best.numbers["goodput_mbps"] == pytest.approx(1881, abs=0.1)
+    assert best.numbers["ceiling_mbps"] == pytest.approx(2 * 941.48, abs=0.1)
+    assert best.numbers["efficiency"] == pytest.approx(0.999, abs=0.001)
+    slowest = finding(info, measured, "reach line rate")
+    assert (slowest.numbers["tests"], slowest.numbers["at_line_rate"], slowest.subject.names) == (7, 5, ("4",))
+
+
+def test_the_answer_of_a_single_test_and_of_pairs_that_share_a_link_is_one_sentence() -> None:
+    cell = builders.cell(pairs=(Pair("a", "b"), Pair("a", "c")))
+    info = builders.run(builders.plan([cell]))
+    assert texts(info, [builders.repetition(cell, (470, 460))])[0].startswith(
+        "Test 1 (window 64 KiB, MSS 1460, 1 flow): the pairs achieve 460 to 470 Mbit/s; together (they share a link) "
+    )
 
 
 def test_links_that_are_not_as_the_rig_file_says_are_named() -> None:
     info, measured = builders.gigablox()
     facts = info.facts | {"pi1": builders.facts(speed_bps=10**8), "pi2": builders.facts(mtu=9000)}
     changed = replace(info, facts=facts)
-    said = " ".join(answer(changed, summaries(load(changed, measured))))
-    assert "The link of pi1 runs at 100 Mbit/s; the rig file says 1 Gbit/s." in said
-    assert "The MTU of pi2 is 9000; the rig file says 1500." in said
+    slow = finding(changed, measured, "The link of pi1 runs at 100 Mbit/s; the rig file says 1 Gbit/s.")
+    assert (slow.weight, slow.level) == (Weight.SUSPECT, Severity.WARNING)
+    assert (slow.subject.kind, slow.subject.names) == ("link", ("pi1",))
+    assert finding(changed, measured, "The MTU of pi2 is 9000; the rig file says 1500.").weight == Weight.SUSPECT
 
 
-def test_what_went_wrong_is_in_the_answer() -> None:
+def test_what_went_wrong_is_among_the_findings() -> None:
     cells = [builders.cell(1), builders.cell(2), builders.cell(3)]
     info = builders.run(builders.plan(cells), status=RunStatus.INTERRUPTED)
     bad = builders.repetition(cells[0], status=Status.INVALID, reason="start skew")
     measured = [bad, builders.repetition(cells[0], attempt=2), builders.failed(cells[1])]
-    said = " ".join(answer(info, summaries(load(info, measured))))
-    assert "Tests 2 and 3 gave no result that counts; the notes say why." in said
-    assert "Some measurements of test 1 are not counted" in said
-    assert "The run was interrupted." in said
+    missing = finding(info, measured, "No valid result: tests 2 and 3; the notes give the reasons.")
+    assert (missing.weight, missing.level, missing.subject.names) == (Weight.MISSING, Severity.WARNING, ("2", "3"))
+    assert finding(info, measured, "Some repetitions of test 1 are not counted").weight == Weight.DETAIL
+    assert finding(info, measured, "The run was interrupted.").weight == Weight.MISSING
 
 
 def test_a_run_without_results_claims_nothing() -> None:
     cell = builders.cell()
     info, summary = told(cell, builders.failed(cell))
-    assert answer(info, [summary])[0] == "Nothing was measured that counts."
+    nothing = finding(info, [builders.failed(cell)], "No test gave a valid result; the notes give the reasons.")
+    assert (nothing.weight, nothing.level, nothing.subject) == (Weight.ANSWER, Severity.ERROR, RUN)
+    assert texts(info, [builders.failed(cell)]) == [
+        nothing.text,
+        "The rig is virtual: network namespaces with shaped links on one machine.",
+    ]
     assert explain(info, summary) == ["Test 1: failed: pi4: connection refused."]
 
 
-def test_no_number_is_said_of_a_repetition_that_does_not_count() -> None:
+def test_no_number_of_a_repetition_that_does_not_count_is_in_a_sentence() -> None:
     cell = builders.cell(direction=Direction.REVERSE)
     bad = builders.repetition(cell, (123, 123), status=Status.INVALID, reason="start skew")
     good = builders.repetition(cell, (900, 900), attempt=2)
     info, summary = told(cell, bad, good)
-    assert not any("123" in sentence for sentence in answer(info, [summary]))
-    assert "123" not in goodput_words(info, summary)
+    assert not any("123" in sentence for sentence in texts(info, [bad, good]))
+    assert "123" not in goodput_text(info, summary)
 
 
-def test_links_that_are_held_are_told() -> None:
+def test_links_with_a_round_trip_time_are_named() -> None:
     cell = builders.cell(pairs=ONE_PAIR)
-    info, summary = told(cell, builders.repetition(cell, (94,)))
+    info, _ = told(cell, builders.repetition(cell, (94,)))
     far = replace(info.plan, links=info.plan.links | {"pi2": Link(10**9, 1500, None, 0.005)}, virtual="namespaces")
-    assert "A relay holds the frames of pi2 (5 ms), so that a round trip takes so long." in answer(
-        replace(info, plan=far), [summary]
+    assert texts(replace(info, plan=far), [builders.repetition(cell, (94,))])[-1].endswith(
+        "A relay delays the frames of pi2 (5 ms) for the round-trip time in the rig file."
     )

@@ -14,8 +14,9 @@ _SETTINGS: Final = {"mtu": "MTU", "resize": "resizing of buffers"}
 
 def panel_title(setting: Setting) -> str:
     """What is special about a panel: `Total window 64 KiB`, `Window 64 KiB, MSS 1460`; empty for a lone one."""
-    windows = [name for name, value in setting if name in _WINDOWS and value is not None]
-    words = [_part(name, value) for name, value in setting if not windows or name not in _WINDOWS or name in windows]
+    windows = [name for name, _ in setting if name in _WINDOWS]
+    shown = [name for name, value in setting if name in _WINDOWS and value is not None] or windows[:1]
+    words = [_part(name, value) for name, value in setting if name not in _WINDOWS or name in shown]
     title = ", ".join(words)
     return title[:1].upper() + title[1:]
 

@@ -6,14 +6,14 @@ from typing import Final
 from rigctl.analysis.bottleneck import LINE_RATE_EFFICIENCY
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
-from rigctl.findings import Finding, Severity, Weight, tests
+from rigctl.findings import RUN, Finding, Severity, Weight, tests
 from rigctl.records import RunInfo
 from rigctl.report.above import excess_findings
 from rigctl.report.bottleneck_text import bottleneck_findings
 from rigctl.report.goodput_text import goodput_text
 from rigctl.report.missing import missing_findings
-from rigctl.report.sections.streams.words import lost_share, mss_text, window_text
-from rigctl.report.text import count_text, numbers_text, percent_text, plural, settings_text
+from rigctl.report.sections.streams.words import lost_share, mss_cause, mss_text, window_text
+from rigctl.report.text import count_text, listed, numbers_text, percent_text, plural, settings_text
 
 MOST_WINDOWS: Final = 3
 """Windows that were not granted as requested, reported one by one."""
@@ -51,28 +51,40 @@ def answer(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
         "ceiling_mbps": best.ceiling_mbps,
         "efficiency": best.efficiency,
     }
-    yield Finding(
-        f"{began}: {goodput_text(info, best)}", Weight.ANSWER, subject=tests([best.cell.number]), numbers=numbers
-    )
+    said = goodput_text(info, best)
+    text = f"{began}: {said[:1].lower()}{said[1:]}"
+    yield Finding(text, Weight.ANSWER, subject=tests([best.cell.number]), numbers=numbers)
 
 
 def _mss(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
-    """Each distinct reason for an MSS once, with the tests it holds for."""
-    reasons: dict[str, list[int]] = {}
-    for cell in cells:
-        if cell.counted and cell.cell.tcp.mss is not None and (said := mss_text(info, cell)):
-            reasons.setdefault(said, []).append(cell.cell.number)
-    effective = {stream.mss_effective for cell in cells if cell.counted for stream in cell.streams}
-    asked = {cell.cell.tcp.mss for cell in cells if cell.counted}
-    same = len(effective) == 1 and len(asked) > 1 and None not in effective
-    if same:
+    """That one MSS went over the wire in all tests; else each distinct reason for an MSS once, with its tests."""
+    counted = [cell for cell in cells if cell.counted]
+    effective = {stream.mss_effective for cell in counted for stream in cell.streams}
+    if len(effective) == 1 and None not in effective and len({cell.cell.tcp.mss for cell in counted}) > 1:
         mss = next(iter(effective))
-        text = f"MSS {mss} went over the wire in every test: the MSS requested made no difference."
+        causes = _mss_causes(info, counted)
+        why = f" ({'; '.join(causes)})" if causes else ""
+        text = f"MSS {mss} went over the wire in every test: the MSS requested made no difference{why}."
         yield Finding(text, Weight.GRANTED, Severity.WARNING, numbers={"mss_effective": mss})
+        return
+    reasons: dict[str, list[int]] = {}
+    for cell in counted:
+        if cell.cell.tcp.mss is not None and (said := mss_text(info, cell)):
+            reasons.setdefault(said, []).append(cell.cell.number)
     for said, numbers in reasons.items():
         where = "" if len(reasons) == 1 else f"{numbers_text(numbers).capitalize()}: "
-        weight = Weight.DETAIL if same else Weight.GRANTED
-        yield Finding(f"{where}{said}", weight, subject=tests(numbers))
+        yield Finding(f"{where}{said}", Weight.GRANTED, subject=tests(numbers))
+
+
+def _mss_causes(info: RunInfo, cells: Sequence[CellSummary]) -> list[str]:
+    """`8960: the MTU is 1500`, each requested MSS and cause once."""
+    found = [
+        (cell.cell.tcp.mss, mss_cause(info, cell.cell.tcp.mss, stream))
+        for cell in cells
+        if cell.cell.tcp.mss is not None
+        for stream in cell.streams
+    ]
+    return list(dict.fromkeys(f"{asked}: {cause}" for asked, cause in found if cause))
 
 
 def _line_rate(cells: Sequence[CellSummary]) -> Iterator[Finding]:
@@ -123,10 +135,12 @@ def _congestion(cells: Sequence[CellSummary]) -> Iterator[Finding]:
     unasked = [cell for cell in cells if cell.counted and cell.cell.tcp.congestion is None]
     names = sorted({stream.congestion for cell in unasked for stream in cell.streams if stream.congestion})
     if names:
-        text = f"No congestion control was requested; the nodes' default, {', '.join(names)}, was used."
+        used = f"default, {names[0]}, was" if len(names) == 1 else f"defaults, {listed(names)}, were"
+        text = f"No congestion control was requested; the nodes' {used} used."
         remedy = "Set `congestion:` to compare with results from elsewhere."
-        numbers = [cell.cell.number for cell in unasked]
-        yield Finding(text, Weight.DETAIL, subject=tests(numbers), remedy=remedy)
+        of_all = all(cell.cell.tcp.congestion is None for cell in cells)
+        subject = RUN if of_all else tests(cell.cell.number for cell in unasked)
+        yield Finding(text, Weight.DETAIL, subject=subject, remedy=remedy)
     probing = [
         cell.cell.number
         for cell in cells

@@ -52,20 +52,37 @@ def _which(streams: Sequence[StreamSummary]) -> str:
     return listed([str(stream) for stream in streams]) if len(streams) <= MOST_LISTED else f"{len(streams)} pairs"
 
 
+def mss_cause(info: RunInfo, asked: int, stream: StreamSummary) -> str:
+    """Why not the MSS that was requested: `the MTU is 1500`; empty where it was, or where the cause is unknown."""
+    mss, mtu = stream.mss_effective or 0, stream.mtu
+    if mss + _options(stream) == asked and mss != asked:
+        return f"TCP timestamps take {TIMESTAMPS_OPTION} bytes of every segment"
+    if mtu is None or mss == asked:
+        return ""
+    carried = mtu - _headers(info) - _options(stream)
+    return f"the MTU is {mtu}" if mss == carried else ""
+
+
 def _mss_because(info: RunInfo, asked: int | None, stream: StreamSummary) -> str:
     mss, mtu = stream.mss_effective or 0, stream.mtu
-    options = TIMESTAMPS_OPTION if stream.timestamps else 0
-    headers = IP_HEADER[ip_version(info)] + TCP_HEADER
-    if asked is not None and mss + options == asked:
-        return f", because TCP timestamps take {options} bytes of every segment"
+    cause = mss_cause(info, asked, stream) if asked is not None else ""
+    if cause:
+        return f", because {cause}"
     if mtu is None:
         return ""
+    headers, options = _headers(info), _options(stream)
     if mss + options + headers == mtu:
-        if asked is not None:
-            return f", because the MTU is {mtu}"
         taken = f"{headers} bytes of headers" + (f" and {options} of timestamps" if options else "")
         return f": the MTU of {mtu} less {taken}"
     return f"; the MTU of {mtu} would carry {mtu - headers - options}, so something on the path lowered it"
+
+
+def _options(stream: StreamSummary) -> int:
+    return TIMESTAMPS_OPTION if stream.timestamps else 0
+
+
+def _headers(info: RunInfo) -> int:
+    return IP_HEADER[ip_version(info)] + TCP_HEADER
 
 
 def window_text(info: RunInfo, cell: CellSummary) -> str:

@@ -1,0 +1,80 @@
+"""What tests ask of a document: its texts by weight, a finding by its words, a table's columns by their titles."""
+
+import io
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+
+from rigctl.analysis.frames import load
+from rigctl.analysis.summary import CellSummary, summaries
+from rigctl.findings import Finding
+from rigctl.records import Repetition, RunInfo
+from rigctl.report.blocks import Block, Document, Entry, Folded, Section, Table
+from rigctl.report.document import document
+from rigctl.report.printers.terminal import print_document
+
+
+def cells_of(info: RunInfo, measured: Sequence[Repetition]) -> tuple[CellSummary, ...]:
+    """The summaries of all tests."""
+    return summaries(load(info, measured))
+
+
+def texts(info: RunInfo, measured: Sequence[Repetition]) -> list[str]:
+    """The findings of a run by weight, each with its remedy."""
+    return [" ".join(filter(None, (found.text, found.remedy))) for found in document(info, measured).findings]
+
+
+def finding(info: RunInfo, measured: Sequence[Repetition], words: str) -> Finding:
+    """The one finding whose text has `words`."""
+    found = [made for made in document(info, measured).findings if words in made.text]
+    assert len(found) == 1, [made.text for made in found] or texts(info, measured)
+    return found[0]
+
+
+def entries(table: Table, title: str) -> list[Entry]:
+    """A column by its title."""
+    at = [column.title for column in table.columns].index(title)
+    return [row.entries[at] for row in table.rows]
+
+
+def column(table: Table, title: str) -> list[str]:
+    """The texts of a column."""
+    return [entry.text for entry in entries(table, title)]
+
+
+def titles(table: Table) -> list[str]:
+    return [column.title for column in table.columns]
+
+
+def rows_of(table: Table) -> list[dict[str, str]]:
+    """The texts of each row by the titles of the columns."""
+    return [
+        {column.title: entry.text for column, entry in zip(table.columns, row.entries, strict=True)}
+        for row in table.rows
+    ]
+
+
+def section(made: Document, begins: str) -> Section:
+    """The section whose title begins so."""
+    return next(each for each in (*made.results, *made.sections) if each.title.startswith(begins))
+
+
+def blocks_of(blocks: Sequence[Block]) -> Iterator[Block]:
+    """All blocks, those that are folded away too."""
+    for block in blocks:
+        yield block
+        if isinstance(block, Folded):
+            yield from blocks_of(block.blocks)
+
+
+def result_table(info: RunInfo, measured: Sequence[Repetition]) -> Table:
+    """The results of a run, folded or not."""
+    made = [each for part in document(info, measured).results for each in blocks_of(part.blocks)]
+    return next(block for block in made if isinstance(block, Table))
+
+
+def printed(info: RunInfo, measured: Sequence[Repetition], width: int = 100, *, everything: bool = False) -> list[str]:
+    """What a terminal shows of a run."""
+    text = io.StringIO()
+    print_document(document(info, measured), Console(file=text, width=width), everything=everything)
+    return text.getvalue().splitlines()

@@ -1,0 +1,232 @@
+"""Findings of streams: results above the ceiling and why, congestion control, windows, the MSS of a whole run."""
+
+from dataclasses import replace
+from typing import Any
+
+import builders
+import pytest
+from documents import cells_of, finding, result_table, texts
+
+from rigctl.analysis.shaping import carried_mbps
+from rigctl.findings import RUN, Finding, Severity, Weight
+from rigctl.records import Cell, Link, Pair, Repetition, RunInfo
+from rigctl.report.above import excess_cause
+from rigctl.report.document import document
+
+ONE_PAIR = (Pair("pi1", "pi2"),)
+SHAPED = "virtual links are shaped for full frames and carry more of smaller ones"
+SHORT = "the token buckets of virtual links pass 128 KiB at once, which counts in so short a test"
+UNKNOWN = "the cause is unknown: compare the rates in the rig file with the links"
+
+
+def one_test(
+    goodput_mbps: float, virtual: str | None = "namespaces", mtu: int = 1500, duration_s: float = 10.0, **sender: Any
+) -> tuple[RunInfo, list[Repetition]]:
+    """A run of one test on a pair; 941.5 Mbit/s are its ceiling unless the sender's MSS is another."""
+    cell = builders.cell(pairs=ONE_PAIR, duration_s=duration_s)
+    links = {name: Link(10**9, mtu) for name in ("pi1", "pi2")}
+    facts = {name: builders.facts(mtu=mtu) for name in links}
+    info = builders.run(builders.plan([cell], virtual=virtual, links=links), facts=facts)
+    return info, [builders.repetition(cell, (goodput_mbps,), sender=sender)]
+
+
+def above(info: RunInfo, measured: list[Repetition]) -> Finding:
+    return finding(info, measured, "Above the ceiling")
+
+
+def test_small_segments_on_links_shaped_for_full_frames_are_the_cause() -> None:
+    # A bucket takes 24 bytes too few of each frame, which a full one of 9014 bytes hardly shows and one of 590 does.
+    info, measured = one_test(880.0, mtu=9000, mss=524, pmtu=9000)
+    (cell,) = cells_of(info, measured)
+    assert cell.ceiling_mbps == pytest.approx(1000 * 524 / 614, abs=0.1)
+    assert carried_mbps(info, cell) == pytest.approx(1000 * 9014 / 9038 * 524 / 590, abs=0.1)
+    assert excess_cause(info, cell) == SHAPED
+    found = above(info, measured)
+    assert found.text == f"Above the ceiling: test 1, 103.1 % at most: {SHAPED}."
+    assert (found.weight, found.level, found.subject.names) == (Weight.SUSPECT, Severity.WARNING, ("1",))
+    assert found.numbers["efficiency"] == cell.efficiency
+
+
+def test_the_row_above_its_ceiling_says_what_the_shaped_link_carries() -> None:
+    info, measured = one_test(880.0, mtu=9000, mss=524, pmtu=9000)
+    (note,) = result_table(info, measured).notes
+    carried = carried_mbps(info, cells_of(info, measured)[0])
+    assert note.endswith(f"{SHAPED}, {carried:.1f} Mbit/s.")
+    pairs = builders.cell(mss=524)
+    both = builders.run(builders.plan([pairs]))
+    (note,) = result_table(both, [builders.repetition(pairs, (880, 880), sender={"mss": 524})]).notes
+    assert note.endswith(" Mbit/s on each pair.")
+
+
+def test_the_depth_of_the_bucket_is_the_cause_in_a_short_test() -> None:
+    # 128 KiB in 100 ms are 10.5 Mbit/s.
+    info, measured = one_test(955.0, duration_s=0.1)
+    assert excess_cause(info, cells_of(info, measured)[0]) == SHORT
+    assert above(info, measured).text.endswith(f"{SHORT}.")
+
+
+def test_in_a_long_test_of_full_frames_the_cause_is_unknown_and_says_what_to_compare() -> None:
+    info, measured = one_test(960.0)
+    assert above(info, measured).text == f"Above the ceiling: test 1, 102.0 % at most: {UNKNOWN}."
+
+
+@pytest.mark.parametrize("sender", [{"mss": 524}, {"duration_s": 0.1}])
+def test_on_real_links_nothing_about_virtual_ones_is_blamed(sender: dict[str, Any]) -> None:
+    info, measured = one_test(960.0, None, **sender)
+    assert excess_cause(info, cells_of(info, measured)[0]) == UNKNOWN
+
+
+def test_tests_above_the_ceiling_are_grouped_by_their_cause() -> None:
+    cells = [builders.cell(number, pairs=ONE_PAIR) for number in (1, 2, 3, 4)]
+    rates: list[tuple[float, dict[str, Any]]] = [(890, {"mss": 524}), (960, {}), (900, {"mss": 524}), (940, {})]
+    measured = [
+        builders.repetition(cell, (rate,), sender=sender) for cell, (rate, sender) in zip(cells, rates, strict=True)
+    ]
+    info = builders.run(builders.plan(cells))
+    found = [made for made in document(info, measured).findings if made.text.startswith("Above")]
+    assert [made.subject.names for made in found] == [("1", "3"), ("2",)]
+    assert [SHAPED in made.text for made in found] == [True, False]
+
+
+def test_one_per_cent_above_is_what_measuring_explains() -> None:
+    assert not [said for said in texts(*one_test(941.5 * 1.009)) if "Above the ceiling" in said]
+    assert [said for said in texts(*one_test(941.5 * 1.012)) if "Above the ceiling" in said]
+
+
+def bbr(duration_s: float, congestion: str = "bbr") -> tuple[RunInfo, list[Repetition]]:
+    cells = [
+        builders.cell(1, congestion="bbr", duration_s=duration_s),
+        builders.cell(2, congestion="cubic", duration_s=duration_s),
+    ]
+    measured = [
+        builders.repetition(cells[0], sender={"congestion": congestion}),
+        builders.repetition(cells[1]),
+    ]
+    return builders.run(builders.plan(cells)), measured
+
+
+@pytest.mark.parametrize("name", ["bbr", "bbr2"])
+def test_dips_are_explained_where_bbr_ran_long_enough_to_have_one(name: str) -> None:
+    cells = [builders.cell(1), builders.cell(2)]
+    measured = [
+        builders.repetition(cells[0], sender={"congestion": name}),
+        builders.repetition(cells[1], sender={"congestion": "cubic"}),
+    ]
+    found = finding(builders.run(builders.plan(cells)), measured, "Dips of goodput")
+    assert found.text == (
+        "Dips of goodput about every 10 s are expected with bbr (test 1): it lowers its window for about 0.2 s to "
+        "measure the round trip (PROBE_RTT)."
+    )
+    assert (found.weight, found.subject.names) == (Weight.DETAIL, ("1",))
+    assert found.remedy == "cubic has no such dips."
+
+
+def test_a_test_too_short_for_a_dip_or_without_bbr_has_no_such_finding() -> None:
+    assert finding(*bbr(10.0), "Dips of goodput").subject.names == ("1",)
+    assert not [said for said in texts(*bbr(9.9)) if "Dips" in said]
+    assert not [said for said in texts(*bbr(60.0, "cubic")) if "Dips" in said]
+
+
+def test_the_default_congestion_control_is_named_where_none_was_requested() -> None:
+    found = finding(*builders.gigablox(), "congestion control")
+    assert found.text == "No congestion control was requested; the nodes' default, cubic, was used."
+    assert (found.weight, found.subject) == (Weight.DETAIL, RUN)
+    assert found.remedy == "Set `congestion:` to compare with results from elsewhere."
+
+
+def test_only_the_tests_without_a_request_are_its_subject_and_all_defaults_are_named() -> None:
+    cells = [builders.cell(1), builders.cell(2), builders.cell(3, congestion="cubic")]
+    measured = [
+        builders.repetition(cell, sender={"congestion": name})
+        for cell, name in zip(cells, ("cubic", "bbr", "cubic"), strict=True)
+    ]
+    found = finding(builders.run(builders.plan(cells)), measured, "No congestion control")
+    assert "the nodes' defaults, bbr and cubic, were used." in found.text
+    assert found.subject.names == ("1", "2")
+
+
+def test_what_was_requested_everywhere_and_ran_is_no_finding() -> None:
+    cell = builders.cell(congestion="cubic")
+    said = texts(builders.run(builders.plan([cell])), [builders.repetition(cell)])
+    assert not [text for text in said if "congestion" in text]
+
+
+def test_another_congestion_control_than_requested_is_a_warning() -> None:
+    found = finding(*bbr(10.0, "cubic"), "Another congestion control")
+    assert found.text == "Another congestion control ran than was requested: test 1."
+    assert (found.weight, found.level, found.subject.names) == (Weight.GRANTED, Severity.WARNING, ("1",))
+    assert found.remedy == "Load its kernel module on the senders."
+    assert not [said for said in texts(*bbr(10.0)) if "Another congestion" in said]
+
+
+def with_mss(requested: list[int | None], effective: list[int]) -> tuple[RunInfo, list[Repetition]]:
+    cells = [builders.cell(number, mss=mss) for number, mss in enumerate(requested, 1)]
+    measured = [
+        builders.repetition(cell, sender={"mss": mss, "pmtu": 1500}) for cell, mss in zip(cells, effective, strict=True)
+    ]
+    return builders.run(builders.plan(cells)), measured
+
+
+def test_one_mss_in_all_tests_is_one_warning_with_the_causes() -> None:
+    found = finding(*with_mss([1460, 8960, None], [1448] * 3), "MSS 1448")
+    assert found.text == (
+        "MSS 1448 went over the wire in every test: the MSS requested made no difference "
+        "(1460: TCP timestamps take 12 bytes of every segment; 8960: the MTU is 1500)."
+    )
+    assert (found.weight, found.level) == (Weight.GRANTED, Severity.WARNING)
+    assert found.numbers == {"mss_effective": 1448}
+
+
+def test_of_an_mss_that_was_lowered_on_the_path_no_cause_is_claimed() -> None:
+    found = finding(*with_mss([1460, 8960], [1400] * 2), "MSS 1400")
+    assert found.text == "MSS 1400 went over the wire in every test: the MSS requested made no difference."
+
+
+def test_where_the_mss_differs_each_reason_is_a_finding_with_its_tests() -> None:
+    info, measured = with_mss([1460, 536, 1460], [1448, 524, 1448])
+    found = [made for made in document(info, measured).findings if "went over the wire" in made.text]
+    assert [(made.subject.names, made.weight, made.level) for made in found] == [
+        (("1", "3"), Weight.GRANTED, Severity.NOTE),
+        (("2",), Weight.GRANTED, Severity.NOTE),
+    ]
+    assert found[0].text.startswith("Tests 1 and 3: MSS 1460 was requested; 1448 went over the wire, because TCP")
+    assert not [said for said in texts(*with_mss([1460, 1460], [1448, 1448])) if "made no difference" in said]
+
+
+def test_a_test_that_does_not_count_says_nothing_of_the_mss() -> None:
+    info, measured = with_mss([1460, 8960], [1448, 1448])
+    failed = builders.failed(info.plan.cells[1])
+    assert not [said for said in texts(info, [measured[0], failed]) if "made no difference" in said]
+
+
+def test_windows_that_were_not_granted_are_named_three_and_the_others_counted() -> None:
+    cells = [builders.cell(number, window_bytes=(number + 1) * 1024**2) for number in range(1, 6)]
+    cut = {"sndbuf_bytes": 2 * 212992}
+    info = builders.run(builders.plan(cells))
+    measured = [builders.repetition(cell, sender=cut) for cell in cells]
+    found = [made for made in document(info, measured).findings if "window" in made.text and "granted" in made.text]
+    assert [made.subject.names for made in found] == [("1",), ("2",), ("3",), ()]
+    assert all(made.level is Severity.WARNING and made.weight is Weight.GRANTED for made in found)
+    assert found[-1].text == "2 more windows were not granted as requested; the table has them."
+
+
+def test_no_retransmits_are_good_news_and_unknown_ones_are_none() -> None:
+    cells = [builders.cell(1), builders.cell(2)]
+    info = builders.run(builders.plan(cells))
+    measured = [builders.repetition(cell, retransmits=(0, 0)) for cell in cells]
+    found = finding(info, measured, "No retransmits")
+    assert (found.text, found.level) == ("No retransmits in the measurement interval of any test.", Severity.OK)
+    unknown = [replace(one, flows=tuple(_silent(flow) for flow in one.flows)) for one in measured]
+    assert not [said for said in texts(info, unknown) if "etransmits" in said]
+
+
+def _silent(flow: Any) -> Any:
+    return replace(flow, retransmits=None)
+
+
+def test_a_mean_of_retransmits_of_few_tests_is_not_said_of_all() -> None:
+    cells: list[Cell] = [builders.cell(1), builders.cell(2)]
+    measured = [builders.repetition(cells[0], retransmits=(0, 0)), builders.repetition(cells[1], retransmits=(3, 4))]
+    found = finding(builders.run(builders.plan(cells)), measured, "Retransmits in all")
+    assert found.numbers == {"retransmits": 7}
+    assert (found.weight, found.level) == (Weight.LOSS, Severity.NOTE)

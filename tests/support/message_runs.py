@@ -5,6 +5,8 @@ from typing import Any
 
 import builders
 
+from rigctl.analysis.message_results import MessageResult, message_results
+from rigctl.findings import Finding
 from rigctl.model.histogram import bucket_of
 from rigctl.records import (
     Cell,
@@ -20,7 +22,9 @@ from rigctl.records import (
     Status,
     TcpInfo,
 )
-from rigctl.report.sections.messages.table import Messages, message_results, message_table
+from rigctl.report.blocks import Table
+from rigctl.report.document import document
+from rigctl.report.sections.messages.table import table
 
 PAIR = Pair("dublin", "cork")
 # Two rows of the nettest page's ping-pong table, and two of its blast table: size, iterations, elapsed times.
@@ -57,10 +61,26 @@ def measured(test: str, rows: list[tuple[int, int, tuple[float, ...]]]) -> tuple
     return replace(builders.run(plan), facts={}), repetitions
 
 
-def results(test: str, rows: list[tuple[int, int, tuple[float, ...]]]) -> list[Messages]:
+def results(test: str, rows: list[tuple[int, int, tuple[float, ...]]]) -> list[MessageResult]:
     return message_results(*measured(test, rows))
 
 
-def rows_of(found: list[Messages]) -> list[dict[str, str]]:
-    table = message_table(found)
-    return [dict(zip((column.title for column in table.columns), row.cells, strict=True)) for row in table.rows]
+def rows_of(found: list[MessageResult]) -> list[dict[str, str]]:
+    return texts_of(table(found))
+
+
+def texts_of(of: Table) -> list[dict[str, str]]:
+    """The rows of a table, texts by the titles of their columns."""
+    titles = [column.title for column in of.columns]
+    return [dict(zip(titles, (entry.text for entry in row.entries), strict=True)) for row in of.rows]
+
+
+def said(info: RunInfo, repetitions: list[Repetition]) -> list[str]:
+    """The texts of the findings of a run, the weightiest first."""
+    return [finding.text for finding in document(info, repetitions).findings]
+
+
+def finding(info: RunInfo, repetitions: list[Repetition], words: str) -> Finding:
+    """The one finding of a run whose text has these `words`."""
+    (found,) = [made for made in document(info, repetitions).findings if words in made.text]
+    return found

@@ -6,7 +6,7 @@ from typing import Any
 
 import builders
 import pytest
-from message_runs import BLAST, PING, finding, measured, results, rows_of, said
+from message_runs import BLAST, PING, Rows, finding, measured, results, rows_of, said
 
 from rigctl.analysis.message_results import MessageResult, message_results
 from rigctl.findings import Severity, Weight
@@ -21,9 +21,7 @@ from rigctl.report.sections.messages.table import table
 BACK = Pair("cork", "dublin")
 
 
-def varied(
-    rows: list[tuple[int, int, tuple[float, ...]]], *settings: dict[str, Any]
-) -> tuple[RunInfo, list[Repetition]]:
+def varied(rows: Rows, *settings: dict[str, Any]) -> tuple[RunInfo, list[Repetition]]:
     """A ping-pong whose tests have other settings, one for each row."""
     info, repetitions = measured("pingpong", rows)
     cells = tuple(builders.asking(cell, **own) for cell, own in zip(info.plan.cells, settings, strict=True))
@@ -174,9 +172,7 @@ class TestFindings:
 
 class TestChart:
     @pytest.mark.parametrize(("test", "rows"), [("pingpong", PING), ("blast", BLAST)])
-    def test_the_page_has_table_chart_and_method(
-        self, test: str, rows: list[tuple[int, int, tuple[float, ...]]]
-    ) -> None:
+    def test_the_page_has_table_chart_and_method(self, test: str, rows: Rows) -> None:
         text = page(document(*measured(test, rows)))
         assert text.count("<svg") == 1
         assert ("Round-trip time against message size" in text) == (test == "pingpong")

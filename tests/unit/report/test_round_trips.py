@@ -1,6 +1,7 @@
 """Waits and peaks in round trips: reported with the counters that show why, and as unknown where none does."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from message_runs import results
@@ -15,11 +16,11 @@ NAGLE = "no retransmits, and TCP_NODELAY was off, so that the end of a message m
 UNKNOWN = "the cause is unknown."
 
 
-def having(trips: dict[int, int], size: int = 1024, **fields: object) -> MessageResult:
+def having(trips: dict[int, int], size: int = 1024, **fields: Any) -> MessageResult:
     """Round trips by their time in µs, with the count of each."""
     (result,) = results("pingpong", [(size, 100, (1.0,))])
     buckets = tuple(sorted((bucket_of(time_us * 1000), count) for time_us, count in trips.items()))
-    return replace(result, round_trips=buckets, **fields)  # type: ignore[arg-type]
+    return replace(result, round_trips=buckets, **fields)
 
 
 def only(found: list[Finding]) -> Finding:
@@ -41,9 +42,7 @@ def test_one_kind_of_round_trips_needs_no_word() -> None:
         ({"retransmits": None, "nodelay": None}, UNKNOWN, None),
     ],
 )
-def test_waits_of_40_ms_are_reported_with_what_shows_why(
-    fields: dict[str, object], why: str, remedy: str | None
-) -> None:
+def test_waits_of_40_ms_are_reported_with_what_shows_why(fields: dict[str, Any], why: str, remedy: str | None) -> None:
     found = only(round_trip_findings([having({20: 990, 41_000: 10}, **fields)]))
     assert found.text == f"Test 1: 10 round trips of size 1K took about 40 ms: {why}"
     assert found.remedy == remedy

@@ -71,6 +71,7 @@ class RunPlan:
     retest: Retest | None = None  # repetitions beyond `repeat` are then those of the retest
     until: Until | None = None
     max_loss: float = 0.001  # share of datagrams, of the search for the highest rate
+    heads: tuple[tuple[str, str], ...] = ()  # of columns of the results table: rigctl's title, the one to print
 
     @property
     def in_messages(self) -> bool:

@@ -115,3 +115,18 @@ class TestUntil:
         assert text.startswith("After 2 repetitions half the 95 % confidence interval is not below 1 % in 5 tests, ")
         assert text.count("test 5 (") == text.count("test 3 (") == 1
         assert "test 2 (" not in text
+
+
+def test_both_tables_have_the_heads_that_the_scenario_gives() -> None:
+    info, repetitions = retested()
+    headed = replace(info, plan=replace(info.plan, heads=(("Mean", "AVG"), ("RTT mean", "RTT"), ("Not there", "x"))))
+    made = document(headed, repetitions)
+    section = again_of(made)
+    assert section is not None
+    (second,) = section.blocks
+    assert isinstance(second, Table)
+    for table in (results_of(made), second):
+        titles = [column.title for column in table.columns]
+        assert {"AVG", "RTT"} <= set(titles)
+        assert not {"Mean", "RTT mean", "Not there", "x"} & set(titles)
+    assert "RTT [µs]" in [column.header for column in second.columns]

@@ -72,8 +72,8 @@ def test_each_kind_of_transfer_stands_beside_the_one_from_memory() -> None:
         "disk", "disk", "2.000", "60.0", "10.0", "50.0",
     )  # fmt: skip
     assert (second["Reading"], second["Writing"], second["Sync"]) == ("–", "–", "–")
-    headers = {column.title: column.header for column in table.columns}
-    assert (headers["Throughput"], headers["Sync"]) == ("Throughput [MB/s]", "Sync [ms]")
+    units = {column.title: column.unit for column in table.columns}
+    assert (units["Throughput"], units["Sync"]) == ("MB/s", "ms")
     assert (first["Throughput"], second["Throughput"]) == ("52.4", "104.9")
     assert "Iterations" not in first
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from rigctl.analysis.ceiling import data_path, ip_version, link_rate_bps
-from rigctl.analysis.summary import Exclusion
+from rigctl.analysis.summary import ABOVE, Exclusion
 from rigctl.model.ceilings import Packet
 from rigctl.model.histogram import Buckets, merged, percentile_ns
-from rigctl.model.unknowns import agreed, joined, total
+from rigctl.model.unknowns import agreed, joined, least, total
 from rigctl.records import Cell, Flow, Repetition, RunInfo, Side, Status, Stream
 
 
@@ -38,6 +38,7 @@ class MessageResult:
     rtt_min_ns: int | None
     rtt_max_ns: int | None
     ceiling_bps: float | None
+    mss_effective: int | None = None
     retransmits: int | None = None
     nodelay: bool | None = None  # as granted
     congestion: str | None = None  # in use
@@ -66,6 +67,11 @@ class MessageResult:
         """All messages' bytes over their time."""
         total_s = sum(self.elapsed_s)
         return sum(self.messages) * self.size / total_s if total_s else None
+
+    @property
+    def above_ceiling(self) -> bool:
+        """Whether it is above what is possible by more than measuring explains."""
+        return self.efficiency is not None and self.efficiency > ABOVE
 
     @property
     def efficiency(self) -> float | None:
@@ -108,6 +114,7 @@ def _result(info: RunInfo, cell: Cell, stream: Stream, repetitions: Sequence[Rep
         rtt_min_ns=min((trip.min_ns for trip in trips if trip.min_ns is not None), default=None),
         rtt_max_ns=max((trip.max_ns for trip in trips if trip.max_ns is not None), default=None),
         ceiling_bps=_ceiling_bps(info, cell, flows),
+        mss_effective=least(side.tcp.mss for side in sides),
         retransmits=total(side.tcp.retransmits for side in sides),
         nodelay=agreed(side.tcp.nodelay for side in sides),
         congestion=joined(side.tcp.congestion for side in sides),

@@ -7,6 +7,7 @@ takes check sequence, preamble and gap, 24 bytes more (docs/virtual-rig.md).
 from typing import Final
 
 from rigctl.analysis.ceiling import ip_version, link_mtu, path_rate_bps
+from rigctl.analysis.message_results import MessageResult
 from rigctl.analysis.summary import CellSummary
 from rigctl.model.ceilings import ETHERNET_CHECK, ETHERNET_GAP, ETHERNET_HEADER, Packet
 from rigctl.model.unknowns import least
@@ -53,3 +54,21 @@ def short_excess(info: RunInfo, cell: CellSummary) -> bool:
     duration_s = cell.cell.duration_s - cell.cell.omit_s
     passed_mbps = len(cell.streams) * BUCKET_BYTES * 8e-6 / duration_s if duration_s > 0 else 0.0
     return cell.goodput_mbps.mean - cell.ceiling_mbps <= 1.5 * passed_mbps
+
+
+def messages_carried_mbps(info: RunInfo, result: MessageResult) -> float | None:
+    """The throughput that the shaped link carries of the frames of these messages, or of their full segments."""
+    mss = result.mss_effective
+    if mss is None:
+        return None
+    payload = result.size if result.cell.tcp.nodelay and result.size < mss else mss
+    return shaped_mbps(info, result.stream, payload, Packet("tcp", ip_version(info)), result.cell.condition)
+
+
+def short_messages_excess(info: RunInfo, result: MessageResult) -> bool:
+    """Whether the depth of the bucket alone explains what exceeds the ceiling: each repetition finds it full."""
+    if result.bytes_per_s is None or result.ceiling_bps is None or info.plan.virtual != "namespaces":
+        return False
+    total_s = sum(result.elapsed_s)
+    excess_bytes = (result.bytes_per_s - result.ceiling_bps / 8) * total_s
+    return excess_bytes <= 1.5 * BUCKET_BYTES * len(result.elapsed_s)

@@ -6,18 +6,39 @@ absolute deviation from the mean; the confidence interval of the mean is Student
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cache
 from statistics import fmean, stdev
 from typing import Final
 
 from rigctl.records import Cell, Repetition, RunPlan, Status
 
-# The 97.5 % quantile of Student's t by degrees of freedom, 1 to 30; beyond, the normal distribution's is close enough.
-_T: Final = (
-    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
-    *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
-    *(2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042),
-)
-_NORMAL: Final = 1.96
+CONFIDENCE: Final = 0.95
+
+
+@cache
+def student_t(degrees: int) -> float:
+    """The value that the amount of Student's t stays below with a probability of 95 %, by `degrees` of freedom from 1.
+
+    Bisection of the exact probability (M. Abramowitz and I. A. Stegun, Handbook of Mathematical Functions, 26.7.3 and
+    26.7.4) over the angle whose tangent is t / √degrees.
+    """
+    low, high = 0.0, math.pi / 2
+    while low < (angle := (low + high) / 2) < high:
+        if _within(angle, degrees) < CONFIDENCE:
+            low = angle
+        else:
+            high = angle
+    return math.tan(high) * math.sqrt(degrees)
+
+
+def _within(angle: float, degrees: int) -> float:
+    """The probability that the amount of t is below √degrees × tan(angle)."""
+    odd = degrees % 2
+    square, term, terms = math.cos(angle) ** 2, math.cos(angle) if odd else 1.0, 0.0
+    for power in range(1 if odd else 0, degrees - 1, 2):
+        terms += term
+        term *= square * (power + 1) / (power + 2)
+    return 2 / math.pi * (angle + math.sin(angle) * terms) if odd else math.sin(angle) * terms
 
 
 def value_of(cell: Cell, repetition: Repetition) -> float | None:
@@ -51,9 +72,7 @@ def ci95(values: Sequence[float]) -> float | None:
     """Half the width of the mean's 95 % confidence interval as a share of the mean; `None` as for `variation`."""
     if len(values) < 2 or not (mean := fmean(values)):
         return None
-    degrees = len(values) - 1
-    quantile = _T[degrees - 1] if degrees <= len(_T) else _NORMAL
-    return quantile * stdev(values) / math.sqrt(len(values)) / mean
+    return student_t(len(values) - 1) * stdev(values) / math.sqrt(len(values)) / mean
 
 
 def further(plan: RunPlan, cell: Cell, repetitions: Mapping[int, Repetition]) -> list[int]:

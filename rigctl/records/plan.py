@@ -72,6 +72,7 @@ class RunPlan:
     until: Until | None = None
     max_loss: float = 0.001  # share of datagrams, of the search for the highest rate
     ip_version: int = 4  # of the data addresses, as the rig file has them
+    heads: tuple[tuple[str, str], ...] = ()  # of columns of the results table: rigctl's title, the one to print
 
     @property
     def in_messages(self) -> bool:

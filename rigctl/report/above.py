@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from rigctl.analysis.shaping import carried_mbps, short_excess
+from rigctl.analysis.message_results import MessageResult
+from rigctl.analysis.shaping import carried_mbps, messages_carried_mbps, short_excess, short_messages_excess
 from rigctl.analysis.summary import CellSummary
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.model.unknowns import least
@@ -11,6 +12,7 @@ from rigctl.report.text import ceiling_text, numbers_text, percent_text
 
 _SHAPED = "virtual links are shaped for full frames and carry more of smaller ones"
 _SHORT = "the token buckets of virtual links pass 128 KiB at once, which counts in so short a test"
+_LONGER = "A longer test, or one of more bytes, reduces this."
 _UNKNOWN = "the cause is unknown: compare the rates in the rig file with the links"
 
 
@@ -37,12 +39,46 @@ def excess_note(info: RunInfo, cell: CellSummary) -> list[str]:
 
 def excess_findings(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
     """Tests above the ceiling, by their cause."""
-    causes: dict[str, list[CellSummary]] = {}
-    for cell in cells:
-        if cell.above_ceiling:
-            causes.setdefault(excess_cause(info, cell), []).append(cell)
-    for cause, above in causes.items():
-        numbers = [cell.cell.number for cell in above]
-        worst = max(cell.efficiency or 0.0 for cell in above)
+    yield from _findings(
+        [(cell.cell.number, cell.efficiency, excess_cause(info, cell)) for cell in cells if cell.above_ceiling]
+    )
+
+
+def message_excess_cause(info: RunInfo, result: MessageResult) -> str:
+    """The same of a test that counts messages."""
+    carried, ceiling_bps = messages_carried_mbps(info, result), result.ceiling_bps
+    if info.plan.virtual == "namespaces" and carried is not None and ceiling_bps is not None:
+        if carried * 1e6 > 1.005 * ceiling_bps:
+            return _SHAPED
+        if short_messages_excess(info, result):
+            return _SHORT
+    return _UNKNOWN
+
+
+def message_excess_note(info: RunInfo, result: MessageResult) -> list[str]:
+    """The note of a row above its ceiling."""
+    if not result.above_ceiling:
+        return []
+    cause = message_excess_cause(info, result)
+    return [f"Test {result.cell.number}: {percent_text(result.efficiency)} % of the ceiling: {cause}."]
+
+
+def message_excess_findings(info: RunInfo, results: Sequence[MessageResult]) -> Iterator[Finding]:
+    """Tests above the ceiling, by their cause."""
+    yield from _findings(
+        [
+            (result.cell.number, result.efficiency, message_excess_cause(info, result))
+            for result in results
+            if result.above_ceiling
+        ]
+    )
+
+
+def _findings(above: Sequence[tuple[int, float | None, str]]) -> Iterator[Finding]:
+    """Of the numbers, efficiencies and causes of tests: one finding for each cause."""
+    for cause in dict.fromkeys(found for _, _, found in above):
+        numbers = list(dict.fromkeys(number for number, _, found in above if found == cause))
+        worst = max(share or 0.0 for _, share, found in above if found == cause)
         text = f"Above the ceiling: {numbers_text(numbers)}, {percent_text(worst)} % at most: {cause}."
-        yield Finding(text, Weight.SUSPECT, Severity.WARNING, tests(numbers), {"efficiency": worst})
+        remedy = _LONGER if cause == _SHORT else None
+        yield Finding(text, Weight.SUSPECT, Severity.WARNING, tests(numbers), {"efficiency": worst}, remedy)

@@ -1,6 +1,7 @@
 """The document of a run: the only place where one is composed, in one order, for every printer."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Final, TypeAlias
 
@@ -15,6 +16,7 @@ from rigctl.report.sections import (
     counters,
     datagrams,
     files,
+    gaps,
     host_facts,
     matrix,
     messages,
@@ -37,6 +39,7 @@ SECTIONS: Final[tuple[PartOf, ...]] = (
     files.part,
     soak.part,
     over_time.part,
+    gaps.part,
     bins.part,
     captures.part,
     counters.part,
@@ -54,7 +57,7 @@ def document(info: RunInfo, repetitions: Sequence[Repetition]) -> Document:
     again = view.again
     table = next((part.results for part in _parts(again) if part.results), None) if again else None
     if again is not None and table is not None:
-        parts.append(retest.part(view, again, table))
+        parts.append(retest.part(view, again, _headed(info, table)))
     results, rest = _results(info, parts)
     findings = [finding for part in parts for finding in part.findings]
     return Document(
@@ -82,9 +85,17 @@ def _results(info: RunInfo, parts: Sequence[Part]) -> tuple[tuple[Section, ...],
     table = next((part.results for part in parts if part.results is not None), None)
     if table is None:
         return (), [*lead, *rest]
+    table = _headed(info, table)
     if lead and len(table.rows) > MOST_ROWS:
         return (*lead, _folded(info, table)), rest
     return (Section("Results", (table,), brief=True),), [*lead, *rest]
+
+
+def _headed(info: RunInfo, table: Table) -> Table:
+    """`table` with the titles that the scenario gives its columns, as those of a page that is measured again."""
+    heads = dict(info.plan.heads)
+    columns = (replace(column, title=heads.get(column.title, column.title)) for column in table.columns)
+    return replace(table, columns=tuple(columns))
 
 
 def _folded(info: RunInfo, table: Table) -> Section:

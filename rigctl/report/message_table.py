@@ -22,15 +22,21 @@ Results: TypeAlias = Sequence[MessageResult]
 ResultColumn: TypeAlias = ColumnOf[MessageResult]
 
 
-def message_table(results: Results, asked: Sequence[ResultColumn], derived: Sequence[ResultColumn]) -> Table:
-    """`asked` are the kind's own columns of settings, `derived` those after the elapsed times."""
+def message_table(
+    results: Results,
+    asked: Sequence[ResultColumn],
+    derived: Sequence[ResultColumn],
+    notes_of: Callable[[MessageResult], Sequence[str]] = lambda _: (),
+) -> Table:
+    """`asked` are the kind's own columns of settings, `derived` those after the elapsed times; `notes_of` a row more
+    notes than of its repetitions that do not count."""
     first = {id(result): number for number, result in enumerate(results)}
 
     def head(result: MessageResult) -> Head:
         number = first[id(result)]
         repeated = number > 0 and results[number - 1].cell.number == result.cell.number
         notes = () if repeated else tuple(exclusion_text(excluded) for excluded in result.exclusions)
-        return Head(result.cell.number, notes, bool(result.elapsed_s))
+        return Head(result.cell.number, (*notes, *notes_of(result)), bool(result.elapsed_s))
 
     columns = [
         of_cell(requested.TEST),
@@ -148,7 +154,7 @@ def efficiency(results: Results) -> Filled:
         Entry(
             percent_text(result.efficiency),
             None if result.efficiency is None else 100 * result.efficiency,
-            "warn" if (result.efficiency or 0) > 1.01 else "",
+            "warn" if result.above_ceiling else "",
         )
         for result in results
     )

@@ -141,6 +141,7 @@ def _plan(
         links={name: node.link for name, node in rig.nodes.items() if name in used},
         virtual=rig.virtual,
         max_skew_s=model.max_skew,
+        heads=tuple(model.heads.items()),
         conditions=tuple(conditions[name] for name in dict.fromkeys(cell.condition for cell in cells) if name),
         ports=rig.ports,
         trunk=rig.trunk,

@@ -2,7 +2,7 @@
 
 import re
 from functools import partial
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import (
     BaseModel,
@@ -43,6 +43,8 @@ MAX_DURATION_S: Final = 86_400.0
 MAX_REPEAT: Final = 1000
 FOLDER: Final = "/var/tmp"  # noqa: S108 — on a disk, unlike /tmp; files in it have no name
 MOST_FOLDER: Final = 255
+MOST_HEAD: Final = 40
+"""Characters of a title in `heads`."""
 MIN_BIN_S: Final = 0.0001
 MAX_BIN_S: Final = 1.0
 MOST_BINS: Final = 4_000_000
@@ -117,6 +119,13 @@ def _folder(name: str, value: object) -> str:
     return text
 
 
+def _head(name: str, value: object) -> str:
+    text = parse_text(name, value, "titles of columns, as in {Mean: AVG}")
+    if len(text) > MOST_HEAD:
+        raise FieldError(f"{name} {shown(text)}: expected at most {MOST_HEAD} characters, as in {{Mean: AVG}}")
+    return text
+
+
 def _max_loss(name: str, value: object) -> float:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", value) if isinstance(value, str) else None
     if match is None or float(match[1]) >= 100:
@@ -127,6 +136,12 @@ def _max_loss(name: str, value: object) -> float:
 def _empty_if_none(kind_: type[Any]) -> BeforeValidator:
     """A key whose value is commented out (`matrix:`) is as good as left out."""
     return BeforeValidator(lambda value: kind_() if value is None else value)
+
+
+Head: TypeAlias = Annotated[
+    str, named(_head), WithJsonSchema({"type": "string", "minLength": 1, "maxLength": MOST_HEAD})
+]
+Heads: TypeAlias = Annotated[dict[Head, Head], _empty_if_none(dict)]
 
 
 class _OneOrMany:
@@ -162,6 +177,11 @@ class ScenarioFile(Section):
 
     title: Text = Field("", description="One line for tables and pages. Left out: the file's name.")
     notes: LongText = Field("", description="Anything a reader of the report should know.")
+    heads: Heads = Field(
+        default_factory=dict,
+        description="Other titles for columns of the results table, as a published page has them.",
+        examples=[{"Mean": "AVG"}],
+    )
     rig: Text = Field(
         "",
         description="The default rig: a path relative to this file, or the name of a bundled rig.",

@@ -1,7 +1,8 @@
 """Runs of messages with the numbers of the nettest pages."""
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import builders
 
@@ -26,6 +27,8 @@ from rigctl.report.blocks import Table
 from rigctl.report.document import document
 from rigctl.report.sections.messages.table import table
 
+Rows: TypeAlias = Sequence[tuple[int, int, Sequence[float]]]
+"""Size, iterations and elapsed times of each test."""
 PAIR = Pair("dublin", "cork")
 # Two rows of the nettest page's ping-pong table, and two of its blast table: size, iterations, elapsed times.
 PING = [(1, 100_000, (14.19, 14.18, 14.12, 14.23, 14.14)), (2048, 1000, (11.57, 10.02, 10.02, 10.02, 10.02))]
@@ -43,7 +46,7 @@ def side(size: int, iterations: int, elapsed_s: float, trips: bool) -> Side:
     return replace(base, **timed) if trips else base
 
 
-def measured(test: str, rows: list[tuple[int, int, tuple[float, ...]]]) -> tuple[RunInfo, list[Repetition]]:
+def measured(test: str, rows: Rows) -> tuple[RunInfo, list[Repetition]]:
     cells = tuple(
         Cell(number, test, (PAIR,), 60.0, 0.0, 1, message_bytes=size, messages=MessageSettings(iterations))
         for number, (size, iterations, _) in enumerate(rows, 1)
@@ -61,7 +64,7 @@ def measured(test: str, rows: list[tuple[int, int, tuple[float, ...]]]) -> tuple
     return replace(builders.run(plan), facts={}), repetitions
 
 
-def results(test: str, rows: list[tuple[int, int, tuple[float, ...]]]) -> list[MessageResult]:
+def results(test: str, rows: Rows) -> list[MessageResult]:
     return message_results(*measured(test, rows))
 
 

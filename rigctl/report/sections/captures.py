@@ -2,15 +2,17 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from rigctl.analysis.run_view import RunView
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.records import Capture
 from rigctl.report.blocks import Column, Paragraph, Part, Scalar, Section
 from rigctl.report.tabular import ColumnOf, Filled, Head, filled, table_of
-from rigctl.report.text import numbers_text, plural
+from rigctl.report.text import listed, numbers_text, plural
 
-_NOTE = (
+MOST_NAMED: Final = 3
+_NOTE: Final = (
     "Headers only, in files beside this report; `tcpdump -r` and Wireshark read them. A frame may be a super-packet of "
     "many segments."
 )
@@ -23,7 +25,7 @@ class _Kept:
 
 
 def part(view: RunView) -> Part | None:
-    """A row for each file; `None` where none was asked for."""
+    """A row for each file; `None` where none was requested."""
     kept = [_Kept(repetition.cell, capture) for repetition in view.every for capture in repetition.captures]
     if not kept:
         return None
@@ -36,8 +38,8 @@ def part(view: RunView) -> Part | None:
             Column("File full", "", "measured", words=True), lambda kept_file: "yes" if kept_file.capture.cut else "no"
         ),
         _column(Column("Dropped by kernel"), lambda kept_file: kept_file.capture.lost),
-        _column(Column("Retransmits in the capture"), lambda kept_file: kept_file.capture.retransmits_seen),
-        _column(Column("Retransmits"), lambda kept_file: kept_file.capture.retransmits),
+        _column(Column("Retransmits in capture"), lambda kept_file: kept_file.capture.retransmits_seen),
+        _column(Column("Retransmits by TCP"), lambda kept_file: kept_file.capture.retransmits),
         _column(Column("File", "", "derived", words=True), lambda kept_file: kept_file.capture.file),
     ]
     table = table_of(kept, columns, lambda kept_file: Head(kept_file.test), label="Captures")
@@ -63,14 +65,30 @@ def _findings(kept: Sequence[_Kept]) -> Iterator[Finding]:
         total = sum(kept_file.capture.retransmits_seen or 0 for kept_file in compared)
         text = f"{plural(len(compared), 'capture')} at senders confirm TCP's counters: {plural(total, 'retransmit')}."
         yield Finding(text, Weight.DETAIL, Severity.OK)
-    for kept_file in other:
-        text = (
-            f"The capture of test {kept_file.test} at {kept_file.capture.node} has "
-            f"{plural(kept_file.capture.retransmits_seen or 0, 'retransmit')}, TCP counts "
-            f"{kept_file.capture.retransmits}; the cause is unknown."
-        )
-        yield Finding(text, Weight.SUSPECT, Severity.WARNING, tests([kept_file.test]))
+    if other:
+        yield _disagreement(other, len(compared))
     full = sorted({kept_file.test for kept_file in kept if kept_file.capture.cut})
     if full:
         text = f"Captures of {numbers_text(full)} were full before the end: their retransmits are not compared."
         yield Finding(text, Weight.DETAIL, subject=tests(full))
+
+
+def _disagreement(other: Sequence[_Kept], compared: int) -> Finding:
+    """Captures that show another number of retransmits than TCP counted: the largest differences."""
+    worst = sorted(other, key=_difference, reverse=True)[:MOST_NAMED]
+    named = [
+        f"{kept_file.capture.retransmits_seen} against {kept_file.capture.retransmits} in test {kept_file.test} at "
+        f"{kept_file.capture.node}"
+        for kept_file in worst
+    ]
+    which = f"{len(other)} of {plural(compared, 'capture')}"
+    most = ", the largest differences:" if len(other) > len(worst) else ":"
+    dropped = sum(kept_file.capture.lost or 0 for kept_file in other)
+    cause = f"the kernels dropped {plural(dropped, 'frame')} of these captures" if dropped else "the cause is unknown"
+    text = f"Retransmits in {which} differ from what TCP counts{most} {listed(named)}; {cause}."
+    subject = tests(sorted({kept_file.test for kept_file in other}))
+    return Finding(text, Weight.SUSPECT, Severity.WARNING, subject, {"captures_that_differ": len(other)})
+
+
+def _difference(kept_file: _Kept) -> int:
+    return abs((kept_file.capture.retransmits_seen or 0) - (kept_file.capture.retransmits or 0))

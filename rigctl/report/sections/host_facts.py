@@ -82,8 +82,8 @@ def findings(info: RunInfo) -> Iterator[Finding]:
     for departure in link_departures(info.plan.links, info.facts):
         subject = Subject("link", (departure.where,))
         if departure.setting == "link speed":
-            asked, found = format_rate(float(departure.requested)), format_rate(float(departure.effective))
-            text = f"The link of {departure.where} runs at {found}; the rig file says {asked}."
+            stated, found = format_rate(float(departure.requested)), format_rate(float(departure.effective))
+            text = f"The link of {departure.where} runs at {found}; the rig file says {stated}."
         else:
             text = f"The MTU of {departure.where} is {departure.effective}; the rig file says {departure.requested}."
         yield Finding(text, Weight.SUSPECT, Severity.WARNING, subject)
@@ -111,7 +111,7 @@ def _text(name: str, value: object) -> str:
         return words[0] if value else words[1]
     if isinstance(value, list):
         # No notes is nothing to say; never throttled is worth saying.
-        return ", ".join(str(one) for one in value) or (UNKNOWN if name == "notes" else "none")
+        return ", ".join(str(item) for item in value) or (UNKNOWN if name == "notes" else "none")
     if isinstance(value, int | float) and name.endswith("_bps"):
         return format_rate(float(value))
     if isinstance(value, int | float) and name.endswith("_bytes"):

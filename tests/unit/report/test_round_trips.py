@@ -1,4 +1,4 @@
-"""Waits and peaks in round trips: said with the counters that show why, and as not known where none does."""
+"""Waits and peaks in round trips: reported with the counters that show why, and as unknown where none does."""
 
 from dataclasses import replace
 from typing import Any
@@ -6,56 +6,75 @@ from typing import Any
 import pytest
 from message_runs import results
 
+from rigctl.analysis.message_results import MessageResult
+from rigctl.findings import Finding, Severity, Weight
 from rigctl.model.histogram import bucket_of
-from rigctl.report.sections.messages.round_trips import trip_words
-from rigctl.report.sections.messages.table import Messages
+from rigctl.records import MessageSettings
+from rigctl.report.sections.messages.round_trips import round_trip_findings
+
+NAGLE = "no retransmits, and TCP_NODELAY was off, so that the end of a message may wait for a delayed acknowledgement."
+UNKNOWN = "the cause is unknown."
 
 
-def having(trips: dict[int, int], size: int = 1024, **fields: Any) -> Messages:
-    """Round trips by their time in µs, of so many each."""
-    (one,) = results("pingpong", [(size, 100, (1.0,))])
+def having(trips: dict[int, int], size: int = 1024, **fields: Any) -> MessageResult:
+    """Round trips by their time in µs, with the count of each."""
+    (result,) = results("pingpong", [(size, 100, (1.0,))])
     buckets = tuple(sorted((bucket_of(time_us * 1000), count) for time_us, count in trips.items()))
-    return replace(one, trips=buckets, **fields)
+    return replace(result, round_trips=buckets, **fields)
+
+
+def only(found: list[Finding]) -> Finding:
+    (finding,) = found
+    return finding
 
 
 def test_one_kind_of_round_trips_needs_no_word() -> None:
-    assert trip_words([having({20: 900, 22: 50})]) == []
-    assert trip_words(results("blast", [(1024, 100, (1.0,))])) == []
+    assert round_trip_findings([having({20: 900, 22: 50})]) == []
+    assert round_trip_findings(results("blast", [(1024, 100, (1.0,))])) == []
 
 
 @pytest.mark.parametrize(
-    ("fields", "why"),
+    ("fields", "why", "remedy"),
     [
-        (
-            {"again": 0, "nodelay": False},
-            "no segment was sent again, and TCP_NODELAY was off, so that the end of a message",
-        ),
-        ({"again": 0, "nodelay": True}, "why is not known."),
-        ({"again": 3, "nodelay": False}, "why is not known."),
-        ({"again": None, "nodelay": None}, "why is not known."),
+        ({"retransmits": 0, "nodelay": False}, NAGLE, "nodelay: true would show it."),
+        ({"retransmits": 0, "nodelay": True}, UNKNOWN, None),
+        ({"retransmits": 3, "nodelay": False}, UNKNOWN, None),
+        ({"retransmits": None, "nodelay": None}, UNKNOWN, None),
     ],
 )
-def test_waits_of_40_ms_are_said_with_what_shows_why(fields: dict[str, Any], why: str) -> None:
-    (said,) = trip_words([having({20: 990, 41_000: 10}, **fields)])
-    assert said.startswith("10 round trips of size 1K took about 40 ms: ")
-    assert why in said
+def test_waits_of_40_ms_are_reported_with_what_shows_why(fields: dict[str, Any], why: str, remedy: str | None) -> None:
+    found = only(round_trip_findings([having({20: 990, 41_000: 10}, **fields)]))
+    assert found.text == f"Test 1: 10 round trips of size 1K took about 40 ms: {why}"
+    assert found.remedy == remedy
+    assert (found.weight, found.level, found.numbers) == (Weight.SUSPECT, Severity.WARNING, {"round_trips": 10})
 
 
 @pytest.mark.parametrize(
-    ("again", "why"), [(7, "7 segments were sent again, after TCP's least timeout."), (0, "why is not known.")]
+    ("retransmits", "why"), [(7, "7 retransmits after TCP's least timeout."), (1, "1 retransmit after"), (0, UNKNOWN)]
 )
-def test_waits_of_200_ms_are_a_timeout_where_segments_were_sent_again(again: int, why: str) -> None:
-    (said,) = trip_words([having({20: 999, 205_000: 1}, again=again)])
-    assert said == f"1 round trip of size 1K took about 200 ms: {why}"
+def test_waits_of_200_ms_are_a_timeout_where_there_are_retransmits(retransmits: int, why: str) -> None:
+    found = only(round_trip_findings([having({20: 999, 205_000: 1}, retransmits=retransmits)]))
+    assert found.text.startswith(f"Test 1: 1 round trip of size 1K took about 200 ms: {why}")
 
 
 def test_a_usual_time_of_40_ms_is_no_wait() -> None:
-    assert trip_words([having({40_000: 1000})]) == []
+    assert round_trip_findings([having({40_000: 1000})]) == []
 
 
-def test_sizes_with_two_peaks_are_told_of_together() -> None:
-    said = trip_words([having({18: 600, 75: 400}, size=1), having({18: 500, 90: 500}, size=64), having({300: 9})])
-    assert said == [
-        "Round trips of sizes 1 and 64 gather around two times, about 18 and 71 to 85 µs: why is not known. "
-        "busy_poll: true would tell whether it is a sleeping processor that wakes."
-    ]
+def test_sizes_with_two_peaks_are_reported_together() -> None:
+    two = [having({18: 600, 75: 400}, size=1), having({18: 500, 90: 500}, size=64), having({300: 9})]
+    found = only(round_trip_findings(two))
+    assert found.text == "Round trips gather around two times in 2 tests, about 18 µs and 71 to 85 µs."
+    assert found.remedy == "busy_poll: true would show whether a processor that wakes up is the cause."
+    assert found.weight is Weight.DETAIL
+
+
+def test_peaks_of_milliseconds_are_printed_as_such() -> None:
+    found = only(round_trip_findings([having({11_000: 50, 22_000: 50})]))
+    assert found.text == "Round trips gather around two times in 1 test, about 11 ms and 22 ms."
+
+
+def test_busy_polling_is_not_advised_where_it_is_a_setting_of_the_run() -> None:
+    sleeping, polled = having({18: 600, 75: 400}), having({18: 1000})
+    polled = replace(polled, cell=replace(polled.cell, messages=MessageSettings(100, busy_poll=True)))
+    assert only(round_trip_findings([sleeping, polled])).remedy is None

@@ -7,9 +7,9 @@ import das2
 import pytest
 from documents import printed
 from rich.console import Console
+from rigctl.report.printers.runs_list import print_runs, status_text
 
 from rigctl.records import RunStatus
-from rigctl.report.printers.runs_list import print_runs, status_text
 from rigctl.report.printers.terminal import MOST_NOTES
 
 

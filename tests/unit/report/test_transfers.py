@@ -5,8 +5,11 @@ from pathlib import Path
 
 import builders
 import pytest
+from message_runs import finding, said, texts_of
+from message_runs import measured as measured_messages
 
 from rigctl.errors import InputError
+from rigctl.findings import Severity, Weight
 from rigctl.measure import TESTS
 from rigctl.records import (
     Cell,
@@ -23,55 +26,113 @@ from rigctl.records import (
     Status,
     TcpInfo,
 )
-from rigctl.report.printers.html import render
-from rigctl.report.sections.messages.table import message_results, message_table, message_words
+from rigctl.report.blocks import Table
+from rigctl.report.document import document
+from rigctl.report.printers.html import page
 from rigctl.runner.cell import MOST_PREPARE_S, PREPARE_S, prepare_s
 from rigctl.scenario.load import Overrides, load_plan
 
 PAIR = Pair("a", "b")
 SIZE = 100 * 2**20
+MIB = 2**20
 
 
-def cell(number: int = 1, read: str = "disk", write: str = "disk") -> Cell:
-    base = Cell(number, "file", (PAIR,), 60.0, 0.0, 1, message_bytes=SIZE)
+def cell(number: int = 1, read: str = "disk", write: str = "disk", size: int = SIZE) -> Cell:
+    base = Cell(number, "file", (PAIR,), 60.0, 0.0, 1, message_bytes=size)
     return replace(base, messages=MessageSettings(1), file=FileSettings(read, write, "/var/a b"))
 
 
-def measured(*cells: tuple[Cell, float]) -> tuple[RunInfo, list[Repetition]]:
-    info = builders.run(builders.plan(tuple(one for one, _ in cells)))
+def measured(*cells: tuple[Cell, float], virtual: str | None = None) -> tuple[RunInfo, list[Repetition]]:
+    info = builders.run(builders.plan(tuple(transferred for transferred, _ in cells)))
     links = dict.fromkeys(("a", "b"), Link(10**9, 1500))
     repetitions = []
-    for one, elapsed_s in cells:
+    for transferred, elapsed_s in cells:
         end_ns = round(elapsed_s * 1e9) + 1
-        read_us = round(elapsed_s * 6e5) if one.file.read == "disk" else None
-        sender = Side(SIZE, 1, end_ns, tcp=TcpInfo(mss=1448, pmtu=1500, timestamps=True), disk=DiskTimes(read_us))
-        written = one.file.write == "disk"
-        receiver = Side(SIZE, 1, end_ns, disk=DiskTimes(200_000, 50_000) if written else None)
+        read_us = round(elapsed_s * 6e5) if transferred.file.read == "disk" else None
+        size = transferred.message_bytes or 0
+        sender = Side(size, 1, end_ns, tcp=TcpInfo(mss=1448, pmtu=1500, timestamps=True), disk=DiskTimes(read_us))
+        written = transferred.file.write == "disk"
+        receiver = Side(size, 1, end_ns, disk=DiskTimes(200_000, 50_000) if written else None)
         flow = Flow(PAIR, Direction.FORWARD, 1, sender, receiver)
-        repetitions.append(Repetition(one.number, 1, 1, Status.OK, None, 0.0, 1.0, flows=(flow,)))
-    return replace(info, plan=replace(info.plan, links=links, virtual=None), facts={}), repetitions
+        repetitions.append(Repetition(transferred.number, 1, 1, Status.OK, None, 0.0, 1.0, flows=(flow,)))
+    return replace(info, plan=replace(info.plan, links=links, virtual=virtual), facts={}), repetitions
+
+
+def table_of(info: RunInfo, repetitions: list[Repetition]) -> Table:
+    (block,) = document(info, repetitions).results[0].blocks
+    assert isinstance(block, Table)
+    return block
 
 
 def test_each_kind_of_transfer_stands_beside_the_one_from_memory() -> None:
     info, repetitions = measured((cell(1), 2.0), (cell(2, "memory", "memory"), 1.0))
-    results = message_results(info, repetitions)
-    table = message_table(results)
-    first, second = (dict(zip((c.title for c in table.columns), row.cells, strict=True)) for row in table.rows)
+    table = table_of(info, repetitions)
+    first, second = texts_of(table)
     assert (first["Read"], first["Write"], first["Elapsed"], first["Reading"], first["Writing"], first["Sync"]) == (
-        "disk", "disk", "2", "60.0", "10.0", "0.05",
+        "disk", "disk", "2.000", "60.0", "10.0", "50.0",
     )  # fmt: skip
     assert (second["Reading"], second["Writing"], second["Sync"]) == ("–", "–", "–")
-    assert first["Throughput"] == "52,428,800"
+    units = {column.title: column.unit for column in table.columns}
+    assert (units["Throughput"], units["Sync"]) == ("MB/s", "ms")
+    assert (first["Throughput"], second["Throughput"]) == ("52.4", "104.9")
     assert "Iterations" not in first
-    said = message_words(results)
-    assert said[0].startswith(
-        "The fastest transfer of 100 MiB, memory to memory, brought 104.9 MB/s, 89.1 % of the ceiling."
+
+
+def test_the_fastest_kind_is_the_answer_and_the_others_are_compared_with_it() -> None:
+    info, repetitions = measured((cell(1), 2.0), (cell(2, "memory", "memory"), 1.0))
+    first, second, *_ = document(info, repetitions).findings
+    assert (
+        first.text == "The fastest transfer of 100 MiB, memory to memory, achieves 104.9 MB/s, 89.1 % of the ceiling."
     )
-    assert said[1] == (
-        "Disk to disk it was 52.4 MB/s, 50 % of memory to memory; 60 % of the time went into reading the file and "
-        "10 % of the time went into writing the file."
+    assert first.numbers["throughput_bytes_per_s"] == SIZE
+    assert second.text == (
+        "Disk to disk achieves 52.4 MB/s, 50 % of memory to memory; reading the file took 60 % of the time and "
+        "writing the file took 10 % of the time."
     )
-    assert "Sync: what the receiver&#39;s disk took" in render(info, repetitions)
+    assert (first.weight, second.weight) == (Weight.ANSWER, Weight.COMPARISON)
+    assert "Sync: until the receiver" in page(document(info, repetitions))
+
+
+class TestAboveTheCeiling:
+    def test_a_short_transfer_over_a_virtual_link_is_flagged_in_its_row_with_the_reason(self) -> None:
+        # 1 MiB at 941 Mbit/s takes 8.9 ms; a full bucket of 128 KiB spares 1.1 of them.
+        info, repetitions = measured((cell(1, "memory", "memory", MIB), 0.0081), virtual="namespaces")
+        table = table_of(info, repetitions)
+        by_title = dict(zip((column.title for column in table.columns), table.rows[0].entries, strict=True))
+        assert (by_title["Efficiency"].text, by_title["Efficiency"].mark) == ("110.0", "warn")
+        assert table.notes == (
+            "Test 1: 110.0 % of the ceiling: the token buckets of virtual links pass 128 KiB at once, which counts in "
+            "so short a test.",
+        )
+        assert table.rows[0].notes == (1,)
+        found = finding(info, repetitions, "Above the ceiling")
+        assert found.text == (
+            "Above the ceiling: test 1, 110.0 % at most: the token buckets of virtual links pass 128 KiB at once, "
+            "which counts in so short a test."
+        )
+        assert (found.weight, found.level) == (Weight.SUSPECT, Severity.WARNING)
+        assert found.remedy == "A longer test, or one of more bytes, reduces this."
+
+    def test_a_bucket_does_not_explain_more_than_its_depth(self) -> None:
+        info, repetitions = measured((cell(1, "memory", "memory", 100 * MIB), 0.81), virtual="namespaces")
+        assert "the cause is unknown" in finding(info, repetitions, "Above the ceiling").text
+
+    def test_on_real_links_the_cause_is_unknown(self) -> None:
+        info, repetitions = measured((cell(1, "memory", "memory", MIB), 0.0081))
+        found = finding(info, repetitions, "Above the ceiling")
+        assert found.text.endswith("the cause is unknown: compare the rates in the rig file with the links.")
+        assert found.remedy is None
+
+    def test_a_transfer_at_the_ceiling_is_not_flagged(self) -> None:
+        info, repetitions = measured((cell(1, "memory", "memory", MIB), 0.00891), virtual="namespaces")
+        assert table_of(info, repetitions).notes == ()
+        assert not [text for text in said(info, repetitions) if "Above" in text]
+
+    def test_short_messages_of_their_own_frames_are_above_it_by_the_shaping(self) -> None:
+        info, repetitions = measured_messages("blast", [(64, 1000, (0.0099,))])
+        cells = tuple(builders.asking(sent, nodelay=True) for sent in info.plan.cells)
+        plan = replace(info.plan, cells=cells, virtual="namespaces")
+        assert "shaped for full frames" in finding(replace(info, plan=plan), repetitions, "Above the ceiling").text
 
 
 def test_a_side_has_a_folder_only_where_it_has_a_disk() -> None:
@@ -110,7 +171,7 @@ def test_a_file_is_read_from_disk_and_written_to_disk_where_nothing_is_said(tmp_
         ("matrix: {size: 1M}\nfolder: here", 'folder "here": expected an absolute path'),
     ],
 )
-def test_what_makes_no_sense_of_a_file_is_told(tmp_path: Path, text: str, said: str) -> None:
+def test_what_makes_no_sense_of_a_file_is_reported(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(InputError) as caught:
         planned(tmp_path, text)
     assert said in str(caught.value)

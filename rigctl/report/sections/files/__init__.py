@@ -5,6 +5,7 @@ from collections.abc import Callable
 from rigctl.analysis.message_results import DiskShares, MessageResult
 from rigctl.analysis.run_view import RunView
 from rigctl.report import requested
+from rigctl.report.above import message_excess_note
 from rigctl.report.blocks import Column, Entry, Part
 from rigctl.report.message_table import Results, efficiency, message_table, of_cell, scaled, size
 from rigctl.report.sections.files.words import file_findings
@@ -34,7 +35,7 @@ def part(view: RunView) -> Part | None:
     ]
     return Part(
         findings=tuple(file_findings(view)),
-        results=message_table(view.messages, asked, derived),
+        results=message_table(view.messages, asked, derived, lambda result: message_excess_note(view.info, result)),
         method=(_METHOD,),
     )
 

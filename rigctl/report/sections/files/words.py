@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from rigctl.analysis.message_results import MessageResult
 from rigctl.analysis.run_view import RunView
 from rigctl.findings import Finding, Severity, Weight, tests
-from rigctl.report.text import listed, percent_text, plural, size_words
+from rigctl.report.above import message_excess_findings
+from rigctl.report.text import percent_text, plural, size_words
 
 
 def file_findings(view: RunView) -> Iterator[Finding]:
@@ -28,27 +29,11 @@ def file_findings(view: RunView) -> Iterator[Finding]:
             beside = f", {100 * (result.bytes_per_s or 0) / stream:.0f} % of memory to memory" if stream else ""
             text = f"{_kind(result).capitalize()} achieves {_rate(result)} MB/s{beside}{_disks(result)}."
             yield Finding(text, Weight.COMPARISON, subject=tests([result.cell.number]))
-    yield from _short(view, counted)
+    yield from message_excess_findings(view.info, counted)
     lacking = [result.cell.number for result in view.messages if not result.elapsed_s]
     if lacking:
         text = f"{plural(len(lacking), 'test')} gave no valid result; the notes give the reasons."
         yield Finding(text, Weight.MISSING, Severity.WARNING, tests(lacking))
-
-
-def _short(view: RunView, counted: list[MessageResult]) -> Iterator[Finding]:
-    """Transfers above the ceiling: a virtual link's token bucket passes its depth at once."""
-    above = [result for result in counted if (result.efficiency or 0.0) > 1.01]
-    if not above:
-        return
-    cause = (
-        "the token buckets of virtual links pass 128 KiB at once, which counts in so short a transfer"
-        if view.plan.virtual == "namespaces"
-        else "the cause is unknown: compare the rates in the rig file with the links"
-    )
-    numbers = listed([str(result.cell.number) for result in above])
-    text = f"{plural(len(above), 'test')} ({numbers}) exceed the ceiling: {cause}."
-    subject = tests(result.cell.number for result in above)
-    yield Finding(text, Weight.SUSPECT, Severity.WARNING, subject, remedy="A larger file reduces this.")
 
 
 def _kind(result: MessageResult) -> str:

@@ -2,6 +2,7 @@
 
 from rigctl.analysis.run_view import RunView
 from rigctl.findings import Finding, Weight
+from rigctl.report.above import message_excess_note
 from rigctl.report.blocks import Charts, Paragraph, Part, Section
 from rigctl.report.sections.messages.chart import message_chart
 from rigctl.report.sections.messages.lines import keys, lines
@@ -34,7 +35,7 @@ def part(view: RunView) -> Part | None:
         findings.append(Finding(shaping, Weight.RIG))
     return Part(
         findings=tuple(findings),
-        results=table(results),
+        results=table(results, lambda result: message_excess_note(view.info, result)),
         sections=_charts(view, trips),
         method=(_TRIP_METHOD if trips else _BLAST_METHOD, _CONNECTIONS),
     )

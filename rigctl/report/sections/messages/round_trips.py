@@ -59,12 +59,14 @@ def _peaks(results: Sequence[MessageResult]) -> Iterator[Finding]:
         return
     low, high = ([peaks[end] / 1000 for _, peaks in found] for end in (0, -1))
     count = plural(len(found), "test")
-    text = f"Round trips gather around two times in {count}, about {_range(low)} and {_range(high)} µs."
+    text = f"Round trips gather around two times in {count}, about {_range(low)} and {_range(high)}."
     polled = any(result.cell.messages.busy_poll is not None for result in results)
     remedy = None if polled else "busy_poll: true would show whether a processor that wakes up is the cause."
     yield Finding(text, Weight.DETAIL, subject=tests(result.cell.number for result, _ in found), remedy=remedy)
 
 
-def _range(values: Sequence[float]) -> str:
-    low, high = f"{min(values):.2g}", f"{max(values):.2g}"
-    return low if low == high else f"{low} to {high}"
+def _range(values_us: Sequence[float]) -> str:
+    """`18 µs`, `71 to 85 µs`, `11 to 16 ms`."""
+    factor, unit = (1e-3, "ms") if max(values_us) >= 1000 else (1.0, "µs")
+    low, high = (f"{float(f'{value * factor:.2g}'):g}" for value in (min(values_us), max(values_us)))
+    return f"{low} {unit}" if low == high else f"{low} to {high} {unit}"

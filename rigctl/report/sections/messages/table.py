@@ -1,8 +1,10 @@
 """The table of ping-pong and blast, as a lab's page has it."""
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Final
 
+from rigctl.analysis.message_results import MessageResult
 from rigctl.report.blocks import Column, Entry, Table
 from rigctl.report.message_table import (
     ResultColumn,
@@ -19,11 +21,11 @@ from rigctl.report.text import UNKNOWN
 _PERCENTILES: Final = (50.0, 90.0, 99.0, 99.9)
 
 
-def table(results: Results) -> Table:
+def table(results: Results, notes_of: Callable[[MessageResult], Sequence[str]] = lambda _: ()) -> Table:
     """Size, iterations, elapsed times, their mean and variation, then round trips or throughput."""
     if results and results[0].cell.kind.round_trips:
         return message_table(results, [size, iterations], _round_trips())
-    return message_table(results, [size, _logarithm, iterations], [throughput, ceiling, efficiency])
+    return message_table(results, [size, _logarithm, iterations], [throughput, ceiling, efficiency], notes_of)
 
 
 def _logarithm(results: Results) -> Filled:

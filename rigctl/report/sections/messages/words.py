@@ -7,6 +7,7 @@ from rigctl.analysis.message_results import MessageResult
 from rigctl.analysis.run_view import RunView
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.records import RunInfo
+from rigctl.report.above import message_excess_findings
 from rigctl.report.sections.messages.lines import lines
 from rigctl.report.text import listed, percent_text, plural, time_text
 from rigctl.units import format_bytes
@@ -24,7 +25,11 @@ def message_findings(view: RunView) -> Iterator[Finding]:
     if not counted:
         yield Finding("No test gave a valid result; the notes give the reasons.", Weight.ANSWER, Severity.ERROR)
         return
-    yield from _trip_answer(counted) if counted[0].cell.kind.round_trips else _blast_answer(counted)
+    if counted[0].cell.kind.round_trips:
+        yield from _trip_answer(counted)
+    else:
+        yield from _blast_answer(counted)
+        yield from message_excess_findings(view.info, counted)
     yield from _noisy(counted, again=view.plan.retest is not None)
     yield from _unanswered(counted)
     lacking = [result.cell.number for result in view.messages if not result.elapsed_s]
@@ -109,7 +114,7 @@ def shaping_text(info: RunInfo, trips: bool) -> str:
     buckets = "The virtual links are shaped by token buckets, which pass what is shorter than the bucket at once: "
     if trips:
         return f"{buckets}on a wire of that rate a short message takes the time of its frames besides."
-    return f"{buckets}a test of a second or less may exceed the ceiling by some tenths of a per cent."
+    return f"{buckets}short tests may exceed the ceiling."
 
 
 def size_text(result: MessageResult) -> str:

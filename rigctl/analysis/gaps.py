@@ -1,0 +1,113 @@
+"""Gaps: times in which none of a pair's flows received a byte, as far as the samples of the receivers show.
+
+A counter that is the same in two samples has not risen between them. What is between a sample and the last byte before
+it is not known, so that a gap is at least as long as reported, and none shorter than the sampling interval is seen.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from rigctl.records import Cell, Flow, Repetition, Side, Status, Stream
+
+LEAST_GAP_S: Final = 0.2
+"""TCP waits as long at least before it sends again what was not acknowledged (TCP_RTO_MIN)."""
+SLACK_S: Final = 0.005
+"""Samples are taken a little early or late."""
+ROUND_TRIPS: Final = 2.0
+"""A sender whose window is small may rest for a round trip: gaps are longer than this number of them."""
+DATAGRAMS: Final = 3.0
+"""The same of datagrams that are sent at a low rate: longer than this number of the times between two."""
+
+Span: TypeAlias = tuple[int, int]
+"""From and to, ns on the clock of the samples."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """`start_s` counts from the start of the measurement interval."""
+
+    cell: int
+    repetition: int
+    stream: Stream
+    start_s: float
+    length_s: float
+    carrier_changes: tuple[tuple[str, int], ...] = ()  # of the pair's nodes whose link went down or came up
+
+
+def gaps_of(cell: Cell, repetition: Repetition) -> list[Gap]:
+    """The gaps of a repetition that counts; none where its tests are no streams, or its series are not there."""
+    start_ns, end_ns = repetition.window_start_ns, repetition.window_end_ns
+    if cell.in_messages or repetition.status is not Status.OK or start_ns is None or end_ns is None:
+        return []
+    found = []
+    for stream in cell.streams:
+        flows = [flow for flow in repetition.flows if flow.stream == stream]
+        least_ns = 1e9 * _least_s(cell, repetition, flows)
+        for low, high in _silent_together(flows, (start_ns, end_ns)):
+            if high - low >= least_ns:
+                carrier = _carrier_changes(repetition, stream)
+                length_s = (high - low) / 1e9
+                gap = Gap(cell.number, repetition.repetition, stream, (low - start_ns) / 1e9, length_s, carrier)
+                found.append(gap)
+    return found
+
+
+def _least_s(cell: Cell, repetition: Repetition, flows: Sequence[Flow]) -> float:
+    """What is shorter is no gap."""
+    trips = [
+        value for flow in flows if flow.sender for value in flow.sender.series.columns.get("rtt_us", ()) if value > 0
+    ]
+    between_s = 0.0
+    rate_bps = repetition.rate_bps if repetition.rate_bps is not None else cell.datagrams.rate
+    if isinstance(rate_bps, int) and rate_bps > 0 and cell.message_bytes:
+        between_s = cell.message_bytes * 8 / rate_bps
+    return max(LEAST_GAP_S - SLACK_S, ROUND_TRIPS * median(trips) / 1e6 if trips else 0.0, DATAGRAMS * between_s)
+
+
+def _silent_together(flows: Sequence[Flow], within: Span) -> list[Span]:
+    """Spans in which no flow received anything; none where one of them is unknown."""
+    common = [within]
+    for flow in flows:
+        if flow.receiver is None:
+            return []
+        common = _common(common, _silent(flow.receiver))
+    return common if flows else []
+
+
+def _silent(side: Side) -> list[Span]:
+    """Spans between samples over which the counter of a receiver did not rise, from its first byte to its last."""
+    if side.first_byte_ns is None or side.last_byte_ns is None:
+        return []
+    times = np.array(side.series.columns.get("t_ns", []), dtype=np.int64)
+    counts = np.array(side.series.columns.get("bytes", []), dtype=np.int64)
+    inside = (times >= side.first_byte_ns) & (times <= side.last_byte_ns)
+    times, counts = times[inside], counts[inside]
+    spans: list[Span] = []
+    for number in np.flatnonzero(np.diff(counts) == 0).tolist():
+        low, high = int(times[number]), int(times[number + 1])
+        if spans and spans[-1][1] == low:
+            low = spans.pop()[0]
+        spans.append((low, high))
+    return spans
+
+
+def _common(first: Sequence[Span], second: Sequence[Span]) -> list[Span]:
+    """What lies in a span of each, both in rising order."""
+    found = []
+    for low, high in first:
+        for other_low, other_high in second:
+            start, end = max(low, other_low), min(high, other_high)
+            if start < end:
+                found.append((start, end))
+    return found
+
+
+def _carrier_changes(repetition: Repetition, stream: Stream) -> tuple[tuple[str, int], ...]:
+    ends = (stream.pair.source, stream.pair.destination)
+    # Agents of rigctl 0.1 did not count them.
+    counted = [(usage.node, getattr(usage.nic, "carrier_changes", None)) for usage in repetition.nodes]
+    return tuple((node, changes) for node, changes in counted if node in ends and changes)

@@ -1,0 +1,67 @@
+"""Test by test: of small runs each, of matrices those that are drawn; and what is not in the means."""
+
+from collections.abc import Sequence
+
+import builders
+import pytest
+
+from rigctl.analysis.run_view import RunView
+from rigctl.analysis.summary import CellSummary, Exclusion
+from rigctl.records import Status
+from rigctl.report.blocks import Folded, Paragraph, Section, Terms
+from rigctl.report.details import MOST_EXPLAINED, MOST_OPEN, details
+from rigctl.report.exclusions import exclusion_text
+
+
+def explained(count: int) -> Section:
+    cells = [builders.cell(number, mss=500 + number) for number in range(1, count + 1)]
+    (section,) = details(RunView(builders.run(builders.plan(cells)), []), _explain)
+    return section
+
+
+def _explain(cell: CellSummary) -> Sequence[str]:
+    return [f"Sentence {cell.cell.number}."]
+
+
+def test_each_test_has_its_settings_and_sentences() -> None:
+    (terms,) = explained(2).blocks
+    assert isinstance(terms, Terms)
+    assert [(term.name, term.detail, term.sentences) for term in terms.terms] == [
+        ("Test 1", "window 64 KiB, MSS 501, 1 flow", ("Sentence 1.",)),
+        ("Test 2", "window 64 KiB, MSS 502, 1 flow", ("Sentence 2.",)),
+    ]
+
+
+def test_many_are_folded_and_very_many_are_cut_with_a_word() -> None:
+    (folded,) = explained(MOST_OPEN + 1).blocks
+    assert isinstance(folded, Folded)
+    assert folded.summary == f"{MOST_OPEN + 1} tests"
+    folded, more = explained(MOST_EXPLAINED + 2).blocks
+    assert isinstance(folded, Folded)
+    assert isinstance(more, Paragraph)
+    assert (folded.summary, more.text) == (f"{MOST_EXPLAINED} tests", "2 more tests are in the table only.")
+
+
+def test_a_run_without_tests_has_no_section() -> None:
+    assert details(RunView(builders.run(builders.plan([])), []), _explain) == ()
+
+
+@pytest.mark.parametrize(
+    ("excluded", "text"),
+    [
+        (Exclusion(3), "Test 3 was not measured."),
+        (Exclusion(3, running=True), "Test 3 was not measured yet."),
+        (Exclusion(3, status=Status.FAILED, reason="pi4: no route."), "Test 3: failed: pi4: no route."),
+        (Exclusion(3, status=Status.FAILED), "Test 3: failed: no reason was stored."),
+        (
+            Exclusion(3, 2, 1, Status.INVALID, "start skew 12 ms", (911.2, None), measured_again=True),
+            "Test 3, repetition 2: invalid: start skew 12 ms (911, – Mbit/s, not counted); measured once more.",
+        ),
+        (
+            Exclusion(3, 2, 2, Status.INVALID, "start skew 12 ms", (None,)),
+            "Test 3, repetition 2, measured once more: invalid: start skew 12 ms.",
+        ),
+    ],
+)
+def test_what_is_not_in_the_means_is_told_with_its_reason(excluded: Exclusion, text: str) -> None:
+    assert exclusion_text(excluded) == text

@@ -1,0 +1,60 @@
+"""Titles of columns that a scenario gives, as those of a page that is measured again."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rigctl.errors import InputError
+from rigctl.records import RunPlan
+from rigctl.scenario.load import Overrides, load_plan
+from rigctl.store.rows import plan_from
+from rigctl.store.rows import plan_json as as_json
+
+
+def planned(folder: Path, heads: str) -> RunPlan:
+    (folder / "s.yaml").write_text(f"rig: gigablox\npairs: [pi1 -> pi2]\n{heads}\n")
+    return load_plan(str(folder / "s.yaml"), Overrides())[0]
+
+
+def test_titles_are_in_the_plan_in_their_order(tmp_path: Path) -> None:
+    plan = planned(tmp_path, "heads: {Mean: AVG, RTT mean: RTT}")
+    assert plan.heads == (("Mean", "AVG"), ("RTT mean", "RTT"))
+
+
+@pytest.mark.parametrize("heads", ["", "heads:", "heads: {}"])
+def test_without_any_the_plan_has_none(tmp_path: Path, heads: str) -> None:
+    assert planned(tmp_path, heads).heads == ()
+
+
+def test_they_are_stored_with_the_plan(tmp_path: Path) -> None:
+    plan = planned(tmp_path, "heads: {Mean: AVG}")
+    assert plan_from(json.dumps(as_json(plan))) == plan
+
+
+@pytest.mark.parametrize(
+    ("heads", "message"),
+    [
+        (f"heads: {{Mean: {'x' * 41}}}", "expected at most 40 characters, as in {Mean: AVG}"),
+        (f"heads: {{{'x' * 41}: AVG}}", "expected at most 40 characters"),
+        ("heads: {Mean: ''}", "heads: expected titles of columns, as in {Mean: AVG}, found an empty one"),
+        ("heads: {Mean: [1]}", "heads: expected titles of columns, as in {Mean: AVG}, found a list"),
+        ("heads: AVG", "s.yaml:3:8: heads: expected"),
+    ],
+)
+def test_what_is_no_title_is_refused_with_its_place(tmp_path: Path, heads: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        planned(tmp_path, heads)
+    assert message in str(caught.value)
+    assert "s.yaml:3:" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "heads"),
+    [
+        ("nettest-pingpong", (("Mean", "AVG"), ("RTT mean", "RTT"))),
+        ("nettest-blast", (("Mean", "AVG"),)),
+    ],
+)
+def test_the_nettest_tables_have_the_heads_of_their_page(scenario: str, heads: tuple[tuple[str, str], ...]) -> None:
+    assert load_plan(scenario, Overrides())[0].heads == heads

@@ -1,5 +1,6 @@
 """Texts that others wrote, made harmless: for a terminal, for a file's name, for a record."""
 
+import math
 import re
 import unicodedata
 from collections.abc import Mapping
@@ -39,8 +40,10 @@ def _harmless(value: object, depth: int) -> object:
         return [_harmless(each, depth + 1) for each in value]
     if isinstance(value, bool) or value is None:
         return value
-    if isinstance(value, int | float):
-        return value if -MOST_NUMBER < value < MOST_NUMBER else None  # NaN is neither
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, int):
+        return value if -MOST_NUMBER < value < MOST_NUMBER else None
     return None
 
 

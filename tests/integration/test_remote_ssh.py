@@ -351,8 +351,9 @@ async def test_a_key_that_others_may_read_is_not_used(sshd: Start) -> None:
 
 async def test_known_hosts_and_keys_without_end_are_not_read(sshd: Start, tmp_path: Path) -> None:
     server = sshd()
-    for zero in ({"known_hosts": Path("/dev/zero")}, {"key": Path("/dev/zero")}):
-        assert "/dev/zero: expected a file, this is a folder, a device" in await refusal(server.node(**zero))
+    zero = Path("/dev/zero")
+    for node in (server.node(known_hosts=zero), server.node(key=zero)):
+        assert "/dev/zero: expected a file, this is a folder, a device" in await refusal(node)
     large = tmp_path / "large"
     with large.open("wb") as file:
         file.truncate(2 * 1024 * 1024)

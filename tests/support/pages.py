@@ -81,8 +81,8 @@ def datagrams() -> Run:
         sender = Side(sent * 1250, SECOND, 2 * SECOND, datagrams=Datagrams(sent, refused=0))
         receiver = Side(received * 1250, SECOND, 2 * SECOND, histogram=lost, datagrams=here)
         flow = Flow(PAIR, Direction.FORWARD, 1, sender, receiver, bytes=received * 1250)
-        times = {"window_start_ns": SECOND, "window_end_ns": 2 * SECOND}
-        measured.append(Repetition(cell.number, 1, 1, Status.OK, None, 0.0, 1.0, flows=(flow,), **times))
+        one = Repetition(cell.number, 1, 1, Status.OK, None, 0.0, 1.0, flows=(flow,))
+        measured.append(replace(one, window_start_ns=SECOND, window_end_ns=2 * SECOND))
     return builders.run(builders.plan(cells)), measured
 
 

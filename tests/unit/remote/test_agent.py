@@ -312,7 +312,7 @@ async def test_a_report_without_end_is_cut_off_by_its_bytes(monkeypatch: pytest.
 
 
 async def test_buckets_weigh_as_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agent_module.protocol, "ROWS_LIMIT", 60)
+    monkeypatch.setattr("rigctl.protocol.ROWS_LIMIT", 60)
 
     def many(number: int, verb: str, keys: dict[str, str]) -> Replies:
         return [line(**{"id": number, "flow": 0, "buckets": [[0, 0]] * 1000})] * 2
@@ -342,8 +342,8 @@ async def test_an_end_that_nobody_waits_for_is_no_unretrieved_exception() -> Non
         with pytest.raises(NodeError):
             await agent.order(Stop(1))
         with contextlib.suppress(NodeError):
-            settings = {"token": "ab" * 16, "flows": 1, "interval_ms": 50, "wait_ms": 9}
-            await agent.listen(Listen(endpoint=7, address="127.0.0.1", **settings))
+            sockets = Sockets(token="ab" * 16, flows=1, interval_ms=50, wait_ms=9)
+            await agent.listen(Listen(endpoint=7, address="127.0.0.1", sockets=sockets))
     del agent
     gc.collect()
     assert problems == []

@@ -1,15 +1,10 @@
 """What a terminal shows: the table whole where it fits, in two parts where not; runs with their fate."""
 
-import io
-
 import builders
 import das2
 import pytest
 from documents import printed
-from rich.console import Console
-from rigctl.report.printers.runs_list import print_runs, status_text
 
-from rigctl.records import RunStatus
 from rigctl.report.printers.terminal import MOST_NOTES
 
 
@@ -46,34 +41,6 @@ def test_markup_in_a_title_or_reason_is_shown_as_it_is() -> None:
     lines = printed(info, [builders.failed(cell, "[link] gone [/]")], 120)
     assert lines[0] == "[red]hot[/red]"
     assert any("[link] gone [/]" in line for line in lines)
-
-
-@pytest.mark.parametrize(
-    ("status", "ended", "age_s", "words"),
-    [
-        (RunStatus.COMPLETE, 74.0, 9999, "complete in 1m 14s"),
-        (RunStatus.PARTIAL, None, 9999, "partial"),
-        (RunStatus.RUNNING, None, 20, "running for 20 s"),
-        (RunStatus.RUNNING, None, 11_100, "died? began 3h 05m ago"),
-    ],
-)
-def test_a_run_that_died_is_told_from_one_that_goes_on(
-    status: RunStatus, ended: float | None, age_s: float, words: str
-) -> None:
-    ended_at = None if ended is None else builders.STARTED_AT + ended
-    info = builders.run(status=status, ended_at=ended_at)
-    assert status_text(info, builders.STARTED_AT + age_s) == words
-
-
-def test_the_list_of_runs_counts_the_tests_that_have_a_result() -> None:
-    info = builders.run()
-    text = io.StringIO()
-    print_runs([info], {info.run: {"ok": 6, "failed": 1}}, builders.STARTED_AT + 100, Console(file=text, width=120))
-    assert "6/7" in text.getvalue()
-    assert info.run in text.getvalue()
-    text = io.StringIO()
-    print_runs([], {}, 0.0, Console(file=text, width=120))
-    assert "`rigctl run SCENARIO` makes one" in text.getvalue()
 
 
 def test_a_large_matrix_is_printed_as_grids_with_a_line_that_says_where_the_rest_is() -> None:

@@ -38,13 +38,12 @@ def _harmless(value: object, depth: int) -> object:
         return {printable(str(key)[:MOST_CHARS]): _harmless(each, depth + 1) for key, each in value.items()}
     if isinstance(value, list | tuple) and depth < _MOST_DEPTH:
         return [_harmless(each, depth + 1) for each in value]
-    if isinstance(value, bool) or value is None:
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, int):
-        return value if -MOST_NUMBER < value < MOST_NUMBER else None
-    return None
+    return value if isinstance(value, bool) or _holds(value) else None
+
+
+def _holds(value: object) -> bool:
+    """Whether it is a number that JSON and a store of 64 bits hold."""
+    return math.isfinite(value) if isinstance(value, float) else isinstance(value, int) and abs(value) < MOST_NUMBER
 
 
 def file_name(text: str) -> str:

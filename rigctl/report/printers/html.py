@@ -82,7 +82,7 @@ def _label(chart: Chart) -> str:
 
 
 def paper_parts(table: Table) -> list[Table]:
-    """`table` in tables that fit a sheet of paper, the first column leads each; none where it would take many sheets."""
+    """`table` in tables that fit paper, the first column leads each; none where they would take many sheets."""
     parts = _parts(table, PAPER_CHARACTERS)
     return [] if len(parts) > 1 and len(table.rows) > MOST_PAPER_ROWS else parts
 

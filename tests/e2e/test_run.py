@@ -13,7 +13,7 @@ PAIR = "rig: gigablox\npairs: [pi1 -> pi2, pi3 -> pi4]\n"
 
 def test_a_run_measures_stores_and_explains_every_cell(user: User) -> None:
     said = user.rigctl("run", "gigablox", "--duration", "1s")
-    assert "MSS 8960 was asked for; 1448 went over the wire, because the MTU is 1500." in " ".join(said.split())
+    assert "MSS 8960 was requested; 1448 went over the wire, because the MTU is 1500." in " ".join(said.split())
     rows = user.rows()
     assert [(r["cell"], r["source"], r["destination"]) for r in rows] == [
         (cell, *pair) for cell in range(1, 8) for pair in (("pi1", "pi2"), ("pi3", "pi4"))

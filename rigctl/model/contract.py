@@ -24,7 +24,7 @@ class Departure:
     effective: str
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.setting} {self.requested} was asked for, {self.effective} was granted"
+        return f"{self.where}: {self.setting} {self.requested} requested, {self.effective} effective"
 
 
 def departures(cell: Cell, flows: Sequence[Flow]) -> Iterator[Departure]:

@@ -39,7 +39,7 @@ def test_an_interface_that_is_not_named_or_not_there_is_unknown(lab: Lab, interf
     started([receiver, sender], 50)
     receiver.event("ended")
     last = report_of(receiver).last
-    assert [last[name] for name in (*COUNTERS, "queue_drops")] == [None] * 9
+    assert [last[name] for name in (*COUNTERS, "queue_drops", "carrier_changes")] == [None] * 10
 
 
 def test_drops_of_the_sender_s_queue_are_counted_as_the_kernel_counts_them(lab: Lab) -> None:

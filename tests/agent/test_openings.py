@@ -72,7 +72,8 @@ def test_nobody_coming_is_a_time_out(start: Start) -> None:
     assert receiver.ask(f"listen endpoint=1 address=127.0.0.1 {settings(flows=3, wait_ms=200)}")["ok"]
     answer = receiver.ask("ready endpoint=1")
     assert answer["error"] == "ETIMEDOUT"
-    assert "0 of 3" in answer["message"]
+    assert answer["message"].startswith("0 of 3 flows opened in time at 127.0.0.1 port ")
+    assert answer["message"].endswith("no connection came")
     assert receiver.listening_ports() == []
 
 
@@ -81,7 +82,7 @@ def test_a_closed_port_refuses(start: Start) -> None:
     port = joined(receiver, sender)
     answer = sender.ask(f"connect endpoint=2 address=127.0.0.1 port={port} bind=127.0.0.1 {settings(wait_ms=500)}")
     assert answer["error"] == "ECONNREFUSED"
-    assert "flow 0: connect" in answer["message"]
+    assert answer["message"] == f"flow 0 to 127.0.0.1 port {port}: connect: Connection refused"
 
 
 def test_a_peer_that_never_accepts_is_a_time_out(start: Start) -> None:
@@ -90,6 +91,8 @@ def test_a_peer_that_never_accepts_is_a_time_out(start: Start) -> None:
         port = mute.getsockname()[1]
         answer = sender.ask(f"connect endpoint=1 address=127.0.0.1 port={port} bind=127.0.0.1 {settings(wait_ms=300)}")
     assert answer["error"] == "ETIMEDOUT"
+    said = "connected, but not accepted"
+    assert answer["message"] == f"0 of 1 flows opened in time to 127.0.0.1 port {port}: {said}"
 
 
 def test_a_peer_that_accepts_wrongly_is_no_peer(start: Start) -> None:

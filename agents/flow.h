@@ -6,7 +6,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "datagrams.h"
 #include "histogram.h"
@@ -134,6 +136,8 @@ void flow_fail(struct flow *flow, const char *where, int error);
 void flow_broke(struct flow *flow, const char *where, int error);
 /* Sleep until the instant `at`, or until the flow stops. */
 void flow_sleep_until(const struct flow *flow, int64_t at);
+/* Take bytes off its connection without copying them (tcp(7), MSG_TRUNC); as recv(2). */
+ssize_t flow_discard(struct flow *flow, size_t bytes);
 /* A receiver took `got` bytes off its connection: note when, in which bin, and hold the window. The caller counts them. */
 void flow_took(struct flow *flow, int64_t got);
 /* Keep the window that is advertised at the one asked for. */

@@ -1,4 +1,4 @@
-"""The real agent, twice: as it is shipped, and with AddressSanitizer and UBSan."""
+"""The real agent, twice: as it is shipped, and with AddressSanitizer and UBSan. `threaded`: with ThreadSanitizer."""
 
 import subprocess
 from collections.abc import Iterator
@@ -21,6 +21,12 @@ def release() -> Path:
 def sanitized() -> Path:
     subprocess.run(["make", "-s", "-C", str(AGENTS), "sanitized"], check=True)
     return AGENTS / "build" / "rigctl-agent-sanitized"
+
+
+@pytest.fixture(scope="session")
+def threaded() -> Path:
+    subprocess.run(["make", "-s", "-C", str(AGENTS), "threaded"], check=True)
+    return AGENTS / "build" / "rigctl-agent-threaded"
 
 
 @pytest.fixture(params=["release", "sanitized"])

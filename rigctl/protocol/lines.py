@@ -325,7 +325,7 @@ def _buckets(value: dict[str, Any]) -> FlowBuckets:
     only(value, ("id", "flow", "buckets"))
     buckets = value["buckets"]
     if not isinstance(buckets, list) or not all(
-        isinstance(pair, list) and len(pair) == 2 and all(type(number) is int and 0 <= number <= MOST for number in pair)
+        isinstance(pair, list) and len(pair) == 2 and all(type(each) is int and 0 <= each <= MOST for each in pair)
         for pair in buckets
     ):
         raise BrokenError('"buckets" of two whole numbers each')

@@ -1,4 +1,4 @@
-"""Races between the main loop and the flows' threads: traffic of each kind under ThreadSanitizer, which ends an agent at the first."""
+"""Races between the main loop and the flows' threads: ThreadSanitizer ends an agent at the first one that it sees."""
 
 import time
 from collections.abc import Iterator

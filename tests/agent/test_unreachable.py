@@ -50,8 +50,9 @@ def test_where_only_small_segments_pass_the_sender_says_so(lab: Lab, what: str, 
     ended = sender.event("ended", 30)
     port = re.escape(ended["message"].partition(" port ")[2].partition(":")[0])
     expected = (
-        rf"flow 0 to 127\.0\.0\.1 port {port}: \d+ segments of at most (\d+) bytes were sent again, (\d+) timeouts in a row, "
-        r"and not acknowledged; (\d+) bytes were acknowledged before: check the MTU of the path"
+        rf"flow 0 to 127\.0\.0\.1 port {port}: \d+ segments of at most (\d+) bytes were sent again, "
+        r"(\d+) timeouts in a row, and not acknowledged; "
+        r"(\d+) bytes were acknowledged before: check the MTU of the path"
     )
     found = re.fullmatch(expected, ended["message"])
     assert found, ended["message"]

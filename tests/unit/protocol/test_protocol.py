@@ -69,7 +69,7 @@ def test_an_order_is_one_line_and_leaves_out_what_is_not_asked_for() -> None:
 
 
 def test_a_receiver_s_port_can_be_kept_to_a_range() -> None:
-    order = Listen(1, "::1", "0" * 32, 1, 100, 100, first_port=5200, last_port=5299)
+    order = Listen(1, "::1", Sockets("0" * 32, 1, 100, 100), first_port=5200, last_port=5299)
     assert order.to_line(1).endswith(b" first_port=5200 last_port=5299\n")
 
 

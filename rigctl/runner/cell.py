@@ -1,7 +1,6 @@
 """One repetition of one cell, from its orders to its record. `measure_cell` has the stages in their order."""
 
 import asyncio
-import contextlib
 import secrets
 import time
 from dataclasses import dataclass, replace

@@ -271,7 +271,8 @@ class Attempt:
         inside, outside = self._nodes.data_interface(channel.receiver), self._nodes.data_interface(channel.sender)
         there = Sockets(interface=inside, **common, **test.settings(self.cell))
         here = Sockets(interface=outside, **common, **test.settings(self.cell, sender=True))
-        port = await receiver.listen(Listen(channel.endpoint, address, there))
+        first, last = self._nodes.data_ports(channel.receiver)
+        port = await receiver.listen(Listen(channel.endpoint, address, there, first, last))
         self._ports[channel.endpoint] = port
         await sender.connect(Connect(channel.endpoint, address, port, bind, here))
         await receiver.ready(channel.endpoint)

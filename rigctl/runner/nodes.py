@@ -147,6 +147,10 @@ class Nodes:
             if known.setdefault(key, said) is said:
                 self.learnt = True
 
+    def data_ports(self, name: str) -> tuple[int, int] | tuple[None, None]:
+        """First and last port that receivers on `name` may use; `None`: the kernel chooses."""
+        return self.rig.nodes[name].data_ports or (None, None)
+
     def data_interface(self, name: str) -> str | None:
         """The interface that carries the node's data: as the rig file says, else as its facts do."""
         found: str | None = self.rig.nodes[name].data_interface or self._facts.get(name, {}).get("interface")

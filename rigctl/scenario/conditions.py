@@ -52,6 +52,8 @@ def _sysctl_name(value: object) -> str:
     text = str(value)
     if len(text) > _MOST_CHARS or ".." in text or not _SYSCTL.fullmatch(text):
         raise FieldError(f"sysctl {shown(text)}: expected its name below /proc/sys, as in net.ipv4.tcp_rmem")
+    if not text.startswith(("net.", "net/")):
+        raise FieldError(f"sysctl {shown(text)}: expected one below net, as in net.ipv4.tcp_rmem")
     return text
 
 

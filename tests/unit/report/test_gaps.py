@@ -1,6 +1,6 @@
 """Gaps of 200 ms or longer in the series of streams are a finding, as far as the samples show them."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import builders
@@ -13,11 +13,6 @@ from rigctl.report.document import document
 
 PAIR = Pair("pi1", "pi2")
 MS = 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Carrier(NicCounters):
-    carrier_changes: int | None = None
 
 
 def stream(number: int = 1, **settings: Any) -> Cell:
@@ -158,7 +153,7 @@ def test_the_longest_three_of_many_are_named_with_their_repetition() -> None:
 def test_a_link_that_went_down_meanwhile_is_named() -> None:
     repetition = with_gap(stream(), 1000, 3000)
     nodes = tuple(
-        replace(usage, nic=Carrier(carrier_changes=2 if usage.node == "pi2" else 0)) for usage in repetition.nodes
+        replace(usage, nic=NicCounters(carrier_changes=2 if usage.node == "pi2" else 0)) for usage in repetition.nodes
     )
     (found,) = found_in(replace(repetition, nodes=nodes))
     assert found.text.endswith("Meanwhile the carrier changed 2 times on pi2: a link went down or came up.")

@@ -86,6 +86,9 @@ class FakeNodes:
     def data_address(self, name: str) -> str:
         return {"a": "10.0.0.1", "b": "10.0.0.2", "c": "10.0.0.3"}[name]
 
+    def data_ports(self, _: str) -> tuple[int, int]:
+        return 5200, 5299
+
     def data_interface(self, _: str) -> str | None:
         return "eth0"
 

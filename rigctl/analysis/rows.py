@@ -24,8 +24,8 @@ Row: TypeAlias = dict[str, Any]
 BUSY_COLUMNS: Final = (
     "cpu_source_pct",
     "cpu_destination_pct",
-    "agent_source_pct",
-    "agent_destination_pct",
+    "agent_cpu_source_pct",
+    "agent_cpu_destination_pct",
     "busiest_cpu_source_pct",
     "busiest_cpu_destination_pct",
 )
@@ -79,8 +79,8 @@ def window_s(repetition: Repetition) -> float | None:
 
 def message_values(cell: Cell, sender: Side | None) -> Row:
     """What a flow's messages took; all unknown of a stream."""
-    names = ("messages", "elapsed_s", "trip_mean_us", "trip_min_us", "trip_max_us")
-    shares = {"trip_p50_us": 50.0, "trip_p90_us": 90.0, "trip_p99_us": 99.0, "trip_p999_us": 99.9}
+    names = ("messages", "elapsed_s", "app_rtt_mean_us", "app_rtt_min_us", "app_rtt_max_us")
+    shares = {"app_rtt_p50_us": 50.0, "app_rtt_p90_us": 90.0, "app_rtt_p99_us": 99.0, "app_rtt_p999_us": 99.9}
     values: Row = dict.fromkeys((*names, *shares))
     if sender is None or cell.message_bytes is None or not cell.in_messages:
         return values
@@ -89,9 +89,9 @@ def message_values(cell: Cell, sender: Side | None) -> Row:
         values["elapsed_s"] = (sender.last_byte_ns - sender.first_byte_ns) / 1e9
     timed = sender.round_trips
     if timed is not None and timed.count and timed.sum_ns is not None:
-        values["trip_mean_us"] = timed.sum_ns / timed.count / 1e3
-        values["trip_min_us"] = timed.min_ns and timed.min_ns / 1e3
-        values["trip_max_us"] = timed.max_ns and timed.max_ns / 1e3
+        values["app_rtt_mean_us"] = timed.sum_ns / timed.count / 1e3
+        values["app_rtt_min_us"] = timed.min_ns and timed.min_ns / 1e3
+        values["app_rtt_max_us"] = timed.max_ns and timed.max_ns / 1e3
         for name, percent in shares.items():
             time_ns = percentile_ns(sender.histogram, percent)
             values[name] = time_ns and time_ns / 1e3

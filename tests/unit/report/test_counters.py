@@ -78,7 +78,7 @@ def test_other_traffic_is_flagged_in_words_and_row() -> None:
         "other traffic passed here, or a counter is wrong."
     )
     assert found.cells[0].flagged
-    assert [row.place for row in found.places if row.flagged] == ["a up", "b up"]
+    assert [row.point for row in found.points if row.flagged] == ["a up", "b up"]
 
 
 def test_traffic_at_one_port_only_is_told_apart_from_the_trunks() -> None:
@@ -156,7 +156,7 @@ def test_many_places_are_summed_up() -> None:
     assert sentence.startswith(
         "Of about 1266 segments sent again from first byte to last, about 111 (9 %) were lost at switch b, port p24,"
     )
-    assert "about 828 at 8 other places" in sentence
+    assert "about 828 at 8 other points" in sentence
 
 
 def test_interfaces_alone_tell_something_only_where_segments_were_lost() -> None:
@@ -198,8 +198,8 @@ def test_a_resumed_run_does_not_count_what_passed_meanwhile() -> None:
 
 
 def test_places_are_listed_in_the_order_of_the_way() -> None:
-    rows = made(Paper(pairs=(Pair("n1", "n2"),))).places
-    data = [(row.place, row.way) for row in rows if row.carries == "data"]
+    rows = made(Paper(pairs=(Pair("n1", "n2"),))).points
+    data = [(row.point, row.direction) for row in rows if row.carries == "data"]
     assert data == [
         ("n1's interface", "out"),
         ("a p1", "in"),

@@ -10,8 +10,8 @@ from typing import Final
 from rigctl.analysis.bottleneck import PROCESSORS
 from rigctl.analysis.panels import ConditionPanels, Difference, Matrix, Panel, changed, settings_of
 from rigctl.analysis.trend import Trend, trend
-from rigctl.analysis.unknowns import most
 from rigctl.findings import Finding, Weight
+from rigctl.model.unknowns import most
 from rigctl.records import RunInfo
 from rigctl.report.sections.matrix.titles import gbps, panel_title, place_text, setting_name
 from rigctl.report.text import UNKNOWN, listed, percent_text, plural, size_words

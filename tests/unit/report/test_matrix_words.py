@@ -60,7 +60,9 @@ def test_the_limit_is_found_without_the_rig_file_and_a_rig_file_that_disagrees_i
     assert "a shared limit of 8.0 Gbit/s on the wire. With fewer" in told((silent, measured))
     assert "The rig file gives the same for the trunk, 8 Gbit/s." in told((info, measured))
     other = replace(info, plan=replace(info.plan, trunk=Trunk(das2.SWITCHES, 10**10)))
-    assert "The rig file gives 10 Gbit/s for the trunk: something else limits, or the trunk has another rate." in told((other, measured))
+    assert "The rig file gives 10 Gbit/s for the trunk: something else limits, or the trunk has another rate." in told(
+        (other, measured)
+    )
 
 
 def test_a_window_that_achieves_less_the_more_flows_share_it_is_reported_with_each_flow_s_part() -> None:
@@ -97,7 +99,9 @@ def test_what_busy_processors_hold_is_not_put_down_to_a_window_or_a_link() -> No
 def test_a_sum_that_neither_grows_nor_stays_level_claims_no_limit() -> None:
     shape = das2.Shape(goodput_mbps=lambda cell, mtu: 900.0 * len(cell.pairs) ** 0.6)
     said = told(das2.run((das2.OFF,), shape, **COARSE))
-    assert re.search(r"The sum is highest with 12 pairs: \d\.\d\d Gbit/s, \d\d\.\d % of what the links of the rig", said)
+    assert re.search(
+        r"The sum is highest with 12 pairs: \d\.\d\d Gbit/s, \d\d\.\d % of what the links of the rig", said
+    )
     assert said.endswith("it neither grows in proportion with the pairs nor stays level.")
     assert "shared limit" not in said
     assert "Gbit/s on the wire" not in said

@@ -51,6 +51,26 @@ def test_the_table_has_the_flows_in_two_columns_side_by_side_and_their_sum() -> 
     assert table.total.entries[7].value == sum(flow.retransmits or 0 for flow in means)
 
 
+def test_goodput_has_the_same_decimals_in_all_rows() -> None:
+    shape = das2.Shape(goodput_mbps=lambda cell, mtu: 101.0 * len(cell.pairs))
+    table = table_of(*das2.run(shape=shape, **LONG))
+    assert table.total is not None
+    texts = [entry.text for row in (*table.rows, table.total) for entry in (row.entries[2], row.entries[6])]
+    values = [flow.value for row in table.rows for flow in (row.entries[2], row.entries[6])]
+    assert (
+        min(value for value in values if isinstance(value, float))
+        < 100
+        < max(value for value in values if isinstance(value, float))
+    )
+    assert {len(text.partition(".")[2]) for text in texts if text} == {1}
+
+
+def test_streams_of_datagrams_have_no_column_of_retransmits() -> None:
+    info, measured = das2.run(**LONG)
+    unknown = [replace(one, flows=tuple(replace(flow, retransmits=None) for flow in one.flows)) for one in measured]
+    assert documents.titles(table_of(info, unknown)) == ["Flow", "Pair", "Goodput"] * 2
+
+
 def test_without_samples_there_is_no_chart() -> None:
     assert charts_of(section_of(*das2.run(**LONG))) == []
 

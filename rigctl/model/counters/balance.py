@@ -147,14 +147,14 @@ def reconcile(
 def _judge(difference: float, missing: float, extra: float, lost: float, most: float) -> tuple[bool, str | None]:
     """Whether a difference is flagged, and the explanation."""
     if difference > extra + most:
-        return True, "more than the flows and their headers: other traffic passed here, or a counter is wrong"
+        return True, "more than the flows with their headers; other traffic passed here, or a counter is wrong"
     # What was lost before this point was sent, but did not pass here.
     if difference < -(missing + lost + most):
-        return True, "less than the flows and their headers: counters were lost, or these are not the flows' ports"
+        return True, "less than the flows with their headers; counters were lost, or these are not the flows' ports"
     if difference < -(lost + most):
         return False, "the last reading may be too old to hold the end of the flows"
     if difference < -most:
-        return False, "less than was sent: some of it was lost before this point"
+        return False, "less than was sent; some of it was lost before this point"
     return (False, "it may include traffic from before the flows") if difference > most else (False, None)
 
 

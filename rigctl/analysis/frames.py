@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 _TEXT: Final = frozenset(
     {"run", "status", "reason", "test", "transport", "source", "destination", "direction", "congestion", "limit"}
-    | {"condition"}
+    | {"condition", "read", "write"}
 )
-_FLAGS: Final = frozenset({"nodelay", "busy_poll"})
+_FLAGS: Final = frozenset({"counted", "nodelay", "busy_poll"})
 _OF_EACH: Final = {Level.INTERVALS: interval_rows, Level.BINS: bin_rows, Level.HISTOGRAM: bucket_rows}
 """Levels whose rows are made when asked for, repetition by repetition."""
 

@@ -1,6 +1,7 @@
 """A matrix: panels, differences and grids hold what was measured, and what was not is not there."""
 
 from dataclasses import replace
+from typing import Any
 
 import builders
 import das2
@@ -9,12 +10,13 @@ import pytest
 from rigctl.analysis.drawn import MOST_CHARTS, MOST_OF_MATRIX, charted_cells, drawn_numbers
 from rigctl.analysis.frames import load
 from rigctl.analysis.panels import MOST_DIFFERENCES, Matrix, changed, matrix
+from rigctl.analysis.panels import Setting as PanelSetting
 from rigctl.analysis.summary import summaries
-from rigctl.records import Cell, Condition, Repetition, RunInfo, Setting
+from rigctl.records import Cell, Condition, Direction, Repetition, RunInfo, Setting
 from rigctl.report.sections.matrix.grid import condition_grids, difference_grids, difference_step, heat_step
 from rigctl.report.sections.matrix.titles import panel_title
 
-SMALL = {"windows": (65536, 131072), "flows": (1, 2), "pairs": (1, 4, 8)}
+SMALL: dict[str, Any] = {"windows": (65536, 131072), "flows": (1, 2), "pairs": (1, 4, 8)}
 
 
 def made(info: RunInfo, measured: list[Repetition]) -> Matrix:
@@ -59,14 +61,10 @@ def test_whatever_else_varies_makes_panels_of_its_own() -> None:
     )
     other = tuple(builders.asking(cell, window_bytes=None) for cell in other if cell.window.total_bytes is None)[:6]
     info = builders.run(das2.plan((*one, *other)))
-    titles = [
-        panel_title(panel.setting) for panel in made(info, [das2.repetition(cell) for cell in one]).conditions[0].panels
-    ]
-    assert titles == [
-        "Total window 64 KiB, MSS default",
-        "Total window 128 KiB, MSS default",
-        "Window not set, MSS 536",
-    ]
+    panels = made(info, [das2.repetition(cell) for cell in one]).conditions[0].panels
+    assert [panel_title(panel.setting) for panel in panels] == [
+        "Total window 64 KiB, MSS default", "Total window 128 KiB, MSS default", "Window not set, MSS 536",
+    ]  # fmt: skip
 
 
 def test_what_was_not_measured_is_not_there_and_never_0() -> None:
@@ -129,6 +127,24 @@ def test_at_most_six_differences_are_shown() -> None:
     found = made(*das2.run(conditions, windows=(65536,), flows=(1,), pairs=(1, 2)))
     assert len(found.differences) == MOST_DIFFERENCES
     assert [(one.earlier.name, one.later.name) for one in found.differences][:2] == [("c0", "c1"), ("c1", "c2")]
+
+
+@pytest.mark.parametrize(
+    ("setting", "title"),
+    [
+        ((), ""),
+        ((("window_bytes", 65536),), "Window 64 KiB"),
+        ((("window_total_bytes", None), ("window_bytes", 1460)), "Window 1460 bytes"),
+        ((("window_total_bytes", None), ("window_bytes", None)), "Window not set"),
+        ((("nodelay", True),), "Nodelay"),
+        ((("nodelay", False),), "No nodelay"),
+        ((("nodelay", None),), "Nodelay default"),
+        ((("congestion", "bbr"), ("direction", Direction.BOTH)), "Congestion bbr, both directions"),
+        ((("duration_s", 10.0), ("omit_s", 2.0)), "10 s, 2 s omitted"),
+    ],
+)
+def test_a_panel_is_named_by_what_is_special_about_it(setting: PanelSetting, title: str) -> None:
+    assert panel_title(setting) == title
 
 
 def test_the_highest_sums_are_told_from_luck_by_their_median() -> None:

@@ -1,6 +1,7 @@
 """What the sums of a condition do as pairs are added, and what the limit is on the wire."""
 
 from dataclasses import replace
+from typing import Any
 
 import builders
 import das2
@@ -12,7 +13,7 @@ from rigctl.analysis.summary import summaries
 from rigctl.analysis.trend import Trend, payload_share, trend
 from rigctl.records import Condition, Repetition, RunInfo
 
-COARSE = {"windows": (131072,), "flows": (1,)}
+COARSE: dict[str, Any] = {"windows": (131072,), "flows": (1,)}
 QUIET = das2.Shape(noise=0.0)
 
 

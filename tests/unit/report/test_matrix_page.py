@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import builders
 import das2
@@ -15,7 +16,7 @@ from rigctl.report.sections.matrix.charts import colour_of
 from rigctl.report.svg import LINE_COLOURS, render_svg
 from rigctl.resources import templates
 
-SMALL = {"windows": (65536, 131072), "flows": (1, 2), "pairs": (1, 4, 8)}
+SMALL: dict[str, Any] = {"windows": (65536, 131072), "flows": (1, 2), "pairs": (1, 4, 8)}
 
 
 def sections(info: RunInfo, measured: list[Repetition], begins: str) -> list[Section]:

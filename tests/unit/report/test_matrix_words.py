@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import builders
 import das2
@@ -17,7 +18,7 @@ from rigctl.report.sections.matrix.words import low_text, matrix_findings
 from rigctl.report.sections.streams.words import window_text
 
 QUIET = das2.Shape(noise=0.0)
-COARSE = {"windows": (131072,), "flows": (1, 2)}
+COARSE: dict[str, Any] = {"windows": (131072,), "flows": (1, 2)}
 
 
 def matrix_of(run: tuple[RunInfo, list[Repetition]]) -> Matrix:
@@ -70,7 +71,7 @@ def test_a_window_that_achieves_less_the_more_flows_share_it_is_reported_with_ea
         small = not cell.window.resize and (cell.window.bytes or 0) < 8192
         return min(941.0 * len(cell.pairs), 1080.0 if small else 7530.0)
 
-    axes = {"windows": (32768, 131072), "flows": (1, 4, 10), "pairs": (1, 4, 12)}
+    axes: dict[str, Any] = {"windows": (32768, 131072), "flows": (1, 4, 10), "pairs": (1, 4, 12)}
     said = told(das2.run((das2.OFF, das2.ON), das2.Shape(noise=0.0, goodput_mbps=shared), **axes))
     assert (
         "Total windows of 32 KiB achieve less the more flows share them under resize-off: 12 pairs achieve 7.53 Gbit/s "
@@ -83,7 +84,7 @@ def test_what_busy_processors_hold_is_not_put_down_to_a_window_or_a_link() -> No
     def shared(cell: Cell, mtu: int) -> float:
         return min(900.0 * len(cell.pairs), 3600.0 / (10 if cell.parallel == 10 else 1))
 
-    axes = {"windows": (32768, 65536), "flows": (1, 10), "pairs": (1, 4, 8, 12)}
+    axes: dict[str, Any] = {"windows": (32768, 65536), "flows": (1, 10), "pairs": (1, 4, 8, 12)}
     info, measured = das2.run((das2.OFF,), das2.Shape(noise=0.0, goodput_mbps=shared), **axes)
     assert "From 4 pairs on, the sum stays at 3.60 Gbit/s: a shared limit of 3.8 Gbit/s" in told((info, measured))
     busy = [
@@ -181,7 +182,7 @@ def test_the_answer_begins_with_the_conclusions_of_the_matrix() -> None:
     assert said[0].startswith("From 8 pairs on, the sum stays at 7.53 Gbit/s")
     assert document(info, measured).answer == said[0]
     best = next(sentence for sentence in said if sentence.startswith("The fastest of 24 tests"))
-    assert re.search(r"\(resize-off, \d+ pairs, windows of 128 KiB in all, [12] flows?\)", best)
+    assert re.search(r"\(resize-off, \d+ pairs, total window 128 KiB, [12] flows?\)", best)
     info, measured = builders.gigablox()
     assert documents.texts(info, measured)[0].startswith("The fastest of 7 tests")
 

@@ -1,6 +1,7 @@
 """One long test of several pairs: the table of its flows with their sum, and the sum over time."""
 
 from dataclasses import replace
+from typing import Any
 
 import builders
 import das2
@@ -16,7 +17,7 @@ from rigctl.report.document import document
 from rigctl.report.printers.html import page
 from rigctl.report.sections.soak import flow_means, is_soak, part, sum_over_time
 
-LONG = {"windows": (131072,), "flows": (1,), "pairs": (12,), "duration_s": 1800.0}
+LONG: dict[str, Any] = {"windows": (131072,), "flows": (1,), "pairs": (12,), "duration_s": 1800.0}
 
 
 def section_of(info: RunInfo, measured: list[Repetition]) -> Section:

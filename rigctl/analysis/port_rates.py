@@ -9,7 +9,7 @@ from rigctl.records import PortSeries, Repetition, RunPlan
 
 
 class PortRate(NamedTuple):
-    """A line for a chart: seconds from the start of the common window (middles of intervals), Mbit/s with headers."""
+    """A line for a chart: seconds from the start of the measurement interval, Mbit/s with headers."""
 
     name: str
     t_s: list[float]
@@ -45,7 +45,7 @@ def _line(
     repetition: Repetition,
     most: int,
 ) -> PortRate | None:
-    """Several ports' rates summed over those intervals of the first one that lie within the common window."""
+    """Several ports' rates summed over those intervals of the first one that lie within the measurement interval."""
     every = [rates(series[point.owner, port], point.direction) for point in points for port in point.ports]
     start_ns, end_ns = repetition.window_start_ns, repetition.window_end_ns
     if start_ns is None or end_ns is None or not every or not all(every):

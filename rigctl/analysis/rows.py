@@ -42,7 +42,7 @@ _NAMES: Final = {level: tuple(column.name for column in columns_at(level)) for l
 class Rows:
     """One list per level; each row has exactly the columns of `columns_at(level)`, unknown ones `None`.
 
-    The rows of flows are made when they are first asked for: a page of a large matrix shows none of its thousands.
+    The rows of flows are made when they are first used: the page of a large matrix shows none of its thousands.
     """
 
     cells: list[Row]
@@ -77,7 +77,7 @@ def derive(info: RunInfo, repetitions: Iterable[Repetition]) -> Rows:
 
 
 def window_s(repetition: Repetition) -> float | None:
-    """Length of the common window."""
+    """Length of the measurement interval."""
     if repetition.window_start_ns is None or repetition.window_end_ns is None:
         return None
     return (repetition.window_end_ns - repetition.window_start_ns) / 1e9

@@ -1,4 +1,4 @@
-"""A stored run with all that is derived from it, each derived when it is first asked for."""
+"""A stored run with all that is derived from it, each derived when it is first used."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -159,7 +159,10 @@ def test_condition_window_in_all_and_the_median_over_intervals_are_in_the_rows()
     ("wrong", "said"),
     [
         ({"cell": 7}, "run RUN, test 7, repetition 1: the run's plan has no such test. The store is damaged"),
-        ({"window_end_ns": 1}, "run RUN, test 1, repetition 1: its common window ends before it begins. The store"),
+        (
+            {"window_end_ns": 1},
+            "run RUN, test 1, repetition 1: its measurement interval ends before it begins. The store",
+        ),
     ],
 )
 def test_records_that_do_not_fit_together_are_refused(wrong: dict[str, int], said: str) -> None:

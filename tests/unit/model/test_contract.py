@@ -170,7 +170,7 @@ def test_over_udp_those_that_never_came_back_are_done_with_too() -> None:
 
 def test_messages_whose_size_the_plan_lacks_are_none() -> None:
     reason = unfinished_reason(replace(PINGPONG, message_bytes=None), [sending(1200)])
-    assert reason == "the plan does not say the size of its messages"
+    assert reason == "the plan does not give the size of its messages"
 
 
 def test_a_departure_says_where_what_was_asked_for_and_what_was_granted() -> None:

@@ -31,7 +31,7 @@ def test_a_ping_pong_is_measured_tabled_and_exported(user: User) -> None:
         assert row["app_rtt_mean_us"] * 300 / 1e6 == pytest.approx(row["elapsed_s"])
     # Long messages take their frames' time at 100 Mbit/s, there and back; short ones pass a bucket at once.
     assert min(row["app_rtt_p50_us"] for row in flows[4:]) > 0.8 * 2 * 65536 * 8 / 100
-    assert "token buckets" in said
+    assert "token buckets" in user.findings()
     assert json.loads(user.rigctl("export", "--format", "json", "--level", "cells"))[0]["goodput_mbps"] is None
     trips: Counter[tuple[int, int]] = Counter()
     for row in json.loads(user.rigctl("export", "--format", "json", "--level", "histogram")):

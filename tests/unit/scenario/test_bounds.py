@@ -200,6 +200,10 @@ class TestBins:
         said = message(tmp_path, most % 5)
         assert "s.yaml:3:7: bins: 5,000,000 bins over all flows; at most 4,000,000. Make them wider, or the " in said
 
+    def test_where_no_duration_is_given_it_is_10_s(self, tmp_path: Path) -> None:
+        assert only_cell(tmp_path, "bins: 0.1ms\nmatrix: {parallel: 40}").parallel == 40
+        assert "bins: 4,100,000 bins over" in message(tmp_path, "bins: 0.1ms\nmatrix: {parallel: 41}")
+
     def test_the_flows_of_all_pairs_count(self, tmp_path: Path) -> None:
         text = "rig: gigablox\npairs: [pi1 -> pi2, pi3 -> pi4]\nbins: 0.1ms\nduration: 100s\nmatrix: {parallel: 3}\n"
         (tmp_path / "two.yaml").write_text(text)

@@ -2,27 +2,80 @@
 #include "datagrams.h"
 
 #include <endian.h>
-#include <stdbool.h>
 #include <string.h>
 
-void datagram_write(unsigned char *data, int64_t number, int64_t now)
+static uint64_t rotated(uint64_t word, int bits)
 {
-    uint64_t words[2] = {htobe64((uint64_t)number), htobe64((uint64_t)now)};
-
-    memcpy(data, words, sizeof words);
+    return word << bits | word >> (64 - bits);
 }
 
-static int64_t word(const unsigned char *data)
+static void sip_round(uint64_t v[4])
 {
-    uint64_t value;
-
-    memcpy(&value, data, sizeof value);
-    return (int64_t)be64toh(value);
+    v[0] += v[1];
+    v[2] += v[3];
+    v[1] = rotated(v[1], 13) ^ v[0];
+    v[3] = rotated(v[3], 16) ^ v[2];
+    v[0] = rotated(v[0], 32);
+    v[2] += v[1];
+    v[0] += v[3];
+    v[1] = rotated(v[1], 17) ^ v[2];
+    v[3] = rotated(v[3], 21) ^ v[0];
+    v[2] = rotated(v[2], 32);
 }
 
-int64_t datagram_number(const unsigned char *data)
+uint64_t datagram_tag(const unsigned char token[16], uint32_t flow)
 {
-    return word(data);
+    uint64_t keys[2], word = UINT64_C(4) << 56 | flow; /* SipHash's last word: how many bytes, and the bytes */
+    uint64_t v[4] = {UINT64_C(0x736f6d6570736575), UINT64_C(0x646f72616e646f6d), UINT64_C(0x6c7967656e657261),
+                     UINT64_C(0x7465646279746573)};
+
+    memcpy(keys, token, sizeof keys);
+    for (int i = 0; i < 4; i++)
+        v[i] ^= le64toh(keys[i % 2]);
+    v[3] ^= word;
+    for (int i = 0; i < 2; i++)
+        sip_round(v);
+    v[0] ^= word;
+    v[2] ^= 0xff;
+    for (int i = 0; i < 4; i++)
+        sip_round(v);
+    return v[0] ^ v[1] ^ v[2] ^ v[3];
+}
+
+void datagram_put_tag(unsigned char *data, uint64_t tag)
+{
+    tag = htobe64(tag);
+    memcpy(data, &tag, sizeof tag);
+}
+
+bool datagram_has_tag(const unsigned char *data, uint64_t tag)
+{
+    uint64_t found;
+
+    memcpy(&found, data, sizeof found);
+    return be64toh(found) == tag;
+}
+
+void datagram_write(unsigned char *data, uint64_t tag, int64_t number, int64_t now)
+{
+    uint32_t words[2] = {htobe32((uint32_t)number), htobe32((uint32_t)now)};
+
+    datagram_put_tag(data, tag);
+    memcpy(data + TAG_BYTES, words, sizeof words);
+}
+
+static uint32_t word_at(const unsigned char *data)
+{
+    uint32_t word;
+
+    memcpy(&word, data, sizeof word);
+    return be32toh(word);
+}
+
+/* The sequence number whose low 32 bits are these: the one that is nearest to what comes next. */
+static int64_t whole_number(const struct datagrams *datagrams, uint32_t low_bits)
+{
+    return datagrams->next + (int32_t)(low_bits - (uint32_t)datagrams->next);
 }
 
 static uint64_t bit(int64_t number)
@@ -62,34 +115,34 @@ static void advance(struct datagrams *datagrams, int64_t number)
     }
 }
 
-/* RFC 3550, A.8: in sixteenths, rounded. The clocks' offset cancels out. */
-static void add_jitter(struct datagrams *datagrams, int64_t sent_ns, int64_t now)
+/* RFC 3550, A.8: in sixteenths, rounded. As there, modulo 2^32: two transits that differ by more than 2 s are taken for nearer ones. */
+static void add_jitter(struct datagrams *datagrams, uint32_t sent, int64_t now)
 {
-    if (datagrams->arrived_ns != 0) {
-        int64_t difference = now - datagrams->arrived_ns - (sent_ns - datagrams->sent_ns);
+    uint32_t transit = (uint32_t)now - sent;
 
-        if (datagrams->jitter_ns < 0)
-            datagrams->jitter_ns = 0;
+    if (datagrams->count > 1) {
+        int64_t difference = (int32_t)(transit - datagrams->transit);
+
         datagrams->jitter_16 += (difference < 0 ? -difference : difference) - ((datagrams->jitter_16 + 8) >> 4);
         datagrams->jitter_ns = datagrams->jitter_16 >> 4;
         if (datagrams->jitter_ns > datagrams->jitter_max_ns)
             datagrams->jitter_max_ns = datagrams->jitter_ns;
     }
-    datagrams->arrived_ns = now;
-    datagrams->sent_ns = sent_ns;
+    datagrams->transit = transit;
 }
 
-void datagrams_begin(struct datagrams *datagrams)
+void datagrams_begin(struct datagrams *datagrams, uint64_t tag)
 {
     datagrams->overflow = datagrams->jitter_ns = datagrams->jitter_max_ns = -1;
     datagrams->segmented = -1;
+    datagrams->tag = tag;
 }
 
-int datagrams_take(struct datagrams *datagrams, const unsigned char *data, int64_t now)
+bool datagrams_take(struct datagrams *datagrams, const unsigned char *data, int64_t now, int64_t most)
 {
-    int64_t number = word(data);
+    int64_t number = whole_number(datagrams, word_at(data + TAG_BYTES));
 
-    if (number < datagrams->low || number > INT64_MAX / 2) {
+    if (!datagram_has_tag(data, datagrams->tag) || number < datagrams->low || number >= most) {
         datagrams->strays++;
         return false;
     }
@@ -103,7 +156,7 @@ int datagrams_take(struct datagrams *datagrams, const unsigned char *data, int64
     }
     *place(datagrams, number) |= bit(number);
     datagrams->count++;
-    add_jitter(datagrams, word(data + 8), now);
+    add_jitter(datagrams, word_at(data + TAG_BYTES + 4), now);
     return true;
 }
 

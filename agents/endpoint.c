@@ -1,6 +1,7 @@
 /* Endpoints come, are found by number, and go without leaving a thread or a socket. */
 #include "endpoint.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,7 +19,18 @@ struct endpoint *endpoint_find(int64_t number)
     return NULL;
 }
 
-struct endpoint *endpoint_new(int64_t number, bool sender, int64_t flows)
+static void set_flow(struct flow *flow, int number, bool sender, const struct settings *settings)
+{
+    flow_init(flow, number, sender, wake_fd);
+    flow->work = settings->work;
+    flow->message.size = settings->size;
+    flow->message.busy = settings->busy;
+    flow->window.bytes = settings->window;
+    flow->window.unheld = 4 * settings->window;
+    flow->datagram.tag = datagram_tag(settings->token, (uint32_t)number);
+}
+
+struct endpoint *endpoint_new(int64_t number, bool sender, int64_t flows, const struct settings *settings)
 {
     struct endpoint *endpoint;
     int place = 0;
@@ -40,48 +52,61 @@ struct endpoint *endpoint_new(int64_t number, bool sender, int64_t flows)
     endpoint->number = (int)number;
     endpoint->sender = sender;
     endpoint->state = sender ? CONNECTING : LISTENING;
+    endpoint->settings = *settings;
     endpoint->flow_count = (int)flows;
-    endpoint->listen_fd = -1;
-    for (int i = 0; i < endpoint->flow_count; i++) {
-        endpoint->flows[i].fd = endpoint->flows[i].datagram_fd = endpoint->flows[i].file_fd = -1;
-        endpoint->flows[i].disk_ns = endpoint->flows[i].sync_ns = -1;
-        endpoint->flows[i].number = i;
-        endpoint->flows[i].sender = sender;
-        endpoint->flows[i].wake = wake_fd;
-    }
+    endpoint->openings.listen_fd = endpoint->openings.datagram_fd = -1;
+    for (int i = 0; i < endpoint->flow_count; i++)
+        set_flow(&endpoint->flows[i], i, sender, settings);
     endpoints[place] = endpoint;
     return endpoint;
 }
 
+void endpoint_set_port(struct endpoint *endpoint, int port)
+{
+    const struct sockaddr_storage *address = &endpoint->settings.address;
+    const void *bytes = address->ss_family == AF_INET6 ? (const void *)&((const struct sockaddr_in6 *)address)->sin6_addr
+                                                       : (const void *)&((const struct sockaddr_in *)address)->sin_addr;
+    char text[INET6_ADDRSTRLEN];
+
+    endpoint->port = port;
+    if (inet_ntop(address->ss_family, bytes, text, sizeof text) == NULL)
+        text[0] = '\0';
+    snprintf(endpoint->peer, sizeof endpoint->peer, "%s port %d", text, port);
+}
+
 void endpoint_stop(struct endpoint *endpoint)
 {
-    for (int i = 0; i < endpoint->flow_count; i++)
-        if (endpoint->flows[i].running)
-            flow_stop(&endpoint->flows[i]);
+    for (int i = 0; i < endpoint->flow_count; i++) {
+        if (!endpoint->flows[i].life.running)
+            continue;
+        atomic_store(&endpoint->flows[i].stopped, true);
+        flow_stop(&endpoint->flows[i]);
+    }
 }
 
 void endpoint_free(struct endpoint *endpoint)
 {
-    if (endpoint->filling) {
-        atomic_store(&endpoint->fill_stop, true);
-        pthread_join(endpoint->filler, NULL);
+    if (endpoint->files.filling) {
+        atomic_store(&endpoint->files.stop, true);
+        pthread_join(endpoint->files.thread, NULL);
     }
+    endpoint_stop(endpoint);
     for (int i = 0; i < endpoint->flow_count; i++) {
         struct flow *flow = &endpoint->flows[i];
 
-        if (flow->running) {
-            flow->at_ns = 0;
-            flow_stop(flow);
-            /* A sender may wait for its start or for its peer: what it waits on ends, so that the join does too. */
+        if (flow->life.running) {
+            /* A sender may wait for its peer: what it waits on ends, so that the join does, too. */
             shutdown(flow->fd, SHUT_RDWR);
-            pthread_join(flow->thread, NULL);
+            pthread_join(flow->life.thread, NULL);
         }
         flow_free(flow);
     }
-    for (int i = 0; i < endpoint->opening_count && !endpoint->sender; i++) /* a sender's belong to its flows */
-        close(endpoint->openings[i].fd);
-    if (endpoint->listen_fd >= 0)
-        close(endpoint->listen_fd);
+    for (int i = 0; i < endpoint->openings.count && !endpoint->sender; i++) /* a sender's belong to its flows */
+        close(endpoint->openings.pending[i].fd);
+    if (endpoint->openings.listen_fd >= 0)
+        close(endpoint->openings.listen_fd);
+    if (endpoint->openings.datagram_fd >= 0)
+        close(endpoint->openings.datagram_fd);
     for (int i = 0; i < ENDPOINTS_MAX; i++)
         if (endpoints[i] == endpoint)
             endpoints[i] = NULL;
@@ -90,20 +115,29 @@ void endpoint_free(struct endpoint *endpoint)
     free(endpoint);
 }
 
+static void note(struct endpoint *endpoint, int error, const char *format, va_list values)
+{
+    if (endpoint->failure.error != 0)
+        return;
+    endpoint->failure.error = error;
+    vsnprintf(endpoint->failure.message, sizeof endpoint->failure.message, format, values);
+}
+
+void endpoint_note(struct endpoint *endpoint, int error, const char *format, ...)
+{
+    va_list values;
+
+    va_start(values, format);
+    note(endpoint, error, format, values);
+    va_end(values);
+}
+
 void endpoint_fail(struct endpoint *endpoint, int error, const char *format, ...)
 {
     va_list values;
 
-    if (endpoint->error == 0) {
-        endpoint->error = error;
-        va_start(values, format);
-        vsnprintf(endpoint->message, sizeof endpoint->message, format, values);
-        va_end(values);
-    }
+    va_start(values, format);
+    note(endpoint, error, format, values);
+    va_end(values);
     endpoint_stop(endpoint);
-}
-
-int endpoint_cpus(void)
-{
-    return (int)sysconf(_SC_NPROCESSORS_ONLN);
 }

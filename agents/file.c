@@ -1,5 +1,5 @@
 /* Reading a file into a connection and a connection into a file, in pieces of 64 KiB, by read(2) and write(2): what an application
- * does that does not know better. The sender's time ends with the receiver's word that it has written all of it; what its disk takes
+ * without special calls does. The sender's time ends when the receiver says that it has written all of it; what its disk takes
  * after that to have it safe is measured by itself.
  */
 #include "file.h"
@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -15,11 +14,10 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "messages.h"
+#include "data.h"
+#include "flow.h"
 
 #define PIECE_BYTES (64 << 10)
-#define FILL_BYTES (1 << 20)
-#define ACKNOWLEDGED 0x06
 
 int file_open(const char *folder)
 {
@@ -45,20 +43,16 @@ int file_open(const char *folder)
 
 int file_fill(int fd, int64_t size, const _Atomic bool *stop)
 {
-    unsigned char *data = malloc(FILL_BYTES);
-    int error = data == NULL ? ENOMEM : 0;
+    int error = 0;
 
-    if (error == 0)
-        flow_fill(data, FILL_BYTES);
     for (int64_t left = size; left > 0 && error == 0 && !atomic_load(stop);) {
-        ssize_t put = write(fd, data, (size_t)(left < FILL_BYTES ? left : FILL_BYTES));
+        ssize_t put = write(fd, data_bytes(), (size_t)(left < DATA_BYTES ? left : DATA_BYTES));
 
         if (put < 0 && errno != EINTR)
             error = errno;
         else if (put > 0)
             left -= put;
     }
-    free(data);
     if (error == 0 && !atomic_load(stop) && fdatasync(fd) != 0)
         error = errno;
     /* Else it would be read out of memory. */
@@ -69,14 +63,6 @@ int file_fill(int fd, int64_t size, const _Atomic bool *stop)
     return error;
 }
 
-static void fail(struct flow *flow, const char *where, int error)
-{
-    if (atomic_load(&flow->stopping))
-        return;
-    flow->error = error;
-    flow->where = where;
-}
-
 static bool send_piece(struct flow *flow, size_t bytes)
 {
     for (size_t sent = 0; sent < bytes;) {
@@ -85,11 +71,11 @@ static bool send_piece(struct flow *flow, size_t bytes)
         if (put > 0)
             sent += (size_t)put;
         else if (errno != EINTR) {
-            fail(flow, "send", errno);
+            flow_broke(flow, "send", errno);
             return false;
         }
     }
-    atomic_fetch_add_explicit(&flow->bytes, (int64_t)bytes, memory_order_relaxed);
+    flow_count(flow, (int64_t)bytes);
     return true;
 }
 
@@ -100,56 +86,50 @@ static ssize_t next_piece(struct flow *flow, int64_t left)
     int64_t before = clock_now();
     ssize_t got;
 
-    if (flow->file_fd < 0)
+    if (flow->file.fd < 0)
         return (ssize_t)wanted;
-    got = read(flow->file_fd, flow->buffer, wanted);
-    flow->disk_ns += clock_now() - before;
+    got = read(flow->file.fd, flow->buffer, wanted);
+    flow->file.disk_ns += clock_now() - before;
     if (got <= 0)
-        fail(flow, "reading the file", got == 0 ? EIO : errno);
+        flow_broke(flow, "reading the file", got == 0 ? EIO : errno);
     return got > 0 ? got : -1;
 }
 
-static void put(struct flow *flow)
+static void send_file(struct flow *flow)
 {
-    unsigned char byte = 0;
-    struct pollfd readable = {.fd = flow->fd, .events = POLLIN};
-    int64_t left = flow->message_bytes;
+    int64_t left = flow->message.size;
 
     flow->first_byte_ns = clock_now();
-    while (left > 0 && clock_now() < flow->end_ns && !atomic_load(&flow->stopping)) {
+    while (left > 0 && clock_now() < flow->time.end_ns && !flow_stopping(flow)) {
         ssize_t got = next_piece(flow, left);
 
         if (got < 0 || !send_piece(flow, (size_t)got))
             return;
         left -= got;
     }
-    shutdown(flow->fd, SHUT_WR);
-    if (poll(&readable, 1, DRAIN_S * 1000) == 1 && recv(flow->fd, &byte, 1, 0) == 1 && byte == ACKNOWLEDGED)
-        flow->last_byte_ns = clock_now();
-    else
-        fail(flow, "waiting for the receiver's acknowledgement", ETIMEDOUT);
+    flow_await_acknowledgement(flow);
 }
 
 static bool keep_piece(struct flow *flow, size_t bytes)
 {
     int64_t before = clock_now();
 
-    for (size_t kept = 0; flow->file_fd >= 0 && kept < bytes;) {
-        ssize_t put_bytes = write(flow->file_fd, flow->buffer + kept, bytes - kept);
+    for (size_t kept = 0; flow->file.fd >= 0 && kept < bytes;) {
+        ssize_t put_bytes = write(flow->file.fd, flow->buffer + kept, bytes - kept);
 
         if (put_bytes > 0)
             kept += (size_t)put_bytes;
         else if (errno != EINTR) {
-            fail(flow, "writing the file", errno);
+            flow_broke(flow, "writing the file", errno);
             return false;
         }
     }
-    if (flow->file_fd >= 0)
-        flow->disk_ns += clock_now() - before;
+    if (flow->file.fd >= 0)
+        flow->file.disk_ns += clock_now() - before;
     return true;
 }
 
-static void get(struct flow *flow)
+static void receive_file(struct flow *flow)
 {
     unsigned char byte = ACKNOWLEDGED;
     ssize_t got;
@@ -158,22 +138,22 @@ static void get(struct flow *flow)
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0) {
-            fail(flow, "recv", errno);
+            flow_broke(flow, "recv", errno);
             return;
         }
         flow_took(flow, got);
         if (!keep_piece(flow, (size_t)got))
             return;
-        atomic_fetch_add_explicit(&flow->bytes, got, memory_order_relaxed);
+        flow_count(flow, got);
     }
     if (send(flow->fd, &byte, 1, MSG_NOSIGNAL) != 1)
-        fail(flow, "send", errno);
-    if (flow->file_fd >= 0) {
+        flow_broke(flow, "send", errno);
+    if (flow->file.fd >= 0) {
         int64_t before = clock_now();
 
-        if (fdatasync(flow->file_fd) != 0)
-            fail(flow, "writing the file", errno);
-        flow->sync_ns = clock_now() - before;
+        if (fdatasync(flow->file.fd) != 0)
+            flow_broke(flow, "writing the file", errno);
+        flow->file.sync_ns = clock_now() - before;
     }
 }
 
@@ -182,17 +162,14 @@ int file_prepare(struct flow *flow)
     flow->buffer = malloc(PIECE_BYTES);
     if (flow->buffer == NULL)
         return ENOMEM;
-    flow_fill(flow->buffer, PIECE_BYTES);
+    if (flow->sender)
+        data_fill(flow->buffer, PIECE_BYTES);
     return 0;
 }
 
 void file_run(struct flow *flow)
 {
-    if (flow->sender)
-        clock_sleep_until(flow->at_ns);
-    (flow->sender ? put : get)(flow);
+    (flow->sender ? send_file : receive_file)(flow);
     sample_tcp(flow->fd, &flow->totals);
-    if (flow->last_byte_ns == 0)
-        flow->first_byte_ns = 0;
     shutdown(flow->fd, SHUT_WR);
 }

@@ -1,91 +1,150 @@
-/* A flow: one connection and the thread that moves its bytes. The thread only moves and counts; the main loop samples. */
+/* A flow: one connection and the thread that moves its bytes. The thread only moves and counts; the main loop samples.
+ * What the thread does is the business of its kind of work (work.h), of which this file knows none. */
 #ifndef RIGCTL_FLOW_H
 #define RIGCTL_FLOW_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "datagrams.h"
 #include "histogram.h"
 #include "sample.h"
+#include "work.h"
 
-#define COLUMNS_RECEIVER 2 /* t_ns bytes */
-#define COLUMNS_SENDER 6   /* t_ns bytes retransmits rtt_us cwnd mss … */
-#define COLUMNS_OFFERED 7  /* … peer_window, where the kernel says it */
+#define COLUMNS_RECEIVER 2   /* t_ns bytes */
+#define COLUMNS_SENDER 6     /* t_ns bytes retransmits rtt_us cwnd mss … */
+#define COLUMNS_ADVERTISED 7 /* … advertised_window, where the kernel says it */
+#define ACKNOWLEDGED 0x06    /* a receiver's one byte: it has everything */
+#define DRAIN_S 10           /* how long a sender waits for its receiver to end */
 
-enum work { STREAM, PINGPONG, BLAST, PUT };
+/* What a kind of work keeps of its own, in structs by what they are about. */
+struct flow_message {
+    int64_t size, iterations;
+    bool busy;               /* does not sleep while it waits for a message */
+    struct histogram *trips; /* of a ping-pong's sender; NULL: none */
+};
+
+struct flow_file {
+    int fd;                   /* what is read or written; -1: memory */
+    int64_t disk_ns, sync_ns; /* in read(2) or write(2) of it; until it was safe on the disk; -1: no disk */
+};
+
+struct flow_datagram {
+    int fd; /* -1: its bytes go over the connection */
+    uint64_t tag;
+    int64_t rate; /* of a stream, payload bit/s; 0: as fast as it can */
+    struct datagrams *counts;
+};
+
+/* The window that a TCP receiver may advertise. */
+struct flow_window {
+    int64_t bytes;  /* as asked for; -1: as the kernel likes */
+    int64_t unheld; /* bytes to be taken until it is held to that */
+};
+
+/* A receiver's bytes by the time it took them, from the start on. */
+struct flow_bins {
+    uint32_t *bytes; /* NULL: not asked for */
+    int64_t width_ns, room;
+};
+
+/* The main loop's own. */
+struct flow_samples {
+    bool advertised; /* the kernel says the window that the peer advertises */
+    int64_t *rows;
+    int count, room;
+};
 
 struct flow {
-    int fd;      /* -1: none yet */
-    int datagram_fd; /* of a UDP flow; -1: its bytes go over `fd` */
-    int number;  /* 0 … flows-1 */
+    int fd;     /* -1: none yet */
+    int number; /* 0 … flows-1 */
     bool sender;
-    bool running; /* its thread was started and not joined yet */
-    pthread_t thread;
-    int wake;       /* eventfd that tells the main loop of the end */
-    int64_t at_ns, bulk_ns, end_ns;
-    enum work work;
-    int64_t message_bytes, iterations; /* of PINGPONG and BLAST; the bytes of a file */
-    int file_fd;                       /* of PUT: what is read or written; -1: memory */
-    int64_t disk_ns, sync_ns;          /* in read(2) or write(2) of it; until it was safe on the disk; -1: no disk */
-    bool busy;                         /* does not sleep while it waits for a message */
-    int window;                        /* what a TCP receiver may offer; <= 0: as the kernel likes */
-    int64_t unheld;                    /* bytes until it is held to that */
-    int64_t rate;                      /* of a stream of datagrams, payload bit/s; 0: as fast as it can */
+    const struct work *work;
+    struct {
+        pthread_t thread;
+        bool running; /* it was started and not joined yet */
+        int wake;     /* eventfd that tells the main loop of the end */
+    } life;
+    struct {
+        int64_t at_ns, bulk_ns, end_ns;
+    } time;
     unsigned char *buffer;
-    struct histogram *histogram; /* of a sender's round trips; NULL: it makes none */
-    struct datagrams *datagrams; /* of a UDP flow */
+    struct flow_message message;
+    struct flow_file file;
+    struct flow_datagram datagram;
+    struct flow_window window;
+    struct flow_bins bins;
+    struct flow_samples samples;
     _Atomic int64_t bytes;
-    _Atomic bool stopping; /* its time is over, or it was told to stop */
+    _Atomic bool stopping; /* its time is over, or it was stopped */
+    _Atomic bool stopped;  /* by an order, or because another flow broke */
     _Atomic bool ended;
     /* Written by the thread before `ended`, read by the main loop after it. */
     int64_t first_byte_ns, last_byte_ns; /* 0: no byte moved */
-    int error; /* errno, 0: none */
-    const char *where;
+    struct {
+        int error; /* errno, 0: none */
+        const char *where;
+    } failure;
     struct tcp_totals totals;
-    /* A stream receiver's bytes by the time it took them, from at_ns on; NULL: not asked for. */
-    uint32_t *bins;
-    int64_t bin_ns, bin_room;
-    /* Samples, the main loop's own. */
-    bool offered; /* the kernel says the peer's window */
-    int64_t *samples;
-    int sampled, sample_room;
 };
 
 static inline int flow_columns(const struct flow *flow)
 {
-    if (!flow->sender || flow->datagram_fd >= 0)
+    if (!flow->sender || flow->datagram.fd >= 0)
         return COLUMNS_RECEIVER;
-    return flow->offered ? COLUMNS_OFFERED : COLUMNS_SENDER;
+    return flow->samples.advertised ? COLUMNS_ADVERTISED : COLUMNS_SENDER;
 }
 
 static inline void flow_bin(struct flow *flow, int64_t now, int64_t bytes)
 {
-    int64_t bin = flow->bins == NULL ? -1 : (now - flow->at_ns) / flow->bin_ns;
+    int64_t bin = flow->bins.bytes == NULL ? -1 : (now - flow->time.at_ns) / flow->bins.width_ns;
 
-    if (bin >= 0 && bin < flow->bin_room)
-        flow->bins[bin] += (uint32_t)bytes;
+    if (bin >= 0 && bin < flow->bins.room)
+        flow->bins.bytes[bin] += (uint32_t)bytes;
 }
 
-/* A receiver took `got` bytes off its connection: notes when, in which bin, and holds the window. The caller counts them. */
-void flow_took(struct flow *flow, int64_t got);
-/* Keep the window that is offered at the one asked for, once `unheld` bytes were taken. */
-void flow_hold_window(struct flow *flow, int64_t got);
-/* Data that do not compress. */
-void flow_fill(unsigned char *data, size_t bytes);
-/* Data to send, once per process; -1 with errno where there is no memory for it. */
-int flow_prepare_data(void);
+static inline bool flow_stopping(const struct flow *flow)
+{
+    return atomic_load_explicit(&flow->stopping, memory_order_relaxed);
+}
+
+static inline void flow_count(struct flow *flow, int64_t bytes)
+{
+    atomic_fetch_add_explicit(&flow->bytes, bytes, memory_order_relaxed);
+}
+
+/* A new one that has no connection yet. */
+void flow_init(struct flow *flow, int number, bool sender, int wake);
+/* Close and free everything; the thread must have ended or never have been started. */
+void flow_free(struct flow *flow);
 /* Start the thread of a connected flow. Returns 0 or an errno value. */
 int flow_start(struct flow *flow);
 /* Make a running flow end soon, even one that is blocked. */
 void flow_stop(struct flow *flow);
-/* At the end of a flow's thread: tell the peer, and as a sender wait until it has ended too. */
-void flow_finish(struct flow *flow);
 /* One row of samples, where there is room. */
 void flow_sample(struct flow *flow, int64_t now);
-/* Close and free everything; the thread must have ended or never have been started. */
-void flow_free(struct flow *flow);
+/* Whether its sender still waits for acknowledgements that do not come: it sent again `MANY_TIMEOUTS` times in a row. */
+bool flow_unacknowledged(const struct flow *flow);
+
+/* For the thread. It broke; the first error stays. */
+void flow_fail(struct flow *flow, const char *where, int error);
+/* A call failed while bytes moved: an error, unless the flow was stopping anyway and the call was cut off by that. */
+void flow_broke(struct flow *flow, const char *where, int error);
+/* Sleep until the instant `at`, or until the flow stops. */
+void flow_sleep_until(const struct flow *flow, int64_t at);
+/* Take bytes off its connection without copying them (tcp(7), MSG_TRUNC); as recv(2). */
+ssize_t flow_discard(struct flow *flow, size_t bytes);
+/* A receiver took `got` bytes off its connection: note when, in which bin, and hold the window. The caller counts them. */
+void flow_took(struct flow *flow, int64_t got);
+/* Keep the window that is advertised at the one asked for. */
+void flow_hold_window(struct flow *flow, int64_t got);
+/* The end of a flow of datagrams or of a stream: tell the peer, and as a sender wait until it has ended too. */
+void flow_finish(struct flow *flow);
+/* The end of a sender whose receiver acknowledges the last byte; its time ends with that. */
+void flow_await_acknowledgement(struct flow *flow);
 
 #endif

@@ -16,14 +16,19 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "control.h"
 #include "endpoint.h"
+#include "files.h"
+#include "life.h"
+#include "opening.h"
 #include "orders.h"
+#include "report.h"
 #include "settings.h"
 
 #ifndef AGENT_VERSION
 #error "AGENT_VERSION comes from the Makefile"
 #endif
-#define PROTOCOL 3
+#define PROTOCOL 4
 #define WATCHDOG_S 15
 #define PROGRESS_NS SECOND
 
@@ -44,7 +49,7 @@ static void say_hello(void)
 {
     line_begin();
     line_add("{\"event\":\"hello\",\"protocol\":%d,\"agent\":\"%s\",\"machine\":\"%s\",\"pid\":%d,\"cpus\":%d,\"clock_ns\":%lld",
-             PROTOCOL, AGENT_VERSION, machine(), (int)getpid(), endpoint_cpus(), (long long)clock_now());
+             PROTOCOL, AGENT_VERSION, machine(), (int)getpid(), (int)sysconf(_SC_NPROCESSORS_ONLN), (long long)clock_now());
     line_add_count("restored", settings_restored());
     if (settings_unrestored() != NULL) {
         line_add(",\"unrestored\":");
@@ -105,7 +110,7 @@ static void serve_progress(int64_t now)
 
 static int64_t earliest_deadline(int64_t watchdog_ns)
 {
-    int64_t first = heard_ns + watchdog_ns;
+    int64_t first = heard_ns + watchdog_ns, now = clock_now();
 
     if (next_progress_ns < first)
         first = next_progress_ns;
@@ -114,9 +119,9 @@ static int64_t earliest_deadline(int64_t watchdog_ns)
 
         if (endpoints[i] == NULL)
             continue;
-        if (endpoints[i]->report_id != 0 && control_roomy())
+        if (endpoints[i]->report.id != 0 && control_roomy())
             return 0;
-        opening = opening_deadline(endpoints[i]);
+        opening = opening_deadline(endpoints[i], now);
         life = life_deadline(endpoints[i]);
         if (opening < first)
             first = opening;

@@ -2,14 +2,14 @@
 #ifndef RIGCTL_MESSAGES_H
 #define RIGCTL_MESSAGES_H
 
-#include "flow.h"
+struct flow;
 
 #define MESSAGE_MAX (16 << 20)
-#define ITERATIONS_MAX 1000000000
-#define DRAIN_S 10
 
 /* Memory for a flow's messages; 0 or an errno value. */
-int messages_prepare(struct flow *flow);
-void messages_run(struct flow *flow);
+int messages_prepare_pingpong(struct flow *flow);
+int messages_prepare_blast(struct flow *flow);
+void messages_pingpong(struct flow *flow);
+void messages_blast(struct flow *flow);
 
 #endif

@@ -1,4 +1,4 @@
-/* Counters of an interface from rtnetlink(7): IFLA_STATS64 of RTM_GETLINK, and the root's drops of RTM_GETQDISC. */
+/* Counters of an interface from rtnetlink(7): IFLA_STATS64 and IFLA_CARRIER_CHANGES of RTM_GETLINK, and the root's drops of RTM_GETQDISC. */
 #include "sample.h"
 
 #include <linux/gen_stats.h>
@@ -19,9 +19,9 @@ static char answer[32768] __attribute__((aligned(8)));
 /* The attribute of this type among `length` bytes from `first`, with at least `size` bytes in it; or NULL. */
 static struct rtattr *attribute(struct rtattr *first, int length, int type, size_t size)
 {
-    for (struct rtattr *one = first; RTA_OK(one, length); one = RTA_NEXT(one, length))
-        if (one->rta_type == type && RTA_PAYLOAD(one) >= size)
-            return one;
+    for (struct rtattr *found = first; RTA_OK(found, length); found = RTA_NEXT(found, length))
+        if (found->rta_type == type && RTA_PAYLOAD(found) >= size)
+            return found;
     return NULL;
 }
 
@@ -29,10 +29,16 @@ static void take_link(struct nlmsghdr *message, struct nic_counters *counters)
 {
     struct ifinfomsg *body = NLMSG_DATA(message);
     struct rtnl_link_stats64 stats;
+    uint32_t changes;
     /* Older kernels end the struct earlier: what is read of it has been there from the first. */
     size_t size = offsetof(struct rtnl_link_stats64, multicast);
-    struct rtattr *found = attribute(IFLA_RTA(body), (int)IFLA_PAYLOAD(message), IFLA_STATS64, size);
+    struct rtattr *found = attribute(IFLA_RTA(body), (int)IFLA_PAYLOAD(message), IFLA_CARRIER_CHANGES, sizeof changes);
 
+    if (found != NULL) {
+        memcpy(&changes, RTA_DATA(found), sizeof changes);
+        counters->carrier_changes = changes;
+    }
+    found = attribute(IFLA_RTA(body), (int)IFLA_PAYLOAD(message), IFLA_STATS64, size);
     if (found == NULL)
         return;
     memcpy(&stats, RTA_DATA(found), size);
@@ -63,12 +69,12 @@ static void take_qdisc(struct nlmsghdr *message, int index, struct nic_counters 
 /* Take the messages that answer a request; false at their end. */
 static bool take(int index, size_t left, struct nic_counters *counters)
 {
-    for (struct nlmsghdr *one = (void *)answer; NLMSG_OK(one, left); one = NLMSG_NEXT(one, left)) {
-        if (one->nlmsg_type == RTM_NEWLINK)
-            take_link(one, counters);
-        else if (one->nlmsg_type == RTM_NEWQDISC)
-            take_qdisc(one, index, counters);
-        if ((one->nlmsg_flags & NLM_F_MULTI) == 0 || one->nlmsg_type == NLMSG_DONE)
+    for (struct nlmsghdr *message = (void *)answer; NLMSG_OK(message, left); message = NLMSG_NEXT(message, left)) {
+        if (message->nlmsg_type == RTM_NEWLINK)
+            take_link(message, counters);
+        else if (message->nlmsg_type == RTM_NEWQDISC)
+            take_qdisc(message, index, counters);
+        if ((message->nlmsg_flags & NLM_F_MULTI) == 0 || message->nlmsg_type == NLMSG_DONE)
             return false;
     }
     return true;

@@ -1,11 +1,17 @@
-/* The opening of data connections: who brings the token is let in; whoever else is dropped and counted. */
+/* Connections that do not bring the token are dropped and counted. */
+#include "opening.h"
+
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "clock.h"
+#include "control.h"
 #include "endpoint.h"
+
+#define ACCEPTED 0x06
+#define OPENING_S 2
+#define PAUSE_NS (100 * MS) /* without a descriptor for a connection, until the next try */
 
 bool opening_valid(const unsigned char *bytes, const unsigned char *token, int flows, int *number)
 {
@@ -24,62 +30,88 @@ bool opening_valid(const unsigned char *bytes, const unsigned char *token, int f
 
 static void forget(struct endpoint *endpoint, int place)
 {
-    endpoint->openings[place] = endpoint->openings[--endpoint->opening_count];
+    endpoint->openings.pending[place] = endpoint->openings.pending[--endpoint->openings.count];
 }
 
 static void drop_stranger(struct endpoint *endpoint, int place)
 {
-    close(endpoint->openings[place].fd);
-    endpoint->strangers++;
+    close(endpoint->openings.pending[place].fd);
+    endpoint->openings.strangers++;
     forget(endpoint, place);
+}
+
+static void stop_listening(struct openings *openings)
+{
+    if (openings->listen_fd >= 0)
+        close(openings->listen_fd);
+    if (openings->datagram_fd >= 0)
+        close(openings->datagram_fd);
+    openings->listen_fd = openings->datagram_fd = -1;
 }
 
 static void answer_waiting(struct endpoint *endpoint)
 {
-    if (endpoint->waiting_id != 0)
-        answer_ok(endpoint->waiting_id);
-    endpoint->waiting_id = 0;
+    if (endpoint->openings.waiting_id != 0)
+        answer_ok(endpoint->openings.waiting_id);
+    endpoint->openings.waiting_id = 0;
 }
 
 static void opened(struct endpoint *endpoint)
 {
-    if (++endpoint->flows_open == endpoint->flow_count && !endpoint->filling)
+    if (++endpoint->openings.opened == endpoint->flow_count && !endpoint->files.filling)
         opening_finish(endpoint);
 }
 
 void opening_finish(struct endpoint *endpoint)
 {
     endpoint->state = READY;
-    if (endpoint->listen_fd >= 0)
-        close(endpoint->listen_fd);
-    endpoint->listen_fd = -1;
-    while (endpoint->opening_count > 0)
+    stop_listening(&endpoint->openings);
+    while (endpoint->openings.count > 0)
         drop_stranger(endpoint, 0);
     answer_waiting(endpoint);
 }
 
-static void accept_one(struct endpoint *endpoint, int64_t now)
+static void drop_oldest(struct endpoint *endpoint)
 {
     int oldest = 0;
-    int fd = accept4(endpoint->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
-    if (fd < 0)
-        return; /* it went away again, or there is no descriptor for it: its peer will see */
-    if (endpoint->opening_count == OPENINGS_MAX) {
-        for (int i = 1; i < endpoint->opening_count; i++)
-            if (endpoint->openings[i].until_ns < endpoint->openings[oldest].until_ns)
-                oldest = i;
-        drop_stranger(endpoint, oldest);
+    for (int i = 1; i < endpoint->openings.count; i++)
+        if (endpoint->openings.pending[i].until_ns < endpoint->openings.pending[oldest].until_ns)
+            oldest = i;
+    drop_stranger(endpoint, oldest);
+}
+
+static void accept_one(struct endpoint *endpoint, int64_t now)
+{
+    struct openings *openings = &endpoint->openings;
+    int fd = accept4(openings->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+    if (fd < 0) {
+        /* It went away again; or there is no descriptor or memory for it: it stays in the queue, and asking at once would be in vain. */
+        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+            openings->accept_at_ns = now + PAUSE_NS;
+        return;
     }
-    endpoint->openings[endpoint->opening_count++] = (struct opening){.fd = fd, .until_ns = now + OPENING_S * SECOND};
+    if (openings->count == OPENINGS_MAX)
+        drop_oldest(endpoint);
+    openings->accepted++;
+    openings->pending[openings->count++] = (struct opening){.fd = fd, .until_ns = now + OPENING_S * SECOND};
+}
+
+/* The connection of flow `number` is accepted: what its kind of work needs is made. 0 or an errno value. */
+static int open_flow(struct endpoint *endpoint, int number, int fd)
+{
+    struct flow *flow = &endpoint->flows[number];
+
+    flow->fd = fd;
+    return flow->work->open == NULL ? 0 : flow->work->open(flow);
 }
 
 static void read_opening(struct endpoint *endpoint, int place)
 {
     static const unsigned char accepted = ACCEPTED;
-    struct opening *opening = &endpoint->openings[place];
-    struct flow *flow;
-    int number;
+    struct opening *opening = &endpoint->openings.pending[place];
+    int number, fd, error;
     ssize_t got = recv(opening->fd, opening->bytes + opening->got, (size_t)(OPENING_BYTES - opening->got), 0);
 
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
@@ -92,23 +124,29 @@ static void read_opening(struct endpoint *endpoint, int place)
     if (opening->got < OPENING_BYTES)
         return;
     if (!opening_valid(opening->bytes, endpoint->settings.token, endpoint->flow_count, &number) ||
-        endpoint->flows[number].fd >= 0 || send(opening->fd, &accepted, 1, MSG_NOSIGNAL) != 1) {
+        endpoint->flows[number].fd >= 0) {
         drop_stranger(endpoint, place);
         return;
     }
-    flow = &endpoint->flows[number];
-    flow->fd = opening->fd;
+    fd = opening->fd;
     forget(endpoint, place);
-    opened(endpoint);
+    error = open_flow(endpoint, number, fd);
+    if (error == 0 && send(fd, &accepted, 1, MSG_NOSIGNAL) != 1)
+        error = errno;
+    if (error != 0)
+        opening_fail(endpoint, number, "accept", error);
+    else
+        opened(endpoint);
 }
 
 void opening_fail(struct endpoint *endpoint, int number, const char *where, int error)
 {
     endpoint->state = ENDED;
-    endpoint_fail(endpoint, error, "flow %d: %s: %s", number, where, strerror(error));
-    if (endpoint->waiting_id != 0)
-        answer_error(endpoint->waiting_id, error, "%s", endpoint->message);
-    endpoint->waiting_id = 0;
+    endpoint_fail(endpoint, error, "flow %d %s %s: %s: %s", number, endpoint->sender ? "to" : "at", endpoint->peer, where,
+                  strerror(error));
+    if (endpoint->openings.waiting_id != 0)
+        answer_error(endpoint->openings.waiting_id, error, "%s", endpoint->failure.message);
+    endpoint->openings.waiting_id = 0;
     for (int i = 0; i < endpoint->flow_count; i++)
         flow_free(&endpoint->flows[i]);
 }
@@ -134,13 +172,18 @@ static void write_opening(struct endpoint *endpoint, struct opening *opening)
 
 static void read_acceptance(struct endpoint *endpoint, int place)
 {
-    struct opening *opening = &endpoint->openings[place];
+    struct opening *opening = &endpoint->openings.pending[place];
     unsigned char byte;
     ssize_t got = recv(opening->fd, &byte, 1, 0);
 
     if (got == 1 && byte == ACCEPTED) {
+        int number = opening->number, error = open_flow(endpoint, number, opening->fd);
+
         forget(endpoint, place);
-        opened(endpoint);
+        if (error != 0)
+            opening_fail(endpoint, number, "datagram socket", error);
+        else
+            opened(endpoint);
     } else if (got >= 0) {
         opening_fail(endpoint, opening->number, "connect", ECONNABORTED);
     } else if (errno != EAGAIN && errno != EINTR) {
@@ -151,13 +194,14 @@ static void read_acceptance(struct endpoint *endpoint, int place)
 int opening_polls(const struct endpoint *endpoint, struct pollfd *polls, int room)
 {
     int count = 0;
+    bool paused = endpoint->openings.accept_at_ns > clock_now();
 
     if (endpoint->state != LISTENING && endpoint->state != CONNECTING)
         return 0;
-    if (endpoint->listen_fd >= 0 && count < room)
-        polls[count++] = (struct pollfd){.fd = endpoint->listen_fd, .events = POLLIN};
-    for (int i = 0; i < endpoint->opening_count && count < room; i++) {
-        const struct opening *opening = &endpoint->openings[i];
+    if (endpoint->openings.listen_fd >= 0 && count < room && !paused)
+        polls[count++] = (struct pollfd){.fd = endpoint->openings.listen_fd, .events = POLLIN};
+    for (int i = 0; i < endpoint->openings.count && count < room; i++) {
+        const struct opening *opening = &endpoint->openings.pending[i];
         bool writing = endpoint->sender && opening->got == 0;
 
         polls[count++] = (struct pollfd){.fd = opening->fd, .events = writing ? POLLOUT : POLLIN};
@@ -167,8 +211,8 @@ int opening_polls(const struct endpoint *endpoint, struct pollfd *polls, int roo
 
 static int place_of(const struct endpoint *endpoint, int fd)
 {
-    for (int i = 0; i < endpoint->opening_count; i++)
-        if (endpoint->openings[i].fd == fd)
+    for (int i = 0; i < endpoint->openings.count; i++)
+        if (endpoint->openings.pending[i].fd == fd)
             return i;
     return -1;
 }
@@ -180,46 +224,67 @@ void opening_serve(struct endpoint *endpoint, const struct pollfd *polls, int co
     for (int i = 0; i < count; i++) {
         if (polls[i].revents == 0 || (endpoint->state != LISTENING && endpoint->state != CONNECTING))
             continue;
-        if (polls[i].fd == endpoint->listen_fd)
+        if (polls[i].fd == endpoint->openings.listen_fd)
             accept_one(endpoint, clock_now());
         else if ((place = place_of(endpoint, polls[i].fd)) < 0)
             continue;
         else if (!endpoint->sender)
             read_opening(endpoint, place);
-        else if (endpoint->openings[place].got == 0)
-            write_opening(endpoint, &endpoint->openings[place]);
+        else if (endpoint->openings.pending[place].got == 0)
+            write_opening(endpoint, &endpoint->openings.pending[place]);
         else
             read_acceptance(endpoint, place);
     }
+}
+
+/* What those that are not open lack. */
+static const char *missing(const struct endpoint *endpoint)
+{
+    const struct openings *openings = &endpoint->openings;
+
+    if (!endpoint->sender)
+        return openings->accepted == 0 ? "no connection came" : "no more connections came with their opening";
+    if (openings->count == 0)
+        return "the files to be sent were not made in time";
+    return openings->pending[0].got == 0 ? "no answer, not even a refusal (a firewall that drops, or no such host)"
+                                         : "connected, but not accepted";
 }
 
 void opening_expire(struct endpoint *endpoint, int64_t now)
 {
     if (endpoint->state != LISTENING && endpoint->state != CONNECTING)
         return;
-    for (int i = endpoint->opening_count - 1; i >= 0 && !endpoint->sender; i--)
-        if (endpoint->openings[i].until_ns <= now)
+    for (int i = endpoint->openings.count - 1; i >= 0 && !endpoint->sender; i--)
+        if (endpoint->openings.pending[i].until_ns <= now)
             drop_stranger(endpoint, i);
-    if (now < endpoint->wait_until_ns)
+    if (now < endpoint->openings.until_ns)
         return;
     endpoint->state = ENDED;
-    endpoint_fail(endpoint, ETIMEDOUT, "%d of %d flows opened in time", endpoint->flows_open, endpoint->flow_count);
-    if (endpoint->waiting_id != 0)
-        answer_error(endpoint->waiting_id, ETIMEDOUT, "%s", endpoint->message);
-    endpoint->waiting_id = 0;
-    if (endpoint->listen_fd >= 0)
-        close(endpoint->listen_fd);
-    endpoint->listen_fd = -1;
+    endpoint_fail(endpoint, ETIMEDOUT, "%d of %d flows opened in time %s %s: %s", endpoint->openings.opened, endpoint->flow_count,
+                  endpoint->sender ? "to" : "at", endpoint->peer, missing(endpoint));
+    if (endpoint->openings.waiting_id != 0)
+        answer_error(endpoint->openings.waiting_id, ETIMEDOUT, "%s", endpoint->failure.message);
+    endpoint->openings.waiting_id = 0;
+    stop_listening(&endpoint->openings);
 }
 
-int64_t opening_deadline(const struct endpoint *endpoint)
+int64_t opening_deadline(const struct endpoint *endpoint, int64_t now)
 {
-    int64_t first = endpoint->wait_until_ns;
+    const struct openings *openings = &endpoint->openings;
+    int64_t first = openings->until_ns;
 
     if (endpoint->state != LISTENING && endpoint->state != CONNECTING)
         return INT64_MAX;
-    for (int i = 0; i < endpoint->opening_count && !endpoint->sender; i++)
-        if (endpoint->openings[i].until_ns < first)
-            first = endpoint->openings[i].until_ns;
+    if (openings->accept_at_ns > now && openings->accept_at_ns < first)
+        first = openings->accept_at_ns;
+    for (int i = 0; i < openings->count && !endpoint->sender; i++)
+        if (openings->pending[i].until_ns < first)
+            first = openings->pending[i].until_ns;
     return first;
+}
+
+void opening_begin(struct endpoint *endpoint)
+{
+    for (int i = 0; i < endpoint->flow_count; i++)
+        endpoint->openings.pending[endpoint->openings.count++] = (struct opening){.fd = endpoint->flows[i].fd, .number = i};
 }

@@ -5,8 +5,6 @@
 #include <string.h>
 
 #include "clock.h"
-#include "file.h"
-#include "messages.h"
 #include "orders.h"
 #include "settings.h"
 
@@ -50,14 +48,12 @@ static bool parse_optional(struct order *order, const char *key, int64_t low, in
     return order_value(order, key) == NULL || order_number(order, key, low, high, number);
 }
 
-/* Of a file transfer: whether this side's data are on a disk, and where. */
-static const char *parse_file(struct order *order, struct settings *settings)
+/* Whether this side's data are on a disk, and where. */
+static const char *parse_disk(struct order *order, struct settings *settings)
 {
     const char *folder = order_value(order, "folder");
     int64_t disk;
 
-    if (!order_number(order, "size", 1, FILE_MOST, &settings->message_bytes))
-        return "size: expected 1 to 1099511627776";
     if (!order_number(order, "disk", 0, 1, &disk))
         return "disk: expected 0 or 1";
     settings->disk = disk == 1;
@@ -66,47 +62,46 @@ static const char *parse_file(struct order *order, struct settings *settings)
     return NULL;
 }
 
-static const char *parse_datagrams(struct order *order, struct settings *settings)
-{
-    bool stream = settings->work == STREAM;
-
-    if (settings->work != STREAM && settings->work != PINGPONG)
-        return "transport: such a test goes over tcp";
-    if (!order_number(order, "size", stream ? DATAGRAM_HEADER : 1, DATAGRAM_MAX, &settings->message_bytes))
-        return stream ? "size: expected 16 to 65507" : "size: expected 1 to 65507";
-    return NULL;
-}
-
 /* What is done with the flows: a stream where the order does not say. */
 static const char *parse_work(struct order *order, struct settings *settings)
 {
-    static const struct {
-        const char *name;
-        enum work work;
-    } tests[] = {{"pingpong", PINGPONG}, {"blast", BLAST}, {"file", PUT}};
+    static char size[64];
     const char *test = order_value(order, "test"), *transport = order_value(order, "transport");
-    const char *wrong = NULL;
-    int64_t busy;
+    const struct work *work;
+    int64_t busy = 0;
 
-    settings->work = STREAM;
-    for (size_t i = 0; test != NULL && i < sizeof tests / sizeof *tests; i++)
-        if (strcmp(test, tests[i].name) == 0)
-            settings->work = tests[i].work;
-    if (test != NULL && settings->work == STREAM)
-        return "test: expected pingpong, blast or file";
-    if (transport != NULL && strcmp(transport, "tcp") != 0 && strcmp(transport, "udp") != 0)
+    if (transport == NULL)
+        transport = "tcp";
+    if (strcmp(transport, "tcp") != 0 && strcmp(transport, "udp") != 0)
         return "transport: expected tcp or udp";
-    settings->udp = transport != NULL && strcmp(transport, "udp") == 0;
-    if (settings->udp)
-        wrong = parse_datagrams(order, settings);
-    else if (settings->work == PUT)
-        wrong = parse_file(order, settings);
-    else if (settings->work != STREAM && !order_number(order, "size", 1, MESSAGE_MAX, &settings->message_bytes))
-        wrong = "size: expected 1 to 16777216";
-    if (wrong == NULL && settings->work == PINGPONG && !parse_optional(order, "busy", 0, 1, &busy))
-        wrong = "busy: expected 0 or 1";
-    settings->busy = wrong == NULL && settings->work == PINGPONG && busy == 1;
-    return wrong;
+    if (test != NULL && (*test == '\0' || work_find(test, "tcp") == NULL))
+        return "test: expected pingpong, blast or file";
+    settings->work = work = work_find(test == NULL ? "" : test, transport);
+    if (work == NULL)
+        return "transport: such a test goes over tcp";
+    if (work->size_high > 0 && !order_number(order, "size", work->size_low, work->size_high, &settings->size)) {
+        snprintf(size, sizeof size, "size: expected %lld to %lld", (long long)work->size_low, (long long)work->size_high);
+        return size;
+    }
+    if (work->busy && !parse_optional(order, "busy", 0, 1, &busy))
+        return "busy: expected 0 or 1";
+    settings->busy = busy == 1;
+    return work->disk ? parse_disk(order, settings) : NULL;
+}
+
+const char *parse_ports(struct order *order, struct settings *settings)
+{
+    int64_t first, last;
+
+    if (!parse_optional(order, "first_port", 1, 65535, &first))
+        return "first_port: expected 1 to 65535";
+    if (!parse_optional(order, "last_port", 1, 65535, &last))
+        return "last_port: expected 1 to 65535";
+    if ((first < 0) != (last < 0) || last < first)
+        return "first_port: expected with a last_port that is not below it";
+    settings->first_port = first < 0 ? 0 : (int)first;
+    settings->last_port = last < 0 ? 0 : (int)last;
+    return NULL;
 }
 
 /* What listen and connect share. Returns the key that is wrong, or NULL. */

@@ -1,25 +1,25 @@
 /* The orders of the protocol: a table of verbs. An order is checked whole before anything is done. */
-#include <arpa/inet.h>
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "clock.h"
+#include "control.h"
+#include "data.h"
 #include "endpoint.h"
-#include "file.h"
-#include "messages.h"
+#include "files.h"
+#include "opening.h"
 #include "orders.h"
-#include "settings.h"
+#include "report.h"
+#include "start.h"
+#include "tcp.h"
 
 bool orders_quit;
 
-static struct endpoint *make(struct order *order, bool sender, int64_t *wait_ms)
+static struct endpoint *make(struct order *order, bool sender)
 {
     struct settings settings = {0};
     struct endpoint *endpoint;
-    int64_t number, port = 0, flows;
+    int64_t number, port = 0, flows, wait_ms;
     const char *wrong = NULL, *unused;
 
     if (!order_number(order, "endpoint", 1, 65535, &number))
@@ -33,7 +33,9 @@ static struct endpoint *make(struct order *order, bool sender, int64_t *wait_ms)
     else if (sender && settings.bind.ss_family != settings.address.ss_family)
         wrong = "bind: expected an address of the same family";
     else
-        wrong = parse_settings(order, &settings, &flows, wait_ms);
+        wrong = parse_settings(order, &settings, &flows, &wait_ms);
+    if (wrong == NULL && !sender)
+        wrong = parse_ports(order, &settings);
     if (wrong != NULL || (unused = order_unused(order)) != NULL) {
         answer_refused(order->id, "%s%s", wrong != NULL ? wrong : unused, wrong != NULL ? "" : ": unknown key");
         return NULL;
@@ -42,13 +44,12 @@ static struct endpoint *make(struct order *order, bool sender, int64_t *wait_ms)
         answer_error(order->id, EEXIST, "endpoint %lld is in use", (long long)number);
         return NULL;
     }
-    endpoint = endpoint_new(number, sender, flows);
+    endpoint = endpoint_new(number, sender, flows, &settings);
     if (endpoint == NULL) {
         answer_error(order->id, errno, "no room for another endpoint: %s", strerror(errno));
         return NULL;
     }
-    endpoint->settings = settings;
-    endpoint->wait_until_ns = clock_now() + *wait_ms * MS;
+    endpoint->openings.until_ns = clock_now() + wait_ms * MS;
     return endpoint;
 }
 
@@ -66,44 +67,38 @@ static bool begin_files(struct order *order, struct endpoint *endpoint)
 
 static void do_listen(struct order *order)
 {
-    int64_t wait_ms;
-    int port;
-    struct endpoint *endpoint = make(order, false, &wait_ms);
+    struct endpoint *endpoint = make(order, false);
 
     if (endpoint == NULL)
         return;
-    if (tcp_listen(endpoint, &port) != 0) {
-        answer_error(order->id, endpoint->error, "%s", endpoint->message);
+    if (tcp_listen(endpoint) != 0) {
+        answer_error(order->id, endpoint->failure.error, "%s", endpoint->failure.message);
         endpoint_free(endpoint);
         return;
     }
     if (!begin_files(order, endpoint))
         return;
     line_begin();
-    line_add("{\"id\":%lld,\"ok\":true,\"port\":%d}", (long long)order->id, port);
+    line_add("{\"id\":%lld,\"ok\":true,\"port\":%d}", (long long)order->id, endpoint->port);
     line_end();
 }
 
 static void do_connect(struct order *order)
 {
-    int64_t wait_ms;
-    int flow;
-    struct endpoint *endpoint = make(order, true, &wait_ms);
+    struct endpoint *endpoint = make(order, true);
 
     if (endpoint == NULL)
         return;
-    if (tcp_connect(endpoint, &flow) != 0 || flow_prepare_data() != 0) {
-        int error = endpoint->error != 0 ? endpoint->error : errno;
-
-        answer_error(order->id, error, "%s", endpoint->error != 0 ? endpoint->message : "no memory for the data to send");
+    if (tcp_connect(endpoint) != 0 || data_make() != 0) {
+        endpoint_note(endpoint, errno, "no memory for the data to send");
+        answer_error(order->id, endpoint->failure.error, "%s", endpoint->failure.message);
         endpoint_free(endpoint);
         return;
     }
     if (!begin_files(order, endpoint))
         return;
-    for (int i = 0; i < endpoint->flow_count; i++)
-        endpoint->openings[endpoint->opening_count++] = (struct opening){.fd = endpoint->flows[i].fd, .number = i};
-    endpoint->waiting_id = order->id;
+    opening_begin(endpoint);
+    endpoint->openings.waiting_id = order->id;
 }
 
 /* The endpoint an order names; refuses the order where there is none, or where a key is left over. */
@@ -127,14 +122,14 @@ static void do_ready(struct order *order)
 
     if (endpoint == NULL)
         return;
-    if (endpoint->sender || endpoint->waiting_id != 0 || endpoint->state == RUNNING)
+    if (endpoint->sender || endpoint->openings.waiting_id != 0 || endpoint->state == RUNNING)
         answer_error(order->id, EINVAL, "endpoint %d is not waiting for its flows", endpoint->number);
     else if (endpoint->state == ENDED)
-        answer_error(order->id, endpoint->error, "%s", endpoint->message);
+        answer_error(order->id, endpoint->failure.error, "%s", endpoint->failure.message);
     else if (endpoint->state == READY)
         answer_ok(order->id);
     else
-        endpoint->waiting_id = order->id;
+        endpoint->openings.waiting_id = order->id;
 }
 
 /* Returns why this endpoint cannot start so, or NULL. */
@@ -150,9 +145,9 @@ static const char *refuse_start(const struct endpoint *endpoint, const struct st
         return "more than 36000 samples per flow: ask for a longer interval_ms";
     if (start->bin_ns > 0 && start->duration_ns / start->bin_ns > BINS_MAX)
         return "more than 4000000 bins per flow: ask for a longer bin_us";
-    if (start->iterations > 0 && settings->work == STREAM)
+    if (start->iterations > 0 && !settings->work->messages)
         return "iterations: a stream has none";
-    if (start->rate > 0 && (!settings->udp || settings->work != STREAM))
+    if (start->rate > 0 && !settings->work->rate)
         return "rate: for streams of datagrams only";
     if (start->capture > 0 && settings->interface[0] == '\0')
         return "capture: the endpoint has no interface";
@@ -182,8 +177,7 @@ static void do_start(struct order *order)
         start.iterations = INT64_MAX;
     if (start.rate < 0)
         start.rate = 0;
-    sample_nic(endpoint->settings.interface, &endpoint->nic_before);
-    error = tcp_start(endpoint, &start);
+    error = start_flows(endpoint, &start);
     if (error != 0) {
         answer_error(order->id, error, "start%s: %s", start.capture > 0 && endpoint->capture == NULL ? ": capture" : "",
                      strerror(error));
@@ -209,16 +203,11 @@ static void do_report(struct order *order)
 
     if (endpoint == NULL)
         return;
-    if (endpoint->state != ENDED || endpoint->report_id != 0) {
+    if (endpoint->state != ENDED || endpoint->report.id != 0) {
         answer_error(order->id, EBUSY, "endpoint %d has not ended", endpoint->number);
         return;
     }
-    endpoint->report_id = order->id;
-    endpoint->report_flow = 0;
-    endpoint->report_row = -1;
-    endpoint->report_bucket = 0;
-    endpoint->report_bin = 0;
-    endpoint->report_captured = 0;
+    report_begin(endpoint, order->id);
 }
 
 static void do_close(struct order *order)
@@ -227,10 +216,10 @@ static void do_close(struct order *order)
 
     if (endpoint == NULL)
         return;
-    if (endpoint->waiting_id != 0)
-        answer_error(endpoint->waiting_id, ECONNABORTED, "endpoint %d was closed", endpoint->number);
-    if (endpoint->report_id != 0)
-        answer_error(endpoint->report_id, ECONNABORTED, "endpoint %d was closed", endpoint->number);
+    if (endpoint->openings.waiting_id != 0)
+        answer_error(endpoint->openings.waiting_id, ECONNABORTED, "endpoint %d was closed", endpoint->number);
+    if (endpoint->report.id != 0)
+        answer_error(endpoint->report.id, ECONNABORTED, "endpoint %d was closed", endpoint->number);
     endpoint_free(endpoint);
     answer_ok(order->id);
 }

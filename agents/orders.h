@@ -4,7 +4,9 @@
 
 #include <stdbool.h>
 
+#include "control.h"
 #include "endpoint.h"
+#include "start.h"
 
 /* Set by `quit`. */
 extern bool orders_quit;
@@ -18,6 +20,8 @@ void orders_restore(struct order *order);
 /* orders-parse.c: what keys say; the text tells what is wrong, NULL: nothing. */
 bool parse_address(const char *text, int64_t port, struct sockaddr_storage *address, socklen_t *length);
 const char *parse_settings(struct order *order, struct settings *settings, int64_t *flows, int64_t *wait_ms);
+/* Of `listen`: the range its port is taken from. */
+const char *parse_ports(struct order *order, struct settings *settings);
 const char *parse_start(struct order *order, struct start *start);
 
 #endif

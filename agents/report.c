@@ -1,10 +1,15 @@
 /* The report: written piece by piece as the peer reads, so that it needs no memory of its own. */
+#include "report.h"
+
+#include <unistd.h>
+
+#include "control.h"
 #include "endpoint.h"
 
 #define PIECE_ROWS 200
 #define PIECE_PCAP 9000 /* a multiple of 3 */
 #define PIECE_BINS 1400 /* of 32 bits, with their commas, within ANSWER_MAX */
-#define ROW_MAX 160 /* six 64-bit numbers with their commas and brackets */
+#define ROW_MAX 160 /* seven 64-bit numbers with their commas and brackets */
 
 static int64_t known(int64_t ns)
 {
@@ -22,7 +27,7 @@ static void add_flag(const char *name, int flag)
 static void write_totals(int64_t id, const struct flow *flow)
 {
     const struct tcp_totals *totals = &flow->totals;
-    const struct histogram *trips = flow->histogram;
+    const struct histogram *trips = flow->message.trips;
 
     line_begin();
     line_add("{\"id\":%lld,\"flow\":%d", (long long)id, flow->number);
@@ -43,9 +48,12 @@ static void write_totals(int64_t id, const struct flow *flow)
     line_add_count("busy_us", totals->busy_us);
     line_add_count("rwnd_limited_us", totals->rwnd_limited_us);
     line_add_count("sndbuf_limited_us", totals->sndbuf_limited_us);
-    line_add_count("peer_window", totals->peer_window);
+    line_add_count("advertised_window", totals->advertised_window);
     line_add_count("segs_out", totals->segs_out);
     line_add_count("segs_in", totals->segs_in);
+    line_add_count("acked_bytes", totals->acked_bytes);
+    line_add_count("unacked", totals->unacked);
+    line_add_count("timeouts", totals->timeouts);
     add_flag("timestamps", totals->timestamps);
     if (totals->congestion[0] != '\0') {
         line_add(",\"congestion\":");
@@ -58,8 +66,8 @@ static void write_totals(int64_t id, const struct flow *flow)
     line_add_count("rtt_sum_ns", trips != NULL && trips->count > 0 ? trips->sum_ns : -1);
     line_add_count("rtt_min_ns", trips != NULL && trips->count > 0 ? trips->min_ns : -1);
     line_add_count("rtt_max_ns", trips != NULL && trips->count > 0 ? trips->max_ns : -1);
-    line_add_count("disk_us", flow->disk_ns < 0 ? -1 : flow->disk_ns / 1000);
-    line_add_count("sync_us", flow->sync_ns < 0 ? -1 : flow->sync_ns / 1000);
+    line_add_count("disk_us", flow->file.disk_ns < 0 ? -1 : flow->file.disk_ns / 1000);
+    line_add_count("sync_us", flow->file.sync_ns < 0 ? -1 : flow->file.sync_ns / 1000);
     line_add("}");
     line_end();
 }
@@ -72,10 +80,10 @@ static int write_samples(int64_t id, const struct flow *flow, int from)
 
     line_begin();
     line_add("{\"id\":%lld,\"flow\":%d,\"from\":%d,\"columns\":[\"t_ns\",\"bytes\"%s],\"rows\":[", (long long)id, flow->number,
-             from, columns == COLUMNS_OFFERED ? ",\"retransmits\",\"rtt_us\",\"cwnd\",\"mss\",\"peer_window\""
+             from, columns == COLUMNS_ADVERTISED ? ",\"retransmits\",\"rtt_us\",\"cwnd\",\"mss\",\"advertised_window\""
                    : columns == COLUMNS_SENDER ? ",\"retransmits\",\"rtt_us\",\"cwnd\",\"mss\"" : "");
-    for (; row < flow->sampled && row < from + PIECE_ROWS && line_length() + ROW_MAX < ANSWER_MAX; row++) {
-        const int64_t *now = flow->samples + (size_t)row * (size_t)columns;
+    for (; row < flow->samples.count && row < from + PIECE_ROWS && line_length() + ROW_MAX < ANSWER_MAX; row++) {
+        const int64_t *now = flow->samples.rows + (size_t)row * (size_t)columns;
 
         for (int i = 0; i < columns; i++)
             line_add("%s%lld", i > 0 ? "," : row > from ? ",[" : "[",
@@ -89,12 +97,12 @@ static int write_samples(int64_t id, const struct flow *flow, int from)
 
 static void write_datagrams(int64_t id, const struct flow *flow)
 {
-    const struct datagrams *datagrams = flow->datagrams;
+    const struct datagrams *datagrams = flow->datagram.counts;
 
     line_begin();
     line_add("{\"id\":%lld,\"flow\":%d", (long long)id, flow->number);
     line_add_count("datagrams", datagrams->count);
-    line_add_count("refused", flow->sender || flow->work == PINGPONG ? datagrams->refused : -1);
+    line_add_count("refused", flow->sender || flow->work->messages ? datagrams->refused : -1);
     line_add_count("duplicates", flow->sender ? -1 : datagrams->duplicates);
     line_add_count("reordered", flow->sender ? -1 : datagrams->reordered);
     line_add_count("strays", datagrams->strays);
@@ -110,9 +118,9 @@ static void write_datagrams(int64_t id, const struct flow *flow)
 /* A flow's histogram: a ping-pong's of its round trips, a datagram receiver's of how many were lost in a row. */
 static const struct histogram *buckets_of(const struct flow *flow)
 {
-    if (flow->histogram != NULL)
-        return flow->histogram;
-    return flow->datagrams != NULL && !flow->sender && flow->work == STREAM ? &flow->datagrams->bursts : NULL;
+    if (flow->message.trips != NULL)
+        return flow->message.trips;
+    return flow->datagram.counts != NULL && !flow->sender && flow->work->bursts ? &flow->datagram.counts->bursts : NULL;
 }
 
 /* Buckets that hold something, from `from` on. Returns the bucket after the last written. */
@@ -139,9 +147,9 @@ static int write_buckets(int64_t id, const struct flow *flow, int from)
 /* How many of a flow's bins hold something, or come before one that does. */
 static int64_t bins_used(const struct flow *flow)
 {
-    int64_t used = flow->bins == NULL ? 0 : flow->bin_room;
+    int64_t used = flow->bins.bytes == NULL ? 0 : flow->bins.room;
 
-    while (used > 0 && flow->bins[used - 1] == 0)
+    while (used > 0 && flow->bins.bytes[used - 1] == 0)
         used--;
     return used;
 }
@@ -153,9 +161,9 @@ static int64_t write_bins(int64_t id, const struct flow *flow, int64_t from, int
 
     line_begin();
     line_add("{\"id\":%lld,\"flow\":%d,\"bin_us\":%lld,\"from\":%lld,\"bins\":[", (long long)id, flow->number,
-             (long long)(flow->bin_ns / 1000), (long long)from);
+             (long long)(flow->bins.width_ns / 1000), (long long)from);
     for (; bin < used && bin < from + PIECE_BINS; bin++)
-        line_add("%s%lu", bin > from ? "," : "", (unsigned long)flow->bins[bin]);
+        line_add("%s%lu", bin > from ? "," : "", (unsigned long)flow->bins.bytes[bin]);
     line_add("]}");
     line_end();
     return bin;
@@ -212,55 +220,68 @@ static void write_nic(const struct nic_counters *before, const char *interface)
     line_add_count("tx_dropped", difference(after.tx_dropped, before->tx_dropped));
     line_add_count("tx_errors", difference(after.tx_errors, before->tx_errors));
     line_add_count("queue_drops", difference(after.queue_drops, before->queue_drops));
+    line_add_count("carrier_changes", difference(after.carrier_changes, before->carrier_changes));
 }
 
 static void write_last(const struct endpoint *endpoint, int cpus)
 {
-    const struct cpu_times *before = &endpoint->before, *after = &endpoint->after;
-    bool taken = endpoint->cpu_taken;
+    const struct cpu_times *before = &endpoint->life.before, *after = &endpoint->life.after;
+    bool taken = endpoint->life.cpu_taken;
 
     line_begin();
-    line_add("{\"id\":%lld,\"ok\":true,\"endpoint\":%d", (long long)endpoint->report_id, endpoint->number);
-    line_add_count("strangers", endpoint->strangers);
+    line_add("{\"id\":%lld,\"ok\":true,\"endpoint\":%d", (long long)endpoint->report.id, endpoint->number);
+    line_add_count("strangers", endpoint->openings.strangers);
     line_add_count("span_us", taken ? difference(after->at_ns, before->at_ns) / 1000 : -1);
     line_add_count("agent_cpu_us", taken ? difference(after->agent_us, before->agent_us) : -1);
     line_add_count("node_busy_us", taken ? difference(after->node_busy_us, before->node_busy_us) : -1);
     line_add_count("busiest_cpu_us", taken ? sample_busiest_us(before, after) : -1);
     line_add_count("cpus", cpus);
-    write_nic(&endpoint->nic_before, endpoint->settings.interface);
+    write_nic(&endpoint->life.nic, endpoint->settings.interface);
     line_add("}");
     line_end();
 }
 
+void report_begin(struct endpoint *endpoint, int64_t id)
+{
+    endpoint->report = (struct report){.id = id, .row = -1};
+}
+
+/* The next piece of one flow's lines; false where it has no more. */
+static bool write_flow(struct report *report, const struct flow *flow)
+{
+    if (report->row < 0) {
+        write_totals(report->id, flow);
+        if (flow->datagram.counts != NULL)
+            write_datagrams(report->id, flow);
+        report->row = 0;
+    } else if (report->row < flow->samples.count) {
+        report->row = write_samples(report->id, flow, report->row);
+    } else if (buckets_of(flow) != NULL && report->bucket < HISTOGRAM_BUCKETS) {
+        report->bucket = write_buckets(report->id, flow, report->bucket);
+    } else if (report->bin < bins_used(flow)) {
+        report->bin = write_bins(report->id, flow, report->bin, bins_used(flow));
+    } else {
+        return false;
+    }
+    return true;
+}
+
 void report_serve(struct endpoint *endpoint)
 {
-    while (endpoint->report_id != 0 && control_roomy()) {
-        const struct flow *flow = &endpoint->flows[endpoint->report_flow];
+    struct report *report = &endpoint->report;
+    const struct capture *capture = endpoint->capture;
 
-        if (endpoint->report_flow == endpoint->flow_count && endpoint->capture != NULL &&
-            endpoint->report_captured < endpoint->capture->used) {
-            if (endpoint->report_captured == 0)
-                write_capture(endpoint->report_id, endpoint->capture);
-            endpoint->report_captured = write_pcap(endpoint->report_id, endpoint->capture, endpoint->report_captured);
-        } else if (endpoint->report_flow == endpoint->flow_count) {
-            write_last(endpoint, endpoint_cpus());
-            endpoint->report_id = 0;
-        } else if (endpoint->report_row < 0) {
-            write_totals(endpoint->report_id, flow);
-            if (flow->datagrams != NULL)
-                write_datagrams(endpoint->report_id, flow);
-            endpoint->report_row = 0;
-        } else if (endpoint->report_row < flow->sampled) {
-            endpoint->report_row = write_samples(endpoint->report_id, flow, endpoint->report_row);
-        } else if (buckets_of(flow) != NULL && endpoint->report_bucket < HISTOGRAM_BUCKETS) {
-            endpoint->report_bucket = write_buckets(endpoint->report_id, flow, endpoint->report_bucket);
-        } else if (endpoint->report_bin < bins_used(flow)) {
-            endpoint->report_bin = write_bins(endpoint->report_id, flow, endpoint->report_bin, bins_used(flow));
+    while (report->id != 0 && control_roomy()) {
+        if (report->flow < endpoint->flow_count) {
+            if (!write_flow(report, &endpoint->flows[report->flow]))
+                *report = (struct report){.id = report->id, .flow = report->flow + 1, .row = -1};
+        } else if (capture != NULL && report->captured < capture->used) {
+            if (report->captured == 0)
+                write_capture(report->id, capture);
+            report->captured = write_pcap(report->id, capture, report->captured);
         } else {
-            endpoint->report_flow++;
-            endpoint->report_row = -1;
-            endpoint->report_bucket = 0;
-            endpoint->report_bin = 0;
+            write_last(endpoint, (int)sysconf(_SC_NPROCESSORS_ONLN));
+            report->id = 0;
         }
     }
 }

@@ -62,9 +62,12 @@ void sample_tcp(int fd, struct tcp_totals *totals)
     totals->busy_us = FIELD(tcpi_busy_time);
     totals->rwnd_limited_us = FIELD(tcpi_rwnd_limited);
     totals->sndbuf_limited_us = FIELD(tcpi_sndbuf_limited);
-    totals->peer_window = FIELD(tcpi_snd_wnd);
+    totals->advertised_window = FIELD(tcpi_snd_wnd);
     totals->segs_out = FIELD(tcpi_segs_out);
     totals->segs_in = FIELD(tcpi_segs_in);
+    totals->acked_bytes = FIELD(tcpi_bytes_acked);
+    totals->unacked = FIELD(tcpi_unacked);
+    totals->timeouts = FIELD(tcpi_retransmits);
     totals->timestamps = (info.tcpi_options & TCPI_OPT_TIMESTAMPS) != 0;
 }
 

@@ -1,4 +1,4 @@
-/* What the kernel says of a connection and of CPU time. -1 stands for unknown. One file per system: sample-linux.c. */
+/* What the kernel says of a connection, an interface and of CPU time. -1 stands for unknown. One file per system: sample-linux.c. */
 #ifndef RIGCTL_SAMPLE_H
 #define RIGCTL_SAMPLE_H
 
@@ -11,16 +11,20 @@ struct tcp_totals {
     int64_t retransmits, retransmitted_bytes;
     int64_t cwnd;
     int64_t busy_us, rwnd_limited_us, sndbuf_limited_us;
-    int64_t peer_window;
+    int64_t advertised_window; /* by the peer */
     int64_t segs_out, segs_in;
+    int64_t acked_bytes, unacked; /* bytes acknowledged, segments sent and not */
+    int64_t timeouts;             /* retransmission timeouts in a row, by now */
     int timestamps; /* 0, 1 or -1 */
     int nodelay;
     char congestion[16]; /* "" where unknown */
 };
 
-/* rtnl_link_stats64 of an interface, as /proc/net/dev shows it, and the drops of its queueing disciplines. */
+/* rtnl_link_stats64 of an interface, as /proc/net/dev shows it, the drops of its queueing disciplines, and how often its carrier
+ * came or went. */
 struct nic_counters {
-    int64_t rx_bytes, rx_packets, rx_dropped, rx_errors, tx_bytes, tx_packets, tx_dropped, tx_errors, queue_drops;
+    int64_t rx_bytes, rx_packets, rx_dropped, rx_errors, tx_bytes, tx_packets, tx_dropped, tx_errors, queue_drops,
+        carrier_changes;
 };
 
 #define MOST_CPUS 256

@@ -1,17 +1,15 @@
 /* TCP: sockets with the settings asked for, set before listen or connect, so that they hold from the first segment on. */
+#include "tcp.h"
+
+#include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <netinet/tcp.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "clock.h"
 #include "endpoint.h"
-#include "file.h"
-#include "messages.h"
-#include "udp.h"
+
+#define TRIES 16 /* for a port of the kernel's choice that is free for UDP, too */
 
 static int set_number(int fd, int level, int name, int64_t value)
 {
@@ -37,10 +35,9 @@ static const char *set_before(int fd, const struct settings *settings)
     return NULL;
 }
 
-static int fail_at(struct endpoint *endpoint, const char *where, int error)
+static int failed(struct endpoint *endpoint, const char *where, int error)
 {
-    endpoint->error = error;
-    snprintf(endpoint->message, sizeof endpoint->message, "%s: %s", where, strerror(error));
+    endpoint_note(endpoint, error, "%s: %s", where, strerror(error));
     return -1;
 }
 
@@ -50,125 +47,90 @@ static int new_socket(struct endpoint *endpoint, int family)
     int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
 
     if (fd < 0)
-        return fail_at(endpoint, "socket", errno);
+        return failed(endpoint, "socket", errno);
     refused = set_before(fd, &endpoint->settings);
     if (refused != NULL) {
-        fail_at(endpoint, refused, errno);
+        failed(endpoint, refused, errno);
         close(fd);
         return -1;
     }
     return fd;
 }
 
-int tcp_listen(struct endpoint *endpoint, int *port)
+static in_port_t *port_of(struct sockaddr_storage *address)
 {
-    struct sockaddr_storage bound;
-    socklen_t length = sizeof bound;
-    const struct sockaddr *address = (const struct sockaddr *)&endpoint->settings.address;
-    int fd = new_socket(endpoint, address->sa_family);
-
-    if (fd < 0)
-        return -1;
-    endpoint->listen_fd = fd;
-    if (bind(fd, address, endpoint->settings.address_length) != 0)
-        return fail_at(endpoint, "bind", errno);
-    if (listen(fd, FLOWS_MAX) != 0)
-        return fail_at(endpoint, "listen", errno);
-    if (getsockname(fd, (struct sockaddr *)&bound, &length) != 0)
-        return fail_at(endpoint, "getsockname", errno);
-    *port = endpoint->port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
-                                              : ((struct sockaddr_in *)&bound)->sin_port);
-    return 0;
+    return address->ss_family == AF_INET6 ? &((struct sockaddr_in6 *)address)->sin6_port
+                                          : &((struct sockaddr_in *)address)->sin_port;
 }
 
-int tcp_connect(struct endpoint *endpoint, int *flow)
+/* Listen on `port`, or where it is 0 on one that the kernel chooses, and keep the same one for datagrams where the flows send such. */
+static int listen_on(struct endpoint *endpoint, int port)
 {
-    const struct settings *settings = &endpoint->settings;
+    struct openings *openings = &endpoint->openings;
+    struct sockaddr_storage address = endpoint->settings.address;
+    socklen_t length = sizeof address;
+    int on = 1, fd = -1, datagram_fd = -1, error;
+
+    fd = new_socket(endpoint, address.ss_family);
+    if (fd < 0)
+        return endpoint->failure.error;
+    *port_of(&address) = htons((in_port_t)port);
+    if (bind(fd, (struct sockaddr *)&address, endpoint->settings.address_length) != 0 || listen(fd, FLOWS_MAX) != 0 ||
+        getsockname(fd, (struct sockaddr *)&address, &length) != 0)
+        goto out;
+    if (endpoint->settings.work->open != NULL) {
+        datagram_fd = socket(address.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, IPPROTO_UDP);
+        if (datagram_fd < 0 || setsockopt(datagram_fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
+            bind(datagram_fd, (struct sockaddr *)&address, endpoint->settings.address_length) != 0)
+            goto out;
+    }
+    openings->listen_fd = fd;
+    openings->datagram_fd = datagram_fd;
+    endpoint_set_port(endpoint, ntohs(*port_of(&address)));
+    return 0;
+out:
+    error = errno;
+    if (datagram_fd >= 0)
+        close(datagram_fd);
+    close(fd);
+    return error;
+}
+
+int tcp_listen(struct endpoint *endpoint)
+{
+    int first = endpoint->settings.first_port, last = first == 0 ? TRIES - 1 : endpoint->settings.last_port;
+    int error = EADDRINUSE;
+
+    for (int port = first; port <= last && error == EADDRINUSE; port++)
+        error = listen_on(endpoint, first == 0 ? 0 : port);
+    if (error == 0)
+        return 0;
+    endpoint_set_port(endpoint, first);
+    if (error == EADDRINUSE && first != 0)
+        endpoint_note(endpoint, error, "bind %s to %d: none of these ports is free", endpoint->peer, last);
+    else
+        endpoint_note(endpoint, error, "bind %s: %s", endpoint->peer, strerror(error));
+    return -1;
+}
+
+int tcp_connect(struct endpoint *endpoint)
+{
+    struct settings *settings = &endpoint->settings;
     const struct sockaddr *bind_to = (const struct sockaddr *)&settings->bind;
 
-    endpoint->port = ntohs(settings->address.ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)&settings->address)->sin6_port
-                                                                  : ((const struct sockaddr_in *)&settings->address)->sin_port);
-    for (*flow = 0; *flow < endpoint->flow_count; ++*flow) {
+    endpoint_set_port(endpoint, ntohs(*port_of(&settings->address)));
+    for (int i = 0; i < endpoint->flow_count; i++) {
         int fd = new_socket(endpoint, bind_to->sa_family);
 
         if (fd < 0)
             return -1;
-        endpoint->flows[*flow].fd = fd;
+        endpoint->flows[i].fd = fd;
         if (bind(fd, bind_to, settings->address_length) != 0)
-            return fail_at(endpoint, "bind", errno);
-        if (connect(fd, (const struct sockaddr *)&settings->address, settings->address_length) != 0 && errno != EINPROGRESS)
-            return fail_at(endpoint, "connect", errno);
+            return failed(endpoint, "bind to the data address", errno);
+        if (connect(fd, (const struct sockaddr *)&settings->address, settings->address_length) != 0 && errno != EINPROGRESS) {
+            endpoint_note(endpoint, errno, "flow %d to %s: connect: %s", i, endpoint->peer, strerror(errno));
+            return -1;
+        }
     }
     return 0;
-}
-
-static int reserve(struct endpoint *endpoint, struct flow *flow, int64_t duration_ns)
-{
-    /* Until the drain is over, and one more at the end. */
-    struct tcp_totals totals;
-    int64_t rows = (duration_ns + (GRACE_S + 2) * SECOND) / endpoint->settings.interval_ns + 2;
-
-    sample_tcp(flow->fd, &totals);
-    flow->offered = totals.peer_window >= 0;
-    flow->samples = calloc((size_t)rows * (size_t)flow_columns(flow), sizeof *flow->samples);
-    flow->sample_room = flow->samples == NULL ? 0 : (int)rows;
-    return flow->samples == NULL ? ENOMEM : 0;
-}
-
-static int reserve_bins(struct flow *flow, int64_t bin_ns, int64_t duration_ns)
-{
-    if (bin_ns == 0 || flow->sender || (flow->work != STREAM && flow->work != PUT))
-        return 0;
-    flow->bin_ns = bin_ns;
-    flow->bin_room = (duration_ns + GRACE_SILENT_S * SECOND) / bin_ns + 1;
-    flow->bins = calloc((size_t)flow->bin_room, sizeof *flow->bins);
-    return flow->bins == NULL ? ENOMEM : 0;
-}
-
-/* Returns 0 or an errno value; flows that were started already are ended by the caller's endpoint_free(). */
-int tcp_start(struct endpoint *endpoint, const struct start *start)
-{
-    const struct settings *settings = &endpoint->settings;
-    int error = 0;
-
-    if (start->capture > 0) {
-        endpoint->capture = capture_start(settings->interface, endpoint->port, (size_t)start->capture);
-        if (endpoint->capture == NULL)
-            return errno;
-    }
-    endpoint->at_ns = start->at_ns;
-    endpoint->end_ns = start->at_ns + start->duration_ns;
-    endpoint->next_sample_ns = start->at_ns + settings->interval_ns;
-    for (int i = 0; i < endpoint->flow_count && error == 0; i++) {
-        struct flow *flow = &endpoint->flows[i];
-        int flags = fcntl(flow->fd, F_GETFL);
-
-        flow->at_ns = start->at_ns;
-        flow->bulk_ns = start->at_ns + start->hold_ns;
-        flow->end_ns = endpoint->end_ns;
-        flow->work = settings->work;
-        flow->message_bytes = settings->message_bytes;
-        flow->iterations = start->iterations;
-        flow->window = settings->udp ? -1 : (int)settings->window;
-        flow->unheld = 4 * settings->window;
-        flow->busy = settings->busy;
-        flow->rate = start->rate;
-        /* Threads block in the kernel; only openings are served by poll. */
-        if (flags < 0 || fcntl(flow->fd, F_SETFL, flags & ~O_NONBLOCK) != 0)
-            return errno;
-        if (settings->udp)
-            error = udp_prepare(flow, settings->window);
-        if (error == 0)
-            error = reserve(endpoint, flow, start->duration_ns);
-        if (error == 0)
-            error = reserve_bins(flow, start->bin_ns, start->duration_ns);
-        if (error == 0 && flow->work == PUT)
-            error = file_prepare(flow);
-        else if (error == 0 && flow->work != STREAM && !settings->udp)
-            error = messages_prepare(flow);
-        if (error == 0)
-            error = flow_start(flow);
-    }
-    endpoint->state = RUNNING;
-    return error;
 }

@@ -2,7 +2,7 @@
 
 from rigctl.analysis.frames import dtype
 from rigctl.columns import COLUMNS, Level
-from rigctl.report.printers.markdown import escaped
+from rigctl.report.text import escaped
 
 _HEAD = """# Columns
 

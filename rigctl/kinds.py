@@ -30,7 +30,7 @@ class Kind:
 
     @property
     def in_messages(self) -> bool:
-        """Whether it is messages that are counted, not a stream cut to a common window."""
+        """Whether it is messages that are counted, not a stream cut to a measurement interval."""
         return self.counts == "messages"
 
     @property

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "endpoint.h"
+#include "opening.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,19 +8,19 @@ from typing import Final
 from rigctl.analysis.ceiling import ip_version, link_rate_bps
 from rigctl.model.counters.balance import Framing, Reconciliation, reconcile_all
 from rigctl.model.counters.losses import Attribution, attribute
-from rigctl.model.counters.places import (
+from rigctl.model.counters.points import (
     Counted,
+    CountingPoint,
     Crossing,
     Known,
-    Place,
-    Spot,
+    PointKind,
     Wiring,
     counts,
     nic_counted,
     port_counted,
     traffic_of,
 )
-from rigctl.model.counters.rises import Traffic, Way, goes_on, joined, refresh_seconds, stretches
+from rigctl.model.counters.rises import PortDirection, Traffic, goes_on, joined, refresh_seconds, stretches
 from rigctl.model.unknowns import total
 from rigctl.records import NicCounters, PortSeries, Repetition, RunInfo
 
@@ -38,7 +38,7 @@ class Total:
     flagged: bool
     coarse: bool
     why: str | None
-    again: int = 0  # octets of payload sent again
+    retransmitted: int = 0  # octets of payload
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,10 @@ class Balance:
 
     repetition: Repetition
     traffic_s: float
-    places: dict[Place, Reconciliation]
+    points: dict[CountingPoint, Reconciliation]
     total: Total | None
     lost: tuple[Attribution, ...]
-    ports: dict[tuple[Spot, str], int | None]  # octets counted at the port of a node
+    ports: dict[tuple[PointKind, str], int | None]  # octets counted at the port of a node
 
 
 class Balances:
@@ -59,8 +59,8 @@ class Balances:
     def __init__(self, info: RunInfo, repetitions: Iterable[Repetition]) -> None:
         self._wiring = Wiring(info.plan.ports, info.plan.trunk)
         self._framing = Framing(ip_version(info), info.plan.virtual is not None)
-        in_order = sorted(repetitions, key=lambda one: one.started_at)
-        self._timed = [(one, traffic_of(one.flows)) for one in in_order]
+        in_order = sorted(repetitions, key=lambda repetition: repetition.started_at)
+        self._timed = [(repetition, traffic_of(repetition.flows)) for repetition in in_order]
         nodes = {port.node for port in info.plan.ports if port.node is not None}
         self._node_of: dict[tuple[str, tuple[str, ...]], str | None] = {
             (port.switch, (port.name,)): port.node for port in info.plan.ports
@@ -78,7 +78,7 @@ class Balances:
 
     @cached_property
     def _by_key(self) -> dict[tuple[int, int, int], Balance]:
-        return {_key(one.repetition): one for one in self.each}
+        return {_key(balance.repetition): balance for balance in self.each}
 
     def _balances(self) -> Iterator[Balance]:
         before_ns: int | None = None
@@ -90,94 +90,98 @@ class Balances:
             yield self._balance(repetition, traffic, self._crossings[_key(repetition)], known)
             before_ns = traffic[1]
 
-    def whole(self) -> dict[Place, tuple[Reconciliation, Counted]]:
-        """Every place over the whole run: from the first reading before a byte to the last one after."""
-        crossings: dict[Place, Crossing] = {}
-        counted: dict[Place, Counted] = {}
-        traffic_ns: dict[Place, int] = {}
+    def whole(self) -> dict[CountingPoint, tuple[Reconciliation, Counted]]:
+        """Every counting point over the whole run: from the first reading before a byte to the last one after."""
+        crossings: dict[CountingPoint, Crossing] = {}
+        counted: dict[CountingPoint, Counted] = {}
+        traffic_ns: dict[CountingPoint, int] = {}
         passing = self._passing()
-        for place, used in passing.items():
-            parts = list(self._port_parts(place, used) if place.ports else self._nic_parts(place, used))
+        for point, used in passing.items():
+            parts = list(self._port_parts(point, used) if point.ports else self._nic_parts(point, used))
             if parts:
-                counted[place] = _sum([part for part, _, _ in parts])
-                crossings[place] = sum((crossing for _, crossing, _ in parts), Crossing())
-                traffic_ns[place] = sum(length for _, _, length in parts)
-        found: dict[Place, tuple[Reconciliation, Counted]] = {}
-        for place in reconcile_all(crossings, counted, (0, 1), self._framing):
-            # Each with its own time: what a reading may lack is in seconds.
-            pair = {one: counted[one] for one in (place, place.opposite) if one in counted}
-            balance = reconcile_all(crossings, pair, (0, traffic_ns[place]), self._framing)[place]
-            found[place] = (balance, counted[place])
+                counted[point] = _sum([part for part, _, _ in parts])
+                crossings[point] = sum((crossing for _, crossing, _ in parts), Crossing())
+                traffic_ns[point] = sum(length for _, _, length in parts)
+        found: dict[CountingPoint, tuple[Reconciliation, Counted]] = {}
+        for point in reconcile_all(crossings, counted, (0, 1), self._framing):
+            # Each with its own time: what a reading may lack is given in seconds.
+            pair = {direction: counted[direction] for direction in (point, point.opposite) if direction in counted}
+            balance = reconcile_all(crossings, pair, (0, traffic_ns[point]), self._framing)[point]
+            found[point] = (balance, counted[point])
         return found
 
     @cached_property
-    def _crossings(self) -> dict[tuple[int, int, int], dict[Place, Crossing]]:
-        return {_key(one): self._wiring.crossings(one.flows) for one, traffic in self._timed if traffic is not None}
+    def _crossings(self) -> dict[tuple[int, int, int], dict[CountingPoint, Crossing]]:
+        return {
+            _key(repetition): self._wiring.crossings(repetition.flows)
+            for repetition, traffic in self._timed
+            if traffic is not None
+        }
 
     def _balance(
-        self, repetition: Repetition, traffic: Traffic, crossings: dict[Place, Crossing], known: Known
+        self, repetition: Repetition, traffic: Traffic, crossings: dict[CountingPoint, Crossing], known: Known
     ) -> Balance:
         counted = counts(repetition, self._wiring, known, crossings)
-        places = reconcile_all(crossings, counted, traffic, self._framing)
-        lost = attribute(repetition.flows, self._wiring, counted, places)
-        total = total_of(crossings, places)
+        points = reconcile_all(crossings, counted, traffic, self._framing)
+        lost = attribute(repetition.flows, self._wiring, counted, points)
+        total = total_of(crossings, points)
         ports = {
-            (place.spot, node): balance.counted
-            for place, balance in places.items()
-            if (node := self._node_of.get((place.owner, place.ports))) is not None
+            (point.kind, node): balance.counted
+            for point, balance in points.items()
+            if (node := self._node_of.get((point.owner, point.ports))) is not None
         }
-        return Balance(repetition, (traffic[1] - traffic[0]) / 1e9, places, total, tuple(lost), ports)
+        return Balance(repetition, (traffic[1] - traffic[0]) / 1e9, points, total, tuple(lost), ports)
 
-    def _passing(self) -> dict[Place, list[tuple[Repetition, Traffic, Crossing]]]:
-        found: dict[Place, list[tuple[Repetition, Traffic, Crossing]]] = {}
+    def _passing(self) -> dict[CountingPoint, list[tuple[Repetition, Traffic, Crossing]]]:
+        found: dict[CountingPoint, list[tuple[Repetition, Traffic, Crossing]]] = {}
         for repetition, traffic in self._timed:
             if traffic is not None:
-                for place, crossing in self._crossings[_key(repetition)].items():
-                    found.setdefault(place, []).append((repetition, traffic, crossing))
+                for point, crossing in self._crossings[_key(repetition)].items():
+                    found.setdefault(point, []).append((repetition, traffic, crossing))
         return found
 
     def _port_parts(
-        self, place: Place, used: Sequence[tuple[Repetition, Traffic, Crossing]]
+        self, point: CountingPoint, used: Sequence[tuple[Repetition, Traffic, Crossing]]
     ) -> Iterator[tuple[Counted, Crossing, int]]:
         """What a port counted over repetitions that follow each other, what passed then, and for how long."""
         chunk: list[tuple[list[PortSeries], Traffic, Crossing]] = []
         for repetition, traffic, crossing in used:
-            series = [one for one in repetition.counters if one.switch == place.owner and one.port in place.ports]
-            if len(series) < len(place.ports) or not all(one.columns.get("t_ns") for one in series):
-                yield from self._chunk_counted(place, chunk)
+            series = [port for port in repetition.counters if port.switch == point.owner and port.port in point.ports]
+            if len(series) < len(point.ports) or not all(port.columns.get("t_ns") for port in series):
+                yield from self._chunk_counted(point, chunk)
                 chunk = []
                 continue
             if chunk and not all(goes_on(*ends) for ends in zip(chunk[-1][0], series, strict=True)):
-                yield from self._chunk_counted(place, chunk)
+                yield from self._chunk_counted(point, chunk)
                 chunk = []
             chunk.append((series, traffic, crossing))
-        yield from self._chunk_counted(place, chunk)
+        yield from self._chunk_counted(point, chunk)
 
     def _chunk_counted(
-        self, place: Place, chunk: Sequence[tuple[list[PortSeries], Traffic, Crossing]]
+        self, point: CountingPoint, chunk: Sequence[tuple[list[PortSeries], Traffic, Crossing]]
     ) -> Iterator[tuple[Counted, Crossing, int]]:
         if not chunk:
             return
-        series = [joined([parts[at] for parts, _, _ in chunk]) for at in range(len(place.ports))]
+        series = [joined([parts[at] for parts, _, _ in chunk]) for at in range(len(point.ports))]
         traffic = (chunk[0][1][0], chunk[-1][1][1])
-        counted = port_counted(series, place, traffic, self._wiring.rate_bps(place, self._known.links_bps), self._known)
+        counted = port_counted(series, point, traffic, self._wiring.rate_bps(point, self._known.links_bps), self._known)
         length_ns = sum(end - start for _, (start, end), _ in chunk)
         yield counted, sum((crossing for _, _, crossing in chunk), Crossing()), length_ns
 
     def _nic_parts(
-        self, place: Place, used: Sequence[tuple[Repetition, Traffic, Crossing]]
+        self, point: CountingPoint, used: Sequence[tuple[Repetition, Traffic, Crossing]]
     ) -> Iterator[tuple[Counted, Crossing, int]]:
         for repetition, traffic, crossing in used:
-            nic = _nic(repetition, place.owner)
+            nic = _nic(repetition, point.owner)
             if nic is not None:
-                yield nic_counted(nic, place.way), crossing, traffic[1] - traffic[0]
+                yield nic_counted(nic, point.direction), crossing, traffic[1] - traffic[0]
 
     def _refreshes(self, info: RunInfo) -> dict[str, float]:
         """How often each switch refreshes its counters, seen over the whole run at one of its ports."""
         traffics = [traffic for _, traffic in self._timed if traffic is not None]
         found: dict[str, float] = {}
         looked_at: set[str] = set()
-        # One port tells for its switch: the trunk's, which is the busiest, or the first that was read.
+        # One port represents its switch: the trunk's, which is the busiest, or the first that was read.
         for port in sorted(info.plan.ports, key=lambda port: port.peer is None):
             if port.switch in looked_at:
                 continue
@@ -191,24 +195,24 @@ class Balances:
                 continue
             looked_at.add(port.switch)
             for stretch in stretches(parts):
-                for way in Way:
-                    seen_s = refresh_seconds(stretch, way, traffics)
+                for direction in PortDirection:
+                    seen_s = refresh_seconds(stretch, direction, traffics)
                     if seen_s is not None:
                         found[port.switch] = max(seen_s, found.get(port.switch, 0.0))
         return found
 
 
-def total_of(crossings: dict[Place, Crossing], places: dict[Place, Reconciliation]) -> Total | None:
+def total_of(crossings: dict[CountingPoint, Crossing], points: dict[CountingPoint, Reconciliation]) -> Total | None:
     """The trunk's, or else the ports' of the senders; those of the receivers where the senders' were not read."""
-    with_data = [place for place, crossing in crossings.items() if crossing.payload != 0]
-    for where, spots in (
-        (TRUNK, (Spot.TRUNK_OUT,)),
-        (TRUNK, (Spot.TRUNK_IN,)),
-        ("ports", (Spot.PORT_IN,)),
-        ("ports", (Spot.PORT_OUT,)),
+    with_data = [point for point, crossing in crossings.items() if crossing.payload != 0]
+    for where, kinds in (
+        (TRUNK, (PointKind.TRUNK_OUT,)),
+        (TRUNK, (PointKind.TRUNK_IN,)),
+        ("ports", (PointKind.PORT_IN,)),
+        ("ports", (PointKind.PORT_OUT,)),
     ):
-        chosen = [place for place in with_data if place.spot in spots]
-        known = [places[place] for place in chosen if place in places]
+        chosen = [point for point in with_data if point.kind in kinds]
+        known = [points[point] for point in chosen if point in points]
         if chosen and len(known) == len(chosen):
             return _total(where, known)
     return None
@@ -229,26 +233,26 @@ def port_octets(balance: Balance | None, sender: str, receiver: str) -> dict[str
     """The columns of a pair: what its ends' switch ports counted of the data's direction."""
     ports = balance.ports if balance is not None else {}
     return {
-        "source_port_octets": ports.get((Spot.PORT_IN, sender)),
-        "destination_port_octets": ports.get((Spot.PORT_OUT, receiver)),
+        "source_port_octets": ports.get((PointKind.PORT_IN, sender)),
+        "destination_port_octets": ports.get((PointKind.PORT_OUT, receiver)),
     }
 
 
 def _total(where: str, parts: Sequence[Reconciliation]) -> Total:
-    expected, counted = [one.expected for one in parts], [one.counted for one in parts]
+    expected, counted = [part.expected for part in parts], [part.counted for part in parts]
     sent = sum(value for value in expected if value is not None) if None not in expected else None
     seen = sum(value for value in counted if value is not None) if None not in counted else None
-    coarse = any(one.coarse for one in parts)
+    coarse = any(part.coarse for part in parts)
     known = sent and seen is not None and not coarse
     return Total(
         where,
         sent,
         seen,
         100 * (seen - sent) / sent if known and sent and seen is not None else None,
-        any(one.flagged for one in parts),
+        any(part.flagged for part in parts),
         coarse,
-        next((one.why for one in parts if one.flagged), next((one.why for one in parts if one.why), None)),
-        sum(one.again for one in parts),
+        next((part.why for part in parts if part.flagged), next((part.why for part in parts if part.why), None)),
+        sum(part.retransmitted for part in parts),
     )
 
 
@@ -261,17 +265,17 @@ def _nic(repetition: Repetition, node: str) -> NicCounters | None:
 
 
 def _sum(parts: Sequence[Counted]) -> Counted:
-    """Several times of one place together; unknown where one of them is."""
+    """Several counts of one point together; unknown where one of them is."""
     if len(parts) == 1:
         return parts[0]
 
     return Counted(
-        total([one.octets for one in parts]),
-        total([one.packets for one in parts]),
-        total([one.drops for one in parts]),
-        total([one.damaged for one in parts]),
-        max((one.refresh_s for one in parts if one.refresh_s is not None), default=None),
-        sum(one.missing_s for one in parts),
-        sum(one.extra_s for one in parts),
-        next((one.why for one in parts if one.why is not None), None),
+        total([part.octets for part in parts]),
+        total([part.packets for part in parts]),
+        total([part.drops for part in parts]),
+        total([part.damaged for part in parts]),
+        max((part.refresh_s for part in parts if part.refresh_s is not None), default=None),
+        sum(part.missing_s for part in parts),
+        sum(part.extra_s for part in parts),
+        next((part.why for part in parts if part.why is not None), None),
     )

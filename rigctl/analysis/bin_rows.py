@@ -33,7 +33,7 @@ def stream_bins(cell: Cell, repetition: Repetition) -> list[StreamBins]:
 
 
 def bin_rows(info: RunInfo, cell: Cell, repetition: Repetition) -> list[Row]:
-    """The rows of level `bins` of one repetition; none where it was not asked for, or does not count."""
+    """The rows of level `bins` of one repetition; none where no bins were requested, or it does not count."""
     if cell.bin_us is None or repetition.status is not Status.OK:
         return []
     return [row for one in stream_bins(cell, repetition) for row in _rows(info, cell, repetition, one)]
@@ -60,7 +60,7 @@ def _rows(info: RunInfo, cell: Cell, repetition: Repetition, one: StreamBins) ->
 
 
 def _span(shown: Repetition, sides: Sequence[Side]) -> tuple[int, int] | None:
-    """The time that counts: the common window; of a file, which has none, from its first byte to its last."""
+    """The time that counts: the measurement interval; of a file, which has none, from its first byte to its last."""
     if shown.window_start_ns is not None and shown.window_end_ns is not None:
         return shown.window_start_ns, shown.window_end_ns
     firsts = [side.first_byte_ns for side in sides if side.first_byte_ns is not None]

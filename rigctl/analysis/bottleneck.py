@@ -1,7 +1,7 @@
-"""What binds a cell or a pair: the line, the rate asked for, processors, the window, losses, or nothing that is known.
+"""What limits a cell or a pair: the line, the rate requested, processors, the window, losses, or an unknown cause.
 
 Processors come before the window: a sender whose receiver gets no processor waits for its window, too. Only where the
-flows bring what the window allows per round trip is it the window that binds, however busy the nodes are.
+flows achieve what the window allows per round trip is the window the limit, however busy the nodes are.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,19 +13,19 @@ from rigctl.model.ceilings import loss_bps, window_bps
 from rigctl.records import Flow, Side
 
 LINE_RATE_EFFICIENCY: Final = 0.98
-"""From this share of the ceiling on, the line is what limits."""
+"""From this share of the ceiling on, the line is the limit."""
 WINDOW_SHARE: Final = 0.5
-"""From this share of a sender's busy time on, the window is what limits."""
+"""From this share of a sender's busy time on, the window is the limit."""
 WINDOW_REACHED: Final = 0.9
-"""From this share of window ÷ round trip on, the window is what limits even on a busy node."""
+"""From this share of window ÷ round trip on, the window is the limit even on a busy node."""
 BUSY_PCT: Final = 95.0
-"""From here on processors are what limits."""
+"""From here on processors are the limit."""
 SENDING_SHARE: Final = 0.5
-"""From this share of its time on, in which a sender had data to send and no full window, losses can be what limits."""
+"""From this share of its time on, in which a sender had data to send and no full window, losses can be the limit."""
 MOST_ALLOWED: Final = 2.0
-"""Losses that allow more than so many times what came explain nothing: the rule is a rough one."""
+"""Losses that allow more than this multiple of the goodput explain nothing: the rule is a rough one."""
 _NOT_BY_LOSS: Final = ("bbr", "cdg", "nv", "vegas")
-"""How the names of congestion controls begin that don't halve their window at each loss."""
+"""How the names of congestion controls begin that do not halve their window at each loss."""
 PROCESSORS: Final = ("machine", "sender", "receiver")
 """Limits that are processors'."""
 
@@ -83,7 +83,7 @@ def limit(
     flows: Sequence[Flow] = (),
     busy: Busy | None = None,
 ) -> str:
-    """What binds: `line-rate`, `rate` (the one asked for), `machine`, `sender`, `receiver`, `window`, `loss`, or
+    """The limit: `line-rate`, `rate` (the one requested), `machine`, `sender`, `receiver`, `window`, `loss`, or
     `unknown`.
 
     `goodput_mbps` and `asked_mbps` are sums over `flows`.
@@ -105,7 +105,7 @@ def limit(
 def window_share(flows: Iterable[Flow]) -> float | None:
     """Of the time with data to send, that in which the kernel held them back for a full window or buffer.
 
-    The mean over the flows' senders; `None` where their kernels do not say (tcpi_busy_time, Linux 4.10).
+    The mean over the flows' senders; `None` where their kernels do not report it (tcpi_busy_time, Linux 4.10).
     """
     senders = [flow.sender for flow in flows if flow.sender is not None]
     shares = [held / side.tcp.busy_us for side in senders if side.tcp.busy_us and (held := _held_us(side)) is not None]
@@ -132,7 +132,7 @@ def advertised_bytes(senders: Sequence[Side]) -> float | None:
 
 
 def window_allows_bps(advertised: float, mss: int | None, rtt_us: float) -> float:
-    """What a flow can bring at best: the whole segments of the window `advertised`, in bytes, once per round trip."""
+    """What a flow can achieve at most: the whole segments of the window `advertised`, in bytes, once per round trip."""
     filled = advertised // mss * mss if mss and advertised >= mss else advertised
     return window_bps(round(filled), rtt_us / 1e6)
 
@@ -150,7 +150,7 @@ def _reaches_window(goodput_mbps: float | None, flows: Sequence[Flow]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """What was lost on the way of a stream's flows, and what that lets one of them bring."""
+    """What the flows of a stream lost, and what one of them can achieve with that loss."""
 
     lost_share: float  # of the segments
     rtt_us: float  # while they sent, the median over samples (tcpi_rtt)

@@ -6,7 +6,7 @@ from rigctl.records import Cell, RunPlan
 
 MOST_CHARTS: Final = 48
 MOST_OF_MATRIX: Final = 12
-"""Of a run with more cells than `MOST_CHARTS`, so many are drawn: one line per pair and chart is heavy."""
+"""The most that are drawn of a run with more cells than `MOST_CHARTS`: a chart has a line for each pair."""
 
 
 def charted_cells(plan: RunPlan) -> tuple[Cell, ...]:

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 _TEXT: Final = frozenset(
     {"run", "status", "reason", "test", "transport", "source", "destination", "direction", "congestion", "limit"}
-    | {"condition"}
+    | {"condition", "read", "write"}
 )
-_FLAGS: Final = frozenset({"nodelay", "busy_poll"})
+_FLAGS: Final = frozenset({"counted", "nodelay", "busy_poll"})
 _OF_EACH: Final = {Level.INTERVALS: interval_rows, Level.BINS: bin_rows, Level.HISTOGRAM: bucket_rows}
-"""Levels whose rows are made when asked for, repetition by repetition."""
+"""Levels whose rows are made when they are needed, repetition by repetition."""
 
 
 def dtype(column: Column) -> str:
@@ -87,7 +87,7 @@ class Frames:
 
 
 def load(info: RunInfo, repetitions: Iterable[Repetition]) -> Frames:
-    """The frames of a run; each is made when it is first asked for. `InputError` where records don't fit together."""
+    """The frames of a run; each is made when it is first used. `InputError` where records don't fit together."""
     kept = tuple(repetitions)
     _check(info, kept)
     return Frames(info, kept, derive(info, kept))
@@ -101,7 +101,7 @@ def _check(info: RunInfo, repetitions: Iterable[Repetition]) -> None:
         if one.cell not in planned:
             what = "the run's plan has no such test"
         elif start_ns is not None and end_ns is not None and end_ns <= start_ns:
-            what = "its common window ends before it begins"
+            what = "its measurement interval ends before it begins"
         else:
             continue
         raise InputError(

@@ -97,12 +97,13 @@ def _silent(side: Side) -> list[Span]:
 
 def _common(first: Sequence[Span], second: Sequence[Span]) -> list[Span]:
     """What lies in a span of each, both in rising order."""
-    found = []
-    for low, high in first:
-        for other_low, other_high in second:
-            start, end = max(low, other_low), min(high, other_high)
-            if start < end:
-                found.append((start, end))
+    found, place, other = [], 0, 0
+    while place < len(first) and other < len(second):
+        (low, high), (other_low, other_high) = first[place], second[other]
+        start, end = max(low, other_low), min(high, other_high)
+        if start < end:
+            found.append((start, end))
+        place, other = (place + 1, other) if high < other_high else (place, other + 1)
     return found
 
 

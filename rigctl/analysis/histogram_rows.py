@@ -21,10 +21,10 @@ def _rows(info: RunInfo, cell: Cell, repetition: Repetition, flow: Flow) -> list
     for bucket, count in side.histogram if side is not None else ():
         low, high = bounds_ns(bucket)
         values = {
-            "trip_from_us": low / 1e3 if trips else None,
-            "trip_to_us": high / 1e3 if trips else None,
-            "lost_from": None if trips else low,
-            "lost_to": None if trips else high,
+            "app_rtt_bucket_low_us": low / 1e3 if trips else None,
+            "app_rtt_bucket_high_us": high / 1e3 if trips else None,
+            "loss_burst_low": None if trips else low,
+            "loss_burst_high": None if trips else high,
             "count": count,
         }
         rows.append(picked(Level.HISTOGRAM, shared | values))

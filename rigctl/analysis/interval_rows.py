@@ -1,4 +1,4 @@
-"""Goodput over time: the raw counters of a flow cut at its sample times, within the common window only."""
+"""Goodput over time: the raw counters of a flow cut at its sample times, within the measurement interval only."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,7 @@ from rigctl.records import Cell, Flow, Repetition, RunInfo, Side
 
 
 def edges_of(side: Side, repetition: Repetition) -> Times:
-    """The ends of the intervals: the receiver's sample times, from the common window's start to its end."""
+    """The ends of the intervals: the receiver's sample times, from the measurement interval's start to its end."""
     start_ns, end_ns = repetition.window_start_ns, repetition.window_end_ns
     if start_ns is None or end_ns is None:
         return np.zeros(0)
@@ -24,7 +24,7 @@ def edges_of(side: Side, repetition: Repetition) -> Times:
 
 
 def interval_rows(info: RunInfo, cell: Cell, repetition: Repetition) -> list[Row]:
-    """The rows of level `intervals` of one repetition; none where there is no common window."""
+    """The rows of level `intervals` of one repetition; none where there is no measurement interval."""
     order = {stream: at for at, stream in enumerate(cell.streams)}
     flows = sorted(repetition.flows, key=lambda flow: (order[flow.stream], flow.number))
     return [row for flow in flows for row in _flow_rows(info, cell, repetition, flow)]

@@ -5,24 +5,16 @@ repetitions from their mean.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean
 
 from rigctl.analysis.ceiling import data_path, ip_version, link_rate_bps
+from rigctl.analysis.message_rows import DiskShares, disk_shares, elapsed_s
 from rigctl.analysis.summary import ABOVE, Exclusion
 from rigctl.model.ceilings import Packet
 from rigctl.model.histogram import Buckets, merged, percentile_ns
 from rigctl.model.unknowns import agreed, joined, least, total
 from rigctl.records import Cell, Flow, Repetition, RunInfo, Side, Status, Stream
-
-
-@dataclass(frozen=True, slots=True)
-class DiskShares:
-    """Of a transfer's time the shares spent in reading and in writing the file; `sync_s` after the acknowledgement."""
-
-    read_share: float | None = None
-    write_share: float | None = None
-    sync_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +34,7 @@ class MessageResult:
     retransmits: int | None = None
     nodelay: bool | None = None  # as granted
     congestion: str | None = None  # in use
-    disk: DiskShares = DiskShares()
+    disk: DiskShares = field(default_factory=DiskShares)
     unanswered: int | None = None  # datagrams of a ping-pong that did not come back in time
     exclusions: tuple[Exclusion, ...] = ()
 
@@ -108,7 +100,7 @@ def _result(info: RunInfo, cell: Cell, stream: Stream, repetitions: Sequence[Rep
         cell=cell,
         stream=stream,
         messages=tuple(sum(side.bytes for side in own) // (cell.message_bytes or 1) for own in counted),
-        elapsed_s=tuple(max(_elapsed_s(side) for side in own) for own in counted),
+        elapsed_s=tuple(max(elapsed_s(side) or 0.0 for side in own) for own in counted),
         round_trips=merged(side.histogram for side in sides),
         rtt_mean_ns=sum(trip.sum_ns or 0 for trip in trips) / count if count else None,
         rtt_min_ns=min((trip.min_ns for trip in trips if trip.min_ns is not None), default=None),
@@ -128,12 +120,6 @@ def _unanswered(side: Side) -> int | None:
     if side.datagrams is None or side.round_trips is None:
         return None
     return side.datagrams.count - side.round_trips.count
-
-
-def _elapsed_s(side: Side) -> float:
-    if side.first_byte_ns is None or side.last_byte_ns is None:
-        return 0.0
-    return (side.last_byte_ns - side.first_byte_ns) / 1e9
 
 
 def _ceiling_bps(info: RunInfo, cell: Cell, flows: Sequence[Flow]) -> float | None:
@@ -166,18 +152,3 @@ def _exclusions(info: RunInfo, cell: Cell, repetitions: Sequence[Repetition]) ->
         for repetition in repetitions
         if repetition.status is not Status.OK
     )
-
-
-def disk_shares(flows: Sequence[Flow]) -> DiskShares:
-    """Of the flows of some transfers: the share of their time that was spent in reading and writing the files."""
-    senders = [flow.sender for flow in flows if flow.sender is not None]
-    receivers = [flow.receiver for flow in flows if flow.receiver is not None]
-    took_us = [1e6 * _elapsed_s(side) for side in senders if side.first_byte_ns and side.last_byte_ns]
-    read = [side.disk.disk_us for side in senders if side.disk is not None and side.disk.disk_us is not None]
-    written = [side.disk.disk_us for side in receivers if side.disk is not None and side.disk.disk_us is not None]
-    synced = [side.disk.sync_us for side in receivers if side.disk is not None and side.disk.sync_us is not None]
-
-    def share(disk_us: Sequence[int]) -> float | None:
-        return sum(disk_us) / sum(took_us) if disk_us and len(disk_us) == len(took_us) and sum(took_us) else None
-
-    return DiskShares(share(read), share(written), fmean(synced) / 1e6 if synced else None)

@@ -72,7 +72,7 @@ class ConditionPanels:
         return best
 
     def sums_by_pairs(self) -> dict[int, float]:
-        """The sum the network carries for each number of pairs: the median of the best, as the top one is luck too."""
+        """The sum for each number of pairs: the median of the best, as the highest includes noise."""
         return {
             pairs: median(cell.goodput_mbps.mean for cell in cells if cell.goodput_mbps is not None)
             for pairs, cells in self.best_by_pairs().items()

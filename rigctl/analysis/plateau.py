@@ -1,10 +1,10 @@
 """A limit that pairs share, found from the measured sums alone: proportional growth with the pairs, then a plateau.
 
-The rig file is not asked. What goes in is the highest sum of goodput for each number of pairs at once; what comes out
-is from how many pairs on more of them bring no more. The rule: at the knee and beyond, all sums lie within `FLAT` of
-their median; before it, each pair brings about as much as the others (`PROPORTIONAL`) and the sum is clearly below the
-plateau; and with the most pairs the sum falls short of straight growth by `SHORTFALL` or more, so that noise on
-straight growth is no knee. A single point beyond the growth must fall short by `CLEAR`.
+The rig file is not used. What goes in is the highest sum of goodput for each number of pairs at once; what comes out
+is the number of pairs from which on more of them add nothing. The rule: at the knee and beyond, all sums lie within
+`FLAT` of their median; before it, each pair adds about as much as the others (`PROPORTIONAL`) and the sum is clearly
+below the plateau; and with the most pairs the sum falls short of straight growth by `SHORTFALL` or more, so that noise
+on straight growth is no knee. A single point beyond the growth must fall short by `CLEAR`.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ _LEAST_POINTS: Final = 3
 class Limit:
     """From `pairs` on the sum stays at `goodput_mbps` (the median of the plateau).
 
-    `points` tells of how many numbers of pairs the plateau is made; `each_mbps` what a pair brought before it, `None`
+    `points`: of how many numbers of pairs the plateau is made; `each_mbps`: what a pair achieved before it, `None`
     where the sum stays from the fewest pairs on.
     """
 

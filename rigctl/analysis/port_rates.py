@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rigctl.model.counters.places import Place, Spot, Wiring
+from rigctl.model.counters.points import CountingPoint, PointKind, Wiring
 from rigctl.model.counters.rises import mean_bps, rates, together
 from rigctl.records import PortSeries, Repetition, RunPlan
 
 
 class PortRate(NamedTuple):
-    """A line for a chart: seconds from the start of the common window (middles of intervals), Mbit/s with headers."""
+    """A line for a chart: seconds from the start of the measurement interval, Mbit/s with headers."""
 
     name: str
     t_s: list[float]
@@ -23,35 +23,43 @@ def port_rates(plan: RunPlan, repetition: Repetition, most: int) -> list[PortRat
     """
     if repetition.window_start_ns is None:
         return []
-    series = {(one.switch, one.port): one for one in repetition.counters}
+    series = {(port.switch, port.port): port for port in repetition.counters}
     crossings = Wiring(plan.ports, plan.trunk).crossings(repetition.flows)
-    data = [place for place, crossing in crossings.items() if crossing.payload != 0]
-    for spot in (Spot.TRUNK_OUT, Spot.TRUNK_IN, Spot.PORT_IN, Spot.PORT_OUT):
-        places = [place for place in data if place.spot is spot]
-        if not places or any((place.owner, port) not in series for place in places for port in place.ports):
+    data = [point for point, crossing in crossings.items() if crossing.payload != 0]
+    for kind in (PointKind.TRUNK_OUT, PointKind.TRUNK_IN, PointKind.PORT_IN, PointKind.PORT_OUT):
+        points = [point for point in data if point.kind is kind]
+        if not points or any((point.owner, port) not in series for point in points for port in point.ports):
             continue
-        if spot in (Spot.TRUNK_OUT, Spot.TRUNK_IN):
-            lines = [_line(f"trunk, {place} {place.way}", [place], series, repetition, most) for place in places]
+        if kind in (PointKind.TRUNK_OUT, PointKind.TRUNK_IN):
+            lines = [_line(f"trunk, {point} {point.direction}", [point], series, repetition, most) for point in points]
         else:
-            lines = [_line("switch ports, sum", places, series, repetition, most)]
+            lines = [_line("switch ports, sum", points, series, repetition, most)]
         return [line for line in lines if line is not None]
     return []
 
 
 def _line(
-    name: str, places: Sequence[Place], series: dict[tuple[str, str], PortSeries], repetition: Repetition, most: int
+    name: str,
+    points: Sequence[CountingPoint],
+    series: dict[tuple[str, str], PortSeries],
+    repetition: Repetition,
+    most: int,
 ) -> PortRate | None:
-    """Several ports' rates summed over those intervals of the first one that lie within the common window."""
-    every = [rates(series[place.owner, port], place.way) for place in places for port in place.ports]
+    """Several ports' rates summed over those intervals of the first one that lie within the measurement interval."""
+    every = [rates(series[point.owner, port], point.direction) for point in points for port in point.ports]
     start_ns, end_ns = repetition.window_start_ns, repetition.window_end_ns
     if start_ns is None or end_ns is None or not every or not all(every):
         return None
-    inside = together([one for one in every[0] if start_ns <= one.start_ns and one.end_ns <= end_ns], most)
+    inside = together(
+        [interval for interval in every[0] if start_ns <= interval.start_ns and interval.end_ns <= end_ns], most
+    )
     if not inside:
         return None
-    summed = [(one, sum(mean_bps(other, one.start_ns, one.end_ns) for other in every)) for one in inside]
+    summed = [
+        (interval, sum(mean_bps(other, interval.start_ns, interval.end_ns) for other in every)) for interval in inside
+    ]
     return PortRate(
         name,
-        [((one.start_ns + one.end_ns) / 2 - start_ns) / 1e9 for one, _ in summed],
+        [((interval.start_ns + interval.end_ns) / 2 - start_ns) / 1e9 for interval, _ in summed],
         [bps / 1e6 for _, bps in summed],
     )

@@ -12,24 +12,28 @@ from typing import Any, Final, TypeAlias
 from rigctl.analysis.balances import Balance, Balances, port_octets, trunk_total
 from rigctl.analysis.bottleneck import Busy, limit
 from rigctl.analysis.ceiling import data_path, datagram_path, efficiency, link_rate_bps
+from rigctl.analysis.counted import counted_keys, key_of
 from rigctl.analysis.datagram_rows import asked_mbps, datagram_values
+from rigctl.analysis.message_rows import message_values
 from rigctl.columns import Level, columns_at
-from rigctl.model.histogram import percentile_ns
 from rigctl.model.sharing import DataPath, together_mbps, trunk_link
 from rigctl.model.unknowns import agreed, joined, least, mean, most, total
-from rigctl.records import Cell, Flow, NodeUsage, Repetition, RunInfo, Side, Stream
+from rigctl.records import Cell, Flow, NodeUsage, Repetition, RunInfo, Stream
 
 Row: TypeAlias = dict[str, Any]
 
 BUSY_COLUMNS: Final = (
     "cpu_source_pct",
     "cpu_destination_pct",
-    "agent_source_pct",
-    "agent_destination_pct",
+    "agent_cpu_source_pct",
+    "agent_cpu_destination_pct",
     "busiest_cpu_source_pct",
     "busiest_cpu_destination_pct",
 )
 """In the order of the fields of `Busy`."""
+
+LEAST_SPAN_US: Final = 200_000
+"""/proc/stat counts ticks of 10 ms: in a shorter time one tick is more than 5 %, in 4 ms it would be 250 %."""
 
 _NAMES: Final = {level: tuple(column.name for column in columns_at(level)) for level in Level}
 
@@ -38,7 +42,7 @@ _NAMES: Final = {level: tuple(column.name for column in columns_at(level)) for l
 class Rows:
     """One list per level; each row has exactly the columns of `columns_at(level)`, unknown ones `None`.
 
-    The rows of flows are made when they are first asked for: a page of a large matrix shows none of its thousands.
+    The rows of flows are made when they are first used: the page of a large matrix shows none of its thousands.
     """
 
     cells: list[Row]
@@ -61,41 +65,22 @@ def derive(info: RunInfo, repetitions: Iterable[Repetition]) -> Rows:
     kept = tuple(repetitions)
     rows = Rows([], [], [], Balances(info, kept))
     cells = {cell.number: cell for cell in info.plan.cells}
+    counted = counted_keys(info.plan, kept)
     for repetition in kept:
-        one = _Derivation(info, cells[repetition.cell], repetition, rows.balances.of(repetition))
-        own = [one.pair_row(stream) for stream in one.cell.streams]
+        is_counted = key_of(repetition) in counted
+        derived = _Derivation(info, cells[repetition.cell], repetition, rows.balances.of(repetition), is_counted)
+        own = [derived.pair_row(stream) for stream in derived.cell.streams]
         rows.pairs.extend(own)
-        rows.cells.append(one.cell_row(own))
-        rows.derivations.append(one)
+        rows.cells.append(derived.cell_row(own))
+        rows.derivations.append(derived)
     return rows
 
 
 def window_s(repetition: Repetition) -> float | None:
-    """Length of the common window."""
+    """Length of the measurement interval."""
     if repetition.window_start_ns is None or repetition.window_end_ns is None:
         return None
     return (repetition.window_end_ns - repetition.window_start_ns) / 1e9
-
-
-def message_values(cell: Cell, sender: Side | None) -> Row:
-    """What a flow's messages took; all unknown of a stream."""
-    names = ("messages", "elapsed_s", "trip_mean_us", "trip_min_us", "trip_max_us")
-    shares = {"trip_p50_us": 50.0, "trip_p90_us": 90.0, "trip_p99_us": 99.0, "trip_p999_us": 99.9}
-    values: Row = dict.fromkeys((*names, *shares))
-    if sender is None or cell.message_bytes is None or not cell.in_messages:
-        return values
-    values["messages"] = sender.bytes // cell.message_bytes
-    if sender.first_byte_ns is not None and sender.last_byte_ns is not None:
-        values["elapsed_s"] = (sender.last_byte_ns - sender.first_byte_ns) / 1e9
-    timed = sender.round_trips
-    if timed is not None and timed.count and timed.sum_ns is not None:
-        values["trip_mean_us"] = timed.sum_ns / timed.count / 1e3
-        values["trip_min_us"] = timed.min_ns and timed.min_ns / 1e3
-        values["trip_max_us"] = timed.max_ns and timed.max_ns / 1e3
-        for name, percent in shares.items():
-            time_ns = percentile_ns(sender.histogram, percent)
-            values[name] = time_ns and time_ns / 1e3
-    return values
 
 
 def which_stream(info: RunInfo, cell: Cell, repetition: Repetition, stream: Stream) -> Row:
@@ -126,7 +111,9 @@ def picked(level: Level, values: Mapping[str, Any]) -> Row:
 class _Derivation:
     """All that is derived from one repetition."""
 
-    def __init__(self, info: RunInfo, cell: Cell, repetition: Repetition, balance: Balance | None) -> None:
+    def __init__(
+        self, info: RunInfo, cell: Cell, repetition: Repetition, balance: Balance | None, counted: bool
+    ) -> None:
         self.cell = cell
         self._info, self._repetition, self._balance = info, repetition, balance
         self._usage = {usage.node: usage for usage in repetition.nodes}
@@ -137,6 +124,7 @@ class _Derivation:
         self._threads = Counter(node for flow in repetition.flows for node in (flow.pair.source, flow.pair.destination))
         self._shared: Row = {
             **_which(info, cell, repetition),
+            "counted": counted,
             "reason": repetition.reason,
             "pairs": len(cell.pairs),
             "condition": cell.condition,
@@ -149,6 +137,8 @@ class _Derivation:
             "transport": cell.transport,
             "rate_mbps": asked_mbps(cell, repetition),
             "busy_poll": cell.messages.busy_poll,
+            "read": cell.file.read,
+            "write": cell.file.write,
             "duration_s": self._window_s,
             "start_skew_us": repetition.start_skew_us,
         }
@@ -166,7 +156,7 @@ class _Derivation:
             "busy_us": sender and sender.tcp.busy_us,
             "rwnd_limited_us": sender and sender.tcp.rwnd_limited_us,
             "sndbuf_limited_us": sender and sender.tcp.sndbuf_limited_us,
-        } | message_values(self.cell, sender)
+        } | message_values(self.cell, flow)
         return picked(Level.FLOWS, self._stream(flow.stream, [flow]) | own)
 
     def pair_row(self, stream: Stream) -> Row:
@@ -282,15 +272,18 @@ def _window(flow: Flow) -> int | None:
 
 
 def _cpu_pct(usage: NodeUsage | None) -> float | None:
-    if usage is None or usage.node_busy_us is None or not usage.span_us or not usage.cpus:
+    if usage is None or usage.node_busy_us is None or not usage.cpus:
         return None
-    return 100 * usage.node_busy_us / (usage.span_us * usage.cpus)
+    return _ticks_pct(usage.node_busy_us / usage.cpus, usage.span_us)
 
 
 def _busiest_pct(usage: NodeUsage | None) -> float | None:
-    if usage is None or usage.busiest_cpu_us is None or not usage.span_us:
-        return None
-    return 100 * usage.busiest_cpu_us / usage.span_us
+    return None if usage is None or usage.busiest_cpu_us is None else _ticks_pct(usage.busiest_cpu_us, usage.span_us)
+
+
+def _ticks_pct(busy_us: float, span_us: int | None) -> float | None:
+    """Of `span_us`; unknown of a short one. What the rounding of ticks adds beyond 100 % of a longer one is cut off."""
+    return min(100.0, 100 * busy_us / span_us) if span_us and span_us >= LEAST_SPAN_US else None
 
 
 def _agent_pct(usage: NodeUsage | None, threads: int) -> float | None:

@@ -1,9 +1,10 @@
-"""A stored run with all that is derived from it, each derived when it is first asked for."""
+"""A stored run with all that is derived from it, each derived when it is first used."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
+from rigctl.analysis.counted import planned
 from rigctl.analysis.frames import Frames, load
 from rigctl.analysis.message_results import MessageResult, message_results
 from rigctl.analysis.panels import Matrix, matrix
@@ -28,9 +29,7 @@ class RunView:
     @cached_property
     def planned(self) -> tuple[Repetition, ...]:
         """The repetitions of the results table: those of a retest are shown apart."""
-        if self.plan.retest is None:
-            return self.every
-        return tuple(repetition for repetition in self.every if repetition.repetition <= self.plan.repeat)
+        return planned(self.plan, self.every)
 
     @cached_property
     def repetitions(self) -> tuple[Repetition, ...]:

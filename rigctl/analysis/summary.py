@@ -1,4 +1,4 @@
-"""What the table and the sentences say of a cell: means over its repetitions that count, and the fate of the others."""
+"""What the table and the sentences show of a cell: means over the repetitions that count, and why others do not."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -92,7 +92,7 @@ class CellSummary:
     exclusions: tuple[Exclusion, ...]
     held_share: float | None = None  # of the senders' busy time, that in which a window or buffer was full
     busy: Busy = field(default_factory=Busy)
-    losses: Losses | None = None  # where they are what limits
+    losses: Losses | None = None  # where they are the limit
 
     @property
     def above_ceiling(self) -> bool:
@@ -101,7 +101,7 @@ class CellSummary:
 
     @property
     def shared(self) -> bool:
-        """Whether pairs share a link, so that they can't all have their own ceilings at once."""
+        """Whether pairs share a link, so that they cannot all reach their own ceilings at once."""
         own = [stream.ceiling_mbps for stream in self.streams if stream.ceiling_mbps is not None]
         return self.ceiling_mbps is not None and len(own) == len(self.streams) and self.ceiling_mbps < sum(own) * 0.9999
 

@@ -1,4 +1,4 @@
-"""What a capture of headers says of a flow's segments: those sent again, counted from their sequence numbers alone.
+"""What a capture of headers shows of a flow: its retransmits, counted from the sequence numbers of its segments alone.
 
 A pcap file with nanoseconds (the IETF draft draft-ietf-opsawg-pcap), Ethernet, TCP over IPv4 or IPv6. Frames may be
 super-packets, which the sender's kernel hands over whole: how many segments one is follows from the MSS.
@@ -82,7 +82,7 @@ def retransmits_seen(pcap: bytes, port: int, mss: int) -> int:
         if known is None:
             highest[one.flow] = end
             continue
-        before = (known - one.sequence) % 2**32  # so many of its bytes lie below what was sent already
+        before = (known - one.sequence) % 2**32  # bytes of it below what was sent already
         if 0 < before < _HALF:
             count += -(-min(before, one.payload) // mss)
         if 0 < (end - known) % 2**32 < _HALF:

@@ -73,12 +73,12 @@ def datagram_ceiling_bps(rate_bps: float, mtu: int, payload: int, ip_version: in
 
 
 def window_bps(window_bytes: int, rtt_s: float) -> float:
-    """The most that one TCP flow brings when a window's worth is on its way per round trip: window ÷ RTT, bit/s."""
+    """The highest goodput of a TCP flow that sends one window per round trip: window ÷ RTT, bit/s."""
     return window_bytes * 8 / rtt_s
 
 
 def loss_bps(mss: int, rtt_s: float, lost_share: float) -> float:
-    """About what one TCP flow that halves its window at each loss brings, in bit/s: MSS ÷ RTT × √(3 ÷ 2p).
+    """About what a TCP flow achieves that halves its window at each loss, in bit/s: MSS ÷ RTT × √(3 ÷ 2p).
 
     After Mathis, Semke, Mahdavi and Ott, "The macroscopic behavior of the TCP congestion avoidance algorithm" (1997).
 
@@ -89,7 +89,7 @@ def loss_bps(mss: int, rtt_s: float, lost_share: float) -> float:
 
 
 def effective_mss(mtu: int, mss: int | None, ip_version: int = 4, timestamps: bool = True) -> int:
-    """Payload bytes of a full segment when `mss` was asked for (`None`: nothing) on a path with `mtu`.
+    """Payload bytes of a full segment where `mss` was requested (`None`: none) on a path with `mtu`.
 
     The MSS of TCP_MAXSEG and of the SYN includes the options, so timestamps come off either.
 

@@ -9,7 +9,7 @@ from rigctl.model.window import CommonWindow
 from rigctl.records import Cell, Facts, Flow, Link, NodeUsage, Side
 
 LEAST_WINDOW_SHARE: Final = 0.9
-"""A common window shorter than this share of the time to be measured makes the repetition invalid."""
+"""A measurement interval shorter than this share of the time to be measured makes the repetition invalid."""
 _FILE_PIECE: Final = 64 * 1024
 """A file's sender counts what it sends in pieces of this size (docs/agent-protocol.md, "Files")."""
 
@@ -24,7 +24,7 @@ class Departure:
     effective: str
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.setting} {self.requested} was asked for, {self.effective} was granted"
+        return f"{self.where}: {self.setting} {self.requested} requested, {self.effective} effective"
 
 
 def departures(cell: Cell, flows: Sequence[Flow]) -> Iterator[Departure]:
@@ -42,7 +42,7 @@ def _flow_departures(cell: Cell, flow: Flow) -> Iterator[Departure]:
     if sender is None or receiver is None:
         return
     if cell.tcp.mss is not None and sender.tcp.mss is not None:
-        # The MSS asked for holds the options too: 1460 is granted as 1448 + 12 bytes of timestamps.
+        # The MSS requested includes the options: 1460 is granted as 1448 + 12 bytes of timestamps.
         carried = sender.tcp.mss + (TIMESTAMPS_OPTION if sender.tcp.timestamps else 0)
         if carried != cell.tcp.mss:
             yield Departure(where, "mss", str(cell.tcp.mss), str(sender.tcp.mss))
@@ -66,9 +66,9 @@ def link_departures(links: dict[str, Link], facts: dict[str, Facts]) -> Iterator
 
 
 def unfinished_reason(cell: Cell, flows: Sequence[Flow]) -> str | None:
-    """Why the messages of `cell` are no measurement: some flow made none, or fewer than asked for."""
+    """Why the messages of `cell` are no measurement: some flow sent none, or fewer than requested."""
     if cell.message_bytes is None:
-        return "the plan does not say the size of its messages"
+        return "the plan does not give the size of its messages"
     for flow in flows:
         done = _messages(flow, cell.message_bytes)
         if not done or (cell.messages.iterations is not None and done < cell.messages.iterations):
@@ -79,7 +79,7 @@ def unfinished_reason(cell: Cell, flows: Sequence[Flow]) -> str | None:
 
 
 def impossible_reason(cell: Cell, flows: Sequence[Flow]) -> str | None:
-    """Why the two sides of a flow can't both be right: the receiver counted what its sender never handed over.
+    """Why the two sides of a flow contradict each other: the receiver counted what its sender never sent.
 
     Both are counted when traffic has ended; a sender's bytes are those that its kernel took.
     """

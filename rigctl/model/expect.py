@@ -1,6 +1,6 @@
 """What an application can expect at best, from a speed, a frame and its overheads: before anything is measured.
 
-Two speeds are told apart. A *system's*, as a bus or a driver moves frames: rate × payload ÷ frame (Table 1 of Stratus's
+There are two speeds. A *system's*, as a bus or a driver moves frames: rate × payload ÷ frame (Table 1 of Stratus's
 article). A *link's*, which also spends time on preamble and gap: rate × payload ÷ (frame + 20).
 """
 

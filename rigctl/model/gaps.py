@@ -1,4 +1,4 @@
-"""Throughput in fine bins, and its gaps: bins of the common window in which nothing came.
+"""Throughput in fine bins, and its gaps: bins of the measurement interval in which nothing came.
 
 As a support engineer draws it from a packet trace: throughput of each bin, cumulative throughput from the start, and
 how much of the time nothing moved.

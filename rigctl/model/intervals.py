@@ -1,8 +1,8 @@
 """Interval analysis: the series of all flows resampled to common instants, summed, and the median of the sums.
 
 Each agent samples at its own instants. Sums over flows need values at the same ones, so every flow's counter is
-interpolated at them. The plain average over the common window counts a stall in full; the median over its intervals
-tells what the goodput was most of the time. Both are stored, side by side.
+interpolated at them. The plain average over the measurement interval counts a stall in full; the median over its
+samples shows the goodput most of the time. Both are stored.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from rigctl.model.window import CommonWindow
 from rigctl.records import Flow, Side
 
 Times = NDArray[np.float64]
-"""Seconds from the start of the common window."""
+"""Seconds from the start of the measurement interval."""
 LEAST_INTERVALS: Final = 5
 """A median of fewer says nothing that the average does not."""
 

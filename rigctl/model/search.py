@@ -19,11 +19,11 @@ LEAST_BPS: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One rate, of each flow: as asked (`None`: unlimited), as sent and as arrived, bit/s; the loss as a share."""
+    """One rate, of each flow: as requested (`None`: unlimited), as sent and as received, bit/s; the loss as a share."""
 
     number: int  # of its repetition
     asked_bps: int | None
-    sent_bps: float | None  # None: nothing is known of it, it counts as not passed
+    sent_bps: float | None  # None: unknown, it counts as not passed
     arrived_bps: float | None
     loss: float | None
 
@@ -33,7 +33,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What the trials so far say. `best`: the fastest that passed; `following`: the rate to try next, bit/s."""
+    """What the trials so far show. `best`: the fastest that passed; `following`: the rate to try next, bit/s."""
 
     trials: tuple[Trial, ...]
     best: Trial | None
@@ -59,7 +59,7 @@ def sent_and_arrived(repetition: Repetition) -> tuple[int, int] | None:
 
 
 def trial_of(cell: Cell, repetition: Repetition) -> Trial:
-    """What a repetition says of its rate; nothing where it was not measured."""
+    """What a repetition shows of its rate; unknown where it was not measured."""
     nothing = Trial(repetition.repetition, repetition.rate_bps, None, None, None)
     counts, size = sent_and_arrived(repetition), cell.message_bytes
     if counts is None or size is None or repetition.status not in (Status.OK, Status.INVALID):
@@ -97,7 +97,7 @@ def _following(trials: Sequence[Trial], best: Trial | None, most_loss: float) ->
 
 
 def _rate(trial: Trial) -> float | None:
-    """What it stands for: what was sent, where the sender could not keep to what was asked."""
+    """The rate it was a trial of: what was sent, where the sender did not achieve the rate requested."""
     if trial.asked_bps is None or trial.sent_bps is None:
         return trial.sent_bps if trial.sent_bps is not None else trial.asked_bps
     return min(float(trial.asked_bps), trial.sent_bps) if trial.sent_bps < 0.99 * trial.asked_bps else trial.asked_bps

@@ -36,7 +36,7 @@ class TrunkLink:
 
 
 def trunk_link(plan: RunPlan) -> TrunkLink | None:
-    """The trunk as the rig file gives it; `None` where it has none or does not say its rate."""
+    """The trunk as the rig file gives it; `None` where it has none, or its rate is not given."""
     if plan.trunk is None or plan.trunk.rate_bps is None:
         return None
     at = {name: link.switch for name, link in plan.links.items() if link.switch in plan.trunk.ends}

@@ -47,6 +47,6 @@ def joined(values: Iterable[str | None]) -> str | None:
 
 
 def agreed(values: Iterable[bool | None]) -> bool | None:
-    """What all say; `None` where they differ or nobody knows."""
+    """The value of all; `None` where they differ or it is unknown."""
     said = set(values)
     return said.pop() if len(said) == 1 else None

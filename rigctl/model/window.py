@@ -1,4 +1,4 @@
-"""The common window: raw counters of all flows, cut to the time during which all of them ran (design, section 4).
+"""The measurement interval, or common window: the time during which all flows ran, to which raw counters are cut.
 
 Agents report cumulative counters with their times; nothing is omitted inside them.
 """
@@ -53,7 +53,7 @@ def bytes_at(side: Side, t_ns: int) -> float:
     if t_ns >= side.last_byte_ns:
         return float(side.bytes)
     times, counts = side.series.columns.get("t_ns", []), side.series.columns.get("bytes", [])
-    # Samples outside first … last byte hold nothing that those two do not say better.
+    # Samples before the first byte or after the last add nothing to these two.
     low = bisect_right(times, side.first_byte_ns)
     high = bisect_left(times, side.last_byte_ns)
     after = bisect_left(times, t_ns, low, high)
@@ -78,7 +78,7 @@ def counter_between(series: Series, name: str, start_ns: int, end_ns: int, total
 
 
 def cut(flow: Flow, window: CommonWindow) -> Flow:
-    """`flow` with `bytes` (received) and `retransmits` (sent again) counted within `window` only."""
+    """`flow` with `bytes` (received) and `retransmits` counted within `window` only."""
     received = None
     if flow.receiver is not None:
         received = round(bytes_at(flow.receiver, window.end_ns) - bytes_at(flow.receiver, window.start_ns))

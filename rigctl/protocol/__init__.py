@@ -1,4 +1,4 @@
-"""Messages to and from the agent: docs/agent-protocol.md, version 3, as frozen records.
+"""Messages to and from the agent: docs/agent-protocol.md, version 4, as frozen records.
 
 Times stay on the *node's* clock here; `rigctl.remote.sides` moves them to the controller's.
 """
@@ -42,7 +42,7 @@ from rigctl.protocol.orders import (
 )
 from rigctl.protocol.report import ROWS_LIMIT, EndpointReport, FlowReport, endpoint_report
 
-VERSION: Final = 3
+VERSION: Final = 4
 
 __all__ = [
     "LINE_LIMIT",

@@ -22,7 +22,7 @@ _SHOWN: Final = 120
 TEXTS: Final = ("old", "value")
 """The values of an answer that are texts: those of a host setting."""
 SENDER_COLUMNS: Final = ("t_ns", "bytes", "retransmits", "rtt_us", "cwnd", "mss")
-OFFERED_COLUMNS: Final = (*SENDER_COLUMNS, "peer_window")
+ADVERTISED_COLUMNS: Final = (*SENDER_COLUMNS, "advertised_window")
 RECEIVER_COLUMNS: Final = ("t_ns", "bytes")
 
 
@@ -92,9 +92,12 @@ class FlowTotals:
     busy_us: int | None
     rwnd_limited_us: int | None
     sndbuf_limited_us: int | None
-    peer_window: int | None
+    advertised_window: int | None
     segs_out: int | None
     segs_in: int | None
+    acked_bytes: int | None
+    unacked: int | None  # segments sent and not acknowledged
+    timeouts: int | None  # retransmission timeouts in a row, at the end
     timestamps: bool | None
     congestion: str | None
     nodelay: bool | None
@@ -309,7 +312,7 @@ def _counted(value: dict[str, Any], record: type[_Counted], required: Sequence[s
 def _rows(value: dict[str, Any]) -> FlowRows:
     only(value, ("id", "flow", "from", "columns", "rows"))
     columns, rows = value["columns"], value["rows"]
-    if not isinstance(columns, list) or tuple(columns) not in (OFFERED_COLUMNS, SENDER_COLUMNS, RECEIVER_COLUMNS):
+    if not isinstance(columns, list) or tuple(columns) not in (ADVERTISED_COLUMNS, SENDER_COLUMNS, RECEIVER_COLUMNS):
         raise BrokenError(f'"columns" to be {", ".join(RECEIVER_COLUMNS)} or {", ".join(SENDER_COLUMNS)}')
     if not isinstance(rows, list) or not set(map(type, rows)) <= {list} or not set(map(len, rows)) <= {len(columns)}:
         raise BrokenError(f'"rows" of {len(columns)} numbers each')
@@ -322,7 +325,7 @@ def _buckets(value: dict[str, Any]) -> FlowBuckets:
     only(value, ("id", "flow", "buckets"))
     buckets = value["buckets"]
     if not isinstance(buckets, list) or not all(
-        isinstance(pair, list) and len(pair) == 2 and all(type(one) is int and 0 <= one <= MOST for one in pair)
+        isinstance(pair, list) and len(pair) == 2 and all(type(each) is int and 0 <= each <= MOST for each in pair)
         for pair in buckets
     ):
         raise BrokenError('"buckets" of two whole numbers each')

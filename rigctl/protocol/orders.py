@@ -41,6 +41,8 @@ class Order:
         "wait_ms": (1, 600000),
         "duration_ms": (1, 86400000),
         "port": (1, 65535),
+        "first_port": (1, 65535),
+        "last_port": (1, 65535),
         "hold_us": (0, 1000000),
         "size": (1, 2**40),
         "rate": (1, 10**12),
@@ -134,6 +136,8 @@ class Listen(Order):
     endpoint: int
     address: str
     sockets: Sockets
+    first_port: int | None = None  # its port is the first free one of this range; left out: the kernel chooses
+    last_port: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

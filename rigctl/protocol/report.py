@@ -24,13 +24,13 @@ from rigctl.protocol.lines import (
 )
 
 ROWS_LIMIT: Final = 500_000
-"""Most sample rows of one report: 128 flows of 3000 samples fit; an agent gone mad does not fill the memory."""
+"""Most sample rows of one report: 128 flows of 3000 samples fit; a malfunctioning agent does not fill the memory."""
 
 RACE_NS: Final = 1_000_000
 """A flow's own last look at the clock and the main thread's last sample may swap places, by µs. More is refused."""
 _NIC: Final = (
     *("rx_bytes", "rx_packets", "rx_dropped", "rx_errors"),
-    *("tx_bytes", "tx_packets", "tx_dropped", "tx_errors", "queue_drops"),
+    *("tx_bytes", "tx_packets", "tx_dropped", "tx_errors", "queue_drops", "carrier_changes"),
 )
 
 

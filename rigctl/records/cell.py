@@ -156,7 +156,7 @@ class Cell:
 
     @property
     def in_messages(self) -> bool:
-        """Whether it is messages that are counted, not a stream cut to a common window."""
+        """Whether it is messages that are counted, not a stream cut to a measurement interval."""
         return self.kind.in_messages
 
     @property

@@ -140,6 +140,7 @@ class NicCounters:
     tx_dropped: int | None = None
     tx_errors: int | None = None
     queue_drops: int | None = None
+    carrier_changes: int | None = None  # of the link: it went away, or came back
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,7 @@
 """From an agent's report to records: the node's clock becomes the controller's, the protocol's names become ours."""
 
-from typing import Final
-
 from rigctl.protocol import EndpointReport, FlowDatagrams, FlowReport, FlowTotals
 from rigctl.records import Bins, Datagrams, DiskTimes, RoundTrips, Series, Side, TcpInfo
-
-_COLUMNS: Final = {"peer_window": "advertised_window"}
-"""The protocol's names of columns that are ours otherwise."""
 
 
 def sides(report: EndpointReport, offset_ns: int, at_ns: int = 0) -> tuple[Side, ...]:
@@ -19,7 +14,7 @@ def sides(report: EndpointReport, offset_ns: int, at_ns: int = 0) -> tuple[Side,
 
 def _side(flow: FlowReport, offset_ns: int, at_ns: int) -> Side:
     counted = flow.totals
-    columns = {_COLUMNS.get(name, name): values for name, values in flow.columns.items()}
+    columns = dict(flow.columns)
     if "t_ns" in columns:
         columns["t_ns"] = [t_ns - offset_ns for t_ns in columns["t_ns"]]
     return Side(
@@ -52,7 +47,7 @@ def _tcp(counted: FlowTotals) -> TcpInfo:
         busy_us=counted.busy_us,
         rwnd_limited_us=counted.rwnd_limited_us,
         sndbuf_limited_us=counted.sndbuf_limited_us,
-        advertised_window_bytes=counted.peer_window,
+        advertised_window_bytes=counted.advertised_window,
         timestamps=counted.timestamps,
         congestion=counted.congestion,
         nodelay=counted.nodelay,

@@ -1,7 +1,6 @@
 """One repetition of one cell, from its orders to its record. `measure_cell` has the stages in their order."""
 
 import asyncio
-import contextlib
 import secrets
 import time
 from dataclasses import dataclass, replace
@@ -12,7 +11,7 @@ from rigctl.errors import NodeError
 from rigctl.measure import TESTS, Channel, channels
 from rigctl.protocol import Connect, EndpointReport, Listen, Sockets, Start
 from rigctl.records import Cell, PortSeries, Repetition, Status
-from rigctl.remote.agent import Agent
+from rigctl.remote.agent import Agent, RefusedError
 from rigctl.runner.advice import advised
 from rigctl.runner.barrier import Clocks, hold_ns, measure_clocks, start_instant
 from rigctl.runner.captures import CAPTURE_BYTES, Seen, write_captures
@@ -78,7 +77,7 @@ async def measure_cell(order: Order, bench: Bench, max_skew_s: float, progress: 
         status, reason = Status.FAILED, "; ".join(_reasons(error))
     if status is Status.FAILED:
         await attempt.stop()
-        reason = "; ".join(dict.fromkeys([*attempt.deaths(), str(reason)]))
+        reason = attempt.causes(str(reason))
     reports = await attempt.collect(REPORT_S if status is Status.OK else SALVAGE_S)
     if status is Status.OK and len(reports) < 2 * len(attempt.channels):
         status, reason = Status.FAILED, attempt.silent(reports)
@@ -119,6 +118,7 @@ class Attempt:
         self._read: tuple[tuple[PortSeries, ...], tuple[str, ...]] = ((), ())
         self._unreported: dict[str, NodeError] = {}  # why there is no report, by node
         self._at_ns = 0
+        self._broken: list[str] = []  # what endpoints said when they were stopped
         self._ports: dict[int, int] = {}
         attempt = "" if order.attempt == 1 else f"-attempt{order.attempt}"
         self._capture_names = f"{bench.captures}-test{order.cell.number}-{order.repetition}{attempt}"
@@ -131,8 +131,7 @@ class Attempt:
         await self._throttling.look(self._names)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._counters.begin())
-            for channel in self.channels:
-                group.create_task(advised(self._connect(channel), self._nodes, self.cell.tcp.congestion))
+            group.create_task(self._connect_all())
         self._clocks = await measure_clocks(self._agents)
 
     async def start(self) -> None:
@@ -165,13 +164,17 @@ class Attempt:
     async def stop(self) -> None:
         """End the traffic of every endpoint now, so that what was counted can be reported; never fails."""
 
-        async def one(node: str, endpoint: int) -> None:
-            with contextlib.suppress(NodeError, TimeoutError):
+        async def stopped(node: str, endpoint: int) -> None:
+            try:
                 async with asyncio.timeout(SALVAGE_S):
                     await self._agents[node].stop(endpoint)
                     await self._agents[node].ended_endpoint(endpoint)
+            except (RefusedError, TimeoutError):
+                pass
+            except NodeError as error:
+                self._broken.append(str(error))
 
-        await asyncio.gather(*(one(*end) for end in self._reachable()))
+        await asyncio.gather(*(stopped(*end) for end in self._reachable()))
 
     async def collect(self, deadline_s: float) -> Reports:
         """The report of every endpoint that gives one in time, by node and endpoint."""
@@ -211,6 +214,12 @@ class Attempt:
         """Why agents ended: the cause, where all that their peers saw was a broken connection."""
         return [str(agent.failure) for agent in self._agents.values() if agent.failure is not None]
 
+    def causes(self, reason: str) -> str:
+        """`reason`, and what else is known when everything has been stopped: a receiver that misses its end-of-file
+        is told first, its sender knows why."""
+        deaths = self.deaths()
+        return "; ".join(dict.fromkeys([*deaths, reason] if deaths else [reason, *self._broken]))
+
     def late(self) -> str:
         """Who has not ended."""
         return "waiting for " + ", ".join(f"{node}" for node in sorted({node for node, _ in self._open_ends}))
@@ -241,6 +250,14 @@ class Attempt:
             counters_missing=self._read[1],
             captures=kept,
         )
+
+    async def _connect_all(self) -> None:
+        """Every channel, even where one fails: each receiver that cannot be reached is named."""
+        congestion = self.cell.tcp.congestion
+        each = (advised(self._connect(channel), self._nodes, congestion) for channel in self.channels)
+        done = await asyncio.gather(*each, return_exceptions=True)
+        if failures := [failure for failure in done if isinstance(failure, Exception)]:
+            raise ExceptionGroup("connecting", failures)
 
     async def _connect(self, channel: Channel) -> None:
         receiver, sender = self._agents[channel.receiver], self._agents[channel.sender]

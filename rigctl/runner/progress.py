@@ -1,4 +1,4 @@
-"""Live progress: which cell, how fast each pair is now, when it is over. Plain lines where there is no terminal."""
+"""Live progress: which test, how fast each pair is now, when it is over. Plain lines where there is no terminal."""
 
 import time
 from collections import Counter
@@ -50,7 +50,7 @@ def settings_text(cell: Cell) -> str:
     words = [cell.condition] if cell.condition is not None else []
     words.append(f"{len(cell.pairs)} pair{'s' if len(cell.pairs) > 1 else ''}")
     if cell.window.total_bytes is not None:
-        words.append(f"window {format_bytes(cell.window.total_bytes)} in all")
+        words.append(f"total window {format_bytes(cell.window.total_bytes)}")
     elif cell.window.bytes is not None:
         words.append(f"window {format_bytes(cell.window.bytes)}")
     if cell.tcp.mss is not None:
@@ -71,10 +71,10 @@ def settings_text(cell: Cell) -> str:
 
 
 def granted_otherwise(cell: Cell, result: Repetition) -> list[str]:
-    """What was not granted as asked, each once: `mss 8960 was asked for, 1448 was granted (2 pairs)`."""
+    """What differs from what was requested, each once: `mss 8960 requested, 1448 effective (2 pairs)`."""
     found = [(d.setting, d.requested, d.effective) for d in departures(cell, result.flows)]
     return [
-        f"{setting} {requested} was asked for, {effective} was granted ({count} pair{'s' if count > 1 else ''})"
+        f"{setting} {requested} requested, {effective} effective ({count} pair{'s' if count > 1 else ''})"
         for (setting, requested, effective), count in Counter(found).items()
     ]
 
@@ -121,12 +121,12 @@ class Lines:
     def began(self, cell: Cell, repetition: int, attempt: int) -> None:
         self._rates.clear()
         self._last.clear()
-        self._head, self._began_s = f"cell {cell.number}", time.monotonic()
+        self._head, self._began_s = f"test {cell.number}", time.monotonic()
         self._told_s = self._began_s
         again = ", measured once more" if attempt > 1 else ""
         of_all = f"/{self._plan.repeat}" if repetition <= self._plan.repeat else ""  # beyond: a retest, nobody knows
         nth = f", repetition {repetition}{of_all}" if self._plan.repeat > 1 else ""
-        head = f"cell {cell.number}/{len(self._plan.cells)}{nth}{again}: {settings_text(cell)}"
+        head = f"test {cell.number}/{len(self._plan.cells)}{nth}{again}: {settings_text(cell)}"
         self._say(f"{head}; {format_duration(cell.duration_s)}{self._eta.text()}")
 
     def received(self, channel: Channel, clock_ns: int, total_bytes: int) -> None:
@@ -139,9 +139,9 @@ class Lines:
     def ended(self, cell: Cell, result: Repetition) -> None:
         self._eta.count(cell, result)
         if result.status is not Status.OK:
-            self._say(f"cell {cell.number}: {result.status}: {result.reason}")
+            self._say(f"test {cell.number}: {result.status}: {result.reason}")
         for line in granted_otherwise(cell, result):
-            self._say(f"cell {cell.number}: {line}")
+            self._say(f"test {cell.number}: {line}")
 
     def said(self, line: str) -> None:
         self._say(line)

@@ -1,5 +1,6 @@
-"""The real agent, twice: as it is shipped, and with AddressSanitizer and UBSan."""
+"""The real agent, twice: as it is shipped, and with AddressSanitizer and UBSan. `threaded`: with ThreadSanitizer."""
 
+import fcntl
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -12,6 +13,14 @@ from agents import AGENTS, Start
 from rigctl.remote.build import build, host_machine
 
 
+def made(target: str) -> Path:
+    """What `make` builds; one worker of a parallel test run at a time."""
+    with (AGENTS / "Makefile").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        subprocess.run(["make", "-s", "-C", str(AGENTS), target], check=True)
+    return AGENTS / "build" / f"rigctl-agent-{target}"
+
+
 @pytest.fixture(scope="session")
 def release() -> Path:
     return build([host_machine()])[0].path
@@ -19,8 +28,12 @@ def release() -> Path:
 
 @pytest.fixture(scope="session")
 def sanitized() -> Path:
-    subprocess.run(["make", "-s", "-C", str(AGENTS), "sanitized"], check=True)
-    return AGENTS / "build" / "rigctl-agent-sanitized"
+    return made("sanitized")
+
+
+@pytest.fixture(scope="session")
+def threaded() -> Path:
+    return made("threaded")
 
 
 @pytest.fixture(params=["release", "sanitized"])

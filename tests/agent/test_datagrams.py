@@ -28,15 +28,30 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
         "-fno-sanitize-recover=all",
     ]
     subprocess.run(["cc", *flags, "-o", str(path), str(AGENTS / "datagrams.c")], check=True)
-    return ctypes.CDLL(str(path))
+    library = ctypes.CDLL(str(path))
+    library.datagrams_take.restype = ctypes.c_bool
+    return library
+
+
+TAG = 0x0123456789ABCDEF
+NO_LIMIT = ctypes.c_int64(1 << 62)
+
+
+def datagram(number: int, sent_ns: int, tag: int = TAG) -> bytes:
+    return struct.pack(">QII", tag, number % 2**32, sent_ns % 2**32)
+
+
+def begun(library: ctypes.CDLL) -> ctypes.Array[ctypes.c_char]:
+    state = ctypes.create_string_buffer(ROOM)
+    library.datagrams_begin(state, ctypes.c_uint64(TAG))
+    return state
 
 
 def taken(library: ctypes.CDLL, numbers: list[int]) -> tuple[list[bool], list[int], dict[int, int]]:
     """Whether each counted; count, refused, duplicates, reordered, strays, next; the bursts by bucket."""
-    state = ctypes.create_string_buffer(ROOM)
-    library.datagrams_begin(state)
+    state = begun(library)
     counted = [
-        bool(library.datagrams_take(state, struct.pack(">qq", number, 1000 * at), ctypes.c_int64(1000 * at + 7)))
+        bool(library.datagrams_take(state, datagram(number, 1000 * at), ctypes.c_int64(1000 * at + 7), NO_LIMIT))
         for at, number in enumerate(numbers)
     ]
     library.datagrams_end(state)
@@ -88,13 +103,12 @@ def test_the_window_says_what_a_full_memory_says(library: ctypes.CDLL, moves: li
 
 
 def test_jitter_is_that_of_rfc_3550(library: ctypes.CDLL) -> None:
-    state = ctypes.create_string_buffer(ROOM)
-    library.datagrams_begin(state)
+    state = begun(library)
     transits = [5000, 5000, 9000, 5000, 5000, 21_000, 5000, 5000]
     jitter, most, before = 0, 0, None
     for number, transit in enumerate(transits):
-        sent = 1_000_000 * (number + 1)
-        library.datagrams_take(state, struct.pack(">qq", number, sent), ctypes.c_int64(sent + transit))
+        sent = 2**32 - 3_000_000 + 1_000_000 * number  # past the end of 32 bits
+        library.datagrams_take(state, datagram(number, sent), ctypes.c_int64(sent + transit), NO_LIMIT)
         if before is not None:
             jitter += abs(transit - before) - ((jitter + 8) >> 4)
         most, before = max(most, jitter >> 4), transit
@@ -102,7 +116,33 @@ def test_jitter_is_that_of_rfc_3550(library: ctypes.CDLL) -> None:
 
 
 def test_one_datagram_has_no_jitter(library: ctypes.CDLL) -> None:
-    state = ctypes.create_string_buffer(ROOM)
-    library.datagrams_begin(state)
-    library.datagrams_take(state, struct.pack(">qq", 0, 1), ctypes.c_int64(2))
+    state = begun(library)
+    library.datagrams_take(state, datagram(0, 1), ctypes.c_int64(2), NO_LIMIT)
     assert struct.unpack_from("2q", state.raw, 8 * 7) == (-1, -1)
+
+
+def test_numbers_go_on_beyond_32_bits(library: ctypes.CDLL) -> None:
+    numbers = [0, *(step << 30 for step in range(1, 9)), (2 << 32) - 1, (2 << 32) + 1, 2 << 32]
+    assert taken(library, numbers) == plainly(numbers)
+
+
+def test_a_datagram_with_another_tag_is_a_stray_and_changes_nothing_else(library: ctypes.CDLL) -> None:
+    state = begun(library)
+    assert library.datagrams_take(state, datagram(0, 1), ctypes.c_int64(2), NO_LIMIT)
+    for number in (1, 0, 200_000):
+        forged = datagram(number, -(2**63), tag=TAG ^ 1)
+        assert not library.datagrams_take(state, forged, ctypes.c_int64(3), NO_LIMIT)
+    assert list(struct.unpack_from("9q", state.raw)) == [1, 0, 0, 0, 3, 1, -1, -1, -1]
+
+
+def test_a_number_that_cannot_have_been_sent_yet_is_a_stray(library: ctypes.CDLL) -> None:
+    state = begun(library)
+    assert not library.datagrams_take(state, datagram(100, 1), ctypes.c_int64(2), ctypes.c_int64(100))
+    assert library.datagrams_take(state, datagram(99, 1), ctypes.c_int64(2), ctypes.c_int64(100))
+    assert list(struct.unpack_from("6q", state.raw)) == [1, 0, 0, 0, 1, 100]
+
+
+def test_the_tag_is_siphash_of_the_flow_under_the_token(library: ctypes.CDLL) -> None:
+    library.datagram_tag.restype = ctypes.c_uint64
+    # The fifth of the vectors of its authors: a message of the bytes 0, 1, 2, 3.
+    assert library.datagram_tag(bytes(range(16)), ctypes.c_uint32(0x03020100)) == 0xCF2794E0277187B7

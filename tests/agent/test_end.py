@@ -2,13 +2,15 @@
 
 import contextlib
 import signal
+import socket
+import struct
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
 from processes import running
-from talk import joined, settings, started
+from talk import Talk, joined, settings, started
 
 from agents import Start
 from rigctl import __version__
@@ -108,3 +110,49 @@ def test_close_and_stop_are_served_in_every_state(start: Start, order: str, stat
         receiver.event("ended")
     assert agent.ask(order)["ok"]
     assert agent.ask("clock")["ok"]
+
+
+@pytest.mark.parametrize(("what", "how"), [("", ""), ("transport=udp size=64", "rate=1")])
+@pytest.mark.parametrize("order", ["close endpoint=1", "stop endpoint=1"])
+def test_flows_that_wait_for_their_time_are_ended_at_once(start: Start, order: str, what: str, how: str) -> None:
+    """A minute before the start, or between two datagrams that are eight minutes apart."""
+    receiver, sender = start(), start()
+    joined(receiver, sender, extra=what)
+    ahead_ns = 0 if how else 60 * 10**9
+    at_ns = time.monotonic_ns() + ahead_ns
+    for agent in (receiver, sender):
+        assert agent.ask(f"start endpoint=1 at_ns={at_ns} duration_ms=600000 {how}".rstrip())["ok"]
+    time.sleep(0.1)
+    assert sender.ask(order)["ok"]
+    if order.startswith("stop"):
+        assert sender.event("ended")["error"] is None
+    assert receiver.ask(order)["ok"]
+
+
+class Receiver:
+    """A receiver played by the test: takes the opening, and then what it is told to."""
+
+    def __init__(self) -> None:
+        self.listening = socket.create_server(("127.0.0.1", 0))
+
+    def accept(self, sender: Talk) -> socket.socket:
+        port = self.listening.getsockname()[1]
+        number = sender.send(f"connect endpoint=1 address=127.0.0.1 port={port} bind=127.0.0.1 {settings()}")
+        peer, _ = self.listening.accept()
+        assert len(peer.recv(20, socket.MSG_WAITALL)) == 20
+        peer.sendall(b"\x06")
+        assert sender.answer(number)[-1]["ok"]
+        return peer
+
+
+def test_a_receiver_that_breaks_off_after_the_last_byte_is_an_error(start: Start) -> None:
+    """It may have lost what was on its way: the sender cannot know that all of it arrived."""
+    sender = start()
+    with Receiver().accept(sender) as peer:
+        started([sender], 100)
+        while peer.recv(1 << 20):
+            pass
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    ended = sender.event("ended")
+    assert ended["error"] == "ECONNRESET"
+    assert "waiting for the receiver to end" in ended["message"]

@@ -10,6 +10,10 @@ from agents import AGENTS
 SEEDS = {
     "order": [b"1 clock", b"2 listen endpoint=1 address=127.0.0.1 flows=5", b"9999999999 x", b"1 a b=c b=d", b"1 a =c"],
     "journal": [b"rigctl-settings 1 x\nset mtu - eth0 1500\nset sysctl a.b - 4%2020\n", b"a%20b", b"-", b"%"],
+    "datagram": [
+        b"\3" * 8 + bytes(8),
+        b"".join(b"\3" * 8 + number.to_bytes(4, "big") + bytes(4) for number in (0, 2, 1, 2, 900)),
+    ],
     "opening": [b"t" * 32 + b"\0\0\0\1" + b"\5", b"t" * 32 + b"\xff\xff\xff\xff" + b"\5", b""],
 }
 

@@ -39,7 +39,7 @@ def test_an_interface_that_is_not_named_or_not_there_is_unknown(lab: Lab, interf
     started([receiver, sender], 50)
     receiver.event("ended")
     last = report_of(receiver).last
-    assert [last[name] for name in (*COUNTERS, "queue_drops")] == [None] * 9
+    assert [last[name] for name in (*COUNTERS, "queue_drops", "carrier_changes")] == [None] * 10
 
 
 def test_drops_of_the_sender_s_queue_are_counted_as_the_kernel_counts_them(lab: Lab) -> None:
@@ -52,3 +52,15 @@ def test_drops_of_the_sender_s_queue_are_counted_as_the_kernel_counts_them(lab: 
     dropped = report_of(sender).last["queue_drops"]
     (qdisc,) = json.loads(lab.run("tc", "-s", "-j", "qdisc", "show", "dev", "lo"))
     assert 0 < dropped <= qdisc["drops"]
+
+
+def test_a_link_that_goes_and_comes_back_changes_its_carrier_twice(lab: Lab) -> None:
+    lab.run("ip", "link", "set", "v1", "up")
+    receiver, sender = lab.start(), lab.start()
+    joined(receiver, sender, extra="interface=v0")
+    started([receiver, sender], 50)
+    for state in ("down", "up"):
+        lab.run("ip", "link", "set", "v1", state)
+    receiver.event("ended")
+    sender.event("ended")
+    assert report_of(receiver).last["carrier_changes"] == 2

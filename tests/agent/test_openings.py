@@ -1,10 +1,14 @@
 """Who may bring data: the token, in time; strangers are dropped and counted."""
 
+import os
+import resource
 import socket
 import struct
 import time
+from pathlib import Path
 
-from talk import TOKEN, joined, report_of, settings, started
+import pytest
+from talk import TOKEN, Talk, joined, report_of, settings, started
 
 from agents import Start
 
@@ -72,7 +76,8 @@ def test_nobody_coming_is_a_time_out(start: Start) -> None:
     assert receiver.ask(f"listen endpoint=1 address=127.0.0.1 {settings(flows=3, wait_ms=200)}")["ok"]
     answer = receiver.ask("ready endpoint=1")
     assert answer["error"] == "ETIMEDOUT"
-    assert "0 of 3" in answer["message"]
+    assert answer["message"].startswith("0 of 3 flows opened in time at 127.0.0.1 port ")
+    assert answer["message"].endswith("no connection came")
     assert receiver.listening_ports() == []
 
 
@@ -81,7 +86,7 @@ def test_a_closed_port_refuses(start: Start) -> None:
     port = joined(receiver, sender)
     answer = sender.ask(f"connect endpoint=2 address=127.0.0.1 port={port} bind=127.0.0.1 {settings(wait_ms=500)}")
     assert answer["error"] == "ECONNREFUSED"
-    assert "flow 0: connect" in answer["message"]
+    assert answer["message"] == f"flow 0 to 127.0.0.1 port {port}: connect: Connection refused"
 
 
 def test_a_peer_that_never_accepts_is_a_time_out(start: Start) -> None:
@@ -90,6 +95,8 @@ def test_a_peer_that_never_accepts_is_a_time_out(start: Start) -> None:
         port = mute.getsockname()[1]
         answer = sender.ask(f"connect endpoint=1 address=127.0.0.1 port={port} bind=127.0.0.1 {settings(wait_ms=300)}")
     assert answer["error"] == "ETIMEDOUT"
+    said = "connected, but not accepted"
+    assert answer["message"] == f"0 of 1 flows opened in time to 127.0.0.1 port {port}: {said}"
 
 
 def test_a_peer_that_accepts_wrongly_is_no_peer(start: Start) -> None:
@@ -102,3 +109,53 @@ def test_a_peer_that_accepts_wrongly_is_no_peer(start: Start) -> None:
         peer, _ = liar.accept()
         peer.sendall(b"\x15")
         assert sender.answer(number)[-1]["error"] == "ECONNABORTED"
+
+
+def cpu_s(agent: Talk) -> float:
+    words = Path(f"/proc/{agent.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_without_descriptors_it_waits_and_then_accepts(start: Start) -> None:
+    receiver = start()
+    port = receiver.ask(f"listen endpoint=1 address=127.0.0.1 {settings(wait_ms=8000)}")["port"]
+    taken = len(list(Path(f"/proc/{receiver.process.pid}/fd").iterdir()))
+    _, most = resource.prlimit(receiver.process.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(receiver.process.pid, resource.RLIMIT_NOFILE, (taken, most))
+    waiting = knock(port, OPENING)
+    before_s = cpu_s(receiver)
+    time.sleep(1)
+    # It would spin all that second.
+    assert cpu_s(receiver) - before_s < 0.15
+    resource.prlimit(receiver.process.pid, resource.RLIMIT_NOFILE, (most, most))
+    assert waiting.recv(1) == b"\x06"
+    assert receiver.ask("ready endpoint=1")["ok"]
+
+
+@pytest.mark.parametrize("transport", ["tcp", "udp size=64"])
+def test_the_first_free_port_of_a_range_is_taken(start: Start, transport: str) -> None:
+    receiver, sender = start(), start()
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        first = min(other.getsockname()[1], 65535 - 20)
+        extra = f"transport={transport}"
+        order = f"listen endpoint=1 address=127.0.0.1 {settings(extra=extra)} first_port={first} last_port={first + 20}"
+        port = receiver.ask(order)["port"]
+        assert first < port <= first + 20
+    how = settings(extra=extra)
+    assert sender.ask(f"connect endpoint=1 address=127.0.0.1 port={port} bind=127.0.0.1 {how}")["ok"]
+    assert receiver.ask("ready endpoint=1")["ok"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ("first_port=5200", "first_port: expected with a last_port that is not below it"),
+        ("first_port=5200 last_port=5199", "first_port: expected with a last_port that is not below it"),
+        ("last_port=5200", "first_port: expected with a last_port that is not below it"),
+        ("first_port=0 last_port=5", "first_port: expected 1 to 65535"),
+        ("first_port=5 last_port=65536", "last_port: expected 1 to 65535"),
+    ],
+)
+def test_a_range_of_ports_without_sense_is_refused(start: Start, keys: str, said: str) -> None:
+    answer = start().ask(f"listen endpoint=1 address=127.0.0.1 {settings()} {keys}")
+    assert (answer["ok"], answer["message"]) == (False, said)

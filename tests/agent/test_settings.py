@@ -190,6 +190,7 @@ def test_a_guard_that_was_killed_is_followed_by_another(lab: Lab) -> None:
     agent.ask(SET_MTU)
     first = guard_of(agent)
     lab.run("kill", "-9", str(first))
+    eventually(lambda: not is_running(first))
     assert agent.ask(SET_SACK)["ok"]
     second = guard_of(agent)
     assert second != first

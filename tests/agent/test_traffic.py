@@ -35,7 +35,7 @@ def test_samples_rise_and_end_at_the_totals(start: Start) -> None:
     receiver.event("ended")
     for agent, columns in (
         (receiver, ["t_ns", "bytes"]),
-        (sender, ["t_ns", "bytes", "retransmits", "rtt_us", "cwnd", "mss", "peer_window"]),
+        (sender, ["t_ns", "bytes", "retransmits", "rtt_us", "cwnd", "mss", "advertised_window"]),
     ):
         report = report_of(agent)
         assert report.columns == columns
@@ -71,7 +71,7 @@ def test_settings_are_made_before_the_handshake_and_read_back(start: Start) -> N
     assert sent["congestion"] == received["congestion"] == "reno"
     assert sent["nodelay"] is True
     assert sent["rtt_us"] > 0
-    assert sent["peer_window"] <= 2 * 65536
+    assert sent["advertised_window"] <= 2 * 65536
 
 
 def test_cpu_times_cover_the_traffic(start: Start) -> None:

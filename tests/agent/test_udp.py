@@ -2,12 +2,15 @@
 
 import json
 import math
+import socket
+import struct
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from lab import Lab, laboratory
-from talk import Report, Talk, joined, report_of, started
+from talk import Report, Talk, joined, report_of, settings, started
 
 from agents import Start
 from rigctl.model.histogram import bucket_of
@@ -136,15 +139,69 @@ def test_a_rate_is_for_streams_of_datagrams(start: Start) -> None:
     assert (answer["ok"], answer["message"]) == (False, "rate: for streams of datagrams only")
 
 
-def test_a_port_that_is_taken_is_told(start: Start) -> None:
-    import socket
-
-    receiver, sender = start(), start()
-    port = joined(receiver, sender, extra="transport=udp size=64")
+def test_a_port_that_another_program_uses_for_udp_is_not_taken(start: Start) -> None:
+    receiver = start()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
-        other.bind(("127.0.0.1", port))
-        answer = receiver.ask("start endpoint=1 at_ns=1 duration_ms=10")
-        assert (answer["ok"], answer["error"]) == (False, "EADDRINUSE")
+        other.bind(("127.0.0.1", 0))
+        port = other.getsockname()[1]
+        order = f"listen endpoint=1 address=127.0.0.1 {settings()} transport=udp size=64"
+        answer = receiver.ask(f"{order} first_port={port} last_port={port}")
+    assert (answer["ok"], answer["error"]) == (False, "EADDRINUSE")
+    assert answer["message"] == f"bind 127.0.0.1 port {port} to {port}: none of these ports is free"
+
+
+def test_a_sender_that_begins_before_its_receiver_is_not_refused(start: Start) -> None:
+    receiver, sender = start(), start()
+    joined(receiver, sender, extra="transport=udp size=64")
+    started([sender], 300, "rate=1000000")
+    time.sleep(0.2)
+    started([receiver], 300)
+    for agent in (receiver, sender):
+        assert agent.event("ended", 20)["error"] is None
+    assert report_of(receiver).datagrams[0]["datagrams"] == report_of(sender).datagrams[0]["datagrams"]
+
+
+@pytest.mark.parametrize("flows", [16, 32])
+def test_many_flows_into_one_node_all_arrive(start: Start, flows: int) -> None:
+    receiver, sender = start(), start()
+    joined(receiver, sender, extra="transport=udp size=1472", flows=flows)
+    # Ordered at once, as the controller does it: what an agent needs before its start must not take long.
+    at_ns = time.monotonic_ns() + 20_000_000
+    orders = [(a, a.send(f"start endpoint=1 at_ns={at_ns} duration_ms=500 rate=10000000")) for a in (sender, receiver)]
+    assert all(agent.answer(number)[-1]["ok"] for agent, number in orders)
+    assert sender.event("ended", 20)["error"] is None
+    assert receiver.event("ended", 20)["error"] is None
+    sent, came = report_of(sender), report_of(receiver)
+    assert all(0 < came.datagrams[n]["datagrams"] <= sent.datagrams[n]["datagrams"] for n in range(flows))
+
+
+def beside_the_sender(port: int) -> socket.socket:
+    """A socket whose datagrams have the addresses and ports of the flow into `port`."""
+    lines = [line.split() for line in Path("/proc/net/udp").read_text().splitlines()[1:]]
+    (local,) = [int(words[1].rpartition(":")[2], 16) for words in lines if words[2].endswith(f":{port:04X}")]
+    forger = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    forger.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    forger.bind(("127.0.0.1", local))
+    forger.connect(("127.0.0.1", port))
+    return forger
+
+
+@pytest.mark.parametrize(("what", "how"), [("size=64", "rate=1000000"), ("test=pingpong size=64", "iterations=500")])
+def test_forged_datagrams_are_strays(start: Start, what: str, how: str) -> None:
+    receiver, sender = start(), start()
+    port = joined(receiver, sender, extra=f"transport=udp {what}")
+    with beside_the_sender(port) as forger:
+        for number in (0, 1, 5, 250_000, 2**31):
+            forger.send(struct.pack(">QII", 0, number, 7) + bytes(48))
+        forger.send(b"short")
+    started([receiver, sender], 300, how)
+    for agent in (receiver, sender):
+        assert agent.event("ended", 20)["error"] is None
+    sent, came = report_of(sender).datagrams[0], report_of(receiver).datagrams[0]
+    assert (came["strays"], came["duplicates"], came["datagrams"]) == (6, 0, sent["datagrams"])
+    assert sent["strays"] == 0
+    if "rate" in how:
+        assert came["highest"] == sent["datagrams"]
 
 
 def test_a_receiver_that_dies_ends_the_stream(start: Start) -> None:

@@ -1,4 +1,4 @@
-"""What binds a cell where it is the window, or losses: real ones, on a virtual rig whose hosts are 5 ms apart."""
+"""Tests limited by the window and by losses: real ones, on a virtual rig whose hosts are 5 ms apart."""
 
 from user import User, kept_up
 
@@ -17,7 +17,7 @@ ONE_PERCENT = (
 
 
 def bound_by(user: User, scenario: str) -> tuple[str, str, str]:
-    """What the cell of a run is bound by, what it would be, were processors not looked at, and the page."""
+    """The limit of a run, what it would be without a look at processors, and the page."""
     user.rigctl("run", user.scenario(scenario), "--report", "r.html")
     (row,) = user.rows("cells")
     with open_store(str(user.folder / "store.db")) as store:
@@ -27,13 +27,13 @@ def bound_by(user: User, scenario: str) -> tuple[str, str, str]:
     return row["limit"], others, (user.folder / "r.html").read_text()
 
 
-def test_a_window_that_is_full_and_losses_are_what_limits(user: User) -> None:
+def test_a_full_window_and_losses_are_named_as_the_limit(user: User) -> None:
     with kept_up(user, "stratus"):
         bound, others, page = bound_by(user, SCENARIO + "matrix: {congestion: reno, window: 32K}")
         assert others == "window"
         # A machine that other tests keep busy may be what limits, before all else.
-        assert bound == "machine" or (bound == "window" and "The window is what limits" in page)
+        assert bound == "machine" or (bound == "window" and "Limited by the window: test 1" in page)
         user.rigctl("rig", "exec", "stratus", "far", "--", ONE_PERCENT)
         bound, others, page = bound_by(user, SCENARIO + "matrix: {congestion: reno}")
         assert others == "loss"
-        assert bound == "machine" or (bound == "loss" and "Losses are what limits" in page)
+        assert bound == "machine" or (bound == "loss" and "Limited by losses: test 1" in page)

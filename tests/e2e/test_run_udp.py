@@ -11,7 +11,7 @@ def test_a_rate_is_kept_and_the_highest_one_is_found(user: User) -> None:
     options += ["--set", "max_skew=1s"]  # other tests run beside this one
     said = user.rigctl("run", "udp", *options, deadline_s=120)
     assert "Test 2 (datagrams of 1472 bytes): " in said
-    assert "is the highest rate with a loss of at most 0.1 %" in said
+    assert "PDR (loss 0.1 %, trials of 500 ms) is " in said.replace("\n", " ")
     assert "The search for the highest rate, trial by trial" in (user.folder / "u.html").read_text()
     rows = json.loads(user.rigctl("export", "--format", "json", "--level", "cells"))
     first = next(row for row in rows if row["cell"] == 1)

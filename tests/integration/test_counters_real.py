@@ -8,7 +8,7 @@ from counted_lab import PORTS, Lab, Measured, counted_lab
 
 from rigctl.model.counters.balance import Framing, Reconciliation, reconcile_all
 from rigctl.model.counters.losses import Attribution, Where, attribute
-from rigctl.model.counters.places import Place, Spot, Wiring, counts, traffic_of
+from rigctl.model.counters.points import CountingPoint, PointKind, Wiring, counts, traffic_of
 from rigctl.records import Repetition, Status
 from rigctl.remote.build import build, host_machine
 
@@ -24,7 +24,7 @@ def lab() -> Iterator[Lab]:
         yield made
 
 
-def judged(measured: Measured) -> tuple[dict[Place, Reconciliation], list[Attribution]]:
+def judged(measured: Measured) -> tuple[dict[CountingPoint, Reconciliation], list[Attribution]]:
     repetition = Repetition(
         1, 1, 1, Status.OK, None, 0.0, 1.0, flows=measured.flows, nodes=measured.nodes, counters=measured.counters
     )
@@ -42,20 +42,20 @@ def sent_again(measured: Measured) -> int:
 
 def test_without_drops_every_place_counts_what_was_sent(lab: Lab, agent: Path) -> None:
     balance, _ = judged(lab.measure(agent))
-    assert {(place.spot, place.owner) for place in balance} == {
-        (spot, owner)
-        for spot, owners in (
-            (Spot.NIC_OUT, ("n1", "n2")),
-            (Spot.NIC_IN, ("n1", "n2")),
-            (Spot.PORT_IN, ("sw",)),
-            (Spot.PORT_OUT, ("sw",)),
+    assert {(point.kind, point.owner) for point in balance} == {
+        (kind, owner)
+        for kind, owners in (
+            (PointKind.NIC_OUT, ("n1", "n2")),
+            (PointKind.NIC_IN, ("n1", "n2")),
+            (PointKind.PORT_IN, ("sw",)),
+            (PointKind.PORT_OUT, ("sw",)),
         )
         for owner in owners
     }
-    for place, one in balance.items():
-        assert not one.flagged, (place, one)
+    for point, one in balance.items():
+        assert not one.flagged, (point, one)
         if one.carries_data:
-            assert one.difference_pct == pytest.approx(0, abs=0.2), place
+            assert one.difference_pct == pytest.approx(0, abs=0.2), point
 
 
 @pytest.mark.parametrize(
@@ -90,6 +90,6 @@ def test_other_traffic_through_the_port_is_flagged(lab: Lab, agent: Path) -> Non
     lab.shape("n1", "20mbit", burst="16kb")
     with lab.pinging("n1", "n2"):
         balance, _ = judged(lab.measure(agent))
-    flagged = {place.spot for place, one in balance.items() if one.flagged}
-    assert {Spot.PORT_IN, Spot.PORT_OUT} <= flagged
+    flagged = {point.kind for point, one in balance.items() if one.flagged}
+    assert {PointKind.PORT_IN, PointKind.PORT_OUT} <= flagged
     assert all("other traffic" in str(one.why) for one in balance.values() if one.flagged)

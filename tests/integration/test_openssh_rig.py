@@ -123,7 +123,7 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 def test_a_lab_with_openssh_is_measured_and_left_as_it_was(lab: Lab) -> None:
     run = lab.rigctl("run", "s.yaml")
     assert run.stderr is not None
-    assert run.stderr.readline().startswith("cell 1/2")
+    assert run.stderr.readline().startswith("test 1/2")
     time.sleep(1.5)  # the orders are given, the traffic runs
     before = lab.control_packets()
     time.sleep(2)

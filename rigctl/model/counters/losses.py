@@ -1,8 +1,9 @@
-"""Where segments were lost: retransmits are put down to the place whose counters show it, or to none.
+"""Where segments were lost: retransmits are attributed to the counting point whose counters
+show it, or to none.
 
-Two kinds of evidence. A *hole*: payload that passed one place and did not come by the next. And *drops* that a queue, a
+Two kinds of evidence. A *hole*: payload that passed one counting point and not the next. And *drops* that a queue, a
 port or an interface counted itself; they may be of other traffic, and a drop may be a super-packet, so they count only
-where there is no hole to look at. A place is named only where its share of the retransmits is `LEAST_SHARE` or more;
+where there is no hole to look at. A point is named only where its share of the retransmits is `LEAST_SHARE` or more;
 what other traffic could have hidden is not guessed.
 """
 
@@ -12,36 +13,44 @@ from enum import StrEnum
 from typing import Final
 
 from rigctl.model.counters.balance import Reconciliation
-from rigctl.model.counters.places import Counted, Place, Spot, Wiring, by_ends_of, sent_again
+from rigctl.model.counters.points import (
+    Counted,
+    CountingPoint,
+    PointKind,
+    Wiring,
+    by_ends_of,
+    retransmitted_bytes,
+)
 from rigctl.model.unknowns import total
 from rigctl.records import Flow
 
 LEAST_SHARE: Final = 0.2
 LEAST_SEGMENTS: Final = 3  # fewer are below what an address lookup or two add to an interface's counters
 MOST_EXCESS: Final = 0.25
-"""Where a place counted more than the flows', by this share of the next hole or more, that hole's size is not known."""
+"""Where a point counted more than the flows sent, by this share of the next hole or more, the size of that hole is
+unknown."""
 MOST_HOLE: Final = 1.5
-"""A hole of more than so many times what was sent again is no loss: TCP would have sent that again too."""
+"""A hole larger than this multiple of what was retransmitted is no loss: TCP would have retransmitted that too."""
 
-MOST_PLACES: Final = 3
-"""More of them are counted in a name, not listed."""
+MOST_POINTS: Final = 3
+"""More counting points than this are counted in a name, not listed."""
 
 
 class Where(StrEnum):
-    """Kinds of places that lose segments."""
+    """Where segments can be lost."""
 
     QUEUE = "the sender's queue"
     CABLE = "the cable"
     SWITCH = "the switch"
     RECEIVER = "the receiver's interface"
-    BETWEEN = "between two places"  # nothing counts in between
-    NOWHERE = "nowhere on the way"  # they came in at the receiver: dropped behind that, or sent again needlessly
+    BETWEEN = "between two counting points"  # nothing counts in between
+    NOWHERE = "nowhere on the path"  # they reached the receiver: dropped behind that, or retransmitted needlessly
     UNATTRIBUTED = "unattributed"
 
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """About how many of the segments sent again were lost where. `name` for people, `evidence` a sentence's part."""
+    """About how many of the retransmitted segments were lost where. `evidence` is part of a sentence."""
 
     where: Where
     name: str
@@ -51,9 +60,9 @@ class Attribution:
 
 @dataclass(frozen=True, slots=True)
 class _Stream:
-    """The flows from one node to another: their way, and what they sent again; `segments`: `None` where not known."""
+    """The flows from one node to another: their path and what they retransmitted; `segments` `None`: unknown."""
 
-    way: tuple[Place, ...]
+    path: tuple[CountingPoint, ...]
     segments: int | None
     octets: int
     mss_sum: int  # over the flows that know theirs
@@ -62,77 +71,77 @@ class _Stream:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """From some places to the next known ones of the streams between them. `before` empty: from the agents."""
+    """From some counting points to the next known ones of the streams between them. `before` empty: from the agents."""
 
-    before: tuple[Place, ...]
-    after: tuple[Place, ...]
+    before: tuple[CountingPoint, ...]
+    after: tuple[CountingPoint, ...]
     streams: tuple[_Stream, ...]
 
 
 def attribute(
     flows: Sequence[Flow],
     wiring: Wiring,
-    counted: Mapping[Place, Counted],
-    balance: Mapping[Place, Reconciliation],
+    counted: Mapping[CountingPoint, Counted],
+    balance: Mapping[CountingPoint, Reconciliation],
 ) -> list[Attribution]:
-    """Where the segments that `flows` sent again were lost; the rest as unattributed. Empty where none was sent again.
+    """Where the segments that `flows` retransmitted were lost; the rest as unattributed. Empty without retransmits.
 
-    `None` is never guessed: where the number sent again is not known for some flow, nothing is said.
+    Unknown values are never guessed: where the retransmits of some flow are unknown, the result is empty.
     """
-    streams = [_stream_of(wiring.way(*ends), own) for ends, own in by_ends_of(flows).items()]
-    again = _segments(streams)
-    if not again:
+    streams = [_stream_of(wiring.path(*ends), own) for ends, own in by_ends_of(flows).items()]
+    retransmitted = _segments(streams)
+    if not retransmitted:
         return []
     holes = [(step, hole) for step in _steps(streams, balance) for hole in _hole(step, balance)]
-    # Where a balance covers the place that counted drops, it knows better.
-    looked_at = {place for step, _ in holes for place in _droppers(step)}
+    # Where a balance covers the point that counted drops, the balance is used.
+    looked_at = {point for step, _ in holes for point in _droppers(step)}
     dropped = dict(_from_drops(streams, counted, looked_at))
     found = list(dropped.values())
     for step, hole in holes:
         told = 0
         if dropped and _where(step) is Where.BETWEEN:
-            inside = {place for stream in step.streams for place in stream.way if place.spot is not Spot.NIC_IN}
-            told = sum(dropped[place].segments_about for place in inside & dropped.keys())
+            inside = {point for stream in step.streams for point in stream.path if point.kind is not PointKind.NIC_IN}
+            told = sum(dropped[point].segments_about for point in inside & dropped.keys())
         found.extend(_from_hole(step, hole, told, counted))
-    left = again - sum(one.segments_about for one in found)
-    if left < max(1, LEAST_SHARE * again):
+    left = retransmitted - sum(attribution.segments_about for attribution in found)
+    if left < max(1, LEAST_SHARE * retransmitted):
         return found
-    if _all_arrived(streams, balance, again - left):
-        needless = "the receivers' interfaces counted them all: dropped behind those, or sent again needlessly"
-        return [*found, Attribution(Where.NOWHERE, "nowhere on the way", left, needless)]
+    if _all_arrived(streams, balance, retransmitted - left):
+        needless = "the receivers' interfaces counted them all: dropped behind those, or retransmitted needlessly"
+        return [*found, Attribution(Where.NOWHERE, "nowhere on the path", left, needless)]
     return [*found, Attribution(Where.UNATTRIBUTED, "unattributed", left, "no counter shows where")]
 
 
-def _stream_of(way: tuple[Place, ...], flows: Sequence[Flow]) -> _Stream:
+def _stream_of(path: tuple[CountingPoint, ...], flows: Sequence[Flow]) -> _Stream:
     sizes = [flow.sender.tcp.mss for flow in flows if flow.sender is not None and flow.sender.tcp.mss]
     return _Stream(
-        way,
+        path,
         total([None if flow.sender is None else flow.sender.tcp.retransmits for flow in flows]),
-        sum(sent_again(flow) or 0 for flow in flows),
+        sum(retransmitted_bytes(flow) or 0 for flow in flows),
         sum(sizes),
         len(sizes),
     )
 
 
 def _segments(streams: Sequence[_Stream]) -> int | None:
-    """Sent again by all of them."""
-    return total([one.segments for one in streams])
+    """Retransmits of all of them."""
+    return total([stream.segments for stream in streams])
 
 
 def _segment_bytes(streams: Sequence[_Stream]) -> float:
-    known = sum(one.mss_flows for one in streams)
-    return sum(one.mss_sum for one in streams) / known if known else 1448.0
+    known = sum(stream.mss_flows for stream in streams)
+    return sum(stream.mss_sum for stream in streams) / known if known else 1448.0
 
 
-def _steps(streams: Sequence[_Stream], balance: Mapping[Place, Reconciliation]) -> list[_Step]:
-    """The steps of all streams' ways over the places whose balance is known; those that share a place are one."""
-    edges: list[tuple[Place | None, Place, _Stream]] = []
+def _steps(streams: Sequence[_Stream], balance: Mapping[CountingPoint, Reconciliation]) -> list[_Step]:
+    """The steps of all streams' paths over the points whose balance is known; those that share a point are one."""
+    edges: list[tuple[CountingPoint | None, CountingPoint, _Stream]] = []
     for stream in streams:
-        known = [place for place in stream.way if _is_known(balance.get(place))]
-        edges.extend((known[at - 1] if at else None, place, stream) for at, place in enumerate(known))
+        known = [point for point in stream.path if _is_known(balance.get(point))]
+        edges.extend((known[at - 1] if at else None, point, stream) for at, point in enumerate(known))
     groups: dict[int, list[int]] = {}
-    # A place is left in one step and reached in another: the two are told apart.
-    group_of: dict[tuple[str, Place], int] = {}
+    # A point is left in one step and reached in another: these are different keys.
+    group_of: dict[tuple[str, CountingPoint], int] = {}
     for number, (before, after, _) in enumerate(edges):
         keys = [("to", after), *([("from", before)] if before is not None else [])]
         groups[number] = [number]
@@ -147,38 +156,38 @@ def _steps(streams: Sequence[_Stream], balance: Mapping[Place, Reconciliation]) 
     return [part for step in steps for part in _parts(step, balance)]
 
 
-def _parts(step: _Step, balance: Mapping[Place, Reconciliation]) -> Iterator[_Step]:
-    """A step to several places as one to each, where nothing was missing before: what each lacks is its own then."""
+def _parts(step: _Step, balance: Mapping[CountingPoint, Reconciliation]) -> Iterator[_Step]:
+    """A step to several points as one step to each, where nothing was missing before: each loss is then its own."""
     least = LEAST_SEGMENTS * _segment_bytes(step.streams)
-    if any(abs(balance[place].short_octets or 0.0) >= least for place in step.before):
+    if any(abs(balance[point].short_octets or 0.0) >= least for point in step.before):
         yield step
         return
-    for place in step.after:
-        yield _Step(step.before, (place,), tuple(stream for stream in step.streams if place in stream.way))
+    for point in step.after:
+        yield _Step(step.before, (point,), tuple(stream for stream in step.streams if point in stream.path))
 
 
-def _step_of(edges: Sequence[tuple[Place | None, Place, _Stream]]) -> _Step:
-    before = tuple(dict.fromkeys(place for place, _, _ in edges if place is not None))
-    after = tuple(dict.fromkeys(place for _, place, _ in edges))
+def _step_of(edges: Sequence[tuple[CountingPoint | None, CountingPoint, _Stream]]) -> _Step:
+    before = tuple(dict.fromkeys(point for point, _, _ in edges if point is not None))
+    after = tuple(dict.fromkeys(point for _, point, _ in edges))
     return _Step(before, after, tuple(stream for _, _, stream in edges))
 
 
-def _is_known(one: Reconciliation | None) -> bool:
-    return one is not None and one.short_octets is not None
+def _is_known(balance: Reconciliation | None) -> bool:
+    return balance is not None and balance.short_octets is not None
 
 
-def _hole(step: _Step, balance: Mapping[Place, Reconciliation]) -> Iterator[float]:
-    """Payload octets that got lost in `step`, where that is sure enough to be told."""
-    lost_before = sum(max(0.0, balance[place].short_octets or 0.0) for place in step.before)
-    lost_after = sum(max(0.0, balance[place].short_octets or 0.0) for place in step.after)
-    excess = sum(max(0.0, -(balance[place].short_octets or 0.0)) for place in (*step.before, *step.after))
-    uncertain = sum(balance[place].uncertain_octets for place in (*step.before, *step.after))
+def _hole(step: _Step, balance: Mapping[CountingPoint, Reconciliation]) -> Iterator[float]:
+    """Payload octets that were lost in `step`, where that is certain enough to report."""
+    lost_before = sum(max(0.0, balance[point].short_octets or 0.0) for point in step.before)
+    lost_after = sum(max(0.0, balance[point].short_octets or 0.0) for point in step.after)
+    excess = sum(max(0.0, -(balance[point].short_octets or 0.0)) for point in (*step.before, *step.after))
+    uncertain = sum(balance[point].uncertain_octets for point in (*step.before, *step.after))
     hole = max(0.0, lost_after - lost_before)
-    again = sum(stream.octets for stream in step.streams)
-    # Other traffic at one of the places may hide a loss there, or make one here.
+    retransmitted = sum(stream.octets for stream in step.streams)
+    # Other traffic at one of the points may hide a loss there, or look like one here.
     least = LEAST_SEGMENTS * _segment_bytes(step.streams)
-    hidden = excess > max(least, MOST_EXCESS * max(hole, LEAST_SHARE * again))
-    if not hidden and uncertain <= max(least, MOST_EXCESS * hole) and hole <= max(least, MOST_HOLE * again):
+    hidden = excess > max(least, MOST_EXCESS * max(hole, LEAST_SHARE * retransmitted))
+    if not hidden and uncertain <= max(least, MOST_EXCESS * hole) and hole <= max(least, MOST_HOLE * retransmitted):
         yield hole
 
 
@@ -186,9 +195,9 @@ def _from_hole(
     step: _Step,
     hole: float,
     told: int,
-    counted: Mapping[Place, Counted],
+    counted: Mapping[CountingPoint, Counted],
 ) -> Iterator[Attribution]:
-    """What to say of a hole; `told` of its segments are already put down to drops that lie within it."""
+    """What to report of a hole; `told` of its segments are already attributed to drops that lie within it."""
     size = _segment_bytes(step.streams)
     own = _segments(step.streams) or 0
     lost = min(round(hole / size), own) - told
@@ -197,46 +206,49 @@ def _from_hole(
     yield _named(step, lost, counted)
 
 
-def _named(step: _Step, segments: int, counted: Mapping[Place, Counted]) -> Attribution:
+def _named(step: _Step, segments: int, counted: Mapping[CountingPoint, Counted]) -> Attribution:
     where = _where(step)
     drops = [
-        (place, number) for place in _droppers(step) if (number := counted[place].drops) is not None and number > 0
+        (point, number) for point in _droppers(step) if (number := counted[point].drops) is not None and number > 0
     ]
-    evidence = "its octets in and out differ by so much"
+    evidence = "its octets in and out differ by as much"
     if where is Where.QUEUE:
-        evidence = "its interface sent so much less than the flows did"
+        evidence = "its interface sent less than the flows did, by as much"
     elif where is not Where.SWITCH:
-        evidence = "octets counted before and after it differ by so much"
+        evidence = "octets counted before and after it differ by as much"
     if drops:
-        evidence += ", and " + ", ".join(f"{place} counted {number} drops" for place, number in drops)
-    return Attribution(where, _name(where, step, [place for place, _ in drops]), segments, evidence)
+        evidence += ", and " + ", ".join(f"{point} counted {number} drops" for point, number in drops)
+    return Attribution(where, _name(where, step, [point for point, _ in drops]), segments, evidence)
 
 
-def _droppers(step: _Step) -> tuple[Place, ...]:
-    """The places whose own drops lie within the step: what an interface drops on sending, and a port either way."""
-    inside = [place for place in step.after if place.way == "out"]
-    return (*(place for place in step.before if place.spot in (Spot.PORT_IN, Spot.TRUNK_IN)), *inside)
+def _droppers(step: _Step) -> tuple[CountingPoint, ...]:
+    """The points whose own drops lie within the step: what an interface drops on sending, and a port either way."""
+    inside = [point for point in step.after if point.direction == "out"]
+    return (*(point for point in step.before if point.kind in (PointKind.PORT_IN, PointKind.TRUNK_IN)), *inside)
 
 
 def _where(step: _Step) -> Where:
-    after = {place.spot for place in step.after}
+    after = {point.kind for point in step.after}
     if not step.before:
-        return Where.QUEUE if after == {Spot.NIC_OUT} else Where.BETWEEN
-    before = {place.spot for place in step.before}
-    if len({place.owner for place in (*step.before, *step.after)}) == 1 and before <= {Spot.PORT_IN, Spot.TRUNK_IN}:
+        return Where.QUEUE if after == {PointKind.NIC_OUT} else Where.BETWEEN
+    before = {point.kind for point in step.before}
+    if len({point.owner for point in (*step.before, *step.after)}) == 1 and before <= {
+        PointKind.PORT_IN,
+        PointKind.TRUNK_IN,
+    }:
         return Where.SWITCH
-    if (before, after) in (({Spot.NIC_OUT}, {Spot.PORT_IN}), ({Spot.TRUNK_OUT}, {Spot.TRUNK_IN})):
+    if (before, after) in (({PointKind.NIC_OUT}, {PointKind.PORT_IN}), ({PointKind.TRUNK_OUT}, {PointKind.TRUNK_IN})):
         return Where.CABLE
-    return Where.RECEIVER if (before, after) == ({Spot.PORT_OUT}, {Spot.NIC_IN}) else Where.BETWEEN
+    return Where.RECEIVER if (before, after) == ({PointKind.PORT_OUT}, {PointKind.NIC_IN}) else Where.BETWEEN
 
 
-def _name(where: Where, step: _Step, droppers: Sequence[Place]) -> str:
+def _name(where: Where, step: _Step, droppers: Sequence[CountingPoint]) -> str:
     into, out_of = _names(step.after), _names(step.before)
     if where is Where.QUEUE:
-        return f"the queue of {', '.join(place.owner for place in step.after)}"
+        return f"the queue of {', '.join(point.owner for point in step.after)}"
     if where is Where.SWITCH:
         ports = droppers or step.after
-        names = ", ".join("+".join(place.ports) for place in ports)
+        names = ", ".join("+".join(point.ports) for point in ports)
         return f"switch {step.after[0].owner}, port {names}"
     if where is Where.CABLE:
         return f"the cable from {out_of} to {into}"
@@ -245,39 +257,40 @@ def _name(where: Where, step: _Step, droppers: Sequence[Place]) -> str:
     return f"between {out_of} and {into}" if out_of else f"before {into}"
 
 
-def _names(places: Sequence[Place]) -> str:
-    if len(places) <= MOST_PLACES:
-        return ", ".join(str(place) for place in places)
-    interfaces = sum(place.spot in (Spot.NIC_OUT, Spot.NIC_IN) for place in places)
-    kinds = "ports" if not interfaces else "interfaces" if interfaces == len(places) else "interfaces and ports"
-    return f"{len(places)} {kinds}"
+def _names(points: Sequence[CountingPoint]) -> str:
+    if len(points) <= MOST_POINTS:
+        return ", ".join(str(point) for point in points)
+    interfaces = sum(point.kind in (PointKind.NIC_OUT, PointKind.NIC_IN) for point in points)
+    kinds = "ports" if not interfaces else "interfaces" if interfaces == len(points) else "interfaces and ports"
+    return f"{len(points)} {kinds}"
 
 
 def _from_drops(
-    streams: Sequence[_Stream], counted: Mapping[Place, Counted], looked_at: set[Place]
-) -> Iterator[tuple[Place, Attribution]]:
-    """What places counted as dropped themselves, where no balance covers it. Never more than was sent again."""
-    passing: dict[Place, list[_Stream]] = {}
+    streams: Sequence[_Stream], counted: Mapping[CountingPoint, Counted], looked_at: set[CountingPoint]
+) -> Iterator[tuple[CountingPoint, Attribution]]:
+    """What counting points counted as dropped themselves, where no balance covers them. Never more than was
+    retransmitted."""
+    passing: dict[CountingPoint, list[_Stream]] = {}
     for stream in streams:
-        for place in stream.way:
-            passing.setdefault(place, []).append(stream)
-    for place, own_streams in passing.items():
-        one, own = counted.get(place), _segments(own_streams) or 0
-        drops = one.drops if one is not None and place not in looked_at else None
+        for point in stream.path:
+            passing.setdefault(point, []).append(stream)
+    for point, own_streams in passing.items():
+        counts, own = counted.get(point), _segments(own_streams) or 0
+        drops = counts.drops if counts is not None and point not in looked_at else None
         if not own or drops is None or drops < max(LEAST_SEGMENTS, LEAST_SHARE * own):
             continue
-        where = {Spot.NIC_OUT: Where.QUEUE, Spot.NIC_IN: Where.RECEIVER}.get(place.spot, Where.SWITCH)
-        name = {Where.QUEUE: f"the queue of {place.owner}", Where.RECEIVER: str(place)}.get(
-            where, f"switch {place.owner}, port {'+'.join(place.ports)}"
+        where = {PointKind.NIC_OUT: Where.QUEUE, PointKind.NIC_IN: Where.RECEIVER}.get(point.kind, Where.SWITCH)
+        name = {Where.QUEUE: f"the queue of {point.owner}", Where.RECEIVER: str(point)}.get(
+            where, f"switch {point.owner}, port {'+'.join(point.ports)}"
         )
-        yield place, Attribution(where, name, min(drops, own), f"it counted {drops} drops")
+        yield point, Attribution(where, name, min(drops, own), f"it counted {drops} drops")
 
 
-def _all_arrived(streams: Sequence[_Stream], balance: Mapping[Place, Reconciliation], lost: int) -> bool:
+def _all_arrived(streams: Sequence[_Stream], balance: Mapping[CountingPoint, Reconciliation], lost: int) -> bool:
     """Whether the receivers' interfaces counted everything sent but the `lost` segments known about."""
-    ends = {stream.way[-1] for stream in streams}
-    if not all(_is_known(balance.get(place)) for place in ends):
+    ends = {stream.path[-1] for stream in streams}
+    if not all(_is_known(balance.get(point)) for point in ends):
         return False
-    shorts = [balance[place].short_octets or 0.0 for place in ends]
+    shorts = [balance[point].short_octets or 0.0 for point in ends]
     slack = (lost + LEAST_SEGMENTS) * _segment_bytes(streams)
     return all(abs(short) <= slack for short in shorts) and sum(shorts) <= slack

@@ -1,9 +1,9 @@
-"""What a switch's readings say: how far its counters rose, at what rate, and how sure that is.
+"""What the readings of a switch show: how far its counters rose, at what rate, and how certain that is.
 
 Sources: RFC 2863 (the interfaces MIB). Counters start anywhere and only differences count; they wrap at 2^32 or 2^64
 (3.1.6 says which interfaces need the 64-bit ones); where ifCounterDiscontinuityTime changed between two readings their
-difference means nothing. A reading may be older than its answer: switches and net-snmp refresh their counters every few
-seconds only, which shows as equal values under traffic, then a jump.
+difference is meaningless. A reading may be older than its answer: switches and net-snmp refresh their counters every
+few seconds only, which shows as equal values under traffic, then a jump.
 """
 
 from bisect import bisect_right
@@ -21,16 +21,16 @@ UNKNOWN: Final = -1
 """A single unknown value in a column (records.PortSeries)."""
 SHORTEST_FRAME_BITS: Final = 84 * 8  # 64 bytes, preamble and gap (IEEE 802.3): bounds the packets per second
 RATE_SLACK: Final = 1.1
-"""A wrap is believed where the rise it means is below the port's rate times this: clocks of readings are not exact."""
+"""A wrap is assumed where the rise it implies is below the port's rate times this: clocks of readings are not exact."""
 LONGEST_PAUSE_S: Final = 60.0
-LEAST_TRAFFIC_S: Final = 0.25  # in a shorter time even flows that run may move nothing: TCP's least timeout is 0.2 s
-LEAST_GAP_S: Final = 1.0  # two readings close together may stand for a longer time: one was old
+LEAST_TRAFFIC_S: Final = 0.25  # in a shorter time even running flows may send nothing: TCP's least timeout is 0.2 s
+LEAST_GAP_S: Final = 1.0  # two readings close together may cover a longer time: one was old
 
 Traffic: TypeAlias = tuple[int, int]
 """First and last byte of the flows, nanoseconds on the clock of the readings."""
 
 
-class Way(StrEnum):
+class PortDirection(StrEnum):
     """In and out as the switch sees them."""
 
     IN = "in"
@@ -41,8 +41,8 @@ class Way(StrEnum):
 class Rise:
     """How far one direction of a port rose between the last reading before its traffic and the last one at all.
 
-    `missing_s`: the counters may lack so much of the end of the traffic; `extra_s`: they may hold so much of what went
-    before it. Both 0 where every reading was new. `octets` is `None` where the rise is not known; `why` says why.
+    `missing_s`: how much of the end of the traffic the counters may lack; `extra_s`: how much earlier traffic they may
+    include. Both are 0 where every reading was new. `octets` is `None` where the rise is unknown, for the reason `why`.
     """
 
     octets: int | None
@@ -56,13 +56,13 @@ class Rise:
 
     @property
     def complete(self) -> bool:
-        """All of the traffic is in it and nothing of what went before."""
+        """Whether it covers all of the traffic and nothing before it."""
         return self.octets is not None and self.missing_s == 0 and self.extra_s == 0
 
 
 def rise(
     series: PortSeries,
-    way: Way,
+    direction: PortDirection,
     traffic: Traffic,
     *,
     rate_bps: float | None = None,
@@ -71,10 +71,10 @@ def rise(
 ) -> Rise:
     """How far the counters of `series` rose for `traffic`.
 
-    `rate_bps` is the port's, to tell wraps from resets. `quiet_since_ns`: when what went before had ended (`None`: long
-    ago). `refresh_s`: how often the counters are refreshed, where it is known from a longer series.
+    `rate_bps` is the port's, to tell wraps from resets. `quiet_since_ns`: when the traffic before had ended (`None`:
+    long ago). `refresh_s`: how often the counters are refreshed, where it is known from a longer series.
     """
-    times, _ = _known(series, f"{way}_octets")
+    times, _ = _known(series, f"{direction}_octets")
     last_before = max((t_ns for t_ns in times if t_ns <= traffic[0]), default=None)
     if last_before is None:
         return Rise(None, why=f"{series.port} was not read before the first byte")
@@ -82,13 +82,13 @@ def rise(
         return Rise(None, why=f"{series.port} was not read after the last byte")
     kept = _from(series, last_before)
     broken = bool(_broken_times(kept))
-    octets, why = _rise_of(kept, f"{way}_octets", None if rate_bps is None else rate_bps / 8, broken)
+    octets, why = _rise_of(kept, f"{direction}_octets", None if rate_bps is None else rate_bps / 8, broken)
     packets_per_s = None if rate_bps is None else rate_bps / SHORTEST_FRAME_BITS
-    seen_s = refresh_seconds(kept, way, [traffic])
+    seen_s = refresh_seconds(kept, direction, [traffic])
     known_s = max((value for value in (seen_s, refresh_s) if value is not None), default=None)
-    missing_s, extra_s = _bracket(kept, way, traffic, known_s, quiet_since_ns)
+    missing_s, extra_s = _bracket(kept, direction, traffic, known_s, quiet_since_ns)
     packets, discards, errors = (
-        _rise_of(kept, f"{way}_{name}", packets_per_s, broken)[0] for name in ("packets", "discards", "errors")
+        _rise_of(kept, f"{direction}_{name}", packets_per_s, broken)[0] for name in ("packets", "discards", "errors")
     )
     return Rise(
         octets,
@@ -102,12 +102,12 @@ def rise(
     )
 
 
-def refresh_seconds(series: PortSeries, way: Way, traffics: Sequence[Traffic]) -> float | None:
+def refresh_seconds(series: PortSeries, direction: PortDirection, traffics: Sequence[Traffic]) -> float | None:
     """How often the switch refreshes its counters: the usual time between two changes with equal readings between them.
 
     Only while there is traffic, when every refresh shows. `None`: every reading was new.
     """
-    times, values = _known(series, f"{way}_octets")
+    times, values = _known(series, f"{direction}_octets")
     if not any(map(eq, values, values[1:])):
         return None  # nearly always
     under = _Traffics(traffics)
@@ -116,7 +116,7 @@ def refresh_seconds(series: PortSeries, way: Way, traffics: Sequence[Traffic]) -
     changed_at: int | None = None
     for at in range(1, len(values)):
         if values[at] == values[at - 1]:
-            # Equal although bytes went between the answer of one and the request of the other: that one was old.
+            # Equal although there was traffic between the answer of one and the request of the other: that one was old.
             repeated |= any(under.shared_s(times[at - 1] + half[times[at - 1]], times[at] - half[times[at]]))
             continue
         if changed_at is not None and under.runs_at(times[changed_at]):
@@ -129,7 +129,7 @@ def refresh_seconds(series: PortSeries, way: Way, traffics: Sequence[Traffic]) -
 
 
 def _longest_stand_s(times: Sequence[int], values: Sequence[int], half: Mapping[int, int], under: "_Traffics") -> float:
-    """The longest time without a change since bytes went: no refresh happened in it."""
+    """The longest time without a change under traffic: no refresh happened in it."""
     longest_ns, begin = 0, 0
     for at in range(1, len(values)):
         if values[at] != values[at - 1]:
@@ -143,7 +143,7 @@ def _longest_stand_s(times: Sequence[int], values: Sequence[int], half: Mapping[
 
 
 class _Traffics:
-    """The times with traffic, in order; looked up by bisection, for a run has thousands."""
+    """The times with traffic, in order; looked up by bisection, as a run has thousands."""
 
     def __init__(self, traffics: Sequence[Traffic]) -> None:
         self._all = sorted(traffics)
@@ -178,13 +178,13 @@ class Interval:
     bps: float
 
 
-def rates(series: PortSeries, way: Way) -> list[Interval]:
+def rates(series: PortSeries, direction: PortDirection) -> list[Interval]:
     """The port's rate between changes of its counters; between two changes nothing is known where they are cached.
 
     A fall or a discontinuity leaves its interval out.
     """
     found: list[Interval] = []
-    times, values = _known(series, f"{way}_octets")
+    times, values = _known(series, f"{direction}_octets")
     broken, bits = _broken_times(series), _bits(values)
     last = 0
     for at in range(1, len(values)):
@@ -198,20 +198,22 @@ def rates(series: PortSeries, way: Way) -> list[Interval]:
 
 
 def together(intervals: Sequence[Interval], most: int) -> list[Interval]:
-    """Not many more than `most` intervals: neighbours put together, but not across one that is left out."""
+    """About `most` intervals at most: neighbours are joined, but not across one that is left out."""
     each = -(-len(intervals) // most)
     groups: list[list[Interval]] = []
-    for one in intervals:
-        if not groups or len(groups[-1]) >= each or groups[-1][-1].end_ns != one.start_ns:
+    for interval in intervals:
+        if not groups or len(groups[-1]) >= each or groups[-1][-1].end_ns != interval.start_ns:
             groups.append([])
-        groups[-1].append(one)
+        groups[-1].append(interval)
     spans = [(group[0].start_ns, group[-1].end_ns) for group in groups]
     return [Interval(*span, mean_bps(group, *span)) for span, group in zip(spans, groups, strict=True)]
 
 
 def mean_bps(intervals: Sequence[Interval], start_ns: int, end_ns: int) -> float:
     """The mean rate from `start_ns` to `end_ns`; where there is no interval, it counts as 0."""
-    shared = sum(one.bps * max(0, min(one.end_ns, end_ns) - max(one.start_ns, start_ns)) for one in intervals)
+    shared = sum(
+        interval.bps * max(0, min(interval.end_ns, end_ns) - max(interval.start_ns, start_ns)) for interval in intervals
+    )
     return shared / (end_ns - start_ns)
 
 
@@ -219,7 +221,7 @@ def stretches(parts: Sequence[PortSeries]) -> list[PortSeries]:
     """One port's series of several repetitions, in their order, put together where they go on from each other.
 
     A new stretch begins where the clock steps back (another controller) or more than `LONGEST_PAUSE_S` went by (a run
-    that was resumed): what the port carried meanwhile is not the run's. Only columns that all parts of it have.
+    that was resumed): what the port carried in between is not part of the run. Only columns that all parts of it have.
     """
     found: list[list[PortSeries]] = []
     for part in parts:
@@ -300,9 +302,9 @@ def _rise_of(series: PortSeries, name: str, per_s: float | None, broken: bool) -
     """The rise of a column from its first to its last reading, and why it is not known; `broken`: there was a reset."""
     times, values = _known(series, name)
     if len(values) < 2 or times[0] != series.columns["t_ns"][0]:
-        return None, f"{series.port} did not say its {name.replace('_', ' ')}"
+        return None, f"{series.port} did not report its {name.replace('_', ' ')}"
     if broken:
-        return None, f"the counters of {series.port} were reset meanwhile (ifCounterDiscontinuityTime changed)"
+        return None, f"the counters of {series.port} were reset during the test (ifCounterDiscontinuityTime changed)"
     if values == sorted(values):
         return values[-1] - values[0], None  # nearly always
     bits, total, changed_ns = _bits(values), 0, times[0]
@@ -311,7 +313,7 @@ def _rise_of(series: PortSeries, name: str, per_s: float | None, broken: bool) -
         most = None if per_s is None else per_s * gap_s * RATE_SLACK
         step = _step(values[at - 1], values[at], bits, most)
         if step is None:
-            return None, f"the counters of {series.port} fell meanwhile: they were reset"
+            return None, f"the counters of {series.port} fell during the test: they were reset"
         if values[at] < values[at - 1] and most is not None and most >= 2**bits:
             return None, f"the counters of {series.port} have 32 bits and may wrap more than once between two readings"
         total += step
@@ -320,10 +322,10 @@ def _rise_of(series: PortSeries, name: str, per_s: float | None, broken: bool) -
 
 
 def _bracket(
-    series: PortSeries, way: Way, traffic: Traffic, refresh_s: float | None, quiet_since_ns: int | None
+    series: PortSeries, direction: PortDirection, traffic: Traffic, refresh_s: float | None, quiet_since_ns: int | None
 ) -> tuple[float, float]:
     """Seconds of traffic that may be missing at its end, and of earlier traffic that may be counted with it."""
-    times, values = _known(series, f"{way}_octets")
+    times, values = _known(series, f"{direction}_octets")
     if len(values) < 2:
         return 0.0, 0.0
     # The value of a reading that differs from the one before was taken between the two, at the earliest.

@@ -31,6 +31,8 @@ PAPER_CHARACTERS: Final = 112
 """What a line of a printed table holds; a wider one is printed in parts, and on a screen in smaller letters."""
 SCREEN_CHARACTERS: Final = 165
 """The same for a window of 1280 pixels."""
+MOST_PAPER_ROWS: Final = 200
+"""A table of more rows that is wider than paper is not printed: its second copy would make a page twice as large."""
 _KINDS: Final[dict[type[Any], str]] = {
     Table: "table", Charts: "charts", HeatMaps: "heat", Paragraph: "paragraph", Items: "items", Terms: "terms",
     Verbatim: "verbatim", Folded: "folded",
@@ -80,8 +82,9 @@ def _label(chart: Chart) -> str:
 
 
 def paper_parts(table: Table) -> list[Table]:
-    """`table` in tables that fit a sheet of paper; the first column leads each."""
-    return _parts(table, PAPER_CHARACTERS)
+    """`table` in tables that fit paper, the first column leads each; none where they would take many sheets."""
+    parts = _parts(table, PAPER_CHARACTERS)
+    return [] if len(parts) > 1 and len(table.rows) > MOST_PAPER_ROWS else parts
 
 
 def screen_parts(table: Table) -> list[Table]:

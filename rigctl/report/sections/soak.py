@@ -19,7 +19,7 @@ from rigctl.model.unknowns import mean_of_all
 from rigctl.records import Repetition, RunPlan, Status
 from rigctl.report.blocks import Block, Chart, Charts, Column, Entry, Key, Paragraph, Part, Row, Section, Spec, Table
 from rigctl.report.svg import SERIES_COLOURS, axis, coloured, framed, rule
-from rigctl.report.text import count_text, rate_text
+from rigctl.report.text import UNKNOWN, count_text, rate_text
 from rigctl.units import format_duration
 
 FLOWS_SUM: Final = "sum of the flows"
@@ -52,9 +52,7 @@ def part(view: RunView) -> Part | None:
     if not cell.counted or cell.goodput_mbps is None:
         return None
     flows = flow_means(view.frames.derived.flows)
-    total = Entry(rate_text(cell.goodput_mbps.mean), cell.goodput_mbps.mean)
-    retransmits = Entry(count_text(cell.retransmits), cell.retransmits)
-    blocks: list[Block] = [_table(flows, total, retransmits)]
+    blocks: list[Block] = [_table(flows, cell.goodput_mbps.mean, cell.retransmits)]
     if cell.counted > 1:
         blocks.append(Paragraph(f"Means over {cell.counted} repetitions.", small=True))
     blocks += _over_time(view, cell.ceiling_mbps)
@@ -76,24 +74,29 @@ def flow_means(flows: Sequence[Values]) -> list[FlowMean]:
     return made
 
 
-def _table(flows: Sequence[FlowMean], total: Entry, retransmits: Entry) -> Table:
+def _table(flows: Sequence[FlowMean], total_mbps: float, retransmits: float | None) -> Table:
+    """Without retransmits where there are none to know, as of datagrams."""
     heads = (Column("Flow"), Column("Pair", words=True), Column("Goodput", "Mbit/s"), Column("Retransmits"))
+    known = retransmits is not None or any(flow.retransmits is not None for flow in flows)
+    kept = len(heads) if known else len(heads) - 1
+    smallest = min((flow.goodput_mbps for flow in flows if flow.goodput_mbps), default=1000.0)
+    decimals = 0 if smallest >= 100 else 1 if smallest >= 10 else 2
+
+    def goodput(mbps: float | None) -> Entry:
+        return Entry(UNKNOWN if mbps is None else f"{mbps:.{decimals}f}", mbps)
+
+    def entries(at: int) -> tuple[Entry, ...]:
+        if at >= len(flows):
+            return (Entry(""),) * kept
+        flow = flows[at]
+        names = (Entry(str(flow.number), flow.number), Entry(flow.pair, flow.pair))
+        return (*names, goodput(flow.goodput_mbps), Entry(count_text(flow.retransmits), flow.retransmits))[:kept]
+
     half = -(-len(flows) // 2)
-    rows = [
-        Row((*_entries(flows[at]), *(_entries(flows[at + half]) if at + half < len(flows) else (Entry(""),) * 4)))
-        for at in range(half)
-    ]
-    last = Row((*(Entry(""),) * 5, Entry("Sum"), total, retransmits))
-    return Table((*heads, *heads), tuple(rows), label="Goodput of each flow", total=last)
-
-
-def _entries(flow: FlowMean) -> tuple[Entry, ...]:
-    return (
-        Entry(str(flow.number), flow.number),
-        Entry(flow.pair, flow.pair),
-        Entry(rate_text(flow.goodput_mbps), flow.goodput_mbps),
-        Entry(count_text(flow.retransmits), flow.retransmits),
-    )
+    rows = tuple(Row((*entries(at), *entries(at + half))) for at in range(half))
+    sums = (Entry(""), Entry("Sum"), goodput(total_mbps), Entry(count_text(retransmits), retransmits))[:kept]
+    last = Row((*(Entry(""),) * kept, *sums))
+    return Table((*heads[:kept], *heads[:kept]), rows, label="Goodput of each flow", total=last)
 
 
 def _over_time(view: RunView, ceiling_mbps: float | None) -> list[Block]:

@@ -96,8 +96,8 @@ def test_the_shares_of_processors_are_columns() -> None:
     row = derived.pairs[0]
     assert (row["cpu_source_pct"], row["cpu_destination_pct"]) == pytest.approx((96.0, 10.0))
     # The sender's agent has two threads, the receiver's one: 150 % of a processor are 75 % of two.
-    assert (row["agent_source_pct"], row["agent_destination_pct"]) == pytest.approx((75.0, 150.0))
-    assert derived.cells[0]["agent_destination_pct"] == pytest.approx(150.0)
+    assert (row["agent_cpu_source_pct"], row["agent_cpu_destination_pct"]) == pytest.approx((75.0, 150.0))
+    assert derived.cells[0]["agent_cpu_destination_pct"] == pytest.approx(150.0)
     assert row["limit"] == "receiver"
 
 

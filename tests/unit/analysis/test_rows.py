@@ -159,7 +159,10 @@ def test_condition_window_in_all_and_the_median_over_intervals_are_in_the_rows()
     ("wrong", "said"),
     [
         ({"cell": 7}, "run RUN, test 7, repetition 1: the run's plan has no such test. The store is damaged"),
-        ({"window_end_ns": 1}, "run RUN, test 1, repetition 1: its common window ends before it begins. The store"),
+        (
+            {"window_end_ns": 1},
+            "run RUN, test 1, repetition 1: its measurement interval ends before it begins. The store",
+        ),
     ],
 )
 def test_records_that_do_not_fit_together_are_refused(wrong: dict[str, int], said: str) -> None:
@@ -167,3 +170,25 @@ def test_records_that_do_not_fit_together_are_refused(wrong: dict[str, int], sai
     one = replace(builders.repetition(CELL, (941,) * len(CELL.pairs)), **wrong)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=said.replace("RUN", info.run)):
         load(info, [one])
+
+
+def busiest(span_us: int, busy_us: int) -> tuple[float | None, float | None]:
+    """Of the sender: its node, and its busiest processor."""
+    repetition = builders.repetition(CELL, (911, 941))
+    nodes = [
+        replace(node, span_us=span_us, cpus=1, node_busy_us=busy_us, busiest_cpu_us=busy_us)
+        for node in repetition.nodes
+    ]
+    row = derived(replace(repetition, nodes=tuple(nodes))).pairs[0]
+    return row["cpu_source_pct"], row["busiest_cpu_source_pct"]
+
+
+def test_processors_are_unknown_in_a_time_of_a_few_ticks() -> None:
+    """The kernel counts ticks of 10 ms: one in a ping-pong of 4 ms would be 250 %."""
+    assert busiest(4_000, 10_000) == (None, None)
+    assert busiest(199_999, 100_000) == (None, None)
+    assert busiest(200_000, 100_000) == (50.0, 50.0)
+
+
+def test_the_rounding_of_ticks_makes_no_processor_busier_than_it_can_be() -> None:
+    assert busiest(1_011_289, 1_030_000) == (100.0, 100.0)

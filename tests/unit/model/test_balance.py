@@ -11,11 +11,11 @@ from switched import STEPS, Paper
 
 from rigctl.model.counters.balance import Framing, Reconciliation, reconcile_all
 from rigctl.model.counters.losses import Attribution, Where, attribute
-from rigctl.model.counters.places import (
+from rigctl.model.counters.points import (
     Counted,
+    CountingPoint,
     Crossing,
-    Place,
-    Spot,
+    PointKind,
     Wiring,
     acknowledgements_of,
     counts,
@@ -29,7 +29,7 @@ VIRTUAL = Framing(4, virtual_switch=True)
 
 def balance_of(
     paper: Paper, framing: Framing = VIRTUAL, **fields: Any
-) -> tuple[dict[Place, Reconciliation], dict[Place, Counted], Repetition, Wiring]:
+) -> tuple[dict[CountingPoint, Reconciliation], dict[CountingPoint, Counted], Repetition, Wiring]:
     repetition = paper.repetition(**fields)
     wiring = Wiring(paper.ports, paper.plan().trunk)
     counted = counts(repetition, wiring)
@@ -48,8 +48,8 @@ def attributed(paper: Paper, **fields: Any) -> list[Attribution]:
     return attribute(repetition.flows, wiring, counted, balance)
 
 
-def at(balance: dict[Place, Reconciliation], spot: Spot, owner: str) -> Reconciliation:
-    found = [one for place, one in balance.items() if place.spot is spot and place.owner == owner]
+def at(balance: dict[CountingPoint, Reconciliation], kind: PointKind, owner: str) -> Reconciliation:
+    found = [one for point, one in balance.items() if point.kind is kind and point.owner == owner]
     assert len(found) == 1
     return found[0]
 
@@ -66,14 +66,14 @@ def test_without_losses_every_place_has_what_was_sent() -> None:
 def test_the_trunk_carries_the_sum_of_all_pairs() -> None:
     paper = Paper()
     balance, *_ = balance_of(paper)
-    assert at(balance, Spot.TRUNK_OUT, "a").counted == 2 * paper.segments * (1448 + 66)
+    assert at(balance, PointKind.TRUNK_OUT, "a").counted == 2 * paper.segments * (1448 + 66)
 
 
 def test_a_real_switch_counts_the_frame_check_and_an_interface_does_not() -> None:
     balance, *_ = balance_of(Paper(check_bytes=4), Framing(4, virtual_switch=False))
     assert all(abs(one.difference_pct or 0) < 0.001 for one in balance.values())
     wrong, *_ = balance_of(Paper(check_bytes=4), VIRTUAL)
-    assert at(wrong, Spot.TRUNK_OUT, "a").difference_pct == pytest.approx(100 * 4 / 1514, rel=0.01)
+    assert at(wrong, PointKind.TRUNK_OUT, "a").difference_pct == pytest.approx(100 * 4 / 1514, rel=0.01)
 
 
 def test_super_packets_have_one_header_each() -> None:
@@ -93,17 +93,17 @@ def test_super_packets_have_one_header_each() -> None:
             )
         )
     balance, *_ = balance_of(paper, nodes=tuple(merged))
-    assert at(balance, Spot.NIC_OUT, "n1").difference_pct == pytest.approx(0, abs=0.001)
+    assert at(balance, PointKind.NIC_OUT, "n1").difference_pct == pytest.approx(0, abs=0.001)
 
 
 def test_other_traffic_is_flagged_with_its_own_direction_only() -> None:
     paper = Paper()
     total = 2 * paper.segments * 1514
     balance, *_ = balance_of(replace(paper, foreign_octets={("up", "out"): round(0.02 * total)}))
-    flagged = [place for place, one in balance.items() if one.flagged]
-    assert {(place.spot, place.owner) for place in flagged} == {(Spot.TRUNK_OUT, "a"), (Spot.TRUNK_OUT, "b")}
-    assert at(balance, Spot.TRUNK_OUT, "a").difference_pct == pytest.approx(2.0, rel=0.01)
-    assert "other traffic" in str(at(balance, Spot.TRUNK_OUT, "a").why)
+    flagged = [point for point, one in balance.items() if one.flagged]
+    assert {(point.kind, point.owner) for point in flagged} == {(PointKind.TRUNK_OUT, "a"), (PointKind.TRUNK_OUT, "b")}
+    assert at(balance, PointKind.TRUNK_OUT, "a").difference_pct == pytest.approx(2.0, rel=0.01)
+    assert "other traffic" in str(at(balance, PointKind.TRUNK_OUT, "a").why)
 
 
 def test_one_percent_is_not_flagged() -> None:
@@ -117,7 +117,7 @@ def test_lost_counters_are_flagged() -> None:
     paper = Paper(poll_s=0.05)
     total = 2 * paper.segments * 1514
     balance, *_ = balance_of(replace(paper, foreign_octets={("up", "out"): -round(0.05 * total)}))
-    one = at(balance, Spot.TRUNK_OUT, "a")
+    one = at(balance, PointKind.TRUNK_OUT, "a")
     assert one.flagged
     assert "less than" in str(one.why)
 
@@ -126,16 +126,18 @@ def test_segments_lost_before_a_place_are_no_flag_behind_it() -> None:
     paper = Paper(losses={(0, "queue"): 20_000})
     balance, *_ = balance_of(paper)
     assert not any(one.flagged for one in balance.values())
-    assert "lost before it came here" in str(at_port(balance, "p1").why)
+    assert "lost before this point" in str(at_port(balance, "p1").why)
 
 
-def at_port(balance: dict[Place, Reconciliation], port: str, spot: Spot = Spot.PORT_IN) -> Reconciliation:
-    return next(one for place, one in balance.items() if place.ports == (port,) and place.spot is spot)
+def at_port(
+    balance: dict[CountingPoint, Reconciliation], port: str, kind: PointKind = PointKind.PORT_IN
+) -> Reconciliation:
+    return next(one for point, one in balance.items() if point.ports == (port,) and point.kind is kind)
 
 
 def test_a_cache_longer_than_the_cell_is_too_coarse_and_no_flag() -> None:
     balance, *_ = balance_of(Paper(duration_s=2, cache_s=15, phase_s=1))
-    one = at(balance, Spot.TRUNK_OUT, "a")
+    one = at(balance, PointKind.TRUNK_OUT, "a")
     assert one.coarse
     assert not one.flagged
     assert one.difference_pct is None
@@ -156,23 +158,23 @@ def test_unknown_retransmits_leave_the_expectation_unknown() -> None:
         if flow.sender is not None
     ]
     balance, *_ = balance_of(paper, flows=tuple(flows))
-    one = at(balance, Spot.TRUNK_OUT, "a")
+    one = at(balance, PointKind.TRUNK_OUT, "a")
     assert (one.expected, one.difference_pct, one.flagged) == (None, None, False)
 
 
 def test_a_node_without_a_port_leaves_the_trunk_out() -> None:
     paper = Paper()
     ports = tuple(port for port in paper.ports if port.node != "n4")
-    places = Wiring(ports, paper.plan().trunk).crossings(paper.flows())
-    assert not any(place.spot in (Spot.TRUNK_OUT, Spot.TRUNK_IN) for place in places)
-    assert any(place.spot is Spot.PORT_IN for place in places)
+    points = Wiring(ports, paper.plan().trunk).crossings(paper.flows())
+    assert not any(point.kind in (PointKind.TRUNK_OUT, PointKind.TRUNK_IN) for point in points)
+    assert any(point.kind is PointKind.PORT_IN for point in points)
 
 
 def test_several_trunk_ports_are_one_place() -> None:
     paper = Paper()
     ports = (*paper.ports, Port("a", "up2", peer="b"))
-    place = Wiring(ports, paper.plan().trunk).way("n1", "n3")[2]
-    assert (place.spot, place.ports) == (Spot.TRUNK_OUT, ("up", "up2"))
+    point = Wiring(ports, paper.plan().trunk).path("n1", "n3")[2]
+    assert (point.kind, point.ports) == (PointKind.TRUNK_OUT, ("up", "up2"))
 
 
 # Where segments are lost.
@@ -316,7 +318,7 @@ def test_datagrams_have_the_headers_of_udp_and_nothing_is_sent_again() -> None:
     flow = Flow(Pair("a", "b"), Direction.FORWARD, 1, sender, receiver)
     crossing = data_of([flow])
     assert crossing == Crossing(100_000, 3000, 100, udp=True)
-    place = Place(Spot.NIC_OUT, "a")
-    assert Framing().header_bytes(place, crossing) == 14 + 20 + 8
+    point = CountingPoint(PointKind.NIC_OUT, "a")
+    assert Framing().header_bytes(point, crossing) == 14 + 20 + 8
     assert acknowledgements_of([flow]).payload == 0
     assert data_of([replace(flow, sender=None)]).payload is None

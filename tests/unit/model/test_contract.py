@@ -69,8 +69,8 @@ def test_a_link_that_runs_slower_than_the_rig_file_says_is_a_departure() -> None
     }
     texts = [str(d) for d in link_departures(links, facts)]
     assert texts == [
-        "pi1: link speed 1000000000 was asked for, 100000000 was granted",
-        "pi2: mtu 1500 was asked for, 9000 was granted",
+        "pi1: link speed 1000000000 requested, 100000000 effective",
+        "pi2: mtu 1500 requested, 9000 effective",
     ]
 
 
@@ -170,12 +170,12 @@ def test_over_udp_those_that_never_came_back_are_done_with_too() -> None:
 
 def test_messages_whose_size_the_plan_lacks_are_none() -> None:
     reason = unfinished_reason(replace(PINGPONG, message_bytes=None), [sending(1200)])
-    assert reason == "the plan does not say the size of its messages"
+    assert reason == "the plan does not give the size of its messages"
 
 
 def test_a_departure_says_where_what_was_asked_for_and_what_was_granted() -> None:
     (departure,) = departures(builders.asking(CELL, mss=8960), [FLOW])
-    assert str(departure) == "pi1 -> pi2: mss 8960 was asked for, 1448 was granted"
+    assert str(departure) == "pi1 -> pi2: mss 8960 requested, 1448 effective"
 
 
 def test_the_reasons_of_an_invalid_repetition_in_full() -> None:

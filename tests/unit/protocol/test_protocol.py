@@ -9,6 +9,7 @@ from wire import HELLO, LAST, TOTALS
 
 from rigctl.errors import NodeError
 from rigctl.protocol import (
+    VERSION,
     Answer,
     Clock,
     Connect,
@@ -67,6 +68,11 @@ def test_an_order_is_one_line_and_leaves_out_what_is_not_asked_for() -> None:
     )
 
 
+def test_a_receiver_s_port_can_be_kept_to_a_range() -> None:
+    order = Listen(1, "::1", Sockets("0" * 32, 1, 100, 100), first_port=5200, last_port=5299)
+    assert order.to_line(1).endswith(b" first_port=5200 last_port=5299\n")
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [("flows", 129), ("mss", 87), ("window", 0), ("endpoint", 65536), ("wait_ms", 0), ("interval_ms", 60001)],
@@ -86,7 +92,7 @@ def test_an_order_cannot_smuggle_in_another(congestion: str) -> None:
 
 
 def test_events_are_read() -> None:
-    assert parse_line("pi1", line(HELLO)) == Hello(3, "0.2.0", "x86_64", 4711, 4, 123)
+    assert parse_line("pi1", line(HELLO)) == Hello(VERSION, "0.2.0", "x86_64", 4711, 4, 123)
     progress = {"event": "progress", "clock_ns": 9, "bytes": {"1": 123, "4": 456}}
     assert parse_line("pi1", line(progress)) == Progress(9, {1: 123, 4: 456})
     ended = {"event": "ended", "endpoint": 1, "error": "ECONNRESET", "message": "flow 2: recv"}

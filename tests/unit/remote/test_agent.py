@@ -228,8 +228,8 @@ async def test_an_agent_that_does_not_greet_is_given_up(monkeypatch: pytest.Monk
 
 
 async def test_an_agent_of_another_protocol_is_refused() -> None:
-    with pytest.raises(NodeError, match=r"pi1: the agent speaks protocol 4.*rigctl agent build"):
-        async with talking(greeting=json.dumps(HELLO | {"protocol": 4}).encode() + b"\n"):
+    with pytest.raises(NodeError, match=r"pi1: the agent speaks protocol 5.*rigctl agent build"):
+        async with talking(greeting=json.dumps(HELLO | {"protocol": 5}).encode() + b"\n"):
             pass
 
 

@@ -1,5 +1,6 @@
 """What is accepted as an agent, and what is said where one can't be built."""
 
+import re
 import shutil
 import struct
 from pathlib import Path
@@ -70,3 +71,10 @@ def test_the_fingerprint_changes_with_sources_and_compiler(monkeypatch: pytest.M
     second = room._fingerprint(tmp_path, TARGETS["x86_64"])
     monkeypatch.setattr(room, "_compiler", lambda target: ["other"])
     assert len({first, second, room._fingerprint(tmp_path, TARGETS["x86_64"])}) == 3
+
+
+def test_a_wheel_is_built_with_the_compiler_that_the_agents_were_tested_with() -> None:
+    root = Path(__file__).parents[3]
+    (tested,) = re.findall(r"^ziglang==(\S+)$", (root / "constraints.txt").read_text(), re.MULTILINE)
+    project = (root / "pyproject.toml").read_text()
+    assert re.findall(r'ziglang==([^"]+)"', project) == [tested, tested]

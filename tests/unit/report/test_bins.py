@@ -4,15 +4,20 @@ from dataclasses import replace
 from pathlib import Path
 
 import builders
+import documents
 import pytest
 
 from rigctl.analysis.frames import load
+from rigctl.analysis.run_view import RunView
 from rigctl.columns import Level
 from rigctl.errors import InputError
+from rigctl.findings import Severity, Weight
 from rigctl.model.gaps import BinSeries, Gaps, gaps_of, together
 from rigctl.records import Bins, Cell, Direction, Flow, Pair, Repetition, RunInfo, Side, Status
-from rigctl.report.printers.html import render
-from rigctl.report.sections.bins import MOST_POINTS, bin_section, figure, gap_words
+from rigctl.report.blocks import Charts, Part, Table
+from rigctl.report.document import document
+from rigctl.report.printers.html import page
+from rigctl.report.sections.bins import MOST_CHARTS, MOST_POINTS, figure, part
 from rigctl.scenario.load import Overrides, load_plan
 
 PAIR = Pair("pi1", "pi2")
@@ -66,44 +71,89 @@ def test_bins_of_what_does_not_count_are_not_exported() -> None:
     assert load(replace(info, plan=replace(info.plan, cells=tuple(unasked))), [one]).rows(Level.BINS) == []
 
 
+def made(info: RunInfo, repetitions: list[Repetition]) -> Part:
+    found = part(RunView(info, repetitions))
+    assert found is not None
+    return found
+
+
+def table_of(found: Part) -> Table:
+    (table,) = (block for block in found.sections[0].blocks if isinstance(block, Table))
+    return table
+
+
+def charts_of(found: Part) -> Charts:
+    (charts,) = (block for block in found.sections[0].blocks if isinstance(block, Charts))
+    return charts
+
+
 def test_the_section_has_a_row_and_a_chart_of_each_stream() -> None:
     info, repetitions = measured(BYTES, 607)
-    section = bin_section(info, repetitions)
-    assert section is not None
-    assert section.table.rows[0].cells == (
+    found = made(info, repetitions)
+    (row,) = table_of(found).rows
+    assert [entry.text for entry in row.entries] == [
         "1", "pi1 → pi2", "10", "38.5", "38.5", "15.4", "3", "0.607", "1.821", "60.0",
-    )  # fmt: skip
-    assert "had 3 gaps, the longest of 1.821 ms: 60.0 % of its time nothing came." in gap_words(info, section)[0]
-    assert len(section.charts) == 1
-    assert section.first is None
-    page = render(info, repetitions)
-    assert "Throughput over time, in bins of 0.607 ms" in page
-    assert "after a gap" in page
+    ]  # fmt: skip
+    assert [entry.value for entry in row.entries[6:]] == [3, 0.607, 1.821, pytest.approx(60)]
+    assert row.entries[3].value == pytest.approx(38.514003, rel=1e-6)
+    (chart,) = charts_of(found).charts
+    assert chart.label == "Throughput over time: Test 1, pi1 → pi2: 1 flow"
+    assert [key.name for key in charts_of(found).keys] == ["a bin", "after a gap", "cumulative"]
+    html = page(document(info, repetitions))
+    assert "Throughput over time, in bins of 0.607 ms" in html
+    assert "after a gap" in html
 
 
-def test_where_something_came_all_the_time_that_is_said() -> None:
-    info, repetitions = measured((5, 6, 7))
-    section = bin_section(info, repetitions, drawn=False)
-    assert section is not None
-    assert gap_words(info, section) == ["In bins of 0.5 ms something came in every one."]
-    assert section.charts == ()
+def test_gaps_are_a_finding_with_their_numbers_and_on_virtual_links_their_likely_cause() -> None:
+    info, repetitions = measured(BYTES, 607)
+    (found,) = made(info, repetitions).findings
+    assert found.text.startswith(
+        "In bins of 0.607 ms, test 1 (pi1 → pi2) has 3 gaps, the longest of 1.821 ms; "
+        "nothing came in 60.0 % of its time."
+    )
+    assert found.numbers == {"gaps": 3, "longest_gap_ms": 1.821, "time_in_gaps": 0.6}
+    assert (found.weight, found.subject.names) == (Weight.COMPARISON, ("1",))
+    assert "A virtual link carries up to 64 KiB at once" in found.text
+    real = replace(info, plan=replace(info.plan, virtual=None))
+    (found,) = made(real, repetitions).findings
+    assert "virtual" not in found.text
 
 
-def test_a_chart_shows_the_first_of_many_bins_and_says_so() -> None:
+def test_without_gaps_the_finding_is_good() -> None:
+    found = made(*measured((5, 6, 7)))
+    assert [(finding.text, finding.level) for finding in found.findings] == [
+        ("In bins of 0.5 ms there are no gaps.", Severity.OK)
+    ]
+    row = documents.rows_of(table_of(found))[0]
+    assert (row["Gaps"], row["Shortest gap"], row["Longest gap"], row["Time in gaps"]) == ("0", "–", "–", "0.0")
+
+
+def test_a_chart_shows_the_first_of_many_bins_and_its_legend_tells_how_many() -> None:
     few, many = (figure(BinSeries(500, (100, 0) * (count // 2))) for count in (100, 4 * MOST_POINTS))
-    assert [len(one["data"]["values"]) for one in (few, many)] == [100, MOST_POINTS]
+    assert [len(spec["data"]["values"]) for spec in (few, many)] == [100, MOST_POINTS]
     assert [point["kind"] for point in few["data"]["values"][:3]] == ["bin", "bin", "after a gap"]
-    section = bin_section(*measured((100, 0) * MOST_POINTS))
-    assert section is not None
-    assert section.first == "300 ms"
-    assert section.table.rows[0].cells[2] == str(2 * MOST_POINTS)
+    found = made(*measured((100, 0) * MOST_POINTS))
+    assert charts_of(found).keys[0].name == "a bin (the first 300 ms)"
+    assert documents.column(table_of(found), "Bins") == [str(2 * MOST_POINTS)]
+
+
+def test_more_streams_than_are_drawn_are_in_the_table() -> None:
+    info, (one,) = measured((5, 0, 7))
+    (cell,) = info.plan.cells
+    numbers = range(1, MOST_CHARTS + 3)
+    cells = tuple(replace(cell, number=number) for number in numbers)
+    found = made(builders.run(builders.plan(cells)), [replace(one, cell=number) for number in numbers])
+    assert len(table_of(found).rows) == MOST_CHARTS + 2
+    assert len(charts_of(found).charts) == MOST_CHARTS
+    assert "2 more are in the table only." in str(found.sections[0].blocks[-1])
 
 
 def test_a_run_without_bins_has_no_section() -> None:
     info, repetitions = measured(BYTES)
     (cell,) = info.plan.cells
-    assert bin_section(replace(info, plan=replace(info.plan, cells=(replace(cell, bin_us=None),))), repetitions) is None
-    assert bin_section(info, [replace(repetitions[0], status=Status.FAILED)]) is None
+    unasked = replace(info, plan=replace(info.plan, cells=(replace(cell, bin_us=None),)))
+    assert part(RunView(unasked, repetitions)) is None
+    assert part(RunView(info, [replace(repetitions[0], status=Status.FAILED)])) is None
 
 
 @pytest.mark.parametrize(
@@ -117,7 +167,7 @@ def test_a_run_without_bins_has_no_section() -> None:
         ("bins: 0.1ms\nduration: 500s", ":3:7: bins: 5,000,000 bins over all flows; at most 4,000,000."),
     ],
 )
-def test_bins_that_make_no_sense_are_told(tmp_path: Path, text: str, said: str) -> None:
+def test_bins_that_make_no_sense_are_refused(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "s.yaml").write_text(f"rig: gigablox\npairs: [pi1 -> pi2]\n{text}\n")
     with pytest.raises(InputError) as caught:
         load_plan(str(tmp_path / "s.yaml"), Overrides())

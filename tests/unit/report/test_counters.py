@@ -1,26 +1,58 @@
 """Counters beside the flows: rows, sentences and chart lines, from a rig on paper."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import builders
+import documents
 import pytest
-from rigctl.report.sections.counters.section import CountersSection, missing_words, port_rates, section
 from switched import SECOND, Paper
 
 from rigctl.analysis.balances import Balances
 from rigctl.analysis.frames import load
+from rigctl.analysis.run_view import RunView
+from rigctl.findings import Severity, Weight
 from rigctl.records import Pair, Repetition, RunInfo
-from rigctl.report.printers.html import render
+from rigctl.report.blocks import Folded, Part, Table
+from rigctl.report.document import document
+from rigctl.report.printers.html import page
+from rigctl.report.sections.counters import part
+from rigctl.report.sections.counters.tables import MOST_ROWS
+from rigctl.report.sections.counters.words import missing_text
+
+
+def part_of(info: RunInfo, repetitions: Sequence[Repetition]) -> Part | None:
+    return part(RunView(info, repetitions))
+
+
+def made(paper: Paper, **fields: object) -> Part:
+    found = part_of(paper.run(), [replace(paper.repetition(), **fields)])  # type: ignore[arg-type]
+    assert found is not None
+    return found
+
+
+def sentences(found: Part) -> tuple[str, ...]:
+    return tuple(finding.text for finding in found.findings)
 
 
 def said(paper: Paper, **fields: object) -> tuple[str, ...]:
-    return made(paper, **fields).sentences
+    return sentences(made(paper, **fields))
 
 
-def made(paper: Paper, **fields: object) -> CountersSection:
-    found = section(paper.run(), [replace(paper.repetition(), **fields)])  # type: ignore[arg-type]
-    assert found is not None
-    return found
+def table_of(found: Part, summary: str) -> Table:
+    """The table that is folded behind a summary that begins so."""
+    folded = [block for block in found.details[0].blocks if isinstance(block, Folded)]
+    (table,) = next(block.blocks for block in folded if block.summary.startswith(summary))
+    assert isinstance(table, Table)
+    return table
+
+
+def rows_by_test(found: Part) -> list[dict[str, str]]:
+    return documents.rows_of(table_of(found, "Test by test"))
+
+
+def point_rows(found: Part) -> list[dict[str, str]]:
+    return documents.rows_of(table_of(found, "Port by port"))
 
 
 def several(count: int, paper: Paper, gap_s: float = 0.5) -> tuple[RunInfo, list[Repetition]]:
@@ -47,47 +79,55 @@ def several(count: int, paper: Paper, gap_s: float = 0.5) -> tuple[RunInfo, list
     return builders.run(plan), repetitions
 
 
-def test_one_test_is_told_as_rates() -> None:
+def test_one_test_is_reported_as_rates() -> None:
     assert said(Paper()) == (
-        "The trunk's counters say 1.882 Gbit/s, the flows and their headers 1.882 Gbit/s: less than 0.1 % apart.",
+        "The trunk's counters show 1.882 Gbit/s, the flows with their headers 1.882 Gbit/s: a difference of less than "
+        "0.1 %.",
     )
 
 
 def test_without_a_trunk_the_senders_ports_are_summed() -> None:
     found = made(Paper(trunk=False))
-    assert found.where == "ports"
-    assert found.sentences[0].startswith("The switch ports' counters say 1.882 Gbit/s")
+    assert sentences(found)[0].startswith("The switch ports' counters show 1.882 Gbit/s")
+    folded = found.details[0].blocks[1]
+    assert isinstance(folded, Folded)
+    assert folded.summary == "Test by test: the switch ports of the senders"
 
 
-def test_many_tests_are_told_as_octets_of_the_whole_run() -> None:
+def test_many_tests_are_reported_as_octets_of_the_whole_run() -> None:
     info, repetitions = several(3, Paper())
-    found = section(info, repetitions)
+    found = part_of(info, repetitions)
     assert found is not None
-    assert found.sentences == (
-        "Over the whole run the trunk's counters say 7.058 GB, the flows and their headers 7.058 GB: "
-        "less than 0.1 % apart.",
+    assert sentences(found) == (
+        "Over the whole run the trunk's counters show 7.058 GB, the flows with their headers 7.058 GB: "
+        "a difference of less than 0.1 %.",
     )
-    assert [row.number for row in found.cells] == [1, 2, 3]
-    assert {row.difference for row in found.cells} == {"+0.00"}
+    rows = rows_by_test(found)
+    assert [row["Test"] for row in rows] == ["1", "2", "3"]
+    assert {row["Difference"] for row in rows} == {"+0.00"}
 
 
 def test_other_traffic_is_flagged_in_words_and_row() -> None:
     found = made(Paper(foreign_octets={("up", "out"): 50_000_000}))
-    assert found.sentences[1] == (
-        "More than 1 % apart in test 1 (+2.13 %): more than the flows and their headers: "
+    assert sentences(found)[1] == (
+        "Counters and flows differ by more than 1 % in test 1 (+2.13 %): more than the flows with their headers; "
         "other traffic passed here, or a counter is wrong."
     )
-    assert found.cells[0].flagged
-    assert [row.place for row in found.places if row.flagged] == ["a up", "b up"]
+    assert (found.findings[1].weight, found.findings[1].level) == (Weight.SUSPECT, Severity.WARNING)
+    (difference,) = documents.entries(table_of(found, "Test by test"), "Difference")
+    assert (difference.text, difference.mark) == ("+2.13 !", "warn")
+    assert difference.value == pytest.approx(2.13, abs=0.01)
+    flagged = [row["Interface or port"] for row in point_rows(found) if row["Difference"].endswith("!")]
+    assert flagged == ["a up", "b up"]
 
 
-def test_traffic_at_one_port_only_is_told_apart_from_the_trunks() -> None:
+def test_traffic_at_one_port_only_is_not_taken_for_the_trunks() -> None:
     found = made(Paper(foreign_octets={("p3", "out"): 50_000_000}))
-    assert "At single ports more than 1 % apart in test 1." in found.sentences
-    assert not found.cells[0].flagged
+    assert "At single ports they differ by more than 1 % in test 1." in sentences(found)
+    assert not rows_by_test(found)[0]["Difference"].endswith("!")
 
 
-def test_a_cache_too_coarse_for_a_test_is_said_with_its_time() -> None:
+def test_a_cache_too_coarse_for_a_test_is_reported_with_its_time() -> None:
     info, repetitions = several(12, Paper(duration_s=2))
     cached = []
     for repetition in repetitions:
@@ -101,14 +141,14 @@ def test_a_cache_too_coarse_for_a_test_is_said_with_its_time() -> None:
                     assert len(columns[name]) == len(values)
             series.append(replace(one, columns=columns))
         cached.append(replace(repetition, counters=tuple(series)))
-    found = section(info, cached)
+    found = part_of(info, cached)
     assert found is not None
-    coarse = [sentence for sentence in found.sentences if sentence.startswith("No difference")]
+    coarse = [sentence for sentence in sentences(found) if sentence.startswith("No difference")]
     assert coarse == [
         "No difference is given for 12 of 12 tests: the counters are too coarse, "
         "refreshed every 15 s or less often; the flows took 2 s."
     ]
-    assert not any(row.flagged for row in found.cells)
+    assert {row["Counted"] for row in rows_by_test(found)} == {"–"}
 
 
 def _at(port: str, name: str, t_ns: int, repetitions: list[Repetition]) -> int:
@@ -122,61 +162,59 @@ def _at(port: str, name: str, t_ns: int, repetitions: list[Repetition]) -> int:
     return before
 
 
-def test_a_switch_that_did_not_answer_is_said_once() -> None:
+def test_a_switch_that_did_not_answer_is_reported_once() -> None:
     why = "cisco did not answer at 10.0.0.2 (SNMP)"
-    assert missing_words([Paper().repetition(counters_missing=(why,))] * 3) == [
-        f"{why}: no counters in 3 measurements."
-    ]
+    assert missing_text([Paper().repetition(counters_missing=(why,))] * 3) == [f"{why}: no counters in 3 measurements."]
     assert said(Paper(), counters=(), counters_missing=(why,))[-1] == f"{why}: no counters in 1 measurement."
 
 
-def test_retransmits_are_put_down_to_the_port_that_lost_them() -> None:
+def test_retransmits_are_attributed_to_the_port_that_lost_them() -> None:
     assert said(Paper(losses={(0, "switch out"): 300}))[-1] == (
-        "Of about 300 segments sent again from first byte to last, about 300 (100 %) were lost at switch b, port p3 "
-        "(its octets in and out differ by so much)."
+        "Of about 300 retransmits from the first byte to the last, about 300 (100 %) were lost at switch b, port p3 "
+        "(its octets in and out differ by as much)."
     )
 
 
-def test_what_was_lost_on_the_way_to_the_counters_explains_that_they_hold_less() -> None:
+def test_what_was_lost_before_the_counters_explains_that_they_show_less() -> None:
     whole, *_ = said(Paper(losses={(0, "switch in"): 2000}))
-    assert whole.endswith("% apart, no more than what was lost on the way there and sent again.")
+    assert whole.endswith(" %, no more than what was lost before these counters and retransmitted.")
 
 
-def test_what_cannot_be_attributed_is_said_so() -> None:
+def test_what_cannot_be_attributed_is_called_unknown() -> None:
     sentence = said(Paper(nics=False, losses={(0, "queue"): 300}), counters=(), counters_missing=("a: silent",))[-1]
     assert sentence == (
-        "Of about 300 segments sent again from first byte to last, where about 300 were lost is not known: "
+        "Of about 300 retransmits from the first byte to the last, where about 300 were lost is unknown: "
         "no counter shows it."
     )
 
 
-def test_many_places_are_summed_up() -> None:
+def test_many_points_are_summed_up() -> None:
     pairs = tuple(Pair(f"n{at}", f"n{at + 12}") for at in range(1, 13))
     sentence = said(Paper(pairs, mbps=600, losses={(at, "switch out"): 100 + at for at in range(12)}))[-1]
     assert sentence.startswith(
-        "Of about 1266 segments sent again from first byte to last, about 111 (9 %) were lost at switch b, port p24,"
+        "Of about 1266 retransmits from the first byte to the last, about 111 (9 %) were lost at switch b, port p24,"
     )
-    assert "about 828 at 8 other places" in sentence
+    assert "about 936 at 9 other points" in sentence
 
 
-def test_interfaces_alone_tell_something_only_where_segments_were_lost() -> None:
+def test_interfaces_alone_show_something_only_where_segments_were_lost() -> None:
     quiet, lossy = Paper(), Paper(losses={(0, "cable out"): 300})
-    assert section(quiet.run(), [quiet.repetition(counters=())]) is None
-    found = section(lossy.run(), [lossy.repetition(counters=())])
+    assert part_of(quiet.run(), [quiet.repetition(counters=())]) is None
+    found = part_of(lossy.run(), [lossy.repetition(counters=())])
     assert found is not None
-    assert "between n1's interface and n3's interface" in found.sentences[-1]
+    assert "between n1's interface and n3's interface" in sentences(found)[-1]
 
 
 def test_a_run_without_any_counters_has_no_section() -> None:
     info, repetitions = builders.gigablox()
-    assert section(info, repetitions) is None
+    assert part_of(info, repetitions) is None
 
 
 def test_a_repetition_that_was_not_measured_is_left_out() -> None:
     paper = Paper()
-    found = section(paper.run(), [paper.repetition(), builders.failed(paper.cell, repetition=2)])
+    found = part_of(paper.run(), [paper.repetition(), builders.failed(paper.cell, repetition=2)])
     assert found is not None
-    assert len(found.cells) == 1
+    assert len(rows_by_test(found)) == 1
 
 
 def test_a_resumed_run_does_not_count_what_passed_meanwhile() -> None:
@@ -192,14 +230,14 @@ def test_a_resumed_run_does_not_count_what_passed_meanwhile() -> None:
         )
         for one in repetitions[1].counters
     )
-    found = section(info, [repetitions[0], replace(repetitions[1], counters=later)])
+    found = part_of(info, [repetitions[0], replace(repetitions[1], counters=later)])
     assert found is not None
-    assert found.sentences[0].endswith("less than 0.1 % apart.")
+    assert sentences(found)[0].endswith("a difference of less than 0.1 %.")
 
 
-def test_places_are_listed_in_the_order_of_the_way() -> None:
-    rows = made(Paper(pairs=(Pair("n1", "n2"),))).places
-    data = [(row.place, row.way) for row in rows if row.carries == "data"]
+def test_counting_points_are_listed_in_the_order_of_the_path() -> None:
+    rows = point_rows(made(Paper(pairs=(Pair("n1", "n2"),))))
+    data = [(row["Interface or port"], row["Direction"]) for row in rows if row["Carries"] == "data"]
     assert data == [
         ("n1's interface", "out"),
         ("a p1", "in"),
@@ -208,34 +246,6 @@ def test_places_are_listed_in_the_order_of_the_way() -> None:
         ("b p2", "out"),
         ("n2's interface", "in"),
     ]
-
-
-def test_the_chart_has_the_trunks_rate_beside_the_flows() -> None:
-    paper = Paper()
-    lines = port_rates(paper.plan(), paper.repetition(), 180)
-    assert [line.name for line in lines] == ["trunk, a up out"]
-    inside = [mbps for t_s, mbps in zip(lines[0].t_s, lines[0].mbps, strict=True) if 1 < t_s < 9]
-    assert inside == [pytest.approx(1882, rel=0.01)] * len(inside)
-    assert len(inside) >= 7
-
-
-def test_a_line_of_many_readings_is_made_of_means() -> None:
-    paper = Paper()
-    (every,), (few,) = (port_rates(paper.plan(), paper.repetition(), most) for most in (180, 3))
-    assert len(few.t_s) <= 3 < len(every.t_s)
-    assert sum(few.mbps[:-1]) / (len(few.mbps) - 1) == pytest.approx(1882, rel=0.01)
-
-
-def test_the_chart_of_one_switch_is_the_sum_of_the_senders_ports() -> None:
-    paper = Paper(trunk=False)
-    (line,) = port_rates(paper.plan(), paper.repetition(), 180)
-    assert line.name == "switch ports, sum"
-    assert max(line.mbps) == pytest.approx(1882, rel=0.01)
-
-
-def test_a_switch_that_was_not_read_draws_no_line() -> None:
-    paper = Paper()
-    assert port_rates(paper.plan(), paper.repetition(counters=()), 180) == []
 
 
 def test_the_exports_have_the_octets() -> None:
@@ -268,11 +278,40 @@ def test_each_repetition_has_its_balance() -> None:
     assert found.repetition is second
 
 
-def test_the_page_says_it_and_has_the_tables() -> None:
+def test_the_page_has_the_sentences_the_tables_and_the_chart() -> None:
     paper = Paper(losses={(0, "switch out"): 300})
-    page = render(paper.run(), [paper.repetition()])
-    assert "Counters of switches and interfaces" in page
-    assert "were lost at switch b, port p3" in page
-    assert "trunk, a up out" in page
-    without = render(*builders.gigablox(1.0))
+    html = page(document(paper.run(), [paper.repetition()]))
+    assert "Counters of switches and interfaces" in html
+    assert "were lost at switch b, port p3" in html
+    assert "Port by port, over the whole run" in html
+    assert "trunk, a up out" in html
+    without = page(document(*builders.gigablox(1.0)))
     assert "Counters of switches and interfaces" not in without
+
+
+def test_counters_that_disagree_come_before_where_segments_were_lost() -> None:
+    paper = Paper(losses={(0, "switch out"): 300}, foreign_octets={("up", "out"): 50_000_000})
+    texts = documents.texts(paper.run(), [paper.repetition()])
+    flagged, lost, shown = (
+        next(at for at, text in enumerate(texts) if words in text)
+        for words in ("differ by more than 1 %", "retransmits from the first byte", "The trunk's counters show")
+    )
+    assert flagged < lost < shown
+
+
+def test_entries_have_their_values_in_the_units_of_their_columns() -> None:
+    found = made(Paper())
+    table = table_of(found, "Test by test")
+    (counted,) = documents.entries(table, "Counted")
+    assert counted.value == pytest.approx(1882, rel=0.01)
+    octets = documents.entries(table_of(found, "Port by port"), "Counted")
+    assert [entry.text for entry in octets] == [f"{entry.value:.1f}" for entry in octets]
+
+
+def test_more_rows_than_a_page_shows_are_counted() -> None:
+    info, repetitions = several(MOST_ROWS + 2, Paper(duration_s=0.5))
+    found = part_of(info, repetitions)
+    assert found is not None
+    table = table_of(found, "Test by test")
+    assert len(table.rows) == MOST_ROWS
+    assert "2 more tests are in the export." in table.legend

@@ -1,15 +1,17 @@
 """Datagrams in rows, table and words; and the search for the highest rate, trial by trial."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
 import builders
+import documents
 import pytest
 
 from rigctl.analysis.datagram_rows import datagram_values
-from rigctl.analysis.frames import load
 from rigctl.analysis.rows import derive
-from rigctl.analysis.summary import summaries
+from rigctl.analysis.run_view import RunView
+from rigctl.findings import Finding, Severity, Weight
 from rigctl.model.search import MOST_TRIALS, Search, decided, search
 from rigctl.records import (
     MAX_RATE,
@@ -25,10 +27,11 @@ from rigctl.records import (
     Side,
     Status,
 )
-from rigctl.report.printers.html import render
-from rigctl.report.sections.datagrams import loss_words, search_table, search_words, shaping_words
-from rigctl.report.sections.streams.comparison import comparison
-from rigctl.report.sections.streams.words import explain
+from rigctl.report.document import document
+from rigctl.report.printers.html import page
+from rigctl.report.sections.datagrams.findings import datagram_findings, shaping_text
+from rigctl.report.sections.datagrams.search import search_findings, search_table
+from rigctl.report.sections.datagrams.words import explain
 
 PAIR = Pair("a", "b")
 SECOND = 10**9
@@ -105,43 +108,92 @@ def test_rows_have_the_ceiling_of_the_datagram_and_the_rate_that_binds() -> None
     assert (cell["datagrams_lost"], flow_row["datagrams_lost"], flow_row["messages"]) == (10, 10, None)
 
 
+def loss_findings(info: RunInfo, repetitions: list[Repetition]) -> list[Finding]:
+    return [finding for finding in datagram_findings(RunView(info, repetitions)) if finding.weight is Weight.LOSS]
+
+
+def explained(info: RunInfo, repetitions: list[Repetition]) -> str:
+    return " ".join(explain(info, documents.cells_of(info, repetitions)[0]))
+
+
 def test_the_table_has_loss_and_order_in_place_of_what_tcp_has() -> None:
-    cells = summaries(load(info_of(CELL), [measured(flow(10_000, 9990, burst=7))]))
-    table = comparison(cells)
-    row = dict(zip((column.title for column in table.columns), table.rows[0].cells, strict=True))
-    assert (row["Datagram"], row["Rate of a flow"], row["Loss"], row["Lost in a row, at most"]) == (
-        "1250", "100", "0.1", "7",
+    table = documents.result_table(info_of(CELL), [measured(flow(10_000, 9990, burst=7))])
+    row = documents.rows_of(table)[0]
+    assert (row["Datagram"], row["Offered load per flow"], row["Loss"], row["Longest loss burst"]) == (
+        "1250", "100", "0.10", "7",
     )  # fmt: skip
+    assert (row["Reordered"], row["Duplicates"], row["Limit"]) == ("0", "0", "rate")
     assert not {"Retransmits", "Effective MSS"} & row.keys()
+    (loss,) = documents.entries(table, "Loss")
+    assert loss.value == pytest.approx(0.1)
 
 
-def test_losses_are_told_with_whose_they_are() -> None:
+def test_the_losses_of_a_column_have_the_same_decimals() -> None:
+    info = info_of(CELL, replace(CELL, number=2))
+    lost = [measured(flow(10_000, 9990)), replace(measured(flow(10_000, 5000)), cell=2)]
+    assert documents.column(documents.result_table(info, lost), "Loss") == ["0.10", "50.00"]
+
+
+def test_of_many_pairs_the_worst_is_shown() -> None:
+    pairs = tuple(Pair(f"a{number}", f"b{number}") for number in range(1, 7))
+    info = info_of(replace(CELL, pairs=pairs))
+    flows = tuple(
+        replace(flow(10_000, 10_000 - number, burst=number or 1), pair=pair) for number, pair in enumerate(pairs)
+    )
+    repetition = replace(measured(flows[0]), flows=flows)
+    table = documents.result_table(info, [repetition])
+    row = documents.rows_of(table)[0]
+    assert (row["Loss"], row["Longest loss burst"], row["Goodput of each pair"]) == (
+        "0.050",
+        "5",
+        "99.9 to 100.0",
+    )
+    assert table.legend[-1].endswith("Loss, order and jitter: of the worst pair.")
+
+
+def test_losses_are_reported_with_whose_they_are() -> None:
     info = info_of(CELL)
-    cells = summaries(load(info, [measured(flow(10_000, 9990, burst=7, overflow=4, refused=5, reordered=2))]))
-    said = " ".join(explain(info, cells[0]))
+    repetitions = [measured(flow(10_000, 9990, burst=7, overflow=4, refused=5, reordered=2))]
+    said = explained(info, repetitions)
     assert "10 of 10000 datagrams were lost, 0.1 %, at most 7 in a row." in said
     assert "refused 5 more" in said
     assert "full socket buffers dropped 4" in said
-    assert "2 came out of order." in said
-    assert loss_words(cells)[0] == "Datagrams were lost in 1 of 1 test, most in test 1: 0.1 %."
-    assert "In test 1 socket buffers of receivers were full" in loss_words(cells)[1]
+    assert "2 reordered." in said
+    lost, overflow = loss_findings(info, repetitions)
+    assert lost.text == "Datagrams were lost in 1 of 1 test, most in test 1: 0.1 %."
+    assert (lost.level, lost.subject.names) == (Severity.WARNING, ("1",))
+    assert lost.numbers["loss_pct"] == pytest.approx(0.1)
+    assert overflow.text == "Socket buffers of receivers were full in test 1: a loss at the host, not in the network."
+    assert overflow.remedy == "A larger window sets a larger buffer."
 
 
-def test_a_sender_that_cannot_keep_up_is_told() -> None:
-    info = info_of(CELL)
-    cells = summaries(load(info, [measured(flow(5000, 5000))]))
-    said = " ".join(explain(info, cells[0]))
-    assert "100 Mbit/s were asked for on each pair; the slowest sender brought out 50.0" in said
+def test_a_sender_that_cannot_keep_up_is_reported() -> None:
+    info, repetitions = info_of(CELL), [measured(flow(5000, 5000))]
+    said = explained(info, repetitions)
+    assert "100 Mbit/s were requested on each pair; the slowest sender achieved 50.0" in said
     assert "All 5000 datagrams arrived." in said
-    assert loss_words(cells) == ["No datagram was lost in any test."]
+    (lost,) = loss_findings(info, repetitions)
+    assert (lost.text, lost.level) == ("No datagram was lost in any test.", Severity.OK)
+    assert documents.finding(info, repetitions, "offered load").text == (
+        "The senders did not achieve the offered load in test 1."
+    )
 
 
-def test_a_virtual_link_carries_more_of_small_datagrams_and_that_is_said() -> None:
+def test_a_run_without_a_valid_test_has_an_error_as_its_answer() -> None:
+    made = document(info_of(CELL), [measured(flow(1, 1), status=Status.FAILED)])
+    assert (made.findings[0].level, made.answer) == (
+        Severity.ERROR,
+        "No test gave a valid result; the notes give the reasons.",
+    )
+
+
+def test_a_virtual_link_carries_more_of_small_datagrams_and_that_is_reported() -> None:
     small = replace(CELL, message_bytes=128)
     info = info_of(small)
-    assert shaping_words(info) == []
+    assert shaping_text(info) == ""
     virtual = replace(info, plan=replace(info.plan, virtual="namespaces"))
-    assert "741.2 of 128 bytes, where a wire carries 659.8" in shaping_words(virtual)[0]
+    assert "741.2 of 128 bytes, where a wire carries 659.8" in shaping_text(virtual)
+    assert shaping_text(replace(virtual, plan=replace(virtual.plan, cells=(replace(CELL, message_bytes=1472),)))) == ""
 
 
 class Path:
@@ -166,6 +218,11 @@ def searched(path: Path) -> tuple[RunPlan, list[Repetition], Search]:
     return plan, trials, search(plan, cell, trials)
 
 
+def said_of(plan: RunPlan, trials: list[Repetition]) -> Finding:
+    (found,) = search_findings(RunView(replace(info_of(), plan=plan), trials))
+    return found
+
+
 @pytest.mark.parametrize("capacity", [3e6, 4.7e7, 6.5e8, 9e8])
 def test_the_search_comes_within_a_hundredth_of_what_the_path_carries(capacity: float) -> None:
     _, trials, found = searched(Path(capacity, 2e9))
@@ -178,15 +235,55 @@ def test_the_search_comes_within_a_hundredth_of_what_the_path_carries(capacity: 
 def test_where_the_fastest_arrives_one_trial_is_enough() -> None:
     plan, trials, found = searched(Path(2e9, 5e8))
     assert (len(trials), found.best, found.best and found.best.sent_bps) == (1, found.trials[0], 5e8)
-    said = search_words(replace(info_of(), plan=plan), trials)
-    assert "all the senders bring out, so the network may carry more" in said[0]
+    assert said_of(plan, trials).text == (
+        "Test 1 (datagrams of 1250 bytes): PDR (loss 0.1 %, trials of 1 s) is 500 Mbit/s of payload, 50,000 "
+        "datagrams/s, which is all that the senders achieve: the network may carry more."
+    )
+
+
+def test_a_rate_at_which_the_link_is_full_is_what_the_links_carry() -> None:
+    ceiling_bps = 1e9 * 1250 / (1250 + 28 + 38)
+    plan, trials, _ = searched(Path(2e9, ceiling_bps * 0.995))
+    assert said_of(plan, trials).text.endswith(", which is what the links carry.")
 
 
 def test_a_path_that_always_loses_has_no_rate() -> None:
     plan, trials, found = searched(Path(1e9, 1e9, loss=0.01))
     assert found.best is None
     assert len(trials) == MOST_TRIALS
-    assert "kept the loss within 0.1 %" in search_words(replace(info_of(), plan=plan), trials)[0]
+    said = said_of(plan, trials)
+    assert re.search(
+        r"no PDR \(loss 0.1 %, trials of 1 s\): no rate down to .*bit/s per flow passed, in \d+ trials\.$", said.text
+    )
+    assert said.level is Severity.WARNING
+
+
+def test_zero_loss_is_a_no_drop_rate() -> None:
+    plan, trials, _ = searched(Path(6.5e8, 2e9))
+    strict = replace(plan, max_loss=0.0)
+    assert "NDR (trials of 1 s) is " in said_of(strict, trials).text
+
+
+def test_the_rate_of_several_pairs_is_called_a_sum_and_what_is_lost_above_it_is_given() -> None:
+    plan, trials, found = searched(Path(6.5e8, 2e9))
+    said = said_of(plan, trials)
+    assert re.search(r"datagrams/s; at \S+ [MG]bit/s the loss is \d+\.\d %\.$", said.text)
+    assert found.best is not None
+    assert found.best.sent_bps is not None
+    assert said.numbers["goodput_bps"] == found.best.sent_bps
+    both = replace(plan, cells=tuple(replace(cell, pairs=(PAIR, Pair("c", "d"))) for cell in plan.cells))
+    doubled = [replace(trial, flows=(trial.flows[0], replace(trial.flows[0], pair=Pair("c", "d")))) for trial in trials]
+    twice = said_of(both, doubled)
+    assert "of payload in all over 2 pairs" in twice.text
+    assert twice.numbers["goodput_bps"] == 2 * found.best.sent_bps
+
+
+def test_trials_of_which_none_could_be_measured_are_no_verdict_on_the_network() -> None:
+    cell = builders.asking(CELL, rate=MAX_RATE)
+    said = said_of(plan_of(cell), [measured(flow(1, 1), 1, status=Status.FAILED)])
+    assert "no trial could be measured (1 trial)" in said.text
+    assert "loss" not in said.text
+    assert (said.weight, said.level) == (Weight.MISSING, Severity.ERROR)
 
 
 def test_a_trial_that_was_not_measured_counts_as_not_carried() -> None:
@@ -197,16 +294,25 @@ def test_a_trial_that_was_not_measured_counts_as_not_carried() -> None:
     assert (found.best.number, found.trials[0].sent_bps) == (2, None)
 
 
+def test_a_trial_that_could_not_be_measured_is_named_beside_the_rate() -> None:
+    cell = builders.asking(CELL, rate=MAX_RATE)
+    trials = [measured(flow(1, 1), 1, status=Status.FAILED), Path(5e8, 1e9).trial(2, 400_000_000)]
+    said = said_of(plan_of(cell), trials)
+    assert said.text.endswith("; 1 trial could not be measured and did not count as passed.")
+    assert said.level is Severity.WARNING
+
+
 def test_the_report_shows_the_best_trial_in_the_table_and_all_of_them_below() -> None:
     plan, trials, found = searched(Path(6.5e8, 2e9))
     info = replace(info_of(), plan=plan)
     assert found.best is not None
     assert [one.repetition for one in decided(plan, trials)] == [found.best.number]
-    table = search_table(info, trials)
+    table = search_table(RunView(info, trials))
     assert table is not None
-    assert [row.cells[1] for row in table.rows] == [str(one.repetition) for one in trials]
-    assert {row.cells[-1] for row in table.rows} == {"yes", "no"}
-    page = render(info, trials)
-    assert "The search for the highest rate, trial by trial" in page
-    assert "is the highest rate with a loss of at most 0.1 %" in page
-    assert search_table(info_of(CELL), [measured(flow(1, 1))]) is None
+    assert documents.column(table, "Trial") == [str(trial.repetition) for trial in trials]
+    assert documents.column(table, "Offered")[0] == "unlimited"
+    assert set(documents.column(table, "Passed")) == {"yes", "no"}
+    made = document(info, trials)
+    assert documents.section(made, "The search for the highest rate, trial by trial").brief
+    assert "PDR (loss 0.1 %, trials of 1 s) is" in page(made)
+    assert search_table(RunView(info_of(CELL), [measured(flow(1, 1))])) is None

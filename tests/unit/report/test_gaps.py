@@ -79,6 +79,14 @@ def test_the_flows_of_a_pair_have_a_gap_where_all_of_them_have() -> None:
     assert len(found_in(with_gap(cell, 1000, 3000), cells=(cell,))) == 1
 
 
+def test_of_flows_that_stop_at_different_times_the_gap_is_what_they_share() -> None:
+    cell = stream(parallel=2)
+    whole = builders.repetition(cell, [900.0])
+    first, second = whole.flows
+    for_both = replace(whole, flows=(stopped(stopped(first, 500, 1000), 2000, 4000), stopped(second, 700, 3000)))
+    assert [(gap.start_s, round(gap.length_s, 3)) for gap in gaps_of(cell, for_both)] == [(0.7, 0.3), (2.0, 1.0)]
+
+
 def test_what_one_sampling_interval_may_hide_is_not_claimed() -> None:
     """Samples a second apart: bytes that rose between two of them say nothing of a gap."""
     repetition = with_gap(stream(), 1000, 1900)

@@ -29,7 +29,7 @@ from rigctl.report.blocks import (
     Terms,
     Verbatim,
 )
-from rigctl.report.printers.html import PAPER_CHARACTERS, page, paper_parts
+from rigctl.report.printers.html import MOST_PAPER_ROWS, PAPER_CHARACTERS, page, paper_parts
 from rigctl.report.printers.json import as_json
 from rigctl.report.printers.markdown import markdown
 from rigctl.report.printers.terminal import print_document
@@ -197,6 +197,30 @@ def test_a_table_wider_than_paper_is_printed_in_parts_that_begin_with_its_first_
     assert [column.title for part in parts for column in part.columns[1:]] == [column.title for column in columns[1:]]
     assert all(sum(len(entry.text) + 2 for entry in part.rows[0].entries) <= PAPER_CHARACTERS for part in parts)
     assert [part.notes for part in parts] == [()] * (len(parts) - 1) + [("note",)]
+
+
+def test_a_wide_table_of_many_rows_is_not_printed_and_the_paper_says_so() -> None:
+    columns = tuple(Column(f"Column {number}") for number in range(30))
+    row = Row(tuple(Entry("1234567.89") for _ in columns), 1)
+    long = Table(columns, (row,) * (MOST_PAPER_ROWS + 1))
+    assert paper_parts(long) == []
+    assert paper_parts(replace(long, rows=(row,) * MOST_PAPER_ROWS)) != []
+    text = page(replace(DOCUMENT, results=(Section("Results", (long,)),)))
+    assert f'<p class="paper">{MOST_PAPER_ROWS + 1} rows, on the screen only.</p>' in text
+    assert len(paper_parts(replace(TABLE, rows=TABLE.rows * MOST_PAPER_ROWS))) == 1
+
+
+def test_regions_with_the_same_label_are_told_apart_by_their_sections() -> None:
+    again = Section("Measured again", (TABLE,))
+    text = page(replace(DOCUMENT, sections=(again,)))
+    assert re.findall(r'role="region" aria-label="([^"]*)"', text) == ["Results", "Measured again: Results"]
+
+
+def test_a_total_without_a_name_in_its_first_column_has_no_empty_head() -> None:
+    total = Row((Entry(""), Entry("941", 941.0), Entry("")))
+    text = page(replace(DOCUMENT, results=(Section("Results", (replace(TABLE, total=total),)),)))
+    assert '<th scope="row"></th>' not in text
+    assert text.count("<tfoot>") == 1
 
 
 def test_a_table_that_fits_paper_is_whole() -> None:

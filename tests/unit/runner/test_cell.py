@@ -1,5 +1,7 @@
 """The stages of a repetition, in their order, each failing in turn: whatever fails, every endpoint is closed."""
 
+import asyncio
+import dataclasses
 import time
 from collections.abc import Iterable
 from types import SimpleNamespace
@@ -70,19 +72,19 @@ class Fake:
 
 
 class FakeNodes:
-    def __init__(self, log: list[str], fails_at: str | None) -> None:
-        self.log, self.fails_at = log, fails_at
+    def __init__(self, log: list[str], fails_at: str | None, agent: type[Fake] = Fake) -> None:
+        self.log, self.fails_at, self.agent = log, fails_at, agent
 
     async def agents(self, names: Iterable[str]) -> dict[str, Agent]:
         if self.fails_at == "agents":
             raise NodeError("a", "agents failed")
-        return {name: cast(Agent, Fake(name, self.log, self.fails_at)) for name in names}
+        return {name: cast(Agent, self.agent(name, self.log, self.fails_at)) for name in names}
 
     def is_pi(self, _: str) -> bool:
         return False
 
     def data_address(self, name: str) -> str:
-        return {"a": "10.0.0.1", "b": "10.0.0.2"}[name]
+        return {"a": "10.0.0.1", "b": "10.0.0.2", "c": "10.0.0.3"}[name]
 
     def data_interface(self, _: str) -> str | None:
         return "eth0"
@@ -114,11 +116,11 @@ class FakeCounters:
         return (), ("sw: silent",)
 
 
-async def measured(fails_at: str | None) -> tuple[Repetition, list[str]]:
+async def measured(fails_at: str | None, cell: Cell = CELL, agent: type[Fake] = Fake) -> tuple[Repetition, list[str]]:
     log: list[str] = []
-    nodes = cast(Nodes, FakeNodes(log, fails_at))
+    nodes = cast(Nodes, FakeNodes(log, fails_at, agent))
     bench = Bench(nodes, cast(Conditions, FakeConditions(log, fails_at)), cast(Counters, FakeCounters(log)))
-    return await measure_cell(Order(CELL, 1, 1), bench, 0.010, Silent()), log
+    return await measure_cell(Order(cell, 1, 1), bench, 0.010, Silent()), log
 
 
 async def test_the_stages_follow_each_other_and_end_with_every_endpoint_closed() -> None:
@@ -154,3 +156,29 @@ async def test_a_condition_that_a_node_refuses_costs_no_traffic() -> None:
     result, log = await measured("hold")
     assert (result.status, result.reason) == (Status.FAILED, "a: hold failed")
     assert log == ["hold"]
+
+
+async def test_every_receiver_that_cannot_be_reached_is_named() -> None:
+    cell = dataclasses.replace(CELL, pairs=(Pair("a", "b"), Pair("a", "c")))
+
+    class Closed(Fake):
+        async def ready(self, _: int) -> None:
+            raise NodeError(self.node, "ready: 0 of 1 flows opened")
+
+    result, _ = await measured(None, cell, Closed)
+    assert result.reason == "b: ready: 0 of 1 flows opened; c: ready: 0 of 1 flows opened"
+
+
+async def test_what_a_sender_knows_is_said_beside_what_its_receiver_missed() -> None:
+    class Jammed(Fake):
+        """Its receiver ends first, and its sender when everything is stopped."""
+
+        async def ended_endpoint(self, _: int) -> None:
+            if self.node == "b":
+                raise NodeError("b", "no end-of-file from the sender")
+            if "stop" not in self.log:
+                await asyncio.sleep(30)
+            raise NodeError("a", "7 segments were sent again")
+
+    result, _ = await measured(None, CELL, Jammed)
+    assert result.reason == "b: no end-of-file from the sender; a: 7 segments were sent again"

@@ -31,7 +31,7 @@ def lines(quiet: bool = False) -> tuple[Lines, StringIO]:
 def test_a_cell_is_announced_with_its_settings_and_the_time_left() -> None:
     progress, text = lines()
     progress.began(CELL, 1, 1)
-    assert text.getvalue() == "cell 1/2: 1 pair, window 64K, MSS 1460, 5 flows; 10 s, 20 s left\n"
+    assert text.getvalue() == "test 1/2: 1 pair, window 64K, MSS 1460, 5 flows; 10 s, 20 s left\n"
 
 
 def test_the_time_left_learns_what_a_cell_costs_beyond_its_duration() -> None:
@@ -45,14 +45,14 @@ def test_a_failure_is_said_and_its_cost_is_not_expected_again() -> None:
     progress, text = lines()
     progress.ended(CELL, result(Status.FAILED, wall_s=100.0))
     progress.began(CELL, 1, 1)
-    assert "cell 1: failed: it broke" in text.getvalue()
+    assert "test 1: failed: it broke" in text.getvalue()
     assert text.getvalue().endswith("10 s left\n")
 
 
 def test_what_a_node_said_commands_no_terminal() -> None:
     progress, text = lines()
     progress.ended(CELL, replace(result(Status.FAILED), reason="pi1: \x1b]0;pwned\x07\x1b[2J\r no"))
-    assert text.getvalue() == "cell 1: failed: pi1: ?]0;pwned??[2J? no\n"
+    assert text.getvalue() == "test 1: failed: pi1: ?]0;pwned??[2J? no\n"
 
 
 def test_what_was_not_granted_as_asked_is_said_once_for_all_pairs() -> None:
@@ -65,7 +65,7 @@ def test_what_was_not_granted_as_asked_is_said_once_for_all_pairs() -> None:
         for number in (1, 2)
     )
     progress.ended(asked, replace(result(), flows=flows))
-    assert text.getvalue() == "cell 1: mss 8960 was asked for, 1448 was granted (2 pairs)\n"
+    assert text.getvalue() == "test 1: mss 8960 requested, 1448 effective (2 pairs)\n"
 
 
 def test_a_first_invalid_attempt_still_has_its_time_to_come() -> None:
@@ -119,5 +119,5 @@ def test_many_pairs_are_shown_as_their_sum_with_what_is_left() -> None:
         for channel in channels(many, lambda: "0" * 32):
             progress.received(channel, 10**9, 0)
             progress.received(channel, 2 * 10**9, 125_000_000)
-    assert "jumbo, 12 pairs, window 32K in all, MSS 1460, 5 flows" in text.getvalue()
+    assert "jumbo, 12 pairs, total window 32K, MSS 1460, 5 flows" in text.getvalue()
     assert "sum 12,000 Mbit/s   pairs 1,000 to 1,000, 20 s left" in text.getvalue()

@@ -5,7 +5,7 @@ from typing import Final
 
 from rigctl.analysis.balances import TRUNK, Balance, Total
 from rigctl.model.counters.balance import Reconciliation
-from rigctl.model.counters.places import Counted, Place
+from rigctl.model.counters.points import Counted, CountingPoint
 from rigctl.model.unknowns import total
 from rigctl.records import RunPlan
 from rigctl.report.blocks import Column, Entry, Row, Table
@@ -67,7 +67,7 @@ def _test_row(number: int, settings: str, parts: Sequence[tuple[Balance, Total]]
     )
 
 
-def point_table(whole: Mapping[Place, tuple[Reconciliation, Counted]]) -> Table | None:
+def point_table(whole: Mapping[CountingPoint, tuple[Reconciliation, Counted]]) -> Table | None:
     """Every counting point over the whole run, in the order of the path; octets in MB (10^6)."""
     if not whole:
         return None
@@ -82,17 +82,17 @@ def point_table(whole: Mapping[Place, tuple[Reconciliation, Counted]]) -> Table 
         Column("Errors", "", "derived"),
         Column("Note", "", "derived", words=True),
     )
-    rows = tuple(_point_row(place, balance, counted) for place, (balance, counted) in whole.items())
+    rows = tuple(_point_row(point, balance, counted) for point, (balance, counted) in whole.items())
     return Table(columns, rows, legend=_LEGEND, label="Counters of each port")
 
 
-def _point_row(place: Place, balance: Reconciliation, counted: Counted) -> Row:
+def _point_row(point: CountingPoint, balance: Reconciliation, counted: Counted) -> Row:
     carries = "data" if balance.carries_data else "acknowledgements"
     octets = (balance.expected, balance.counted)
     return Row(
         (
-            Entry(str(place), str(place)),
-            Entry(str(place.way), str(place.way)),
+            Entry(str(point), str(point)),
+            Entry(str(point.direction), str(point.direction)),
             Entry(carries, carries),
             *(Entry(UNKNOWN if value is None else f"{value / 1e6:.1f}", value and value / 1e6) for value in octets),
             _difference(balance.difference_pct, balance.flagged),

@@ -7,7 +7,7 @@ from typing import Final
 from rigctl.analysis.balances import TRUNK, Balance
 from rigctl.model.counters.balance import MOST_DIFFERENCE, Reconciliation
 from rigctl.model.counters.losses import Attribution, Where
-from rigctl.model.counters.places import Counted, Place, Spot
+from rigctl.model.counters.points import Counted, CountingPoint, PointKind
 from rigctl.records import Repetition
 from rigctl.report.text import UNKNOWN, listed, plural
 from rigctl.units import format_rate
@@ -18,7 +18,7 @@ MOST_NAMED: Final = 3
 """Counting points and tests that a sentence names; the others are in the tables."""
 
 
-def run_text(each: Sequence[Balance], whole: dict[Place, tuple[Reconciliation, Counted]]) -> list[str]:
+def run_text(each: Sequence[Balance], whole: dict[CountingPoint, tuple[Reconciliation, Counted]]) -> list[str]:
     """The counters against the flows: as rates where there was one test, as octets of the whole run else."""
     totals = [(balance, balance.total) for balance in each if balance.total is not None]
     if not totals:
@@ -29,37 +29,41 @@ def run_text(each: Sequence[Balance], whole: dict[Place, tuple[Reconciliation, C
         took_s = sum(balance.traffic_s for balance, _ in totals)
         counted = sum(total.counted or 0 for _, total in totals)
         expected = sum(total.expected or 0 for _, total in totals)
-        again = sum(total.again for _, total in totals)
-        return [_apart(where, "", (_rate(counted, took_s), _rate(expected, took_s)), (counted, expected), again)]
+        retransmitted = sum(total.retransmitted for _, total in totals)
+        return [
+            _apart(where, "", (_rate(counted, took_s), _rate(expected, took_s)), (counted, expected), retransmitted)
+        ]
     sums = _whole_sums(where, whole)
     if sums is None:
         return []
-    counted, expected, again = sums
-    return [_apart(where, "Over the whole run ", (_amount(counted), _amount(expected)), (counted, expected), again)]
+    counted, expected, retransmitted = sums
+    return [
+        _apart(where, "Over the whole run ", (_amount(counted), _amount(expected)), (counted, expected), retransmitted)
+    ]
 
 
-def _whole_sums(where: str, whole: dict[Place, tuple[Reconciliation, Counted]]) -> tuple[int, int, int] | None:
+def _whole_sums(where: str, whole: dict[CountingPoint, tuple[Reconciliation, Counted]]) -> tuple[int, int, int] | None:
     """Octets counted, expected and retransmitted over the run where `total_of` took them for the repetitions."""
-    wanted = (Spot.TRUNK_OUT, Spot.TRUNK_IN) if where == TRUNK else (Spot.PORT_IN, Spot.PORT_OUT)
-    for spot in wanted:
-        parts = [balance for place, (balance, _) in whole.items() if place.spot is spot and balance.carries_data]
+    wanted = (PointKind.TRUNK_OUT, PointKind.TRUNK_IN) if where == TRUNK else (PointKind.PORT_IN, PointKind.PORT_OUT)
+    for kind in wanted:
+        parts = [balance for point, (balance, _) in whole.items() if point.kind is kind and balance.carries_data]
         pairs = [(part.counted, part.expected) for part in parts if not part.coarse]
         known = [(counted, sent) for counted, sent in pairs if counted is not None and sent is not None]
         if parts and len(known) == len(parts):
-            again = sum(part.again for part in parts)
-            return sum(counted for counted, _ in known), sum(sent for _, sent in known), again
+            retransmitted = sum(part.retransmitted for part in parts)
+            return sum(counted for counted, _ in known), sum(sent for _, sent in known), retransmitted
     return None
 
 
-def _apart(where: str, when: str, said: tuple[str, str], octets: tuple[int, int], again: int) -> str:
+def _apart(where: str, when: str, said: tuple[str, str], octets: tuple[int, int], retransmitted: int) -> str:
     """The counters and the flows, `said` in words and in octets; retransmits explain what is missing."""
     counted, expected = octets
     share = abs(counted - expected) / expected if expected else 0.0
     name = "the trunk's counters" if where == TRUNK else "the switch ports' counters"
     missing = expected - counted
     why = ""
-    if share >= LEAST_EXPLAINED and 0 < missing <= (1 + MOST_DIFFERENCE) * again:
-        why = ", no more than what was lost on the way there and retransmitted"
+    if share >= LEAST_EXPLAINED and 0 < missing <= (1 + MOST_DIFFERENCE) * retransmitted:
+        why = ", no more than what was lost before these counters and retransmitted"
     sentence = (
         f"{when}{name} show {said[0]}, the flows with their headers {said[1]}: a difference of {_percent(share)}{why}."
     )
@@ -74,7 +78,7 @@ def flag_text(each: Sequence[Balance]) -> list[str]:
         for balance in each
         if balance.total is not None and balance.total.flagged
     }
-    elsewhere = {balance.repetition.cell for balance in each if any(place.flagged for place in balance.places.values())}
+    elsewhere = {balance.repetition.cell for balance in each if any(point.flagged for point in balance.points.values())}
     if flagged:
         named = [f"test {cell} ({_signed(total.difference_pct)} %)" for cell, total in sorted(flagged.items())]
         said.append(

@@ -40,11 +40,11 @@ def _finding(view: RunView, cell: Cell, found: Search) -> Finding:
     best = found.best
     if best is None or best.sent_bps is None:
         if len(blank) == len(found.trials):
-            text = f"{which}: no rate was found: none of {trials} could be measured; the notes give the reasons."
+            text = f"{which}: no rate was found: no trial could be measured ({trials}); the notes give the reasons."
             return Finding(text, Weight.MISSING, Severity.ERROR, subject)
         least = min((trial.asked_bps for trial in found.trials if trial.asked_bps), default=None)
         tried = f" down to {format_rate(least)} per flow" if least else ""
-        text = f"{which}: no {rate_name(view, cell)}: no rate{tried} passed, in {trials}."
+        text = f"{which}: no {rate_name(view, cell)}: no rate{tried} passed, in {trials}{_not_measured(blank)}."
         return Finding(text, Weight.COMPARISON, Severity.WARNING, subject)
     flows = len(cell.streams) * cell.parallel
     total_bps = best.sent_bps * flows
@@ -52,7 +52,14 @@ def _finding(view: RunView, cell: Cell, found: Search) -> Finding:
     pairs = f" in all over {plural(len(cell.pairs), 'pair')}" if len(cell.pairs) > 1 else ""
     text = f"{which}: {rate_name(view, cell)} is {format_rate(total_bps)} of payload{pairs}, {packets:,.0f} datagrams/s"
     numbers = {"goodput_bps": total_bps, "datagrams_per_s": packets, "trials": len(found.trials)}
-    return Finding(f"{text}{_beyond(view, cell, found, best)}.", Weight.COMPARISON, subject=subject, numbers=numbers)
+    text += _beyond(view, cell, found, best) + _not_measured(blank)
+    level = Severity.WARNING if blank else Severity.NOTE
+    return Finding(f"{text}.", Weight.COMPARISON, level, subject, numbers)
+
+
+def _not_measured(blank: Sequence[Trial]) -> str:
+    """Trials that failed count as rates that did not pass."""
+    return f"; {plural(len(blank), 'trial')} could not be measured and did not count as passed" if blank else ""
 
 
 def _beyond(view: RunView, cell: Cell, found: Search, best: Trial) -> str:

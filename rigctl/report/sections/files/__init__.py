@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from rigctl.analysis.message_results import DiskShares, MessageResult
+from rigctl.analysis.message_results import MessageResult
+from rigctl.analysis.message_rows import DiskShares
 from rigctl.analysis.run_view import RunView
 from rigctl.report import requested
 from rigctl.report.above import message_excess_note

@@ -1,4 +1,4 @@
-"""What the eye sees in the panels of a matrix, in sentences: the shared limit, windows that stay low, conditions.
+"""What a reader sees in the panels of a matrix, in sentences: the shared limit, windows that stay low, conditions.
 
 The rig file is only named beside what was found, where it describes the same thing.
 """
@@ -11,6 +11,7 @@ from rigctl.analysis.bottleneck import PROCESSORS
 from rigctl.analysis.panels import ConditionPanels, Difference, Matrix, Panel, changed, settings_of
 from rigctl.analysis.trend import Trend, trend
 from rigctl.findings import Finding, Weight
+from rigctl.model.unknowns import most
 from rigctl.records import RunInfo
 from rigctl.report.sections.matrix.titles import gbps, panel_title, place_text, setting_name
 from rigctl.report.text import UNKNOWN, listed, percent_text, plural, size_words
@@ -26,8 +27,8 @@ _RESIZE_SYSCTL: Final = "net.ipv4.tcp_moderate_rcvbuf"
 
 def matrix_findings(info: RunInfo, found: Matrix) -> Iterator[Finding]:
     """The conclusions of a matrix; the first about a shared limit is the answer."""
-    for number, text in enumerate(limit_text(info, found.conditions)):
-        yield Finding(text, Weight.ANSWER if number == 0 else Weight.BOTTLENECK)
+    for number, (text, shown) in enumerate(_limits(info, found.conditions)):
+        yield Finding(text, Weight.ANSWER if number == 0 else Weight.BOTTLENECK, numbers=_numbers(shown))
     for text in [*_low(found), *falling_text(found.conditions)]:
         yield Finding(text, Weight.COMPARISON)
     for difference in found.differences:
@@ -43,6 +44,11 @@ def limit_text(info: RunInfo, conditions: Sequence[ConditionPanels]) -> list[str
 
     Conditions that show the same are described together, with the range of their sums.
     """
+    return [text for text, _ in _limits(info, conditions)]
+
+
+def _limits(info: RunInfo, conditions: Sequence[ConditionPanels]) -> list[tuple[str, list[Trend]]]:
+    """Those sentences with what they describe, the one of most conditions first."""
     stories: list[list[tuple[str, Trend]]] = []
     for condition in conditions:
         shown = trend(info, condition)
@@ -55,11 +61,22 @@ def limit_text(info: RunInfo, conditions: Sequence[ConditionPanels]) -> list[str
             alike.append((condition.name, shown))
     said = []
     for named in sorted(stories, key=len, reverse=True):
-        sentence = _sentence(info, [shown for _, shown in named])
+        trends = [shown for _, shown in named]
+        sentence = _sentence(info, trends)
         alone = len(named) == len(conditions)
         under = "" if alone else f"Under {listed([name or 'no condition' for name, _ in named])}: "
-        said.append(under + (sentence if alone else sentence[:1].lower() + sentence[1:]))
+        said.append((under + (sentence if alone else sentence[:1].lower() + sentence[1:]), trends))
     return said
+
+
+def _numbers(trends: Sequence[Trend]) -> dict[str, float | None]:
+    """The highest of all conditions that are described together."""
+    return {
+        "pairs": trends[0].pairs,
+        "goodput_mbps": max(shown.goodput_mbps for shown in trends),
+        "each_mbps": most(shown.each_mbps for shown in trends),
+        "wire_mbps": most(shown.wire_mbps for shown in trends),
+    }
 
 
 def _sentence(info: RunInfo, shown: Sequence[Trend]) -> str:
@@ -138,8 +155,8 @@ def low_text(condition: ConditionPanels) -> str:
     total = any("window_total_bytes" in dict(panel.setting) for panel in condition.panels)
     shown = dict.fromkeys((min(tops), max(tops)))
     parts = [
-        f"with {plural(pairs, 'pair')} they achieve {listed([_reached(panel, pairs) for _, panel in low])} "
-        f"of {gbps(tops[pairs])} Gbit/s at most"
+        f"with {plural(pairs, 'pair')} they achieve at most {listed([_reached(panel, pairs) for _, panel in low])} "
+        f"of {gbps(tops[pairs])} Gbit/s"
         for pairs in shown
     ]
     names = dict.fromkeys(name for name, _ in low)

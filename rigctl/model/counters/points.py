@@ -1,21 +1,21 @@
-"""The way of the octets: the places between a sending and a receiving agent where something counts them.
+"""The path of the octets: the counting points between a sending and a receiving agent.
 
 agent, sender's interface out, switch port in, (trunk out, trunk in,) switch port out, receiver's interface in, agent.
-Acknowledgements go the same way from the receiver to the sender, so each place sees data of some flows and
-acknowledgements of others.
+Acknowledgements take the same path from the receiver to the sender, so each counting point sees data of some flows
+and acknowledgements of others.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from rigctl.model.counters.rises import Traffic, Way, rise
+from rigctl.model.counters.rises import PortDirection, Traffic, rise
 from rigctl.model.unknowns import known_total, total
 from rigctl.records import Flow, NicCounters, Port, PortSeries, Repetition, Trunk
 
 
-class Spot(StrEnum):
-    """Kinds of places, in the order in which octets pass them. In and out of a port are the switch's."""
+class PointKind(StrEnum):
+    """Kinds of counting points, in the order in which octets pass them. In and out of a port are the switch's."""
 
     NIC_OUT = "interface out"
     PORT_IN = "port in"
@@ -26,31 +26,35 @@ class Spot(StrEnum):
 
 
 _OPPOSITE = {
-    Spot.NIC_OUT: Spot.NIC_IN,
-    Spot.PORT_IN: Spot.PORT_OUT,
-    Spot.TRUNK_OUT: Spot.TRUNK_IN,
-    Spot.TRUNK_IN: Spot.TRUNK_OUT,
-    Spot.PORT_OUT: Spot.PORT_IN,
-    Spot.NIC_IN: Spot.NIC_OUT,
+    PointKind.NIC_OUT: PointKind.NIC_IN,
+    PointKind.PORT_IN: PointKind.PORT_OUT,
+    PointKind.TRUNK_OUT: PointKind.TRUNK_IN,
+    PointKind.TRUNK_IN: PointKind.TRUNK_OUT,
+    PointKind.PORT_OUT: PointKind.PORT_IN,
+    PointKind.NIC_IN: PointKind.NIC_OUT,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where octets are counted. `ports` are a switch's; of a trunk there may be several."""
+class CountingPoint:
+    """Where octets are counted. `ports` are those of a switch; a trunk may have several."""
 
-    spot: Spot
+    kind: PointKind
     owner: str  # the node, or the switch's key
     ports: tuple[str, ...] = ()
 
     @property
-    def way(self) -> Way:
-        return Way.IN if self.spot in (Spot.PORT_IN, Spot.TRUNK_IN, Spot.NIC_IN) else Way.OUT
+    def direction(self) -> PortDirection:
+        return (
+            PortDirection.IN
+            if self.kind in (PointKind.PORT_IN, PointKind.TRUNK_IN, PointKind.NIC_IN)
+            else PortDirection.OUT
+        )
 
     @property
-    def opposite(self) -> "Place":
+    def opposite(self) -> "CountingPoint":
         """The same interface or port, the other direction."""
-        return Place(_OPPOSITE[self.spot], self.owner, self.ports)
+        return CountingPoint(_OPPOSITE[self.kind], self.owner, self.ports)
 
     def __str__(self) -> str:
         return " ".join((self.owner, "+".join(self.ports))) if self.ports else f"{self.owner}'s interface"
@@ -58,15 +62,15 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """What flows put through a place, by their agents' and kernels' own counts. `None`: some flow's is not known.
+    """What flows sent past a counting point, as their agents and kernels counted it. `None`: unknown for some flow.
 
-    `stamps` are the flows that say whether they use timestamps, `stamped` those that do. Of UDP `again` is what was
-    lost: nothing is sent again.
+    `stamps` are the flows that report whether they use timestamps, `stamped` those that do. Of UDP `retransmitted` is
+    what was lost: nothing is retransmitted.
     """
 
-    payload: int | None = 0  # of data, sent again included
-    again: int | None = 0  # of it sent again
-    segments: int | None = 0  # of data, and acknowledgements of data that come the other way
+    payload: int | None = 0  # of data, retransmits included
+    retransmitted: int | None = 0  # part of it
+    segments: int | None = 0  # of data, and acknowledgements of data of the other direction
     stamps: int = 0
     stamped: int = 0
     udp: bool = False
@@ -74,7 +78,7 @@ class Crossing:
     def __add__(self, other: "Crossing") -> "Crossing":
         return Crossing(
             total((self.payload, other.payload)),
-            total((self.again, other.again)),
+            total((self.retransmitted, other.retransmitted)),
             total((self.segments, other.segments)),
             self.stamps + other.stamps,
             self.stamped + other.stamped,
@@ -84,7 +88,7 @@ class Crossing:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What was counted at a place, from before the first byte to after the last. `None`: not known, `why` says why.
+    """What was counted at a counting point, from before the first byte to after the last. `None`: unknown, for `why`.
 
     `drops`: packets it counted as dropped (a queue, discards); `damaged`: as errors. For the rest see `Rise`.
     """
@@ -100,7 +104,7 @@ class Counted:
 
 
 class Wiring:
-    """What hangs where: from the ports and the trunk that the rig file names."""
+    """What is connected where: from the ports and the trunk that the rig file names."""
 
     def __init__(self, ports: Sequence[Port], trunk: Trunk | None) -> None:
         self._by_node = {port.node: port for port in ports if port.node is not None}
@@ -112,48 +116,48 @@ class Wiring:
             if port.peer is not None:
                 self._trunks[port.switch] = (*self._trunks.get(port.switch, ()), port.name)
         self._trunk = trunk
-        self._ways: dict[tuple[str, str], tuple[Place, ...]] = {}
+        self._paths: dict[tuple[str, str], tuple[CountingPoint, ...]] = {}
 
-    def way(self, sender: str, receiver: str) -> tuple[Place, ...]:
-        """The places that data from `sender` to `receiver` pass, as far as the rig file names them."""
-        if (sender, receiver) not in self._ways:
-            self._ways[sender, receiver] = self._found_way(sender, receiver)
-        return self._ways[sender, receiver]
+    def path(self, sender: str, receiver: str) -> tuple[CountingPoint, ...]:
+        """The counting points that data from `sender` to `receiver` pass, as far as the rig file names them."""
+        if (sender, receiver) not in self._paths:
+            self._paths[sender, receiver] = self._found_path(sender, receiver)
+        return self._paths[sender, receiver]
 
-    def _found_way(self, sender: str, receiver: str) -> tuple[Place, ...]:
+    def _found_path(self, sender: str, receiver: str) -> tuple[CountingPoint, ...]:
         here, there = self._by_node.get(sender), self._by_node.get(receiver)
-        places = [Place(Spot.NIC_OUT, sender)]
+        points = [CountingPoint(PointKind.NIC_OUT, sender)]
         if here is not None:
-            places.append(Place(Spot.PORT_IN, here.switch, (here.name,)))
+            points.append(CountingPoint(PointKind.PORT_IN, here.switch, (here.name,)))
         if here is not None and there is not None and here.switch != there.switch:
-            for spot, switch in ((Spot.TRUNK_OUT, here.switch), (Spot.TRUNK_IN, there.switch)):
+            for kind, switch in ((PointKind.TRUNK_OUT, here.switch), (PointKind.TRUNK_IN, there.switch)):
                 if switch in self._trunks:
-                    places.append(Place(spot, switch, self._trunks[switch]))
+                    points.append(CountingPoint(kind, switch, self._trunks[switch]))
         if there is not None:
-            places.append(Place(Spot.PORT_OUT, there.switch, (there.name,)))
-        return (*places, Place(Spot.NIC_IN, receiver))
+            points.append(CountingPoint(PointKind.PORT_OUT, there.switch, (there.name,)))
+        return (*points, CountingPoint(PointKind.NIC_IN, receiver))
 
-    def crossings(self, flows: Sequence[Flow]) -> dict[Place, Crossing]:
-        """Every place that some flow passes. The trunk is left out where it isn't known which flows pass it."""
+    def crossings(self, flows: Sequence[Flow]) -> dict[CountingPoint, Crossing]:
+        """Every counting point that some flow passes, without the trunk where it is unknown which flows pass it."""
         by_ends = by_ends_of(flows)
-        found: dict[Place, Crossing] = {}
+        found: dict[CountingPoint, Crossing] = {}
         for (sender, receiver), own in by_ends.items():
-            for way, crossing in (
-                (self.way(sender, receiver), data_of(own)),
-                (self.way(receiver, sender), acknowledgements_of(own)),
+            for path, crossing in (
+                (self.path(sender, receiver), data_of(own)),
+                (self.path(receiver, sender), acknowledgements_of(own)),
             ):
-                for place in way:
-                    found[place] = found[place] + crossing if place in found else crossing
+                for point in path:
+                    found[point] = found[point] + crossing if point in found else crossing
         if all(node in self._by_node for ends in by_ends for node in ends):
             return found
-        trunks = (Spot.TRUNK_OUT, Spot.TRUNK_IN)
-        return {place: crossing for place, crossing in found.items() if place.spot not in trunks}
+        trunks = (PointKind.TRUNK_OUT, PointKind.TRUNK_IN)
+        return {point: crossing for point, crossing in found.items() if point.kind not in trunks}
 
-    def rate_bps(self, place: Place, links_bps: dict[str, int | None]) -> float | None:
-        """The rate of one of a place's ports: its node's link, or at most the trunk's."""
-        if place.spot in (Spot.TRUNK_OUT, Spot.TRUNK_IN):
+    def rate_bps(self, point: CountingPoint, links_bps: dict[str, int | None]) -> float | None:
+        """The rate of one of a point's ports: its node's link, or at most the trunk's."""
+        if point.kind in (PointKind.TRUNK_OUT, PointKind.TRUNK_IN):
             return None if self._trunk is None else self._trunk.rate_bps
-        node = self._node_at.get((place.owner, place.ports))
+        node = self._node_at.get((point.owner, point.ports))
         return None if node is None else links_bps.get(node)
 
 
@@ -165,8 +169,8 @@ def by_ends_of(flows: Iterable[Flow]) -> dict[tuple[str, str], list[Flow]]:
     return found
 
 
-def sent_again(flow: Flow) -> int | None:
-    """Payload bytes sent again: as the kernel counted them, else full segments."""
+def retransmitted_bytes(flow: Flow) -> int | None:
+    """Payload bytes retransmitted: as the kernel counted them, else full segments."""
     side = flow.sender
     if side is None:
         return None
@@ -182,14 +186,14 @@ def data_of(flows: Sequence[Flow]) -> Crossing:
     senders = [flow.sender for flow in flows]
     if any(side is not None and side.datagrams is not None for side in senders):
         return _datagrams_of(flows)
-    again = total([sent_again(flow) for flow in flows])
+    retransmitted = total([retransmitted_bytes(flow) for flow in flows])
     sent = total([None if side is None else side.bytes for side in senders])
     segments = total([None if side is None else side.tcp.segs_out for side in senders])
-    return Crossing(total((sent, again)), again, segments, *_stamps(flows))
+    return Crossing(total((sent, retransmitted)), retransmitted, segments, *_stamps(flows))
 
 
 def _datagrams_of(flows: Sequence[Flow]) -> Crossing:
-    """What senders of datagrams put on the wire; their connections carry next to nothing."""
+    """What senders of datagrams put on the wire; their connections carry almost nothing."""
     sent = total([None if flow.sender is None else flow.sender.bytes for flow in flows])
     arrived = total([None if flow.receiver is None else flow.receiver.bytes for flow in flows])
     count = total([flow.sender.datagrams.count if flow.sender and flow.sender.datagrams else None for flow in flows])
@@ -237,53 +241,55 @@ class Known:
 
 
 def counts(
-    repetition: Repetition, wiring: Wiring, known: Known | None = None, places: Iterable[Place] | None = None
-) -> dict[Place, Counted]:
-    """What each place that the flows of `repetition` pass has counted; places that nobody reads are left out.
+    repetition: Repetition, wiring: Wiring, known: Known | None = None, points: Iterable[CountingPoint] | None = None
+) -> dict[CountingPoint, Counted]:
+    """What each counting point on the paths of the flows has counted, without those that were not read.
 
-    `places` are those, where they are known already (`Wiring.crossings`).
+    `points` are those, where they are known already (`Wiring.crossings`).
     """
-    told = known if known is not None else Known()
+    settings = known if known is not None else Known()
     traffic = traffic_of(repetition.flows)
     if traffic is None:
         return {}
-    series = {(one.switch, one.port): one for one in repetition.counters}
+    series = {(port.switch, port.port): port for port in repetition.counters}
     nics = {usage.node: usage.nic for usage in repetition.nodes if usage.nic is not None}
-    found: dict[Place, Counted] = {}
-    for place in places if places is not None else wiring.crossings(repetition.flows):
-        if not place.ports:
-            if place.owner in nics:
-                found[place] = nic_counted(nics[place.owner], place.way)
+    found: dict[CountingPoint, Counted] = {}
+    for point in points if points is not None else wiring.crossings(repetition.flows):
+        if not point.ports:
+            if point.owner in nics:
+                found[point] = nic_counted(nics[point.owner], point.direction)
             continue
-        parts = [series[place.owner, port] for port in place.ports if (place.owner, port) in series]
-        if len(parts) == len(place.ports):
-            found[place] = port_counted(parts, place, traffic, wiring.rate_bps(place, told.links_bps), told)
+        parts = [series[point.owner, port] for port in point.ports if (point.owner, port) in series]
+        if len(parts) == len(point.ports):
+            found[point] = port_counted(parts, point, traffic, wiring.rate_bps(point, settings.links_bps), settings)
     return found
 
 
-def nic_counted(nic: NicCounters, way: Way) -> Counted:
+def nic_counted(nic: NicCounters, direction: PortDirection) -> Counted:
     """One direction of a node's interface."""
-    if way is Way.IN:
+    if direction is PortDirection.IN:
         return Counted(nic.rx_bytes, nic.rx_packets, nic.rx_dropped, nic.rx_errors)
     return Counted(nic.tx_bytes, nic.tx_packets, known_total([nic.queue_drops, nic.tx_dropped]), nic.tx_errors)
 
 
 def port_counted(
-    parts: Sequence[PortSeries], place: Place, traffic: Traffic, rate_bps: float | None, known: Known
+    parts: Sequence[PortSeries], point: CountingPoint, traffic: Traffic, rate_bps: float | None, known: Known
 ) -> Counted:
     """One direction of a port, or of all ports of a trunk together."""
-    refresh_s = known.refresh_s.get(place.owner)
+    refresh_s = known.refresh_s.get(point.owner)
     rises = [
-        rise(part, place.way, traffic, rate_bps=rate_bps, quiet_since_ns=known.quiet_since_ns, refresh_s=refresh_s)
+        rise(
+            part, point.direction, traffic, rate_bps=rate_bps, quiet_since_ns=known.quiet_since_ns, refresh_s=refresh_s
+        )
         for part in parts
     ]
     return Counted(
-        total([one.octets for one in rises]),
-        total([one.packets for one in rises]),
-        known_total([one.discards for one in rises]),
-        known_total([one.errors for one in rises]),
-        max((one.refresh_s for one in rises if one.refresh_s is not None), default=None),
-        max(one.missing_s for one in rises),
-        max(one.extra_s for one in rises),
-        next((one.why for one in rises if one.why is not None), None),
+        total([risen.octets for risen in rises]),
+        total([risen.packets for risen in rises]),
+        known_total([risen.discards for risen in rises]),
+        known_total([risen.errors for risen in rises]),
+        max((risen.refresh_s for risen in rises if risen.refresh_s is not None), default=None),
+        max(risen.missing_s for risen in rises),
+        max(risen.extra_s for risen in rises),
+        next((risen.why for risen in rises if risen.why is not None), None),
     )

@@ -1,0 +1,16 @@
+/* Data to send. They do not compress: links and tunnels that compress must not look faster than they are. */
+#ifndef RIGCTL_DATA_H
+#define RIGCTL_DATA_H
+
+#include <stddef.h>
+
+#define DATA_BYTES (512 << 10)
+
+/* Make them, once per process; -1 with errno where there is no memory for them. */
+int data_make(void);
+/* DATA_BYTES of them; only to be read. */
+const unsigned char *data_bytes(void);
+/* As many as are asked for, copied to `bytes`. */
+void data_fill(unsigned char *bytes, size_t count);
+
+#endif

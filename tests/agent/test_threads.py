@@ -1,0 +1,82 @@
+"""Races between the main loop and the flows' threads: ThreadSanitizer ends an agent at the first one that it sees."""
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from talk import Talk, joined, report_of, settings, started
+
+from agents import Start
+
+
+@pytest.fixture
+def start(threaded: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
+    monkeypatch.setenv("TSAN_OPTIONS", "halt_on_error=1 report_thread_leaks=0")
+    with ExitStack() as stack:
+        yield lambda *arguments: stack.enter_context(Talk([str(threaded)], *arguments))
+
+
+KINDS = {
+    "stream": ("", "bin_us=1000"),
+    "pingpong": ("test=pingpong size=100", "iterations=2000"),
+    "busy pingpong": ("test=pingpong size=100 busy=1", ""),
+    "blast": ("test=blast size=4000", "iterations=1000"),
+    "file": ("test=file size=20000000 disk=0", ""),
+    "udp": ("transport=udp size=400", "rate=5000000 bin_us=1000"),
+    "udp as fast as it goes": ("transport=udp size=1472", ""),
+    "udp pingpong": ("transport=udp test=pingpong size=64", "iterations=500"),
+}
+
+
+def ended_cleanly(agent: Talk) -> None:
+    code = agent.end()
+    assert agent.process.stderr is not None
+    said = agent.process.stderr.read().decode()
+    assert code == 0, said
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_race_from_the_start_to_the_report(start: Start, kind: str) -> None:
+    receiver, sender = start(), start()
+    what, how = KINDS[kind]
+    joined(receiver, sender, extra=what, flows=3, interval_ms=10)
+    started([receiver, sender], 1200, how)  # long enough for a line of progress
+    for agent in (receiver, sender):
+        assert agent.event("ended", 30)["error"] is None
+    assert report_of(receiver).last["ok"]
+    assert report_of(sender).last["ok"]
+    for agent in (receiver, sender):
+        assert agent.ask("close endpoint=1")["ok"]
+        ended_cleanly(agent)
+
+
+@pytest.mark.parametrize("order", ["stop", "close"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_race_where_it_is_cut_off(start: Start, kind: str, order: str) -> None:
+    receiver, sender = start(), start()
+    what, how = KINDS[kind]
+    joined(receiver, sender, extra=what, flows=3, interval_ms=10)
+    started([receiver, sender], 20_000, how)
+    time.sleep(0.2)
+    for agent in (sender, receiver):
+        assert agent.ask(f"{order} endpoint=1")["ok"]
+    for agent in (sender, receiver):
+        ended_cleanly(agent)
+
+
+def test_no_race_while_files_are_made_and_read(start: Start, tmp_path: Path) -> None:
+    receiver, sender = start(), start()
+    joined(receiver, sender, extra=f"test=file size=3000000 disk=1 folder={tmp_path}", flows=2)
+    started([receiver, sender], 10_000)
+    for agent in (receiver, sender):
+        assert agent.event("ended", 30)["error"] is None
+        ended_cleanly(agent)
+    # One that is closed while its files are made.
+    other = start()
+    port = start().ask(f"listen endpoint=1 address=127.0.0.1 {settings()}")["port"]
+    big = f"{settings()} test=file size=10000000000 disk=1 folder={tmp_path}"
+    other.send(f"connect endpoint=1 address=127.0.0.1 port={port} bind=127.0.0.1 {big}")
+    assert other.ask("close endpoint=1")["ok"]
+    ended_cleanly(other)

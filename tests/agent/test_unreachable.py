@@ -1,0 +1,77 @@
+"""Networks that do not let everything through: the message says who to whom, and what was missing."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from lab import Lab, laboratory
+from talk import joined, report_of, settings, started
+
+
+@pytest.fixture
+def lab(binary: Path, tmp_path: Path) -> Iterator[Lab]:
+    with laboratory(binary, tmp_path) as made:
+        yield made
+
+
+def firewall(lab: Lab, rule: str) -> None:
+    lab.run("nft", f"table inet wall {{ chain in {{ type filter hook input priority 0; {rule}\n}}\n}}\n")
+
+
+@pytest.mark.parametrize(
+    ("rule", "error", "said"),
+    [
+        ("tcp flags syn drop", "ETIMEDOUT", "no answer, not even a refusal (a firewall that drops, or no such host)"),
+        ("tcp flags syn reject with tcp reset", "ECONNREFUSED", "connect: Connection refused"),
+        ("tcp flags syn reject with icmp type admin-prohibited", "EHOSTUNREACH", "connect: "),
+    ],
+)
+def test_a_firewall_is_told_by_how_it_refuses(lab: Lab, rule: str, error: str, said: str) -> None:
+    receiver, sender = lab.start(), lab.start()
+    firewall(lab, rule)
+    port = receiver.ask(f"listen endpoint=1 address=127.0.0.1 {settings()}")["port"]
+    how = settings(wait_ms=500)
+    answer = sender.ask(f"connect endpoint=1 address=127.0.0.1 port={port} bind=127.0.0.1 {how}")
+    assert answer["error"] == error
+    assert f"to 127.0.0.1 port {port}: " in answer["message"]
+    assert said in answer["message"]
+
+
+@pytest.mark.parametrize(
+    ("what", "how"),
+    [("", ""), ("test=pingpong size=4000", ""), ("test=blast size=4000", ""), ("test=file size=100000 disk=0", "")],
+)
+def test_where_only_small_segments_pass_the_sender_says_so(lab: Lab, what: str, how: str) -> None:
+    receiver, sender = lab.start(), lab.start()
+    joined(receiver, sender, extra=f"mss=1000 {what}".strip())
+    firewall(lab, "meta l4proto tcp meta length > 600 drop")
+    started([receiver, sender], 500, how)
+    ended = sender.event("ended", 30)
+    port = re.escape(ended["message"].partition(" port ")[2].partition(":")[0])
+    expected = (
+        rf"flow 0 to 127\.0\.0\.1 port {port}: \d+ segments of at most (\d+) bytes were sent again, "
+        r"(\d+) timeouts in a row, and not acknowledged; "
+        r"(\d+) bytes were acknowledged before: check the MTU of the path"
+    )
+    found = re.fullmatch(expected, ended["message"])
+    assert found, ended["message"]
+    size, timeouts, acknowledged = map(int, found.groups())
+    assert ended["error"] == "ETIMEDOUT"
+    assert (size in (988, 1000), timeouts >= 3, acknowledged < 600) == (True, True, True)
+    totals = report_of(sender).totals[0]
+    assert (totals["timeouts"], totals["acked_bytes"]) == (timeouts, acknowledged)
+    assert totals["unacked"] > 0
+    assert receiver.event("ended", 30)["error"] == "ETIMEDOUT"
+
+
+def test_a_stream_that_arrives_leaves_nothing_unacknowledged(lab: Lab) -> None:
+    receiver, sender = lab.start(), lab.start()
+    joined(receiver, sender)
+    started([receiver, sender], 200)
+    for agent in (receiver, sender):
+        assert agent.event("ended")["error"] is None
+    totals = report_of(sender).totals[0]
+    assert (totals["unacked"], totals["timeouts"]) == (0, 0)
+    # The 20 bytes of the opening and the two that open and end the connection are acknowledged, too.
+    assert totals["bytes"] <= totals["acked_bytes"] <= totals["bytes"] + 22

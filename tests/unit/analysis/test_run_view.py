@@ -1,0 +1,114 @@
+"""A run as the sections of a report see it: which repetitions count, and what is derived once."""
+
+from dataclasses import replace
+
+import builders
+import pytest
+
+from rigctl.analysis.counted import counted_keys, key_of
+from rigctl.analysis.frames import load
+from rigctl.analysis.run_view import RunView
+from rigctl.records import (
+    MAX_RATE,
+    Cell,
+    Datagrams,
+    DatagramSettings,
+    Flow,
+    Pair,
+    Repetition,
+    Retest,
+    RunInfo,
+    Side,
+    Status,
+)
+
+SECOND = 10**9
+
+
+def retested() -> tuple[RunInfo, list[Repetition]]:
+    """Two tests twice each; the second one was measured twice more."""
+    cells = (builders.cell(1), builders.cell(2))
+    info = builders.run(builders.plan(cells, repeat=2, retest=Retest(0.05, 2)))
+    planned = [builders.repetition(cell, number=number) for cell in cells for number in (1, 2)]
+    return info, [*planned, *(builders.repetition(cells[1], (600, 600), number=number) for number in (3, 4))]
+
+
+def searched(*shares: float) -> tuple[RunInfo, list[Repetition]]:
+    """A search whose trials sent 100 Mbit/s less each and received a share of it."""
+    pair = Pair("a", "b")
+    cell = Cell(
+        1, "udp", (pair,), 1.0, 0.0, 1, transport="udp", message_bytes=1250, datagrams=DatagramSettings(MAX_RATE)
+    )
+    trials = []
+    for number, share in enumerate(shares, 1):
+        sent = 10_000 * (len(shares) + 1 - number)
+        came = round(sent * share)
+        sender = Side(sent * 1250, SECOND, 2 * SECOND, datagrams=Datagrams(sent, refused=0))
+        receiver = Side(came * 1250, SECOND, 2 * SECOND, datagrams=Datagrams(came, highest=sent))
+        flow = Flow(pair, cell.direction, 1, sender, receiver, bytes=came * 1250)
+        trials.append(Repetition(1, number, 1, Status.OK, None, 0.0, 1.0, SECOND, 2 * SECOND, 1.0, 1.0, flows=(flow,)))
+    return builders.run(builders.plan([cell])), trials
+
+
+def test_repetitions_of_a_retest_are_a_view_of_their_own() -> None:
+    view = RunView(*retested())
+    assert [(repetition.cell, repetition.repetition) for repetition in view.repetitions] == [
+        (1, 1), (1, 2), (2, 1), (2, 2),
+    ]  # fmt: skip
+    assert [cell.counted for cell in view.cells] == [2, 2]
+    again = view.again
+    assert again is not None
+    assert [cell.cell.number for cell in again.cells] == [2]
+    mean = again.cells[0].goodput_mbps
+    assert mean is not None
+    assert mean.mean == pytest.approx(1200, rel=1e-3)
+    assert again.again is None
+
+
+def test_without_a_retest_there_is_no_second_view() -> None:
+    info, repetitions = retested()
+    assert RunView(replace(info, plan=replace(info.plan, retest=None)), repetitions).again is None
+    assert RunView(info, repetitions[:4]).again is None
+
+
+def test_of_a_search_only_the_trial_that_decides_it_is_in_the_table() -> None:
+    view = RunView(*searched(0.9, 1.0, 1.0))
+    assert [repetition.repetition for repetition in view.repetitions] == [2]
+    assert view.searches[1].best is not None
+    assert len(view.searches[1].trials) == 3
+    assert view.cells[0].counted == 1
+
+
+def test_the_rows_tell_which_of_them_count() -> None:
+    view = RunView(*retested())
+    frames = load(view.info, view.every)
+    assert [row["counted"] for row in frames.derived.cells] == [True] * 4 + [False] * 2
+    assert {(row["cell"], row["repetition"]) for row in frames.derived.pairs if row["counted"]} == {
+        (1, 1), (1, 2), (2, 1), (2, 2),
+    }  # fmt: skip
+    assert {row["counted"] for row in frames.derived.flows if row["repetition"] > 2} == {False}
+    means = frames.cells[frames.cells.counted].groupby("cell")["goodput_mbps"].mean()
+    assert means.to_dict() == {
+        cell.cell.number: pytest.approx(cell.goodput_mbps.mean) for cell in view.cells if cell.goodput_mbps
+    }
+
+
+def test_trials_and_what_is_not_ok_do_not_count() -> None:
+    info, trials = searched(0.9, 1.0, 1.0)
+    assert counted_keys(info.plan, trials) == {key_of(trials[1])}
+    invalid = replace(trials[1], status=Status.INVALID, reason="start skew")
+    assert counted_keys(info.plan, [trials[0], replace(invalid, attempt=1), replace(trials[1], attempt=2)]) == {
+        (1, 2, 2)
+    }
+
+
+def test_a_run_without_tests_has_no_section() -> None:
+    info = builders.run(builders.plan([]))
+    assert RunView(info, []).section == ""
+    assert RunView(*builders.gigablox()).section == "streams"
+
+
+def test_each_part_is_derived_once() -> None:
+    view = RunView(*builders.gigablox())
+    assert view.cells is view.cells
+    assert view.frames is view.frames

@@ -1,0 +1,150 @@
+"""One long test of several pairs: the table of its flows with their sum, and the sum over time."""
+
+from dataclasses import replace
+from typing import Any
+
+import builders
+import das2
+import documents
+import pytest
+from switched import Paper
+
+from rigctl.analysis.frames import load
+from rigctl.analysis.run_view import RunView
+from rigctl.records import Repetition, RunInfo
+from rigctl.report.blocks import Charts, Paragraph, Section, Table
+from rigctl.report.document import document
+from rigctl.report.printers.html import page
+from rigctl.report.sections.soak import flow_means, is_soak, part, sum_over_time
+
+LONG: dict[str, Any] = {"windows": (131072,), "flows": (1,), "pairs": (12,), "duration_s": 1800.0}
+
+
+def section_of(info: RunInfo, measured: list[Repetition]) -> Section:
+    made = part(RunView(info, measured))
+    assert made is not None
+    (section,) = made.sections
+    return section
+
+
+def table_of(info: RunInfo, measured: list[Repetition]) -> Table:
+    table = section_of(info, measured).blocks[0]
+    assert isinstance(table, Table)
+    return table
+
+
+def charts_of(section: Section) -> list[Charts]:
+    return [block for block in section.blocks if isinstance(block, Charts)]
+
+
+def test_the_table_has_the_flows_in_two_columns_side_by_side_and_their_sum() -> None:
+    info, measured = das2.run(**LONG)
+    table = table_of(info, measured)
+    assert documents.titles(table) == ["Flow", "Pair", "Goodput", "Retransmits"] * 2
+    assert [(row.entries[0].value, row.entries[4].value) for row in table.rows] == [(n, n + 6) for n in range(1, 7)]
+    means = flow_means(load(info, measured).derived.flows)
+    assert means[0].pair == "n01 → n13"
+    known = [flow.goodput_mbps for flow in means if flow.goodput_mbps is not None]
+    assert table.total is not None
+    assert [entry.text for entry in table.total.entries[:6]] == ["", "", "", "", "", "Sum"]
+    assert table.total.entries[6].value == pytest.approx(sum(known))
+    assert float(table.total.entries[6].text) == pytest.approx(sum(known), abs=1)
+    assert table.total.entries[7].value == sum(flow.retransmits or 0 for flow in means)
+
+
+def test_goodput_has_the_same_decimals_in_all_rows() -> None:
+    shape = das2.Shape(goodput_mbps=lambda cell, mtu: 101.0 * len(cell.pairs))
+    table = table_of(*das2.run(shape=shape, **LONG))
+    assert table.total is not None
+    texts = [entry.text for row in (*table.rows, table.total) for entry in (row.entries[2], row.entries[6])]
+    values = [flow.value for row in table.rows for flow in (row.entries[2], row.entries[6])]
+    assert (
+        min(value for value in values if isinstance(value, float))
+        < 100
+        < max(value for value in values if isinstance(value, float))
+    )
+    assert {len(text.partition(".")[2]) for text in texts if text} == {1}
+
+
+def test_streams_of_datagrams_have_no_column_of_retransmits() -> None:
+    info, measured = das2.run(**LONG)
+    unknown = [replace(one, flows=tuple(replace(flow, retransmits=None) for flow in one.flows)) for one in measured]
+    assert documents.titles(table_of(info, unknown)) == ["Flow", "Pair", "Goodput"] * 2
+
+
+def test_without_samples_there_is_no_chart() -> None:
+    assert charts_of(section_of(*das2.run(**LONG))) == []
+
+
+def test_a_terminal_has_the_same_table_with_its_columns_aligned() -> None:
+    info, measured = das2.run(**LONG)
+    printed = documents.printed(info, measured)
+    begins = printed.index("Goodput of each flow, and their sum")
+    flows = [line for line in printed[begins:] if "→" in line][:6]
+    assert [line.split()[0] for line in flows] == [str(number) for number in range(1, 7)]
+    assert len({line.index("→") for line in flows}) == 1
+    sums = next(line for line in printed[begins:] if line.split()[:1] == ["Sum"])
+    total = table_of(info, measured).total
+    assert total is not None
+    assert sums.split() == ["Sum", total.entries[6].text, total.entries[7].text]
+
+
+def test_an_odd_number_of_flows_leaves_one_field_empty_and_repetitions_are_averaged() -> None:
+    info, _ = das2.run(**(LONG | {"pairs": (3,)}))
+    cell = info.plan.cells[0]
+    measured = [das2.repetition(cell, number=number) for number in (1, 2)]
+    measured.append(builders.failed(cell, repetition=3))
+    table = table_of(info, measured)
+    assert [entry.text for entry in table.rows[1].entries[4:]] == [""] * 4
+    rates = [row["goodput_mbps"] for row in load(info, measured).derived.flows if row["source"] == "n01"]
+    assert table.rows[0].entries[2].value == pytest.approx(sum(rates) / 2)
+    assert Paragraph("Means over 2 repetitions.", small=True) in section_of(info, measured).blocks
+    assert "Means over 2 repetitions." in page(document(info, measured))
+
+
+def test_a_flow_of_which_some_repetition_is_unknown_has_no_mean() -> None:
+    info, _ = das2.run(**(LONG | {"pairs": (3,)}))
+    cell = info.plan.cells[0]
+    one, two = (das2.repetition(cell, number=number) for number in (1, 2))
+    two = replace(two, flows=(replace(two.flows[0], bytes=None), *two.flows[1:]))
+    entry = table_of(info, [one, two]).rows[0].entries[2]
+    assert (entry.text, entry.value) == ("–", None)
+
+
+def test_the_sum_over_time_holds_all_bytes() -> None:
+    info, measured = das2.run(samples=1800, **LONG)
+    summed = sum_over_time(measured[0])
+    assert summed is not None
+    assert len(summed.t_s) == len(summed.mbps) == 180
+    total = sum(flow.bytes or 0 for flow in measured[0].flows)
+    assert sum(summed.mbps) / 180 * 1800 / 8e-6 == pytest.approx(total, rel=1e-6)
+    section = section_of(info, measured)
+    (charts,) = charts_of(section)
+    assert [(key.name, key.colour) for key in charts.keys] == [("sum of the flows", "s1")]
+    assert charts.charts[0].label.startswith("Sum of all flows over time: ")
+    assert Paragraph("Each point is the mean over about 10 s.", small=True) in section.blocks
+
+
+def test_the_rates_that_switches_counted_are_lines_beside_the_sum() -> None:
+    paper = Paper()
+    (charts,) = charts_of(section_of(paper.run(), [paper.repetition()]))
+    assert [(key.name, key.colour) for key in charts.keys] == [("sum of the flows", "s1"), ("trunk, a up out", "s2")]
+    html = page(document(paper.run(), [paper.repetition()]))
+    assert 'stroke="#010002"' in html
+    assert "trunk, a up out" in html
+
+
+def test_a_flow_that_was_not_reported_leaves_no_sum_over_time() -> None:
+    info, measured = das2.run(samples=100, **LONG)
+    lost = replace(measured[0], flows=(replace(measured[0].flows[0], receiver=None), *measured[0].flows[1:]))
+    assert sum_over_time(lost) is None
+    assert sum_over_time(replace(measured[0], window_start_ns=None)) is None
+    assert charts_of(section_of(info, [lost])) == []
+
+
+def test_other_runs_have_no_table_of_a_long_test() -> None:
+    assert not is_soak(builders.plan())
+    assert part(RunView(*builders.gigablox())) is None
+    assert is_soak(das2.run(**LONG)[0].plan)
+    info, _ = das2.run(**LONG)
+    assert part(RunView(info, [builders.failed(info.plan.cells[0])])) is None

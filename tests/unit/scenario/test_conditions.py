@@ -128,7 +128,7 @@ def test_a_mistake_in_a_condition_is_told_with_its_place(tmp_path: Path, section
             "conditions: {a: {sysctl: {net.x: [1]}}}",
             's.yaml:3:34: sysctl: expected a number or a text in quotes, as in "4096 131072 6291456", found a list.',
         ),
-        ('conditions: {a: {sysctl: {net.x: "a\\eb"}}}', "expected 1 to 255 bytes of text in one line"),
+        ("conditions: {a: {sysctl: {net.x: a\u200bb}}}", "expected 1 to 255 bytes of text in one line"),
         (f"conditions: {{a: {{sysctl: {{net.x: {'ä' * 128}}}}}}}", f'sysctl "{"ä" * 60}…": expected 1 to 255 bytes of'),
         ("conditions: {a: {sysctl: {net.a..b: 1}}}", 'sysctl "net.a..b": expected its name below /proc/sys'),
         (f"conditions: {{a: {{sysctl: {{net.{'x' * 252}: 1}}}}}}", "expected its name below /proc/sys"),

@@ -165,7 +165,7 @@ def test_a_folder_may_be_255_bytes_long(tmp_path: Path) -> None:
 class TestFiles:
     def test_a_file_goes_from_disk_to_disk_where_nothing_else_is_said(self, tmp_path: Path) -> None:
         cell = only_cell(tmp_path, FILE % "1M")
-        assert (cell.file.read, cell.file.write, cell.file.folder) == ("disk", "disk", "/var/tmp")  # noqa: S108
+        assert (cell.file.read, cell.file.write, cell.file.folder) == ("disk", "disk", "/var/tmp")
         assert (cell.messages.iterations, cell.message_bytes) == (1, 2**20)
 
     def test_each_end_may_be_memory_and_the_folder_another_disk(self, tmp_path: Path) -> None:

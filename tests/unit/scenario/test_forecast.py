@@ -107,7 +107,11 @@ def loaded(folder: Path, text: str) -> RunPlan:
         ("matrix: {pairs: 1}", ["window", "mss", "parallel"], []),
         ("matrix: {window_total: 64K, parallel: [1, 2]}", ["window", "window_total", "mss", "parallel"], []),
         ("matrix: {window_total: [64K, 128K]}", ["window", "window_total", "mss", "parallel"], []),
-        ("matrix: {nodelay: false, direction: both}", ["window", "mss", "parallel"], ["nodelay false", "direction both"]),
+        (
+            "matrix: {nodelay: false, direction: both}",
+            ["window", "mss", "parallel"],
+            ["nodelay false", "direction both"],
+        ),
         ("conditions: {a: {mtu: 1400}}", ["window", "mss", "parallel"], []),
         ("conditions: {a: {}, b: {}}", ["condition", "window", "mss", "parallel"], []),
         ("test: udp\nmatrix: {rate: 10M, size: 64}", ["parallel", "size", "rate"], ["transport udp"]),

@@ -186,7 +186,8 @@ def _section_mistakes(document: Document, name: str, section: Mapping[str, Any],
     sysctls = sysctls if isinstance(sysctls, dict) else {}
     yield from _sysctl_mistakes(document, path, section, sysctls)
     offloads = section.get("offload")
-    if len(sysctls) + (len(offloads) if isinstance(offloads, dict) else 0) > _MOST_SETTINGS - 3:
+    others = sum(section.get(key) is not None for key in ("mtu", "congestion", "governor"))
+    if len(sysctls) + (len(offloads) if isinstance(offloads, dict) else 0) + others > _MOST_SETTINGS:
         what = f'condition "{name}": sets more than {_MOST_SETTINGS} things, which is the most an agent holds.'
         yield document.mistake(path, what, at_key=True)
     mtu = section.get("mtu")

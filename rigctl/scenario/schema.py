@@ -111,8 +111,10 @@ def _capture(name: str, value: object) -> bool | tuple[int, ...]:
 
 
 def _folder(name: str, value: object) -> str:
-    text = parse_text(name, value, "a folder, as in /var/tmp")
-    if not text.startswith("/") or len(text.encode()) > MOST_FOLDER:
+    # A path may be longer than the other texts.
+    text = value.strip() if isinstance(value, str) and value.strip() else ""
+    text = text or parse_text(name, value, "a folder, as in /var/tmp")
+    if not text.startswith("/") or not text.isprintable() or len(text.encode()) > MOST_FOLDER:
         raise FieldError(
             f"{name} {shown(text)}: expected an absolute path of at most {MOST_FOLDER} bytes, as in /var/tmp"
         )

@@ -121,6 +121,83 @@ def test_a_mistake_in_a_condition_is_told_with_its_place(tmp_path: Path, section
     assert "s.yaml:3:" in full or "s.yaml:4:" in full
 
 
+@pytest.mark.parametrize(
+    ("section", "said"),
+    [
+        (
+            "conditions: {a: {sysctl: {net.x: [1]}}}",
+            's.yaml:3:34: sysctl: expected a number or a text in quotes, as in "4096 131072 6291456", found a list.',
+        ),
+        ("conditions: {a: {sysctl: {net.x: a\u200bb}}}", "expected 1 to 255 bytes of text in one line"),
+        (f"conditions: {{a: {{sysctl: {{net.x: {'ä' * 128}}}}}}}", f'sysctl "{"ä" * 60}…": expected 1 to 255 bytes of'),
+        ("conditions: {a: {sysctl: {net.a..b: 1}}}", 'sysctl "net.a..b": expected its name below /proc/sys'),
+        (f"conditions: {{a: {{sysctl: {{net.{'x' * 252}: 1}}}}}}", "expected its name below /proc/sys"),
+        ("conditions: {a: {offload: {gro: maybe}}}", 'offload "maybe": expected on or off.'),
+        ("conditions: {a: {governor: [x]}}", "governor: expected a CPU frequency governor, as in performance, found"),
+        ("conditions: {a: {mtu: [x]}}", "mtu: expected a whole number from 1280 to 65535, as in 1500, found a list."),
+        (
+            "conditions:\n  a:\n    sysctl:\n      net.ipv4.tcp_sack: 1\n      net/ipv4/tcp_sack: 0",
+            's.yaml:7:7: sysctl "net/ipv4/tcp_sack": is there twice, first as "net.ipv4.tcp_sack".\n'
+            "   7 |       net/ipv4/tcp_sack: 0\n     |       ^^^^^^^^^^^^^^^^^",
+        ),
+        (
+            "conditions:\n  a:\n    congestion: reno\n    sysctl: {net.ipv4.tcp_congestion_control: cubic}",
+            's.yaml:6:14: sysctl "net.ipv4.tcp_congestion_control": the key congestion of this condition sets it too.',
+        ),
+        (
+            "conditions:\n  a:\n    resize: yes\n    sysctl: {net.ipv4.tcp_wmem: 1 2 3}",
+            's.yaml:6:14: sysctl "net.ipv4.tcp_wmem": with resize: true the window of each cell sets it. Leave it out.',
+        ),
+        (
+            "conditions: {a: {sysctl: {"
+            + ", ".join(f"net.x.a{at}: 1" for at in range(60))
+            + "}, offload: {gro: on, gso: on}}}",
+            's.yaml:3:14: condition "a": sets more than 61 things, which is the most an agent holds.',
+        ),
+        (
+            "conditions: {a: {}, b: {}}\nmatrix: {condition: [zzz]}",
+            'there is no condition "zzz". Known: a, b (test 1).',
+        ),
+        ("conditions: {fast: {}}\nmatrix: {condition: [fsat]}", 'no condition "fsat". Did you mean "fast"? (test 1).'),
+    ],
+)
+def test_a_mistake_in_a_condition_shows_the_key_or_value_that_is_wrong(tmp_path: Path, section: str, said: str) -> None:
+    assert said in message(tmp_path, section + "\n")
+
+
+def test_what_is_within_the_bounds_of_a_condition_is_taken(tmp_path: Path) -> None:
+    (longest,) = planned(tmp_path, f"conditions: {{a: {{sysctl: {{net.{'x' * 251}: {'y' * 255}}}}}}}\n").conditions
+    assert longest.settings == (Setting("sysctl", "y" * 255, f"net.{'x' * 251}"),)
+    (most,) = planned(tmp_path, "conditions: {a: {mtu: 65535}}\n").conditions
+    assert most.mtu == 65535
+    (least,) = planned(tmp_path, "conditions: {a: {mtu: 1280, sysctl: , offload: }}\n").conditions
+    assert least.settings == (Setting("mtu", "1280"),)
+    resized = "resize: true, sysctl: {net.ipv4.tcp_moderate_rcvbuf: 1, net.ipv4.tcp_sack: 0}"
+    assert planned(tmp_path, f"conditions: {{a: {{{resized}}}}}\n").conditions[0].resize
+    locked = "resize: false, sysctl: {net.ipv4.tcp_moderate_rcvbuf: 0}"
+    assert not planned(tmp_path, f"conditions: {{a: {{{locked}}}}}\n").conditions[0].resize
+
+
+def test_a_condition_sets_as_much_as_an_agent_holds_and_no_more(tmp_path: Path) -> None:
+    keys = "mtu: 1500, congestion: reno, governor: performance, offload: {gro: on}"
+    text = "conditions: {a: {%s, sysctl: {%s}}}\n"
+    sysctls = [f"net.x.a{at}: 1" for at in range(58)]
+    (most,) = planned(tmp_path, text % (keys, ", ".join(sysctls[:57]))).conditions
+    assert len(most.settings) == 61
+    said = message(tmp_path, text % (keys, ", ".join(sysctls)))
+    assert 'condition "a": sets more than 61 things, which is the most an agent holds.' in said
+
+
+def test_an_mtu_as_large_as_the_switch_carries_is_taken(tmp_path: Path) -> None:
+    text = "rig: das2\npairs: [left -> right]\nconditions:\n  huge:\n    mtu: %d\n"
+    (tmp_path / "s.yaml").write_text(text % 9216)
+    assert load_plan(str(tmp_path / "s.yaml"), Overrides())[0].conditions[0].mtu == 9216
+    for mtu in (9217, 65535):
+        (tmp_path / "s.yaml").write_text(text % mtu)
+        with pytest.raises(InputError, match=f's.yaml:5:10: mtu "{mtu}": switch force10 of rig das2 carries 9216'):
+            load_plan(str(tmp_path / "s.yaml"), Overrides())
+
+
 def test_an_mtu_that_a_switch_does_not_carry_is_told_before_anything_is_touched(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text("rig: das2\npairs: [left -> right]\nconditions: {huge: {mtu: 9300}}\n")
     with pytest.raises(InputError, match='mtu "9300": switch force10 of rig das2 carries 9216 at most'):

@@ -1,6 +1,7 @@
 """What a cell can reach at most, told before anything is measured."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import builders
@@ -93,6 +94,80 @@ def test_only_axes_that_vary_get_a_column_and_constants_a_line() -> None:
     plan, _ = load_plan("gigablox", Overrides(sets=("congestion=reno",)))
     assert table_axes(plan) == ["window", "mss", "parallel"]
     assert constants(plan) == ["congestion reno"]
+
+
+def loaded(folder: Path, text: str) -> RunPlan:
+    (folder / "s.yaml").write_text(f"rig: gigablox\npairs: [pi1 -> pi2]\n{text}\n")
+    return load_plan(str(folder / "s.yaml"), Overrides())[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "line"),
+    [
+        ("matrix: {pairs: 1}", ["window", "mss", "parallel"], []),
+        ("matrix: {window_total: 64K, parallel: [1, 2]}", ["window", "window_total", "mss", "parallel"], []),
+        ("matrix: {window_total: [64K, 128K]}", ["window", "window_total", "mss", "parallel"], []),
+        (
+            "matrix: {nodelay: false, direction: both}",
+            ["window", "mss", "parallel"],
+            ["nodelay false", "direction both"],
+        ),
+        ("conditions: {a: {mtu: 1400}}", ["window", "mss", "parallel"], []),
+        ("conditions: {a: {}, b: {}}", ["condition", "window", "mss", "parallel"], []),
+        ("test: udp\nmatrix: {rate: 10M, size: 64}", ["parallel", "size", "rate"], ["transport udp"]),
+        ("test: udp\nmatrix: {rate: [10M, 20M]}", ["parallel", "rate", "size"], ["transport udp"]),
+        ("test: pingpong\nmatrix: {size: 64}", ["size"], []),
+        ("test: pingpong\nmatrix: {size: [1, 64], iterations: 9}", ["size", "iterations"], []),
+        ("test: pingpong\nmatrix: {size: 1, transport: udp}", ["size"], ["transport udp"]),
+    ],
+)  # fmt: skip
+def test_a_test_s_own_axes_have_columns_and_the_rest_a_line(
+    tmp_path: Path, text: str, columns: list[str], line: list[str]
+) -> None:
+    plan = loaded(tmp_path, text)
+    assert (table_axes(plan), constants(plan)) == (columns, line)
+
+
+def test_datagrams_have_assumptions_of_their_own(tmp_path: Path) -> None:
+    assert notes(loaded(tmp_path, "test: udp\nmatrix: {rate: 10M, size: 64}"), 6) == [
+        "The ceiling is the application's share of the link: IPv6, 8 bytes of UDP, the IP header and 38 bytes of "
+        "Ethernet around each datagram."
+    ]
+
+
+def test_datagrams_without_an_mtu_or_a_rate_have_no_ceiling() -> None:
+    cell = builders.asking(CELL, transport="udp", message_bytes=1472, mss=None)
+    for link in (Link(None, 1500), Link(10**9, None), Link(None, None)):
+        plan = replace(plan_of({"a": link, "b": GIGABIT}), cells=(cell,))
+        (expected,) = forecasts(cell, plan, 4)
+        assert (expected.mss, expected.ceiling_bps) == (1472, None)
+
+
+def test_the_assumptions_of_streams_are_said_word_for_word() -> None:
+    plan = replace(switched(8 * 10**9), cells=switched(None).cells)
+    assert notes(plan, 6) == [
+        "The ceiling is the application's share of the link when every frame is full: IPv6, TCP timestamps (12 bytes "
+        "of every segment), 38 bytes of Ethernet around each packet. Pairs that share a node share its link, each "
+        "direction for itself.",
+        "Pairs across the trunk between a and b share its 8 Gbit/s.",
+    ]
+
+
+def test_a_link_whose_rate_alone_is_unknown_is_said_beside_the_others() -> None:
+    said = notes(plan_of({"a": Link(None, 1500), "b": GIGABIT}), 4)
+    assert said[0].startswith("The ceiling is the application's share of the link")
+    assert said[1] == "–: the rig file does not say the link's rate or MTU."
+    assert said[2] == "MSS 8960 does not fit into MTU 1500: 1448 will go over the wire."
+
+
+def test_two_pairs_from_one_node_share_its_link() -> None:
+    pairs = (Pair("a", "b"), Pair("a", "c"))
+    plan = plan_of(dict.fromkeys("abc", GIGABIT))
+    plan = replace(plan, cells=(builders.asking(CELL, pairs=pairs, mss=None),))
+    expected = forecasts(plan.cells[0], plan, 4)
+    assert sum_ceiling_bps(expected, plan) == pytest.approx(1e9 * 1448 / 1538, rel=1e-9)
+    narrow = replace(plan, links={**plan.links, "c": Link(10**8, 1500)})
+    assert sum_ceiling_bps(forecasts(plan.cells[0], narrow, 4), narrow) == pytest.approx(1e9 * 1448 / 1538, rel=1e-9)
 
 
 def switched(trunk_bps: int | None, *conditions: Condition, **settings: Any) -> RunPlan:

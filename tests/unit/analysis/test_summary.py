@@ -1,0 +1,298 @@
+"""A row of the results table: means over the repetitions that count, and what is known of the others."""
+
+from dataclasses import replace
+from typing import Any, Final
+
+import builders
+import pytest
+
+from rigctl.analysis.frames import load
+from rigctl.analysis.summary import CellSummary, Estimate, Exclusion, StreamSummary, summaries
+from rigctl.records import (
+    Cell,
+    Datagrams,
+    DatagramSettings,
+    Direction,
+    Flow,
+    Link,
+    Pair,
+    Repetition,
+    RunStatus,
+    Series,
+    Side,
+    Status,
+)
+
+PAIR = Pair("a", "b")
+ONE = builders.cell(pairs=(PAIR,))
+CEILING = 1000 * 1448 / 1538
+
+
+def summary(cell: Cell, *repetitions: Repetition, plan: dict[str, Any] | None = None, **run: Any) -> CellSummary:
+    info = builders.run(builders.plan([cell], **(plan or {"repeat": len(repetitions)})), **run)
+    (found,) = summaries(load(info, repetitions))
+    return found
+
+
+def only_stream(*repetitions: Repetition, cell: Cell = ONE) -> StreamSummary:
+    (found,) = summary(cell, *repetitions).streams
+    return found
+
+
+class TestMeans:
+    def test_a_single_repetition_has_no_spread(self) -> None:
+        found = summary(ONE, builders.repetition(ONE, (941.0,)))
+        assert found.counted == 1
+        assert found.goodput_mbps is not None
+        assert found.goodput_mbps.spread is None
+        assert found.goodput_mbps.mean == pytest.approx(941.0, rel=1e-6)
+
+    def test_several_have_their_mean_and_standard_deviation(self) -> None:
+        measured = [builders.repetition(ONE, (mbps,), number=at) for at, mbps in enumerate((900, 910, 920), 1)]
+        found = summary(ONE, *measured)
+        assert found.goodput_mbps is not None
+        assert found.goodput_mbps.mean == pytest.approx(910, rel=1e-6)
+        assert found.goodput_mbps.spread == pytest.approx(10, rel=1e-4)
+        assert found.efficiency == pytest.approx(910 / CEILING, rel=1e-6)
+        assert found.ceiling_mbps == pytest.approx(CEILING)
+        (stream,) = found.streams
+        assert stream.goodput_mbps == found.goodput_mbps
+        assert stream.bytes == pytest.approx(910e6 / 8 * 10, rel=1e-6)
+        assert (stream.efficiency, stream.ceiling_mbps) == (found.efficiency, found.ceiling_mbps)
+
+    def test_retransmits_are_a_mean_over_repetitions_and_a_sum_over_pairs(self) -> None:
+        cell = builders.cell()
+        measured = [
+            builders.repetition(cell, (900, 900), again, number=at) for at, again in enumerate([(3, 0), (4, 1)])
+        ]
+        found = summary(cell, *measured)
+        assert found.retransmits == 4.0
+        assert [stream.retransmits for stream in found.streams] == [3.5, 0.5]
+
+    def test_what_does_not_count_is_in_no_mean(self) -> None:
+        good = builders.repetition(ONE, (900.0,))
+        slow = builders.repetition(ONE, (100.0,), (50,), number=2, status=Status.INVALID, sender={"mss": 500})
+        found = summary(ONE, good, slow)
+        assert found.counted == 1
+        assert found.goodput_mbps == summary(ONE, good).goodput_mbps
+        assert found.retransmits == 0
+        assert found.streams[0].mss_effective == 1448
+        assert not found.streams[0].mss_differs
+
+    def test_a_test_without_a_valid_repetition_knows_nothing(self) -> None:
+        found = summary(ONE, builders.failed(ONE))
+        assert (found.counted, found.goodput_mbps, found.retransmits, found.efficiency) == (0, None, None, None)
+        assert (found.limit, found.held_share, found.losses) == ("unknown", None, None)
+        (stream,) = found.streams
+        assert (stream.goodput_mbps, stream.bytes, stream.window_effective_bytes) == (None, None, None)
+        assert (stream.rtt_min_us, stream.advertised_bytes, stream.congestion) == (None, None, None)
+
+    def test_every_test_of_the_plan_has_a_row_in_its_order(self) -> None:
+        cells = [builders.cell(3, pairs=(PAIR,)), builders.cell(1, pairs=(PAIR,)), builders.cell(2, pairs=(PAIR,))]
+        measured = [builders.repetition(cells[2], (800,)), builders.repetition(cells[0], (900,))]
+        found = summaries(load(builders.run(builders.plan(cells)), measured))
+        assert [row.cell.number for row in found] == [3, 1, 2]
+        means = [row.goodput_mbps.mean if row.goodput_mbps else None for row in found]
+        assert means == [pytest.approx(900, rel=1e-6), None, pytest.approx(800, rel=1e-6)]
+
+
+class TestStreams:
+    def test_each_pair_and_direction_has_its_own_numbers(self) -> None:
+        cell = builders.cell(pairs=(PAIR, Pair("c", "d")), direction=Direction.BOTH)
+        found = summary(cell, builders.repetition(cell, (100, 200, 300, 400), (1, 2, 3, 4)))
+        numbers = [(str(stream), stream.goodput_mbps, stream.retransmits) for stream in found.streams]
+        assert [(name, round(goodput.mean), again) for name, goodput, again in numbers if goodput] == [
+            (str(stream), mbps, again)
+            for stream, mbps, again in zip(cell.streams, (100, 200, 300, 400), (1, 2, 3, 4), strict=True)
+        ]
+
+    def test_what_the_kernels_granted_is_the_least_of_the_flows(self) -> None:
+        cell = builders.cell(pairs=(PAIR,), parallel=2)
+        made = builders.repetition(cell, (900,))
+        first, second = made.flows
+        assert second.sender is not None
+        lesser = builders.counting(second.sender, mss=1400, pmtu=1452, rtt_min_us=220, congestion="bbr")
+        lesser = replace(lesser, sndbuf_bytes=65536)
+        found = only_stream(replace(made, flows=(first, replace(second, sender=lesser))), cell=cell)
+        assert (found.mss_effective, found.mss_differs, found.mtu) == (1400, True, 1452)
+        assert found.window_effective_bytes == 32768
+        assert (found.rtt_min_us, found.congestion) == (200.0, "bbr, cubic")
+
+    def test_equal_flows_do_not_differ(self) -> None:
+        cell = builders.cell(pairs=(PAIR,), parallel=2)
+        found = only_stream(builders.repetition(cell, (900,)), cell=cell)
+        assert (found.mss_effective, found.mss_differs, found.mtu) == (1448, False, 1500)
+        assert (found.timestamps, found.congestion, found.rtt_min_us) == (True, "cubic", 180.0)
+        assert found.advertised_bytes == 65536
+
+    def test_an_mss_that_one_flow_does_not_report_is_no_difference(self) -> None:
+        first, second = (builders.repetition(ONE, (900,), number=at) for at in (1, 2))
+        (flow,) = second.flows
+        assert flow.sender is not None
+        unknown = replace(flow, sender=builders.counting(flow.sender, mss=None))
+        found = only_stream(first, replace(second, flows=(unknown,)))
+        assert (found.mss_effective, found.mss_differs) == (1448, False)
+
+    def test_timestamps_that_differ_are_unknown(self) -> None:
+        measured = [
+            builders.repetition(ONE, (900,), number=at, sender={"timestamps": on})
+            for at, on in enumerate((True, False))
+        ]
+        assert only_stream(*measured).timestamps is None
+
+    def test_the_flows_of_another_pair_are_not_its_own(self) -> None:
+        cell = builders.cell()
+        made = builders.repetition(cell, (900, 900))
+        other = made.flows[1]
+        assert other.sender is not None
+        slow = replace(other, sender=builders.counting(other.sender, mss=500, rtt_min_us=999, timestamps=False))
+        first, second = summary(cell, replace(made, flows=(made.flows[0], slow))).streams
+        assert (first.mss_effective, first.rtt_min_us, first.timestamps) == (1448, 180.0, True)
+        assert (second.mss_effective, second.rtt_min_us, second.timestamps) == (500, 999.0, False)
+        assert not first.mss_differs
+
+
+class TestCeiling:
+    def test_more_than_one_percent_above_the_ceiling_is_flagged(self) -> None:
+        within = summary(ONE, builders.repetition(ONE, (CEILING * 1.0099,)))
+        above = summary(ONE, builders.repetition(ONE, (CEILING * 1.0101,)))
+        assert (within.above_ceiling, above.above_ceiling) == (False, True)
+        assert not summary(ONE).above_ceiling
+
+    def test_pairs_that_share_a_link_are_known_by_their_ceilings(self) -> None:
+        apart = builders.cell()
+        together = builders.cell(pairs=(PAIR, Pair("a", "c")))
+        assert not summary(apart, builders.repetition(apart)).shared
+        assert summary(together, builders.repetition(together, (470, 470))).shared
+        assert not summary(apart).shared
+
+    def test_where_the_ceiling_of_a_pair_is_unknown_nothing_is_called_shared(self) -> None:
+        cell = builders.cell(pairs=(PAIR, Pair("a", "c")))
+        links = {"a": Link(10**9, 1500), "b": Link(10**9, 1500), "c": Link(None, None)}
+        found = summary(cell, builders.repetition(cell, (470, 470)), plan={"links": links}, facts={})
+        assert not found.shared
+
+
+class TestLimit:
+    def test_a_rate_that_is_reached_is_the_limit(self) -> None:
+        cell = replace(
+            ONE, test="udp", transport="udp", message_bytes=1250, datagrams=DatagramSettings(10**8), parallel=2
+        )
+        flows = [udp_flow(10_000, 10_000, number) for number in (1, 2)]
+        found = summary(cell, udp_repetition(flows), udp_repetition(flows, 2))
+        assert found.limit == "rate"
+        assert found.goodput_mbps == Estimate(pytest.approx(200.0), 0.0)
+
+    def test_a_window_that_was_full_most_of_the_time_is_the_limit(self) -> None:
+        held = {"rwnd_limited_us": 9_000_000, "busy_us": 10_000_000}
+        found = summary(ONE, builders.repetition(ONE, (500.0,), sender=held))
+        assert (found.limit, found.held_share) == ("window", pytest.approx(0.9))
+
+    def test_processors_are_means_over_the_repetitions_that_count(self) -> None:
+        measured = []
+        for at, busy_us in enumerate((8_000_000, 4_000_000), 1):
+            made = builders.repetition(ONE, (500.0,), number=at)
+            nodes = tuple(replace(usage, node_busy_us=busy_us if usage.node == "a" else 0) for usage in made.nodes)
+            measured.append(replace(made, nodes=nodes))
+        found = summary(ONE, *measured)
+        assert found.busy.sender_pct == pytest.approx(15.0)
+        assert found.busy.one_machine
+        ignored = replace(measured[1], status=Status.INVALID)
+        assert summary(ONE, measured[0], ignored).busy.sender_pct == pytest.approx(20.0)
+
+    def test_losses_are_given_where_they_are_the_limit_and_only_there(self) -> None:
+        lossy = {"rtt_us": 5000, "rwnd_limited_us": 0, "busy_us": 10_000_000, "series": Series()}
+        found = summary(ONE, builders.repetition(ONE, (400.0,), (20,), sender=dict(lossy)))
+        assert found.limit == "loss"
+        assert found.losses is not None
+        assert found.losses.lost_share == pytest.approx(20 * 1448 / 5e8, rel=1e-3)
+        assert found.losses.rtt_us == 5000
+        assert summary(ONE, builders.repetition(ONE, (940.0,), (20,), sender=dict(lossy))).losses is None
+
+
+def udp_flow(sent: int, came: int, number: int = 1, pair: Pair = PAIR, **more: int) -> Flow:
+    there = Datagrams(sent, refused=more.pop("refused", 0))
+    here = Datagrams(came, highest=sent, **more)
+    begin = builders.BEGIN_NS
+    return Flow(
+        pair,
+        Direction.FORWARD,
+        number,
+        Side(sent * 1250, begin, begin + 10**9, datagrams=there),
+        Side(came * 1250, begin, begin + 10**9, datagrams=here),
+        bytes=came * 1250,
+    )
+
+
+def udp_repetition(flows: list[Flow], number: int = 1) -> Repetition:
+    return builders.repetition(
+        builders.cell(pairs=(PAIR,)),
+        (1.0,),
+        number=number,
+        flows=tuple(flows),
+        window_end_ns=builders.BEGIN_NS + 10**9,
+    )
+
+
+class TestDatagrams:
+    CELL: Final = replace(ONE, test="udp", transport="udp", message_bytes=1250, datagrams=DatagramSettings("unlimited"))
+    COUNTED: Final[dict[str, int]] = {
+        "reordered": 4,
+        "duplicates": 2,
+        "overflow": 6,
+        "jitter_ns": 5000,
+        "jitter_max_ns": 9000,
+    }
+
+    def test_what_became_of_them_is_a_mean_over_repetitions_and_the_longest_burst(self) -> None:
+        first = udp_flow(10_000, 9_990, refused=8, **self.COUNTED)
+        second = udp_flow(20_000, 19_950, refused=0, reordered=0, duplicates=0, overflow=0, jitter_ns=7000)
+        found = only_stream(udp_repetition([first]), udp_repetition([second], 2), cell=self.CELL).datagrams
+        assert found is not None
+        assert (found.sent, found.lost, found.loss_pct) == (15_000, 30, pytest.approx((0.1 + 0.25) / 2))
+        assert found.sent_mbps == pytest.approx(150.0)
+        assert (found.reordered, found.duplicates, found.jitter_us) == (2, 1, 6.0)
+        assert (found.sender_drops, found.receiver_drops) == (4, 3)
+        assert found.burst_max == 0
+
+    def test_the_longest_burst_of_any_repetition_stands(self) -> None:
+        measured = []
+        for number, missing in enumerate((3, 40, 5), 1):
+            flow = udp_flow(1000, 1000 - missing)
+            assert flow.receiver is not None
+            assert flow.receiver.datagrams is not None
+            ended = replace(flow.receiver.datagrams, highest=1000 - missing)
+            measured.append(udp_repetition([replace(flow, receiver=replace(flow.receiver, datagrams=ended))], number))
+        found = only_stream(*measured, cell=self.CELL).datagrams
+        assert found is not None
+        assert found.burst_max == 40
+
+    def test_tcp_has_none(self) -> None:
+        assert only_stream(builders.repetition(ONE, (900.0,))).datagrams is None
+
+
+class TestExclusions:
+    def test_what_is_not_in_the_means_is_named_with_its_reason_and_goodput(self) -> None:
+        cell = builders.cell()
+        invalid = builders.repetition(cell, (500, 600), status=Status.INVALID, reason="start skew 12 ms")
+        again = builders.repetition(cell, (900, 910), attempt=2)
+        other = builders.failed(cell, repetition=2)
+        first, second = summary(cell, invalid, again, other).exclusions
+        assert (first.test, first.repetition, first.attempt, first.status) == (1, 1, 1, Status.INVALID)
+        assert (first.reason, first.measured_again, first.running) == ("start skew 12 ms", True, False)
+        assert first.goodput_mbps == (pytest.approx(500, rel=1e-6), pytest.approx(600, rel=1e-6))
+        assert (second.repetition, second.status, second.reason) == (2, Status.FAILED, "pi4: connection refused")
+        assert (second.goodput_mbps, second.measured_again) == ((None, None), False)
+
+    def test_a_second_attempt_that_failed_too_is_not_measured_again(self) -> None:
+        attempts = [builders.failed(ONE, attempt=attempt) for attempt in (1, 2)]
+        found = summary(ONE, *attempts, plan={"repeat": 1}).exclusions
+        assert [(one.attempt, one.measured_again) for one in found] == [(1, True), (2, False)]
+        assert [one.repetition for one in found] == [None, None]  # there is only one
+
+    def test_a_test_that_was_not_measured_is_named_and_so_is_a_run_that_goes_on(self) -> None:
+        assert summary(ONE).exclusions == (Exclusion(1),)
+        assert summary(ONE, status=RunStatus.RUNNING).exclusions == (Exclusion(1, running=True),)
+
+    def test_where_all_count_there_are_none(self) -> None:
+        assert summary(ONE, builders.repetition(ONE, (900,))).exclusions == ()

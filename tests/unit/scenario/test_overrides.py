@@ -1,0 +1,87 @@
+"""The options of a run: written down with it, and read again when it is resumed."""
+
+from pathlib import Path
+
+import pytest
+
+from rigctl.errors import InputError
+from rigctl.scenario.load import load_plan
+from rigctl.scenario.overrides import Overrides
+
+EVERY = Overrides(
+    rig="loopback",
+    sets=("window=64K,200K", "pairs=pi1 -> pi2"),
+    duration="5 s",
+    repeat=3,
+    rig_sets=("trunk.rate=10G", "nodes.pi1.user=pi"),
+    captures=(1, 12),
+)
+
+
+def test_options_are_written_down_as_they_are_typed() -> None:
+    assert EVERY.as_given() == (
+        "--rig loopback", "--duration 5 s", "--repeat 3", "--capture 1", "--capture 12",
+        "--rig-set trunk.rate=10G", "--rig-set nodes.pi1.user=pi", "--set window=64K,200K", "--set pairs=pi1 -> pi2",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        EVERY,
+        Overrides(),
+        Overrides(rig="r.yaml"),
+        Overrides(duration="1m"),
+        Overrides(repeat=1),
+        Overrides(sets=("title=a b",)),
+        Overrides(rig_sets=("links.mtu=9000",)),
+        Overrides(captures=(7,)),
+    ],
+)
+def test_what_was_written_down_is_read_again(overrides: Overrides) -> None:
+    assert Overrides.from_given(overrides.as_given()) == overrides
+
+
+def captured(folder: Path, overrides: Overrides, line: str = "") -> list[bool]:
+    text = f"rig: gigablox\npairs: [pi1 -> pi2]\nmatrix: {{parallel: 1..3}}\n{line}"
+    (folder / "s.yaml").write_text(text)
+    return [cell.capture for cell in load_plan(str(folder / "s.yaml"), overrides)[0].cells]
+
+
+def test_frames_are_kept_of_the_tests_that_are_named(tmp_path: Path) -> None:
+    assert captured(tmp_path, Overrides()) == [False, False, False]
+    assert captured(tmp_path, Overrides(), "capture: [1, 3]") == [True, False, True]
+    assert captured(tmp_path, Overrides(), "capture: true") == [True, True, True]
+    assert captured(tmp_path, Overrides(captures=(2,))) == [False, True, False]
+    assert captured(tmp_path, Overrides(captures=(2, 3)), "capture: [1]") == [False, True, True]
+    assert captured(tmp_path, Overrides(sets=("capture=1, 2",))) == [True, True, False]
+    assert captured(tmp_path, Overrides(sets=("capture=on",))) == [True, True, True]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "line", "said"),
+    [
+        (Overrides(captures=(4, 9)), "", "--capture 4 --capture 9: capture: there is no test 4; the scenario has 3."),
+        (Overrides(captures=(1001,)), "", "--capture 1001: capture: there is no test 1001; the scenario has 3."),
+        (Overrides(captures=(1,), sets=("capture=2",)), "", '--set capture=2: "capture" is given twice.'),
+        (Overrides(), "capture: [0]", 's.yaml:4:10: capture "0": expected 1 to 100000, as in 3.'),
+        (Overrides(), "capture: [4]", "capture: there is no test 4; the scenario has 3."),
+        (
+            Overrides(),
+            "capture: some",
+            's.yaml:4:10: capture "some": expected true, false or numbers of tests, as in [1, 3].',
+        ),
+        (Overrides(sets=("nodelay=",)), "", "--set nodelay=: nodelay: a value is missing, as in nodelay=true,false."),
+        (Overrides(sets=("iterations=",)), "", "iterations: a value is missing, as in iterations=10000."),
+    ],
+)
+def test_an_option_that_does_not_fit_is_told_by_its_name(
+    tmp_path: Path, overrides: Overrides, line: str, said: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        captured(tmp_path, overrides, line)
+    assert said in str(caught.value)
+
+
+def test_a_value_that_is_given_twice_is_measured_once(tmp_path: Path) -> None:
+    assert len(captured(tmp_path, Overrides(sets=("parallel=5,5, 5",)))) == 1

@@ -72,7 +72,7 @@ async def measure_cell(order: Order, bench: Bench, max_skew_s: float, progress: 
     except asyncio.CancelledError:
         return attempt.record({}, Status.INTERRUPTED, "stopped by Ctrl-C or a signal", None)
     except TimeoutError:
-        status, reason = Status.FAILED, f"not over {DRAIN_S:g} s after its time; {attempt.late()}"
+        status, reason = Status.FAILED, f"not finished {DRAIN_S:g} s after its planned end; {attempt.late()}"
     except (NodeError, ExceptionGroup) as error:
         status, reason = Status.FAILED, "; ".join(_reasons(error))
     if status is Status.FAILED:

@@ -150,7 +150,7 @@ def test_what_the_kernel_does_not_say_stays_unknown() -> None:
 )
 def test_rubbish_is_refused_with_what_was_expected(raw: bytes, expected: str) -> None:
     message = broken(raw)
-    assert message.startswith("pi1: the agent broke its protocol: expected ")
+    assert message.startswith("pi1: the agent violated the protocol: expected ")
     assert expected in message
     assert len(message) < 400
     assert message.isprintable()

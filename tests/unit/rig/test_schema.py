@@ -126,7 +126,7 @@ def test_an_address_that_ssh_could_misread_is_refused(tmp_path: Path, address: s
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("title: x\n", 'r.yaml:1:1: "nodes" is missing. It says the nodes by name'),
+        ("title: x\n", 'r.yaml:1:1: "nodes" is missing. Expected: the nodes by name'),
         ("nodes: {}\n", "r.yaml:1:8: nodes: the rig has none."),
         ("nodes: {a: {address: x}}\n", "r.yaml:1:8: nodes: there is only one."),
         ("nodes: [a, b]\n", "r.yaml:1:8: nodes: expected keys and values, found a list."),
@@ -134,7 +134,7 @@ def test_an_address_that_ssh_could_misread_is_refused(tmp_path: Path, address: s
         ("nodes: {a: , b: {address: x}}\n", 'r.yaml:1:9: node "a": "address" is missing.'),
         ("nodes: {a b: {address: y}, b: {address: x}}\n", 'r.yaml:1:9: node "a b": expected a name of 1 to 15'),
         ("nodes: {a: {address: x}, b: {address: x}}\n", 'r.yaml:1:39: node "b": has the same address as "a".'),
-        ("nodes: {a: {address: x}, a: {address: y}, b: {address: z}}\n", 'r.yaml:1:26: key "a" is there twice'),
+        ("nodes: {a: {address: x}, a: {address: y}, b: {address: z}}\n", 'r.yaml:1:26: key "a" is given twice'),
         (
             "virtual: docker\nnodes: {a: , b: }\n",
             'r.yaml:1:10: virtual "docker": unknown. Known: namespaces, loopback.',

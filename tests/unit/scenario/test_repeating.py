@@ -43,7 +43,7 @@ def test_both_are_read_with_their_defaults(tmp_path: Path) -> None:
         ('repeat: 1\nuntil: "ci95 < 1%"', "until: one repetition says nothing of how far they differ. Give repeat: 2"),
         (
             'repeat: 5\nuntil: "ci95 < 1%"\nretest: {when: "variation > 5%"}',
-            ":4:1: until: retest is there too. Choose one of them.",
+            ":4:1: until: retest is given too. Choose one of them.",
         ),
     ],
 )

@@ -245,7 +245,7 @@ def test_ids_sort_by_time_and_a_run_is_found_by_any_unique_beginning(tmp_path: P
 def test_an_empty_store_says_how_to_fill_it(tmp_path: Path) -> None:
     with (
         open_store(str(tmp_path / "r.db")) as store,
-        pytest.raises(InputError, match=r"holds no run yet. `rigctl run` makes one"),
+        pytest.raises(InputError, match=r"has no runs yet. Start one with `rigctl run`"),
     ):
         store.run(None)
 

@@ -79,7 +79,7 @@ def test_a_link_that_runs_slower_than_the_rig_file_says_is_a_departure() -> None
     [
         (CommonWindow(0, 10 * S, 11_000_000), "start skew 11.0 ms exceeds the limit of 10 ms"),
         (CommonWindow(0, 8 * S, 0), "all flows ran together for only 8.00 s"),
-        (None, "some flow moved no byte"),
+        (None, "a flow transferred nothing in the measurement interval"),
     ],
 )
 def test_a_repetition_outside_its_bounds_is_invalid_and_says_why(window: CommonWindow | None, words: str) -> None:
@@ -123,7 +123,7 @@ def test_more_datagrams_received_than_sent_are_not_believed() -> None:
     reason = claimed(cell, sent, replace(RECEIVER, bytes=50_000, datagrams=Datagrams(51)))
     assert str(reason).startswith("pi2 reports 51 datagrams received, pi1 sent 50. ")
     reason = claimed(cell, sent, replace(RECEIVER, bytes=50_001, datagrams=Datagrams(50)))
-    assert str(reason).startswith("pi2 claims to have received 50,001 bytes, pi1 sent 50,000. ")
+    assert str(reason).startswith("pi2 reports 50,001 bytes received, pi1 sent 50,000. ")
 
 
 def test_a_message_that_is_not_done_with_may_have_arrived() -> None:

@@ -96,10 +96,12 @@ class TestTotal:
         assert total is not None
         assert (total.coarse, total.difference_pct, total.flagged) == (True, None, False)
 
-    def test_without_the_report_of_a_sender_the_expected_is_unknown(self) -> None:
+    def test_where_a_kernel_does_not_count_retransmits_the_expected_is_unknown(self) -> None:
         paper = Paper()
         first, second = paper.flows()
-        flows = (first, replace(second, sender=None))
+        assert second.sender is not None
+        unknown = builders.counting(second.sender, retransmits=None, retransmitted_bytes=None)
+        flows = (first, replace(second, sender=unknown, retransmits=None))
         total = balance(paper, flows=flows).total
         assert total is not None
         assert (total.expected, total.difference_pct) == (None, None)

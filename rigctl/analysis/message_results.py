@@ -92,7 +92,9 @@ def _result(info: RunInfo, cell: Cell, stream: Stream, repetitions: Sequence[Rep
         if repetition.status is Status.OK
     ]
     flows = [flow for own in measured for flow in own]
-    counted = [[flow.sender for flow in own if flow.sender is not None] for own in measured if own]
+    senders = [[flow.sender for flow in own if flow.sender is not None] for own in measured]
+    # A sender that has no times has sent nothing; a repetition of such senders alone has no time either.
+    counted = [own for own in senders if any(elapsed_s(side) is not None for side in own)]
     sides = [side for own in counted for side in own]
     trips = [side.round_trips for side in sides if side.round_trips is not None]
     count = sum(trip.count for trip in trips)

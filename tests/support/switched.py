@@ -194,3 +194,27 @@ class Paper:
             window_end_ns=self.start_ns + round(self.duration_s * SECOND),
         )
         return replace(base, **fields)
+
+
+def several(count: int, paper: Paper, gap_s: float = 0.5) -> tuple[RunInfo, list[Repetition]]:
+    """A run of `count` cells one after the other; the ports' counters go on from cell to cell."""
+    papers = [
+        replace(paper, number=at + 1, start_ns=paper.start_ns + round(at * (paper.duration_s + gap_s) * SECOND))
+        for at in range(count)
+    ]
+    one = papers[0].repetition()
+    repetitions = []
+    for at, each in enumerate(papers):
+        counters = []
+        for series in each.repetition().counters:
+            first = next(first for first in one.counters if (first.switch, first.port) == (series.switch, series.port))
+            columns = {
+                name: [value + at * (first.columns[name][-1] - first.columns[name][0]) for value in values]
+                if name not in ("t_ns", "discontinuity")
+                else values
+                for name, values in series.columns.items()
+            }
+            counters.append(replace(series, columns=columns))
+        repetitions.append(each.repetition(counters=tuple(counters)))
+    plan = replace(paper.plan(), cells=tuple(each.cell for each in papers))
+    return builders.run(plan), repetitions

@@ -1,0 +1,158 @@
+"""Times in which a stream received nothing: where they begin, how long they last, and what is none."""
+
+from dataclasses import replace
+
+import builders
+import pytest
+from silent import MS, PAIR, stopped, stream, with_gap
+
+from rigctl.analysis.gaps import Gap, gaps_of
+from rigctl.records import Direction, MessageSettings, NicCounters, Pair, Series, Side, Status, Stream
+
+
+@pytest.mark.parametrize(("to_ms", "gaps"), [(1100, 0), (1200, 1)])
+def test_two_hundred_milliseconds_are_the_least(to_ms: int, gaps: int) -> None:
+    assert len(gaps_of(stream(), with_gap(stream(), 1000, to_ms))) == gaps
+
+
+def test_of_flows_that_stop_at_different_times_the_gap_is_what_they_share() -> None:
+    cell = stream(parallel=2)
+    whole = builders.repetition(cell, [900.0])
+    first, second = whole.flows
+    for_both = replace(whole, flows=(stopped(stopped(first, 500, 1000), 2000, 4000), stopped(second, 700, 3000)))
+    assert [(gap.start_s, round(gap.length_s, 3)) for gap in gaps_of(cell, for_both)] == [(0.7, 0.3), (2.0, 1.0)]
+
+
+def test_what_one_sampling_interval_may_hide_is_not_claimed() -> None:
+    """Samples a second apart: bytes that rose between two of them say nothing of a gap."""
+    repetition = with_gap(stream(), 1000, 1900)
+    flow = repetition.flows[0]
+    assert flow.receiver is not None
+    columns = {name: values[9::10] for name, values in flow.receiver.series.columns.items()}
+    rare = replace(flow, receiver=replace(flow.receiver, series=Series(columns)))
+    assert gaps_of(stream(), replace(repetition, flows=(rare,))) == []
+
+
+def test_without_series_nothing_is_claimed() -> None:
+    repetition = with_gap(stream(), 1000, 3000)
+
+    def bare(side: Side | None) -> Side | None:
+        return side and replace(side, series=Series())
+
+    flows = tuple(replace(flow, sender=bare(flow.sender), receiver=bare(flow.receiver)) for flow in repetition.flows)
+    assert gaps_of(stream(), replace(repetition, flows=flows)) == []
+    missing = tuple(replace(flow, receiver=None) for flow in repetition.flows)
+    assert gaps_of(stream(), replace(repetition, flows=missing)) == []
+    assert gaps_of(stream(), replace(repetition, flows=())) == []
+
+
+def test_what_lies_outside_the_measurement_interval_does_not_count() -> None:
+    repetition = with_gap(stream(), 1000, 3000)
+    later = replace(repetition, window_start_ns=builders.BEGIN_NS + 2900 * MS)
+    assert gaps_of(stream(), later) == []
+    (gap,) = gaps_of(stream(), replace(repetition, window_start_ns=builders.BEGIN_NS + 2500 * MS))
+    assert gap.start_s == 0.0
+    assert gap.length_s == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("status", [Status.INVALID, Status.FAILED, Status.INTERRUPTED])
+def test_repetitions_that_do_not_count_have_none(status: Status) -> None:
+    assert gaps_of(stream(), replace(with_gap(stream(), 1000, 3000), status=status)) == []
+
+
+def test_a_long_round_trip_is_no_gap() -> None:
+    repetition = with_gap(stream(), 1000, 1400)
+    flow = repetition.flows[0]
+    assert flow.sender is not None
+    slow = Series(flow.sender.series.columns | {"rtt_us": [300_000] * 50})
+    far = replace(repetition, flows=(replace(flow, sender=replace(flow.sender, series=slow)),))
+    assert len(gaps_of(stream(), repetition)) == 1
+    assert gaps_of(stream(), far) == []
+
+
+def test_datagrams_of_a_low_rate_are_far_apart_without_a_gap() -> None:
+    slow = replace(stream(), test="udp", transport="udp", message_bytes=1000)
+    repetition = with_gap(stream(), 1000, 1400)
+    assert gaps_of(builders.asking(slow, rate=40_000), repetition) == []  # one in 200 ms
+    assert len(gaps_of(builders.asking(slow, rate=10**6), repetition)) == 1
+
+
+def test_a_gap_names_its_test_repetition_and_stream() -> None:
+    cell = builders.cell(7, pairs=(Pair("a", "b"), Pair("c", "d")), duration_s=5.0)
+    repetition = replace(with_gap(cell, 1000, 3000, slice(1, 2)), repetition=3)
+    whole = builders.repetition(cell, [900.0, 900.0])
+    assert gaps_of(cell, whole) == []
+    second = replace(repetition, flows=(whole.flows[0], stopped(whole.flows[1], 1000, 3000)))
+    assert gaps_of(cell, second) == [Gap(7, 3, Stream(Pair("c", "d"), Direction.FORWARD), 1.0, pytest.approx(2.0))]
+
+
+def test_several_gaps_of_a_stream_are_in_the_order_of_time() -> None:
+    (flow,) = builders.repetition(stream(), [900.0]).flows
+    twice = stopped(stopped(flow, 500, 1000), 2000, 4000)
+    found = gaps_of(stream(), replace(with_gap(stream(), 1000, 3000), flows=(twice,)))
+    assert [(gap.start_s, gap.length_s) for gap in found] == [(0.5, pytest.approx(0.5)), (2.0, pytest.approx(2.0))]
+
+
+def test_what_comes_before_the_first_byte_or_after_the_last_is_no_gap() -> None:
+    repetition = with_gap(stream(), 1000, 3000)
+    (flow,) = repetition.flows
+    assert flow.receiver is not None
+    begin = builders.BEGIN_NS
+    for first_ms, last_ms, length_s in ((2000, 5000, 1.0), (0, 2000, 1.0), (1500, 2500, 1.0), (3000, 5000, None)):
+        side = replace(flow.receiver, first_byte_ns=begin + first_ms * MS, last_byte_ns=begin + last_ms * MS)
+        found = gaps_of(stream(), replace(repetition, flows=(replace(flow, receiver=side),)))
+        assert [gap.length_s for gap in found] == ([] if length_s is None else [pytest.approx(length_s)])
+
+
+def test_a_receiver_that_got_nothing_at_all_has_no_gap() -> None:
+    repetition = with_gap(stream(), 1000, 3000)
+    (flow,) = repetition.flows
+    assert flow.receiver is not None
+    for unknown in ({"first_byte_ns": None}, {"last_byte_ns": None}):
+        side = replace(flow.receiver, **unknown)  # type: ignore[arg-type]
+        assert gaps_of(stream(), replace(repetition, flows=(replace(flow, receiver=side),))) == []
+
+
+def test_messages_rest_without_a_gap() -> None:
+    pings = replace(stream(), test="pingpong", message_bytes=64, messages=MessageSettings(10))
+    assert gaps_of(pings, with_gap(stream(), 1000, 3000)) == []
+
+
+@pytest.mark.parametrize("bound", ["window_start_ns", "window_end_ns"])
+def test_without_a_measurement_interval_nothing_is_claimed(bound: str) -> None:
+    assert gaps_of(stream(), replace(with_gap(stream(), 1000, 3000), **{bound: None})) == []  # type: ignore[arg-type]
+
+
+def test_a_gap_is_longer_than_two_round_trips() -> None:
+    repetition = with_gap(stream(), 1000, 1400)
+    (flow,) = repetition.flows
+    assert flow.sender is not None
+    for rtt_us, gaps in ((199_000, 1), (201_000, 0)):
+        # The median while bytes flowed: a sample of 0 says nothing, and one that is far off neither.
+        columns = flow.sender.series.columns | {"rtt_us": [0] * 20 + [rtt_us] * 29 + [9_000_000]}
+        sender = replace(flow.sender, series=Series(columns))
+        found = gaps_of(stream(), replace(repetition, flows=(replace(flow, sender=sender),)))
+        assert len(found) == gaps
+
+
+def test_a_gap_is_longer_than_three_times_between_two_datagrams() -> None:
+    slow = replace(stream(), test="udp", transport="udp", message_bytes=1000)
+    repetition = with_gap(stream(), 1000, 1400)
+    for rate_bps, gaps in ((59_000, 0), (61_000, 1)):  # one in 136 ms, one in 131 ms
+        assert len(gaps_of(builders.asking(slow, rate=rate_bps), repetition)) == gaps
+        # What a trial of a search sent comes before what the scenario says.
+        trial = replace(repetition, rate_bps=rate_bps)
+        assert len(gaps_of(builders.asking(slow, rate="max"), trial)) == gaps
+    assert len(gaps_of(builders.asking(slow, rate="unlimited"), repetition)) == 1
+
+
+def test_links_of_the_pair_that_went_down_are_counted() -> None:
+    repetition = with_gap(stream(), 1000, 3000)
+    changes = {"pi1": 0, "pi2": 2, "pi3": 8}
+    nodes = [replace(repetition.nodes[0], node=node, nic=NicCounters(carrier_changes=n)) for node, n in changes.items()]
+    (gap,) = gaps_of(stream(), replace(repetition, nodes=tuple(nodes)))
+    assert gap.carrier_changes == (("pi2", 2),)
+    assert gap.stream.pair == PAIR
+    uncounted = tuple(replace(usage, nic=None) for usage in nodes)
+    (gap,) = gaps_of(stream(), replace(repetition, nodes=uncounted))
+    assert gap.carrier_changes == ()

@@ -1,0 +1,204 @@
+"""What messages of one size took: the numbers of a lab's page from the records of a run."""
+
+from dataclasses import replace
+from typing import Any
+
+import builders
+import pytest
+from message_runs import BLAST, PAIR, PING, measured, results
+
+from rigctl.analysis.message_results import MessageResult, message_results
+from rigctl.analysis.summary import Exclusion
+from rigctl.model.histogram import bucket_of
+from rigctl.records import (
+    Datagrams,
+    Direction,
+    DiskTimes,
+    Flow,
+    Link,
+    Pair,
+    Repetition,
+    RoundTrips,
+    RunInfo,
+    RunStatus,
+    Side,
+    Status,
+)
+
+BACK = Pair("cork", "dublin")
+ROWS = [(1024, 100, (1.0, 1.5))]
+
+
+def with_senders(repetition: Repetition, *changes: dict[str, Any]) -> Repetition:
+    """The repetition with a flow of one sender for each of `changes`; the fields of TCP by their names."""
+    (flow,) = repetition.flows
+    assert flow.sender is not None
+    flows = [
+        replace(flow, number=at, sender=builders.counting(flow.sender, **own)) for at, own in enumerate(changes, 1)
+    ]
+    return replace(repetition, flows=tuple(flows))
+
+
+def only(info: RunInfo, repetitions: list[Repetition]) -> MessageResult:
+    (result,) = message_results(info, repetitions)
+    return result
+
+
+def one(*changes: dict[str, Any], test: str = "pingpong", **cell: Any) -> MessageResult:
+    """The result of one repetition of 100 messages of 1024 bytes in 1 s, with one flow for each of `changes`."""
+    info, repetitions = measured(test, [(1024, 100, (1.0,))])
+    info = replace(info, plan=replace(info.plan, cells=(builders.asking(info.plan.cells[0], **cell),)))
+    return only(info, [with_senders(repetitions[0], *(changes or ({},)))])
+
+
+class TestTimes:
+    def test_the_ping_pong_of_the_page(self) -> None:
+        first, second = results("pingpong", PING)
+        assert (first.size, second.size) == (1, 2048)
+        assert first.elapsed_s == (14.19, 14.18, 14.12, 14.23, 14.14)
+        assert first.messages == (100_000,) * 5
+        assert first.mean_s == pytest.approx(14.172)
+        assert first.variation_s == pytest.approx(0.0336)
+        assert first.rtt_mean_ns == pytest.approx(141_720)
+        assert (first.rtt_min_ns, first.rtt_max_ns) == (141_200, 142_300)
+        assert second.rtt_us(99) == pytest.approx(11_570, rel=0.05)
+        assert second.rtt_us(50) == pytest.approx(10_020, rel=0.05)
+
+    def test_the_blast_of_the_page(self) -> None:
+        first, second = results("blast", BLAST)
+        assert first.bytes_per_s == pytest.approx(5e6 / 8.46)
+        assert second.bytes_per_s == pytest.approx(98304 * 5e5 / sum(BLAST[1][2]))
+        assert second.ceiling_bps == pytest.approx(1e8 * 1448 / 1538)
+        assert second.efficiency == pytest.approx(0.9995, abs=1e-3)
+        assert not second.above_ceiling
+        assert (first.rtt_mean_ns, first.rtt_min_ns, first.rtt_us(50)) == (None, None, None)
+
+    def test_a_single_repetition_has_no_variation(self) -> None:
+        found = only(*measured("pingpong", [(1024, 100, (1.0,))]))
+        assert (found.mean_s, found.variation_s) == (1.0, None)
+
+    def test_flows_of_a_pair_add_their_messages_and_the_slowest_gives_the_time(self) -> None:
+        end_ns = 10**12 + 3 * 10**9
+        slow = {"last_byte_ns": end_ns, "round_trips": RoundTrips(100, 3 * 10**9, 20_000, 50_000_000)}
+        found = one({}, slow)
+        assert (found.messages, found.elapsed_s) == ((200,), (3.0,))
+        assert found.bytes_per_s == pytest.approx(200 * 1024 / 3)
+        assert found.rtt_mean_ns == 4 * 10**9 / 200
+        assert (found.rtt_min_ns, found.rtt_max_ns) == (20_000, 50_000_000)
+        assert sum(count for _, count in found.round_trips) == 200
+
+    def test_percentiles_are_those_of_all_flows_and_repetitions(self) -> None:
+        fast = {"histogram": ((bucket_of(1_000_000), 90),)}
+        slow = {"histogram": ((bucket_of(8_000_000), 10),)}
+        found = one(fast, slow)
+        assert found.rtt_us(50) == pytest.approx(1000, rel=0.05)
+        assert found.rtt_us(99) == pytest.approx(8000, rel=0.05)
+
+    def test_times_that_the_sender_did_not_report_give_no_rate(self) -> None:
+        found = one({"first_byte_ns": None, "round_trips": RoundTrips(0)})
+        assert (found.elapsed_s, found.mean_s) == ((), None)
+        assert (found.bytes_per_s, found.efficiency, found.rtt_mean_ns) == (None, None, None)
+
+    def test_above_the_ceiling_by_more_than_measuring_explains_is_flagged(self) -> None:
+        rate = 1e8 * 1448 / 1538 / 8
+        for share, flagged in ((1.005, False), (1.02, True)):
+            (found,) = results("blast", [(1024, 1000, (1024 * 1000 / (rate * share),))])
+            assert found.efficiency == pytest.approx(share, rel=1e-6)
+            assert found.above_ceiling is flagged
+
+
+class TestKernels:
+    def test_what_the_flows_report_together(self) -> None:
+        found = one(
+            {"mss": 1448, "retransmits": 2, "nodelay": True, "congestion": "cubic"},
+            {"mss": 1400, "retransmits": 3, "nodelay": True, "congestion": "bbr"},
+        )
+        assert (found.mss_effective, found.retransmits) == (1400, 5)
+        assert (found.nodelay, found.congestion) == (True, "bbr, cubic")
+
+    def test_what_they_do_not_agree_on_or_do_not_report_is_unknown(self) -> None:
+        found = one({"retransmits": 2, "nodelay": True}, {"retransmits": None, "nodelay": False})
+        assert (found.retransmits, found.nodelay, found.congestion) == (None, None, None)
+
+    def test_without_an_mss_there_is_no_ceiling(self) -> None:
+        assert one({"mss": None}).ceiling_bps is None
+        assert one({"mss": None}, {}).ceiling_bps == pytest.approx(1e8 * 1448 / 1538)
+
+
+class TestCeiling:
+    def test_messages_that_nothing_may_gather_have_a_frame_each(self) -> None:
+        # 1024 bytes, 32 of TCP with timestamps, 20 of IP, 38 around the packet.
+        assert one(test="blast", nodelay=True).ceiling_bps == pytest.approx(1e8 * 1024 / 1114)
+        assert one({"timestamps": False}, test="blast", nodelay=True).ceiling_bps == pytest.approx(1e8 * 1024 / 1102)
+        assert one({"timestamps": None}, test="blast", nodelay=True).ceiling_bps == pytest.approx(1e8 * 1024 / 1114)
+
+    def test_a_message_that_fills_a_segment_goes_in_full_ones(self) -> None:
+        assert one({"mss": 1024}, nodelay=True).ceiling_bps == one({"mss": 1024}).ceiling_bps
+        small = one({"mss": 1025}, nodelay=True).ceiling_bps
+        assert small == pytest.approx(1e8 * 1024 / 1114)
+
+    def test_the_slower_link_rules_and_an_unknown_one_leaves_it_unknown(self) -> None:
+        info, repetitions = measured("blast", [(1024, 100, (1.0,))])
+        cell = builders.asking(info.plan.cells[0], nodelay=True)
+        for cork, ceiling in ((Link(10**7, 1500), 1e7 * 1024 / 1114), (Link(None, 1500), None)):
+            plan = replace(info.plan, cells=(cell,), links={"dublin": Link(10**8, 1500), "cork": cork})
+            found = only(replace(info, plan=plan), repetitions).ceiling_bps
+            assert found == (None if ceiling is None else pytest.approx(ceiling))
+        gathered = replace(info.plan, links={"dublin": Link(10**8, 1500), "cork": Link(None, 1500)})
+        assert only(replace(info, plan=gathered), repetitions).ceiling_bps is None
+
+
+class TestWhich:
+    def test_each_pair_and_direction_has_its_own_result_in_the_scenario_s_order(self) -> None:
+        info, repetitions = measured("pingpong", [(1024, 100, (1.0,)), (2048, 100, (2.0,))])
+        cells = tuple(replace(cell, pairs=(PAIR, BACK)) for cell in info.plan.cells)
+        both = []
+        for repetition in repetitions:
+            (flow,) = repetition.flows
+            assert flow.sender is not None
+            slow = replace(flow.sender, last_byte_ns=10**12 + 5 * 10**9)
+            both.append(replace(repetition, flows=(flow, replace(flow, pair=BACK, sender=slow))))
+        found = message_results(replace(info, plan=replace(info.plan, cells=cells)), both)
+        assert [(result.cell.number, str(result.stream.pair), result.elapsed_s) for result in found] == [
+            (1, "dublin -> cork", (1.0,)), (1, "cork -> dublin", (5.0,)),
+            (2, "dublin -> cork", (2.0,)), (2, "cork -> dublin", (5.0,)),
+        ]  # fmt: skip
+        assert [result.stream.direction for result in found] == [Direction.FORWARD] * 4
+
+    def test_what_does_not_count_is_in_no_number_and_named(self) -> None:
+        info, (first, second) = measured("pingpong", ROWS)
+        failed = replace(second, status=Status.FAILED, reason="cork: gone", attempt=2)
+        found = only(info, [first, failed])
+        assert (found.elapsed_s, found.messages) == ((1.0,), (100,))
+        assert found.exclusions == (Exclusion(1, 2, 2, Status.FAILED, "cork: gone"),)
+        single = replace(info, plan=replace(info.plan, repeat=1))
+        assert only(single, [failed]).exclusions == (Exclusion(1, None, 2, Status.FAILED, "cork: gone"),)
+
+    def test_a_repetition_without_a_report_of_the_sender_adds_nothing(self) -> None:
+        info, (first, second) = measured("pingpong", ROWS)
+        silent = replace(second, flows=tuple(replace(flow, sender=None) for flow in second.flows))
+        found = only(info, [first, silent])
+        assert (found.elapsed_s, found.messages, found.exclusions) == ((1.0,), (100,), ())
+
+    def test_what_was_not_measured_yet_is_told_from_what_never_will_be(self) -> None:
+        info, _ = measured("pingpong", ROWS)
+        assert only(info, []).exclusions == (Exclusion(1),)
+        assert only(replace(info, status=RunStatus.RUNNING), []).exclusions == (Exclusion(1, running=True),)
+        assert (only(info, []).mean_s, only(info, []).bytes_per_s, only(info, []).ceiling_bps) == (None, None, None)
+
+
+class TestOthers:
+    def test_datagrams_that_did_not_come_back_are_those_sent_less_the_round_trips(self) -> None:
+        found = one({"datagrams": Datagrams(103)}, {"datagrams": Datagrams(101)})
+        assert found.unanswered == 4
+        assert one({"datagrams": Datagrams(103)}, {"datagrams": None}).unanswered is None
+        assert one({"datagrams": Datagrams(103), "round_trips": None}).unanswered is None
+
+    def test_of_a_file_the_shares_of_its_disks(self) -> None:
+        info, (repetition,) = measured("file", [(10**6, 1, (2.0,))])
+        (flow,) = repetition.flows
+        assert flow.sender is not None
+        sender = replace(flow.sender, disk=DiskTimes(disk_us=500_000))
+        receiver = Side(10**6, 1, 2, disk=DiskTimes(disk_us=1_500_000, sync_us=250_000))
+        found = only(info, [replace(repetition, flows=(Flow(PAIR, flow.direction, 1, sender, receiver),))])
+        assert (found.disk.read_share, found.disk.write_share, found.disk.sync_s) == (0.25, 0.75, 0.25)

@@ -122,9 +122,9 @@ def _folder(name: str, value: object) -> str:
 
 
 def _head(name: str, value: object) -> str:
-    text = parse_text(name, value, "titles of columns, as in {Mean: AVG}")
+    text = parse_text(name, value, "titles of columns, as in {RTT mean: RTT}")
     if len(text) > MOST_HEAD:
-        raise FieldError(f"{name} {shown(text)}: expected at most {MOST_HEAD} characters, as in {{Mean: AVG}}")
+        raise FieldError(f"{name} {shown(text)}: expected at most {MOST_HEAD} characters, as in {{RTT mean: RTT}}")
     return text
 
 
@@ -182,7 +182,7 @@ class ScenarioFile(Section):
     heads: Heads = Field(
         default_factory=dict,
         description="Other titles for columns of the results table, as a published page has them.",
-        examples=[{"Mean": "AVG"}],
+        examples=[{"RTT mean": "RTT"}],
     )
     rig: Text = Field(
         "",

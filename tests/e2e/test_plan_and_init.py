@@ -118,7 +118,7 @@ def test_init_lists_what_there_is(tmp_path: Path) -> None:
     assert done.returncode == 0
     words = " ".join(done.stdout.split())
     assert "gigablox GigaBlox, seven TCP tests over two pairs" in words
-    assert "das2-quick DAS-2, thinned" in words
+    assert "das2-quick DAS-2, reduced" in words
     assert "loopback Four nodes on the loopback interface" in words
 
 

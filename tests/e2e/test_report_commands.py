@@ -214,7 +214,7 @@ def test_a_run_that_is_being_measured_is_not_removed(store: Path) -> None:
         run = opened.begin(info.plan, info.versions, info.facts, time.time(), controller=controller_id())
     done = rigctl("runs", "rm", run, "--yes", store=store)
     assert done.returncode == 2
-    assert "is still being measured" in done.stderr.decode()
+    assert "is still running" in done.stderr.decode()
 
 
 def test_an_ambiguous_beginning_names_the_latest_five(tmp_path: Path) -> None:

@@ -151,4 +151,4 @@ def test_a_data_interface_that_leads_nowhere_ends_the_run_before_any_traffic(
     assert f"rigctl: pi2: data_interface {interface} {why}. Interfaces of the node: lo" in errors
     assert "eth0 (10.98.0.2)" in errors
     listed, _ = lab.rigctl("runs").communicate(timeout=60)
-    assert "No run yet" in listed
+    assert "No runs yet" in listed

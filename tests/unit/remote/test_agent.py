@@ -186,10 +186,10 @@ async def test_a_broken_protocol_fails_what_waits_and_all_that_follows(said: byt
     async with talking(lambda *_: [said]) as (agent, _):
         with pytest.raises(NodeError) as caught:
             await agent.order(Stop(1), deadline_s=1)
-        assert str(caught.value).startswith("pi1: the agent broke its protocol")
+        assert str(caught.value).startswith("pi1: the agent violated the protocol")
         assert expected in str(caught.value)
         assert agent.ended
-        with pytest.raises(NodeError, match="broke its protocol"):
+        with pytest.raises(NodeError, match="violated the protocol"):
             await agent.order(Stop(1))
 
 

@@ -90,7 +90,7 @@ def test_the_bundled_das2_has_24_nodes_on_two_switches() -> None:
     ("text", "expected"),
     [
         (f"switch: x\n{SWITCHES}{NODES}", "r.yaml:2:1: switches: there is switch too."),
-        (f"switches: {{}}\n{NODES}", "r.yaml:1:11: switches: names none."),
+        (f"switches: {{}}\n{NODES}", "r.yaml:1:11: switches: is empty."),
         (
             f"switches: {{force10: F, cisco: C, c: C}}\n{NODES}",
             "r.yaml:1:1: switches: 3 given. A rig has one or two.",
@@ -126,7 +126,7 @@ def test_the_bundled_das2_has_24_nodes_on_two_switches() -> None:
         ),
         (
             "nodes: {a: {address: x, switch_port: Gi1}, b: {address: y}}\n",
-            'r.yaml:1:25: node "a": "switch_port" needs to know of which switch.',
+            'r.yaml:1:25: node "a": "switch_port" needs a switch.',
         ),
         (
             "switches: {s: S}\nnodes: {a: {address: x, switch_port: Gi1}, b: {address: y, switch_port: Gi1}}\n",
@@ -213,7 +213,7 @@ def test_what_rigctl_makes_for_a_virtual_rig_may_not_be_said(tmp_path: Path, tex
         ("left: []", "groups: a group has no nodes."),
         ("left: [5]", "groups: expected a node's name, found the number 5."),
         ("left: [a, a]", 'r.yaml:1:20: group "left": "a" is in it twice.'),
-        ("a: [b]", 'r.yaml:1:10: group "a": a node is called so.'),
+        ("a: [b]", 'r.yaml:1:10: group "a": a node has this name.'),
         ("x y: [b]", 'group "x y": expected a name of 1 to 15 letters'),
     ],
 )

@@ -60,7 +60,7 @@ def test_a_larger_one_goes_in_fragments_and_its_ceiling_says_so(tmp_path: Path) 
         ("test: pingpong\nmatrix: {size: 64, transport: udp, rate: 1M}", "rate: only for test: udp"),
         ("test: blast\nmatrix: {size: 64K, transport: udp}", "transport: only for test: pingpong"),
         ("test: pingpong\nmatrix: {size: 64, transport: sctp}", 'transport "sctp": expected tcp or udp'),
-        ("test: pingpong\nmatrix: {size: 64, transport: udp, nodelay: true}", "nodelay: is of TCP"),
+        ("test: pingpong\nmatrix: {size: 64, transport: udp, nodelay: true}", "nodelay: only for TCP"),
     ],
 )
 def test_what_does_not_go_together_is_told(tmp_path: Path, text: str, said: str) -> None:

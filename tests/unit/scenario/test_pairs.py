@@ -98,7 +98,7 @@ class TestAxis:
             ("0", 'pairs "0": expected 1 to 1000'),
             ("0x3", 'pairs "0x3": expected a whole number'),
             ("x", 'pairs "x": expected a whole number'),
-            ("[2, 1..3]", 'pairs "1..3": holds 2, there as "2" already.'),
+            ("[2, 1..3]", 'pairs "1..3": contains 2, there as "2" already.'),
         ],
     )
     def test_more_than_the_list_has_is_told(self, tmp_path: Path, value: str, said: str) -> None:

@@ -42,7 +42,7 @@ def test_a_range_is_its_values_with_both_ends(name: str, value: Any, values: lis
         ("parallel", "1..4 step 0", "never reaches its end. Use step 1 or more, times 2 or more"),
         ("parallel", "1..4 times 1", "never reaches its end"),
         ("parallel", "0..4 times 2", "never reaches its end"),
-        ("window", "32K..64K", "say in which steps, as in 32K..64K times 2"),
+        ("window", "32K..64K", "needs a step, as in 32K..64K times 2"),
         ("parallel", "1..x", '"x" is not a number'),
         ("window", "1K..1Q step 1K", '"1Q" is not a number'),
         ("parallel", f"1..{MAX_VALUES + 1}", "parallel: more than 10,000 values"),

@@ -296,7 +296,7 @@ def test_an_old_store_that_cannot_be_written_says_what_to_do_and_stays_as_it_is(
     monkeypatch.setattr("rigctl.store.open.os.access", lambda *_, **__: False)  # as on read-only media
     with pytest.raises(InputError, match="written by an older rigctl and can't be brought up to date") as raised:
         open_store(str(path), create=False)
-    assert "Copy it to where it can be written" in str(raised.value)
+    assert "Copy it to a writable place" in str(raised.value)
     assert path.read_bytes() == before
 
 

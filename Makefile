@@ -9,7 +9,7 @@ AGENT := agents/dist/rigctl-agent-$(MACHINE)
 SOURCES := $(wildcard agents/*.c agents/*.h) agents/Makefile
 DEMO_STORE := $(VENV)/demo.db
 
-.PHONY: demo test lint types unit bench clean system agents mutants
+.PHONY: samples demo test lint types unit bench clean system agents mutants
 
 demo: $(VENV)/run.stamp $(AGENT)
 	@echo "Seven tests of 5 s each on the virtual rig: about one minute."
@@ -40,6 +40,10 @@ bench: $(VENV)/dev.stamp agents
 # Not in CI: a quarter of an hour for a fifth of them, beside other work. MUTANTS=--all takes every one.
 mutants: $(VENV)/mutants.stamp
 	nice -n 10 $(BIN)/python tests/bench/mutants.py $(MUTANTS)
+
+# About half an hour; wants a machine that does nothing else.
+samples: $(VENV)/dev.stamp agents
+	$(BIN)/python reports/make_samples.py
 
 clean:
 	rm -rf $(VENV) mutants dist build agents/build agents/dist .pytest_cache .ruff_cache .mypy_cache .import_linter_cache

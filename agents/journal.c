@@ -249,7 +249,10 @@ int journal_leftover(struct setting *settings, int most)
         journal = -1;
         return -2;
     }
-    count = fstat(journal, &held) == 0 && held.st_nlink == 0 ? 0 : journal_read(journal, settings, most);
+    if (fstat(journal, &held) != 0 || held.st_uid != geteuid() || (held.st_mode & 022) != 0)
+        count = -1; /* others could have written it */
+    else
+        count = held.st_nlink == 0 ? 0 : journal_read(journal, settings, most);
     if (count < 0) {
         snprintf(aside, sizeof aside, "%s.damaged", path);
         rename(path, aside);

@@ -34,7 +34,7 @@ static void say_ended(const struct endpoint *endpoint)
     line_end();
 }
 
-/* A sender whose segments are sent again and again knows more than that it did not end in time. */
+/* A sender whose segments are retransmitted again and again reports more than a timeout. */
 static void judge(struct endpoint *endpoint, const struct flow *flow)
 {
     const struct tcp_totals *totals = &flow->totals;
@@ -42,7 +42,7 @@ static void judge(struct endpoint *endpoint, const struct flow *flow)
 
     if (flow_unacknowledged(flow))
         endpoint_fail(endpoint, ETIMEDOUT,
-                      "flow %d %s %s: %lld segments of at most %lld bytes were sent again, %lld timeouts in a row, and not "
+                      "flow %d %s %s: %lld segments of at most %lld bytes were retransmitted, %lld timeouts in a row, and not "
                       "acknowledged; %lld bytes were acknowledged before%s",
                       flow->number, side, endpoint->peer, (long long)totals->retransmits, (long long)totals->mss,
                       (long long)totals->timeouts, (long long)totals->acked_bytes,

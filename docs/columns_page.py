@@ -6,12 +6,12 @@ from rigctl.report.text import escaped
 
 _HEAD = """# Columns
 
-What `rigctl export` writes, and what the frames of `rigctl.analysis.frames` hold. Made from `rigctl/columns.py` by
-`python -m columns_page`; do not edit it here.
+Columns of `rigctl export` and of the frames in `rigctl.analysis.frames`. Generated from `rigctl/columns.py` by
+`python docs/columns_page.py > docs/columns.md`; do not edit this page.
 
-Columns may be added, none is renamed. Unknown is an empty field in CSV, `null` in JSON and Parquet, `–` in Markdown;
-never 0. A dot shows the level of export that has the column: **c**ells, **p**airs, **f**lows,
-**i**ntervals, **b**ins, **h**istogram.
+Columns may be added; none is renamed. Unknown is an empty field in CSV, `null` in JSON and Parquet, `–` in Markdown;
+never 0. A dot marks the levels of export (`--level`) that have the column: `cells` (**c**, one row per test),
+**p**airs, **f**lows, **i**ntervals, **b**ins, **h**istogram. `cell` is the number of a test in the scenario's order.
 
 | column | unit | type | c | p | f | i | b | h | meaning |
 |:--|:--|:--|:-:|:-:|:-:|:-:|:-:|:-:|:--|

@@ -107,8 +107,8 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column("app_rtt_max_us", "us", _ONLY_FLOWS, "largest round trip of a message", 3),
     Column("app_rtt_bucket_low_us", "us", _BUCKETS, "least round trip of a message that the bucket holds", 3),
     Column("app_rtt_bucket_high_us", "us", _BUCKETS, "largest round trip of a message that the bucket holds", 3),
-    Column("loss_burst_low", "", _BUCKETS, "least number of datagrams lost in a row that the bucket holds"),
-    Column("loss_burst_high", "", _BUCKETS, "largest number of datagrams lost in a row that the bucket holds"),
+    Column("loss_burst_low", "", _BUCKETS, "lower bound of the bucket: datagrams in a loss burst"),
+    Column("loss_burst_high", "", _BUCKETS, "upper bound of the bucket: datagrams in a loss burst"),
     Column("count", "", _BUCKETS, "round trips, or runs of lost datagrams, in the bucket; empty buckets have no row"),
     Column("mss", "B", _MEASURED, "MSS requested; empty: none"),
     Column("mss_effective", "B", _MEASURED, "payload of a full segment on the wire (tcpi_snd_mss)"),
@@ -133,7 +133,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column("datagrams_sent", "", _MEASURED, "UDP datagrams handed to the senders' kernels"),
     Column("datagrams_lost", "", _MEASURED, "of these, datagrams that did not arrive"),
     Column("loss_pct", "%", _MEASURED, "datagrams lost, of those sent", 4),
-    Column("loss_burst_max", "", _MEASURED, "most datagrams lost in a row"),
+    Column("loss_burst_max", "", _MEASURED, "datagrams in the longest loss burst"),
     Column("reordered", "", _MEASURED, "datagrams that arrived after a later one (RFC 4737)"),
     Column("duplicates", "", _MEASURED, "datagrams that arrived more than once; each counts once"),
     Column("jitter_us", "us", _MEASURED, "interarrival jitter at the end (RFC 3550), mean over flows", 1),
@@ -154,7 +154,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         "limit",
         "",
         _MEASURED,
-        "what limits the test: line-rate, rate (the one requested), sender or receiver (their processors), machine "
+        "bottleneck of the test: line-rate, rate (the one requested), sender or receiver (their processors), machine "
         "(the processors that all nodes of a virtual rig share), window, loss, or unknown",
     ),
     Column(

@@ -19,7 +19,7 @@ class InputError(RigctlError):
 
 
 class RigError(RigctlError):
-    """The rig failed: a node unreachable, an agent that broke its protocol, a cell that could not be measured."""
+    """The rig failed: a node unreachable, an agent that violated the protocol, a test that could not be measured."""
 
     exit_code: ClassVar[int] = 3
 

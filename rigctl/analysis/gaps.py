@@ -109,6 +109,5 @@ def _common(first: Sequence[Span], second: Sequence[Span]) -> list[Span]:
 
 def _carrier_changes(repetition: Repetition, stream: Stream) -> tuple[tuple[str, int], ...]:
     ends = (stream.pair.source, stream.pair.destination)
-    # Agents of rigctl 0.1 did not count them.
-    counted = [(usage.node, getattr(usage.nic, "carrier_changes", None)) for usage in repetition.nodes]
+    counted = [(usage.node, usage.nic.carrier_changes if usage.nic else None) for usage in repetition.nodes]
     return tuple((node, changes) for node, changes in counted if node in ends and changes)

@@ -17,7 +17,7 @@ from rigctl.errors import InputError, Interrupted, RigctlError, RigError
 from rigctl.texts import printable_lines
 
 app = typer.Typer(
-    help="A matrix of TCP settings and node pairs goes in; an honest, explained comparison table comes out.",
+    help="Measure a matrix of TCP settings and node pairs, and explain the results.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -61,7 +61,7 @@ def exit_code(arguments: list[str]) -> int:
         _check(arguments)
         if sys.stdout is None:
             # Whatever is opened next would be taken for it.
-            raise RigError("standard output is closed: there is nowhere to print to")
+            raise RigError("standard output is closed")
         outcome = app(arguments, prog_name="rigctl", standalone_mode=False)
         sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:
@@ -96,7 +96,7 @@ def _told(error: BaseException) -> RigctlError:
         place = f"{error.filename}: " if error.filename else "standard output cannot be written: "
         return RigError(f"{place}{error.strerror or error}")
     what = " ".join(str(error).split())[:300]
-    return RigError(f"internal error: {type(error).__name__}: {what}. Please report it, with what --debug shows")
+    return RigError(f"internal error: {type(error).__name__}: {what}. Please report it, with the output of --debug")
 
 
 def _check(arguments: list[str]) -> None:
@@ -106,7 +106,7 @@ def _check(arguments: list[str]) -> None:
             argument.encode()
         except UnicodeEncodeError:
             shown = os.fsencode(argument).decode("utf-8", "backslashreplace")
-            raise InputError(f'"{shown}" holds bytes that are not UTF-8. Name files and values in UTF-8') from None
+            raise InputError(f'"{shown}" contains bytes that are not UTF-8. Name files and values in UTF-8') from None
 
 
 def _discard_output() -> None:

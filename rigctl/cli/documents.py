@@ -26,7 +26,7 @@ class _Model(BaseModel):
 class StoredRun(_Model):
     """One stored run."""
 
-    run: str = Field(description="Its id.")
+    run: str = Field(description="Id of the run.")
     title: str
     scenario: str = Field(description="The scenario's name, without folder and ending.")
     rig: str
@@ -36,9 +36,9 @@ class StoredRun(_Model):
     )
     started_at: Instant
     ended_at: Instant | None
-    tests: int = Field(description="Tests that it has.")
+    tests: int = Field(description="Number of tests.")
     measured: dict[str, int] = Field(description="Tests with a repetition of a status: ok, invalid, failed, …")
-    overrides: list[str] = Field(description="Options it was started with.")
+    overrides: list[str] = Field(description="Options of the run.")
 
 
 class RunsDocument(_Model):
@@ -61,7 +61,7 @@ class PlannedPair(_Model):
 class PlannedTest(_Model):
     """One test: a point of the matrix."""
 
-    test: int = Field(description="Its number, from 1.")
+    test: int = Field(description="Number of the test, from 1.")
     kind: str = Field(description="tcp, udp, pingpong, blast or file.")
     condition: str | None
     duration_s: float
@@ -82,7 +82,7 @@ class PlanDocument(_Model):
     virtual: Literal["namespaces", "loopback"] | None = Field(description="null: real hardware.")
     ip_version: Literal[4, 6]
     repeat: int
-    total_s: float = Field(description="Seconds of traffic, preparing not counted.")
+    total_s: float = Field(description="Seconds of traffic, without preparation.")
     total_is: Literal["exact", "at least", "at most", "about"]
     tests: list[PlannedTest]
     remarks: list[str] = Field(description="What the ceilings assume.")

@@ -31,12 +31,10 @@ class LevelName(StrEnum):
 def export(
     run: RunId = None,
     kind: Annotated[Format, typer.Option("--format", "-f", help="Write this format.")] = Format.CSV,
-    level: Annotated[
-        LevelName, typer.Option("--level", "-l", help="Choose what one row stands for.")
-    ] = LevelName.PAIRS,
+    level: Annotated[LevelName, typer.Option("--level", "-l", help="Choose what a row stands for.")] = LevelName.PAIRS,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write here (default: standard output)."),
+        typer.Option("--output", "-o", metavar="FILE", help="Write to this file (default: standard output)."),
     ] = None,
     store: StoreAddress = None,
 ) -> None:
@@ -47,7 +45,7 @@ def export(
     from rigctl.store import open_store
 
     if output is None and kind in BINARY:
-        raise InputError(f"export: {kind} is no text. Name a file, as in -o run.{kind}")
+        raise InputError(f"export: {kind} is a binary format. Name a file, as in -o run.{kind}")
     with open_store(store, create=False) as opened:
         info = opened.run(run)
         repetitions = opened.repetitions(info.run, series=level in (LevelName.INTERVALS, LevelName.BINS))

@@ -37,7 +37,7 @@ def init(
     is_rig = rig or (name in bundled_rigs() and name not in bundled_scenarios())
     path = copied(name, destination, rig=is_rig)
     shown = str(path) if path.is_absolute() or len(path.parts) > 1 else f"./{path}"
-    typer.echo(f"{path}: a copy of the bundled {'rig' if is_rig else 'scenario'} {name}, yours to change.")
+    typer.echo(f"{path}: a copy of the bundled {'rig' if is_rig else 'scenario'} {name}.")
     typer.echo("Next:")
     commands = _rig_commands(shown) if is_rig else _scenario_commands(shown)
     width = max(len(command) for command, _ in commands)
@@ -49,17 +49,17 @@ def init(
 
 def _scenario_commands(shown: str) -> list[tuple[str, str]]:
     return [
-        (f"rigctl plan {shown}", "what it would measure, touching no node"),
-        (f"rigctl run {shown}", "measure, on the rig that the file names"),
+        (f"rigctl plan {shown}", "show its tests; connects to no node"),
+        (f"rigctl run {shown}", "measure on the rig named in the file"),
         (f"rigctl run {shown} --rig my-rig.yaml", "measure on your own nodes"),
     ]
 
 
 def _rig_commands(shown: str) -> list[tuple[str, str]]:
     return [
-        (f"rigctl plan SCENARIO --rig {shown}", "what would be measured on it, touching no node"),
+        (f"rigctl plan SCENARIO --rig {shown}", "show the tests on it; connects to no node"),
         (f"rigctl run SCENARIO --rig {shown}", "measure on it"),
-        (f"rigctl rig up {shown}", "keep it up between runs, where it is virtual"),
+        (f"rigctl rig up {shown}", "keep a virtual rig up between runs"),
     ]
 
 
@@ -98,7 +98,7 @@ def copied(name: str, destination: Path | None, *, rig: bool = False) -> Path:
             file.write(bundled[name].read_bytes())
     except FileExistsError:
         option = "--rig " if rig else ""
-        raise InputError(f"{target} is there already and stays as it is. Or: init {option}{name} DEST.") from None
+        raise InputError(f"{target} exists. Name another file, as in: init {option}{name} DEST.") from None
     except (OSError, ValueError) as error:
         raise InputError(f"{target}: cannot be written: {error}") from error
     return target

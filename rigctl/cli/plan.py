@@ -85,12 +85,12 @@ def head_lines(run_plan: "RunPlan", rig: "Rig") -> list[str]:
 
 
 def condition_text(condition: "Condition") -> str:
-    """Its settings: `MTU 8192, net.ipv4.tcp_sack 0; windows are where buffers start`."""
+    """Its settings: `MTU 8192, net.ipv4.tcp_sack 0; windows are initial buffer sizes`."""
     words = [
         f"{setting.name or {'mtu': 'MTU'}.get(setting.kind, setting.kind)} {setting.value}"
         for setting in condition.settings
     ]
-    buffers = "windows are where buffers start" if condition.resize else "windows are set and locked"
+    buffers = "windows are initial buffer sizes" if condition.resize else "windows are fixed"
     return f"{', '.join(words) or 'nothing is set'}; {buffers}"
 
 
@@ -145,7 +145,7 @@ def foot_lines(run_plan: "RunPlan", most: int | None = MOST_ROWS) -> list[str]:
     repeated = f" × {run_plan.repeat} repetitions" if run_plan.repeat > 1 else ""
     beyond = format_duration(float(math.ceil(cells * run_plan.repeat * BEYOND_S)))
     total = f"{bound(run_plan)} {format_duration(total_s(run_plan))}".strip()
-    lines.append(f"Total time: {total} ({times}{repeated}), preparing not counted (about {beyond}).")
+    lines.append(f"Total time: {total} ({times}{repeated}), without preparation (about {beyond}).")
     return lines + notes(run_plan, run_plan.ip_version)
 
 

@@ -67,7 +67,8 @@ def status(rig: RigArgument, rig_set: RigSets = None) -> None:
         if state.key == layout.key:
             print(_described(completed(loaded, layout, state), state, "is up"))
         else:
-            print(f"{state.name}: pid {state.holder.pid} is up from another version of the file. `rig down` ends it")
+            what = "was started from another version of the file. Stop it with `rig down`"
+            print(f"{state.name}: pid {state.holder.pid} {what}")
     if not states:
         print(f"{loaded.name}: not up. `rigctl run` starts it for itself; `rigctl rig up` keeps it up.")
 

@@ -38,7 +38,7 @@ def rm(
         list[str],
         typer.Argument(metavar="RUN…", help="Ids of runs, or their beginnings.", autocompletion=run_ids),
     ],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     store: StoreAddress = None,
 ) -> None:
     """Remove runs from the store, with all that was measured in them. Reports that were written stay."""
@@ -51,7 +51,7 @@ def rm(
         chosen = list(dict.fromkeys(opened.run_id(name) for name in names))
         for run in chosen:
             if fate(opened.controller(run)) is Fate.ALIVE:
-                raise InputError(f"run {run} is still being measured. Wait for it, or end it")
+                raise InputError(f"run {run} is still running. Wait for it or stop it")
         if not yes and not _agreed(chosen):
             raise InputError("nothing was removed")
         for run in chosen:
@@ -63,7 +63,7 @@ def _agreed(chosen: list[str]) -> bool:
     from rigctl.errors import InputError
 
     if not sys.stdin.isatty():
-        raise InputError(f"runs rm: nobody is there to be asked. Give --yes to remove {', '.join(chosen)}")
+        raise InputError(f"runs rm: standard input is no terminal. Give --yes to remove {', '.join(chosen)}")
     return typer.confirm(f"Remove {', '.join(chosen)}?")
 
 

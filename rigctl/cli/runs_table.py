@@ -21,7 +21,7 @@ _WIDTH: Final = 200
 """Of what is no terminal: a pipe or file has no width."""
 _LEAST_WIDTH: Final = 80
 """A narrower terminal breaks the lines itself: nothing is cut."""
-EMPTY: Final = "No run yet. `rigctl run SCENARIO` makes one."
+EMPTY: Final = "No runs yet. Start one with `rigctl run SCENARIO`."
 
 
 @dataclass(frozen=True, slots=True)

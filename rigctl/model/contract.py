@@ -73,7 +73,7 @@ def unfinished_reason(cell: Cell, flows: Sequence[Flow]) -> str | None:
         done = _messages(flow, cell.message_bytes)
         if not done or (cell.messages.iterations is not None and done < cell.messages.iterations):
             asked = "" if cell.messages.iterations is None else f" of {cell.messages.iterations:,}"
-            longer = "a longer duration" if cell.messages.iterations is None else "a longer duration, or ask for fewer"
+            longer = "a longer duration" if cell.messages.iterations is None else "a longer duration, or request fewer"
             return f"{flow.pair}: {done:,}{asked} messages in its {cell.duration_s:g} s. Give it {longer}"
     return None
 
@@ -108,7 +108,7 @@ def _most_bytes(cell: Cell, sent: Side) -> int:
 def _impossible(flow: Flow, claimed: str, sent: str) -> str:
     sender, receiver = flow.stream.sender, flow.stream.receiver
     return (
-        f"{receiver} claims to have received {claimed}, {sender} sent {sent}. Another host sends to the same port, or "
+        f"{receiver} reports {claimed} received, {sender} sent {sent}. Another host sends to the same port, or "
         "the agent of one of them is not rigctl's"
     )
 
@@ -126,16 +126,16 @@ def invalid_reason(
 ) -> str | None:
     """Why a repetition must not be averaged in; `None` when it may."""
     if window is None:
-        return "some flow moved no byte in the time that counts"
+        return "a flow transferred nothing in the measurement interval"
     if window.skew_ns > skew_bound_s * 1e9:
-        return f"start skew {window.skew_ns / 1e6:.1f} ms is above its bound of {skew_bound_s * 1e3:g} ms"
+        return f"start skew {window.skew_ns / 1e6:.1f} ms exceeds the limit of {skew_bound_s * 1e3:g} ms"
     asked_s = cell.duration_s - cell.omit_s
     if window.length_s < LEAST_WINDOW_SHARE * asked_s:
         return (
-            f"all flows ran together for {window.length_s:.2f} s only, "
+            f"all flows ran together for only {window.length_s:.2f} s, "
             f"less than {LEAST_WINDOW_SHARE:.0%} of {asked_s:g} s"
         )
     throttled = [usage.node for usage in nodes if usage.throttled]
     if throttled:
-        return f"throttled during it: {', '.join(throttled)}. Cool it or check its power supply"
+        return f"throttled during the repetition: {', '.join(throttled)}. Cool it or check its power supply"
     return None

@@ -145,7 +145,7 @@ def throttled_between(before: int | None, after: int | None) -> bool | None:
 
 def _missing(tool: str, facts: Facts) -> str:
     unknown = [key for key, fact in FACTS.items() if fact.tool == tool and facts[key] is None]
-    return f"{tool} is not installed" + (f"; unknown for want of it: {', '.join(unknown)}" if unknown else "")
+    return f"{tool} is not installed" + (f"; therefore unknown: {', '.join(unknown)}" if unknown else "")
 
 
 def _if_pi(model: str | None) -> str | None:

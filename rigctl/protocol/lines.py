@@ -198,7 +198,7 @@ def parse_line(node: str, line: bytes) -> Message:
     try:
         return _message(_json_object(line))
     except BrokenError as broken:
-        raise NodeError(node, f"the agent broke its protocol: expected {broken}, got: {shown(line)}") from None
+        raise NodeError(node, f"the agent violated the protocol: expected {broken}, got: {shown(line)}") from None
 
 
 def _json_object(line: bytes) -> dict[str, Any]:

@@ -93,7 +93,9 @@ def endpoint_report(node: str, parts: Iterable[Part], last: Answer) -> EndpointR
             capture=found.capture(),
         )
     except BrokenError as broken:
-        raise NodeError(node, f"the agent broke its protocol: its report lacks sense: expected {broken}") from None
+        raise NodeError(
+            node, f"the agent violated the protocol: its report is inconsistent: expected {broken}"
+        ) from None
 
 
 class _Gathered:

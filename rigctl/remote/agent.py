@@ -156,7 +156,7 @@ class Agent:
         report = protocol.endpoint_report(self.node, parts, answer)
         if report.endpoint != endpoint:
             raise NodeError(
-                self.node, f"the agent broke its protocol: a report of {report.endpoint}, not of {endpoint}"
+                self.node, f"the agent violated the protocol: a report of {report.endpoint}, not of {endpoint}"
             )
         return report
 
@@ -172,7 +172,7 @@ class Agent:
         words = (kind, protocol.encoded(value), name and protocol.encoded(name), interface)
         answer = await self.order(protocol.Set(*words))
         if answer.texts.keys() != {"old", "value"}:
-            raise NodeError(self.node, 'the agent broke its protocol: an answer without "old" and "value"')
+            raise NodeError(self.node, 'the agent violated the protocol: an answer without "old" and "value"')
         return Granted(answer.texts["old"], answer.texts["value"])
 
     async def restore(self) -> int:
@@ -190,7 +190,7 @@ class Agent:
         """
         end = await asyncio.shield(self._end(endpoint))
         if end.error is not None:
-            raise NodeError(self.node, f"{end.message or 'a flow broke'} ({end.error})")
+            raise NodeError(self.node, f"{end.message or 'a flow failed'} ({end.error})")
 
     # Its own life, led by `running`
 
@@ -200,14 +200,14 @@ class Agent:
             async with asyncio.timeout(HELLO_DEADLINE_S):
                 self.hello = await self._greeting
         except TimeoutError:
-            raise NodeError(self.node, f"the agent said nothing within {HELLO_DEADLINE_S:g} s of its start") from None
+            raise NodeError(self.node, f"the agent sent nothing within {HELLO_DEADLINE_S:g} s of its start") from None
         if self.hello.protocol != protocol.VERSION:
             spoken = f"protocol {self.hello.protocol}, this is rigctl's {protocol.VERSION}"
-            raise NodeError(self.node, f"the agent speaks {spoken}. Build it anew: rigctl agent build")
+            raise NodeError(self.node, f"the agent speaks {spoken}. Rebuild it: rigctl agent build")
 
     async def read(self) -> None:
         """Take every line until the stream ends or breaks the protocol; then fail whatever waits. Never raises."""
-        failure = NodeError(self.node, "the agent was let go")
+        failure = NodeError(self.node, "the agent was released")
         try:
             while line := await self._lines.readline():
                 self._take(protocol.parse_line(self.node, line), time.monotonic_ns(), len(line))
@@ -275,7 +275,7 @@ class Agent:
         match message:
             case Hello():
                 if self._greeting.done():
-                    raise NodeError(self.node, "the agent broke its protocol: a second hello")
+                    raise NodeError(self.node, "the agent violated the protocol: a second hello")
                 self._greeting.set_result(message)
             case Progress():
                 for endpoint, total in message.bytes.items():
@@ -289,7 +289,7 @@ class Agent:
                     del self._forgotten[message.id]
             case _ if message.id not in self._pending:
                 raise NodeError(
-                    self.node, f"the agent broke its protocol: an answer to order {message.id}, never given"
+                    self.node, f"the agent violated the protocol: an answer to order {message.id}, which was not sent"
                 )
             case Answer():
                 self._pending.pop(message.id).last.set_result((message, received_ns))
@@ -302,11 +302,11 @@ class Agent:
         pending.rows += len(part.bins) // BINS_PER_ROW if isinstance(part, FlowBins) else 0
         pending.rows += len(part.buckets) // BINS_PER_ROW if isinstance(part, FlowBuckets) else 0
         if pending.verb != protocol.Report.VERB:
-            raise NodeError(self.node, f"the agent broke its protocol: a flow's report in answer to {pending.verb}")
+            raise NodeError(self.node, f"the agent violated the protocol: a flow's report in answer to {pending.verb}")
         if pending.rows > protocol.ROWS_LIMIT:
-            raise NodeError(self.node, f"the agent broke its protocol: a report of over {protocol.ROWS_LIMIT} rows")
+            raise NodeError(self.node, f"the agent violated the protocol: a report of over {protocol.ROWS_LIMIT} rows")
         if pending.size > REPORT_BYTES:
-            raise NodeError(self.node, f"the agent broke its protocol: a report of over {REPORT_BYTES:,} bytes")
+            raise NodeError(self.node, f"the agent violated the protocol: a report of over {REPORT_BYTES:,} bytes")
         pending.parts.append(part)
 
     def _forget(self, number: int) -> None:
@@ -330,7 +330,7 @@ class Agent:
     def _value(self, answer: Answer, name: str) -> int:
         value = answer.numbers.get(name)
         if value is None:
-            raise NodeError(self.node, f'the agent broke its protocol: an answer without "{name}"')
+            raise NodeError(self.node, f'the agent violated the protocol: an answer without "{name}"')
         return value
 
 
@@ -345,7 +345,7 @@ async def running(node: str, lines: Lines) -> AsyncIterator[Agent]:
         yield agent
     finally:
         pinger.cancel()
-        agent.fail(NodeError(node, "the agent was let go"))
+        agent.fail(NodeError(node, "the agent was released"))
         try:
             lines.write_eof()
             await asyncio.wait({reader}, timeout=END_DEADLINE_S)

@@ -96,7 +96,7 @@ def sources() -> Path:
     """The folder of the C sources. Raises `InputError` where rigctl is installed without them."""
     folder = Path(__file__).resolve().parents[2] / "agents"
     if not (folder / "main.c").is_file():
-        raise InputError("agents are built in a checkout of rigctl; an installed one carries them: rigctl agent list")
+        raise InputError("agents are built in a checkout of rigctl; an installed package has them: rigctl agent list")
     return folder
 
 
@@ -187,11 +187,9 @@ def _check(data: bytes, target: Target, *, limited: bool) -> None:
     bits = {1: 32, 2: 64}.get(data[4] if data[:4] == b"\x7fELF" else 0)
     machine = struct.unpack_from("<H", data, 18)[0] if bits else None
     if (bits, machine) != (target.elf_bits, target.elf_machine):
-        raise BuildError(
-            f"what was built for {target.machine} is an ELF file of another machine ({machine}, {bits} bits)"
-        )
+        raise BuildError(f"the build for {target.machine} is an ELF file of another machine ({machine}, {bits} bits)")
     if b"/ld-" in data and _has_interpreter(data, target.elf_bits):
-        raise BuildError(f"what was built for {target.machine} is not static")
+        raise BuildError(f"the build for {target.machine} is not static")
     if limited and len(data) > MOST_BYTES:
         raise BuildError(f"the agent for {target.machine} is {len(data)} bytes; {MOST_BYTES} are allowed")
 

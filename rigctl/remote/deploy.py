@@ -197,7 +197,9 @@ def _read_check(host: Host, binaries: dict[str, _Binary], reply: Completed) -> t
     if not system and host.node.sudo and (refusal := sudo_refusal(host.node, reply)) is not None:
         raise NodeError(name, refusal)
     if not system:
-        raise NodeError(name, f"could not ask what machine it is: {reply.complaint}. It needs a POSIX shell and uname")
+        raise NodeError(
+            name, f"its machine type could not be read: {reply.complaint}. It needs a POSIX shell and uname"
+        )
     machine = MACHINES.get(kernel)
     if system != "Linux":
         raise NodeError(name, f"it runs {printable(system)[:_SHOWN]}; there are agents for Linux only")
@@ -237,4 +239,4 @@ async def _upload(host: Host, deployed: Deployed, data: bytes) -> None:
         raise NodeError(host.node.name, f"could not put the agent into {folder}: {reply.complaint}")
     held = reply.stdout.split()[-1]
     if not await _is_right(host, deployed, held):
-        raise NodeError(host.node.name, f"the agent did not arrive whole in {folder}")
+        raise NodeError(host.node.name, f"the agent was not copied completely to {folder}")

@@ -189,7 +189,7 @@ class Host:
                     group.create_task(_feed(process, input or b""))
                 return Completed(await process.wait(), output.result(), process.errors)
         except TimeoutError:
-            raise NodeError(self.node.name, f"not done within {deadline_s:g} s: {_short(command)}") from None
+            raise NodeError(self.node.name, f"not finished within {deadline_s:g} s: {_short(command)}") from None
         except ExceptionGroup as group_error:
             raise group_error.exceptions[0] from None
 
@@ -205,7 +205,7 @@ class Host:
             )
         except (OSError, asyncssh.Error) as error:
             if isinstance(error, asyncssh.ChannelOpenError) and not self._connection.is_closed():
-                raise NodeError(self.node.name, f"its SSH server gives no channel: {error.reason}") from None
+                raise NodeError(self.node.name, f"its SSH server opens no channel: {error.reason}") from None
             raise self._lost(error) from None
         process = Process(started, on_errors)
         try:

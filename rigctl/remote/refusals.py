@@ -72,7 +72,7 @@ def refusals(target: Target, watch: Watch) -> Iterator[None]:
     except asyncssh.ChannelOpenError as error:
         raise target.error(f"not reached through its jump host: {target.place}: {error.reason}") from None
     except asyncssh.KeyExchangeFailed as error:
-        raise target.error(f"no way to talk to {target.place}: {error.reason}. {_types_hint(target)}") from None
+        raise target.error(f"cannot talk to {target.place}: {error.reason}. {_types_hint(target)}") from None
     except asyncssh.Error as error:
         if "authentication failures" in error.reason:  # MaxAuthTries of the server: more keys than it lets one try
             raise target.error(_denied(target)) from None
@@ -96,7 +96,7 @@ def _socket_error(target: Target, error: OSError) -> str:
     if number == errno.ECONNREFUSED:
         return f"connection refused by {target.place}. Is an SSH server running there, on that port?"
     if number in (errno.EHOSTUNREACH, errno.ENETUNREACH):
-        return f"no route to {target.place} ({os.strerror(number)}). Is it up, and the cable in?"
+        return f"no route to {target.place} ({os.strerror(number)}). Is it up, and its cable connected?"
     reason = os.strerror(number) if number else str(error)
     return f"SSH to {target.place} failed: {reason}"
 
@@ -120,11 +120,11 @@ def _host_key(target: Target, key: asyncssh.SSHKey | None, reason: str) -> str:
     if _known(target):
         forget = f"ssh-keygen -R {shlex.quote(target.known_as)} -f {_quoted(file)}"
         return (
-            f"its host key has CHANGED: it now shows {shown}, {file} has another. Someone may be in between. "
-            f"Only if it was set up anew: {forget} && {trust}"
+            f"its host key has CHANGED: it now shows {shown}, {file} has another. The connection may be intercepted. "
+            f"Only if the host was reinstalled: {forget} && {trust}"
         )
     return (
-        f"its host key is not known: {shown}. Compare that with what `ssh-keygen -lf` says there, of "
+        f"its host key is not known: {shown}. Compare it with what `ssh-keygen -lf` shows there for "
         f"/etc/ssh/ssh_host_*_key.pub; if it is the same: {trust}"
     )
 
@@ -156,5 +156,5 @@ def _denied(target: Target) -> str:
     port = "" if target.port == 22 else f" -p {target.port}"
     return (
         f"{target.place} refuses to log in {target.user}; keys tried: {tried}. Name another with `key:` in the rig "
-        f"file (one with a passphrase: ssh-add it first), or let this one in: ssh-copy-id{port} {who}"
+        f"file (one with a passphrase: ssh-add it first), or authorize this one: ssh-copy-id{port} {who}"
     )

@@ -96,7 +96,7 @@ def expanded(document: Document) -> tuple[Document, dict[str, str]]:
             if named.name in made:
                 first = document.keys.get(("nodes", ranges.get(named.name, named.name)))
                 line = f", first in line {first.line}" if first else ""
-                what = f"nodes: {named.name} is there twice{line}. Keep one of them."
+                what = f"nodes: {named.name} is given twice{line}. Keep one of them."
                 found.append(document.mistake(("nodes", text), what, at_key=True))
                 continue
             made[named.name] = _filled(section, named) if is_range else section

@@ -82,7 +82,9 @@ def mistakes(document: Document, folder: Path) -> Iterator[Mistake]:
     virtual = data.get("virtual")
     if virtual is None and "ip_version" in data:
         yield document.mistake(
-            ("ip_version",), "ip_version: is for virtual rigs. The data addresses of real nodes say it.", at_key=True
+            ("ip_version",),
+            "ip_version: for virtual rigs only; on real nodes the data addresses determine it. Leave it out.",
+            at_key=True,
         )
     yield from _rtt_mistakes(document, data.get("links"), ("links",), virtual)
     places: dict[tuple[Any, ...], str] = {}
@@ -106,7 +108,7 @@ def _node_mistakes(
     path = ("nodes", name)
     yield from _rtt_mistakes(document, section, path, virtual)
     if virtual is None and "address" not in section and NODE_NAME.fullmatch(name):
-        what = f'node "{name}": "address" is missing. It says where SSH reaches the node, as in address: {name}.lan.'
+        what = f'node "{name}": "address" is missing. It is where SSH reaches the node, as in address: {name}.lan.'
         yield document.mistake(path, what, at_key=True)
     if virtual is not None:
         for key in SSH_FIELDS:
@@ -122,7 +124,7 @@ def _node_mistakes(
 
 def _rtt_mistakes(document: Document, section: object, path: tuple[str, ...], virtual: object) -> Iterator[Mistake]:
     if isinstance(section, dict) and "rtt" in section and virtual != "namespaces":
-        what = "rtt: is of a virtual rig with namespaces, whose links can be made longer. Leave it out."
+        what = "rtt: for virtual rigs with namespaces only. Leave it out."
         yield document.mistake((*path, "rtt"), what, at_key=True)
 
 

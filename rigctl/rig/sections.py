@@ -47,11 +47,11 @@ class _Section(BaseModel):
 
 
 class LinkSection(_Section):
-    rate: Rate = Field(None, description="The link's rate in bit/s, decimal. Left out: ask the node.", examples=["1G"])
-    mtu: Mtu = Field(None, description="The MTU of the node's interface. Left out: ask the node.", examples=[1500])
-    rtt: Rtt = Field(
-        None, description="Of a virtual rig: what a round trip to a near node takes, up to 10 s.", examples=["20ms"]
+    rate: Rate = Field(
+        None, description="Rate of the link in bit/s, decimal. Default: read from the node.", examples=["1G"]
     )
+    mtu: Mtu = Field(None, description="MTU of the node's interface. Default: read from the node.", examples=[1500])
+    rtt: Rtt = Field(None, description="Virtual rig: round-trip time to a near node, up to 10 s.", examples=["20ms"])
 
 
 class NodeSection(LinkSection):
@@ -60,34 +60,34 @@ class NodeSection(LinkSection):
     address: Address = Field(
         None, description="Host name, address or ~/.ssh/config alias for SSH.", examples=["pi1.lan"]
     )
-    port: Port = Field(None, description="SSH port. Left out: from ~/.ssh/config, else 22.", examples=[22])
-    user: User = Field(None, description="SSH user. Left out: from ~/.ssh/config, else your own.", examples=["pi"])
+    port: Port = Field(None, description="SSH port. Default: from ~/.ssh/config, else 22.", examples=[22])
+    user: User = Field(None, description="SSH user. Default: from ~/.ssh/config, else your own.", examples=["pi"])
     key: FilePath = Field(
         None,
-        description="Private key file; relative to the rig file. Left out: ssh-agent and ~/.ssh/config.",
+        description="Private key file; relative to the rig file. Default: ssh-agent and ~/.ssh/config.",
         examples=["~/.ssh/id_ed25519"],
     )
     known_hosts: FilePath = Field(
         None,
-        description="File of trusted host keys; relative to the rig file. Left out: ~/.ssh/known_hosts.",
+        description="File of trusted host keys; relative to the rig file. Default: ~/.ssh/known_hosts.",
         examples=["known_hosts"],
     )
     jump: Jump = Field(None, description="Jump host, [user@]host[:port].", examples=["admin@gate.lan:2222"])
     data_address: DataAddress = Field(
-        None, description="IP address the traffic uses. Left out: that of data_interface.", examples=["10.0.0.1"]
+        None, description="IP address the traffic uses. Default: that of data_interface.", examples=["10.0.0.1"]
     )
     data_interface: Interface = Field(
-        None, description="Interface the traffic uses. Left out: found from data_address.", examples=["eth0"]
+        None, description="Interface the traffic uses. Default: found from data_address.", examples=["eth0"]
     )
     data_ports: DataPorts = Field(
-        None, description="Ports its receivers listen on. Left out: those of the rig.", examples=["5200-5299"]
+        None, description="Ports its receivers listen on. Default: those of the rig.", examples=["5200-5299"]
     )
     sudo: Flag = Field(False, description="Run the agent with sudo (without a password) on this node.")
     switch: SwitchName | None = Field(
         None, description="The switch this node is connected to, a key of switches.", examples=["force10"]
     )
     switch_port: SwitchPort = Field(
-        None, description="The switch's port to this node, as the switch calls it.", examples=["Gi1/1"]
+        None, description="The switch's port to this node, by the switch's name for it.", examples=["Gi1/1"]
     )
 
 
@@ -105,10 +105,10 @@ class CliSection(_Section):
     """How a switch is asked by its command line over SSH. Credentials stay out of the file."""
 
     SECRET_ADVICE: ClassVar[str] = _CREDENTIALS
-    kind: CliKind = Field(description="which command line it is: cisco_ios or dell_os9 (Force10).")
+    kind: CliKind = Field(description="kind of command line: cisco_ios or dell_os9 (Force10).")
     port: CliPort = Field(22, description="SSH port.")
     known_hosts: FilePath = Field(
-        None, description="File of trusted host keys; relative to the rig file. Left out: ~/.ssh/known_hosts."
+        None, description="File of trusted host keys; relative to the rig file. Default: ~/.ssh/known_hosts."
     )
 
 
@@ -120,9 +120,9 @@ class SwitchEntry(_Section):
     """One of the rig's switches."""
 
     SECRET_ADVICE: ClassVar[str] = _CREDENTIALS
-    title: Text = Field("", description="What the switch is called. Left out: its key.", examples=["Force10 E600"])
+    title: Text = Field("", description="Name for tables and pages. Default: its key.", examples=["Force10 E600"])
     mtu: Mtu = Field(
-        None, description="Of its ports, on a virtual rig. Left out: the largest of its nodes'.", examples=[9216]
+        None, description="MTU of its ports on a virtual rig. Default: the largest of its nodes'.", examples=[9216]
     )
     address: Address = Field(None, description="Host name or address of its management.", examples=["10.1.1.1"])
     snmp: Annotated[SnmpSection | None, BeforeValidator(_nothing_said, json_schema_input_type=SnmpSection | None)] = (
@@ -135,7 +135,7 @@ class SwitchEntry(_Section):
 class TrunkSection(_Section):
     """The link between the two switches."""
 
-    rate: Rate = Field(None, description="The trunk's rate in bit/s, decimal. Left out: unknown.", examples=["8G"])
+    rate: Rate = Field(None, description="The trunk's rate in bit/s, decimal. Default: unknown.", examples=["8G"])
     ports: dict[SwitchName, PortNames] = Field(
         default_factory=dict,
         description="Its ports by switch; several where links are bundled.",
@@ -144,7 +144,7 @@ class TrunkSection(_Section):
 
 
 class SwitchSection(_Section):
-    name: Text = Field(description="what the switch under test is called.", examples=["GigaBlox"])
+    name: Text = Field(description="name of the switch under test.", examples=["GigaBlox"])
 
 
 def _switch(value: object) -> object:
@@ -164,9 +164,9 @@ class RigFile(_Section):
     """A rig: the nodes around a switch under test, how to reach them, and their links."""
 
     title: Text = Field(
-        "", description="One line for tables and pages.", examples=["Four Raspberry Pis around a switch"]
+        "", description="Title in tables and pages, one line.", examples=["Four Raspberry Pis around a switch"]
     )
-    notes: LongText = Field("", description="Anything a reader of the report should know.")
+    notes: LongText = Field("", description="Notes for readers of the report.")
     switch: Annotated[SwitchSection | None, BeforeValidator(_switch, json_schema_input_type=str | SwitchSection)] = (
         Field(None, description="The switch under test: its name.", examples=["GigaBlox"])
     )
@@ -184,16 +184,16 @@ class RigFile(_Section):
         examples=[{"left": "node[001..012]"}],
     )
     virtual: Annotated[Virtual | None, BeforeValidator(lambda value: _one_of("virtual", value, get_args(Virtual)))] = (
-        Field(None, description="Nodes that rigctl makes on this machine. Left out: real hardware.")
+        Field(None, description="Nodes that rigctl makes on this machine. Default: real hardware.")
     )
-    ip_version: IpVersion = Field(4, description="IP version of the addresses a virtual rig makes.")
+    ip_version: IpVersion = Field(4, description="IP version of the addresses of a virtual rig.")
     data_ports: DataPorts = Field(
         None,
-        description="Ports that receivers listen on, to be let through a firewall. Left out: the kernel chooses.",
+        description="Ports that receivers listen on, for firewalls. Default: the kernel chooses.",
         examples=["5200-5299"],
     )
     links: LinkSection = Field(
-        default_factory=LinkSection, description="What holds for every node that does not say otherwise."
+        default_factory=LinkSection, description="Values for all nodes that have none of their own."
     )
     nodes: dict[NodeKey, Annotated[NodeSection, BeforeValidator(_node, json_schema_input_type=NodeSection | None)]] = (
         Field(

@@ -30,7 +30,7 @@ def switch_mistakes(document: Document) -> Iterator[Mistake]:
             what = "switches: a loopback rig has none, its nodes share one interface. Leave it out."
             yield document.mistake(("switches",), what, at_key=True)
         elif virtual == "namespaces" and len(switches) == _MOST and "trunk" not in data:
-            what = "switches: nothing joins the two. Add their trunk, as in trunk: {rate: 8G}."
+            what = "switches: the two are not connected. Add a trunk, as in trunk: {rate: 8G}."
             yield document.mistake(("switches",), what, at_key=True)
     for name, section in switches.items():
         if isinstance(section, dict):
@@ -48,9 +48,9 @@ def _count_mistakes(document: Document, switches: Mapping[str, Any]) -> Iterator
         )
         yield document.mistake(path, what, at_key=True)
     if not switches:
-        yield document.mistake(path, "switches: names none. Name one, as in {force10: Force10 E600}, or leave it out.")
+        yield document.mistake(path, "switches: is empty. Name one, as in {force10: Force10 E600}, or leave it out.")
     elif len(switches) > _MOST:
-        yield document.mistake(path, f"switches: {len(switches)} of them. A rig has one or two.", at_key=True)
+        yield document.mistake(path, f"switches: {len(switches)} given. A rig has one or two.", at_key=True)
 
 
 def _asking_mistakes(document: Document, name: str, section: Mapping[str, Any], virtual: object) -> Iterator[Mistake]:
@@ -58,7 +58,7 @@ def _asking_mistakes(document: Document, name: str, section: Mapping[str, Any], 
     if virtual is None:
         asked = next((key for key in ("snmp", "cli") if key in section), None)
         if asked is not None and "address" not in section:
-            what = f'switch "{name}": "address" is missing. It says where {asked} reaches it, as in address: 10.1.1.1.'
+            what = f'switch "{name}": "address" is missing. It is where {asked} reaches it, as in address: 10.1.1.1.'
             yield document.mistake((*path, asked), what, at_key=True)
         return
     for key in _REAL_SWITCH:
@@ -80,7 +80,7 @@ def _trunk_mistakes(document: Document, switches: Mapping[str, Any], virtual: ob
     if "trunk" not in document.data:
         return
     if len(switches) != _MOST:
-        what = f"trunk: joins two switches, and switches names {len(switches) or 'none'}."
+        what = f"trunk: connects two switches; switches names {len(switches) or 'none'}."
         yield document.mistake(("trunk",), what, at_key=True)
     trunk = document.data["trunk"]
     ports = trunk.get("ports") if isinstance(trunk, dict) else None
@@ -109,7 +109,7 @@ def _port_mistakes(document: Document, switches: Mapping[str, Any], virtual: obj
             yield document.mistake((*path, "switch"), f'node "{name}": there is no switch "{switch}".{known}')
         elif switch is None and len(switches) == _MOST:
             names = " or ".join(switches)
-            what = f'node "{name}": "switch" is missing. It says which one the node is connected to: {names}.'
+            what = f'node "{name}": "switch" is missing. It is the switch of the node: {names}.'
             yield document.mistake(path, what, at_key=True)
         if "switch_port" not in section:
             continue
@@ -121,7 +121,7 @@ def _port_mistakes(document: Document, switches: Mapping[str, Any], virtual: obj
             )
             yield document.mistake(at, what, at_key=True)
         elif key is None:
-            what = f'node "{name}": "switch_port" needs to know of which switch. Name it under switches.'
+            what = f'node "{name}": "switch_port" needs a switch. Name it under switches.'
             yield document.mistake(at, what, at_key=True)
         elif isinstance(key, str) and isinstance(port := section["switch_port"], str):
             first = taken.setdefault((key, port.strip()), f'node "{name}"')
@@ -144,7 +144,7 @@ def _group_mistakes(document: Document) -> Iterator[Mistake]:
     for name, given in groups.items():
         path = ("groups", name)
         if name in nodes:
-            yield document.mistake(path, f'group "{name}": a node is called so. Give it another name.', at_key=True)
+            yield document.mistake(path, f'group "{name}": a node has this name. Give it another name.', at_key=True)
         seen: set[str] = set()
         for position, member in enumerate(given if isinstance(given, list) else [given]):
             at = (*path, position) if isinstance(given, list) else path

@@ -30,7 +30,7 @@ async def _advice(error: RefusedError, nodes: Nodes, congestion: str | None) -> 
     if congestion is not None and error.error in ("ENOENT", "EPERM") and any(sign in error.what for sign in _SIGNS):
         return await _congestion_advice(nodes.shell(error.node), congestion, refused=error.error == "EPERM")
     if error.error in ("EPERM", "EACCES") and node is not None and not node.sudo and nodes.rig.virtual is None:
-        return f". Root may: log in as root, or give node {node.name} `sudo: true` in the rig file"
+        return f". This needs root: log in as root, or give node {node.name} `sudo: true` in the rig file"
     return ""
 
 

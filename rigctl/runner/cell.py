@@ -72,7 +72,7 @@ async def measure_cell(order: Order, bench: Bench, max_skew_s: float, progress: 
     except asyncio.CancelledError:
         return attempt.record({}, Status.INTERRUPTED, "stopped by Ctrl-C or a signal", None)
     except TimeoutError:
-        status, reason = Status.FAILED, f"not over {DRAIN_S:g} s after its time; {attempt.late()}"
+        status, reason = Status.FAILED, f"not finished {DRAIN_S:g} s after its planned end; {attempt.late()}"
     except (NodeError, ExceptionGroup) as error:
         status, reason = Status.FAILED, "; ".join(_reasons(error))
     if status is Status.FAILED:
@@ -271,7 +271,8 @@ class Attempt:
         inside, outside = self._nodes.data_interface(channel.receiver), self._nodes.data_interface(channel.sender)
         there = Sockets(interface=inside, **common, **test.settings(self.cell))
         here = Sockets(interface=outside, **common, **test.settings(self.cell, sender=True))
-        port = await receiver.listen(Listen(channel.endpoint, address, there))
+        first, last = self._nodes.data_ports(channel.receiver)
+        port = await receiver.listen(Listen(channel.endpoint, address, there, first, last))
         self._ports[channel.endpoint] = port
         await sender.connect(Connect(channel.endpoint, address, port, bind, here))
         await receiver.ready(channel.endpoint)

@@ -113,7 +113,7 @@ class Counters:
         ]
         self._quiet_ns: int | None = None  # since when there has been no traffic: the last repetition's end
         self._nowhere = [
-            f"{switch.key}: there is nothing on this machine to ask for its counters (snmpd)"
+            f"{switch.key}: this machine has no snmpd to read its counters from"
             for switch in asked
             if switch.address is None
         ]

@@ -28,7 +28,7 @@ def unusable(node: Node, facts: Facts) -> bool:
 def why_unusable(node: Node, facts: Facts, there: Mapping[str, Sequence[str]]) -> str:
     """One message for an `unusable` node; `there` has its interfaces with their global addresses."""
     missing = facts.get("interface") is None
-    what = "is not there" if missing else "has no global address"
+    what = "does not exist" if missing else "has no global address"
     has = ", ".join(f"{name} ({', '.join(addresses) or 'no global address'})" for name, addresses in there.items())
     change = "" if missing else ", or give data_address"
     return (

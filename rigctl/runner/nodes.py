@@ -83,7 +83,7 @@ class Session:
         if isinstance(error, RigError | OSError):
             return NodeError(self._name, str(error) or type(error).__name__)
         if isinstance(error, asyncio.CancelledError):
-            return NodeError(self._name, "given up before it was ready")
+            return NodeError(self._name, "cancelled before it was ready")
         failure = NodeError(self._name, f"rigctl failed on it: {type(error).__name__}: {error}. Please report this")
         failure.__cause__ = error  # for --debug
         return failure
@@ -147,6 +147,10 @@ class Nodes:
             if known.setdefault(key, said) is said:
                 self.learnt = True
 
+    def data_ports(self, name: str) -> tuple[int, int] | tuple[None, None]:
+        """First and last port that receivers on `name` may use; `None`: the kernel chooses."""
+        return self.rig.nodes[name].data_ports or (None, None)
+
     def data_interface(self, name: str) -> str | None:
         """The interface that carries the node's data: as the rig file says, else as its facts do."""
         found: str | None = self.rig.nodes[name].data_interface or self._facts.get(name, {}).get("interface")
@@ -170,7 +174,7 @@ class Nodes:
         node = self.rig.nodes[name]
         address = data_address_of(node, self._facts.get(name, {}), self.rig.ip_version)
         if name in self._unusable or address is None:
-            raise NodeError(name, self._unusable.get(name, f"the address of {node.data_interface} could not be asked"))
+            raise NodeError(name, self._unusable.get(name, f"the address of {node.data_interface} could not be read"))
         return address
 
     async def drop(self, name: str) -> None:

@@ -24,13 +24,13 @@ def check(info: RunInfo, plan: RunPlan, versions: Mapping[str, str], controller:
     """Refuse to go on with a run that is not this plan's, or that somebody still measures. Raises `InputError`."""
     if controller is not None and fate(controller) is Fate.ALIVE:
         host, pid, _ = controller.split(" ")
-        raise InputError(f"run {info.run} is still being measured: process {pid} on {host}. Wait for it, or end it")
+        raise InputError(f"run {info.run} is still running: process {pid} on {host}. Wait for it, or end it")
     found = [*differences(info.plan, plan), *_other_versions(info.versions, versions)]
     if found:
         shown = found[:_MOST_TOLD] + ([f"and {len(found) - _MOST_TOLD} more"] if len(found) > _MOST_TOLD else [])
         given = f" It was started with {' '.join(info.plan.overrides)}." if info.plan.overrides else ""
         raise InputError(
-            f"run {info.run} can't be resumed, what is asked now differs:\n"
+            f"run {info.run} can't be resumed; it differs from what is requested:\n"
             + "\n".join(f"  {line}" for line in shown)
             + f"\n{given.strip()} Undo the change, or start a new run without --resume".replace("\n ", "\n")
         )
@@ -45,7 +45,7 @@ def differences(stored: RunPlan, asked: RunPlan) -> Iterator[str]:
         if before != now:
             yield f"{what}: {_text(before)} then, {_text(now)} now"
     if asked.virtual is None and stored.ports != asked.ports:  # those of a virtual rig are made anew at each start
-        yield "the rig's switches or their ports are others now"
+        yield "the rig's switches or their ports have changed"
     for node in sorted({*stored.links, *asked.links}):
         before_link, now_link = stored.links.get(node), asked.links.get(node)
         if before_link != now_link:
@@ -53,7 +53,7 @@ def differences(stored: RunPlan, asked: RunPlan) -> Iterator[str]:
     conditions = {one.name: one for one in stored.conditions}
     for condition in asked.conditions:
         if condition.name in conditions and conditions[condition.name] != condition:
-            yield f"condition {condition.name}: its settings are others now"
+            yield f"condition {condition.name}: its settings have changed"
     yield from _cells(stored.cells, asked.cells)
 
 

@@ -116,7 +116,7 @@ async def _interruptible(work: Coroutine[Any, Any, Outcome]) -> Outcome:
     try:
         return await task
     except asyncio.CancelledError:
-        raise Interrupted("interrupted before the first cell; nothing was stored") from None
+        raise Interrupted("interrupted before the first test; nothing was stored") from None
 
 
 async def _run(work: _Work, orders: Sequence[Order], resumed: str | None) -> Outcome:

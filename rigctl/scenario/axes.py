@@ -186,7 +186,7 @@ AXES: Final[dict[str, Axis]] = {
             parse_condition,
             _or_dash(str),
             "Condition",
-            "Host settings that hold, by their names under conditions. Left out: all of them, one after the other.",
+            "Host settings, by their names under conditions. Default: each of them.",
             {"type": "string", "pattern": f"^{_CONDITION.pattern}$", "examples": ["jumbo"]},
         ),
         Axis(
@@ -194,15 +194,15 @@ AXES: Final[dict[str, Axis]] = {
             _or_default(_window),
             _or_dash(format_bytes),
             "Window",
-            "TCP window: SO_SNDBUF and SO_RCVBUF asked for, 1K to 1024M, or default.",
+            "TCP window: SO_SNDBUF and SO_RCVBUF requested, 1K to 1024M, or default.",
             {**_WINDOW_SCHEMA, "examples": ["64K", "200K", DEFAULT]},
         ),
         Axis(
             "window_total",
             _or_default(_window),
             _or_dash(format_bytes),
-            "Window\nin all",
-            "TCP window summed over the flows of a pair: each gets its share, total / parallel.",
+            "Total\nwindow",
+            "Total TCP window of the flows of a pair: each gets total / parallel.",
             {**_WINDOW_SCHEMA, "examples": ["128K"]},
         ),
         Axis(
@@ -210,7 +210,7 @@ AXES: Final[dict[str, Axis]] = {
             _or_default(_mss),
             _or_dash(str),
             "MSS",
-            "Maximum segment size asked for (TCP_MAXSEG), 88 to 32767 bytes, or default.",
+            "Maximum segment size requested (TCP_MAXSEG), 88 to 32767 bytes, or default.",
             {**_MSS_SCHEMA, "examples": [1460, 8960]},
         ),
         Axis(
@@ -230,8 +230,8 @@ AXES: Final[dict[str, Axis]] = {
             _pairs,
             _or_dash(str),
             "Pairs",
-            "How many pairs at once: the first so many of the list, or 3x4: its first 3 sources each to its first 4 "
-            "destinations. Left out: all.",
+            "Pairs at once: 4 is the first four of the list, 3x4 its first 3 sources each to its first 4 "
+            "destinations. Default: all.",
             {**_COUNT_SCHEMA, "examples": [4, "3x4"]},
         ),
         Axis(
@@ -240,7 +240,7 @@ AXES: Final[dict[str, Axis]] = {
             _or_dash(format_bytes),
             "Size",
             "Bytes of a message, 1 to 16M, of the tests pingpong and blast; of udp the payload of a datagram, "
-            "16 to 65507 (left out: what fits the MTU); of file all of it, up to 1048576M.",
+            "16 to 65507 (default: what fits the MTU); of file all of it, up to 1048576M.",
             {
                 "anyOf": [
                     {"type": "string", "pattern": r"^\s*[0-9]+\s*([kKmM]([iI]?[bB])?)?\s*$"},
@@ -255,7 +255,7 @@ AXES: Final[dict[str, Axis]] = {
             _iterations,
             _or_dash(str),
             "Iterations",
-            "Messages of each flow, 1 to 1,000,000,000. Left out: as many as the duration allows.",
+            "Messages of each flow, 1 to 1,000,000,000. Default: as many as the duration allows.",
             {"type": "integer", "minimum": 1, "maximum": _MAX_ITERATIONS, "examples": [10000]},
         ),
         Axis(
@@ -279,7 +279,7 @@ AXES: Final[dict[str, Axis]] = {
             _transport,
             str,
             "Transport",
-            "Over what a ping-pong's messages go: tcp or udp.",
+            "Transport of a ping-pong: tcp or udp.",
             {"enum": list(TRANSPORTS), "examples": ["udp"]},
             unset="tcp",
         ),
@@ -288,7 +288,7 @@ AXES: Final[dict[str, Axis]] = {
             _place,
             _or_dash(str),
             "Read",
-            "Of test file: where the sender has the bytes, disk or memory.",
+            "Test file: where the sender reads the bytes, disk or memory.",
             {"enum": list(PLACES), "examples": ["disk"]},
         ),
         Axis(
@@ -296,7 +296,7 @@ AXES: Final[dict[str, Axis]] = {
             _place,
             _or_dash(str),
             "Write",
-            "Of test file: where the receiver puts the bytes, disk or memory.",
+            "Test file: where the receiver writes the bytes, disk or memory.",
             {"enum": list(PLACES), "examples": ["memory"]},
         ),
         Axis(
@@ -328,7 +328,7 @@ AXES: Final[dict[str, Axis]] = {
             _direction,
             str,
             "Direction",
-            "Which way the data flow: forward (source to destination), reverse, or both at once.",
+            "Direction of the data: forward (source to destination), reverse, or both at once.",
             {"enum": [str(direction) for direction in Direction], "examples": ["forward", "both"]},
             unset=Direction.FORWARD,
         ),

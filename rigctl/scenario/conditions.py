@@ -40,7 +40,7 @@ def plain_name(sysctl: str) -> str:
 def _name(value: object) -> str:
     text = parse_condition("condition", value)
     if text == DEFAULT:
-        raise FieldError(f'condition "{text}": means the nodes as they are. Give it another name')
+        raise FieldError(f'condition "{text}": means the node defaults. Give it another name')
     return text
 
 
@@ -52,6 +52,8 @@ def _sysctl_name(value: object) -> str:
     text = str(value)
     if len(text) > _MOST_CHARS or ".." in text or not _SYSCTL.fullmatch(text):
         raise FieldError(f"sysctl {shown(text)}: expected its name below /proc/sys, as in net.ipv4.tcp_rmem")
+    if not text.startswith(("net.", "net/")):
+        raise FieldError(f"sysctl {shown(text)}: expected one below net, as in net.ipv4.tcp_rmem")
     return text
 
 
@@ -86,7 +88,7 @@ def _on_off(value: object) -> str:
 def _congestion(name: str, value: object) -> str:
     word = AXES["congestion"].parse(name, value)
     if word is None:
-        raise FieldError(f'{name} "{value}": is the node\'s own anyway. Leave it out')
+        raise FieldError(f'{name} "{value}": is the node\'s default already. Leave it out')
     return str(word)
 
 
@@ -119,10 +121,10 @@ class Section(BaseModel):
 
 
 class ConditionSection(Section):
-    """Host settings that hold on all nodes during a group of cells. What is left out stays as the nodes have it."""
+    """Host settings of all nodes during a group of tests. What is not named stays as it is."""
 
     resize: Flag = Field(
-        False, description="Windows are where buffers start, and the kernel resizes them. Left out: set and locked."
+        False, description="Windows are initial buffer sizes, which the kernel adapts. Default: fixed sizes."
     )
     mtu: Annotated[
         int | None,
@@ -167,7 +169,7 @@ def condition_mistakes(document: Document, rig: Rig | None) -> Iterator[Mistake]
     if not isinstance(conditions, dict):
         return
     if not conditions:
-        what = "conditions: names none. Name one, as in mtu1500: {mtu: 1500}, or leave it out."
+        what = "conditions: is empty. Name one, as in mtu1500: {mtu: 1500}, or leave it out."
         yield document.mistake(("conditions",), what)
     found = (
         mistake
@@ -186,7 +188,7 @@ def _section_mistakes(document: Document, name: str, section: Mapping[str, Any],
     offloads = section.get("offload")
     others = sum(section.get(key) is not None for key in ("mtu", "congestion", "governor"))
     if len(sysctls) + (len(offloads) if isinstance(offloads, dict) else 0) + others > _MOST_SETTINGS:
-        what = f'condition "{name}": sets more than {_MOST_SETTINGS} things, which is the most an agent holds.'
+        what = f'condition "{name}": sets more than {_MOST_SETTINGS} values, the most that an agent takes.'
         yield document.mistake(path, what, at_key=True)
     mtu = section.get("mtu")
     carried = [(key, one.mtu) for key, one in rig.switches.items() if one.mtu is not None] if rig is not None else []
@@ -203,7 +205,7 @@ def _sysctl_mistakes(
     for given, value in sysctls.items():
         name, at = plain_name(given), (*path, "sysctl", given)
         if name in seen:
-            yield document.mistake(at, f'sysctl "{given}": is there twice, first as "{seen[name]}".', at_key=True)
+            yield document.mistake(at, f'sysctl "{given}": is given twice, first as "{seen[name]}".', at_key=True)
         seen.setdefault(name, given)
         if name == _CONGESTION_SYSCTL and "congestion" in section:
             what = f'sysctl "{given}": the key congestion of this condition sets it too. Keep one of them.'
@@ -211,10 +213,10 @@ def _sysctl_mistakes(
         if not _is_true(section.get("resize")):
             continue
         if name in _BUFFER_SYSCTLS:
-            what = f'sysctl "{given}": with resize: true the window of each cell sets it. Leave it out.'
+            what = f'sysctl "{given}": with resize: true the window of each test sets it. Leave it out.'
             yield document.mistake(at, what, at_key=True)
         elif name == _RESIZE_SYSCTL and str(value).strip() != "1":
-            what = f'sysctl "{given}": {value} is against resize: true, which sets 1. Keep one of them.'
+            what = f'sysctl "{given}": {value} conflicts with resize: true, which sets 1. Keep one of them.'
             yield document.mistake(at, what)
 
 

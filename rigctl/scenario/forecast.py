@@ -146,7 +146,7 @@ def notes(plan: RunPlan, ip_version: int) -> list[str]:
     links = [plan.links[node] for node in sorted(used)]
     lines = [ceiling_line] if any(link.rate_bps is not None and link.mtu is not None for link in links) else []
     if any(link.rate_bps is None or link.mtu is None for link in links):
-        lines.append("–: the rig file does not say the link's rate or MTU.")
+        lines.append("–: the rig file has no rate or MTU for the link.")
     if plan.trunk is not None and plan.trunk.rate_bps is not None:
         one, other = plan.trunk.ends
         lines.append(f"Pairs across the trunk between {one} and {other} share its {format_rate(plan.trunk.rate_bps)}.")

@@ -104,7 +104,7 @@ def _kind_clashes(row: Row, kind: Kind) -> Iterator[tuple[str, str]]:
     for name in sorted(OWN_AXES - kind.axes):
         if row[name] != AXES[name].unset:
             takers = _listed(other.name for other in KINDS.values() if name in other.axes)
-            yield name, f"{name}: is of test: {takers}{_HINTS.get(name, '')}"
+            yield name, f"{name}: only for test: {takers}{_HINTS.get(name, '')}"
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -119,7 +119,7 @@ def _bin_clashes(row: Row, pairs: tuple[Pair, ...], document: Document) -> Itera
     if bins_s is None or duration_s is None:
         return
     if not KINDS[document.data.get("test", "tcp")].bins:
-        yield "bins", f"bins: are of test: {_listed(kind.name for kind in KINDS.values() if kind.bins)}"
+        yield "bins", f"bins: only for test: {_listed(kind.name for kind in KINDS.values() if kind.bins)}"
     flows = len(pairs) * (row["parallel"] if isinstance(row["parallel"], int) else 1)
     if duration_s / bins_s * flows > MOST_BINS:
         count = f"{round(duration_s / bins_s * flows):,} bins over all flows"
@@ -133,7 +133,7 @@ def _datagram_clashes(row: Row, kind: Kind) -> Iterator[tuple[str, str]]:
         yield "size", f"size: {size} bytes are not the payload of a datagram, which has {least} to {MAX_DATAGRAM}"
     for name in sorted(TCP_AXES):
         if row[name] is not None:
-            yield name, f"{name}: is of TCP, and these are datagrams"
+            yield name, f"{name}: only for TCP; this test sends datagrams"
 
 
 def time_mistakes(document: Document) -> Iterator[Mistake]:
@@ -177,8 +177,8 @@ def _twice(document: Document, name: str, values: object) -> Iterator[Mistake]:
         if again:
             first = seen[again[0]]
             known = f'{AXES[name].text(again[0])}, there as "{first}" already'
-            twice = f'"{given}": is there twice, first as "{first}"'
-            what = twice if len(parsed) == 1 else f'"{given}": holds {known}'
+            twice = f'"{given}": is given twice, first as "{first}"'
+            what = twice if len(parsed) == 1 else f'"{given}": contains {known}'
             yield document.mistake(("matrix", name, index), f"{name} {what}. To measure more often use repeat.")
         seen.update(dict.fromkeys((value for value in parsed if value not in seen), given))
 

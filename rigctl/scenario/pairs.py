@@ -59,7 +59,7 @@ def pairs_of(entry: Entry, rig: Rig | None) -> list[Pair]:
         return [Pair(source, destination) for source in sources for destination in destinations]
     if len(sources) != len(destinations):
         raise FieldError(
-            f"{len(sources)} to {len(destinations)} nodes, -> needs as many on both sides. "
+            f"{len(sources)} to {len(destinations)} nodes; -> needs the same number on both sides. "
             f"Each to each is {entry.source} x {entry.destination}"
         )
     return [Pair(source, destination) for source, destination in zip(sources, destinations, strict=True)]
@@ -112,7 +112,7 @@ def pair_mistakes(document: Document, rig: Rig | None) -> Iterator[Mistake]:
         for what in whats:
             yield document.mistake(("pairs", index), f"pair {shown(entry.text)}: {what}")
         if len(seen) > MAX_PAIRS:
-            what = f"pairs: more than {MAX_PAIRS:,} of them, this one counted. Name fewer."
+            what = f"pairs: more than {MAX_PAIRS:,} with this one. Name fewer."
             yield document.mistake(("pairs", index), what)
             return
 
@@ -127,7 +127,7 @@ def _entry_mistakes(entry: Entry, rig: Rig | None, seen: set[Pair]) -> Iterator[
         what = f"makes {alone} a pair with itself" if several else "a node with itself"
         yield f"{what}. Name two different nodes."
     if twice is not None:
-        yield f"{twice if several else ''} is there twice. More flows: use the axis parallel.".lstrip()
+        yield f"{twice if several else ''} is given twice. More flows: use the axis parallel.".lstrip()
 
 
 def _unknown(entry: Entry, rig: Rig | None) -> Iterator[str]:

@@ -53,7 +53,7 @@ class RetestSection(Section):
 
 
 class UntilSection(Section):
-    """Tests are measured until their mean is known well enough."""
+    """Tests are measured until the confidence interval of their mean is small enough."""
 
     when: Annotated[float, named(_share(_CI95, "ci95 < 1%")), _json("ci95", "<")] = Field(
         description="Half the width of the mean's 95 % confidence interval.", examples=["ci95 < 1%"]
@@ -86,17 +86,17 @@ def search_mistakes(document: Document, rows: Sequence[Row]) -> Iterator[Mistake
         return
     for key in ("retest", "until", "repeat"):
         if str(document.data.get(key)).strip() not in ("None", "1"):
-            yield document.mistake((key,), f"{key}: rate: max is searched for once, trial by trial.", at_key=True)
+            yield document.mistake((key,), f"{key}: rate: max is searched once, trial by trial.", at_key=True)
 
 
 def repeating_mistakes(document: Document) -> Iterator[Mistake]:
     """Both at once, and too few repetitions to say how far they differ."""
     given = [key for key in ("retest", "until") if document.data.get(key) is not None]
     if len(given) > 1:
-        yield document.mistake(("until",), "until: retest is there too. Choose one of them.", at_key=True)
+        yield document.mistake(("until",), "until: retest is given too. Choose one of them.", at_key=True)
     # With --repeat 1 nobody asks for it any more.
     once = str(document.data.get("repeat")).strip() == "1" and ("repeat",) not in document.origins
     for key in given:
         if once:
-            what = f"{key}: one repetition says nothing of how far they differ. Give repeat: 2 or more."
+            what = f"{key}: a variation needs two repetitions. Give repeat: 2 or more."
             yield document.mistake((key,), what, at_key=True)

@@ -122,9 +122,9 @@ def _folder(name: str, value: object) -> str:
 
 
 def _head(name: str, value: object) -> str:
-    text = parse_text(name, value, "titles of columns, as in {Mean: AVG}")
+    text = parse_text(name, value, "titles of columns, as in {RTT mean: RTT}")
     if len(text) > MOST_HEAD:
-        raise FieldError(f"{name} {shown(text)}: expected at most {MOST_HEAD} characters, as in {{Mean: AVG}}")
+        raise FieldError(f"{name} {shown(text)}: expected at most {MOST_HEAD} characters, as in {{RTT mean: RTT}}")
     return text
 
 
@@ -169,7 +169,7 @@ def _axes_model(title: str, doc: str, *, many: bool) -> type[BaseModel]:
 
 
 MatrixSection = _axes_model(
-    "Matrix", "Axes and their values: every combination is one test, the first axis changing slowest.", many=True
+    "Matrix", "Axes and their values: each combination is a test; the first axis changes slowest.", many=True
 )
 RowSection = _axes_model("Row", "One value for each axis it names.", many=False)
 
@@ -177,12 +177,12 @@ RowSection = _axes_model("Row", "One value for each axis it names.", many=False)
 class ScenarioFile(Section):
     """A scenario: what to measure between which nodes."""
 
-    title: Text = Field("", description="One line for tables and pages. Left out: the file's name.")
-    notes: LongText = Field("", description="Anything a reader of the report should know.")
+    title: Text = Field("", description="Title in tables and pages, one line. Default: the file's name.")
+    notes: LongText = Field("", description="Notes for readers of the report.")
     heads: Heads = Field(
         default_factory=dict,
         description="Other titles for columns of the results table, as a published page has them.",
-        examples=[{"Mean": "AVG"}],
+        examples=[{"RTT mean": "RTT"}],
     )
     rig: Text = Field(
         "",
@@ -194,7 +194,7 @@ class ScenarioFile(Section):
         BeforeValidator(as_list),
         _OneOrMany(),
     ] = Field(
-        description="which nodes send to which, all at once, as in pairs: [pi1 -> pi2]. With groups or ranges: "
+        description="pairs of nodes that send, all at once, as in pairs: [pi1 -> pi2]. With groups or ranges: "
         "left -> right is first to first and so on, left x right is each to each.",
         examples=[["pi1 -> pi2", "pi3 -> pi4"], ["node[001..012] -> node[101..112]"], ["left x right"]],
     )
@@ -229,13 +229,15 @@ class ScenarioFile(Section):
         int | None, named(parse_repeat), WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MAX_REPEAT})
     ] = Field(
         None,
-        description="How often each test is measured. Left out: once; twice with retest or until.",
+        description="How often each test is measured. Default: once; twice with retest or until.",
         examples=[3, 5],
     )
     retest: RetestOrText = Field(
         None, description="Tests whose repetitions differ are measured again, and shown in a table of their own."
     )
-    until: UntilOrText = Field(None, description="Tests are measured until their mean is known well enough.")
+    until: UntilOrText = Field(
+        None, description="Tests are measured until the confidence interval of their mean is small enough."
+    )
     test: Annotated[str, named(_test), WithJsonSchema({"enum": list(TESTS)})] = Field(
         "tcp",
         description="What is measured: tcp or udp (goodput), pingpong or blast (messages), or file (a transfer).",
@@ -243,12 +245,12 @@ class ScenarioFile(Section):
     )
     bins: Annotated[float | None, named(parse_bins), WithJsonSchema(_DURATION_SCHEMA)] = Field(
         None,
-        description="Throughput over time in bins of that width, 0.1ms to 1s, and its gaps; of tcp, udp and file.",
+        description="Throughput over time in bins of this width, 0.1ms to 1s, and gaps; of tcp, udp and file.",
         examples=["0.5ms"],
     )
     folder: Annotated[str, named(_folder), WithJsonSchema({"type": "string", "pattern": "^/"})] = Field(
         FOLDER,
-        description="Of test file: the folder on every node whose disk is read and written; nothing stays in it.",
+        description="Test file: folder on each node's disk to read and write; nothing is left in it.",
         examples=[FOLDER],
     )
     capture: Annotated[
@@ -262,6 +264,4 @@ class ScenarioFile(Section):
     )
     max_loss: Annotated[
         float, named(_max_loss), WithJsonSchema({"type": "string", "pattern": r"^ *[0-9]+(\.[0-9]+)? *% *$"})
-    ] = Field(
-        0.001, description="Loss up to which a rate counts as carried, in the search of rate: max.", examples=["0.1%"]
-    )
+    ] = Field(0.001, description="Highest loss at which a rate passes, in the search of rate: max.", examples=["0.1%"])

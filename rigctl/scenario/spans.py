@@ -46,7 +46,7 @@ def _spread_one(name: str, value: object) -> list[Any]:
     if by < 1 or (match["how"] == "times" and (by < 2 or low < 1)):
         raise FieldError(f"{name} {shown(value)}: never reaches its end. Use step 1 or more, times 2 or more")
     if match["how"] is None and name in SIZES and high > low:
-        raise FieldError(f"{name} {shown(value)}: say in which steps, as in {value.strip()} times 2")
+        raise FieldError(f"{name} {shown(value)}: needs a step, as in {value.strip()} times 2")
     return list(islice(_values(low, high, by, multiply=match["how"] == "times"), MAX_VALUES + 1))
 
 
@@ -60,4 +60,4 @@ def _number(name: str, whole: str, text: str, *, plain: bool = False) -> int:
     try:
         return parse_bytes(text) if name in SIZES and not plain else int(text)
     except (ValueError, OverflowError):
-        raise FieldError(f"{name} {shown(whole)}: {shown(text)} is no number") from None
+        raise FieldError(f"{name} {shown(whole)}: {shown(text)} is not a number") from None

@@ -22,9 +22,9 @@ _KNOWN: Final = (
     ("readonly database", "cannot be written: the file or its folder is read-only. Name another with --store"),
     (
         "unable to open",
-        "cannot be opened: its folder is missing or closed to you. Name another with --store",
+        "cannot be opened: its folder is missing or not accessible. Name another with --store",
     ),
-    ("database is locked", "is kept locked by another program. Close that and try again"),
+    ("database is locked", "is locked by another program. Close it and try again"),
     ("disk i/o error", "cannot be read or written: the disk reports an I/O error"),
 )
 # What it takes to make a record of a row that no rigctl wrote so.

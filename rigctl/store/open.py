@@ -78,7 +78,7 @@ def _update(engine: Engine, place: str) -> None:
     except RigError as error:
         raise InputError(
             f"store {place} was written by an older rigctl and can't be brought up to date: {error}. "
-            "Copy it to where it can be written, and name the copy with --store"
+            "Copy it to a writable place and name the copy with --store"
         ) from error
 
 
@@ -116,7 +116,7 @@ def _sqlite_file(url: URL, path: Path, place: str, create: bool) -> URL:
         return url
     if not path.exists():
         raise NoStoreError(
-            f"store {place} does not exist. `rigctl run` makes it; --store or RIGCTL_STORE names another"
+            f"store {place} does not exist. `rigctl run` creates it; --store or RIGCTL_STORE names another"
         )
     effective = os.access in os.supports_effective_ids
     if all(os.access(one, os.W_OK, effective_ids=effective) for one in (path, path.parent)):
@@ -177,7 +177,7 @@ def _check(connection: Connection, place: str, create: bool) -> tuple[bool, int]
     """Refuse what is not ours or too new; make the tables in what is empty. Whether they were made; their version."""
     tables = set(inspect(connection).get_table_names())
     if (odd := odd_table(connection)) is not None:
-        raise InputError(f"store {place} is no store of rigctl's: {odd}. Name another file with --store")
+        raise InputError(f"store {place} is not a store of rigctl: {odd}. Name another file with --store")
     if versions.name in tables:
         version = connection.execute(select(versions.c.version)).scalar()
         if version is None or version > SCHEMA_VERSION:
@@ -193,7 +193,7 @@ def _check(connection: Connection, place: str, create: bool) -> tuple[bool, int]
             "Name another file with --store"
         )
     if not create:
-        raise NoStoreError(f"store {place} is empty. `rigctl run` fills it; --store or RIGCTL_STORE names another")
+        raise NoStoreError(f"store {place} is empty. `rigctl run` writes to it; --store or RIGCTL_STORE names another")
     metadata.create_all(connection)
     connection.execute(insert(versions).values(version=SCHEMA_VERSION))
     if sqlite:

@@ -65,7 +65,7 @@ def info_from(row: Row, facts: dict[str, Facts]) -> RunInfo:
     made = {"plan": plan_from(row["plan"]), "versions": from_json(row["versions"]), "facts": facts}
     info = _record(RunInfo, row | made)
     if not 0 <= info.started_at <= _LATEST:
-        raise ValueError("started_at is no time")
+        raise ValueError("started_at is not a time")
     return info
 
 

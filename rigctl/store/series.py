@@ -84,7 +84,7 @@ def _inflated(body: bytes, expected: int | None) -> bytes:
     inflater = zlib.decompressobj()
     data = inflater.decompress(body, most + 1)
     if len(data) > most or (expected is not None and len(data) != expected):
-        raise ValueError("a series of another length than it says")
+        raise ValueError("a series whose length differs from its head")
     if not inflater.eof:
         raise ValueError("a series that is cut off")
     return data

@@ -154,7 +154,7 @@ class Store:
             found = self._infos(connection, query)
         if found:
             return found[0]
-        raise InputError(f"store {self.place} holds no run yet. `rigctl run` makes one")
+        raise InputError(f"store {self.place} has no runs yet. Start one with `rigctl run`")
 
     def run_id(self, reference: str) -> str:
         """The id that is, or begins with, `reference`. `InputError` for none or several."""
@@ -167,7 +167,9 @@ class Store:
             raise InputError(f'no run "{reference}" in store {self.place}. `rigctl runs` lists them')
         others = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
         named = ", ".join(found[:_MOST_NAMED])
-        raise InputError(f'run "{reference}" is not unique: {named}{others}, the latest first. Give more of it')
+        raise InputError(
+            f'run "{reference}" is not unique: {named}{others}, the latest first. Give more characters of it'
+        )
 
     @uncollected()
     def repetitions(self, run: str, series: bool | Collection[int] = True) -> list[Repetition]:

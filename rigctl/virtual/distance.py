@@ -84,7 +84,7 @@ def _held_ns(layout: Layout, place: Place, inside: Callable[[str, Callable[[], f
     asked_ns, own_ns = place.rtt_ns or 0, _own_ns(layout, place, inside)
     if asked_ns < own_ns:
         asked = f"rtt {asked_ns / 1e6:g} ms"
-        raise RigError(f"{place.name}: {asked}: this machine alone takes {own_ns / 1e6:.3f} ms. Give it more.")
+        raise RigError(f"{place.name}: {asked}: this machine takes {own_ns / 1e6:.3f} ms. Set a larger rtt.")
     print(f"{place.name}: a round trip takes {own_ns / 1e6:.3f} ms by itself", file=sys.stderr, flush=True)
     return (asked_ns - own_ns) // 2
 
@@ -94,7 +94,7 @@ def _hold(relay: "subprocess.Popen[bytes]", times_ns: list[int]) -> None:
     assert relay.stdout is not None
     os.write(relay.stdin.fileno(), json.dumps(times_ns).encode())
     if relay.stdout.readline() != b"holding\n":
-        raise RigError("the relay of a distant link ended; the rig's log says why")
+        raise RigError("the relay of a distant link ended; see the rig's log")
 
 
 def _own_ns(layout: Layout, place: Place, inside: Callable[[str, Callable[[], float]], float]) -> int:

@@ -115,7 +115,7 @@ class Layout:
 def layout_of(rig: Rig) -> Layout:
     """The layout of a virtual rig. Raises `InputError` where it has too many nodes, or a link that IPv6 cannot use."""
     if rig.virtual is None:
-        raise InputError(f"{rig.name}: a real rig. There is nothing to start: its nodes run by themselves.")
+        raise InputError(f"{rig.name}: a real rig. Only virtual rigs can be started.")
     if len(rig.nodes) > MAX_NODES:
         raise InputError(f"{rig.name}: {len(rig.nodes)} nodes. A virtual rig has {MAX_NODES} at most.")
     keys = list(rig.switches)

@@ -65,7 +65,7 @@ async def start(layout: Layout, *, source: Path | None, stay: bool) -> Started:
             remove(folder)
             raise
     raise RigError(
-        f"{layout.name}: this machine lets you make network namespaces neither as root nor in a user namespace"
+        f"{layout.name}: network namespaces are allowed on this machine neither as root nor in a user namespace"
         f" ({'; '.join(refusals)}). {_LOOPBACK_HINT}"
     )
 
@@ -291,7 +291,7 @@ def _failure(layout: Layout, folder: Path, wrapper: list[str], error: BaseExcept
         return _NoNamespacesError(f"{'in a user namespace' if '--user' in wrapper else 'as root'}: {said}")
     if isinstance(error, TimeoutError):
         return RigError(f"{layout.name}: the virtual rig was not up within {START_DEADLINE_S:g} s. {said}".strip())
-    return RigError(f"{layout.name}: the virtual rig ended while it started: {said or 'it said nothing'}")
+    return RigError(f"{layout.name}: the virtual rig ended while it started: {said or 'no output'}")
 
 
 def _path() -> str:

@@ -130,7 +130,7 @@ class _Composer:
             value = self.node(self.loader.get_event(), depth + 1, key)
             if key in entries:
                 first = entries[key][0].line
-                what = f'key "{key[:64]}" is there twice, first in line {first}. Keep one of them.'
+                what = f'key "{key[:64]}" is given twice, first in line {first}. Keep one of them.'
                 self.mistakes.append(mistake_at(self.name, self.text, at, what))
             else:
                 entries[key] = (at, value)

@@ -78,7 +78,7 @@ def _sentence(text: str) -> str:
 
 def _purpose(model: type[BaseModel], path: Path) -> str:
     field = _section(model, path[:-1]).model_fields.get(str(path[-1]))
-    return f" It says {field.description}." if field is not None and field.description else ""
+    return f" Expected: {_sentence(field.description)}" if field is not None and field.description else ""
 
 
 def _section(model: type[BaseModel], path: Path) -> type[BaseModel]:

@@ -127,3 +127,21 @@ def test_where_the_journal_can_not_be_written_nothing_is_changed(lab: Lab, kind:
     assert answer["message"].startswith("mtu of v0: its old value could not be kept safe: ")
     assert words in answer["message"].lower()  # each C library has its own
     assert (lab.mtu(), victim.read_text()) == (1500, "mine\n")
+
+
+def test_a_journal_that_others_could_have_written_is_set_aside_unread(lab: Lab) -> None:
+    left_by_an_earlier_agent(lab, header() + OLD_MTU)
+    lab.journal.chmod(0o622)
+    hello = lab.start().hello
+    assert hello["restored"] == 0
+    assert lab.mtu() == 1400
+    assert lab.journal.with_name(lab.journal.name + ".damaged").exists()
+
+
+def test_only_settings_of_the_network_are_restored_or_set(lab: Lab) -> None:
+    agent = lab.start()
+    refused = agent.ask("set kind=sysctl name=kernel.core_pattern value=core")
+    assert (refused["ok"], refused["error"]) == (False, "EPERM")
+    agent.end()
+    left_by_an_earlier_agent(lab, header() + "set sysctl kernel.core_pattern - core\n")
+    assert lab.start().hello["restored"] == 0

@@ -50,7 +50,7 @@ def test_where_only_small_segments_pass_the_sender_says_so(lab: Lab, what: str, 
     ended = sender.event("ended", 30)
     port = re.escape(ended["message"].partition(" port ")[2].partition(":")[0])
     expected = (
-        rf"flow 0 to 127\.0\.0\.1 port {port}: \d+ segments of at most (\d+) bytes were sent again, "
+        rf"flow 0 to 127\.0\.0\.1 port {port}: \d+ segments of at most (\d+) bytes were retransmitted, "
         r"(\d+) timeouts in a row, and not acknowledged; "
         r"(\d+) bytes were acknowledged before: check the MTU of the path"
     )

@@ -62,8 +62,8 @@ def test_plan_shows_conditions_pairs_and_what_a_trunk_leaves_of_their_sum(tmp_pa
     assert (done.returncode, done.stderr) == (0, "")
     assert len(numbers(done.stdout)) == 120
     for line in (
-        "Condition no resize 1500: MTU 1500; windows are set and locked",
-        "Condition resize 8192: MTU 8192; windows are where buffers start",
+        "Condition no resize 1500: MTU 1500; windows are fixed",
+        "Condition resize 8192: MTU 8192; windows are initial buffer sizes",
         "Pairs (12): node001 -> node101, node002 -> node102, node003 -> node103, … node012 -> node112.",
         "Pairs across the trunk between force10 and cisco share its 8 Gbit/s.",
     ):
@@ -118,7 +118,7 @@ def test_init_lists_what_there_is(tmp_path: Path) -> None:
     assert done.returncode == 0
     words = " ".join(done.stdout.split())
     assert "gigablox GigaBlox, seven TCP tests over two pairs" in words
-    assert "das2-quick DAS-2, thinned" in words
+    assert "das2-quick DAS-2, reduced" in words
     assert "loopback Four nodes on the loopback interface" in words
 
 

@@ -93,7 +93,7 @@ def test_export_gives_csv_and_json_on_standard_output(store: Path, level: str) -
 def test_export_of_parquet_needs_a_file(store: Path, tmp_path: Path) -> None:
     done = rigctl("export", "--format", "parquet", store=store)
     assert done.returncode == 2
-    assert done.stderr.decode() == "rigctl: export: parquet is no text. Name a file, as in -o run.parquet\n"
+    assert done.stderr.decode() == "rigctl: export: parquet is a binary format. Name a file, as in -o run.parquet\n"
     done = rigctl("export", "--format", "parquet", "-o", str(tmp_path / "run.parquet"), store=store)
     assert (done.returncode, done.stdout) == (0, b"")
     assert (tmp_path / "run.parquet").read_bytes()[:4] == b"PAR1"
@@ -155,14 +155,14 @@ def test_a_run_that_cannot_be_read_hides_no_other(store: Path) -> None:
 def test_an_argument_that_is_no_text_is_told(store: Path, words: list[str]) -> None:
     done = rigctl(*words, store=store)
     assert done.returncode == 2
-    assert done.stderr.decode().endswith('\\xff" holds bytes that are not UTF-8. Name files and values in UTF-8\n')
+    assert done.stderr.decode().endswith('\\xff" contains bytes that are not UTF-8. Name files and values in UTF-8\n')
 
 
 @pytest.mark.parametrize("given", [[], ["--store", "other.db"]])
 def test_runs_before_the_first_run_is_an_empty_list(tmp_path: Path, given: list[str]) -> None:
     done = rigctl("runs", *given, store=tmp_path / "none.db", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, b"")
-    assert done.stdout == b"No run yet. `rigctl run SCENARIO` makes one.\n"
+    assert done.stdout == b"No runs yet. Start one with `rigctl run SCENARIO`.\n"
     empty = json.loads(rigctl("runs", "--json", *given, store=tmp_path / "none.db", cwd=tmp_path).stdout)
     assert empty == {"version": 1, "runs": [], "damaged": []}
     assert list(tmp_path.iterdir()) == []
@@ -214,7 +214,7 @@ def test_a_run_that_is_being_measured_is_not_removed(store: Path) -> None:
         run = opened.begin(info.plan, info.versions, info.facts, time.time(), controller=controller_id())
     done = rigctl("runs", "rm", run, "--yes", store=store)
     assert done.returncode == 2
-    assert "is still being measured" in done.stderr.decode()
+    assert "is still running" in done.stderr.decode()
 
 
 def test_an_ambiguous_beginning_names_the_latest_five(tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ def test_an_ambiguous_beginning_names_the_latest_five(tmp_path: Path) -> None:
     with open_store(str(tmp_path / "r.db")) as opened:
         ids = [opened.begin(info.plan, {}, {}, info.started_at + 60 * at) for at in range(7)]
     said = rigctl("show", "2026", store=tmp_path / "r.db").stderr.decode()
-    assert f"{', '.join(reversed(ids[2:]))} and 2 more, the latest first. Give more of it" in said
+    assert f"{', '.join(reversed(ids[2:]))} and 2 more, the latest first. Give more characters of it" in said
 
 
 @pytest.mark.parametrize("words", [["runs"], ["show"], ["plan", "gigablox"], ["--version"]])

@@ -13,9 +13,10 @@ PAIR = "rig: gigablox\npairs: [pi1 -> pi2, pi3 -> pi4]\n"
 
 def test_a_run_measures_stores_and_explains_every_cell(user: User) -> None:
     said = user.rigctl("run", "gigablox", "--duration", "1s")
-    said = " ".join(said.split())
-    assert "MSS 1448 went over the wire in every test: the MSS requested made no difference" in said
-    assert "8960: the MTU is 1500)." in said
+    assert "test 3: mss 8960 requested, 1448 effective (2 pairs)\n" in said
+    findings = user.findings()
+    assert "MSS 1448 went over the wire in every test: the MSS requested made no difference" in findings
+    assert "8960: the MTU is 1500" in findings
     rows = user.rows()
     assert [(r["cell"], r["source"], r["destination"]) for r in rows] == [
         (cell, *pair) for cell in range(1, 8) for pair in (("pi1", "pi2"), ("pi3", "pi4"))

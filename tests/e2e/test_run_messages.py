@@ -31,7 +31,7 @@ def test_a_ping_pong_is_measured_tabled_and_exported(user: User) -> None:
         assert row["app_rtt_mean_us"] * 300 / 1e6 == pytest.approx(row["elapsed_s"])
     # Long messages take their frames' time at 100 Mbit/s, there and back; short ones pass a bucket at once.
     assert min(row["app_rtt_p50_us"] for row in flows[4:]) > 0.8 * 2 * 65536 * 8 / 100
-    assert "token buckets" in said
+    assert "token buckets" in user.findings()
     assert json.loads(user.rigctl("export", "--format", "json", "--level", "cells"))[0]["goodput_mbps"] is None
     trips: Counter[tuple[int, int]] = Counter()
     for row in json.loads(user.rigctl("export", "--format", "json", "--level", "histogram")):
@@ -87,12 +87,12 @@ def test_messages_that_do_not_fit_their_time_fail_and_say_what_to_do(user: User)
     ("text", "said"),
     [
         ("test: pingpong\n", "size: test: pingpong needs one, as in size: 1 or size: 64K (test 1)."),
-        ("matrix: {size: 64K}\n", "size: is of test: udp, pingpong, blast or file (test 1)."),
+        ("matrix: {size: 64K}\n", "size: only for test: udp, pingpong, blast or file (test 1)."),
         (
             "matrix: {iterations: 5}\n",
-            "is of test: pingpong or blast. To measure more often use repeat (test 1).",
+            "only for test: pingpong or blast. To measure more often use repeat (test 1).",
         ),
-        ("test: blast\nmatrix: {size: 1, busy_poll: true}\n", "busy_poll: is of test: pingpong (test 1)."),
+        ("test: blast\nmatrix: {size: 1, busy_poll: true}\n", "busy_poll: only for test: pingpong (test 1)."),
         ("test: pingpong\nmatrix: {size: 17M}\n", "size: 17825792 bytes are more than the 16M of a message"),
         ("test: pingpong\nmatrix: {size: 1, iterations: 0}\n", 'iterations "0": expected 1 to 1000000000'),
     ],

@@ -58,5 +58,5 @@ def test_a_killed_run_is_listed_as_died_and_can_be_removed(user: User) -> None:
     assert "died, began" in user.rigctl("runs")
     assert Path(user.environment["RIGCTL_STORE"]).exists()
     assert user.rigctl("runs", "rm", listed[0]["run"][:15], "--yes") == f"{listed[0]['run']}: removed\n"
-    assert "No run yet" in user.rigctl("runs")
+    assert "No runs yet" in user.rigctl("runs")
     assert waited(lambda: user.processes() == {}, 15)

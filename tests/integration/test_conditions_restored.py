@@ -1,7 +1,7 @@
 """Whatever is killed or cut, and whenever: the old host settings are back, and nothing is left on a node.
 
 Real runs over real SSH with real agents, on a virtual rig that stays up. RIGCTL_KILLS sets how many controllers are
-killed (20; the closing figures were made with 100).
+killed (10; the closing figures were made with 100).
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from rigctl.scenario.load import Overrides, load_plan
 from rigctl.store import open_store
 from rigctl.virtual.provide import down, up
 
-KILLS = int(os.environ.get("RIGCTL_KILLS", "20"))
+KILLS = int(os.environ.get("RIGCTL_KILLS", "10"))
 BACK_S = 5.0
 NODES = ("a", "b")
 SETTINGS = (

@@ -140,7 +140,7 @@ def test_a_lab_with_openssh_is_measured_and_left_as_it_was(lab: Lab) -> None:
         assert all("sshd" in command for command in lab.processes(name)), lab.processes(name)
 
 
-@pytest.mark.parametrize(("interface", "why"), [("eth7", "is not there"), ("lo", "has no global address")])
+@pytest.mark.parametrize(("interface", "why"), [("eth7", "does not exist"), ("lo", "has no global address")])
 def test_a_data_interface_that_leads_nowhere_ends_the_run_before_any_traffic(
     lab: Lab, interface: str, why: str
 ) -> None:
@@ -151,4 +151,4 @@ def test_a_data_interface_that_leads_nowhere_ends_the_run_before_any_traffic(
     assert f"rigctl: pi2: data_interface {interface} {why}. Interfaces of the node: lo" in errors
     assert "eth0 (10.98.0.2)" in errors
     listed, _ = lab.rigctl("runs").communicate(timeout=60)
-    assert "No run yet" in listed
+    assert "No runs yet" in listed

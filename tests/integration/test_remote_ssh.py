@@ -60,7 +60,7 @@ async def test_big_input_and_output_pass_whole(sshd: Start) -> None:
 async def test_a_command_that_hangs_costs_its_deadline(sshd: Start) -> None:
     async with one(sshd().node()) as host:
         began = time.monotonic()
-        with pytest.raises(NodeError, match=r"pi1: not done within 0\.2 s: sleep 30"):
+        with pytest.raises(NodeError, match=r"pi1: not finished within 0\.2 s: sleep 30"):
             await host.run("sleep 30", deadline_s=0.2)
         assert time.monotonic() - began < 20
         assert (await host.run("echo still here")).stdout == "still here\n"

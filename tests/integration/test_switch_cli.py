@@ -85,7 +85,7 @@ async def test_enable_is_asked_for_where_its_password_is_given(dialect: tuple[st
 async def test_a_port_that_the_switch_does_not_have_is_named(dialect: tuple[str, str], tmp_path: Path) -> None:
     async with listening(Switch(*dialect)) as switch:
         said = await refused(asked(switch, tmp_path), [switch.interface, "GigabitEthernet9/9"])
-    assert said.startswith("core: port GigabitEthernet9/9: it says ")
+    assert said.startswith("core: port GigabitEthernet9/9: it prints ")
     assert said.endswith("Names are as in `show interfaces`")
 
 

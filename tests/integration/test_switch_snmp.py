@@ -131,14 +131,14 @@ async def test_in_every_version_counters_rise_by_what_went_over_the_interface(tm
 async def test_a_port_that_is_not_there_is_named_with_the_nearest(tmp_path: Path) -> None:
     async with snmpd(tmp_path) as (port, _):
         said = await refused(V2C, port, "l0")
-    assert said.startswith('core: it has no interface "l0". Near it: lo')
+    assert said.startswith('core: it has no interface "l0". Similar: lo')
 
 
 async def test_what_does_not_fit_is_said_with_what_to_check(tmp_path: Path) -> None:
     async with snmpd(tmp_path) as (port, _):
         place = f"127.0.0.1, UDP port {port}"
         assert await refused(replace(V2C, secrets=Secrets(community="wrong-one")), port) == (
-            f"core: no SNMP answer from {place}. Is it on, may this machine ask it, is the community right?"
+            f"core: no SNMP answer from {place}. Is it on, does it allow this machine, is the community right?"
         )
         for wrong in (
             sealed(secrets={"auth": "wrong-one-too"}),

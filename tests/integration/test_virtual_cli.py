@@ -74,7 +74,7 @@ def test_a_real_rig_is_not_started(tmp_path: Path, command: str) -> None:
     file.write_text("nodes:\n  a: {address: 127.0.0.1}\n  b: {address: 127.0.0.2}\n")
     done = rigctl(command, str(file))
     assert done.returncode == 2
-    assert b"real: a real rig. There is nothing to start" in done.stderr
+    assert b"real: a real rig. Only virtual rigs can be started" in done.stderr
 
 
 def test_a_value_of_the_rig_file_is_replaced_for_once(tmp_path: Path) -> None:

@@ -54,6 +54,10 @@ class User:
         exported: list[dict[str, Any]] = json.loads(self.rigctl("export", "--format", "json", "--level", level))
         return exported
 
+    def findings(self) -> str:
+        """All that the report says of the latest run in sentences: a terminal shows the weightiest only."""
+        return "\n".join(finding["text"] for finding in json.loads(self.rigctl("show", "--json"))["findings"])
+
     def processes(self) -> dict[int, str]:
         """Every process of this user's rigs, by what its environment says, agents and holders included."""
         found = {}

@@ -29,4 +29,4 @@ async def reader_of(switch: Switch, ports: Sequence[str]) -> AsyncIterator[Reade
         async with cli_reader(switch, secrets_of(switch), ports) as reader:
             yield reader
     else:
-        raise NodeError(switch.key, "the rig file says neither snmp nor cli: its counters can't be read")
+        raise NodeError(switch.key, "the rig file has neither snmp nor cli for it: its counters can't be read")

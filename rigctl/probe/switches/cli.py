@@ -192,9 +192,9 @@ def _meaning(error: Exception, place: str, user: str) -> str:
     if isinstance(error, AuthenticationException):
         return f"{place} refuses user {user}: check its password"
     if "not found in known_hosts" in text:
-        return f"the host key of {place} is not known: add it with ssh-keyscan after checking it, or say known_hosts"
+        return f"the host key of {place} is not known: check it and add it with ssh-keyscan, or set known_hosts"
     if "does not match" in text:
-        return f"{place} has another host key than the one that is known: is it the same switch?"
+        return f"{place} has a host key that differs from the known one: is it the same switch?"
     if "TCP connection" in text or "DNS" in text:
         return f"{place} can't be reached: check the address, and that SSH is on"
     if isinstance(error, ValueError):

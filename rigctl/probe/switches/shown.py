@@ -43,7 +43,7 @@ def head(text: str) -> str:
         if (match := _HEAD.match(line.strip())) is not None:
             return match["name"]
     said = next((line.strip() for line in text.splitlines() if line.strip().startswith("%")), "")
-    raise UnreadableError(f"it says {said[:80]!r}" if said else "it says nothing of such an interface")
+    raise UnreadableError(f"it prints {said[:80]!r}" if said else "it reports no such interface")
 
 
 def number(pattern: re.Pattern[str], text: str, what: str) -> tuple[int, ...]:
@@ -58,7 +58,7 @@ def cleared_s_ago(text: str) -> tuple[float, float] | None:
     """How long ago the counters were cleared, at least and at most. Raises `UnreadableError`."""
     match = _CLEARED.search(text)
     if match is None:
-        raise UnreadableError("its answer to show interfaces does not say when the counters were cleared")
+        raise UnreadableError("its answer to show interfaces lacks the time when counters were cleared")
     if match["ago"] == "never":
         return None
     if (clock := _CLOCK.fullmatch(match["ago"])) is not None:
@@ -68,7 +68,7 @@ def cleared_s_ago(text: str) -> tuple[float, float] | None:
     if (long := _LONG.fullmatch(match["ago"])) is not None:
         ago_s = int(long[1]) * _SECONDS[long[2]] + int(long[3]) * _SECONDS[long[4]]
         return ago_s, ago_s + _SECONDS[long[4]]
-    raise UnreadableError(f"its counters were cleared {match['ago'][:20]!r} ago, which is no time")
+    raise UnreadableError(f"its counters were cleared {match['ago'][:20]!r} ago, which is not a time")
 
 
 class Clearing:

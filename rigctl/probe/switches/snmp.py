@@ -75,7 +75,7 @@ async def snmp_reader(switch: Switch, secrets: Secrets, ports: Sequence[str]) ->
         if missing:
             name, near = next(iter(missing.items()))
             more = f" and {len(missing) - 1} more ports" if len(missing) > 1 else ""
-            raise NodeError(switch.key, f'it has no interface "{name}"{more}. Near it: {", ".join(near) or "none"}')
+            raise NodeError(switch.key, f'it has no interface "{name}"{more}. Similar: {", ".join(near) or "none"}')
         yield SnmpReader(session, found)
     finally:
         engine.close_dispatcher()
@@ -172,7 +172,7 @@ class _Session:
         assert snmp is not None
         place = f"{self.switch.address}, UDP port {snmp.port}"
         if "imeout" in failure or "No SNMP response" in failure:
-            why = "Is it on, may this machine ask it"
+            why = "Is it on, does it allow this machine"
             # A wrong community is answered with silence (RFC 3584): the two can't be told apart.
             return f"no SNMP answer from {place}. {why}" + (
                 ", is the community right?" if snmp.version == "2c" else "?"

@@ -83,9 +83,9 @@ def findings(info: RunInfo) -> Iterator[Finding]:
         subject = Subject("link", (departure.where,))
         if departure.setting == "link speed":
             stated, found = format_rate(float(departure.requested)), format_rate(float(departure.effective))
-            text = f"The link of {departure.where} runs at {found}; the rig file says {stated}."
+            text = f"The link of {departure.where} runs at {found}; the rig file has {stated}."
         else:
-            text = f"The MTU of {departure.where} is {departure.effective}; the rig file says {departure.requested}."
+            text = f"The MTU of {departure.where} is {departure.effective}; the rig file has {departure.requested}."
         yield Finding(text, Weight.SUSPECT, Severity.WARNING, subject)
 
 

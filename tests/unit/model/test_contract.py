@@ -77,9 +77,9 @@ def test_a_link_that_runs_slower_than_the_rig_file_says_is_a_departure() -> None
 @pytest.mark.parametrize(
     ("window", "words"),
     [
-        (CommonWindow(0, 10 * S, 11_000_000), "start skew 11.0 ms is above its bound of 10 ms"),
-        (CommonWindow(0, 8 * S, 0), "all flows ran together for 8.00 s only"),
-        (None, "some flow moved no byte"),
+        (CommonWindow(0, 10 * S, 11_000_000), "start skew 11.0 ms exceeds the limit of 10 ms"),
+        (CommonWindow(0, 8 * S, 0), "all flows ran together for only 8.00 s"),
+        (None, "a flow transferred nothing in the measurement interval"),
     ],
 )
 def test_a_repetition_outside_its_bounds_is_invalid_and_says_why(window: CommonWindow | None, words: str) -> None:
@@ -111,9 +111,9 @@ def test_a_receiver_that_claims_more_than_was_sent_is_not_believed() -> None:
     assert claimed(CELL, SENDER, replace(RECEIVER, bytes=4)) is None
     reason = claimed(CELL, SENDER, replace(RECEIVER, bytes=2**50))
     assert reason is not None
-    assert reason.startswith("pi2 claims to have received 1,125,899,906,842,624 bytes, pi1 sent 9. ")
+    assert reason.startswith("pi2 reports 1,125,899,906,842,624 bytes received, pi1 sent 9. ")
     back = replace(FLOW, direction=Direction.REVERSE, receiver=replace(RECEIVER, bytes=10))
-    assert str(impossible_reason(CELL, [FLOW, back])).startswith("pi1 claims to have received 10 bytes, pi2 sent 9. ")
+    assert str(impossible_reason(CELL, [FLOW, back])).startswith("pi1 reports 10 bytes received, pi2 sent 9. ")
 
 
 def test_more_datagrams_received_than_sent_are_not_believed() -> None:
@@ -121,9 +121,9 @@ def test_more_datagrams_received_than_sent_are_not_believed() -> None:
     sent = replace(SENDER, bytes=50_000, datagrams=Datagrams(50))
     assert claimed(cell, sent, replace(RECEIVER, bytes=50_000, datagrams=Datagrams(50))) is None
     reason = claimed(cell, sent, replace(RECEIVER, bytes=50_000, datagrams=Datagrams(51)))
-    assert str(reason).startswith("pi2 claims to have received 51 datagrams, pi1 sent 50. ")
+    assert str(reason).startswith("pi2 reports 51 datagrams received, pi1 sent 50. ")
     reason = claimed(cell, sent, replace(RECEIVER, bytes=50_001, datagrams=Datagrams(50)))
-    assert str(reason).startswith("pi2 claims to have received 50,001 bytes, pi1 sent 50,000. ")
+    assert str(reason).startswith("pi2 reports 50,001 bytes received, pi1 sent 50,000. ")
 
 
 def test_a_message_that_is_not_done_with_may_have_arrived() -> None:
@@ -148,7 +148,7 @@ def sending(messages: int, datagrams: int | None = None, pair: Pair = PINGPONG.p
 
 
 def test_fewer_messages_than_asked_for_are_no_measurement_and_say_what_to_do() -> None:
-    last = "a -> b: 1,199 of 1,200 messages in its 0.5 s. Give it a longer duration, or ask for fewer"
+    last = "a -> b: 1,199 of 1,200 messages in its 0.5 s. Give it a longer duration, or request fewer"
     assert unfinished_reason(PINGPONG, [sending(1199)]) == last
     assert unfinished_reason(PINGPONG, [sending(1200), sending(1300)]) is None
     assert unfinished_reason(PINGPONG, [sending(1200), sending(1199)]) == last
@@ -180,13 +180,13 @@ def test_a_departure_says_where_what_was_asked_for_and_what_was_granted() -> Non
 
 def test_the_reasons_of_an_invalid_repetition_in_full() -> None:
     skewed, short = CommonWindow(0, 10 * S, 10_000_001), CommonWindow(0, 8_990_000_000, 0)
-    said = "start skew 10.0 ms is above its bound of 10 ms"
+    said = "start skew 10.0 ms exceeds the limit of 10 ms"
     assert invalid_reason(CELL, skewed, [], 0.010) == said
     assert invalid_reason(CELL, CommonWindow(0, 10 * S, 10_000_000), [], 0.010) is None
-    assert invalid_reason(CELL, short, [], 0.010) == "all flows ran together for 8.99 s only, less than 90% of 10 s"
+    assert invalid_reason(CELL, short, [], 0.010) == "all flows ran together for only 8.99 s, less than 90% of 10 s"
     assert invalid_reason(CELL, CommonWindow(0, 9 * S, 0), [], 0.010) is None
     hot = [NodeUsage("pi1", throttled=True), NodeUsage("pi2", throttled=True)]
     whole = CommonWindow(0, 10 * S, 0)
     assert invalid_reason(CELL, whole, hot, 0.010) == (
-        "throttled during it: pi1, pi2. Cool it or check its power supply"
+        "throttled during the repetition: pi1, pi2. Cool it or check its power supply"
     )

@@ -142,7 +142,7 @@ def test_the_pieces_of_a_capture_are_as_long_as_was_said() -> None:
 
 
 def test_the_interface_is_unknown_where_none_of_its_counters_is_known() -> None:
-    names = [name for name in LAST if name.startswith(("rx_", "tx_", "queue_"))]
+    names = [name for name in LAST if name.startswith(("rx_", "tx_", "queue_", "carrier_"))]
     assert report(**dict.fromkeys(names)).nic is None
     assert report(**(dict.fromkeys(names) | {"tx_bytes": 0})).nic == dict.fromkeys(names) | {"tx_bytes": 0}
     assert broken(endpoint=0) == '"endpoint" to be a whole number from 1'

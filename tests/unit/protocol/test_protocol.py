@@ -150,7 +150,7 @@ def test_what_the_kernel_does_not_say_stays_unknown() -> None:
 )
 def test_rubbish_is_refused_with_what_was_expected(raw: bytes, expected: str) -> None:
     message = broken(raw)
-    assert message.startswith("pi1: the agent broke its protocol: expected ")
+    assert message.startswith("pi1: the agent violated the protocol: expected ")
     assert expected in message
     assert len(message) < 400
     assert message.isprintable()
@@ -205,7 +205,7 @@ def test_flows_come_in_the_order_of_their_numbers() -> None:
     ],
 )
 def test_a_report_that_does_not_fit_together_is_refused(parts: list[FlowTotals | FlowRows]) -> None:
-    with pytest.raises(NodeError, match="pi1: the agent broke its protocol"):
+    with pytest.raises(NodeError, match="pi1: the agent violated the protocol"):
         endpoint_report("pi1", parts, Answer(8, True, numbers=dict(LAST)))
 
 
@@ -266,7 +266,7 @@ def test_bins_come_in_pieces_that_follow_each_other() -> None:
     assert (flow.bin_us, flow.bins) == (500, (0, 7, 2**32 - 1))
     wrongs: list[list[Part]] = [[totals(), second], [first], [totals(), first, first]]
     for wrong in wrongs:
-        with pytest.raises(NodeError, match="broke its protocol"):
+        with pytest.raises(NodeError, match="violated the protocol"):
             endpoint_report("pi1", wrong, last)
     for bins in ([-1], [2**32], [1.5], "12"):
         with pytest.raises(NodeError, match="whole numbers below"):

@@ -176,7 +176,7 @@ async def test_an_agent_that_never_answers_costs_its_deadline_and_a_late_answer_
         (b"Segmentation fault\n", "expected one JSON object in ASCII, got: Segmentation fault"),
         (b'{"id":1,"ok":tr\n', "expected one JSON object"),
         (b'{"id":1', "expected a whole line"),
-        (b'{"id":99,"ok":true}\n', "an answer to order 99, never given"),
+        (b'{"id":99,"ok":true}\n', "an answer to order 99, which was not sent"),
         (b"x" * 16385, "expected at most 16384 bytes per line"),
         (json.dumps(HELLO).encode() + b"\n", "a second hello"),
         (line(**(TOTALS | {"id": 1})), "a flow's report in answer to stop"),
@@ -186,10 +186,10 @@ async def test_a_broken_protocol_fails_what_waits_and_all_that_follows(said: byt
     async with talking(lambda *_: [said]) as (agent, _):
         with pytest.raises(NodeError) as caught:
             await agent.order(Stop(1), deadline_s=1)
-        assert str(caught.value).startswith("pi1: the agent broke its protocol")
+        assert str(caught.value).startswith("pi1: the agent violated the protocol")
         assert expected in str(caught.value)
         assert agent.ended
-        with pytest.raises(NodeError, match="broke its protocol"):
+        with pytest.raises(NodeError, match="violated the protocol"):
             await agent.order(Stop(1))
 
 
@@ -222,7 +222,7 @@ async def test_an_agent_that_does_not_greet_is_given_up(monkeypatch: pytest.Monk
         def say(self, *lines: bytes) -> None:
             super().say(*(each for each in lines if each == b""))
 
-    with pytest.raises(NodeError, match=r"pi1: the agent said nothing within 0.05 s of its start"):
+    with pytest.raises(NodeError, match=r"pi1: the agent sent nothing within 0.05 s of its start"):
         async with running("pi1", Mute(mute)):
             pass
 

@@ -83,7 +83,7 @@ async def test_where_the_node_can_not_tell_its_bytes_are_looked_at_here(folder: 
 
 async def test_what_does_not_arrive_whole_is_never_used(folder: Path) -> None:
     host = Recorded(said("Linux x86_64\nabsent - /c/agent-x\n"), said("done unknown\n"), said("x86_6"))
-    with pytest.raises(NodeError, match="pi1: the agent did not arrive whole in /c"):
+    with pytest.raises(NodeError, match="pi1: the agent was not copied completely to /c"):
         await deploy(host, folder)
 
 
@@ -93,7 +93,7 @@ async def test_what_does_not_arrive_whole_is_never_used(folder: Path) -> None:
         (said("Linux i686\n"), "there is no agent for i686; there are some for aarch64"),
         (said("Linux riscv64\n"), "the agent for riscv64 is not built: rigctl agent build --target riscv64"),
         (said("FreeBSD amd64\n"), "it runs FreeBSD; there are agents for Linux only"),
-        (said("", "sh: not found\n", 127), "could not ask what machine it is: sh: not found (exit code 127)"),
+        (said("", "sh: not found\n", 127), "its machine type could not be read: sh: not found (exit code 127)"),
         (said("Linux x86_64\n", "id: not found\n", 2), "could not look for the agent: id: not found (exit code 2)"),
         (said("Linux x86_64\nnowhere - -\n"), "no folder to put the agent in"),
     ],

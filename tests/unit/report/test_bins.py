@@ -162,7 +162,7 @@ def test_a_run_without_bins_has_no_section() -> None:
         ("bins: 10us", 'bins "10us": expected 0.1 ms to 1 s, as in 0.5ms'),
         (
             "bins: 0.5ms\ntest: pingpong\nmatrix: {size: 1}",
-            ":3:7: bins: are of test: tcp, udp or file",
+            ":3:7: bins: only for test: tcp, udp or file",
         ),
         ("bins: 0.1ms\nduration: 500s", ":3:7: bins: 5,000,000 bins over all flows; at most 4,000,000."),
     ],

@@ -58,7 +58,7 @@ def test_the_findings_are_by_weight_and_equal_ones_keep_their_order() -> None:
 def test_a_warning_about_links_comes_before_what_was_measured_over_them() -> None:
     info, measured = builders.gigablox()
     slow = replace(info, facts=info.facts | {"pi1": builders.facts(speed_bps=10**8)})
-    assert texts(slow, measured)[1] == "The link of pi1 runs at 100 Mbit/s; the rig file says 1 Gbit/s."
+    assert texts(slow, measured)[1] == "The link of pi1 runs at 100 Mbit/s; the rig file has 1 Gbit/s."
 
 
 @pytest.mark.parametrize(

@@ -90,8 +90,8 @@ class TestFindings:
     def test_links_that_are_not_as_the_rig_file_says_are_warned_of(self) -> None:
         found = list(host_facts.findings(having(None, a={"speed_bps": 10**8}, b={"mtu": 9000})))
         assert [made.text for made in found] == [
-            "The link of a runs at 100 Mbit/s; the rig file says 1 Gbit/s.",
-            "The MTU of b is 9000; the rig file says 1500.",
+            "The link of a runs at 100 Mbit/s; the rig file has 1 Gbit/s.",
+            "The MTU of b is 9000; the rig file has 1500.",
         ]
         assert {(made.weight, made.level) for made in found} == {(Weight.SUSPECT, Severity.WARNING)}
         assert [made.subject.kind for made in found] == ["link", "link"]

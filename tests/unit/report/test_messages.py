@@ -84,7 +84,7 @@ class TestTable:
 
     def test_what_failed_is_a_dash_with_its_reason(self) -> None:
         info, repetitions = measured("pingpong", PING)
-        why = "dublin -> cork: 7 of 1,000 messages in its 60 s. Give it a longer duration, or ask for fewer"
+        why = "dublin -> cork: 7 of 1,000 messages in its 60 s. Give it a longer duration, or request fewer"
         failed = [
             replace(repetition, status=Status.FAILED, reason=why) if repetition.cell == 2 else repetition
             for repetition in repetitions

@@ -166,7 +166,7 @@ def test_a_file_is_read_from_disk_and_written_to_disk_where_nothing_is_said(tmp_
         ("matrix: {size: 1M, read: tape}", 'read "tape": expected disk or memory'),
         (
             "matrix: {size: 1M, iterations: 3}",
-            "is of test: pingpong or blast. To measure more often use repeat",
+            "only for test: pingpong or blast. To measure more often use repeat",
         ),
         ("matrix: {size: 1M}\nfolder: here", 'folder "here": expected an absolute path'),
     ],

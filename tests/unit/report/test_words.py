@@ -205,10 +205,10 @@ def test_links_that_are_not_as_the_rig_file_says_are_named() -> None:
     info, measured = builders.gigablox()
     facts = info.facts | {"pi1": builders.facts(speed_bps=10**8), "pi2": builders.facts(mtu=9000)}
     changed = replace(info, facts=facts)
-    slow = finding(changed, measured, "The link of pi1 runs at 100 Mbit/s; the rig file says 1 Gbit/s.")
+    slow = finding(changed, measured, "The link of pi1 runs at 100 Mbit/s; the rig file has 1 Gbit/s.")
     assert (slow.weight, slow.level) == (Weight.SUSPECT, Severity.WARNING)
     assert (slow.subject.kind, slow.subject.names) == ("link", ("pi1",))
-    assert finding(changed, measured, "The MTU of pi2 is 9000; the rig file says 1500.").weight == Weight.SUSPECT
+    assert finding(changed, measured, "The MTU of pi2 is 9000; the rig file has 1500.").weight == Weight.SUSPECT
 
 
 def test_what_went_wrong_is_among_the_findings() -> None:

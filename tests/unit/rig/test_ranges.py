@@ -98,11 +98,11 @@ def test_a_range_of_nothing_said_is_of_virtual_nodes(tmp_path: Path) -> None:
         ),
         (
             "  n[1..2]: {address: 'a{n}'}\n  n2: {address: y}\n",
-            "r.yaml:3:3: nodes: n2 is there twice, first in line 2. Keep one of them.",
+            "r.yaml:3:3: nodes: n2 is given twice, first in line 2. Keep one of them.",
         ),
         (
             "  n2: {address: y}\n  n[1..2]: {address: 'a{n}'}\n",
-            "r.yaml:3:3: nodes: n2 is there twice, first in line 2. Keep one of them.",
+            "r.yaml:3:3: nodes: n2 is given twice, first in line 2. Keep one of them.",
         ),
         ("  n[1..2]: {address: a}\n", 'r.yaml:2:22: node "n[1..2]": has the same address as "n1".'),
     ],
@@ -115,7 +115,7 @@ def test_a_mistake_of_a_range_is_told_at_its_place(tmp_path: Path, nodes: str, e
 def test_what_is_wrong_with_all_nodes_of_a_range_is_told_once(tmp_path: Path) -> None:
     told = message(tmp_path, "nodes:\n  n[1..12]: {mtu: 5, adress: x}\n")
     assert [line for line in told.splitlines() if line.startswith("r.yaml")] == [
-        'r.yaml:2:3: node "n[1..12]": "address" is missing. It says where SSH reaches the node, as in '
+        'r.yaml:2:3: node "n[1..12]": "address" is missing. It is where SSH reaches the node, as in '
         'address: "{name}.lan".',
         'r.yaml:2:19: mtu "5": expected 576 to 65536, as in 1500.',
         'r.yaml:2:22: unknown key "adress". Did you mean "address"?',

@@ -99,7 +99,7 @@ def test_a_virtual_rig_may_be_ipv6_and_its_nodes_differ_in_link(tmp_path: Path) 
         ("rate: 1Q", 'r.yaml:2:13: rate "1Q": unknown unit "Q". Use k, M or G'),
         ("rate: 0", 'r.yaml:2:13: rate "0": expected 1 kbit/s to'),
         ("mtu: 100", 'r.yaml:2:12: mtu "100": expected 576 to 65536'),
-        ("rtt: 5ms", "r.yaml:2:7: rtt: is of a virtual rig with namespaces"),
+        ("rtt: 5ms", "r.yaml:2:7: rtt: for virtual rigs with namespaces only"),
         ("mtu: -1500", 'r.yaml:2:12: mtu "-1500": must not be negative.'),
     ],
 )
@@ -126,7 +126,7 @@ def test_an_address_that_ssh_could_misread_is_refused(tmp_path: Path, address: s
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("title: x\n", 'r.yaml:1:1: "nodes" is missing. It says the nodes by name'),
+        ("title: x\n", 'r.yaml:1:1: "nodes" is missing. Expected: the nodes by name'),
         ("nodes: {}\n", "r.yaml:1:8: nodes: the rig has none."),
         ("nodes: {a: {address: x}}\n", "r.yaml:1:8: nodes: there is only one."),
         ("nodes: [a, b]\n", "r.yaml:1:8: nodes: expected keys and values, found a list."),
@@ -134,7 +134,7 @@ def test_an_address_that_ssh_could_misread_is_refused(tmp_path: Path, address: s
         ("nodes: {a: , b: {address: x}}\n", 'r.yaml:1:9: node "a": "address" is missing.'),
         ("nodes: {a b: {address: y}, b: {address: x}}\n", 'r.yaml:1:9: node "a b": expected a name of 1 to 15'),
         ("nodes: {a: {address: x}, b: {address: x}}\n", 'r.yaml:1:39: node "b": has the same address as "a".'),
-        ("nodes: {a: {address: x}, a: {address: y}, b: {address: z}}\n", 'r.yaml:1:26: key "a" is there twice'),
+        ("nodes: {a: {address: x}, a: {address: y}, b: {address: z}}\n", 'r.yaml:1:26: key "a" is given twice'),
         (
             "virtual: docker\nnodes: {a: , b: }\n",
             'r.yaml:1:10: virtual "docker": unknown. Known: namespaces, loopback.',
@@ -143,9 +143,9 @@ def test_an_address_that_ssh_could_misread_is_refused(tmp_path: Path, address: s
             "virtual: namespaces\nnodes: {a: {rtt: 11s}, b: }\n",
             'r.yaml:2:18: rtt "11s": expected 0.1 ms to 10 s, as in 20ms',
         ),
-        ("virtual: loopback\nlinks: {rtt: 1ms}\nnodes: {a: , b: }\n", "r.yaml:2:9: rtt: is of a virtual rig with"),
+        ("virtual: loopback\nlinks: {rtt: 1ms}\nnodes: {a: , b: }\n", "r.yaml:2:9: rtt: for virtual rigs with"),
         ("virtual: loopback\nnodes: {a: {user: x}, b: }\n", 'r.yaml:2:13: node "a": "user" is for real nodes'),
-        ("ip_version: 6\nnodes: {a: {address: x}, b: {address: y}}\n", "r.yaml:1:1: ip_version: is for virtual rigs."),
+        ("ip_version: 6\nnodes: {a: {address: x}, b: {address: y}}\n", "r.yaml:1:1: ip_version: for virtual rigs only"),
         ("virtual: loopback\nip_version: 5\nnodes: {a: , b: }\n", 'r.yaml:2:13: ip_version "5": expected 4 or 6.'),
         ("switch: {}\nnodes: {a: {address: x}, b: {address: y}}\n", 'r.yaml:1:1: "name" is missing.'),
         (

@@ -90,10 +90,10 @@ def test_the_bundled_das2_has_24_nodes_on_two_switches() -> None:
     ("text", "expected"),
     [
         (f"switch: x\n{SWITCHES}{NODES}", "r.yaml:2:1: switches: there is switch too."),
-        (f"switches: {{}}\n{NODES}", "r.yaml:1:11: switches: names none."),
+        (f"switches: {{}}\n{NODES}", "r.yaml:1:11: switches: is empty."),
         (
             f"switches: {{force10: F, cisco: C, c: C}}\n{NODES}",
-            "r.yaml:1:1: switches: 3 of them. A rig has one or two.",
+            "r.yaml:1:1: switches: 3 given. A rig has one or two.",
         ),
         (f"switches: {{force10: F, cisco: 5}}\n{NODES}", "r.yaml:1:31: title: expected a text, found the number 5."),
         (f"switches: {{force10: F, cisco: , a b: }}\n{NODES}", 'switch "a b": expected a name of 1 to 15 letters'),
@@ -106,11 +106,11 @@ def test_the_bundled_das2_has_24_nodes_on_two_switches() -> None:
         ),
         (
             "switches: {one: One}\ntrunk: {rate: 8G}\nnodes: {a: {address: x}, b: {address: y}}\n",
-            "r.yaml:2:1: trunk: joins two switches, and switches names 1.",
+            "r.yaml:2:1: trunk: connects two switches; switches names 1.",
         ),
         (
             "trunk: {rate: 8G}\nnodes: {a: {address: x}, b: {address: y}}\n",
-            "trunk: joins two switches, and switches names none.",
+            "trunk: connects two switches; switches names none.",
         ),
         (
             f"{SWITCHES}nodes: {{a: {{address: x, switch: forc10}}, b: {{address: y, switch: cisco}}}}\n",
@@ -122,11 +122,11 @@ def test_the_bundled_das2_has_24_nodes_on_two_switches() -> None:
         ),
         (
             f"{SWITCHES}nodes: {{a: {{address: x}}, b: {{address: y, switch: cisco}}}}\n",
-            'r.yaml:2:9: node "a": "switch" is missing. It says which one the node is connected to: force10 or cisco.',
+            'r.yaml:2:9: node "a": "switch" is missing. It is the switch of the node: force10 or cisco.',
         ),
         (
             "nodes: {a: {address: x, switch_port: Gi1}, b: {address: y}}\n",
-            'r.yaml:1:25: node "a": "switch_port" needs to know of which switch.',
+            'r.yaml:1:25: node "a": "switch_port" needs a switch.',
         ),
         (
             "switches: {s: S}\nnodes: {a: {address: x, switch_port: Gi1}, b: {address: y, switch_port: Gi1}}\n",
@@ -147,9 +147,9 @@ def test_a_port_of_the_trunk_is_no_nodes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("switch", "expected"),
     [
-        ("snmp: {}", 'r.yaml:1:16: switch "s": "address" is missing. It says where snmp reaches it'),
-        ("cli: {kind: dell_os9}", 'r.yaml:1:16: switch "s": "address" is missing. It says where cli reaches it'),
-        ("address: x, cli: {}", '"kind" is missing. It says which command line it is'),
+        ("snmp: {}", 'r.yaml:1:16: switch "s": "address" is missing. It is where snmp reaches it'),
+        ("cli: {kind: dell_os9}", 'r.yaml:1:16: switch "s": "address" is missing. It is where cli reaches it'),
+        ("address: x, cli: {}", '"kind" is missing. Expected: kind of command line'),
         ("address: x, cli: {kind: ios}", 'kind "ios": unknown. Known: cisco_ios, dell_os9.'),
         ("address: x, snmp: {version: 1}", 'r.yaml:1:44: version "1": expected 2c or 3.'),
         ("address: x, snmp: {version: 3, auth: crc}", 'auth "crc": unknown.'),
@@ -178,7 +178,7 @@ def test_credentials_of_a_switch_are_refused_and_not_repeated(tmp_path: Path, sw
     [
         (
             f"{SWITCHES}{VIRTUAL}",
-            "r.yaml:1:1: switches: nothing joins the two. Add their trunk, as in trunk: {rate: 8G}.",
+            "r.yaml:1:1: switches: the two are not connected. Add a trunk, as in trunk: {rate: 8G}.",
         ),
         (f"{SWITCHES}trunk: {{}}\nvirtual: loopback\n{NODES}", "switches: a loopback rig has none"),
         (
@@ -213,7 +213,7 @@ def test_what_rigctl_makes_for_a_virtual_rig_may_not_be_said(tmp_path: Path, tex
         ("left: []", "groups: a group has no nodes."),
         ("left: [5]", "groups: expected a node's name, found the number 5."),
         ("left: [a, a]", 'r.yaml:1:20: group "left": "a" is in it twice.'),
-        ("a: [b]", 'r.yaml:1:10: group "a": a node is called so.'),
+        ("a: [b]", 'r.yaml:1:10: group "a": a node has this name.'),
         ("x y: [b]", 'group "x y": expected a name of 1 to 15 letters'),
     ],
 )

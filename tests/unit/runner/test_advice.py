@@ -33,7 +33,7 @@ async def refused(nodes: Nodes, error: str, message: str, congestion: str | None
 async def test_what_takes_root_names_sudo() -> None:
     said = await refused(nodes_with(), "EPERM", "mtu of eth0: Operation not permitted")
     assert said == (
-        "pi1: set: mtu of eth0: Operation not permitted (EPERM). Root may: log in as root, or give node pi1 "
+        "pi1: set: mtu of eth0: Operation not permitted (EPERM). This needs root: log in as root, or give node pi1 "
         "`sudo: true` in the rig file"
     )
     for nodes in (nodes_with(sudo=True), nodes_with(virtual="namespaces")):

@@ -86,6 +86,9 @@ class FakeNodes:
     def data_address(self, name: str) -> str:
         return {"a": "10.0.0.1", "b": "10.0.0.2", "c": "10.0.0.3"}[name]
 
+    def data_ports(self, _: str) -> tuple[int, int]:
+        return 5200, 5299
+
     def data_interface(self, _: str) -> str | None:
         return "eth0"
 
@@ -129,7 +132,7 @@ async def test_the_stages_follow_each_other_and_end_with_every_endpoint_closed()
     assert result.counters_missing == ("sw: silent",)
     assert log.count("close") == log.count("start") == log.count("report") == 2
     assert result.status is Status.INVALID  # these agents moved no byte
-    assert result.reason == "some flow moved no byte in the time that counts"
+    assert result.reason == "a flow transferred nothing in the measurement interval"
 
 
 @pytest.mark.parametrize("stage", STAGES)

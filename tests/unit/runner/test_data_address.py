@@ -45,8 +45,8 @@ def test_the_message_names_the_interfaces_that_are_there() -> None:
     there = interfaces(LINKS)
     assert there == {"lo": [], "eth0": ["10.98.0.1", "fd98::1"], "eth1": []}
     assert why_unusable(node(data_interface="eth7"), facts(None), there) == (
-        "data_interface eth7 is not there. Interfaces of the node: lo (no global address), eth0 (10.98.0.1, fd98::1), "
-        "eth1 (no global address). Name one of them in the rig file"
+        "data_interface eth7 does not exist. Interfaces of the node: lo (no global address), "
+        "eth0 (10.98.0.1, fd98::1), eth1 (no global address). Name one of them in the rig file"
     )
     assert why_unusable(node(data_interface="lo"), facts("lo"), there).startswith(
         "data_interface lo has no global address. Interfaces of the node: lo"

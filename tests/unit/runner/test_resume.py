@@ -36,7 +36,7 @@ def test_titles_notes_and_comments_do_not_matter(changed: RunPlan) -> None:
         (replace(PLAN, links={**PLAN.links, "pi1": Link(10**8, 1500)}), "link of pi1: rate 1000000000, MTU 1500 then"),
         (replace(PLAN, cells=PLAN.cells[:6]), "tests: 7 then, 6 now"),
         (replace(PLAN, cells=builders.gigablox_cells(5.0)), "test 1: duration_s: 10 s then, 5 s now"),
-        (replace(PLAN, conditions=(Condition("plain", ()),)), "condition plain: its settings are others now"),
+        (replace(PLAN, conditions=(Condition("plain", ()),)), "condition plain: its settings have changed"),
         (replace(PLAN, trunk=Trunk(("a", "b"), 8 * 10**9)), "the rig's trunk: – then, Trunk"),
         (replace(PLAN, max_skew_s=0.05), "max_skew: 10 ms then, 50 ms now"),
     ],
@@ -52,7 +52,7 @@ def test_a_refusal_names_the_run_the_differences_and_how_it_was_started() -> Non
     with pytest.raises(InputError) as raised:
         check(info, replace(PLAN, cells=builders.gigablox_cells(5.0)), {}, None)
     lines = str(raised.value).splitlines()
-    assert lines[0] == f"run {info.run} can't be resumed, what is asked now differs:"
+    assert lines[0] == f"run {info.run} can't be resumed; it differs from what is requested:"
     assert lines[1] == "  test 1: duration_s: 10 s then, 5 s now"
     assert lines[-1] == "It was started with --duration 10s. Undo the change, or start a new run without --resume"
 
@@ -70,7 +70,7 @@ def test_a_run_that_another_living_process_measures_is_left_alone() -> None:
     parent = os.getppid()
     with open(f"/proc/{parent}/stat", encoding="utf-8") as stat:  # noqa: PTH123
         started = stat.read().rpartition(") ")[2].split()[19]
-    with pytest.raises(InputError, match=f"is still being measured: process {parent} on {host}"):
+    with pytest.raises(InputError, match=f"is still running: process {parent} on {host}"):
         check(info, PLAN, {}, f"{host} {parent} {started}")
     check(info, PLAN, {}, f"{host} {parent} {int(started) + 1}")  # its process id was used again
     check(info, PLAN, {}, f"elsewhere {parent} {started}")  # the nodes' locks keep two runs apart

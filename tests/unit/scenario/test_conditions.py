@@ -73,8 +73,8 @@ def test_without_conditions_the_nodes_stay_as_they_are(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("section", "said"),
     [
-        ("conditions: {}", "conditions: names none. Name one, as in mtu1500: {mtu: 1500}, or leave it out."),
-        ("conditions: {default: {}}", 'condition "default": means the nodes as they are. Give it another name'),
+        ("conditions: {}", "conditions: is empty. Name one, as in mtu1500: {mtu: 1500}, or leave it out."),
+        ("conditions: {default: {}}", 'condition "default": means the node defaults. Give it another name'),
         ("conditions: {'a/b': {}}", 'condition "a/b": expected 1 to 40 letters, digits, blanks'),
         ("conditions: {a: {mtu: 1279}}", 'mtu "1279": expected 1280 to 65535'),
         ("conditions: {a: {mtu: 65536}}", 'mtu "65536": expected 1280 to 65535'),
@@ -86,12 +86,12 @@ def test_without_conditions_the_nodes_stay_as_they_are(tmp_path: Path) -> None:
         ("conditions: {a: {sysctl: {net.x: ''}}}", "expected 1 to 255 bytes of text in one line"),
         ("conditions: {a: {offload: {gros: on}}}", 'offload "gros": unknown. Did you mean "gro"?'),
         ("conditions: {a: {offload: {gro: 2}}}", 'offload "2": expected on or off'),
-        ("conditions: {a: {congestion: default}}", "is the node's own anyway. Leave it out"),
+        ("conditions: {a: {congestion: default}}", "is the node's default already. Leave it out"),
         ("conditions: {a: {governor: 'a b'}}", "expected a CPU frequency governor, as in performance"),
         ("conditions: {a: {resize: perhaps}}", "resize"),
         (
             "conditions: {a: {sysctl: {net.ipv4.tcp_sack: 1, net/ipv4/tcp_sack: 0}}}",
-            'sysctl "net/ipv4/tcp_sack": is there twice, first as "net.ipv4.tcp_sack".',
+            'sysctl "net/ipv4/tcp_sack": is given twice, first as "net.ipv4.tcp_sack".',
         ),
         (
             "conditions: {a: {congestion: reno, sysctl: {net.ipv4.tcp_congestion_control: cubic}}}",
@@ -99,11 +99,11 @@ def test_without_conditions_the_nodes_stay_as_they_are(tmp_path: Path) -> None:
         ),
         (
             'conditions: {a: {resize: true, sysctl: {net.ipv4.tcp_rmem: "1 2 3"}}}',
-            "with resize: true the window of each cell sets it. Leave it out.",
+            "with resize: true the window of each test sets it. Leave it out.",
         ),
         (
             "conditions: {a: {resize: true, sysctl: {net.ipv4.tcp_moderate_rcvbuf: 0}}}",
-            "0 is against resize: true, which sets 1. Keep one of them.",
+            "0 conflicts with resize: true, which sets 1. Keep one of them.",
         ),
         ("conditions: fast", "conditions: expected keys and values"),
         ("conditions: [[fast: {mtu: 9000}]]", "conditions: expected keys and values"),
@@ -111,7 +111,7 @@ def test_without_conditions_the_nodes_stay_as_they_are(tmp_path: Path) -> None:
         ("matrix: {condition: [b]}", 'condition: there is no condition "b"'),
         (
             "conditions: {a: {sysctl: {" + ", ".join(f"net.x.a{at}: 1" for at in range(62)) + "}}}",
-            "sets more than 61 things, which is the most an agent holds.",
+            "sets more than 61 values, the most that an agent takes.",
         ),
     ],
 )

@@ -83,7 +83,7 @@ def test_the_notes_say_what_is_assumed_and_what_does_not_fit() -> None:
 
 def test_an_unknown_link_is_said_in_place_of_a_ceiling() -> None:
     assert notes(plan_of(dict.fromkeys("ab", Link(None, 9000))), 4) == [
-        "–: the rig file does not say the link's rate or MTU."
+        "–: the rig file has no rate or MTU for the link."
     ]
 
 

@@ -55,7 +55,7 @@ def test_the_message_of_the_design_word_for_word(tmp_path: Path) -> None:
             't.yaml:4:5: pair "pi1 -> pi9": unknown node "pi9" in rig gigablox. Did you mean',
         ),
         ("- pi1 -> pi2", "- pi1 -> pi1", 't.yaml:4:5: pair "pi1 -> pi1": a node with itself.'),
-        ("- pi1 -> pi2", "- pi1 -> pi2\n  - pi1->pi2", 't.yaml:5:5: pair "pi1->pi2": is there twice.'),
+        ("- pi1 -> pi2", "- pi1 -> pi2\n  - pi1->pi2", 't.yaml:5:5: pair "pi1->pi2": is given twice.'),
         ("- pi1 -> pi2", "- pi1 to pi2", 't.yaml:4:5: pair "pi1 to pi2": expected SOURCE -> DESTINATION'),
         (
             "- pi1 -> pi2",
@@ -63,10 +63,10 @@ def test_the_message_of_the_design_word_for_word(tmp_path: Path) -> None:
             "t.yaml:4:5: pairs: expected SOURCE -> DESTINATION, as in pi1 -> pi2, found keys",
         ),
         ("pairs:\n  - pi1 -> pi2", "pairs: []", "t.yaml:3:8: pairs: the list is empty."),
-        ("pairs:\n  - pi1 -> pi2\n", "", 't.yaml:1:1: "pairs" is missing. It says which nodes send to which'),
+        ("pairs:\n  - pi1 -> pi2\n", "", 't.yaml:1:1: "pairs" is missing. Expected: pairs of nodes that send'),
         ("window:", "wndow:", 't.yaml:6:3: unknown key "wndow". Did you mean "window"?'),
         ("[64K, 200K]", "[]", "t.yaml:6:11: window: an empty axis."),
-        ("[64K, 200K]", "[64K, 65536]", 't.yaml:6:17: window "65536": is there twice, first as "64K".'),
+        ("[64K, 200K]", "[64K, 65536]", 't.yaml:6:17: window "65536": is given twice, first as "64K".'),
         ("[64K, 200K]", "[-64K]", 't.yaml:6:12: window "-64K": must not be negative.'),
         ("[64K, 200K]", "[1]", 't.yaml:6:12: window "1": expected 1K to 1024M'),
         ("[64K, 200K]", "[1025M]", 't.yaml:6:12: window "1025M": expected 1K to 1024M'),
@@ -109,7 +109,7 @@ def test_the_message_of_the_design_word_for_word(tmp_path: Path) -> None:
         ("duration: 10s", "omit: 10s", "t.yaml:7:7: omit is 10 s: it must be shorter than the duration, 10 s."),
         ("duration: 10s", "repeat: 0", 't.yaml:7:9: repeat "0": expected 1 to 1000'),
         ("duration: 10s", "test: sctp", 't.yaml:7:7: test "sctp": unknown. Known: tcp, udp, pingpong, blast, file.'),
-        ("duration: 10s", "duration: 1s\nduration: 2s", 't.yaml:8:1: key "duration" is there twice, first in line 7.'),
+        ("duration: 10s", "duration: 1s\nduration: 2s", 't.yaml:8:1: key "duration" is given twice, first in line 7.'),
         ("duration: 10s", "exclude: [{window: 1M}]", "t.yaml:7:11: exclude: no test of the matrix has these values."),
         ("duration: 10s", "exclude: [{}]", "t.yaml:7:11: exclude: a row that names no axis."),
         ("duration: 10s", "exclude: [{parallel: 1}]", "t.yaml:7:1: exclude: drops every test of the matrix."),
@@ -275,7 +275,7 @@ def test_default_may_stand_anywhere_in_an_axis(tmp_path: Path, values: str) -> N
 
 def test_default_twice_is_still_a_mistake(tmp_path: Path) -> None:
     said = message(tmp_path, GOOD.replace("[64K, 200K]", "[default, 64K, default]"))
-    assert 't.yaml:6:26: window "default": is there twice, first as "default".' in said
+    assert 't.yaml:6:26: window "default": is given twice, first as "default".' in said
 
 
 @pytest.mark.parametrize(

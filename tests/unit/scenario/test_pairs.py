@@ -52,13 +52,13 @@ def test_an_entry_stands_for_its_pairs_in_order(tmp_path: Path, entry: str, pair
         ("[n01 -> n01]", 's.yaml:2:9: pair "n01 -> n01": a node with itself. Name two different nodes.'),
         (
             "[n01 -> n04, n01 -> n04]",
-            's.yaml:2:21: pair "n01 -> n04": is there twice. More flows: use the axis parallel.',
+            's.yaml:2:21: pair "n01 -> n04": is given twice. More flows: use the axis parallel.',
         ),
-        ("[left -> right, n02 -> n05]", 'pair "n02 -> n05": is there twice.'),
-        ("[n02 -> n05, left -> right]", 'pair "left -> right": n02 -> n05 is there twice.'),
+        ("[left -> right, n02 -> n05]", 'pair "n02 -> n05": is given twice.'),
+        ("[n02 -> n05, left -> right]", 'pair "left -> right": n02 -> n05 is given twice.'),
         (
             "[left -> both]",
-            'pair "left -> both": 3 to 2 nodes, -> needs as many on both sides. Each to each is left x both.',
+            'pair "left -> both": 3 to 2 nodes; -> needs the same number on both sides. Each to each is left x both.',
         ),
         ("[left x both]", 'pair "left x both": makes n01 a pair with itself.'),
         ("[left -> wright]", 'unknown node or group "wright" in rig rig. Did you mean "right"?'),
@@ -98,7 +98,7 @@ class TestAxis:
             ("0", 'pairs "0": expected 1 to 1000'),
             ("0x3", 'pairs "0x3": expected a whole number'),
             ("x", 'pairs "x": expected a whole number'),
-            ("[2, 1..3]", 'pairs "1..3": holds 2, there as "2" already.'),
+            ("[2, 1..3]", 'pairs "1..3": contains 2, there as "2" already.'),
         ],
     )
     def test_more_than_the_list_has_is_told(self, tmp_path: Path, value: str, said: str) -> None:

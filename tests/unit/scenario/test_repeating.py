@@ -38,12 +38,12 @@ def test_both_are_read_with_their_defaults(tmp_path: Path) -> None:
         ("repeat: 5\nuntil: {when: ci95 < 1%, most: 1001}", 'most "1001": expected 2 to 1000'),
         (
             'repeat: 1\nretest: {when: "variation > 5%"}',
-            "retest: one repetition says nothing of how far they differ.",
+            "retest: a variation needs two repetitions.",
         ),
-        ('repeat: 1\nuntil: "ci95 < 1%"', "until: one repetition says nothing of how far they differ. Give repeat: 2"),
+        ('repeat: 1\nuntil: "ci95 < 1%"', "until: a variation needs two repetitions. Give repeat: 2"),
         (
             'repeat: 5\nuntil: "ci95 < 1%"\nretest: {when: "variation > 5%"}',
-            ":4:1: until: retest is there too. Choose one of them.",
+            ":4:1: until: retest is given too. Choose one of them.",
         ),
     ],
 )
@@ -64,10 +64,10 @@ def test_the_rates_after_the_options_decide_whether_there_is_a_search(tmp_path: 
     path = str(tmp_path / "s.yaml")
     plan, _ = load_plan(path, Overrides(sets=("rate=40M",), repeat=15))
     assert (plan.repeat, plan.cells[0].datagrams.rate) == (15, 40_000_000)
-    with pytest.raises(InputError, match="--repeat 15: repeat: rate: max is searched for once"):
+    with pytest.raises(InputError, match="--repeat 15: repeat: rate: max is searched once"):
         load_plan(path, Overrides(repeat=15))
     (tmp_path / "s.yaml").write_text(
         "rig: gigablox\npairs: [pi1 -> pi2]\ntest: udp\nrepeat: 3\nmatrix: {rate: 40M}\ninclude: [{rate: max}]\n"
     )
-    with pytest.raises(InputError, match="repeat: rate: max is searched for once"):
+    with pytest.raises(InputError, match="repeat: rate: max is searched once"):
         load_plan(path, Overrides())

@@ -245,7 +245,7 @@ def test_ids_sort_by_time_and_a_run_is_found_by_any_unique_beginning(tmp_path: P
 def test_an_empty_store_says_how_to_fill_it(tmp_path: Path) -> None:
     with (
         open_store(str(tmp_path / "r.db")) as store,
-        pytest.raises(InputError, match=r"holds no run yet. `rigctl run` makes one"),
+        pytest.raises(InputError, match=r"has no runs yet. Start one with `rigctl run`"),
     ):
         store.run(None)
 
@@ -296,7 +296,7 @@ def test_an_old_store_that_cannot_be_written_says_what_to_do_and_stays_as_it_is(
     monkeypatch.setattr("rigctl.store.open.os.access", lambda *_, **__: False)  # as on read-only media
     with pytest.raises(InputError, match="written by an older rigctl and can't be brought up to date") as raised:
         open_store(str(path), create=False)
-    assert "Copy it to where it can be written" in str(raised.value)
+    assert "Copy it to a writable place" in str(raised.value)
     assert path.read_bytes() == before
 
 

@@ -76,7 +76,7 @@ def test_an_mtu_that_is_not_said_is_ethernets() -> None:
 
 
 def test_a_real_rig_has_no_layout() -> None:
-    with pytest.raises(InputError, match=r"lab: a real rig. There is nothing to start"):
+    with pytest.raises(InputError, match=r"lab: a real rig. Only virtual rigs can be started"):
         layout_of(rig(virtual=None))
 
 

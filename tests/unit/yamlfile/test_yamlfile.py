@@ -53,7 +53,7 @@ def test_a_replaced_value_names_the_option_it_came_from() -> None:
 def test_a_key_twice_names_both_lines_and_the_rest_is_still_read() -> None:
     document = parse_document("f.yaml", "a: 1\nb: 2\na: 3\nb: 4\n")
     assert [mistake.where for mistake in document.mistakes] == ["f.yaml:3:1", "f.yaml:4:1"]
-    assert 'key "a" is there twice, first in line 1.' in str(document.mistakes[0])
+    assert 'key "a" is given twice, first in line 1.' in str(document.mistakes[0])
     assert document.data == {"a": 1, "b": 2}
 
 

@@ -98,7 +98,7 @@ def search_table(view: RunView) -> Table | None:
         Column("Loss", "%"),
         Column("Passed", "", "derived", words=True),
     )
-    return Table(columns, tuple(rows), legend=("Rates are those of one flow, payload.",), label="Trials")
+    return Table(columns, tuple(rows), legend=("Rates are payload rates of one flow.",), label="Trials")
 
 
 def _row(number: int, trial: Trial, most_loss: float) -> Row:

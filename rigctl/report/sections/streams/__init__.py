@@ -10,7 +10,7 @@ from rigctl.report.sections.streams.words import explain
 SECTION = "streams"
 _METHOD = (
     "Goodput is application bytes per second at the receiver, counted only while all flows of a test ran (the "
-    "measurement interval); retransmits are TCP segments sent again in that time."
+    "measurement interval); retransmits are TCP segments retransmitted in that time."
 )
 
 

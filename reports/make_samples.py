@@ -1,0 +1,85 @@
+"""The samples in reports/samples, made anew: `make samples`. Each is measured, then printed as page, text and picture.
+
+`make_samples.py NAME…` makes some of them; with --print they are printed again from what was measured last.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[1]
+SAMPLES: Final = ROOT / "reports" / "samples"
+STORES: Final = Path(os.environ.get("RIGCTL_SAMPLES", ROOT / ".venv" / "samples"))
+RUNS: Final[dict[str, tuple[str, ...]]] = {
+    "gigablox-60s": ("gigablox", "--duration", "60s"),
+    "stratus": ("stratus",),
+    "stratus-put": ("stratus-put",),
+    "udp": ("udp",),
+    "nettest-pingpong": ("nettest-pingpong",),
+    "nettest-blast": ("nettest-blast",),
+    "das2-quick-8g": ("das2-quick",),
+    "das2-quick-10g": ("das2-quick", "--rig-set", "trunk.rate=10G"),
+    "das2-soak": ("das2-soak", "--rig-set", "trunk.rate=10G", "--duration", "10m"),
+}
+PICTURES: Final = ("gigablox-60s", "das2-quick-8g")
+COLUMNS: Final = "140"
+
+
+def rigctl(name: str, *words: str) -> str:
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "COLUMNS": COLUMNS,
+        "RIGCTL_STORE": str(STORES / f"{name}.db"),
+    }
+    command = [sys.executable, "-m", "rigctl", *words]
+    done = subprocess.run(command, env=environment, cwd=STORES, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode not in (0, 1):
+        raise SystemExit(f"{name}: rigctl {' '.join(words)} gave {done.returncode}")
+    return done.stdout
+
+
+def measured(name: str) -> None:
+    """Measure a sample into a store of its own."""
+    (STORES / f"{name}.db").unlink(missing_ok=True)
+    rigctl(name, "run", *RUNS[name], "--no-report", "--quiet")
+
+
+def printed(name: str) -> None:
+    """The page, what a terminal shows, and of the first one the export."""
+    rigctl(name, "report", "-o", str(SAMPLES / f"{name}.html"))
+    (SAMPLES / f"{name}.txt").write_text(rigctl(name, "show"))
+    if name == "gigablox-60s":
+        rigctl(name, "export", "--level", "pairs", "-o", str(SAMPLES / f"{name}-pairs.csv"))
+
+
+def pictured(names: list[str]) -> None:
+    """The top of some pages, 1280 pixels wide, by the system's Chromium."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        options = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=options)
+        for name in names:
+            page = browser.new_page(viewport={"width": 1280, "height": 1100})
+            page.goto(f"file://{SAMPLES / name}.html")
+            page.screenshot(path=SAMPLES / f"{name}.png")
+        browser.close()
+
+
+def main() -> None:
+    words = sys.argv[1:]
+    names = [word for word in words if word in RUNS] or list(RUNS)
+    STORES.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        if "--print" not in words:
+            measured(name)
+        printed(name)
+        print(name)
+    pictured([name for name in names if name in PICTURES])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,5 +1,7 @@
 """Goodput over time: cut from raw counters, so that the intervals add up to the whole."""
 
+from typing import Any
+
 import builders
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from rigctl.analysis.frames import load
 from rigctl.columns import Level
 from rigctl.model.intervals import received_at
 from rigctl.model.window import bytes_at
-from rigctl.records import Series, Side
+from rigctl.records import Direction, Flow, Pair, Repetition, Series, Side, Status
 
 
 def test_the_intervals_of_a_flow_add_up_to_its_bytes_and_retransmits() -> None:
@@ -67,3 +69,66 @@ def test_bytes_over_time_are_those_of_the_model(side: Side, offsets: list[int]) 
     found = received_at(side, start_ns, np.array(offsets, dtype=float) / 1e9)
     expected = [bytes_at(side, start_ns + offset) for offset in offsets]
     assert found.tolist() == pytest.approx(expected, rel=1e-6, abs=20)
+
+
+def one_flow(sender: Series, receiver: Series, **fields: Any) -> list[dict[str, Any]]:
+    """The rows of a flow of 4 s whose measurement interval is from 1 s on, for 2 s."""
+    cell = builders.cell(pairs=(Pair("a", "b"),))
+    second = 10**9
+    flow = Flow(
+        Pair("a", "b"),
+        Direction.FORWARD,
+        1,
+        Side(4000, 0, 4 * second, series=sender),
+        Side(4000, 0, 4 * second, series=receiver),
+        **{"bytes": 2000, "retransmits": 5} | fields,
+    )
+    one = Repetition(1, 1, 1, Status.OK, None, 0.0, 4.0, second, 3 * second, 0.0, 0.0, flows=(flow,))
+    return load(builders.run(builders.plan([cell])), [one]).rows(Level.INTERVALS)
+
+
+EVERY_HALF_SECOND = [at * 500_000_000 for at in range(9)]
+RECEIVED = Series({"t_ns": EVERY_HALF_SECOND, "bytes": [at * 500 for at in range(9)]})
+
+
+def test_gauges_are_those_of_the_sample_at_the_end_of_an_interval() -> None:
+    sent = Series(
+        {
+            "t_ns": EVERY_HALF_SECOND,
+            "rtt_us": [at * 100 for at in range(9)],
+            "cwnd": [at + 10 for at in range(9)],
+            "retransmits": [0, 1, 1, 1, 4, 4, 6, 9, 9],
+        }
+    )
+    rows = one_flow(sent, RECEIVED)
+    assert [row["t_s"] for row in rows] == pytest.approx([0.5, 1.0, 1.5, 2.0])
+    assert [row["rtt_us"] for row in rows] == [300, 400, 500, 600]
+    assert [row["cwnd"] for row in rows] == [13, 14, 15, 16]
+    assert [row["retransmits"] for row in rows] == [0, 3, 0, 2]
+    assert [row["bytes"] for row in rows] == [500] * 4
+    assert [row["goodput_mbps"] for row in rows] == pytest.approx([0.008] * 4)
+
+
+def test_a_sample_a_little_late_belongs_to_the_end_of_its_interval_but_not_to_its_start() -> None:
+    late = [t_ns + 900_000 for t_ns in EVERY_HALF_SECOND]
+    rows = one_flow(Series({"t_ns": late, "rtt_us": list(range(9)), "retransmits": list(range(9))}), RECEIVED)
+    assert [row["rtt_us"] for row in rows] == [3, 4, 5, 6]
+    assert [row["retransmits"] for row in rows] == [2, 1, 1, 1]  # 5 in all, counted from the last sample before
+
+
+def test_before_the_first_sample_a_gauge_has_its_first_value_and_a_counter_is_0() -> None:
+    sent = Series({"t_ns": [2_000_000_000, 3_000_000_000], "rtt_us": [700, 800], "retransmits": [3, 5]})
+    rows = one_flow(sent, RECEIVED)
+    assert [row["rtt_us"] for row in rows] == [700, 700, 700, 800]
+    assert [row["retransmits"] for row in rows] == [0, 3, 0, 2]
+
+
+def test_what_a_sender_does_not_sample_is_unknown() -> None:
+    rows = one_flow(Series({"t_ns": EVERY_HALF_SECOND, "bytes": list(range(9))}), RECEIVED)
+    assert [(row["rtt_us"], row["cwnd"], row["retransmits"]) for row in rows] == [(None, None, None)] * 4
+    assert {row["bytes"] for row in rows} == {500}
+
+
+def test_without_samples_the_measurement_interval_is_one_interval() -> None:
+    (row,) = one_flow(Series(), Series())
+    assert row["t_s"] == 2.0

@@ -1,16 +1,30 @@
 """Rows are derived from raw counters on reading; what is unknown stays unknown."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any, Final
 
 import builders
 import das2
 import pytest
+from switched import Paper
 
 from rigctl.analysis.frames import load
 from rigctl.analysis.rows import Rows, derive
 from rigctl.columns import Level, columns_at
 from rigctl.errors import InputError
-from rigctl.records import Direction, Link, Pair, Repetition, RunInfo, Status
+from rigctl.records import (
+    Datagrams,
+    DatagramSettings,
+    Direction,
+    Flow,
+    Link,
+    Pair,
+    Repetition,
+    RunInfo,
+    Side,
+    Status,
+)
 
 CELL = builders.cell()
 
@@ -192,3 +206,94 @@ def test_processors_are_unknown_in_a_time_of_a_few_ticks() -> None:
 
 def test_the_rounding_of_ticks_makes_no_processor_busier_than_it_can_be() -> None:
     assert busiest(1_011_289, 1_030_000) == (100.0, 100.0)
+
+
+class TestDatagrams:
+    CELL: Final = replace(
+        builders.cell(pairs=(Pair("a", "b"),), parallel=2),
+        **{"test": "udp", "transport": "udp", "message_bytes": 1250, "datagrams": DatagramSettings(10**8)},  # type: ignore[arg-type]
+    )
+
+    def flow(self, number: int, sent: int, came: int) -> Flow:
+        begin, end = builders.BEGIN_NS, builders.BEGIN_NS + 10**9
+        return Flow(
+            Pair("a", "b"), Direction.FORWARD, number,
+            Side(sent * 1250, begin, end, datagrams=Datagrams(sent)),
+            Side(came * 1250, begin, end, datagrams=Datagrams(came, highest=sent)),
+            bytes=came * 1250,
+        )  # fmt: skip
+
+    def rows(self, *flows: Flow, **fields: Any) -> Rows:
+        plain = builders.repetition(builders.cell(pairs=(Pair("a", "b"),)), (1.0,), flows=flows)
+        one = replace(plain, window_end_ns=builders.BEGIN_NS + 10**9, **fields)
+        return derived(one, builders.run(builders.plan([self.CELL])))
+
+    def test_a_rate_that_arrives_is_the_limit_of_flows_pair_and_cell(self) -> None:
+        rows = self.rows(self.flow(1, 10_000, 9_950), self.flow(2, 10_000, 9_950))
+        (cell,), (pair,) = rows.cells, rows.pairs
+        assert [row["limit"] for row in (cell, pair, *rows.flows)] == ["rate"] * 4
+        assert {row["rate_mbps"] for row in (cell, pair, *rows.flows)} == {100.0}  # of each flow
+        assert (cell["datagrams_sent"], pair["datagrams_lost"]) == (20_000, 100)
+        assert [row["datagrams_lost"] for row in rows.flows] == [50, 50]
+        assert pair["ceiling_mbps"] == pytest.approx(1000 * 1250 / (1250 + 66))
+        assert pair["goodput_mbps"] == pytest.approx(199.0)
+
+    def test_a_rate_that_does_not_arrive_is_not(self) -> None:
+        rows = self.rows(self.flow(1, 10_000, 9_950), self.flow(2, 10_000, 9_000))
+        assert (rows.cells[0]["limit"], rows.pairs[0]["limit"]) == ("unknown", "unknown")
+        assert [row["limit"] for row in rows.flows] == ["rate", "unknown"]
+
+    def test_the_rate_of_a_trial_is_its_own(self) -> None:
+        rows = self.rows(self.flow(1, 5_000, 5_000), self.flow(2, 5_000, 5_000), rate_bps=50_000_000)
+        assert (rows.cells[0]["rate_mbps"], rows.cells[0]["limit"]) == (50.0, "rate")
+
+    def test_a_flow_that_was_not_reported_leaves_the_sums_unknown(self) -> None:
+        rows = self.rows(self.flow(1, 10_000, 9_950))
+        for row in (rows.cells[0], rows.pairs[0]):
+            assert (row["datagrams_sent"], row["loss_pct"], row["bytes"]) == (None, None, None)
+        assert rows.flows[0]["datagrams_sent"] == 10_000
+
+
+def test_the_length_of_the_measurement_interval_is_its_duration() -> None:
+    one = builders.repetition(CELL, window_end_ns=builders.BEGIN_NS + 9_876_543_210)
+    assert derived(one).cells[0]["duration_s"] == 9.87654321
+    for unknown in ({"window_start_ns": None}, {"window_end_ns": None}):
+        row = derived(replace(one, **unknown)).cells[0]  # type: ignore[arg-type]
+        assert (row["duration_s"], row["goodput_mbps"]) == (None, None)
+        assert row["bytes"] is not None
+
+
+def test_counters_of_switches_stand_beside_the_flows() -> None:
+    paper = Paper(pairs=(Pair("n1", "n3"),))
+    rows = derive(paper.run(), [paper.repetition()])
+    (cell,), (pair,) = rows.cells, rows.pairs
+    octets = paper.segments * (1448 + 66)
+    assert (cell["trunk_octets"], pair["source_port_octets"], pair["destination_port_octets"]) == (octets,) * 3
+    assert cell["trunk_expected_octets"] == pytest.approx(octets, rel=1e-5)
+    assert cell["counters_difference_pct"] == pytest.approx(0, abs=0.01)
+
+
+def cpu(of: Sequence[str], usage: dict[str, Any], parallel: int = 1) -> list[float | None]:
+    """Columns of a pair whose sender used its processors so."""
+    cell = builders.cell(pairs=(Pair("a", "b"),), parallel=parallel)
+    one = builders.repetition(cell, (900,))
+    nodes = tuple(replace(node, **usage) if node.node == "a" else node for node in one.nodes)
+    row = derived(replace(one, nodes=nodes), builders.run(builders.plan([cell]))).pairs[0]
+    return [row[name] for name in of]
+
+
+@pytest.mark.parametrize("unknown", [{"node_busy_us": None}, {"cpus": 0}, {"span_us": None}])
+def test_a_node_that_did_not_report_its_processors_leaves_them_unknown(unknown: dict[str, Any]) -> None:
+    busy = {"node_busy_us": 20_000_000, "cpus": 4, "span_us": 10_000_000}
+    names = ("cpu_source_pct", "cpu_destination_pct")
+    assert cpu(names, busy) == [50.0, 25.0]
+    assert cpu(names, busy | unknown) == [None, 25.0]
+
+
+@pytest.mark.parametrize("unknown", [{"agent_cpu_us": None}, {"cpus": 0}, {"span_us": None}, {"span_us": 0}])
+def test_an_agent_can_use_a_processor_for_each_of_its_flows(unknown: dict[str, Any]) -> None:
+    used = {"agent_cpu_us": 6_000_000, "cpus": 4, "span_us": 10_000_000}
+    assert cpu(["agent_cpu_source_pct"], used) == [60.0]
+    assert cpu(["agent_cpu_source_pct"], used, parallel=3) == [20.0]
+    assert cpu(["agent_cpu_source_pct"], used, parallel=6) == [15.0]
+    assert cpu(["agent_cpu_source_pct"], used | unknown) == [None]

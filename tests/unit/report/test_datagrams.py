@@ -8,7 +8,6 @@ import builders
 import documents
 import pytest
 
-from rigctl.analysis.datagram_rows import datagram_values
 from rigctl.analysis.rows import derive
 from rigctl.analysis.run_view import RunView
 from rigctl.findings import Finding, Severity, Weight
@@ -76,27 +75,6 @@ def measured(one: Flow, repetition: int = 1, rate_bps: int | None = None, status
         1, repetition, 1, status, None if status is Status.OK else "why", 0.0, 1.0, SECOND, 2 * SECOND, 10.0, 5.0,
         rate_bps=rate_bps, flows=(one,),
     )  # fmt: skip
-
-
-def test_what_was_lost_is_what_was_sent_and_did_not_come() -> None:
-    values = datagram_values([flow(10_000, 9990, burst=7, reordered=3, duplicates=2, overflow=4, refused=5)])
-    assert (values["datagrams_sent"], values["datagrams_lost"], values["loss_burst_max"]) == (10_000, 10, 7)
-    assert values["loss_pct"] == pytest.approx(0.1)
-    assert (values["reordered"], values["duplicates"], values["sender_drops"], values["receiver_drops"]) == (3, 2, 5, 4)
-    assert (values["jitter_us"], values["jitter_max_us"]) == (5.0, 9.0)
-    assert values["sent_mbps"] == pytest.approx(100.0)
-
-
-def test_what_is_missing_at_the_end_is_a_loss_in_a_row_too() -> None:
-    assert datagram_values([flow(10_000, 9950, burst=10, highest=9960)])["loss_burst_max"] == 40
-
-
-def test_a_side_that_is_not_known_leaves_sums_unknown() -> None:
-    whole = flow(1000, 1000)
-    values = datagram_values([whole, replace(whole, receiver=None)])
-    assert (values["datagrams_sent"], values["datagrams_lost"], values["loss_pct"]) == (2000, None, None)
-    assert values["reordered"] is None
-    assert set(datagram_values([]).values()) == {None}
 
 
 def test_rows_have_the_ceiling_of_the_datagram_and_the_rate_that_binds() -> None:

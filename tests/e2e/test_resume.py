@@ -80,7 +80,9 @@ def test_a_run_killed_again_and_again_is_in_the_end_like_one_that_never_was(user
 
 
 def test_the_options_of_the_first_start_need_not_be_given_again(user: User) -> None:
-    scenario = user.scenario("rig: gigablox\npairs: [pi1 -> pi2]\nduration: 60s\nmax_skew: 1s\nmatrix: {window: [64K, 128K]}\n")
+    scenario = user.scenario(
+        "rig: gigablox\npairs: [pi1 -> pi2]\nduration: 60s\nmax_skew: 1s\nmatrix: {window: [64K, 128K]}\n"
+    )
     user.rigctl("run", scenario, "--duration", "200ms", "--set", "parallel=2", "--quiet", "--report", "a.html")
     before, numbers = stored(user)
     user.rigctl("run", scenario, "--resume", before.run[:-2], "--report", "b.html")

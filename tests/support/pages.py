@@ -45,7 +45,9 @@ def streams() -> Run:
 
 def matrix() -> Run:
     """36 tests under each of two conditions, a field of them not measured: every part of the large one."""
-    return _one_not_measured(*das2.run((das2.OFF, das2.ON), windows=das2.WINDOWS[:2], flows=(1, 2, 10), pairs=range(1, 7)))
+    return _one_not_measured(
+        *das2.run((das2.OFF, das2.ON), windows=das2.WINDOWS[:2], flows=(1, 2, 10), pairs=range(1, 7))
+    )
 
 
 def large_matrix() -> Run:

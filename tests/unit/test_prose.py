@@ -42,7 +42,7 @@ ALLOWED: Final = {
     "columns": r"^cell\b|\(level cells\)",  # the name of a column stays
     "messages": r"level cells\b",
     "helps": r"\bcells\b(?= *[,|\]])",  # a level of exports, as an option's value
-    "pages": r"`[^`]*\bcells?\b[^`]*`|\"cell\"|\(level cells\)|[`\"]peer_window[`\"]"
+    "pages": r"`[^`]*\bcells?\b[^`]*`|\"cell\"|\(level cells\)|[`\"]peer_window[`\"]",
     # Names in code, and in the agent's protocol.
 }
 """By source: where a retired word is a name that stays."""

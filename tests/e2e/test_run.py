@@ -9,6 +9,7 @@ import pytest
 from user import User, kept_up, traffic, waited
 
 PAIR = "rig: gigablox\npairs: [pi1 -> pi2, pi3 -> pi4]\n"
+BESIDE = PAIR + "max_skew: 1s\n"  # other tests run beside this one
 
 
 def test_a_run_measures_stores_and_explains_every_cell(user: User) -> None:
@@ -42,7 +43,9 @@ def test_a_run_measures_stores_and_explains_every_cell(user: User) -> None:
 
 
 def test_the_counters_of_both_sides_reconcile(user: User) -> None:
-    user.rigctl("run", user.scenario(PAIR + "matrix: {parallel: [3], direction: [both]}\nduration: 1s\nomit: 300ms\n"))
+    user.rigctl(
+        "run", user.scenario(BESIDE + "matrix: {parallel: [3], direction: [both]}\nduration: 1s\nomit: 300ms\n")
+    )
     flows = user.rows("flows")
     assert len(flows) == 2 * 2 * 3
     assert all(0.6 < row["duration_s"] <= 0.7 for row in flows)
@@ -57,7 +60,10 @@ def test_an_ipv6_rig_has_its_own_ceiling(user: User) -> None:
     (user.folder / "six.yaml").write_text(
         "virtual: namespaces\nip_version: 6\nlinks: {rate: 1G, mtu: 1500}\nnodes: {a: , b: }\n"
     )
-    user.rigctl("run", user.scenario("rig: six.yaml\npairs: [a -> b]\nduration: 1s\nmatrix: {congestion: [cubic]}\n"))
+    user.rigctl(
+        "run",
+        user.scenario("rig: six.yaml\npairs: [a -> b]\nduration: 1s\nmax_skew: 1s\nmatrix: {congestion: [cubic]}\n"),
+    )
     (row,) = user.rows()
     assert row["mss_effective"] == 1428
     assert row["ceiling_mbps"] == pytest.approx(1000 * 1428 / 1538)
@@ -73,7 +79,7 @@ def test_the_loopback_rig_says_that_it_has_no_ceiling(user: User) -> None:
 
 
 def test_a_killed_agent_fails_only_its_own_repetition(user: User) -> None:
-    with traffic(user, user.scenario(PAIR + "matrix: {parallel: [1, 2]}\nduration: 3s\n")) as run:
+    with traffic(user, user.scenario(BESIDE + "matrix: {parallel: [1, 2]}\nduration: 3s\n")) as run:
         os.kill(user.agents()[0], signal.SIGKILL)
         out, errors = run.communicate(timeout=30)
     assert run.returncode == 3, out + errors
@@ -86,7 +92,7 @@ def test_a_killed_agent_fails_only_its_own_repetition(user: User) -> None:
 
 def test_a_hung_agent_costs_at_most_its_deadline(user: User) -> None:
     began_s = time.monotonic()
-    with traffic(user, user.scenario(PAIR + "matrix: {parallel: [1, 2]}\nduration: 2s\n")) as run:
+    with traffic(user, user.scenario(BESIDE + "matrix: {parallel: [1, 2]}\nduration: 2s\n")) as run:
         os.kill(user.agents()[0], signal.SIGSTOP)
         out, errors = run.communicate(timeout=60)
     assert run.returncode == 3, out + errors
@@ -98,7 +104,7 @@ def test_a_hung_agent_costs_at_most_its_deadline(user: User) -> None:
 def test_a_pair_that_cannot_connect_fails_with_the_reason_and_the_run_goes_on(user: User) -> None:
     with kept_up(user):
         user.rigctl("rig", "exec", "gigablox", "pi2", "--", "ip link set eth0 down")
-        said = user.rigctl("run", user.scenario(PAIR + "matrix: {parallel: [1]}\nduration: 500ms\n"), code=3)
+        said = user.rigctl("run", user.scenario(BESIDE + "matrix: {parallel: [1]}\nduration: 500ms\n"), code=3)
         assert "pi1: connect:" in said
         (row,) = user.rows("cells")
         assert row["status"] == "failed"
@@ -110,7 +116,7 @@ def test_a_pair_that_cannot_connect_fails_with_the_reason_and_the_run_goes_on(us
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interruption_stops_everything_at_once(user: User, number: signal.Signals) -> None:
     with kept_up(user):
-        with traffic(user, user.scenario(PAIR + "matrix: {parallel: [1, 2]}\nduration: 20s\n")) as run:
+        with traffic(user, user.scenario(BESIDE + "matrix: {parallel: [1, 2]}\nduration: 20s\n")) as run:
             began_s = time.monotonic()
             run.send_signal(number)
             out, _ = run.communicate(timeout=10)
@@ -123,7 +129,7 @@ def test_an_interruption_stops_everything_at_once(user: User, number: signal.Sig
 
 def test_a_killed_controller_leaves_nothing_on_a_rig_that_stays(user: User) -> None:
     with kept_up(user):
-        with traffic(user, user.scenario(PAIR + "duration: 20s\n")) as run:
+        with traffic(user, user.scenario(BESIDE + "duration: 20s\n")) as run:
             os.kill(run.pid, signal.SIGKILL)
             assert waited(lambda: user.agents() == [], 10)
         listening = user.rigctl("rig", "exec", "gigablox", "pi2", "--", "cat /proc/net/tcp")
@@ -133,13 +139,13 @@ def test_a_killed_controller_leaves_nothing_on_a_rig_that_stays(user: User) -> N
 
 
 def test_a_killed_controller_takes_its_private_rig_with_it(user: User) -> None:
-    with traffic(user, user.scenario(PAIR + "duration: 20s\n")) as run:
+    with traffic(user, user.scenario(BESIDE + "duration: 20s\n")) as run:
         os.kill(run.pid, signal.SIGKILL)
         assert waited(lambda: user.processes() == {}, 10)
 
 
 def test_a_second_run_on_a_rig_is_told_who_holds_it(user: User) -> None:
-    with kept_up(user), traffic(user, user.scenario(PAIR + "duration: 4s\n")) as first:
+    with kept_up(user), traffic(user, user.scenario(BESIDE + "duration: 4s\n")) as first:
         said = user.rigctl("run", "s.yaml", code=3)
         assert re.search(r"pi\d: in use by \S+ pid \d+, since", said)
         first.communicate(timeout=30)

@@ -1,6 +1,6 @@
 """Gaps of 200 ms or longer in the series of streams are a finding, as far as the samples show them."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import builders
@@ -10,11 +10,6 @@ from silent import MS, stream, with_gap
 from rigctl.findings import Finding, Severity, Weight
 from rigctl.records import Cell, NicCounters, Repetition
 from rigctl.report.document import document
-
-
-@dataclass(frozen=True, slots=True)
-class Carrier(NicCounters):
-    carrier_changes: int | None = None
 
 
 def found_in(*repetitions: Repetition, cells: tuple[Cell, ...] = (), **plan: Any) -> list[Finding]:
@@ -66,7 +61,7 @@ def test_the_longest_three_of_many_are_named_with_their_repetition() -> None:
 def test_a_link_that_went_down_meanwhile_is_named() -> None:
     repetition = with_gap(stream(), 1000, 3000)
     nodes = tuple(
-        replace(usage, nic=Carrier(carrier_changes=2 if usage.node == "pi2" else 0)) for usage in repetition.nodes
+        replace(usage, nic=NicCounters(carrier_changes=2 if usage.node == "pi2" else 0)) for usage in repetition.nodes
     )
     (found,) = found_in(replace(repetition, nodes=nodes))
     assert found.text.endswith("Meanwhile the carrier changed 2 times on pi2: a link went down or came up.")

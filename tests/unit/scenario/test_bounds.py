@@ -131,9 +131,9 @@ def test_both_ends_of_a_range_are_taken(tmp_path: Path, text: str, field: str, v
         ("folder: 5", "folder: expected a folder, as in /var/tmp, found the number 5."),
         (
             "heads: {Mean: %s}" % ("x" * 41),
-            f'heads "{"x" * 41}": expected at most 40 characters, as in {{Mean: AVG}}.',
+            f'heads "{"x" * 41}": expected at most 40 characters, as in {{RTT mean: RTT}}.',
         ),
-        ("heads: {Mean: 5}", "heads: expected titles of columns, as in {Mean: AVG}, found the number 5."),
+        ("heads: {Mean: 5}", "heads: expected titles of columns, as in {RTT mean: RTT}, found the number 5."),
     ],
 )
 def test_what_lies_beyond_is_refused_with_what_is_expected(tmp_path: Path, text: str, said: str) -> None:
@@ -186,7 +186,7 @@ class TestFiles:
         assert (cell.file.read, cell.file.write) == (None, None)
         assert cell.messages.iterations is None
         said = message(tmp_path, "matrix: {read: memory}")
-        assert "s.yaml:3:16: read: is of test: file (test 1)." in said
+        assert "s.yaml:3:16: read: only for test: file (test 1)." in said
 
 
 class TestBins:
@@ -197,7 +197,7 @@ class TestBins:
     @pytest.mark.parametrize("test", ["pingpong", "blast"])
     def test_messages_have_none(self, tmp_path: Path, test: str) -> None:
         said = message(tmp_path, f"test: {test}\nbins: 1ms\nmatrix: {{size: 64}}")
-        assert "s.yaml:4:7: bins: are of test: tcp, udp or file (test 1)." in said
+        assert "s.yaml:4:7: bins: only for test: tcp, udp or file (test 1)." in said
 
     def test_more_than_4_million_over_all_flows_are_refused(self, tmp_path: Path) -> None:
         most = "bins: 0.1ms\nduration: 100s\nmatrix: {parallel: %d}"

@@ -137,7 +137,7 @@ def test_a_mistake_in_a_condition_is_told_with_its_place(tmp_path: Path, section
         ("conditions: {a: {mtu: [x]}}", "mtu: expected a whole number from 1280 to 65535, as in 1500, found a list."),
         (
             "conditions:\n  a:\n    sysctl:\n      net.ipv4.tcp_sack: 1\n      net/ipv4/tcp_sack: 0",
-            's.yaml:7:7: sysctl "net/ipv4/tcp_sack": is there twice, first as "net.ipv4.tcp_sack".\n'
+            's.yaml:7:7: sysctl "net/ipv4/tcp_sack": is given twice, first as "net.ipv4.tcp_sack".\n'
             "   7 |       net/ipv4/tcp_sack: 0\n     |       ^^^^^^^^^^^^^^^^^",
         ),
         (
@@ -146,13 +146,13 @@ def test_a_mistake_in_a_condition_is_told_with_its_place(tmp_path: Path, section
         ),
         (
             "conditions:\n  a:\n    resize: yes\n    sysctl: {net.ipv4.tcp_wmem: 1 2 3}",
-            's.yaml:6:14: sysctl "net.ipv4.tcp_wmem": with resize: true the window of each cell sets it. Leave it out.',
+            's.yaml:6:14: sysctl "net.ipv4.tcp_wmem": with resize: true the window of each test sets it. Leave it out.',
         ),
         (
             "conditions: {a: {sysctl: {"
             + ", ".join(f"net.x.a{at}: 1" for at in range(60))
             + "}, offload: {gro: on, gso: on}}}",
-            's.yaml:3:14: condition "a": sets more than 61 things, which is the most an agent holds.',
+            's.yaml:3:14: condition "a": sets more than 61 values, the most that an agent takes.',
         ),
         (
             "conditions: {a: {}, b: {}}\nmatrix: {condition: [zzz]}",
@@ -185,7 +185,7 @@ def test_a_condition_sets_as_much_as_an_agent_holds_and_no_more(tmp_path: Path) 
     (most,) = planned(tmp_path, text % (keys, ", ".join(sysctls[:57]))).conditions
     assert len(most.settings) == 61
     said = message(tmp_path, text % (keys, ", ".join(sysctls)))
-    assert 'condition "a": sets more than 61 things, which is the most an agent holds.' in said
+    assert 'condition "a": sets more than 61 values, the most that an agent takes.' in said
 
 
 def test_an_mtu_as_large_as_the_switch_carries_is_taken(tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def test_the_assumptions_of_streams_are_said_word_for_word() -> None:
 def test_a_link_whose_rate_alone_is_unknown_is_said_beside_the_others() -> None:
     said = notes(plan_of({"a": Link(None, 1500), "b": GIGABIT}), 4)
     assert said[0].startswith("The ceiling is the application's share of the link")
-    assert said[1] == "–: the rig file does not say the link's rate or MTU."
+    assert said[1] == "–: the rig file has no rate or MTU for the link."
     assert said[2] == "MSS 8960 does not fit into MTU 1500: 1448 will go over the wire."
 
 

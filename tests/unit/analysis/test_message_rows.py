@@ -8,7 +8,8 @@ import pytest
 
 from rigctl.analysis.frames import load
 from rigctl.columns import Level
-from rigctl.records import Cell, DiskTimes, FileSettings, Flow, Pair, Repetition, Side, Status
+from rigctl.model.histogram import bucket_of
+from rigctl.records import Cell, DiskTimes, FileSettings, Flow, Pair, Repetition, RoundTrips, Side, Status
 
 PAIR = Pair("dublin", "cork")
 FILE = Cell(1, "file", (PAIR,), 60.0, 0.0, 1, message_bytes=10**7, file=FileSettings("disk", "memory", "/tmp"))
@@ -60,3 +61,29 @@ def test_a_stream_has_none_of_it() -> None:
     assert {row[name] for name in ("messages", "throughput_bytes_per_s", "read", "read_share", "app_rtt_p50_us")} == {
         None
     }
+
+
+def test_round_trips_have_their_extremes_and_percentiles_in_us() -> None:
+    info, (one,) = message_runs.measured("pingpong", [(1024, 1000, (2.0,))])
+    (flow,) = one.flows
+    assert flow.sender is not None
+    timed = RoundTrips(1000, 2_000_000_000, 500_000, 64_000_000)
+    buckets = ((bucket_of(1_000_000), 899), (bucket_of(4_000_000), 91), (bucket_of(16_000_000), 9))
+    histogram = (*buckets, (bucket_of(64_000_000), 1))
+    sender = replace(flow.sender, round_trips=timed, histogram=histogram)
+    (row,) = load(info, [replace(one, flows=(replace(flow, sender=sender),))]).rows(Level.FLOWS)
+    assert (row["app_rtt_mean_us"], row["app_rtt_min_us"], row["app_rtt_max_us"]) == (2000.0, 500.0, 64_000.0)
+    shares = [row[f"app_rtt_p{percent}_us"] for percent in ("50", "90", "99", "999")]
+    assert shares == pytest.approx([1000, 4000, 4000, 16_000], rel=0.005)
+
+
+def test_without_times_of_round_trips_they_are_unknown() -> None:
+    info, (one,) = message_runs.measured("pingpong", [(1024, 1000, (2.0,))])
+    (flow,) = one.flows
+    assert flow.sender is not None
+    for timed in (None, RoundTrips(0), RoundTrips(5)):
+        own = replace(flow, sender=replace(flow.sender, round_trips=timed))
+        (row,) = load(info, [replace(one, flows=(own,))]).rows(Level.FLOWS)
+        names = ("app_rtt_mean_us", "app_rtt_min_us", "app_rtt_max_us", "app_rtt_p50_us", "app_rtt_p999_us")
+        assert {row[name] for name in names} == {None}
+        assert row["messages"] == 1000

@@ -299,3 +299,7 @@ class TestExclusions:
 
     def test_where_all_count_there_are_none(self) -> None:
         assert summary(ONE, builders.repetition(ONE, (900,))).exclusions == ()
+
+
+def test_a_stream_reads_as_its_pair() -> None:
+    assert str(only_stream()) == str(ONE.streams[0])

@@ -140,6 +140,11 @@ def test_what_lies_beyond_is_refused_with_what_is_expected(tmp_path: Path, text:
     assert said in message(tmp_path, text)
 
 
+def test_a_direction_that_is_like_none_gets_no_list_of_those_it_was_just_told(tmp_path: Path) -> None:
+    first, *_ = message(tmp_path, "matrix: {direction: up}").splitlines()
+    assert first.endswith('direction "up": expected forward, reverse or both.')
+
+
 def test_shares_and_times_of_a_plan_are_taken_up_to_their_ends(tmp_path: Path) -> None:
     assert planned(tmp_path, "max_loss: 0%").max_loss == 0.0
     assert planned(tmp_path, "max_loss: 99.9 %").max_loss == pytest.approx(0.999)

@@ -128,6 +128,11 @@ def test_a_test_s_own_axes_have_columns_and_the_rest_a_line(
     assert (table_axes(plan), constants(plan)) == (columns, line)
 
 
+def test_how_many_pairs_is_told_by_the_pairs_themselves() -> None:
+    plan, _ = load_plan("gigablox", Overrides(sets=("pairs=1,2",)))
+    assert "pairs" not in table_axes(plan)
+
+
 def test_datagrams_have_assumptions_of_their_own(tmp_path: Path) -> None:
     assert notes(loaded(tmp_path, "test: udp\nmatrix: {rate: 10M, size: 64}"), 6) == [
         "The ceiling is the application's share of the link: IPv6, 8 bytes of UDP, the IP header and 38 bytes of "
@@ -206,11 +211,13 @@ def test_a_condition_without_timestamps_leaves_twelve_bytes_more() -> None:
     plan = plan_of(dict.fromkeys("ab", GIGABIT))
     cells = tuple(replace(cell, tcp=replace(cell.tcp, mss=None), condition="off") for cell in plan.cells)
     plan = replace(plan, cells=cells, conditions=(off,))
-    assert [expected.mss for cell in cells for expected in forecasts(cell, plan, 4)] == [1460, 1460]
+    found = [expected for cell in cells for expected in forecasts(cell, plan, 4)]
+    assert [expected.mss for expected in found] == [1460, 1460]
+    assert [expected.ceiling_bps for expected in found] == pytest.approx([1e9 * 1460 / 1538] * 2)
     assert "no TCP timestamps" in notes(plan, 4)[0]
     plan = replace(plan, cells=(CELL, *cells[1:]))
     assert "MSS 8960 does not fit into MTU 1500: 1448 will go over the wire." in notes(plan, 4)
-    assert "but where a condition turns them off" in notes(plan, 4)[0]
+    assert "TCP timestamps (12 bytes of every segment) but where a condition turns them off, 38" in notes(plan, 4)[0]
 
 
 def test_a_total_that_may_be_passed_is_called_a_least_one() -> None:

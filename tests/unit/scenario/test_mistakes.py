@@ -298,3 +298,54 @@ def test_an_unknown_name_of_an_option_lists_every_known_one(tmp_path: Path) -> N
     assert '--set zzzz=1: unknown name "zzzz". Known: condition, window,' in said
     assert "…" not in said
     assert all(f" {name}" in said for name in (*AXES, *FIELDS))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            GOOD + "include: [{window: 1M}, {}]\n",
+            "t.yaml:8:25: include: a row that names no axis. Name one, as in window: 64K.",
+        ),
+        (
+            GOOD.replace("window: [64K, 200K]", "window: 64K\n  window_total: [64K, 128K]"),
+            "t.yaml:7:17: window_total: window is set too.",
+        ),
+        (
+            GOOD.replace("window: [64K, 200K]", "parallel: 9..1"),
+            't.yaml:6:13: parallel "9..1": runs backwards. Write 1..9',
+        ),
+        (
+            GOOD.replace("window: [64K, 200K]", "parallel: 1..9 times 1"),
+            't.yaml:6:13: parallel "1..9 times 1": never reaches its end. Use step 1 or more, times 2 or more',
+        ),
+        (
+            GOOD.replace("window: [64K, 200K]", "window: 64K..128K times 2K"),
+            't.yaml:6:11: window "64K..128K times 2K": "2K" is not a number',
+        ),
+        (
+            "rig: gigablox\npairs: [pi1 -> pi2]\nrepeat: 1\nretest: variation > 5%\n",
+            "t.yaml:4:1: retest: a variation needs two repetitions. Give repeat: 2 or more.",
+        ),
+        (
+            "rig: gigablox\npairs: [pi1 -> pi2]\ntest: udp\nmatrix: {rate: max}\nretest: variation > 5%\n",
+            "t.yaml:5:1: retest: rate: max is searched once, trial by trial.",
+        ),
+    ],
+)
+def test_what_contradicts_itself_is_told_at_its_place(tmp_path: Path, text: str, said: str) -> None:
+    assert message(tmp_path, text).startswith(said)
+
+
+def test_a_kind_of_clash_is_told_once_with_the_first_test_it_is_in(tmp_path: Path) -> None:
+    told = message(tmp_path, GOOD.replace("[64K, 200K]", "64K\n  mss: [1000, 1400]\n  window_total: [64K, 128K]"))
+    assert told.count("window is set too") == 1
+    assert "(test 1)." in told
+
+
+def test_more_pairs_than_a_test_can_have_are_refused_where_they_become_too_many(tmp_path: Path) -> None:
+    (tmp_path / "many.yaml").write_text('virtual: namespaces\nnodes: {"n[001..999]": {}}\n')
+    text = 'rig: many.yaml\npairs: ["n[001..%s] x n[500..999]"]\n'
+    assert "stands for 1,500 pairs, at most 1,000." in message(tmp_path, text % "003")
+    several = 'rig: many.yaml\npairs: ["n[001..002] x n[500..999]", n003 -> n004, n005 -> n006]\n'
+    assert "t.yaml:2:38: pairs: more than 1,000 with this one. Name fewer." in message(tmp_path, several)

@@ -85,3 +85,27 @@ def test_an_option_that_does_not_fit_is_told_by_its_name(
 
 def test_a_value_that_is_given_twice_is_measured_once(tmp_path: Path) -> None:
     assert len(captured(tmp_path, Overrides(sets=("parallel=5,5, 5",)))) == 1
+
+
+def test_mistakes_of_several_options_are_all_told(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        captured(tmp_path, Overrides(sets=("mss=1", "window", "parallel=0", "mas=5")))
+    said = str(caught.value)
+    for option in ("--set mss=1: ", "--set window: ", "--set parallel=0: ", "--set mas=5: "):
+        assert option in said
+
+
+def test_a_field_of_the_rig_can_be_replaced_for_a_run(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text("rig: gigablox\npairs: [pi1 -> pi2]\n")
+    for overrides in (
+        Overrides(rig_sets=("links.rate=10G",)),
+        Overrides(rig="gigablox", rig_sets=("links.rate=10G",)),
+    ):
+        plan, rig = load_plan(str(tmp_path / "s.yaml"), overrides)
+        assert {link.rate_bps for link in plan.links.values()} == {10**10}
+        assert rig.nodes["pi1"].link.rate_bps == 10**10
+
+
+def test_repeat_1_on_the_command_line_ends_a_search_for_noise_without_a_mistake(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text("rig: gigablox\npairs: [pi1 -> pi2]\nrepeat: 5\nretest: variation > 5%\n")
+    assert load_plan(str(tmp_path / "s.yaml"), Overrides(repeat=1))[0].repeat == 1

@@ -4,17 +4,22 @@ import json
 from pathlib import Path
 from typing import Final
 
-from pydantic import BaseModel
+from pydantic import TypeAdapter
 
 from rigctl.cli.documents import PlanDocument, RunsDocument
+from rigctl.report.printers.json import JsonDocument
 
-FILES: Final[dict[str, type[BaseModel]]] = {"runs.schema.json": RunsDocument, "plan.schema.json": PlanDocument}
+FILES: Final[dict[str, type]] = {
+    "runs.schema.json": RunsDocument,
+    "plan.schema.json": PlanDocument,
+    "show.schema.json": JsonDocument,
+}
 
 
-def schema_text(model: type[BaseModel]) -> str:
+def schema_text(model: type) -> str:
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **model.model_json_schema(mode="serialization"),
+        **TypeAdapter(model).json_schema(mode="serialization"),
     }
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 

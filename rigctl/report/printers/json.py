@@ -2,25 +2,75 @@
 
 import json
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Literal
 
+from typing_extensions import TypedDict  # docs/json_schemas.py: before Python 3.12 pydantic wants this one
+
+from rigctl.findings import Finding
 from rigctl.report.blocks import Block, Chart, Charts, Document, Folded, HeatMaps, Section, Table
+
+
+class JsonSubject(TypedDict):
+    kind: str
+    names: list[str]
+
+
+class JsonFinding(TypedDict):
+    """The higher `weight`, the earlier; the first finding is the answer."""
+
+    text: str
+    weight: int
+    level: Literal["ok", "note", "warning", "error"]
+    subject: JsonSubject
+    numbers: dict[str, float | int | str | bool | None]
+    remedy: str | None
+
+
+class JsonSection(TypedDict):
+    """`blocks` are tables, charts (by their text alternatives), heat maps and texts, each with its `kind`."""
+
+    title: str
+    blocks: list[dict[str, Any]]
+
+
+class JsonDocument(TypedDict):
+    """A run as it is reported. A table has `columns`, and rows with `texts` and `values` beside each other."""
+
+    version: Literal[1]
+    title: str
+    run: str
+    about: list[str]
+    findings: list[JsonFinding]
+    results: list[JsonSection]
+    sections: list[JsonSection]
 
 
 def as_json(document: Document) -> str:
     """The whole document, charts by their text alternatives only."""
-    whole = {
+    whole: JsonDocument = {
+        "version": 1,
         "title": document.title,
         "run": document.run,
         "about": list(document.about),
-        "findings": [asdict(finding) | {"weight": int(finding.weight)} for finding in document.findings],
+        "findings": [_finding(finding) for finding in document.findings],
         "results": [_section(section) for section in document.results],
         "sections": [_section(section) for section in document.sections],
     }
     return json.dumps(whole, ensure_ascii=False, indent=1) + "\n"
 
 
-def _section(section: Section) -> dict[str, Any]:
+def _finding(finding: Finding) -> JsonFinding:
+    return {
+        "text": finding.text,
+        "weight": int(finding.weight),
+        "level": finding.level.value,
+        "subject": {"kind": finding.subject.kind, "names": list(finding.subject.names)},
+        "numbers": dict(finding.numbers),
+        "remedy": finding.remedy,
+    }
+
+
+def _section(section: Section) -> JsonSection:
     return {"title": section.title, "blocks": [_block(block) for block in section.blocks]}
 
 

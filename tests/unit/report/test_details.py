@@ -65,3 +65,9 @@ def test_a_run_without_tests_has_no_section() -> None:
 )
 def test_what_is_not_in_the_means_is_told_with_its_reason(excluded: Exclusion, text: str) -> None:
     assert exclusion_text(excluded) == text
+
+
+def test_of_many_pairs_a_note_has_the_range_and_the_lowest() -> None:
+    rates = tuple(float(rate) for rate in range(901, 951))
+    text = exclusion_text(Exclusion(3, 2, 1, Status.INVALID, "start skew 12 ms", rates))
+    assert text.endswith("start skew 12 ms (901 to 950 on 50 pairs, the lowest 901, 902, 903 Mbit/s, not counted).")

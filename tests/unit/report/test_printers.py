@@ -4,7 +4,9 @@ import io
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
+import jsonschema
 import pytest
 from rich.console import Console
 
@@ -159,6 +161,13 @@ def test_json_gives_findings_whole_and_values_beside_texts() -> None:
     table = whole["results"][0]["blocks"][0]
     assert table["rows"][0]["values"] == [1, 940.9, "line-rate"]
     assert table["rows"][1]["values"] == [2, None, None]
+
+
+def test_json_keeps_to_the_schema_in_docs() -> None:
+    schema = json.loads((Path(__file__).parents[3] / "docs" / "show.schema.json").read_text())
+    jsonschema.validate(json.loads(as_json(DOCUMENT)), schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"version": 1}, schema)
 
 
 def test_a_page_is_one_file_without_script_or_request() -> None:

@@ -16,7 +16,7 @@ from rigctl.scenario.axes import AXES
 from rigctl.scenario.forecast import bound, forecasts, notes, setting, sum_ceiling_bps, total_s
 
 Instant = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
-_NOT_SETTINGS: Final = ("pairs", "condition")  # told beside the settings of a test
+_NOT_SETTINGS: Final = ("pairs", "condition")  # fields beside the settings of a test
 
 
 class _Model(BaseModel):

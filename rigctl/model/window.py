@@ -1,4 +1,4 @@
-"""The measurement interval, or common window: the time during which all flows ran, to which raw counters are cut.
+"""The measurement interval: the time during which all flows ran, to which raw counters are cut.
 
 Agents report cumulative counters with their times; nothing is omitted inside them.
 """

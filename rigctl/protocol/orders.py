@@ -109,7 +109,7 @@ class Quit(Order):
 
 @dataclass(frozen=True, slots=True)
 class Sockets:
-    """What both ends of a channel are told alike. Its fields are keys of the order that it is in."""
+    """What both ends of a channel get. Its fields are keys of the order that it is in."""
 
     token: str
     flows: int

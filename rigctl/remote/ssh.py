@@ -21,7 +21,7 @@ __all__ = ["Completed", "Host", "Process", "connected"]
 
 KEEPALIVE_S: Final = 5.0
 KEEPALIVES: Final = 2
-"""After each `KEEPALIVE_S` of silence a sign of life is asked for; so many may stay unanswered. It ends after 15 s."""
+"""After each `KEEPALIVE_S` of silence a reply is requested; this number may be missing. It ends after 15 s."""
 CLOSE_DEADLINE_S: Final = 1.0
 _HOP: Final = re.compile(r"(?:(?P<user>[^@\s]+)@)?(?:\[(?P<v6>[^\]]+)\]|(?P<host>[^:\s]+))(?::(?P<port>\d{1,5}))?")
 

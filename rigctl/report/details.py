@@ -12,7 +12,7 @@ from rigctl.report.text import plural, settings_text
 MOST_EXPLAINED: Final = 200
 """A matrix of thousands is read from its export."""
 MOST_OPEN: Final = 20
-"""More than so many are folded away."""
+"""More than this number are folded away."""
 
 
 def details(view: RunView, explain: Callable[[CellSummary], Sequence[str]]) -> tuple[Section, ...]:

@@ -15,7 +15,7 @@ from rigctl.report.tabular import ColumnOf, Filled, Head, numbers, table_of
 from rigctl.report.text import UNKNOWN, percent_text
 
 MOST_TIMES: Final = 15
-"""Elapsed times of so many repetitions have a column each, as on a page; more are in the export."""
+"""Elapsed times of up to this number of repetitions have a column each; more are in the export."""
 _UNITS: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
 Results: TypeAlias = Sequence[MessageResult]

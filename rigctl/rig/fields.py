@@ -1,4 +1,4 @@
-"""Single values of rig and scenario files: what is accepted, what is said of anything else, what an editor is told.
+"""Single values of rig and scenario files: what is accepted, messages for the rest, schemas for editors.
 
 Each type is its parser (`PlainValidator`: pydantic adds no rule and no words of its own) and its JSON Schema.
 Parsers raise `FieldError` with a message that names the key and shows the value; the reader adds the place.

@@ -74,7 +74,7 @@ def _fit(name: str, text: str) -> str:
 
 
 def expanded(document: Document) -> tuple[Document, dict[str, str]]:
-    """The rig file with each range of `nodes` as so many nodes, and for each of these the range it came from.
+    """The rig file with each range of `nodes` expanded, and for each node the range it came from.
 
     A value may hold `{n}` and `{name}`. Every node keeps the places of its range, for what is wrong with it.
     """

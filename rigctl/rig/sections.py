@@ -1,4 +1,4 @@
-"""The shape of a rig file: its keys, what each takes, and what an editor is told of it."""
+"""The shape of a rig file: its keys, values and descriptions for editors."""
 
 from typing import Annotated, ClassVar, Final, get_args
 

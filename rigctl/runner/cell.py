@@ -95,7 +95,7 @@ def _reasons(error: Exception) -> list[str]:
 
 
 class _Common(TypedDict):
-    """What both ends of a channel are told alike beside the test's settings."""
+    """What both ends of a channel get besides the test's settings."""
 
     token: str
     interval_ms: int
@@ -230,7 +230,7 @@ class Attempt:
         return "no report: " + "; ".join(str(self._unreported.get(node, node)) for node in missing)
 
     def record(self, reports: Reports, status: Status, reason: str | None, max_skew_s: float | None) -> Repetition:
-        """What was measured, cut to the common window and judged."""
+        """What was measured, cut to the measurement interval and checked."""
         kept = write_captures(self._captured(reports), self._capture_names) if self.cell.capture else ()
         measured = Measured(
             order=self.order,

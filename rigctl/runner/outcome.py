@@ -45,7 +45,7 @@ class Measured:
         return tuple(self._usage(name) for name in names)
 
     def repetition(self, status: Status, reason: str | None, max_skew_s: float | None) -> Repetition:
-        """The record, cut to the common window and judged; when it ran is for the caller to add."""
+        """The record, cut to the measurement interval and checked; when it ran is for the caller to add."""
         flows, usage = self.flows(), self.usage()
         window = self._window(flows, status)
         if status is Status.OK:

@@ -124,7 +124,9 @@ class Lines:
         self._head, self._began_s = f"test {cell.number}", time.monotonic()
         self._told_s = self._began_s
         again = ", measured once more" if attempt > 1 else ""
-        of_all = f"/{self._plan.repeat}" if repetition <= self._plan.repeat else ""  # beyond: a retest, nobody knows
+        of_all = (
+            f"/{self._plan.repeat}" if repetition <= self._plan.repeat else ""
+        )  # beyond: a retest, whose total is unknown
         nth = f", repetition {repetition}{of_all}" if self._plan.repeat > 1 else ""
         head = f"test {cell.number}/{len(self._plan.cells)}{nth}{again}: {settings_text(cell)}"
         self._say(f"{head}; {format_duration(cell.duration_s)}{self._eta.text()}")

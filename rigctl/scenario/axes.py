@@ -13,7 +13,7 @@ from rigctl.yamlfile import suggestion
 
 @dataclass(frozen=True, slots=True)
 class PairGrid:
-    """So many sources, each to so many destinations: `3x4`."""
+    """N sources, each to M destinations: `3x4`."""
 
     sources: int
     destinations: int

@@ -71,7 +71,7 @@ def listed(entries: Sequence[Entry], rig: Rig | None) -> tuple[Pair, ...]:
 
 
 def chosen(pairs: tuple[Pair, ...], choice: AxisValue) -> tuple[Pair, ...]:
-    """The pairs of a cell: all, the first so many, or a grid. Raises `FieldError` where the list has not as many."""
+    """The pairs of a cell: all, the first N, or a grid. Raises `FieldError` if the list has fewer."""
     if choice is None:
         return pairs
     if not isinstance(choice, PairGrid):

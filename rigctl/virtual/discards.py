@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def answer(verb: str, oid: str, counted: Mapping[int, int]) -> str:
-    """What snmpd is told of `get` or `getnext` for an OID: the object with its type and value, or NONE."""
+    """The answer to `get` or `getnext` for an OID: the object with its type and value, or NONE."""
     index = _index(oid)
     if index is None:
         return "NONE"

@@ -21,7 +21,7 @@ from rigctl.virtual.state import process
 FOLDER: Final = Path("/run/rigctl/snmp")  # in the rig's own /run, which is gone with it
 START_DEADLINE_S: Final = 3.0
 _ASK_AGAIN_S: Final = 0.05
-_CONTROL: Final = ("127.0.0.1", 161)  # in the switches' namespace, where nobody is but the holder
+_CONTROL: Final = ("127.0.0.1", 161)  # in the switches' namespace, where only the holder is
 _PASSED: Final = 3  # the first descriptor that sd_listen_fds(3) hands over
 # NET-SNMP-AGENT-MIB's nsCacheTimeout of the interfaces' table: seconds for which snmpd repeats what it read. 3 by
 # default; 0 makes it look anew for each request, so that a counter is as old as its answer.

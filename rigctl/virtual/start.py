@@ -42,7 +42,7 @@ class Started:
         self._lifeline = lifeline
 
     def let_go(self) -> None:
-        """Close the pipe: a rig that is to stay is told so first, any other ends.
+        """Close the pipe: a rig that is to stay gets a message first, any other ends.
 
         Only now, when its state is written: a controller killed before leaves no rig that nobody can find.
         """

@@ -1,4 +1,4 @@
-"""What is wrong in a file, and how it is told: where, what, what to do, then the line and a caret."""
+"""Mistakes in a file, and how they are printed: where, what, what to do, then the line and a caret."""
 
 import difflib
 import re

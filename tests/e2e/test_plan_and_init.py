@@ -100,7 +100,7 @@ def test_init_never_overwrites(tmp_path: Path, destination: list[str]) -> None:
     (tmp_path / "gigablox.yaml").write_text("mine\n")
     done = rigctl(tmp_path, "init", "gigablox", *destination)
     assert done.returncode == 2
-    assert "stays as it is" in done.stderr
+    assert "gigablox.yaml exists." in done.stderr
     assert (tmp_path / "gigablox.yaml").read_text() == "mine\n"
 
 

@@ -18,7 +18,8 @@ def test_a_run_measures_stores_and_explains_every_cell(user: User) -> None:
     findings = user.findings()
     assert "MSS 1448 went over the wire in every test: the MSS requested made no difference" in findings
     assert "8960: the MTU is 1500" in findings
-    rows = user.rows()
+    # What other tests beside this one made invalid was measured once more.
+    rows = [row for row in user.rows() if row["status"] != "invalid"]
     assert [(r["cell"], r["source"], r["destination"]) for r in rows] == [
         (cell, *pair) for cell in range(1, 8) for pair in (("pi1", "pi2"), ("pi3", "pi4"))
     ]
@@ -35,7 +36,7 @@ def test_a_run_measures_stores_and_explains_every_cell(user: User) -> None:
         assert row["efficiency"] == pytest.approx(row["goodput_mbps"] / row["ceiling_mbps"])
         assert (row["limit"] == "line-rate") == (row["efficiency"] >= 0.98)
         assert row["start_skew_us"] < 10_000
-    cells = user.rows("cells")
+    cells = [row for row in user.rows("cells") if row["status"] != "invalid"]
     assert cells[0]["goodput_mbps"] == pytest.approx(rows[0]["goodput_mbps"] + rows[1]["goodput_mbps"])
     page = next(user.folder.glob("gigablox-*.html")).read_text()
     assert "<script" not in page

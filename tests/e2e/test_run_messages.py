@@ -60,7 +60,8 @@ def test_what_varies_is_measured_again_in_a_table_of_its_own(user: User) -> None
 
 def test_a_cell_is_measured_until_its_mean_is_known(user: User) -> None:
     scenario = user.scenario(
-        "rig: gigablox\npairs: [pi1 -> pi2]\nrepeat: 2\nduration: 200ms\nmax_skew: 1s\nuntil: {when: ci95 < 0.0001%, most: 4}\n"
+        "rig: gigablox\npairs: [pi1 -> pi2]\nrepeat: 2\nduration: 200ms\nmax_skew: 1s\n"
+        "until: {when: ci95 < 0.0001%, most: 4}\n"
     )
     said = user.rigctl("run", scenario, "--report", "p.html")
     assert "After 4 repetitions half the 95 % confidence interval is not below 0.0001 % in test 1" in said

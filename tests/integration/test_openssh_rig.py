@@ -18,7 +18,10 @@ from processes import end
 
 ROOT = Path(__file__).parents[2]
 NODES = ("pi1", "pi2", "pi3", "pi4")
-SCENARIO = "rig: lab.yaml\npairs: [pi1 -> pi2, pi3 -> pi4]\nduration: 4s\nmax_skew: 1s\nmatrix: {window: [64K], parallel: [1, 2]}\n"
+SCENARIO = (
+    "rig: lab.yaml\npairs: [pi1 -> pi2, pi3 -> pi4]\nduration: 4s\nmax_skew: 1s\n"
+    "matrix: {window: [64K], parallel: [1, 2]}\n"
+)
 
 
 def sh(*words: str) -> str:

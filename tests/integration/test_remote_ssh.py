@@ -143,7 +143,7 @@ async def test_a_changed_host_key_is_refused_and_the_command_given_mends_it(sshd
     message = await refusal(server.node())
     assert f"its host key has CHANGED: it now shows ssh-ed25519 {server.fingerprint}" in message
     assert str(server.known_hosts) in message
-    subprocess.run(["sh", "-c", message.partition("anew: ")[2]], check=True, capture_output=True)
+    subprocess.run(["sh", "-c", message.partition("reinstalled: ")[2]], check=True, capture_output=True)
     async with one(server.node()):
         pass
 

@@ -17,7 +17,7 @@ from rigctl.units import format_duration
 
 MOST_CHARTS: Final = 8
 MOST_POINTS: Final = 600
-"""A chart shows the first of so many bins; the table is of all."""
+"""A chart shows at most this number of bins; the table is of all."""
 _WIDTH: Final = 720
 _HEIGHT: Final = 240
 

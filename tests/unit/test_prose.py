@@ -47,11 +47,6 @@ ALLOWED: Final = {
 }
 """By source: where a retired word is a name that stays."""
 
-PENDING: Final = {
-    "pages": "Speed; sent again; what limits, binding; window in all",  # README's output, until it is made anew
-}
-"""By source: what is not clean yet. To be emptied: a word that is clean may be taken out at any time."""
-
 
 def found_in(source: str, retired: str) -> list[str]:
     """Where `source` has the retired word, with its text."""
@@ -68,8 +63,6 @@ def read(source: str) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("source", SOURCES)
 def test_a_retired_word_is_not_seen_any_more(source: str, retired: str) -> None:
     found = found_in(source, retired)
-    if found and retired in PENDING.get(source, "").split("; "):
-        pytest.xfail(f"{len(found)} times")
     assert found == [], f"write: {RETIRED[retired][1]}"
 
 

@@ -3,8 +3,7 @@
 A number in a table keeps its value beside its text: nothing is read back from printed text.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from rigctl.findings import Finding
@@ -191,7 +190,6 @@ class Document:
     results: tuple[Section, ...]
     sections: tuple[Section, ...]
     footer: str
-    numbers: Mapping[str, Scalar] = field(default_factory=dict)
 
     @property
     def answer(self) -> str:

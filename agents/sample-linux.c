@@ -71,11 +71,13 @@ void sample_tcp(int fd, struct tcp_totals *totals)
     totals->timestamps = (info.tcpi_options & TCPI_OPT_TIMESTAMPS) != 0;
 }
 
-/* Of a line of /proc/stat, behind its name: user nice system idle iowait irq softirq steal …; those that were busy, or -1. */
-static int64_t busy_ticks(const char *at)
+/* Of a line of /proc/stat, behind its name: user nice system idle iowait irq softirq steal …; those that were busy, or -1, and
+ * those of interrupts. */
+static int64_t busy_ticks(const char *at, int64_t *irq)
 {
     int64_t busy = 0;
 
+    *irq = 0;
     for (int i = 0; i < 7; i++) {
         char *end;
         int64_t ticks = strtoll(at, &end, 10);
@@ -84,6 +86,7 @@ static int64_t busy_ticks(const char *at)
             return -1;
         at = end;
         busy += i == 3 || i == 4 ? 0 : ticks;
+        *irq += i > 4 ? ticks : 0;
     }
     return busy;
 }
@@ -92,19 +95,21 @@ static int64_t busy_ticks(const char *at)
 static bool take_cpu(struct cpu_times *times, const char *line, int64_t tick_us)
 {
     char *rest;
+    int64_t irq;
     long cpu;
 
     if (strncmp(line, "cpu", 3) != 0)
         return false;
     if (line[3] == ' ') {
-        int64_t busy = busy_ticks(line + 3);
+        int64_t busy = busy_ticks(line + 3, &irq);
 
         times->node_busy_us = busy < 0 ? -1 : busy * tick_us;
+        times->node_irq_us = busy < 0 ? -1 : irq * tick_us;
         return true;
     }
     cpu = strtol(line + 3, &rest, 10);
     if (cpu >= 0 && cpu < MOST_CPUS)
-        times->busy_ms[cpu] = (uint32_t)(busy_ticks(rest) * tick_us / 1000);
+        times->busy_ms[cpu] = (uint32_t)(busy_ticks(rest, &irq) * tick_us / 1000);
     times->cpus = cpu < MOST_CPUS ? (int)cpu + 1 : -1;
     return true;
 }
@@ -119,6 +124,7 @@ static void sample_node(struct cpu_times *times)
     long ticks = sysconf(_SC_CLK_TCK);
 
     times->node_busy_us = -1;
+    times->node_irq_us = -1;
     times->cpus = -1;
     memset(times->busy_ms, 0xff, sizeof times->busy_ms);
     if (fd < 0)

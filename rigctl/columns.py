@@ -180,6 +180,15 @@ COLUMNS: Final[tuple[Column, ...]] = (
         1,
     ),
     Column(
+        "other_cpu_source_pct",
+        "%",
+        _MEASURED,
+        "CPU time on the sender's node that neither agents nor interrupts took, of its capacity; on a virtual rig, of "
+        "the machine's that all agents did not take; empty below 0.2 s",
+        1,
+    ),
+    Column("other_cpu_destination_pct", "%", _MEASURED, "… on the receiver's node, likewise", 1),
+    Column(
         "agent_cpu_source_pct",
         "%",
         _MEASURED,

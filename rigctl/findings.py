@@ -26,7 +26,7 @@ class Weight(IntEnum):
 
     ANSWER = 100
     MISSING = 90  # tests without a result, a run that did not end
-    SUSPECT = 80  # results above what is possible, counters that disagree
+    SUSPECT = 80  # results above what is possible, counters that disagree, other programs beside the run
     BOTTLENECK = 70
     COMPARISON = 60  # conditions, sizes, rates against each other
     GRANTED = 50  # what the kernel granted differs from what was requested

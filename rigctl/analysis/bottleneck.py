@@ -10,6 +10,7 @@ from statistics import fmean, median
 from typing import Final
 
 from rigctl.model.ceilings import loss_bps, window_bps
+from rigctl.model.unknowns import most
 from rigctl.records import Flow, Side
 
 LINE_RATE_EFFICIENCY: Final = 0.98
@@ -20,6 +21,8 @@ WINDOW_REACHED: Final = 0.9
 """From this share of window ÷ round trip on, the window is the limit even on a busy node."""
 BUSY_PCT: Final = 95.0
 """From here on processors are the limit."""
+OTHERS_SHARE: Final = 0.25
+"""Where other programs took more than this of a node's busy time, that it was busy says nothing about the run."""
 SENDING_SHARE: Final = 0.5
 """From this share of its time on, in which a sender had data to send and no full window, losses can be the limit."""
 MOST_ALLOWED: Final = 2.0
@@ -31,49 +34,71 @@ PROCESSORS: Final = ("machine", "sender", "receiver")
 
 
 @dataclass(frozen=True, slots=True)
+class Processors:
+    """How busy those of a node were, in per cent of what they could do; `None`: not known."""
+
+    node_pct: float | None = None  # all of them
+    agent_pct: float | None = None  # of what the agent's threads, one for each flow, could have used at most
+    busiest_pct: float | None = None  # the busiest of them
+    others_pct: float | None = None  # what programs other than the run's took, of all
+
+    @property
+    def by_run(self) -> bool:
+        """Whether they were busy with the run."""
+        if self.node_pct is None or self.others_pct is None:
+            return False
+        return self.others_pct <= OTHERS_SHARE * self.node_pct
+
+
+@dataclass(frozen=True, slots=True)
 class Busy:
-    """How busy the processors of a stream's ends were, in per cent of what they could do; `None`: not known.
+    """How busy the processors at both ends of a stream were."""
 
-    Of a node all its processors, and the busiest of them; of an agent what its threads, one for each flow, could have
-    used at most.
-    """
-
-    sender_pct: float | None = None
-    receiver_pct: float | None = None
-    sender_agent_pct: float | None = None
-    receiver_agent_pct: float | None = None
-    sender_busiest_pct: float | None = None
-    receiver_busiest_pct: float | None = None
+    sender: Processors = Processors()
+    receiver: Processors = Processors()
     one_machine: bool = field(default=False, kw_only=True)  # the nodes are virtual: they have the same processors
 
     @property
     def limit(self) -> str | None:
-        """`machine`, `sender` or `receiver`, whichever was busiest of those at `BUSY_PCT` or more."""
-        if self.machine_pct >= BUSY_PCT:
+        """`machine`, `sender` or `receiver`, whichever the run kept busiest of those at `BUSY_PCT` or more; `unknown`
+        where none was, but one with other programs.
+        """
+        shares = self._shares(by_run=True)
+        if shares["machine"] >= BUSY_PCT:
             return "machine"
-        sender, receiver = self._ends
-        if max(sender, receiver) < BUSY_PCT:
-            return None
-        return "sender" if sender >= receiver else "receiver"
-
-    @property
-    def machine_pct(self) -> float:
-        """Of the machine on which all nodes are; 0 where they have their own."""
-        return max(self.sender_pct or 0.0, self.receiver_pct or 0.0) if self.one_machine else 0.0
+        busiest = max(shares, key=lambda name: shares[name])
+        if shares[busiest] >= BUSY_PCT:
+            return busiest
+        return None if self.others_pct is None else "unknown"
 
     @property
     def highest_pct(self) -> float:
         """What made it the limit."""
-        return self.machine_pct if self.limit == "machine" else max(self._ends)
+        shares = self._shares(by_run=True)
+        return shares["machine"] if self.limit == "machine" else max(shares.values())
 
     @property
-    def _ends(self) -> tuple[float, float]:
-        """Of the sender and the receiver: the node's, its busiest processor's or the agent's, whichever is highest."""
-        sender, receiver = [self.sender_agent_pct], [self.receiver_agent_pct]
-        if not self.one_machine:
-            sender += [self.sender_pct, self.sender_busiest_pct]
-            receiver += [self.receiver_pct, self.receiver_busiest_pct]
-        return max(share or 0.0 for share in sender), max(share or 0.0 for share in receiver)
+    def others_pct(self) -> float | None:
+        """What other programs took of the processors of a node that these kept busy; `None` where they did not."""
+        if max(self._shares(by_run=False).values()) < BUSY_PCT:
+            return None
+        return most(end.others_pct for end in (self.sender, self.receiver) if not end.by_run)
+
+    def _shares(self, by_run: bool) -> dict[str, float]:
+        """How busy what can be the limit was, where the run kept it busy, or where something else did.
+
+        An agent's threads are the run's. On a virtual rig all nodes share the busiest processor: it says nothing.
+        """
+        shares = dict.fromkeys(PROCESSORS, 0.0)
+        for name, end in (("sender", self.sender), ("receiver", self.receiver)):
+            known = [(name, end.agent_pct)] if by_run else []
+            if end.by_run == by_run:
+                known += (
+                    [("machine", end.node_pct)] if self.one_machine else [(name, end.node_pct), (name, end.busiest_pct)]
+                )
+            for whose, pct in known:
+                shares[whose] = max(shares[whose], pct or 0.0)
+        return shares
 
 
 def limit(

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 from rigctl.analysis.balances import Balance, Balances, port_octets, trunk_total
-from rigctl.analysis.bottleneck import Busy, limit
+from rigctl.analysis.bottleneck import Busy, Processors, limit
 from rigctl.analysis.ceiling import data_path, datagram_path, efficiency, link_rate_bps
 from rigctl.analysis.counted import counted_keys, key_of
 from rigctl.analysis.datagram_rows import asked_mbps, datagram_values
@@ -29,8 +29,10 @@ BUSY_COLUMNS: Final = (
     "agent_cpu_destination_pct",
     "busiest_cpu_source_pct",
     "busiest_cpu_destination_pct",
+    "other_cpu_source_pct",
+    "other_cpu_destination_pct",
 )
-"""In the order of the fields of `Busy`."""
+"""In the order of the fields of `Processors`, of the sender and of the receiver in turn."""
 
 LEAST_SPAN_US: Final = 200_000
 """/proc/stat counts ticks of 10 ms: in a shorter time one tick is more than 5 %, in 4 ms it would be 250 %."""
@@ -248,7 +250,17 @@ class _Derivation:
         shares = [_cpu_pct(self._usage.get(node)) for node in ends]
         shares += [_agent_pct(self._usage.get(node), self._threads[node]) for node in ends]
         shares += [_busiest_pct(self._usage.get(node)) for node in ends]
+        shares += [_others_pct(self._usage.get(node), self._run_us(node)) for node in ends]
         return dict(zip(BUSY_COLUMNS, shares, strict=True))
+
+    def _run_us(self, node: str) -> float | None:
+        """The CPU time that the run took of the machine of `node`: that of its agents and, on a node of its own, of
+        interrupts. The links of a virtual rig have none: what they do is charged to the agent that sends.
+        """
+        if self._info.plan.virtual is not None:
+            return total(usage.agent_cpu_us for usage in self._usage.values())
+        usage = self._usage.get(node)
+        return None if usage is None or usage.agent_cpu_us is None else usage.agent_cpu_us + (usage.node_irq_us or 0)
 
     def _asked_mbps(self, flows: int) -> float | None:
         each = asked_mbps(self.cell, self._repetition)
@@ -281,6 +293,13 @@ def _busiest_pct(usage: NodeUsage | None) -> float | None:
     return None if usage is None or usage.busiest_cpu_us is None else _ticks_pct(usage.busiest_cpu_us, usage.span_us)
 
 
+def _others_pct(usage: NodeUsage | None, run_us: float | None) -> float | None:
+    """What the run did not take. Ticks may charge a softirq to the process that it interrupted, too: never below 0."""
+    if usage is None or usage.node_busy_us is None or not usage.cpus or run_us is None:
+        return None
+    return _ticks_pct(max(0.0, usage.node_busy_us - run_us) / usage.cpus, usage.span_us)
+
+
 def _ticks_pct(busy_us: float, span_us: int | None) -> float | None:
     """Of `span_us`; unknown of a short one. What the rounding of ticks adds beyond 100 % of a longer one is cut off."""
     return min(100.0, 100 * busy_us / span_us) if span_us and span_us >= LEAST_SPAN_US else None
@@ -296,8 +315,9 @@ def busy_of(info: RunInfo, cell: Cell, rows: Sequence[Row]) -> Busy:
     """Means over `rows`, streams of `cell`; nothing is known of processors that were busy waiting for messages."""
     if cell.messages.busy_poll:
         return Busy()
-    shares = (mean(row[name] for row in rows) for name in BUSY_COLUMNS)
-    return Busy(*shares, one_machine=info.plan.virtual is not None)
+    shares = [mean(row[name] for row in rows) for name in BUSY_COLUMNS]
+    sender, receiver = Processors(*shares[0::2]), Processors(*shares[1::2])
+    return Busy(sender, receiver, one_machine=info.plan.virtual is not None)
 
 
 def _mbps(bps: float | None) -> float | None:

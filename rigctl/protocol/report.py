@@ -73,12 +73,22 @@ class EndpointReport:
     nic: dict[str, int | None] | None = None  # how far the interface's counters rose; None: none is known
     capture: Capture | None = None
     busiest_cpu_us: int | None = None
+    node_irq_us: int | None = None
 
 
 def endpoint_report(node: str, parts: Iterable[Part], last: Answer) -> EndpointReport:
     """The report whose lines are `parts`, closed by `last`. Raises `NodeError` where they do not fit together."""
     try:
-        names = ("endpoint", "strangers", "span_us", "agent_cpu_us", "node_busy_us", "busiest_cpu_us", "cpus")
+        names = (
+            "endpoint",
+            "strangers",
+            "span_us",
+            "agent_cpu_us",
+            "node_busy_us",
+            "node_irq_us",
+            "busiest_cpu_us",
+            "cpus",
+        )
         only(last.numbers, names + _NIC)
         spans = {name: last.numbers[name] for name in names[2:]}
         nic = {name: last.numbers[name] for name in _NIC}

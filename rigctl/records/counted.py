@@ -192,3 +192,4 @@ class NodeUsage:
     strangers: int = 0  # connections without the token, dropped
     nic: NicCounters | None = None
     busiest_cpu_us: int | None = None  # of the CPU that was busy longest: one core full of interrupts shows here
+    node_irq_us: int | None = None  # of `node_busy_us`, irq and softirq

@@ -23,11 +23,20 @@ def bottleneck_text(cell: CellSummary) -> str:
             f"{rate_text(cell.losses.allowed_mbps)} Mbit/s, more where several are lost at once."
         )
     if cell.limit not in PROCESSORS:
-        return ""
+        return _others(cell)
     busy = f"{cell.busy.highest_pct:.0f} % of the time"
     if cell.limit == "machine":
         return f"Limited by processors: {_SHARED} {busy}."
     return f"Limited by the {cell.limit}: {_OWN} {busy}."
+
+
+def _others(cell: CellSummary) -> str:
+    if cell.limit != "unknown" or cell.busy.others_pct is None:
+        return ""
+    return (
+        f"Limit unknown: processors were busy, {cell.busy.others_pct:.0f} % of them with programs that are not part of "
+        "the run."
+    )
 
 
 def _lost(share: float) -> str:
@@ -79,10 +88,27 @@ def bottleneck_findings(cells: Sequence[CellSummary]) -> Iterator[Finding]:
         remedy = "Nodes with processors of their own may achieve more." if limit == "machine" else None
         numbers = {"busy_pct": max(shares)}
         yield Finding(text, Weight.BOTTLENECK, Severity.WARNING, tests(_numbers(bound)), numbers, remedy)
+    yield from _disturbed(cells)
     lossy = [cell for cell in cells if cell.limit == "loss"]
     if lossy:
         text = f"Limited by losses: {numbers_text(_numbers(lossy))}; each loss cuts the congestion window of its flow."
         yield Finding(text, Weight.BOTTLENECK, Severity.WARNING, tests(_numbers(lossy)))
+
+
+def _disturbed(cells: Sequence[CellSummary]) -> Iterator[Finding]:
+    """Tests whose limit is unknown because other programs kept processors busy."""
+    found = {cell.cell.number: cell.busy.others_pct for cell in cells if cell.limit == "unknown"}
+    others = {number: pct for number, pct in found.items() if pct is not None}
+    if not others:
+        return
+    taken = " to ".join(dict.fromkeys(f"{pct:.0f}" for pct in (min(others.values()), max(others.values()))))
+    text = (
+        f"Limit unknown: {numbers_text(list(others))}; programs that are not part of the run took {taken} % of the "
+        "processors, which were busy all the time."
+    )
+    numbers = {"others_pct": max(others.values())}
+    remedy = "Measure again while nothing else runs."
+    yield Finding(text, Weight.SUSPECT, Severity.WARNING, tests(list(others)), numbers, remedy)
 
 
 def _larger(held: Sequence[CellSummary]) -> str | None:

@@ -26,6 +26,7 @@ LAST = {
     "span_us": 5001000,
     "agent_cpu_us": 8,
     "node_busy_us": 12,
+    "node_irq_us": 5,
     "busiest_cpu_us": 7,
     "cpus": 4,
 } | dict.fromkeys(

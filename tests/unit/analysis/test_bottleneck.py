@@ -8,7 +8,7 @@ import das2
 import pytest
 from documents import finding, texts
 
-from rigctl.analysis.bottleneck import Busy, limit
+from rigctl.analysis.bottleneck import Busy, Processors, limit
 from rigctl.analysis.frames import load
 from rigctl.analysis.summary import CellSummary, summaries
 from rigctl.findings import Severity, Weight
@@ -28,14 +28,22 @@ def told(cell: Cell, *measured: Repetition, virtual: str | None = None) -> tuple
     return info, summaries(load(info, measured))[0]
 
 
-def working(one: Repetition, node_pct: dict[str, float], agent_pct: float = 20.0) -> Repetition:
-    """`one` with processors this busy; the other nodes' to 10 per cent."""
+def working(
+    one: Repetition, node_pct: dict[str, float], agent_pct: float = 20.0, others_pct: float = 0.0
+) -> Repetition:
+    """`one` with processors this busy, the other nodes' to 10 per cent, with interrupts but for `others_pct`."""
     nodes = []
     for usage in one.nodes:
         span_us, cpus = usage.span_us or 0, usage.cpus or 0
         busy_us = round(node_pct.get(usage.node, 10.0) / 100 * span_us * cpus)
-        nodes.append(replace(usage, node_busy_us=busy_us, agent_cpu_us=round(agent_pct / 100 * span_us)))
+        agent_us = round(agent_pct / 100 * span_us)
+        irq_us = max(0, busy_us - agent_us - round(others_pct / 100 * span_us * cpus))
+        nodes.append(replace(usage, node_busy_us=busy_us, agent_cpu_us=agent_us, node_irq_us=irq_us))
     return replace(one, nodes=tuple(nodes))
+
+
+def _by_run(node_pct: float, agent_pct: float | None = None, busiest_pct: float | None = None) -> Processors:
+    return Processors(node_pct, agent_pct, busiest_pct, others_pct=1.0)
 
 
 def test_line_rate_begins_at_98_per_cent() -> None:
@@ -47,17 +55,29 @@ def test_line_rate_begins_at_98_per_cent() -> None:
     ("busy", "binds"),
     [
         (Busy(), None),
-        (Busy(94.9, 94.9, 94.9, 94.9), None),
-        (Busy(95.0, 10.0), "sender"),
-        (Busy(10.0, 95.0), "receiver"),
-        (Busy(96.0, 97.0), "receiver"),
-        (Busy(30.0, 30.0, 99.0, 40.0), "sender"),
-        (Busy(30.0, 30.0, None, 99.0), "receiver"),
-        (Busy(30.0, 30.0, 40.0, 40.0, 50.0, 97.0), "receiver"),
-        (Busy(30.0, 30.0, 40.0, 40.0, 97.0, 97.0, one_machine=True), None),
-        (Busy(99.0, 99.0, one_machine=True), "machine"),
-        (Busy(60.0, 60.0, 99.0, 40.0, one_machine=True), "sender"),
-        (Busy(94.0, 94.0, one_machine=True), None),
+        (Busy(_by_run(94.9, 94.9), _by_run(94.9, 94.9)), None),
+        (Busy(_by_run(95.0), _by_run(10.0)), "sender"),
+        (Busy(_by_run(10.0), _by_run(95.0)), "receiver"),
+        (Busy(_by_run(96.0), _by_run(97.0)), "receiver"),
+        (Busy(_by_run(96.0), _by_run(96.0)), "sender"),
+        (Busy(_by_run(30.0, 99.0), _by_run(30.0, 40.0)), "sender"),
+        (Busy(_by_run(30.0), _by_run(30.0, 99.0)), "receiver"),
+        (Busy(_by_run(30.0, 40.0, 50.0), _by_run(30.0, 40.0, 97.0)), "receiver"),
+        (Busy(_by_run(30.0, 40.0, 97.0), _by_run(30.0, 40.0, 97.0), one_machine=True), None),
+        (Busy(_by_run(99.0), _by_run(99.0), one_machine=True), "machine"),
+        (Busy(_by_run(98.0, 99.0), _by_run(98.0), one_machine=True), "machine"),
+        (Busy(_by_run(60.0, 99.0), _by_run(60.0, 40.0), one_machine=True), "sender"),
+        (Busy(_by_run(94.0), _by_run(94.0), one_machine=True), None),
+        # With other programs: a quarter of the busy time is too much.
+        (Busy(Processors(100.0, 60.0, 100.0, 25.0), _by_run(10.0)), "sender"),
+        (Busy(Processors(100.0, 60.0, 100.0, 25.1), _by_run(10.0)), "unknown"),
+        (Busy(Processors(40.0, 60.0, 100.0, 10.0), _by_run(10.0)), "sender"),
+        (Busy(Processors(40.0, 60.0, 100.0, 10.1), _by_run(10.0)), "unknown"),
+        (Busy(Processors(100.0, 96.0, 100.0, 50.0), _by_run(10.0)), "sender"),  # its agent's threads are the run's
+        (Busy(Processors(100.0, 60.0, 100.0, 50.0), _by_run(95.0)), "receiver"),
+        (Busy(Processors(100.0, 20.0, None, 60.0), Processors(100.0, 20.0, None, 60.0), one_machine=True), "unknown"),
+        (Busy(Processors(90.0, 20.0, None, 60.0), Processors(90.0, 20.0, None, 60.0), one_machine=True), None),
+        (Busy(Processors(100.0, 20.0), _by_run(10.0)), None),  # what others took is unknown
     ],
 )
 def test_processors_bind_from_95_per_cent_on(busy: Busy, binds: str | None) -> None:
@@ -70,7 +90,7 @@ def test_processors_bind_from_95_per_cent_on(busy: Busy, binds: str | None) -> N
 @pytest.mark.parametrize(("goodput", "binds"), [(13.9, "window"), (12.6, "window"), (12.4, "machine")])
 def test_on_a_busy_machine_the_window_binds_where_flows_achieve_what_it_allows(goodput: float, binds: str) -> None:
     flows = builders.flows(builders.cell(pairs=ONE_PAIR), (goodput,), None, **FAR)
-    idle, busy = Busy(10.0, 10.0, one_machine=True), Busy(99.0, 99.0, one_machine=True)
+    idle, busy = (Busy(_by_run(pct), _by_run(pct), one_machine=True) for pct in (10.0, 99.0))
     assert limit(0.1, goodput, flows=flows, busy=busy) == binds
     assert limit(0.1, goodput, flows=flows, busy=idle) == "window"
     unknown = builders.flows(builders.cell(pairs=ONE_PAIR), (goodput,), None, **{**FAR, "rtt_min_us": None})
@@ -128,6 +148,7 @@ def test_processors_that_limit_are_named() -> None:
     said = "Limited by the sender: processors of its node, or its agent's threads, were busy 97 % of the time."
     assert (summary.limit, bottleneck_text(summary)) == ("sender", said)
     assert said in explain(info, summary)
+    busy = working(builders.repetition(cell, (400,)), {"pi1": 97.2}, agent_pct=160.0)
     info, summary = told(cell, busy, virtual="namespaces")
     said = "the processors of the one machine that all virtual nodes share were busy 97 % of the time."
     assert summary.limit == "machine"
@@ -137,6 +158,29 @@ def test_processors_that_limit_are_named() -> None:
     assert (found.weight, found.level) == (Weight.BOTTLENECK, Severity.WARNING)
     assert found.numbers["busy_pct"] == pytest.approx(97.2)
     assert found.remedy == "Nodes with processors of their own may achieve more."
+
+
+def test_processors_busy_with_other_programs_are_not_called_the_limit() -> None:
+    cell = builders.cell(pairs=ONE_PAIR, parallel=1)
+    beside = working(builders.repetition(cell, (400,)), {"pi1": 100.0, "pi2": 100.0}, agent_pct=60.0, others_pct=70.0)
+    info, summary = told(cell, beside, virtual="namespaces")
+    row = load(info, [beside]).derived.pairs[0]
+    assert row["limit"] == summary.limit == "unknown"
+    assert row["other_cpu_source_pct"] == pytest.approx(70.0)  # of four processors, less two agents of 60 % each
+    said = "Limit unknown: processors were busy, 70 % of them with programs that are not part of the run."
+    assert bottleneck_text(summary) == said
+    found = finding(info, [beside], "Limit unknown")
+    assert found.text == (
+        "Limit unknown: test 1; programs that are not part of the run took 70 % of the processors, which were busy "
+        "all the time."
+    )
+    assert (found.weight, found.level) == (Weight.SUSPECT, Severity.WARNING)
+    assert found.numbers["others_pct"] == pytest.approx(70.0)
+    assert found.remedy == "Measure again while nothing else runs."
+    # On nodes of their own, interrupts are the run's, and the other node's agent is not.
+    row = load(builders.run(builders.plan([cell])), [beside]).derived.pairs[0]
+    assert row["other_cpu_destination_pct"] == pytest.approx(70.0)
+    assert row["limit"] == "unknown"
 
 
 SENDING = {

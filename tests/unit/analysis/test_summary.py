@@ -197,10 +197,10 @@ class TestLimit:
             nodes = tuple(replace(usage, node_busy_us=busy_us if usage.node == "a" else 0) for usage in made.nodes)
             measured.append(replace(made, nodes=nodes))
         found = summary(ONE, *measured)
-        assert found.busy.sender_pct == pytest.approx(15.0)
+        assert found.busy.sender.node_pct == pytest.approx(15.0)
         assert found.busy.one_machine
         ignored = replace(measured[1], status=Status.INVALID)
-        assert summary(ONE, measured[0], ignored).busy.sender_pct == pytest.approx(20.0)
+        assert summary(ONE, measured[0], ignored).busy.sender.node_pct == pytest.approx(20.0)
 
     def test_losses_are_given_where_they_are_the_limit_and_only_there(self) -> None:
         lossy = {"rtt_us": 5000, "rwnd_limited_us": 0, "busy_us": 10_000_000, "series": Series()}

@@ -71,7 +71,7 @@ class MessageResult:
         return rate * 8 / self.ceiling_bps if rate is not None and self.ceiling_bps else None
 
     def rtt_us(self, percent: float) -> float | None:
-        value_ns = percentile_ns(self.round_trips, percent)
+        value_ns = percentile_ns(self.round_trips, percent, self.rtt_min_ns, self.rtt_max_ns)
         return None if value_ns is None else value_ns / 1000
 
 

@@ -45,7 +45,7 @@ def message_values(cell: Cell, flow: Flow) -> dict[str, Any]:
         values["app_rtt_min_us"] = timed.min_ns and timed.min_ns / 1e3
         values["app_rtt_max_us"] = timed.max_ns and timed.max_ns / 1e3
         for name, percent in _SHARES.items():
-            time_ns = percentile_ns(sender.histogram, percent)
+            time_ns = percentile_ns(sender.histogram, percent, timed.min_ns, timed.max_ns)
             values[name] = time_ns and time_ns / 1e3
     return values
 

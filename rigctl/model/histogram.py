@@ -6,6 +6,7 @@ than 1/128 of its values, and its middle is within 0.4 % of each (docs/agent-pro
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import Final
 
 TOP_NS: Final = 2**40 - 1
@@ -35,17 +36,22 @@ def middle_ns(bucket: int) -> float:
     return (low + high) / 2
 
 
-def percentile_ns(buckets: Buckets, percent: float) -> float | None:
-    """The time that `percent` of the round trips did not exceed; `None` of none (nearest rank)."""
+def percentile_ns(
+    buckets: Buckets, percent: float, least_ns: float | None = None, most_ns: float | None = None
+) -> float | None:
+    """The time that `percent` of the round trips did not exceed; `None` of none (nearest rank).
+
+    A bucket's middle may lie outside of what was measured: `least_ns` and `most_ns`, where known, bound it.
+    """
     total = sum(count for _, count in buckets)
     if not total:
         return None
-    rank, passed = max(1, -(-total * percent // 100)), 0
-    for bucket, count in buckets:
-        passed += count
-        if passed >= rank:
-            return middle_ns(bucket)
-    return middle_ns(buckets[-1][0])
+    rank = max(1, -(-total * percent // 100))
+    passed = accumulate(count for _, count in buckets)
+    found = (bucket for (bucket, _), so_far in zip(buckets, passed, strict=True) if so_far >= rank)
+    value_ns = middle_ns(next(found, buckets[-1][0]))
+    value_ns = value_ns if most_ns is None else min(value_ns, most_ns)
+    return value_ns if least_ns is None else max(value_ns, least_ns)
 
 
 def merged(histograms: Iterable[Buckets]) -> tuple[tuple[int, int], ...]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final
 
+from rigctl.kinds import OWN_AXES
 from rigctl.model.ceilings import IP_HEADER, TCP_HEADER, ceiling_bps, datagram_ceiling_bps, effective_mss
 from rigctl.model.sharing import DataPath, together_mbps, trunk_link
 from rigctl.records import MAX_RATE, Cell, Pair, RunPlan
@@ -109,7 +110,8 @@ def table_axes(plan: RunPlan) -> list[str]:
 def constants(plan: RunPlan) -> list[str]:
     """The other axes that every test sets to one value, as `congestion cubic`."""
     lines = []
-    for axis in (AXES[name] for name in AXES if name not in (*table_axes(plan), "pairs", "condition")):
+    fixed = {name for name in OWN_AXES if not any(name in cell.kind.axes for cell in plan.cells)}
+    for axis in (AXES[name] for name in AXES if name not in (*table_axes(plan), "pairs", "condition", *fixed)):
         lines += [f"{axis.name} {axis.text(value)}" for value in _values(plan, axis.name) if value != axis.unset]
     return lines
 

@@ -88,8 +88,8 @@ class TestTimes:
         assert sum(count for _, count in found.round_trips) == 200
 
     def test_percentiles_are_those_of_all_flows_and_repetitions(self) -> None:
-        fast = {"histogram": ((bucket_of(1_000_000), 90),)}
-        slow = {"histogram": ((bucket_of(8_000_000), 10),)}
+        fast = {"histogram": ((bucket_of(1_000_000), 90),), "round_trips": RoundTrips(90, 90, 999_000, 1_001_000)}
+        slow = {"histogram": ((bucket_of(8_000_000), 10),), "round_trips": RoundTrips(10, 80, 7_999_000, 8_001_000)}
         found = one(fast, slow)
         assert found.rtt_us(50) == pytest.approx(1000, rel=0.05)
         assert found.rtt_us(99) == pytest.approx(8000, rel=0.05)

@@ -35,6 +35,15 @@ def test_buckets_rise_with_the_values_and_none_is_left_out(value: int) -> None:
     assert bucket_of(value + 1) - bucket_of(value) in (0, 1)
 
 
+def test_a_percentile_is_never_outside_of_what_was_measured() -> None:
+    measured_ns = 30_001
+    bucket = bucket_of(measured_ns)
+    low, high = bounds_ns(bucket)
+    assert percentile_ns([(bucket, 3)], 50, high, high) == high
+    assert percentile_ns([(bucket, 3)], 50, low, low) == low
+    assert percentile_ns([(bucket, 3)], 50) == middle_ns(bucket)
+
+
 def test_what_is_out_of_range_counts_as_its_end() -> None:
     assert (bucket_of(-1), bucket_of(2**60)) == (0, bucket_of(TOP_NS))
 

@@ -112,7 +112,7 @@ class TestFindings:
         first = document(info, repetitions).findings[0]
         assert first.text == (
             "A round trip of 1 byte takes 142 µs on average (median 142 µs, 99 % within 142 µs); one of 2K takes "
-            "10.3 ms (median 9.99 ms, 99 % within 11.6 ms)."
+            "10.3 ms (median 10 ms, 99 % within 11.6 ms)."
         )
         assert first.numbers["app_rtt_mean_us"] == pytest.approx(141.72)
         assert (first.weight, first.subject.names) == (Weight.ANSWER, ("1",))

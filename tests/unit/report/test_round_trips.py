@@ -20,7 +20,8 @@ def having(trips: dict[int, int], size: int = 1024, **fields: Any) -> MessageRes
     """Round trips by their time in µs, with the count of each."""
     (result,) = results("pingpong", [(size, 100, (1.0,))])
     buckets = tuple(sorted((bucket_of(time_us * 1000), count) for time_us, count in trips.items()))
-    return replace(result, round_trips=buckets, **fields)
+    ends = {"rtt_min_ns": 1000 * min(trips), "rtt_max_ns": 1000 * max(trips)}
+    return replace(result, round_trips=buckets, **ends | fields)
 
 
 def only(found: list[Finding]) -> Finding:

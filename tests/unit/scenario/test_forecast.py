@@ -87,6 +87,11 @@ def test_an_unknown_link_is_said_in_place_of_a_ceiling() -> None:
     ]
 
 
+def test_what_a_kind_of_test_does_not_let_choose_is_no_constant() -> None:
+    plan = builders.plan([builders.cell(test="udp", transport="udp", message_bytes=100, rate=10**6)])
+    assert not any("transport" in line for line in constants(plan))
+
+
 def test_only_axes_that_vary_get_a_column_and_constants_a_line() -> None:
     varying = plan_of(dict.fromkeys("ab", GIGABIT), nodelay=True)
     assert table_axes(varying) == ["window", "mss", "parallel", "nodelay"]
@@ -114,8 +119,8 @@ def loaded(folder: Path, text: str) -> RunPlan:
         ),
         ("conditions: {a: {mtu: 1400}}", ["window", "mss", "parallel"], []),
         ("conditions: {a: {}, b: {}}", ["condition", "window", "mss", "parallel"], []),
-        ("test: udp\nmatrix: {rate: 10M, size: 64}", ["parallel", "size", "rate"], ["transport udp"]),
-        ("test: udp\nmatrix: {rate: [10M, 20M]}", ["parallel", "rate", "size"], ["transport udp"]),
+        ("test: udp\nmatrix: {rate: 10M, size: 64}", ["parallel", "size", "rate"], []),
+        ("test: udp\nmatrix: {rate: [10M, 20M]}", ["parallel", "rate", "size"], []),
         ("test: pingpong\nmatrix: {size: 64}", ["size"], []),
         ("test: pingpong\nmatrix: {size: [1, 64], iterations: 9}", ["size", "iterations"], []),
         ("test: pingpong\nmatrix: {size: 1, transport: udp}", ["size"], ["transport udp"]),

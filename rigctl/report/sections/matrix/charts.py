@@ -104,7 +104,7 @@ def lines(grid: Grid, top_mbps: float) -> Spec:
         "mark": {"type": "line", "strokeWidth": 1.5, "strokeJoin": "round"},
         "encoding": {
             "x": axis("pairs", "pairs", [0, grid.rows[-1]], tickCount=min(12, grid.rows[-1]), format="d"),
-            "y": axis("gbps", "Gbit/s", [0, top_mbps * 1.03 / 1000], tickCount=6, format="~g"),
+            "y": axis("gbps", "Gbit/s", [0, top_mbps * 1.03 / 1000], tickCount=6, format="~f"),
             "color": {"field": "line", "type": "nominal", "scale": {"domain": names, "range": colours}, "legend": None},
         },
     }

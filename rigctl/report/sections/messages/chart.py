@@ -64,7 +64,7 @@ def _figure(points: Sequence[dict[str, Any]], names: Sequence[str], *, trips: bo
         "field": "value",
         "type": "quantitative",
         "scale": {"type": "log", "base": 10, "nice": True},
-        "axis": {"title": "round trip [µs]" if trips else "MB/s", "format": "~g", "tickCount": 5},
+        "axis": {"title": "round trip [µs]" if trips else "MB/s", "format": "~f", "tickCount": 5},
     }
     layers: list[Spec] = [
         {

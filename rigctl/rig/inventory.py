@@ -27,6 +27,9 @@ class Node:
     data_interface: str | None = None  # None: found from data_address
     sudo: bool = False
     data_ports: tuple[int, int] | None = None  # first and last that its receivers may use; None: the kernel chooses
+    # Of a virtual node: what slows it, as a fault would; nothing above the rig knows of it.
+    bottleneck_bps: int | None = None
+    sysctls: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from rigctl.rig.overriding import overridden
 from rigctl.rig.ranges import expanded, told_once
 from rigctl.rig.sections import NodeSection, RigFile
 from rigctl.rig.switches import groups_of, ports_of, switch_mistakes, switches_of, title_of, trunk_of
+from rigctl.rig.sysctls import plain_name
 from rigctl.yamlfile import Document, Mistake, MistakesError, find, find_bundled, read_document, validated
 from rigctl.yamlfile.mistakes import MOST_FOUND, in_order
 
@@ -21,6 +22,9 @@ __all__ = ["NodeSection", "RigFile", "bundled_folder", "bundled_rigs", "load_rig
 
 # What a node of a virtual rig gets from rigctl itself and may not set.
 SSH_FIELDS: Final = ("address", "port", "user", "key", "known_hosts", "jump", "sudo", "data_address", "data_interface")
+
+VIRTUAL_FIELDS: Final = ("rtt", "bottleneck", "sysctl")
+"""What only a rig of namespaces can give a node."""
 
 
 def load_rig(reference: str, relative_to: Path | None = None, sets: Sequence[str] = ()) -> Rig:
@@ -86,7 +90,7 @@ def mistakes(document: Document, folder: Path) -> Iterator[Mistake]:
             "ip_version: for virtual rigs only; on real nodes the data addresses determine it. Leave it out.",
             at_key=True,
         )
-    yield from _rtt_mistakes(document, data.get("links"), ("links",), virtual)
+    yield from _virtual_mistakes(document, data.get("links"), ("links",), virtual)
     places: dict[tuple[Any, ...], str] = {}
     for name, given in nodes.items():
         section = {} if given is None else given
@@ -106,7 +110,7 @@ def _node_mistakes(
     document: Document, name: str, section: dict[str, Any], virtual: object, folder: Path
 ) -> Iterator[Mistake]:
     path = ("nodes", name)
-    yield from _rtt_mistakes(document, section, path, virtual)
+    yield from _virtual_mistakes(document, section, path, virtual)
     if virtual is None and "address" not in section and NODE_NAME.fullmatch(name):
         what = f'node "{name}": "address" is missing. It is where SSH reaches the node, as in address: {name}.lan.'
         yield document.mistake(path, what, at_key=True)
@@ -122,10 +126,12 @@ def _node_mistakes(
             yield document.mistake((*path, "key"), f'key "{key_file}": there is no file {where}.')
 
 
-def _rtt_mistakes(document: Document, section: object, path: tuple[str, ...], virtual: object) -> Iterator[Mistake]:
-    if isinstance(section, dict) and "rtt" in section and virtual != "namespaces":
-        what = "rtt: for virtual rigs with namespaces only. Leave it out."
-        yield document.mistake((*path, "rtt"), what, at_key=True)
+def _virtual_mistakes(document: Document, section: object, path: tuple[str, ...], virtual: object) -> Iterator[Mistake]:
+    if isinstance(section, dict) and virtual != "namespaces":
+        for key in VIRTUAL_FIELDS:
+            if key in section:
+                what = f"{key}: for virtual rigs with namespaces only. Leave it out."
+                yield document.mistake((*path, key), what, at_key=True)
 
 
 def ip_version_of(model: RigFile) -> Literal[4, 6]:
@@ -165,4 +171,6 @@ def _resolved(name: str, section: NodeSection, model: RigFile, folder: Path, onl
         data_interface=section.data_interface,
         sudo=section.sudo,
         data_ports=section.data_ports or model.data_ports,
+        bottleneck_bps=section.bottleneck,
+        sysctls=tuple((plain_name(name), value) for name, value in section.sysctl.items()),
     )

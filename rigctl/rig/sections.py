@@ -37,9 +37,14 @@ from rigctl.rig.fields import (
     shown,
 )
 from rigctl.rig.inventory import Virtual
+from rigctl.rig.sysctls import SysctlName, SysctlValue
 from rigctl.yamlfile import suggestion
 
 _CREDENTIALS: Final = "credentials come from the environment or a 0600 file, see docs/switches.md. Leave it out."
+
+
+def _empty_if_none(value: object) -> object:
+    return {} if value is None else value
 
 
 class _Section(BaseModel):
@@ -75,6 +80,16 @@ class NodeSection(LinkSection):
     jump: Jump = Field(None, description="Jump host, [user@]host[:port].", examples=["admin@gate.lan:2222"])
     data_address: DataAddress = Field(
         None, description="IP address the traffic uses. Default: that of data_interface.", examples=["10.0.0.1"]
+    )
+    bottleneck: Rate = Field(
+        None,
+        description="Virtual rig: rate of a shaper in the node's path, slower than its link, as a firewall may be.",
+        examples=["3G"],
+    )
+    sysctl: Annotated[dict[SysctlName, SysctlValue], BeforeValidator(_empty_if_none)] = Field(
+        {},
+        description="Virtual rig: sysctls below net that the node begins with.",
+        examples=[{"net.ipv4.tcp_rmem": "4096 16384 65536"}],
     )
     data_interface: Interface = Field(
         None, description="Interface the traffic uses. Default: found from data_address.", examples=["eth0"]

@@ -14,27 +14,20 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidat
 from rigctl.records import Condition, Setting
 from rigctl.rig.fields import FieldError, Flag, named, parse_text, parse_whole, shown
 from rigctl.rig.inventory import Rig
+from rigctl.rig.sysctls import SysctlName, SysctlValue, plain_name
 from rigctl.scenario.axes import AXES, DEFAULT, parse_condition
-from rigctl.yamlfile import Document, Mistake, kind, suggestion
+from rigctl.yamlfile import Document, Mistake, suggestion
 from rigctl.yamlfile.mistakes import MOST_FOUND
 
 OFFLOADS: Final = ("tso", "gso", "gro", "lro", "rx", "tx", "sg")
 # Below 1280 Linux drops the interface's IPv6 addresses for good.
 _MIN_MTU, _MAX_MTU = 1280, 65535
-_MOST_CHARS: Final = 255
 # The agent holds 64; three are its caller's, for windows that are only where buffers start.
 _MOST_SETTINGS: Final = 61
-_SYSCTL: Final = re.compile(r"[A-Za-z0-9_-]+([./:][A-Za-z0-9_:-]+)+", re.ASCII)
 _GOVERNOR: Final = re.compile(r"[A-Za-z0-9_-]{1,40}", re.ASCII)
 _CONGESTION_SYSCTL: Final = "net.ipv4.tcp_congestion_control"
 _RESIZE_SYSCTL: Final = "net.ipv4.tcp_moderate_rcvbuf"
 _BUFFER_SYSCTLS: Final = ("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem")
-
-
-def plain_name(sysctl: str) -> str:
-    """A sysctl's name with dots between its parts; with slashes there a dot is part of a name (sysctl(8))."""
-    first = next((c for c in sysctl if c in "./"), ".")
-    return sysctl.translate(str.maketrans("./", "/.")) if first == "/" else sysctl
 
 
 def _name(value: object) -> str:
@@ -46,28 +39,6 @@ def _name(value: object) -> str:
 
 def _mtu(name: str, value: object) -> int:
     return parse_whole(name, value, _MIN_MTU, _MAX_MTU, 1500)
-
-
-def _sysctl_name(value: object) -> str:
-    text = str(value)
-    if len(text) > _MOST_CHARS or ".." in text or not _SYSCTL.fullmatch(text):
-        raise FieldError(f"sysctl {shown(text)}: expected its name below /proc/sys, as in net.ipv4.tcp_rmem")
-    if not text.startswith(("net.", "net/")):
-        raise FieldError(f"sysctl {shown(text)}: expected one below net, as in net.ipv4.tcp_rmem")
-    return text
-
-
-def _sysctl_value(value: object) -> str:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    if not isinstance(value, str):
-        raise FieldError(
-            f'sysctl: expected a number or a text in quotes, as in "4096 131072 6291456", found {kind(value)}'
-        )
-    text = " ".join(value.split())
-    if not text or len(text.encode()) > _MOST_CHARS or not text.isprintable():
-        raise FieldError(f"sysctl {shown(text)}: expected 1 to {_MOST_CHARS} bytes of text in one line")
-    return text
 
 
 def _offload_name(value: object) -> str:
@@ -103,8 +74,6 @@ def _json(parse: Callable[[Any], Any], **schema: object) -> tuple[PlainValidator
     return PlainValidator(parse), WithJsonSchema(schema)
 
 
-_SysctlName = Annotated[str, *_json(_sysctl_name, type="string", pattern=f"^{_SYSCTL.pattern}$")]
-_SysctlValue = Annotated[str, *_json(_sysctl_value, type=["string", "integer"])]
 _OffloadName = Annotated[str, *_json(_offload_name, type="string", pattern=f"^({'|'.join(OFFLOADS)})$")]
 _OnOff = Annotated[str, *_json(_on_off, enum=["on", "off", True, False])]
 ConditionName = Annotated[str, *_json(_name, **AXES["condition"].schema)]
@@ -131,7 +100,7 @@ class ConditionSection(Section):
         named(_mtu),
         WithJsonSchema({"type": "integer", "minimum": _MIN_MTU, "maximum": _MAX_MTU}),
     ] = Field(None, description="MTU of the data interface.", examples=[1500, 8192])
-    sysctl: Annotated[dict[_SysctlName, _SysctlValue], BeforeValidator(_empty_if_none)] = Field(
+    sysctl: Annotated[dict[SysctlName, SysctlValue], BeforeValidator(_empty_if_none)] = Field(
         default_factory=dict,
         description="Kernel settings by name.",
         examples=[{"net.ipv4.tcp_sack": 1}],

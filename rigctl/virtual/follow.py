@@ -69,9 +69,9 @@ class _Shaper:
     def _changed(self, place: Place, interface: Interface) -> None:
         largest = max(self._mtus.values())
         self._mtus[place.name] = interface.mtu
-        if place.rate_bps is not None:
-            self._nodes[place.name].send(change_bucket(interface.index, node_bucket(place.rate_bps, interface.mtu)))
-            self._at_switch(place.port, port_bucket(place.rate_bps, interface.mtu))
+        if place.shaped_bps is not None:
+            self._nodes[place.name].send(change_bucket(interface.index, node_bucket(place.shaped_bps, interface.mtu)))
+            self._at_switch(place.port, port_bucket(place.shaped_bps, interface.mtu))
         if self._layout.trunk_bps is not None and self._layout.trunk and max(self._mtus.values()) != largest:
             for end in TRUNK_ENDS:
                 self._at_switch(end, trunk_bucket(self._layout.trunk_bps, self._mtus.values()))

@@ -33,6 +33,13 @@ class Place:
     mtu: int
     bridge: int = 0  # which of Layout.bridges it is connected to
     rtt_ns: int | None = None  # what a round trip over its link is to take; None: what a cable takes
+    bottleneck_bps: int | None = None  # of something slower than the link on its path
+    sysctls: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def shaped_bps(self) -> int | None:
+        """The rate of the shapers at both ends of its link; None: unshaped."""
+        return min((rate for rate in (self.rate_bps, self.bottleneck_bps) if rate is not None), default=None)
 
     @property
     def ipv4(self) -> str:
@@ -107,7 +114,10 @@ class Layout:
     @classmethod
     def from_json(cls, text: str) -> "Layout":
         raw = json.loads(text)
-        raw["places"] = tuple(Place(**place) for place in raw["places"])
+        raw["places"] = tuple(
+            Place(**place | {"sysctls": tuple((name, value) for name, value in place["sysctls"])})
+            for place in raw["places"]
+        )
         raw["bridges"] = tuple(Bridge(**bridge) for bridge in raw["bridges"])
         return cls(**raw)
 
@@ -127,6 +137,8 @@ def layout_of(rig: Rig) -> Layout:
             node.link.mtu or VIRTUAL_MTU,
             keys.index(node.link.switch) if node.link.switch in keys else 0,
             None if node.link.rtt_s is None else round(node.link.rtt_s * 1e9),
+            node.bottleneck_bps,
+            node.sysctls,
         )
         for number, node in enumerate(rig.nodes.values(), 1)
     )

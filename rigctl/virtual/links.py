@@ -113,8 +113,8 @@ def switch_lines(layout: Layout) -> Iterator[str]:
 def port_shaping_lines(layout: Layout) -> Iterator[str]:
     """For `tc -batch` in the switches' namespace: what a switch sends to a node, and the trunk in both directions."""
     for place in layout.places:
-        if place.rate_bps is not None:
-            yield port_bucket(place.rate_bps, place.mtu).line(place.port)
+        if place.shaped_bps is not None:
+            yield port_bucket(place.shaped_bps, place.mtu).line(place.port)
     if layout.trunk and layout.trunk_bps is not None:
         bucket = trunk_bucket(layout.trunk_bps, (place.mtu for place in layout.places))
         yield from (bucket.line(end) for end in TRUNK_ENDS)
@@ -141,5 +141,5 @@ def node_lines(layout: Layout, place: Place, ipv6: bool) -> Iterator[str]:
 
 def node_shaping_lines(place: Place) -> Iterator[str]:
     """For `tc -batch` in the node's namespace: what the node itself sends, whatever the number of its destinations."""
-    if place.rate_bps is not None:
-        yield node_bucket(place.rate_bps, place.mtu).line(NODE_INTERFACE)
+    if place.shaped_bps is not None:
+        yield node_bucket(place.shaped_bps, place.mtu).line(NODE_INTERFACE)

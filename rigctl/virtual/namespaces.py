@@ -75,6 +75,8 @@ def build(layout: Layout) -> dict[str, tuple[int, int]]:
         _batch(["ip"], switch_lines(layout))
         _batch(["tc"], port_shaping_lines(layout))
         list(pool.map(lambda place: _furnish(layout, place, ipv6), layout.places))
+        tuned = [place for place in layout.places if place.sysctls]
+        list(pool.map(lambda place: in_namespace(place.name, functools.partial(_tune, place)), tuned))
     return taps
 
 
@@ -129,6 +131,16 @@ def link_socket(place: Place) -> socket.socket:
 def _furnish(layout: Layout, place: Place, ipv6: bool) -> None:
     _batch(["ip", "-n", place.name], node_lines(layout, place, ipv6))
     _batch(["tc", "-n", place.name], node_shaping_lines(place))
+
+
+def _tune(place: Place) -> None:
+    for name, value in place.sysctls:
+        path = Path("/proc/sys", *name.split("."))
+        try:
+            path.write_text(value)
+        except OSError as error:
+            why = "is not one of a network namespace" if isinstance(error, FileNotFoundError) else str(error.strerror)
+            raise RigError(f"{place.name}: sysctl {name} = {value}: {why}") from None
 
 
 def _quiet_ipv6() -> None:

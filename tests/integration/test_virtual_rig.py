@@ -113,6 +113,31 @@ async def test_opensshs_own_server_runs_on_a_node_and_is_reached_from_another(tm
         assert "10.77.0.2/24" in said
 
 
+async def test_a_node_begins_with_its_sysctls_and_behind_its_bottleneck(tmp_path: Path) -> None:
+    slow = '{bottleneck: 300M, sysctl: {net.ipv4.tcp_rmem: "4096 16384 65536", net.ipv4.tcp_sack: 0}}'
+    (tmp_path / "r.yaml").write_text(f"virtual: namespaces\nlinks: {{rate: 1G}}\nnodes: {{a: {slow}, b: }}\n")
+    from rigctl.rig.schema import load_rig
+
+    async with provided(load_rig(str(tmp_path / "r.yaml"))) as ready:
+        said = await output(
+            ready, "a", "cat /proc/sys/net/ipv4/tcp_rmem /proc/sys/net/ipv4/tcp_sack; tc qdisc show dev eth0"
+        )
+        assert said.split()[:4] == ["4096", "16384", "65536", "0"]
+        assert re.search(r"tbf .*rate 29[0-9]{4}Kbit", said), said
+        assert "65536" not in (await output(ready, "b", "cat /proc/sys/net/ipv4/tcp_rmem")).split()
+        assert ready.nodes["a"].link.rate_bps == 10**9
+
+
+async def test_a_sysctl_that_a_namespace_has_not_is_refused_by_name(tmp_path: Path) -> None:
+    text = "virtual: namespaces\nnodes: {a: {sysctl: {net.core.rmem_max: 4096}}, b: }\n"
+    (tmp_path / "r.yaml").write_text(text)
+    from rigctl.rig.schema import load_rig
+
+    with pytest.raises(RigError, match=r"a: sysctl net\.core\.rmem_max = 4096: "):
+        async with provided(load_rig(str(tmp_path / "r.yaml"))):
+            pass
+
+
 async def test_a_gigabit_link_carries_what_ethernet_leaves_of_a_gigabit(tmp_path: Path) -> None:
     async with provided(rig(tmp_path)) as ready:
         await output(ready, "b", "iperf3 -s -D -1")

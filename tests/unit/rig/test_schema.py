@@ -100,6 +100,8 @@ def test_a_virtual_rig_may_be_ipv6_and_its_nodes_differ_in_link(tmp_path: Path) 
         ("rate: 0", 'r.yaml:2:13: rate "0": expected 1 kbit/s to'),
         ("mtu: 100", 'r.yaml:2:12: mtu "100": expected 576 to 65536'),
         ("rtt: 5ms", "r.yaml:2:7: rtt: for virtual rigs with namespaces only"),
+        ("bottleneck: 3G", "r.yaml:2:7: bottleneck: for virtual rigs with namespaces only"),
+        ("sysctl: {net.ipv4.tcp_sack: 0}", "r.yaml:2:7: sysctl: for virtual rigs with namespaces only"),
         ("mtu: -1500", 'r.yaml:2:12: mtu "-1500": must not be negative.'),
     ],
 )
@@ -142,6 +144,10 @@ def test_an_address_that_ssh_could_misread_is_refused(tmp_path: Path, address: s
         (
             "virtual: namespaces\nnodes: {a: {rtt: 11s}, b: }\n",
             'r.yaml:2:18: rtt "11s": expected 0.1 ms to 10 s, as in 20ms',
+        ),
+        (
+            "virtual: namespaces\nnodes: {a: {sysctl: {kernel.panic: 1}}, b: }\n",
+            'r.yaml:2:22: sysctl "kernel.panic": expected one below net',
         ),
         ("virtual: loopback\nlinks: {rtt: 1ms}\nnodes: {a: , b: }\n", "r.yaml:2:9: rtt: for virtual rigs with"),
         ("virtual: loopback\nnodes: {a: {user: x}, b: }\n", 'r.yaml:2:13: node "a": "user" is for real nodes'),

@@ -136,6 +136,17 @@ def test_a_bucket_follows_the_size_of_frames(mtu: int, goodput_mbps: float) -> N
         assert bucket.limit_bytes >= 2 * 65536 + mtu
 
 
+def test_a_bottleneck_shapes_both_ends_of_a_link_that_is_faster() -> None:
+    slow = replace(place("slow", 2), rate_bps=10**10, bottleneck_bps=3 * 10**9)
+    expected = f"rate {shaped_bps(3 * 10**9, 1500)}bit"
+    (port,) = [line for line in port_shaping_lines(layout(place("near"), slow)) if "dev slow " in line]
+    (own,) = node_shaping_lines(slow)
+    assert expected in port
+    assert expected in own
+    assert replace(slow, rate_bps=10**9).shaped_bps == 10**9
+    assert replace(slow, rate_bps=None).shaped_bps == 3 * 10**9
+
+
 def test_a_link_with_a_round_trip_is_two_taps_that_are_there_already() -> None:
     far = replace(place("far", 2), rtt_ns=5_000_000)
     made = list(switch_lines(layout(place("near"), far)))

@@ -16,7 +16,16 @@ NUMBERS = (0, 1, 9, 10, 1500, 2**31 - 1, 2**31, 2**53 + 1, 2**63 - 1)
 @pytest.fixture(scope="module")
 def text(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     library = tmp_path_factory.mktemp("text") / "text.so"
-    command = ["cc", "-std=c11", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", library, AGENTS / "text.c"]
+    command: list[str | Path] = [
+        "cc",
+        "-std=c11",
+        "-D_GNU_SOURCE",
+        "-shared",
+        "-fPIC",
+        "-o",
+        library,
+        AGENTS / "text.c",
+    ]
     subprocess.run(command, check=True)
     loaded = ctypes.CDLL(str(library))
     loaded.text_number.restype = ctypes.c_int64
@@ -54,8 +63,8 @@ def test_strings_are_cut_at_their_precision_and_at_the_room(text: ctypes.CDLL) -
 
 @pytest.mark.parametrize(
     ("written", "number", "rest"),
-    [("0", 0, ""), ("15 ", 15, " "), ("-1", -1, "-1"), ("", -1, ""), (" 1", -1, " 1"), ("9223372036854775807", 2**63 - 1, ""),
-     ("9223372036854775808", -1, ""), ("99999999999999999999999x", -1, "x")],
+    [("0", 0, ""), ("15 ", 15, " "), ("-1", -1, "-1"), ("", -1, ""), (" 1", -1, " 1"),
+     ("9223372036854775807", 2**63 - 1, ""), ("9223372036854775808", -1, ""), ("99999999999999999999999x", -1, "x")],
 )  # fmt: skip
 def test_a_number_is_its_digits_and_nothing_else(text: ctypes.CDLL, written: str, number: int, rest: str) -> None:
     end = ctypes.c_char_p()
@@ -74,8 +83,9 @@ def test_only_two_hexadecimal_digits_are_a_byte(text: ctypes.CDLL) -> None:
 
 @pytest.mark.parametrize(
     "address",
-    ["0.0.0.0", "10.99.0.1", "255.255.255.255", "::", "::1", "fe80::1", "1::", "2001:db8::8:800:200c:417a", "1:0:0:2:0:0:0:3",
-     "1:0:0:2:0:0:3:4", "1:0:2:3:4:5:6:7", "0:1:2:3:4:5:6:7", "1:2:3:4:5:6:0:0", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"],
+    ["0.0.0.0", "10.99.0.1", "255.255.255.255", "::", "::1", "fe80::1", "1::", "2001:db8::8:800:200c:417a",
+     "1:0:0:2:0:0:0:3", "1:0:0:2:0:0:3:4", "1:0:2:3:4:5:6:7", "0:1:2:3:4:5:6:7", "1:2:3:4:5:6:0:0",
+     "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"],
 )  # fmt: skip
 def test_an_address_is_written_as_rfc_5952_has_it(text: ctypes.CDLL, address: str) -> None:
     parsed = ipaddress.ip_address(address)

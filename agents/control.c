@@ -3,10 +3,11 @@
 
 #include <errno.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "text.h"
 
 #define OUT_MAX (8 * ANSWER_MAX)
 
@@ -86,7 +87,7 @@ void line_add(const char *format, ...)
     int more;
 
     va_start(values, format);
-    more = vsnprintf(line + line_used, sizeof line - line_used, format, values);
+    more = text_vformat(line + line_used, sizeof line - line_used, format, values);
     va_end(values);
     if (more < 0 || (size_t)more >= sizeof line - line_used)
         abort();
@@ -147,7 +148,7 @@ static void answer_wrong(int64_t id, const char *name, const char *format, va_li
 {
     char message[512];
 
-    vsnprintf(message, sizeof message, format, values);
+    text_vformat(message, sizeof message, format, values);
     line_begin();
     line_add("{\"id\":%lld,\"ok\":false,\"error\":\"%s\",\"message\":", (long long)id, name);
     line_add_string(message);
@@ -193,6 +194,6 @@ const char *errno_name(int error)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (names[i].error == error)
             return names[i].name;
-    snprintf(other, sizeof other, "E%d", error);
+    text_format(other, sizeof other, "E%d", error);
     return other;
 }

@@ -4,9 +4,10 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+#include "text.h"
 
 struct endpoint *endpoints[ENDPOINTS_MAX];
 int wake_fd = -1;
@@ -66,12 +67,11 @@ void endpoint_set_port(struct endpoint *endpoint, int port)
     const struct sockaddr_storage *address = &endpoint->settings.address;
     const void *bytes = address->ss_family == AF_INET6 ? (const void *)&((const struct sockaddr_in6 *)address)->sin6_addr
                                                        : (const void *)&((const struct sockaddr_in *)address)->sin_addr;
-    char text[INET6_ADDRSTRLEN];
+    char text[TEXT_ADDRESS];
 
     endpoint->port = port;
-    if (inet_ntop(address->ss_family, bytes, text, sizeof text) == NULL)
-        text[0] = '\0';
-    snprintf(endpoint->peer, sizeof endpoint->peer, "%s port %d", text, port);
+    text_address(address->ss_family, bytes, text);
+    text_format(endpoint->peer, sizeof endpoint->peer, "%s port %d", text, port);
 }
 
 void endpoint_stop(struct endpoint *endpoint)
@@ -120,7 +120,7 @@ static void note(struct endpoint *endpoint, int error, const char *format, va_li
     if (endpoint->failure.error != 0)
         return;
     endpoint->failure.error = error;
-    vsnprintf(endpoint->failure.message, sizeof endpoint->failure.message, format, values);
+    text_vformat(endpoint->failure.message, sizeof endpoint->failure.message, format, values);
 }
 
 void endpoint_note(struct endpoint *endpoint, int error, const char *format, ...)

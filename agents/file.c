@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/vfs.h>
@@ -16,6 +15,7 @@
 #include "clock.h"
 #include "data.h"
 #include "flow.h"
+#include "text.h"
 
 #define PIECE_BYTES (64 << 10)
 
@@ -34,7 +34,7 @@ int file_open(const char *folder)
     fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR))
         return fd;
-    snprintf(name, sizeof name, "%s/.rigctl-XXXXXX", folder);
+    text_format(name, sizeof name, "%s/.rigctl-XXXXXX", folder);
     fd = mkostemp(name, O_CLOEXEC);
     if (fd >= 0)
         unlink(name);

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,9 +19,10 @@ static int lifeline = -1;
 /* Nothing of the SSH session may stay open: its channel would not end. */
 static void close_all_but(int one, int other)
 {
-    long most = sysconf(_SC_OPEN_MAX);
+    struct rlimit most;
+    bool small = getrlimit(RLIMIT_NOFILE, &most) == 0 && most.rlim_cur < DESCRIPTORS_MAX;
 
-    for (int fd = 0; fd < (most > 0 && most < DESCRIPTORS_MAX ? (int)most : DESCRIPTORS_MAX); fd++) {
+    for (int fd = 0; fd < (small ? (int)most.rlim_cur : DESCRIPTORS_MAX); fd++) {
         if (fd != one && fd != other)
             close(fd);
     }

@@ -10,13 +10,13 @@
 #include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "clock.h"
+#include "text.h"
 
 #define HEADER "rigctl-settings 1 "
 #define WAIT_NS (2 * SECOND) /* a guard at work needs milliseconds */
@@ -34,9 +34,9 @@ void percent_encode(const char *text, char *encoded, size_t room)
     size_t used = 0;
 
     for (; *text != '\0' && used + 4 < room; text++)
-        used += (size_t)snprintf(encoded + used, room - used, unreserved(*text) ? "%c" : "%%%02X", (unsigned char)*text);
+        used += (size_t)text_format(encoded + used, room - used, unreserved(*text) ? "%c" : "%%%02X", (unsigned char)*text);
     /* A single - stands for nothing. */
-    snprintf(encoded + used, room - used, "%s", used == 0 ? "-" : "");
+    text_format(encoded + used, room - used, "%s", used == 0 ? "-" : "");
 }
 
 bool percent_decode(const char *text, char *decoded, size_t room)
@@ -44,14 +44,10 @@ bool percent_decode(const char *text, char *decoded, size_t room)
     size_t used = 0;
 
     for (; *text != '\0'; text++) {
-        unsigned byte = (unsigned char)*text;
+        int byte = (unsigned char)*text;
 
         if (*text == '%') {
-            char digits[3] = {text[1], text[1] != '\0' ? text[2] : '\0', '\0'};
-
-            if (strspn(digits, "0123456789abcdefABCDEF") != 2)
-                return false;
-            byte = (unsigned)strtoul(digits, NULL, 16);
+            byte = text_hex(text + 1);
             text += 2;
         }
         if (byte < ' ' || used + 1 >= room)
@@ -93,7 +89,7 @@ static int file_path(char path[PATH_MAX])
     if (!folder(path) || stat("/proc/self/ns/net", &space) != 0)
         return errno != 0 ? errno : ENOENT;
     used = strlen(path);
-    snprintf(path + used, PATH_MAX - used, "/settings-%llu", (unsigned long long)space.st_ino);
+    text_format(path + used, PATH_MAX - used, "/settings-%llu", (unsigned long long)space.st_ino);
     return 0;
 }
 
@@ -147,7 +143,7 @@ int journal_open(void)
     if (error == 0 && !boot_id(boot))
         error = EIO;
     if (error == 0) {
-        snprintf(header, sizeof header, HEADER "%s\n", boot);
+        text_format(header, sizeof header, HEADER "%s\n", boot);
         errno = 0;
         error = ftruncate(journal, 0) != 0 ? errno : put(header);
     }
@@ -170,7 +166,7 @@ int journal_add(const struct setting *setting)
     percent_encode(setting->name, name, sizeof name);
     percent_encode(setting->interface, interface, sizeof interface);
     percent_encode(setting->old, old, sizeof old);
-    snprintf(line, sizeof line, "set %s %s %s %s\n", setting->kind, name, interface, old);
+    text_format(line, sizeof line, "set %s %s %s %s\n", setting->kind, name, interface, old);
     errno = 0;
     error = put(line);
     return error != 0 ? error : fsync(journal) != 0 ? errno : 0;
@@ -254,7 +250,7 @@ int journal_leftover(struct setting *settings, int most)
     else
         count = held.st_nlink == 0 ? 0 : journal_read(journal, settings, most);
     if (count < 0) {
-        snprintf(aside, sizeof aside, "%s.damaged", path);
+        text_format(aside, sizeof aside, "%s.damaged", path);
         rename(path, aside);
     }
     if (count <= 0) {

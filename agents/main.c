@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -23,7 +22,9 @@
 #include "opening.h"
 #include "orders.h"
 #include "report.h"
+#include "sample.h"
 #include "settings.h"
+#include "text.h"
 
 #ifndef AGENT_VERSION
 #error "AGENT_VERSION comes from the Makefile"
@@ -49,7 +50,7 @@ static void say_hello(void)
 {
     line_begin();
     line_add("{\"event\":\"hello\",\"protocol\":%d,\"agent\":\"%s\",\"machine\":\"%s\",\"pid\":%d,\"cpus\":%d,\"clock_ns\":%lld",
-             PROTOCOL, AGENT_VERSION, machine(), (int)getpid(), (int)sysconf(_SC_NPROCESSORS_ONLN), (long long)clock_now());
+             PROTOCOL, AGENT_VERSION, machine(), (int)getpid(), sample_cpus(), (long long)clock_now());
     line_add_count("restored", settings_restored());
     if (settings_unrestored() != NULL) {
         line_add(",\"unrestored\":");
@@ -218,32 +219,32 @@ static int prepare(void)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: rigctl-agent [--watchdog SECONDS] | --version\n"
+    text_print(STDERR_FILENO, "usage: rigctl-agent [--watchdog SECONDS] | --version\n"
                     "It is started by rigctl and takes orders on its standard input; SECONDS: 1 to 3600.\n");
     return 2;
 }
 
 int main(int argc, char **argv)
 {
-    long watchdog_s = WATCHDOG_S;
+    int64_t watchdog_s = WATCHDOG_S;
     int code, error;
     char message[512];
 
     if (argc == 2 && strcmp(argv[1], "--version") == 0) {
-        printf("rigctl-agent %s protocol %d %s\n", AGENT_VERSION, PROTOCOL, machine());
+        text_print(STDOUT_FILENO, "rigctl-agent %s protocol %d %s\n", AGENT_VERSION, PROTOCOL, machine());
         return 0;
     }
     if (argc == 3 && strcmp(argv[1], "--watchdog") == 0) {
-        char *end;
+        const char *end;
 
-        watchdog_s = strtol(argv[2], &end, 10);
-        if (*argv[2] == '\0' || *end != '\0' || watchdog_s < 1 || watchdog_s > 3600)
+        watchdog_s = text_number(argv[2], &end);
+        if (*end != '\0' || watchdog_s < 1 || watchdog_s > 3600)
             return usage();
     } else if (argc != 1) {
         return usage();
     }
     if (prepare() != 0) {
-        fprintf(stderr, "rigctl-agent: cannot start: %s\n", strerror(errno));
+        text_print(STDERR_FILENO, "rigctl-agent: cannot start: %s\n", strerror(errno));
         return 1;
     }
     settings_start();

@@ -1,21 +1,17 @@
 /* Orders: one line of words in, names and numbers out. What is not known by name is refused (docs/agent-protocol.md). */
 #include "control.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "text.h"
 
 /* A decimal number without sign, blanks or leading plus, as the protocol has them. */
 static bool parse_number(const char *text, int64_t low, int64_t high, int64_t *number)
 {
-    char *end;
-    long long value;
+    const char *end;
+    int64_t value = text_number(text, &end);
 
-    if (*text < '0' || *text > '9')
-        return false;
-    errno = 0;
-    value = strtoll(text, &end, 10);
-    if (errno != 0 || *end != '\0' || value < low || value > high)
+    if (value < 0 || *end != '\0' || value < low || value > high)
         return false;
     *number = value;
     return true;

@@ -1,12 +1,11 @@
 /* What the keys of listen, connect and start say. Each gives what is wrong, or NULL; nothing is done. */
 #include <arpa/inet.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "clock.h"
 #include "orders.h"
 #include "settings.h"
+#include "text.h"
 
 bool parse_address(const char *text, int64_t port, struct sockaddr_storage *address, socklen_t *length)
 {
@@ -31,12 +30,14 @@ bool parse_address(const char *text, int64_t port, struct sockaddr_storage *addr
 
 static bool parse_token(const char *text, unsigned char *token)
 {
-    if (text == NULL || strlen(text) != 2 * TOKEN_BYTES || strspn(text, "0123456789abcdefABCDEF") != 2 * TOKEN_BYTES)
+    if (text == NULL || strlen(text) != 2 * TOKEN_BYTES)
         return false;
     for (int i = 0; i < TOKEN_BYTES; i++) {
-        char digits[3] = {text[2 * i], text[2 * i + 1], '\0'};
+        int byte = text_hex(text + 2 * i);
 
-        token[i] = (unsigned char)strtoul(digits, NULL, 16);
+        if (byte < 0)
+            return false;
+        token[i] = (unsigned char)byte;
     }
     return true;
 }
@@ -80,7 +81,7 @@ static const char *parse_work(struct order *order, struct settings *settings)
     if (work == NULL)
         return "transport: such a test goes over tcp";
     if (work->size_high > 0 && !order_number(order, "size", work->size_low, work->size_high, &settings->size)) {
-        snprintf(size, sizeof size, "size: expected %lld to %lld", (long long)work->size_low, (long long)work->size_high);
+        text_format(size, sizeof size, "size: expected %lld to %lld", (long long)work->size_low, (long long)work->size_high);
         return size;
     }
     if (work->busy && !parse_optional(order, "busy", 0, 1, &busy))
@@ -131,8 +132,8 @@ const char *parse_settings(struct order *order, struct settings *settings, int64
         return "congestion: expected a name of 1 to 15 characters";
     if (interface != NULL && (*interface == '\0' || strlen(interface) >= sizeof settings->interface))
         return "interface: expected a name of 1 to 15 characters";
-    snprintf(settings->interface, sizeof settings->interface, "%s", interface != NULL ? interface : "");
-    snprintf(settings->congestion, sizeof settings->congestion, "%s", congestion != NULL ? congestion : "");
+    text_format(settings->interface, sizeof settings->interface, "%s", interface != NULL ? interface : "");
+    text_format(settings->congestion, sizeof settings->congestion, "%s", congestion != NULL ? congestion : "");
     settings->interval_ns = interval_ms * MS;
     return NULL;
 }

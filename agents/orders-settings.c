@@ -1,12 +1,11 @@
 /* The orders that change host settings and put them back. */
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "control.h"
 #include "orders.h"
 #include "settings.h"
+#include "text.h"
 
 #define CPUS_MAX 1024
 
@@ -16,7 +15,7 @@ static int set_governors(struct setting *setting, const char *value, char *old, 
     int error = ENOENT, found = 0;
 
     for (int cpu = 0; cpu < CPUS_MAX; cpu++) {
-        snprintf(setting->name, sizeof setting->name, "cpu%d", cpu);
+        text_format(setting->name, sizeof setting->name, "cpu%d", cpu);
         if (setting_read(setting, now) == ENOENT)
             continue;
         error = settings_set(setting, value, old, now, message, room);
@@ -25,7 +24,7 @@ static int set_governors(struct setting *setting, const char *value, char *old, 
             return error;
     }
     if (found == 0)
-        snprintf(message, room, "governor: no CPU has one (cpufreq): %s", strerror(ENOENT));
+        text_format(message, room, "governor: no CPU has one (cpufreq): %s", strerror(ENOENT));
     return error;
 }
 
@@ -35,6 +34,7 @@ static const char *parse_setting(struct order *order, struct setting *setting, c
     const char *interface = order_value(order, "interface"), *text = order_value(order, "value");
     bool of_interface = kind != NULL && (strcmp(kind, "mtu") == 0 || strcmp(kind, "offload") == 0);
     bool named = kind != NULL && (strcmp(kind, "sysctl") == 0 || strcmp(kind, "offload") == 0);
+    const char *end;
 
     *governor = kind != NULL && strcmp(kind, "governor") == 0;
     memset(setting, 0, sizeof *setting);
@@ -46,12 +46,12 @@ static const char *parse_setting(struct order *order, struct setting *setting, c
         return "name: expected with sysctl and offload, and with no other kind";
     if ((interface != NULL) != of_interface || (of_interface && strlen(interface) >= sizeof setting->interface))
         return "interface: expected with mtu and offload, and with no other kind";
-    if (strcmp(kind, "mtu") == 0 && (strspn(value, "0123456789") != strlen(value) || atoi(value) < 1280 || atoi(value) > 65535))
+    if (strcmp(kind, "mtu") == 0 && (text_number(value, &end) < 1280 || text_number(value, &end) > 65535 || *end != '\0'))
         return "value: expected 1280 to 65535";
     if (strcmp(kind, "offload") == 0 && strcmp(value, "on") != 0 && strcmp(value, "off") != 0)
         return "value: expected on or off";
-    snprintf(setting->kind, sizeof setting->kind, "%s", kind);
-    snprintf(setting->interface, sizeof setting->interface, "%s", interface != NULL ? interface : "");
+    text_format(setting->kind, sizeof setting->kind, "%s", kind);
+    text_format(setting->interface, sizeof setting->interface, "%s", interface != NULL ? interface : "");
     return NULL;
 }
 

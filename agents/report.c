@@ -281,7 +281,7 @@ void report_serve(struct endpoint *endpoint)
                 write_capture(report->id, capture);
             report->captured = write_pcap(report->id, capture, report->captured);
         } else {
-            write_last(endpoint, (int)sysconf(_SC_NPROCESSORS_ONLN));
+            write_last(endpoint, sample_cpus());
             report->id = 0;
         }
     }

@@ -5,15 +5,17 @@
 #include <fcntl.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "clock.h"
+#include "text.h"
 
 /* The field of TCP_INFO, or -1 where the kernel's struct ends before it. */
 #define FIELD(name) (offsetof(struct tcp_info, name) + sizeof info.name <= length ? (int64_t)info.name : -1)
@@ -79,10 +81,10 @@ static int64_t busy_ticks(const char *at, int64_t *irq)
 
     *irq = 0;
     for (int i = 0; i < 7; i++) {
-        char *end;
-        int64_t ticks = strtoll(at, &end, 10);
+        const char *end;
+        int64_t ticks = text_number(at + strspn(at, " "), &end);
 
-        if (end == at)
+        if (ticks < 0)
             return -1;
         at = end;
         busy += i == 3 || i == 4 ? 0 : ticks;
@@ -94,9 +96,8 @@ static int64_t busy_ticks(const char *at, int64_t *irq)
 /* One line of /proc/stat; false behind those of the CPUs, which come first. */
 static bool take_cpu(struct cpu_times *times, const char *line, int64_t tick_us)
 {
-    char *rest;
-    int64_t irq;
-    long cpu;
+    const char *rest;
+    int64_t irq, cpu;
 
     if (strncmp(line, "cpu", 3) != 0)
         return false;
@@ -107,7 +108,7 @@ static bool take_cpu(struct cpu_times *times, const char *line, int64_t tick_us)
         times->node_irq_us = busy < 0 ? -1 : irq * tick_us;
         return true;
     }
-    cpu = strtol(line + 3, &rest, 10);
+    cpu = text_number(line + 3, &rest);
     if (cpu >= 0 && cpu < MOST_CPUS)
         times->busy_ms[cpu] = (uint32_t)(busy_ticks(rest, &irq) * tick_us / 1000);
     times->cpus = cpu < MOST_CPUS ? (int)cpu + 1 : -1;
@@ -121,7 +122,7 @@ static void sample_node(struct cpu_times *times)
     ssize_t got;
     bool more = true;
     int fd = open("/proc/stat", O_RDONLY | O_CLOEXEC);
-    long ticks = sysconf(_SC_CLK_TCK);
+    long ticks = (long)getauxval(AT_CLKTCK);
 
     times->node_busy_us = -1;
     times->node_irq_us = -1;
@@ -141,6 +142,13 @@ static void sample_node(struct cpu_times *times)
         memmove(text, line, have);
     }
     close(fd);
+}
+
+int sample_cpus(void)
+{
+    cpu_set_t set;
+
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
 void sample_cpu(struct cpu_times *times)

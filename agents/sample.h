@@ -41,6 +41,8 @@ struct cpu_times {
 void sample_unknown(struct tcp_totals *totals);
 /* Everything the kernel says of the connection `fd`. */
 void sample_tcp(int fd, struct tcp_totals *totals);
+/* How many this process may run on. */
+int sample_cpus(void);
 void sample_cpu(struct cpu_times *times);
 /* How long the CPU was busy that was so longest between the two; -1 where that is not known. */
 int64_t sample_busiest_us(const struct cpu_times *before, const struct cpu_times *after);

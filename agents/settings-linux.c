@@ -6,12 +6,12 @@
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
 #include <net/if.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "text.h"
 
 static const struct {
     const char *name;
@@ -31,7 +31,7 @@ static int control(const char *interface, unsigned long request, struct ifreq *a
 
     if (fd < 0)
         return errno;
-    snprintf(ask->ifr_name, sizeof ask->ifr_name, "%s", interface);
+    text_format(ask->ifr_name, sizeof ask->ifr_name, "%s", interface);
     if (ioctl(fd, request, ask) != 0)
         error = errno;
     close(fd);
@@ -41,14 +41,15 @@ static int control(const char *interface, unsigned long request, struct ifreq *a
 static int mtu(const struct setting *setting, const char *value, char *text)
 {
     struct ifreq ask = {0};
+    const char *end;
     int error;
 
     if (value != NULL) {
-        ask.ifr_mtu = atoi(value);
+        ask.ifr_mtu = (int)text_number(value, &end);
         return control(setting->interface, SIOCSIFMTU, &ask);
     }
     error = control(setting->interface, SIOCGIFMTU, &ask);
-    snprintf(text, SETTING_TEXT, "%d", ask.ifr_mtu);
+    text_format(text, SETTING_TEXT, "%d", ask.ifr_mtu);
     return error;
 }
 
@@ -76,7 +77,7 @@ static int offload(const struct setting *setting, const char *value, char *text)
         return EINVAL;
     error = ethtool(setting->interface, offloads[i].get, &data);
     if (error != 0 || value == NULL) {
-        snprintf(text != NULL ? text : (char[SETTING_TEXT]){0}, SETTING_TEXT, "%s",
+        text_format(text != NULL ? text : (char[SETTING_TEXT]){0}, SETTING_TEXT, "%s",
                  (offloads[i].flag != 0 ? data & offloads[i].flag : data) != 0 ? "on" : "off");
         return error;
     }
@@ -127,7 +128,7 @@ static int file(const char *path, const char *value, char *text)
 static int sysctl_path(const char *name, char *path, size_t room)
 {
     bool dotted = strchr(name, '/') == NULL;
-    size_t used = (size_t)snprintf(path, room, "/proc/sys/");
+    size_t used = (size_t)text_format(path, room, "/proc/sys/");
 
     /* Others are no settings of a network test, and the journal that restores them may be run as root. */
     if (strncmp(name, "net.", 4) != 0 && strncmp(name, "net/", 4) != 0)
@@ -135,7 +136,7 @@ static int sysctl_path(const char *name, char *path, size_t room)
     if (strstr(name, "..") != NULL ||
         strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:") != strlen(name))
         return EINVAL;
-    snprintf(path + used, room - used, "%s", name);
+    text_format(path + used, room - used, "%s", name);
     for (char *at = path + used; dotted && *at != '\0'; at++)
         if (*at == '.')
             *at = '/';
@@ -152,7 +153,7 @@ static int carry_out(const struct setting *setting, const char *value, char *tex
     if (strcmp(setting->kind, "offload") == 0)
         return offload(setting, value, text);
     if (strcmp(setting->kind, "governor") == 0) {
-        snprintf(path, sizeof path, "/sys/devices/system/cpu/%.16s/cpufreq/scaling_governor", setting->name);
+        text_format(path, sizeof path, "/sys/devices/system/cpu/%.16s/cpufreq/scaling_governor", setting->name);
         return strncmp(setting->name, "cpu", 3) == 0 && strchr(setting->name, '/') == NULL ? file(path, value, text) : EINVAL;
     }
     if (strcmp(setting->kind, "sysctl") != 0)

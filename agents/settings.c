@@ -2,8 +2,9 @@
 #include "settings.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
+
+#include "text.h"
 
 #define SETTINGS_MAX 64
 
@@ -14,9 +15,9 @@ static char unrestored[512];
 static void describe(const struct setting *setting, char *text, size_t room)
 {
     if (setting->interface[0] == '\0')
-        snprintf(text, room, "%s%s%s", setting->kind, setting->name[0] != '\0' ? " " : "", setting->name);
+        text_format(text, room, "%s%s%s", setting->kind, setting->name[0] != '\0' ? " " : "", setting->name);
     else
-        snprintf(text, room, "%s%s%s of %s", setting->kind, setting->name[0] != '\0' ? " " : "", setting->name, setting->interface);
+        text_format(text, room, "%s%s%s of %s", setting->kind, setting->name[0] != '\0' ? " " : "", setting->name, setting->interface);
 }
 
 static bool same(const struct setting *one, const struct setting *other)
@@ -35,9 +36,9 @@ static int put(const struct setting *setting, const char *value, char now[SETTIN
     if (error == 0)
         error = setting_read(setting, now);
     if (error != 0) {
-        snprintf(message, room, "%s: %s", what, strerror(error));
+        text_format(message, room, "%s: %s", what, strerror(error));
     } else if (strcmp(now, value) != 0) {
-        snprintf(message, room, "%s: %.100s was set, %.100s is read back", what, value, now);
+        text_format(message, room, "%s: %.100s was set, %.100s is read back", what, value, now);
         error = EINVAL;
     }
     return error;
@@ -57,7 +58,7 @@ int settings_restore(int *error, char *message, size_t room)
             held[i].kind[0] = '\0';
         } else if (*error == 0) {
             *error = failed;
-            snprintf(message, room, "%s", said);
+            text_format(message, room, "%s", said);
         }
     }
     for (int i = 0; i < held_count; i++)
@@ -78,9 +79,9 @@ void settings_start(void)
     int error, count = journal_leftover(held, SETTINGS_MAX);
 
     if (count == -1)
-        snprintf(unrestored, sizeof unrestored, "the journal of an earlier agent was damaged; it is kept as settings-….damaged");
+        text_format(unrestored, sizeof unrestored, "the journal of an earlier agent was damaged; it is kept as settings-….damaged");
     if (count == -2)
-        snprintf(unrestored, sizeof unrestored, "another agent holds this node's settings");
+        text_format(unrestored, sizeof unrestored, "another agent holds this node's settings");
     if (count <= 0)
         return;
     held_count = count;
@@ -113,13 +114,13 @@ int settings_set(const struct setting *wanted, const char *value, char old[SETTI
     if (error == 0 && known == NULL && held_count == SETTINGS_MAX)
         error = ENOSPC;
     if (error != 0) {
-        snprintf(message, room, "%s: %s", what, strerror(error));
+        text_format(message, room, "%s: %s", what, strerror(error));
         return error;
     }
     if (known == NULL) {
         known = &held[held_count];
         *known = *wanted;
-        snprintf(known->old, sizeof known->old, "%s", old);
+        text_format(known->old, sizeof known->old, "%s", old);
         error = journal_open();
         if (error == 0)
             error = journal_add(known);
@@ -129,7 +130,7 @@ int settings_set(const struct setting *wanted, const char *value, char old[SETTI
     if (error == 0)
         error = guard_start();
     if (error != 0) {
-        snprintf(message, room, "%s: its old value could not be kept safe: %s", what, strerror(error));
+        text_format(message, room, "%s: its old value could not be kept safe: %s", what, strerror(error));
         return error;
     }
     error = put(known, value, now, message, room);

@@ -53,6 +53,11 @@ def rig(rate: int, rtt_ms: float | None = None, ip: int = 4, mtu: int = 1500, no
     return {"virtual": "namespaces", "ip_version": ip, "links": links, "nodes": made}
 
 
+def drained(asked: dict[str, Any]) -> dict[str, Any]:
+    """Counted when the bucket of nftables, a second deep, is empty."""
+    return {**asked, "duration": "4.5s", "omit": "2s"}
+
+
 def scenario(flows: int = 1, congestion: str | None = None, seconds: float = 2.5, **axes: Any) -> dict[str, Any]:
     matrix = {"parallel": flows, **axes}
     if congestion:
@@ -129,8 +134,15 @@ def policer(rng: random.Random) -> Iterator[Case]:
         rtt_ms, burst_kb = rng.choice((None, 2, 5)), rng.choice((128, 256))
         commands = (("far", police(policed_mbps, burst_kb, ip)), *_segments_alone(rng))
         note = f"{policed_mbps}M, burst {burst_kb} KB, rtt {rtt_ms}, {flows} {congestion}"
-        yield Case("path", "policer", note, rig(10**9, rtt_ms, ip), scenario(flows, congestion), commands)
-    yield Case("path", "policer", "150M, udp 300M", rig(10**9), datagrams(300 * 10**6), (("far", police(150, 128, 4)),))
+        yield Case("path", "policer", note, rig(10**9, rtt_ms, ip), drained(scenario(flows, congestion)), commands)
+    yield Case(
+        "path",
+        "policer",
+        "150M, udp 300M",
+        rig(10**9),
+        drained(datagrams(300 * 10**6)),
+        (("far", police(150, 128, 4)),),
+    )
 
 
 def _segments_alone(rng: random.Random) -> tuple[tuple[str, str], ...]:
@@ -182,7 +194,7 @@ def loss(rng: random.Random) -> Iterator[Case]:
         commands = (("far", drop(share, ip)), *_segments_alone(rng))
         note = f"{100 * share:g} %, rtt {rtt_ms}, {flows} {congestion}"
         yield Case("loss", "loss", note, link, scenario(flows, congestion, 3.0), commands)
-    share = rng.choice((0.3, 0.4))
+    share = rng.choice((0.18, 0.25))
     note = f"{100 * share:g} %, bbr, rtt 5"
     alone = (("near", "ethtool -K eth0 tso off gso off"),)
     yield Case("loss", "loss", note, rig(2 * 10**8, 5), scenario(1, "bbr", 3.0), (("far", drop(share, 4)), *alone))
@@ -194,9 +206,9 @@ def loss(rng: random.Random) -> Iterator[Case]:
 
 def quota(rng: random.Random) -> Iterator[Case]:
     for node, label in (("near", "sender"), ("far", "receiver")):
-        for percent in (3, 6, 12):
+        for percent in (3, 4, 6):
             flows, congestion = rng.choice((1, 2, 4)), rng.choice(CONGESTION)
-            link = rig(5 * 10**9, None, rng.choice((4, 6)), rng.choice((1500, 9000)))
+            link = rig(10**10, None, rng.choice((4, 6)), rng.choice((1500, 9000)))
             note = f"{percent} % of a processor, {flows} {congestion}"
             yield Case(label, "quota", note, link, scenario(flows, congestion), quota=(node, percent))
 

@@ -16,7 +16,19 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _TEXT: Final = frozenset(
-    {"run", "status", "reason", "test", "transport", "source", "destination", "direction", "congestion", "limit"}
+    {
+        "run",
+        "status",
+        "reason",
+        "test",
+        "transport",
+        "source",
+        "destination",
+        "direction",
+        "congestion",
+        "limit",
+        "limit_detail",
+    }
     | {"condition", "read", "write"}
 )
 _FLAGS: Final = frozenset({"counted", "nodelay", "busy_poll"})

@@ -48,7 +48,7 @@ def export(
         raise InputError(f"export: {kind} is a binary format. Name a file, as in -o run.{kind}")
     with open_store(store, create=False) as opened:
         info = opened.run(run)
-        repetitions = opened.repetitions(info.run, series=level in (LevelName.INTERVALS, LevelName.BINS))
+        repetitions = opened.repetitions(info.run, series=level not in (LevelName.HISTOGRAM,))
     content = FORMATS[kind](load(info, repetitions), Level[level.upper()])
     if output is not None:
         write_whole(output, content)

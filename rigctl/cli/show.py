@@ -20,7 +20,7 @@ def show(
 
     with open_store(store, create=False) as opened:
         info = opened.run(run)
-        repetitions = opened.repetitions(info.run, series=False)
+        repetitions = opened.repetitions(info.run)
     made = document(info, repetitions)
     if markdown:
         from rigctl.report.printers.markdown import markdown as as_markdown

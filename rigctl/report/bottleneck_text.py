@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from rigctl.analysis.bottleneck import PROCESSORS, window_allows_bps
+from rigctl.analysis.bottleneck import PROCESSORS
+from rigctl.analysis.evidence import window_allows_bps
 from rigctl.analysis.summary import CellSummary
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.report.text import few_text, numbers_text, plural, rate_text, size_words

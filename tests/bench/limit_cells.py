@@ -46,6 +46,19 @@ def cases(seed: int) -> list[Case]:
     return made
 
 
+def more(seed: int) -> list[Case]:
+    """Further cells to tune by: losses and policers, which are hardest to tell apart."""
+    rng = random.Random(seed)
+    made = [case for _ in range(2) for case in policer(rng)] + list(loss(rng)) + list(machine(rng)) + list(buffers(rng))
+    for congestion, share in (("cubic", 0.03), ("reno", 0.01), ("cubic", 0.005), ("bbr", 0.05), ("bbr", 0.02)):
+        for flows, before in ((1, ()), (4, (ALONE,))):
+            note = f"{100 * share:g} %, no rtt, {flows} {congestion} {before}"
+            commands = (("far", drop(share, 4)), *before)
+            made.append(Case("loss", "loss nearby", note, rig(10**9), scenario(flows, congestion), commands))
+    rng.shuffle(made)
+    return made
+
+
 def rig(rate: int, rtt_ms: float | None = None, ip: int = 4, mtu: int = 1500, nodes: int = 2) -> dict[str, Any]:
     names = ("near", "far", "third", "fourth")[:nodes]
     made: dict[str, Any] = {name: {} for name in names}

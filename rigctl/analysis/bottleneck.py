@@ -110,7 +110,7 @@ def evidence(
         seen,
         efficiency=efficiency_share,
         asked_share=asked_share,
-        sent_share=share / passed if share is not None and passed and seen.overflow_share is None else None,
+        sent_share=share / passed if share is not None and passed and seen.halves is None else None,
         processors="others" if named == "unknown" else named,
         busy_pct=busy.highest_pct if busy else None,
         others_pct=busy.others_pct if busy else None,

@@ -152,7 +152,7 @@ def _with_queue(
         return seen
     # A relay that was kept waiting may let a frame pass early, once.
     rtt_min_us = max(min(least), 1e6 * (known_rtt_s or 0.0))
-    low, middle, high = (float(value) for value in np.percentile(sampled, (10, 50, 90)))
+    low, middle = (float(value) for value in np.percentile(sampled, (10, 50)))
     return replace(
         seen,
         rtt_min_ms=rtt_min_us / 1e3,
@@ -160,7 +160,6 @@ def _with_queue(
         rtt_growth=middle / rtt_min_us,
         queue_growth=low / rtt_min_us,
         queue_ms=(low - rtt_min_us) / 1e3,
-        rtt_range=high / low,
     )
 
 
@@ -207,6 +206,7 @@ def _with_losses(
         variation=variation,
         unevenness=variation * float(lost.mean()) ** 0.5,
         loss_clumps=float(lost.var() / lost.mean()),
+        bucket_s=float((bucket.max() - bucket.min()) / rates.mean()),
         loss_bucket=float((at_losses - bucket.mean()) / (bucket.std() or 1.0)),
     )
 

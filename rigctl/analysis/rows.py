@@ -291,10 +291,13 @@ class _Derivation:
         return received * 8e-6 / self._window_s if received is not None and self._window_s else None
 
     def _throttled(self, node: str) -> float | None:
+        """Of its time, that in which a quota held the agent of `node` back."""
         usage = self._usage.get(node)
-        if usage is None or usage.throttled_us is None or not usage.span_us:
+        if usage is None or usage.throttled_us is None or not usage.span_us or not usage.cpus:
             return None
-        return min(1.0, usage.throttled_us / usage.span_us)
+        # Version 1 of control groups adds up the time over the CPUs that the agent's threads were on.
+        threads = min(max(1, self._threads[node]), usage.cpus)
+        return min(1.0, usage.throttled_us / (usage.span_us * threads))
 
     def _larger_frames(self, stream: Stream, path: DataPath, flows: Sequence[Flow]) -> float | None:
         """The ceiling with the largest frames that one of the links has ÷ that with those sent."""

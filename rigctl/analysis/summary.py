@@ -10,9 +10,10 @@ from rigctl.analysis.counted import key_of
 from rigctl.analysis.evidence import Losses, advertised_bytes, losses_of, window_share
 from rigctl.analysis.frames import Frames
 from rigctl.analysis.rows import Row, busy_of
+from rigctl.analysis.window_cause import WindowCause, window_cause
 from rigctl.model.limits import Verdict, pooled
-from rigctl.model.unknowns import agreed, joined, least, mean, most
-from rigctl.records import Cell, Repetition, RunStatus, Status, Stream
+from rigctl.model.unknowns import agreed, joined, least, mean, most, total
+from rigctl.records import Cell, Flow, Repetition, RunStatus, Status, Stream
 
 ABOVE: Final = 1.01
 """An efficiency above this is flagged."""
@@ -94,6 +95,7 @@ class CellSummary:
     limit: str
     exclusions: tuple[Exclusion, ...]
     verdict: Verdict = field(default_factory=Verdict)
+    window_cause: WindowCause | None = None  # where the window is the limit
     held_share: float | None = None  # of the senders' busy time, that in which a window or buffer was full
     busy: Busy = field(default_factory=Busy)
     losses: Losses | None = None  # where they are the limit
@@ -150,6 +152,7 @@ def _summary(
         efficiency=share,
         limit=verdict.limit,
         verdict=verdict,
+        window_cause=_window_cause(frames, cell, flows, verdict) if verdict.limit == "window" else None,
         held_share=window_share(flows),
         busy=busy_of(frames.info, cell, ok_pairs),
         losses=losses_of(flows) if verdict.limit == "loss" else None,
@@ -162,6 +165,16 @@ def _verdict(frames: Frames, cell: Cell, repetitions: Sequence[Repetition], shar
     seen = [frames.derived.seen[key_of(one)] for one in repetitions]
     streams = [[own[stream] for own in seen if stream in own] for stream in cell.streams]
     return named((pooled(several) for several in streams if several), share)
+
+
+def _window_cause(frames: Frames, cell: Cell, flows: Sequence[Flow], verdict: Verdict) -> WindowCause | None:
+    stream = cell.streams[0]
+    own = [flow for flow in flows if flow.stream == stream]
+    waited = [flow.sender.tcp for flow in own if flow.sender is not None]
+    of_buffer = total(tcp.sndbuf_limited_us for tcp in waited)
+    in_all = total(total((tcp.sndbuf_limited_us, tcp.rwnd_limited_us)) for tcp in waited)
+    share = of_buffer / in_all if of_buffer is not None and in_all else None
+    return window_cause(frames.info, cell, stream, own, verdict, share)
 
 
 def _stream(stream: Stream, pair_rows: Sequence[Row], repetitions: Sequence[Repetition]) -> StreamSummary:

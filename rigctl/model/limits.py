@@ -17,6 +17,9 @@ LINE_RATE: Final = 0.98
 """From this share of the ceiling, of a shared link or of the requested rate on, that is the limit."""
 NEARLY: Final = 0.93
 """From this share of the ceiling on, a queue that stands is that of the line: its drops cost the rest."""
+ALL: Final = 1.02
+"""What was sent, with the segments lost, is no more than the line carries: they were lost behind it. More than this is
+dropped by the queue before the line."""
 LARGER_FRAMES: Final = 1.02
 """Larger frames would raise the ceiling by 2 % at least."""
 REACHED: Final = 0.9
@@ -37,16 +40,16 @@ QUEUE_MS: Final = 1.0
 """A queue that stands this long is no batch of segments."""
 STEADY: Final = 0.1
 """Goodput over consecutive 0.1 s differs by no more, as a standard deviation: something gives out a constant rate."""
-SAME_QUEUE: Final = 1.3
-"""Nor does the round trip from its first to its ninth decile: a queue that is always full."""
 LOSSY: Final = 0.001
 EVEN: Final = 0.2
 """Losses at random leave goodput as uneven as their number makes it: standard deviation × √(losses in 0.1 s) is 0.3 to
 0.5. Below this, something gives out a constant rate."""
 CLUMPED: Final = 3.0
 """Losses at random have a variance of about their mean; those of a bucket that runs empty come together …"""
-EMPTY: Final = -0.35
-"""… and at times when more has passed than the mean rate allows, in standard deviations."""
+EMPTY: Final = -0.3
+"""… and at times when more has passed than the mean rate allows, in standard deviations …"""
+BUCKET_S: Final = 0.3
+"""… of a bucket that holds no more than this time of its rate: what passes at random strays further."""
 MOST_ALLOWED: Final = 2.0
 """Losses that allow more than this multiple of the goodput explain nothing: the rule is a rough one."""
 EVEN_DATAGRAMS: Final = 0.4
@@ -76,16 +79,16 @@ class Evidence:
     rtt_growth: float | None = None  # median ÷ least
     queue_growth: float | None = None  # first decile ÷ least: what stands in a queue nearly always
     queue_ms: float | None = None  # first decile - least
-    rtt_range: float | None = None  # ninth decile ÷ first
     variation: float | None = None  # of goodput over 0.1 s: standard deviation ÷ mean
     lost_share: float | None = None  # of segments, sent again; of datagrams
     loss_allows: float | None = None  # goodput by the rule of Mathis et al. ÷ goodput
     unevenness: float | None = None  # variation × √(losses in 0.1 s)
     loss_clumps: float | None = None  # variance ÷ mean of the losses in 0.1 s
     loss_bucket: float | None = None  # a bucket of the mean rate at losses, from its mean, in standard deviations
-    datagram_evenness: float | None = None
+    bucket_s: float | None = None  # what such a bucket would have to hold, in seconds of its rate
+    datagram_evenness: float | None = None  # variance of the datagrams that passed in 0.1 s ÷ that of random losses
     overflow_share: float | None = None  # of the datagrams lost: dropped at the receiver's full socket buffer
-    sent_share: float | None = None  # of the rate requested, or of the ceiling: what the sender sent
+    sent_share: float | None = None  # of datagrams: what was sent ÷ the rate requested, or the ceiling
     halves: bool | None = None  # the congestion control halves its window at a loss
     quota_sender: float | None = None  # of its time the agent was held back by a quota
     quota_receiver: float | None = None
@@ -142,17 +145,17 @@ def _standing(seen: Known) -> bool:
 
 
 def _queued(seen: Known) -> bool:
-    """A queue stands at a place that gives out a constant rate, or that is always full."""
-    full = seen.rtt_range <= SAME_QUEUE and (seen.held_share or 0.0) < HALF
-    return bool(_standing(seen) and (seen.variation <= STEADY or full))
+    """A queue stands at a place that gives out a constant rate."""
+    return bool(_standing(seen) and seen.variation <= STEADY and (seen.efficiency or 0.0) < NEARLY)
 
 
 def _policed(seen: Known) -> bool:
     """Losses without a queue, and not at random."""
-    if seen.lost_share < LOSSY or seen.sending_share < HALF:
+    if seen.lost_share < LOSSY or seen.sending_share < HALF or (seen.efficiency or 0.0) >= NEARLY:
         return False
-    constant = seen.unevenness < EVEN and seen.variation <= STEADY
-    return bool(constant or (seen.loss_clumps >= CLUMPED and seen.loss_bucket <= EMPTY))
+    clumped = seen.loss_clumps >= CLUMPED
+    constant = seen.variation <= STEADY and (seen.unevenness < EVEN or clumped)
+    return bool(constant or (clumped and seen.loss_bucket <= EMPTY and seen.bucket_s <= BUCKET_S))
 
 
 def _throttled(seen: Known) -> bool:
@@ -167,6 +170,12 @@ RULES: Final[tuple[Rule, ...]] = (
         lambda seen: seen.efficiency >= LINE_RATE and seen.larger_frames >= LARGER_FRAMES,
     ),
     Rule("line-rate", "line rate", ("efficiency",), lambda seen: seen.efficiency >= LINE_RATE),
+    Rule(
+        "loss",
+        "line rate but for losses",
+        ("efficiency", "lost_share", "halves"),
+        lambda seen: seen.lost_share >= 1 - LINE_RATE and LINE_RATE <= seen.efficiency * (1 + seen.lost_share) <= ALL,
+    ),
     Rule(
         "line-rate",
         "line rate between losses",
@@ -208,19 +217,13 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("receiver", "processors", ("processors", "busy_pct"), lambda seen: seen.processors == "receiver"),
     Rule("disk", "reading", ("disk_read",), lambda seen: seen.disk_read >= max(HALF, seen.disk_write or 0.0), "read"),
     Rule("disk", "writing", ("disk_write",), lambda seen: seen.disk_write >= HALF, "write"),
-    Rule("path", "shaper", ("queue_ms", "queue_growth", "variation", "rtt_range"), _queued, "shaper"),
+    Rule("path", "shaper", ("queue_ms", "queue_growth", "variation"), _queued, "shaper"),
     Rule("unknown", "other programs", ("processors", "others_pct"), lambda seen: seen.processors == "others", "others"),
     Rule("window", "waiting for the window", ("held_share",), lambda seen: seen.held_share >= HALF, "receive"),
     Rule(
-        "loss",
-        "line rate but for losses",
-        ("efficiency", "lost_share"),
-        lambda seen: 1 - LINE_RATE <= seen.lost_share < 1 and seen.efficiency >= LINE_RATE * (1 - seen.lost_share),
-    ),
-    Rule(
         "path",
         "policer",
-        ("lost_share", "sending_share", "variation", "unevenness", "loss_clumps", "loss_bucket"),
+        ("lost_share", "sending_share", "variation", "unevenness", "loss_clumps", "loss_bucket", "bucket_s"),
         _policed,
         "policer",
     ),

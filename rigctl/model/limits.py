@@ -34,6 +34,8 @@ OPEN: Final = 0.8
 """Up to this share of a window, or of the congestion window, it is not what holds the flow back."""
 HALF: Final = 0.5
 """Half the time or more."""
+EXHAUSTED: Final = 0.3
+"""A process that is held back this long is what limits, though its peer then waits for a full window."""
 THROTTLED: Final = 0.1
 """A process that does not exhaust its quota is not throttled at all; one period in ten may be a coincidence."""
 QUEUE_MS: Final = 1.0
@@ -158,8 +160,8 @@ def _policed(seen: Known) -> bool:
     return bool(constant or (clumped and seen.loss_bucket <= EMPTY and seen.bucket_s <= BUCKET_S))
 
 
-def _throttled(seen: Known) -> bool:
-    return bool(seen.quota_sender >= max(THROTTLED, seen.quota_receiver or 0.0))
+def _throttled(seen: Known, least: float) -> bool:
+    return bool(seen.quota_sender >= max(least, seen.quota_receiver or 0.0))
 
 
 RULES: Final[tuple[Rule, ...]] = (
@@ -183,6 +185,8 @@ RULES: Final[tuple[Rule, ...]] = (
         lambda seen: seen.efficiency >= NEARLY and _standing(seen),
     ),
     Rule("rate", "requested rate", ("asked_share",), lambda seen: seen.asked_share >= LINE_RATE),
+    Rule("sender", "quota", ("quota_sender",), lambda seen: _throttled(seen, EXHAUSTED), "quota"),
+    Rule("receiver", "quota", ("quota_receiver",), lambda seen: seen.quota_receiver >= EXHAUSTED, "quota"),
     Rule(
         "window",
         "window ÷ round trip",
@@ -210,7 +214,7 @@ RULES: Final[tuple[Rule, ...]] = (
         ("shared_share", "shared_link"),
         lambda seen: seen.shared_share >= LINE_RATE,
     ),
-    Rule("sender", "quota", ("quota_sender",), _throttled, "quota"),
+    Rule("sender", "quota", ("quota_sender",), lambda seen: _throttled(seen, THROTTLED), "quota"),
     Rule("receiver", "quota", ("quota_receiver",), lambda seen: seen.quota_receiver >= THROTTLED, "quota"),
     Rule("machine", "processors", ("processors", "busy_pct"), lambda seen: seen.processors == "machine"),
     Rule("sender", "processors", ("processors", "busy_pct"), lambda seen: seen.processors == "sender"),

@@ -59,6 +59,25 @@ def more(seed: int) -> list[Case]:
     return made
 
 
+def bbr_and_distance(seed: int) -> list[Case]:
+    """Further cells to tune by: shapers under bbr, which leaves little in a queue, and quotas over a distance."""
+    rng = random.Random(seed)
+    made = []
+    for rtt_ms in (None, 1, 5, 12):
+        for flows, congestion in ((1, "bbr"), (4, "bbr"), (rng.choice((1, 4)), rng.choice(CUTTING))):
+            shaped_mbps, queue_ms = rng.choice((80, 200, 350)), rng.choice((10, 30))
+            note = f"tbf {shaped_mbps}M, queue {queue_ms} ms, rtt {rtt_ms}, {flows} {congestion}"
+            commands = (("switch" if rtt_ms is None else "near", tbf(shaped_mbps, queue_ms, "far")),)
+            if rtt_ms is not None:
+                commands = (("near", tbf(shaped_mbps, queue_ms)),)
+            made.append(Case("path", "shaper", note, rig(10**9, rtt_ms), scenario(flows, congestion), commands))
+    for node, label in (("near", "sender"), ("far", "receiver")):
+        note = f"{node} 2 %, rtt 5"
+        made.append(Case(label, "quota far", note, rig(10**9, 5), scenario(4, "cubic"), quota=(node, 2)))
+    rng.shuffle(made)
+    return made
+
+
 def rig(rate: int, rtt_ms: float | None = None, ip: int = 4, mtu: int = 1500, nodes: int = 2) -> dict[str, Any]:
     names = ("near", "far", "third", "fourth")[:nodes]
     made: dict[str, Any] = {name: {} for name in names}

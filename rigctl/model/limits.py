@@ -42,6 +42,9 @@ QUEUE_MS: Final = 1.0
 """A queue that stands this long is no batch of segments."""
 STEADY: Final = 0.1
 """Goodput over consecutive 0.1 s differs by no more, as a standard deviation: something gives out a constant rate."""
+SHORT: Final = 1.1
+CONSTANT: Final = 0.02
+"""Goodput that is as good as constant: then a queue of a tenth of the round trip will do, as bbr leaves it."""
 LOSSY: Final = 0.001
 EVEN: Final = 0.2
 """Losses at random leave goodput as uneven as their number makes it: standard deviation × √(losses in 0.1 s) is 0.3 to
@@ -148,7 +151,9 @@ def _standing(seen: Known) -> bool:
 
 def _queued(seen: Known) -> bool:
     """A queue stands at a place that gives out a constant rate."""
-    return bool(_standing(seen) and seen.variation <= STEADY and (seen.efficiency or 0.0) < NEARLY)
+    short = seen.queue_ms >= QUEUE_MS and seen.queue_growth >= SHORT and seen.variation <= CONSTANT
+    steady = _standing(seen) and seen.variation <= STEADY
+    return bool((short or steady) and (seen.efficiency or 0.0) < NEARLY)
 
 
 def _policed(seen: Known) -> bool:

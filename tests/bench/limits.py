@@ -1,6 +1,6 @@
 """Does rigctl name the limit that was injected? Measures labelled cells, judges them, prints the confusion matrix.
 
-`python tests/bench/limits.py measure HALF --store FILE`, HALF one of `tune`, `more`, `far` and `proof`; about five minutes,
+`python tests/bench/limits.py measure HALF --store FILE`, HALF one of `tune`, `more`, `far`, `proof`; five minutes,
 as root on an idle machine. `python tests/bench/limits.py judge --store FILE [--details]` judges what is stored by the
 rules as they are: nothing is measured again. Rules are tuned on all but `proof`; `limit_cells.py` makes them.
 """

@@ -52,6 +52,9 @@ def seen(**values: Any) -> Evidence:
         ({"queue_ms": 4.7, "queue_growth": 5.8, "rtt_growth": 7.9, "variation": 0.004}, "path", "shaper"),
         ({"queue_ms": 4.7, "queue_growth": 5.8, "rtt_growth": 7.9, "variation": 0.4}, "unknown", None),
         ({"queue_ms": 0.6, "queue_growth": 50.0, "rtt_growth": 90.0, "variation": 0.004}, "unknown", None),
+        # bbr over 12 ms.
+        ({"queue_ms": 2.1, "queue_growth": 1.18, "rtt_growth": 1.18, "variation": 0.003}, "path", "shaper"),
+        ({"queue_ms": 2.1, "queue_growth": 1.18, "rtt_growth": 1.18, "variation": 0.03}, "unknown", None),
         # A window that fills the queue of a shaper: the goodput is the shaper's.
         (
             {"in_flight_share": 0.98, "held_share": 0.96, "queue_ms": 4.7, "queue_growth": 2.2, "rtt_growth": 2.2},

@@ -78,6 +78,26 @@ def bbr_and_distance(seed: int) -> list[Case]:
     return made
 
 
+def once_unknown(seed: int) -> list[Case]:
+    """The cells that earlier rules called `unknown`, and a policer that they called `loss`."""
+    rmem, wmem = scenario(), scenario()
+    rmem["conditions"] = {"small": {"sysctl": {"net.ipv4.tcp_rmem": "4096 16384 20000"}}}
+    wmem["conditions"] = {"small": {"sysctl": {"net.ipv4.tcp_wmem": "4096 16384 24000"}}}
+    fast = rig(5 * 10**9)
+    policed = (("far", police(200, 128, 4)),)
+    return [
+        Case("window", "window", "12 KB × 2, 7 ms", rig(10**9, 7), scenario(2, window="12K")),
+        Case("window", "tcp_rmem", "20,000 bytes, 9 ms", rig(10**9, 9), rmem),
+        Case("window", "tcp_wmem", "24,000 bytes, 9 ms", rig(10**9, 9), wmem),
+        Case("path", "shaper", "tbf 300M at the sender", rig(10**9), scenario(), (("near", tbf(300, 20)),)),
+        Case("sender", "quota", "4 % of a processor", fast, scenario(), quota=("near", 4)),
+        Case("receiver", "quota", "4 % of a processor", fast, scenario(), quota=("far", 4)),
+        Case("path", "policer", "200M, cubic", rig(10**9), drained(scenario(1, "cubic")), policed),
+        Case("path", "policer", "200M, reno, 5 ms", rig(10**9, 5), drained(scenario(1, "reno")), policed),
+        Case("path", "policer", "200M, bbr, 5 ms", rig(10**9, 5), drained(scenario(1, "bbr")), policed),
+    ]
+
+
 def rig(rate: int, rtt_ms: float | None = None, ip: int = 4, mtu: int = 1500, nodes: int = 2) -> dict[str, Any]:
     names = ("near", "far", "third", "fourth")[:nodes]
     made: dict[str, Any] = {name: {} for name in names}

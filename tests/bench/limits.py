@@ -1,8 +1,8 @@
 """Does rigctl name the limit that was injected? Measures labelled cells, judges them, prints the confusion matrix.
 
-`python tests/bench/limits.py measure HALF --store FILE`, HALF one of `tune`, `more`, `far`, `proof`; five minutes,
-as root on an idle machine. `python tests/bench/limits.py judge --store FILE [--details]` judges what is stored by the
-rules as they are: nothing is measured again. Rules are tuned on all but `proof`; `limit_cells.py` makes them.
+`python tests/bench/limits.py measure HALF --store FILE`, HALF one of `tune`, `more`, `far`, `issue`, `proof`: five
+minutes, as root on an idle machine. `python tests/bench/limits.py judge --store FILE [--details]` judges what is stored
+by the rules as they are: nothing is measured again. Rules are tuned on all but `proof`; `limit_cells.py` makes them.
 """
 
 import argparse
@@ -20,15 +20,15 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
-from limit_cells import Case, bbr_and_distance, cases, more
+from limit_cells import Case, bbr_and_distance, cases, more, once_unknown
 
 from rigctl.analysis.frames import load
 from rigctl.analysis.summary import summaries
 from rigctl.report.bottleneck_text import bottleneck_text
 from rigctl.store import open_store
 
-SEEDS: Final = {"tune": 1117, "proof": 260611, "more": 5150, "far": 77}
-MADE: Final = {"tune": cases, "proof": cases, "more": more, "far": bbr_and_distance}
+SEEDS: Final = {"tune": 1117, "proof": 260611, "more": 5150, "far": 77, "issue": 0}
+MADE: Final = {"tune": cases, "proof": cases, "more": more, "far": bbr_and_distance, "issue": once_unknown}
 AGENT: Final = re.compile(rb"/agent-[0-9a-f]{64}")
 CPU_GROUP: Final = Path("/sys/fs/cgroup/cpu/rigctl-limits")
 DISK_GROUP: Final = Path("/sys/fs/cgroup/blkio/rigctl-limits")

@@ -55,6 +55,8 @@ EMPTY: Final = -0.3
 """… and at times when more has passed than the mean rate allows, in standard deviations …"""
 BUCKET_S: Final = 0.3
 """… of a bucket that holds no more than this time of its rate: what passes at random strays further."""
+SHALLOW_S: Final = 0.06
+"""A bucket as small as this is one, whenever the losses came: what passes at random strays from its mean by more."""
 MOST_ALLOWED: Final = 2.0
 """Losses that allow more than this multiple of the goodput explain nothing: the rule is a rough one."""
 EVEN_DATAGRAMS: Final = 0.4
@@ -162,7 +164,8 @@ def _policed(seen: Known) -> bool:
         return False
     clumped = seen.loss_clumps >= CLUMPED
     constant = seen.variation <= STEADY and (seen.unevenness < EVEN or clumped)
-    return bool(constant or (clumped and seen.loss_bucket <= EMPTY and seen.bucket_s <= BUCKET_S))
+    emptied = seen.bucket_s <= SHALLOW_S or (seen.loss_bucket <= EMPTY and seen.bucket_s <= BUCKET_S)
+    return bool(constant or (clumped and emptied))
 
 
 def _throttled(seen: Known, least: float) -> bool:

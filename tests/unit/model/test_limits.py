@@ -84,6 +84,12 @@ AT_RANDOM = {"lost_share": 0.01, "loss_allows": 1.1, "unevenness": 0.37, "loss_c
         ({"lost_share": 0.026, "loss_allows": 0.4, "unevenness": 0.11, "loss_clumps": 2.2, "variation": 0.012}, "path"),
         ({"lost_share": 0.011, "loss_allows": 0.3, "unevenness": 0.29, "loss_clumps": 8.1, "variation": 0.047}, "path"),
         ({**AT_RANDOM, "variation": 0.52, "unevenness": 5.2, "loss_clumps": 30.0, "loss_bucket": -0.44}, "path"),
+        # The saw-tooth of reno over 5 ms, at 200 Mbit/s.
+        (
+            {**AT_RANDOM, "variation": 0.115, "loss_clumps": 14.9, "loss_bucket": -0.22, "bucket_s": 0.044}
+            | {"loss_allows": 0.18},
+            "path",
+        ),
         # Losses of whole super-packets: in clumps as well, but at any time.
         ({**AT_RANDOM, "variation": 0.8, "loss_clumps": 58.0, "loss_bucket": -0.28, "bucket_s": 0.6}, "loss"),
         ({**AT_RANDOM, "lost_share": 0.0, "variation": 0.01}, "unknown"),

@@ -144,7 +144,12 @@ def _number(value: float | str | bool) -> str:
 def _buffered(seen: Known) -> bool:
     least, most = BUFFERED
     others_open = seen.in_flight_cwnd <= OPEN and seen.in_flight_share <= OPEN
-    return bool(others_open and least <= seen.in_flight_sndbuf <= most and seen.rtt_growth <= FLAT)
+    return bool(others_open and least <= seen.in_flight_sndbuf <= most)
+
+
+def _nearby(seen: Known) -> bool:
+    """Round trips so short that they vary by multiples, as hosts take them up; but no queue."""
+    return bool(seen.rtt_ms - seen.rtt_min_ms < QUEUE_MS)
 
 
 def _standing(seen: Known) -> bool:
@@ -213,7 +218,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "window",
         "send buffer in flight",
         ("in_flight_sndbuf", "in_flight_cwnd", "in_flight_share", "rtt_growth"),
-        _buffered,
+        lambda seen: _buffered(seen) and seen.rtt_growth <= FLAT,
         "send",
     ),
     Rule(
@@ -231,6 +236,20 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("disk", "writing", ("disk_write",), lambda seen: seen.disk_write >= HALF, "write"),
     Rule("path", "shaper", ("queue_ms", "queue_growth", "variation"), _queued, "shaper"),
     Rule("unknown", "other programs", ("processors", "others_pct"), lambda seen: seen.processors == "others", "others"),
+    Rule(
+        "window",
+        "window in flight nearby",
+        ("in_flight_share", "rtt_ms", "rtt_min_ms", "window_bytes"),
+        lambda seen: seen.in_flight_share >= IN_FLIGHT and _nearby(seen),
+        "receive",
+    ),
+    Rule(
+        "window",
+        "send buffer in flight nearby",
+        ("in_flight_sndbuf", "in_flight_cwnd", "in_flight_share", "rtt_ms", "rtt_min_ms"),
+        lambda seen: _buffered(seen) and _nearby(seen),
+        "send",
+    ),
     Rule("window", "waiting for the window", ("held_share",), lambda seen: seen.held_share >= HALF, "receive"),
     Rule(
         "path",

@@ -39,6 +39,14 @@ def seen(**values: Any) -> Evidence:
         # tcp_wmem of 24,000 bytes over 9 ms: 37,000 in flight.
         ({"in_flight_sndbuf": 1.55, "in_flight_cwnd": 0.4}, "window", "send"),
         ({"in_flight_sndbuf": 1.55, "in_flight_cwnd": 1.0}, "unknown", None),
+        # The same over 10 µs, which hosts make 60: a queue would be a millisecond.
+        ({"in_flight_share": 0.98, "rtt_growth": 6.0, "rtt_ms": 0.06, "rtt_min_ms": 0.01}, "window", "receive"),
+        ({"in_flight_share": 0.98, "rtt_growth": 300.0, "rtt_ms": 3.0, "rtt_min_ms": 0.01}, "unknown", None),
+        (
+            {"in_flight_sndbuf": 1.0, "in_flight_cwnd": 0.4, "rtt_growth": 6.0, "rtt_ms": 0.06, "rtt_min_ms": 0.01},
+            "window",
+            "send",
+        ),
         ({"shared_share": 0.99, "shared_link": "to far"}, "shared-link", None),
         ({"quota_sender": 0.9}, "sender", "quota"),
         ({"quota_receiver": 0.6, "quota_sender": 0.2}, "receiver", "quota"),

@@ -190,8 +190,8 @@ def _with_losses(
     seen = replace(seen, halves=halves, lost_share=found.lost_share if found else 0.0 if again == 0 else None)
     if found is not None and goodput_mbps:
         seen = replace(seen, loss_allows=found.allowed_mbps * len(flows) / goodput_mbps)
-    summed = sum_over_flows(flows, window, INTERVAL_S) if window else None
-    if window is None or summed is None or len(summed[1]) < LEAST_INTERVALS or not summed[1].mean():
+    summed = _rates(flows, window)
+    if window is None or summed is None:
         return seen
     ends, rates = summed
     variation = float(rates.std() / rates.mean())
@@ -209,6 +209,15 @@ def _with_losses(
         bucket_s=float((bucket.max() - bucket.min()) / rates.mean()),
         loss_bucket=float((at_losses - bucket.mean()) / (bucket.std() or 1.0)),
     )
+
+
+def _rates(flows: Sequence[Flow], window: CommonWindow | None) -> tuple[Values, Values] | None:
+    """The sum of goodput over consecutive intervals, and their ends; `None` where too few samples were read."""
+    sampled = [samples(flow.receiver, "t_ns", window) if flow.receiver else [] for flow in flows]
+    if window is None or min(map(len, sampled), default=0) < LEAST_INTERVALS:
+        return None
+    summed = sum_over_flows(flows, window, max(INTERVAL_S, window.length_s / min(map(len, sampled))))
+    return summed if summed is not None and len(summed[1]) >= LEAST_INTERVALS and summed[1].mean() else None
 
 
 def _lost_in(senders: Sequence[Side], ends: Values, window: CommonWindow) -> Values:
@@ -235,8 +244,8 @@ def _with_datagrams(seen: Evidence, flows: Sequence[Flow], window: CommonWindow 
     seen = replace(
         seen, lost_share=lost / sent, overflow_share=overflow / lost if overflow is not None and lost else None
     )
-    summed = sum_over_flows(flows, window, INTERVAL_S) if window else None
-    if summed is None or len(summed[1]) < LEAST_INTERVALS or not summed[1].mean():
+    summed = _rates(flows, window)
+    if summed is None:
         return seen
     ends, rates = summed
     size = (total(receiver.bytes if receiver else None for _, receiver in pairs) or 0) / came

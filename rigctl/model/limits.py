@@ -26,6 +26,8 @@ REACHED: Final = 0.9
 """From this share of window ÷ least round trip on, the window is the limit even on a busy node."""
 IN_FLIGHT: Final = 0.85
 """From this share of the window on, bytes in flight fill it: the whole segments of a small one, and what is unread."""
+COUNTED: Final = 0.1
+"""Of its busy time a sender whose window is full waits this long at least, as the kernel counts it: 0.34 to 1."""
 FLAT: Final = 1.3
 """Up to this multiple of the least round trip there is no queue that would matter."""
 BUFFERED: Final = (0.6, 3.0)
@@ -147,6 +149,11 @@ def _buffered(seen: Known) -> bool:
     return bool(others_open and least <= seen.in_flight_sndbuf <= most)
 
 
+def _filled(seen: Known) -> bool:
+    """The window is full, and the kernel has counted some of that time."""
+    return bool(seen.in_flight_share >= IN_FLIGHT and (seen.held_share is None or seen.held_share >= COUNTED))
+
+
 def _nearby(seen: Known) -> bool:
     """Round trips so short that they vary by multiples, as hosts take them up; but no queue."""
     return bool(seen.rtt_ms - seen.rtt_min_ms < QUEUE_MS)
@@ -211,7 +218,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "window",
         "window in flight",
         ("in_flight_share", "rtt_growth", "window_bytes"),
-        lambda seen: seen.in_flight_share >= IN_FLIGHT and seen.rtt_growth <= FLAT,
+        lambda seen: _filled(seen) and seen.rtt_growth <= FLAT,
         "receive",
     ),
     Rule(
@@ -240,7 +247,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "window",
         "window in flight nearby",
         ("in_flight_share", "rtt_ms", "rtt_min_ms", "window_bytes"),
-        lambda seen: seen.in_flight_share >= IN_FLIGHT and _nearby(seen),
+        lambda seen: _filled(seen) and _nearby(seen),
         "receive",
     ),
     Rule(

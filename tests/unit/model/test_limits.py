@@ -31,6 +31,8 @@ def seen(**values: Any) -> Evidence:
         ({"asked_share": 0.99}, "rate", None),
         # 12 KB on each of 2 flows, 7 ms: the kernel counted 39 to 45 % of the time.
         ({"in_flight_share": 0.98, "rtt_growth": 1.01, "held_share": 0.42}, "window", "receive"),
+        ({"in_flight_share": 0.98, "rtt_growth": 1.01, "held_share": 0.02}, "unknown", None),
+        ({"in_flight_share": 0.98, "rtt_growth": 1.01, "held_share": None}, "window", "receive"),
         ({"in_flight_share": 0.84, "rtt_growth": 1.01, "held_share": 0.42}, "unknown", None),
         ({"in_flight_share": 0.98, "rtt_growth": 1.4, "held_share": 0.42}, "unknown", None),
         ({"window_share": 0.91, "held_share": 0.96, "processors": "machine", "busy_pct": 99.0}, "window", "receive"),
@@ -40,8 +42,16 @@ def seen(**values: Any) -> Evidence:
         ({"in_flight_sndbuf": 1.55, "in_flight_cwnd": 0.4}, "window", "send"),
         ({"in_flight_sndbuf": 1.55, "in_flight_cwnd": 1.0}, "unknown", None),
         # The same over 10 µs, which hosts make 60: a queue would be a millisecond.
-        ({"in_flight_share": 0.98, "rtt_growth": 6.0, "rtt_ms": 0.06, "rtt_min_ms": 0.01}, "window", "receive"),
-        ({"in_flight_share": 0.98, "rtt_growth": 300.0, "rtt_ms": 3.0, "rtt_min_ms": 0.01}, "unknown", None),
+        (
+            {"in_flight_share": 0.98, "held_share": 0.4, "rtt_growth": 6.0, "rtt_ms": 0.06, "rtt_min_ms": 0.01},
+            "window",
+            "receive",
+        ),
+        (
+            {"in_flight_share": 0.98, "held_share": 0.4, "rtt_growth": 300.0, "rtt_ms": 3.0, "rtt_min_ms": 0.01},
+            "unknown",
+            None,
+        ),
         (
             {"in_flight_sndbuf": 1.0, "in_flight_cwnd": 0.4, "rtt_growth": 6.0, "rtt_ms": 0.06, "rtt_min_ms": 0.01},
             "window",

@@ -78,6 +78,22 @@ def bbr_and_distance(seed: int) -> list[Case]:
     return made
 
 
+def dropped_nearby(seed: int) -> list[Case]:
+    """Further cells to tune by: policers and losses at random without a distance."""
+    rng = random.Random(seed)
+    made = [case for _ in range(4) for case in policer(rng) if "rtt None" in case.note]
+    for policed_mbps, congestion, flows in ((80, "cubic", 4), (200, "cubic", 2), (300, "reno", 1), (150, "cubic", 8)):
+        for before in ((), (ALONE,)):
+            note = f"{policed_mbps}M, rtt None, {flows} {congestion}, alone {bool(before)}"
+            commands = (("far", police(policed_mbps, rng.choice((128, 256)), 4)), *before)
+            made.append(Case("path", "policer", note, rig(10**9), drained(scenario(flows, congestion)), commands))
+    for share, congestion, flows in ((0.05, "cubic", 4), (0.08, "cubic", 1), (0.06, "reno", 2), (0.04, "reno", 1)):
+        note = f"{100 * share:g} %, rtt None, {flows} {congestion}"
+        commands = (("far", drop(share, 4)),)
+        made.append(Case("loss", "loss nearby", note, rig(2 * 10**9), scenario(flows, congestion), commands))
+    return made
+
+
 def once_unknown(seed: int) -> list[Case]:
     """The cells that earlier rules called `unknown`, and a policer that they called `loss`."""
     rmem, wmem = scenario(), scenario()

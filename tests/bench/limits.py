@@ -1,8 +1,8 @@
 """Does rigctl name the limit that was injected? Measures labelled cells, judges them, prints the confusion matrix.
 
-`python tests/bench/limits.py measure HALF --store FILE`, HALF one of `tune`, `more`, `far`, `issue`, `proof`: five
-minutes, as root on an idle machine. `python tests/bench/limits.py judge --store FILE [--details]` judges what is stored
-by the rules as they are: nothing is measured again. Rules are tuned on all but `proof`; `limit_cells.py` makes them.
+`python tests/bench/limits.py measure SET --store FILE` (five minutes, as root on an idle machine); SET is one of `SETS`.
+`python tests/bench/limits.py judge --store FILE [--details]` judges what is stored by the rules as they are: nothing is
+measured again. Rules are tuned on all sets but the proofs; `limit_cells.py` makes them.
 """
 
 import argparse
@@ -20,15 +20,23 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
-from limit_cells import Case, bbr_and_distance, cases, more, once_unknown
+from limit_cells import Case, bbr_and_distance, cases, dropped_nearby, more, once_unknown
 
 from rigctl.analysis.frames import load
 from rigctl.analysis.summary import summaries
 from rigctl.report.bottleneck_text import bottleneck_text
 from rigctl.store import open_store
 
-SEEDS: Final = {"tune": 1117, "proof": 260611, "more": 5150, "far": 77, "issue": 0}
-MADE: Final = {"tune": cases, "proof": cases, "more": more, "far": bbr_and_distance, "issue": once_unknown}
+SETS: Final = {
+    "tune": (cases, 1117),
+    "more": (more, 5150),
+    "far": (bbr_and_distance, 77),
+    "nearby": (dropped_nearby, 4242),
+    "issue": (once_unknown, 0),
+    "proof": (cases, 260611),
+    "proof2": (cases, 990131),
+}
+"""What makes the cells of each, and its seed."""
 AGENT: Final = re.compile(rb"/agent-[0-9a-f]{64}")
 CPU_GROUP: Final = Path("/sys/fs/cgroup/cpu/rigctl-limits")
 DISK_GROUP: Final = Path("/sys/fs/cgroup/blkio/rigctl-limits")
@@ -45,8 +53,9 @@ def rigctl(*arguments: str) -> str:
 
 
 def measure(half: str, store: str, only: str | None) -> None:
+    make, seed = SETS[half]
     with tempfile.TemporaryDirectory() as name:
-        for number, case in enumerate(MADE[half](SEEDS[half]), 1):
+        for number, case in enumerate(make(seed), 1):
             if only and only not in f"{case.kind} {case.label} {number}":
                 continue
             began_s = time.monotonic()
@@ -177,7 +186,7 @@ def judge(store: str, details: bool) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("measure", "judge"))
-    parser.add_argument("half", nargs="?", choices=sorted(SEEDS))
+    parser.add_argument("half", nargs="?", choices=sorted(SETS))
     parser.add_argument("--store", required=True)
     parser.add_argument("--only")
     parser.add_argument("--details", action="store_true")

@@ -1,6 +1,6 @@
 """Does rigctl name the limit that was injected? Measures labelled cells, judges them, prints the confusion matrix.
 
-`python tests/bench/limits.py measure SET --store FILE` (five minutes, as root on an idle machine); SET is one of `SETS`.
+`python tests/bench/limits.py measure SET --store FILE` (five minutes, root, an idle machine); SET is one of `SETS`.
 `python tests/bench/limits.py judge --store FILE [--details]` judges what is stored by the rules as they are: nothing is
 measured again. Rules are tuned on all sets but the proofs; `limit_cells.py` makes them.
 """

@@ -198,16 +198,14 @@ def _with_losses(
     lost = _lost_in(senders, ends, window)
     if not lost.sum():
         return replace(seen, variation=variation)
-    # What a token bucket of the mean rate would hold: low when more has passed than the mean.
-    bucket = rates.mean() * ends - np.cumsum(rates) * (ends[1] - ends[0])
-    at_losses = float((bucket * lost).sum() / lost.sum())
+    strayed = np.concatenate(([0.0], np.cumsum(rates - rates.mean())))
+    rescaled = (strayed.max() - strayed.min()) / (rates.std() or 1.0)
     return replace(
         seen,
         variation=variation,
         unevenness=variation * float(lost.mean()) ** 0.5,
         loss_clumps=float(lost.var() / lost.mean()),
-        bucket_s=float((bucket.max() - bucket.min()) / rates.mean()),
-        loss_bucket=float((at_losses - bucket.mean()) / (bucket.std() or 1.0)),
+        persistence=float(rescaled / np.sqrt(np.pi * len(rates) / 2)),
     )
 
 

@@ -94,6 +94,18 @@ def dropped_nearby(seed: int) -> list[Case]:
     return made
 
 
+def clumped_far(seed: int) -> list[Case]:
+    """Further cells to tune by: losses at random over a distance that take whole super-packets."""
+    rng = random.Random(seed)
+    made = []
+    for share, congestion, flows in ((0.01, "cubic", 1), (0.01, "reno", 2), (0.03, "cubic", 4), (0.005, "reno", 1)):
+        for rtt_ms in rng.sample((2, 5, 10), 2):
+            note = f"{100 * share:g} % of super-packets, rtt {rtt_ms}, {flows} {congestion}"
+            commands = (("far", drop(share, 4)),)
+            made.append(Case("loss", "loss far", note, rig(10**9, rtt_ms), scenario(flows, congestion, 3.0), commands))
+    return made
+
+
 def once_unknown(seed: int) -> list[Case]:
     """The cells that earlier rules called `unknown`, and a policer that they called `loss`."""
     rmem, wmem = scenario(), scenario()

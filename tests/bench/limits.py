@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
-from limit_cells import Case, bbr_and_distance, cases, dropped_nearby, more, once_unknown
+from limit_cells import Case, bbr_and_distance, cases, clumped_far, dropped_nearby, more, once_unknown
 
 from rigctl.analysis.frames import load
 from rigctl.analysis.summary import summaries
@@ -32,6 +32,7 @@ SETS: Final = {
     "more": (more, 5150),
     "far": (bbr_and_distance, 77),
     "nearby": (dropped_nearby, 4242),
+    "clumped": (clumped_far, 31),
     "issue": (once_unknown, 0),
     "proof": (cases, 260611),
     "proof2": (cases, 990131),

@@ -47,7 +47,7 @@ app.command(name="show")(show.show)
 app.command(name="export")(export.export)
 app.command(name="report")(report.report)
 app.add_typer(runs.app, name="runs")
-app.add_typer(rig.app, name="rig", help="The virtual rig; any command on any node.")
+app.add_typer(rig.app, name="rig", help="A rig file from hosts; the virtual rig; any command on any node.")
 app.add_typer(agent.app, name="agent", help="The agent's binaries.")
 for group in (app, runs.app, rig.app, agent.app):
     for registered in group.registered_commands:

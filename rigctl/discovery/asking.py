@@ -2,10 +2,9 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
-from rigctl.discovery.targets import Target
+from rigctl.discovery.targets import Asked, Target
 from rigctl.errors import NodeError
 from rigctl.probe.surroundings import Surroundings, parse, script
 from rigctl.records import Link
@@ -17,15 +16,6 @@ AT_ONCE: Final = 64
 """Hosts asked side by side: a hundred that do not answer take two rounds of `HOST_S`."""
 HOST_S: Final = 14.0
 """From the name to the last line of the answer, the 10 s for the connection included."""
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A host with what it said, or with why it can't be a node."""
-
-    target: Target
-    found: Surroundings | None
-    reason: str | None = None
 
 
 async def asked_all(targets: Sequence[Target]) -> list[Asked]:

@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from rigctl.discovery.asking import Asked
 from rigctl.discovery.names import key_of, node_names
 from rigctl.discovery.paths import DataPath, data_paths
 from rigctl.discovery.ports import End, SwitchPort, located
-from rigctl.discovery.targets import Target
+from rigctl.discovery.targets import Asked, Target
 from rigctl.probe.surroundings import Surroundings
 from rigctl.probe.switches import Forwarding
 from rigctl.rig.fields import NODE_NAME, SWITCH_PORT
@@ -105,18 +104,18 @@ def _composed(
         notes.append(f"the nodes are on {len(switches)} switches ({names}), and {why}: their ports are comments")
         switches, keys = (), {}
     taken: dict[tuple[str, str], list[str]] = {}
-    for name, port in ports.items():
-        if port.switch in keys:
-            taken.setdefault((keys[port.switch], port.port), []).append(name)
+    for name, known in ports.items():
+        if known.switch in keys:
+            taken.setdefault((keys[known.switch], known.port), []).append(name)
     nodes = []
     for name, (target, found) in hosts.items():
         node = Found(name, target, found, paths[name], no_port=unknown.get(name))
-        port = ports.get(name)
-        if port is not None:
-            key = keys.get(port.switch)
-            sharing = taken.get((key, port.port), []) if key is not None else []
-            why = _unwritable(port, [other for other in sharing if other != name], written=key is not None)
-            node = replace(node, port=port if why is None else None, switch=key, no_port=why)
+        if name in ports:
+            known = ports[name]
+            key = keys.get(known.switch)
+            sharing = taken.get((key, known.port), []) if key is not None else []
+            unfit = _unwritable(known, [other for other in sharing if other != name], written=key is not None)
+            node = replace(node, port=known if unfit is None else None, switch=key, no_port=unfit)
         nodes.append(node)
     return Draft(tuple(nodes), tuple(left_out), switches, _groups(nodes), tuple(notes))
 
@@ -146,7 +145,7 @@ def _switches(
         if port.switch in keys:
             continue
         known = port.switch if port.switch in asked else by_name.get(port.switch.casefold())
-        known = known or by_address.get(port.management)
+        known = known or by_address.get(port.management or "")
         if known is not None:
             switch, table = asked[known]
             title = table.name or (port.switch if port.switch != known else switch.address) or known

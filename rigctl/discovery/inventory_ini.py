@@ -11,7 +11,9 @@ from rigctl.rig.fields import FieldError, shown
 from rigctl.yamlfile.mistakes import Mistake, Span
 
 _SECTION: Final = re.compile(r"\[([^:\]\s]{1,200})(?::(vars|children))?\]\s*(?:[#;].*)?")
-_WORD: Final = re.compile(r"""(?:[^\s"'#]|"[^"]*"|'[^']*'|(?<=\S)#)+""")
+_QUOTED: Final = r"""\"[^\"]*\"|'[^']*'"""
+_WORD: Final = re.compile(rf"""(?:[^\s"']|{_QUOTED})+""")
+_BEFORE_COMMENT: Final = re.compile(rf"""(?:[^\s"'#]|\s+(?![\s#])|(?<=\S)#|{_QUOTED})*""")
 
 
 def parse_ini(path: Path, text: str) -> Inventory:
@@ -62,10 +64,12 @@ def _variable(inventory: Inventory, group: str, line: str, at: _Placer) -> None:
 
 
 def _hosts(inventory: Inventory, group: str, line: str, at: _Placer) -> None:
-    words = list(_WORD.finditer(line.split(" #", maxsplit=1)[0].split("\t#", maxsplit=1)[0]))
-    if not words:
-        inventory.mistakes.append(at(0, len(line), "a quote is not closed"))
+    said = _BEFORE_COMMENT.match(line.rstrip())
+    end = said.end() if said is not None else 0
+    if line[end : end + 1] in ("'", '"'):
+        inventory.mistakes.append(at(end, 1, "the quote is not closed"))
         return
+    words = list(_WORD.finditer(line[:end]))
     try:
         names = names_of(words[0][0])
     except FieldError as error:

@@ -41,7 +41,7 @@ def rig_text(draft: Draft, made: str) -> str:
     rate, mtu = _common(rates), _common(mtus)
     lines = [
         f"# {_comment(made)}",
-        "# A comment says where a value comes from. `rigctl plan SCENARIO --rig THIS-FILE` shows the tests on this rig.",
+        "# A comment says where a value comes from. `rigctl plan SCENARIO --rig FILE` shows the tests on this rig.",
         f"title: {_scalar(_title(draft, rates))}",
         *(f"# {_comment(note)}" for note in draft.notes),
         *_switches(draft.switches),
@@ -83,7 +83,7 @@ def _links(rate: int | None, mtu: int | None, rates: Sequence[int | None], mtus:
         yield "links:"
         yield from given
     if any(speed is None for speed in rates):
-        yield "# rate: at least one interface does not say its speed (virtual ones have none). Add it where you know it."
+        yield "# rate: at least one interface reports no speed, as virtual ones do. Add it where you know it."
 
 
 def _line(key: str, value: str, what: str, having: int, of: int) -> str:

@@ -1,4 +1,4 @@
-"""Hosts as people name them on a command line: `node[001-012]`, `pi@10.0.0.7:2222`, `[fd00::1]:22`, lists with commas."""
+"""Hosts as people name them on a command line: `node[001-012]`, `pi@10.0.0.7:2222`, `[fd00::1]:22`, and lists."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -7,6 +7,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
+from rigctl.probe.surroundings import Surroundings
 from rigctl.rig.fields import FieldError, shown
 from rigctl.rig.ranges import MAX_NAMES, host_names
 
@@ -39,6 +40,15 @@ class Target:
     def place(self) -> tuple[str, str | None, int]:
         """Two targets with the same place are one host, written twice."""
         return (self.host.lower(), self.jump, self.port or 22)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A host with what it said, or with why it can't be a node."""
+
+    target: Target
+    found: Surroundings | None
+    reason: str | None = None
 
 
 def is_address(text: str) -> bool:

@@ -28,7 +28,7 @@ for d in /sys/class/net/*; do
   for l in "$d"/lower_*; do [ -e "$l" ] && below="$below,${l##*/lower_}"; done
   hw=no; [ -e "$d/device" ] && hw=yes
   drv=$(readlink "$d/device/driver"); drv=${drv##*/}
-  echo "$n|$(cat "$d/operstate")|$(cat "$d/speed")|$(cat "$d/duplex")|$(cat "$d/mtu")|$(cat "$d/address")|$drv|$hw|$below"
+  echo "$n|$(cat $d/operstate)|$(cat $d/speed)|$(cat $d/duplex)|$(cat $d/mtu)|$(cat $d/address)|$drv|$hw|$below"
 done
 """
 _ASKED: Final = {
@@ -41,7 +41,8 @@ _ASKED: Final = {
     "ssh": "echo $SSH_CONNECTION",
     "uid": "id -u",
     # The agent needs a shell as root (remote.rights): a rule for some commands only is not enough.
-    "sudo": 'command -v sudo >/dev/null || echo absent; [ "$(id -u)" = 0 ] || $limit sudo -n -- sh -c "echo granted" 2>&1',
+    "sudo": "command -v sudo >/dev/null || echo absent; [ $(id -u) = 0 ] || "
+    "$limit sudo -n -- sh -c 'echo granted' 2>&1",
     "ip": "command -v ip",
     "addresses": "ip -o addr",
     "routes": f"{{ ip -o -4 route; ip -o -6 route; }} | head -n {_MOST_ROUTES}",

@@ -69,8 +69,8 @@ def _numbers(part: str, text: str) -> list[str]:
     padded = any(len(end) > 1 and end.startswith("0") for end in (first, last))
     if padded and len(first) != len(last):
         raise FieldError(
-            f"host {shown(text)}: {first} and {last} differ in digits. With leading zeros both ends have as many, as in "
-            f"node[001-012]"
+            f"host {shown(text)}: {first} and {last} have {len(first)} and {len(last)} digits. With leading zeros both "
+            f"have as many, as in node[001-012]"
         )
     low, high, step = int(first), int(last), int(match["step"] or 1)
     if low > high:

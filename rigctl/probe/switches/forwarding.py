@@ -4,7 +4,7 @@ Q-BRIDGE-MIB (RFC 4363) where the switch knows VLANs, else BRIDGE-MIB (RFC 4188)
 dot1dBasePortIfIndex leads to the interface and ifName (RFC 2863) to its name.
 """
 
-from typing import Any, Final
+from typing import Final, SupportsInt
 
 from rigctl.probe.switches.reading import Forwarding
 from rigctl.probe.switches.secrets import secrets_of
@@ -46,5 +46,5 @@ async def _learnt(session: Session) -> list[tuple[str, int]]:
     return []
 
 
-def _whole(value: Any) -> int:
+def _whole(value: SupportsInt) -> int:
     return int(value)

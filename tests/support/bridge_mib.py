@@ -16,12 +16,11 @@ BY_VLAN = (1, 3, 6, 1, 2, 1, 17, 7, 1, 2, 2, 1, 2)
 
 
 def rows(bridge: str, kind: str) -> dict[tuple[int, ...], int]:
-    ports = {path.name: path for path in Path(f"/sys/class/net/{bridge}/brif").iterdir()}
-    numbers = {name: int((path / "port_no").read_text(), 16) for name, path in ports.items()}
-    table = {
-        (*BASE_PORT, number): int(Path(f"/sys/class/net/{name}/ifindex").read_text())
-        for name, number in numbers.items()
-    }
+    table: dict[tuple[int, ...], int] = {}
+    numbers: dict[str, int] = {}
+    for path in Path(f"/sys/class/net/{bridge}/brif").iterdir():
+        numbers[path.name] = int((path / "port_no").read_text(), 16)
+        table[*BASE_PORT, numbers[path.name]] = int(Path(f"/sys/class/net/{path.name}/ifindex").read_text())
     listed = subprocess.run(["bridge", "-j", "fdb", "show", "br", bridge], check=True, capture_output=True, text=True)
     for entry in json.loads(listed.stdout):
         # What the bridge has learnt, or was given: not the ports' own addresses, not multicast.

@@ -78,17 +78,17 @@ def serve(lab: Lab, name: str, address: str, *, lldp: bool = False) -> "subproce
     words = [word for key, value in options.items() for word in ("-o", f"{key}={value}")]
     sshd = ["/usr/sbin/sshd", "-D", "-f", "/dev/null", *words]
     if lldp:
-        sshd = [*announcing(lab, name), *sshd]
+        sshd = [*announcing(name), *sshd]
     return subprocess.Popen(lab.inside(name, *sshd), stderr=subprocess.DEVNULL)
 
 
-def announcing(lab: Lab, name: str) -> list[str]:
+def announcing(name: str) -> list[str]:
     """What starts lldpd beside the command that follows, both with a /run of their own; it ends with that command."""
-    settings = lab.folder / f"lldpd-{name}.conf"
-    settings.write_text(f"configure lldp tx-interval 1\nconfigure system hostname {name}\n")
     script = (
         "mount -t tmpfs none /run && mkdir /run/sshd /run/lldpd || exit 1\n"
-        f'lldpd -d -O "{settings}" </dev/null >/dev/null 2>&1 & l=$!\n'
+        # lldpd reads its settings without root's rights: not in the test's folder.
+        f"printf 'configure lldp tx-interval 1\\nconfigure system hostname {name}\\n' >/run/lldpd.conf\n"
+        "lldpd -d -O /run/lldpd.conf </dev/null >/dev/null 2>&1 & l=$!\n"
         '"$@" & m=$!; trap "kill $m $l" TERM INT; wait $m; kill $l; wait\n'
     )
     return ["unshare", "--mount", "sh", "-c", script, "sh"]

@@ -169,7 +169,7 @@ def _rate(rate_bps: int) -> str:
 
 
 def _comment(text: str) -> str:
-    line = " ".join(printable(text).split())
+    line = printable(" ".join(text.split()))
     return line if len(line) <= _MOST_COMMENT else f"{line[:_MOST_COMMENT]} …"
 
 

@@ -151,7 +151,7 @@ def summary(draft: "Draft", output: str) -> str:
     unread = len(draft.left_out)
     left_out = f", {unread} host{'s' * (unread != 1)} left out" if unread else ""
     speeds = {node.path.interface.speed_bps for node in draft.nodes if node.path.interface is not None}
-    mixed = ", of different speeds" if len(speeds - {None}) > 1 else ""
+    mixed = ", of different speeds," if len(speeds - {None}) > 1 else ""
     return f"A rig of {count} nodes{mixed} was {where}{left_out}."
 
 

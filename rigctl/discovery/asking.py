@@ -12,9 +12,9 @@ from rigctl.remote.deploy import MACHINES
 from rigctl.remote.ssh import connected
 from rigctl.rig.inventory import Node, Rig
 
-AT_ONCE: Final = 64
-"""Hosts asked side by side: a hundred that do not answer take two rounds of `HOST_S`."""
-HOST_S: Final = 14.0
+AT_ONCE: Final = 50
+"""Hosts asked side by side: a hundred to which no connection comes about take two rounds of 10 s."""
+HOST_S: Final = 20.0
 """From the name to the last line of the answer, the 10 s for the connection included."""
 
 

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from rigctl.engines import AGENT
+from rigctl.engines import AGENT, IPERF3
 from rigctl.errors import NodeError
 from rigctl.records import PortSeries, Repetition, Status
 from rigctl.runner.by_agent import ByAgent
+from rigctl.runner.by_iperf3 import ByIperf3
 from rigctl.runner.captures import write_captures
 from rigctl.runner.engine import DRAIN_S, SALVAGE_S, Attempt, Bench, Engine
 from rigctl.runner.orders import Order
@@ -17,7 +18,7 @@ from rigctl.runner.outcome import Counted, recorded
 from rigctl.runner.progress import Progress
 from rigctl.runner.throttling import ThrottleWatch
 
-ENGINES: Final[Mapping[str, Engine]] = {AGENT: ByAgent}
+ENGINES: Final[Mapping[str, Engine]] = {AGENT: ByAgent, IPERF3: ByIperf3}
 """Of each engine of `rigctl.engines`, what measures a repetition."""
 REPORT_S: Final = 10.0
 

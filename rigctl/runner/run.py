@@ -30,6 +30,7 @@ from rigctl.errors import Interrupted, NodeError, RigError
 from rigctl.records import Cell, Repetition, RunPlan, RunStatus, Status
 from rigctl.remote.build import carried
 from rigctl.rig.inventory import Rig
+from rigctl.runner.by_iperf3 import check_iperf3, iperf3_versions
 from rigctl.runner.conditions import conditions_of
 from rigctl.runner.counters import counters_of
 from rigctl.runner.engine import Bench
@@ -133,7 +134,8 @@ async def _run(work: _Work, orders: Sequence[Order], resumed: str | None) -> Out
         await _open(plan, nodes, names)
         facts, controller = await nodes.facts(names), controller_id()
         nodes.check_data_addresses()
-        run = resumed or store.begin(plan, versions(), facts, time.time(), controller)
+        check_iperf3(plan, facts)
+        run = resumed or store.begin(plan, versions() | iperf3_versions(plan, facts), facts, time.time(), controller)
         if resumed is not None:
             store.resume(run, controller)
         try:
@@ -183,7 +185,8 @@ async def _measure_one(order: Order, work: _Work, run: str, bench: Bench) -> Rep
         raise asyncio.CancelledError
     if result.status is Status.FAILED or bench.nodes.learnt:
         bench.nodes.learnt = False
-        work.store.set_facts(run, await bench.nodes.facts(bench.nodes.rig.nodes), versions())
+        facts = await bench.nodes.facts(bench.nodes.rig.nodes)
+        work.store.set_facts(run, facts, versions() | iperf3_versions(work.plan, facts))
     return result
 
 

@@ -116,6 +116,7 @@ class FakeCounters:
         self.log.append("counters before")
 
     async def end(self, *_: Any) -> tuple[tuple[PortSeries, ...], tuple[str, ...]]:
+        await asyncio.sleep(0.01)  # the answer of a switch takes longer than the first step of a report
         self.log.append("counters after")
         return (), ("sw: silent",)
 

@@ -8,12 +8,16 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
+from typing import Any, Final
 
 from pydantic import BaseModel, Field, ValidationError
 
 from rigctl.model.ceilings import IP_HEADER, TCP_HEADER, TIMESTAMPS_OPTION
 from rigctl.records import Cell, Datagrams, Direction, Flow, Pair, Series, Side, TcpInfo
+from rigctl.texts import printable
+
+MOST_SAID: Final = 300
+"""Characters of what a process said of its failure."""
 
 
 class ReportError(ValueError):
@@ -114,13 +118,13 @@ def report(output: bytes) -> Report:
     text = output.decode("utf-8", "replace")
     begin, end = text.find("{"), text.rfind("}")
     words = [line.strip() for line in (text if begin < 0 else text[:begin] + text[end + 1 :]).splitlines()]
-    said = next((line for line in reversed(words) if line), "no output")
+    said = printable(next((line for line in reversed(words) if line), "no output")[:MOST_SAID])
     try:
         found = Report.model_validate(json.loads(text[begin : end + 1]))
-    except (ValidationError, ValueError):
+    except (ValidationError, ValueError, RecursionError):  # a node may print anything
         raise ReportError(said) from None
     if found.error is not None or not found.intervals:
-        raise ReportError(found.error or said)
+        raise ReportError(printable(found.error[:MOST_SAID]) if found.error else said)
     return found
 
 

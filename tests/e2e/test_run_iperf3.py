@@ -1,16 +1,19 @@
 """The engine iperf3, for real: the same cells in the same table, and nothing of it left on a node."""
 
+import contextlib
 import os
 import re
 import shutil
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from user import User, kept_up, waited
+from processes import end
+from user import User, all_commands, kept_up, waited
 
 from rigctl.store import open_store
 
@@ -23,9 +26,20 @@ matrix: {congestion: cubic, engine: [agent, iperf3]}
 LONG = "rig: gigablox\npairs: [pi1 -> pi2]\nduration: 30s\nmatrix: {engine: iperf3}\n"
 
 
-def left(user: User) -> list[str]:
-    """Processes of iperf3 on the user's rigs, and of the shells that run them."""
-    return [words for words in user.processes().values() if "iperf3 -" in words or "read -r id command" in words]
+def namespaces(user: User, *nodes: str) -> set[str]:
+    """The network namespaces of nodes of a rig that is up, as /proc has them."""
+    return {user.rigctl("rig", "exec", "gigablox", node, "--", "readlink /proc/self/ns/net").strip() for node in nodes}
+
+
+def at_work(namespaces: set[str]) -> dict[int, str]:
+    """Processes of iperf3 there, and the shells and timeouts that run them."""
+    found = {}
+    for pid, words in all_commands():
+        if "iperf3 -" in words or "read -r id command" in words:
+            with contextlib.suppress(OSError):
+                if os.readlink(f"/proc/{pid}/ns/net") in namespaces:
+                    found[pid] = words
+    return found
 
 
 def test_both_engines_measure_the_same_cells_into_one_table(user: User) -> None:
@@ -44,7 +58,6 @@ def test_both_engines_measure_the_same_cells_into_one_table(user: User) -> None:
         info = store.run(None)
         assert re.fullmatch(r"3\.\d+.*", info.versions["iperf3"])
         assert {facts["iperf3"] for facts in info.facts.values()} == {info.versions["iperf3"]}
-    assert waited(lambda: left(user) == [], 5)
 
 
 def test_what_iperf3_grants_is_held_against_what_was_requested(user: User) -> None:
@@ -85,41 +98,42 @@ def test_without_iperf3_nothing_is_measured_and_the_error_says_how_to_install_it
 
 
 @contextmanager
-def running_iperf3(user: User) -> Iterator[int]:
-    """The pid of a run whose client and server exchange data."""
-    process = user.start("run", user.scenario(LONG))
+def running(user: User, there: set[str], *words: str) -> Iterator["subprocess.Popen[str]"]:
+    """A run whose client and server exchange data, on the nodes whose namespaces are `there`."""
+    process = user.start("run", user.scenario(LONG), *words)
     try:
-        assert waited(lambda: sum(words.startswith("iperf3 ") for words in left(user)) >= 2, 20)
+        assert waited(lambda: sum(words.startswith("iperf3 ") for words in at_work(there).values()) >= 2, 20)
         time.sleep(0.5)
-        yield process.pid
+        yield process
     finally:
-        process.communicate(timeout=20)
+        end(process, politely_for_s=5)
+        process.communicate(timeout=10)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_a_controller_that_ends_leaves_no_process_and_no_port(user: User, number: signal.Signals) -> None:
     with kept_up(user):
-        with running_iperf3(user) as pid:
-            os.kill(pid, number)
-        assert waited(lambda: left(user) == [], 10)
+        there = namespaces(user, "pi1", "pi2")
+        with running(user, there) as run:
+            os.kill(run.pid, number)
+            assert waited(lambda: at_work(there) == {}, 10)
         listening = user.rigctl("rig", "exec", "gigablox", "pi2", "--", "cat /proc/net/tcp")
         states = [line.split()[3] for line in listening.splitlines() if ":" in line][1:]
         assert states.count("0A") <= 1  # the node's own SSH server
-        assert user.rows("cells")[:1] == [] or user.rows("cells")[0]["status"] == "interrupted"
+        if number is signal.SIGINT:
+            assert [row["status"] for row in user.rows("cells")] == ["interrupted"]
 
 
-def test_an_iperf3_that_is_killed_fails_only_its_own_repetition(user: User) -> None:
-    process = user.start("run", user.scenario(LONG.replace("30s", "3s")), "--repeat", "2")
-    try:
-        assert waited(lambda: any(words.startswith("iperf3 -c") for words in left(user)), 20)
-        for pid, words in user.processes().items():
-            if words.startswith("iperf3 -s"):
-                os.kill(pid, signal.SIGKILL)
-        out, errors = process.communicate(timeout=40)
-    finally:
-        process.kill()
-    assert process.returncode == 3, out + errors
-    first, second = user.rows("cells")
-    assert (first["status"], second["status"]) == ("failed", "ok")
-    assert "iperf3: " in first["reason"]
-    assert waited(lambda: left(user) == [], 5)
+def test_an_iperf3_that_is_killed_fails_only_its_own_repetition_and_nothing_stays(user: User) -> None:
+    with kept_up(user):
+        there = namespaces(user, "pi1", "pi2")
+        with running(user, there, "--repeat", "2", "--duration", "3s") as run:
+            for pid, words in at_work(there).items():
+                if words.startswith("iperf3 -s"):
+                    os.kill(pid, signal.SIGKILL)
+            out, errors = run.communicate(timeout=40)
+        assert run.returncode == 3, out + errors
+        first, second = user.rows("cells")
+        assert (first["status"], second["status"]) == ("failed", "ok")
+        assert "iperf3: " in first["reason"]
+        assert waited(lambda: at_work(there) == {}, 5)

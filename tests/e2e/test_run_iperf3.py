@@ -37,7 +37,7 @@ def at_work(namespaces: set[str]) -> dict[int, str]:
     for pid, words in all_commands():
         if "iperf3 -" in words or "read -r id command" in words:
             with contextlib.suppress(OSError):
-                if os.readlink(f"/proc/{pid}/ns/net") in namespaces:
+                if str(Path(f"/proc/{pid}/ns/net").readlink()) in namespaces:
                     found[pid] = words
     return found
 

@@ -43,10 +43,10 @@ def at_work(namespaces: set[str]) -> dict[int, str]:
 
 
 def test_both_engines_measure_the_same_cells_into_one_table(user: User) -> None:
-    said = user.rigctl("run", user.scenario(BOTH), "--set", "direction=forward,both", "--set", "parallel=2")
+    said = user.rigctl("run", user.scenario(BOTH), "--set", "direction=both", "--set", "parallel=2")
     assert "Engine" in said
     rows = user.rows("pairs")
-    assert [row["engine"] for row in rows].count("agent") == [row["engine"] for row in rows].count("iperf3") == 6
+    assert [row["engine"] for row in rows].count("agent") == [row["engine"] for row in rows].count("iperf3") == 4
     for row in rows:
         assert (row["status"], row["mss_effective"], row["mtu"], row["congestion"]) == ("ok", 1448, 1500, "cubic")
         assert 0 < row["goodput_mbps"] < 1.02 * row["ceiling_mbps"]

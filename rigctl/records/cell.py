@@ -149,6 +149,7 @@ class Cell:
     messages: MessageSettings = MessageSettings()
     datagrams: DatagramSettings = DatagramSettings()
     file: FileSettings = FileSettings()
+    engine: str = "agent"  # a key of rigctl.engines.LIMITS: who makes and measures the traffic
 
     @property
     def kind(self) -> Kind:

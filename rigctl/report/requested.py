@@ -82,6 +82,9 @@ NODELAY_VARIED: Final = Requested(
     _flag,
     _several(lambda cell: cell.tcp.nodelay),
 )
+ENGINE: Final = Requested(
+    _column("Engine", words=True), lambda cell: cell.engine, shown=_several(lambda cell: cell.engine)
+)
 TRANSPORT: Final = Requested(
     _column("Transport", words=True),
     lambda cell: cell.transport.upper(),

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
+from rigctl.engines import AGENT
 from rigctl.records import Cell, Direction
 from rigctl.units import format_bytes, format_rate
 
@@ -85,6 +86,8 @@ def settings_text(cell: Cell, pairs: bool = False) -> str:
         words.append("nodelay" if cell.tcp.nodelay else "no nodelay")
     if cell.direction is not Direction.FORWARD:
         words.append("both directions" if cell.direction is Direction.BOTH else "reverse")
+    if cell.engine != AGENT:
+        words.append(cell.engine)
     return ", ".join(words)
 
 

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from rigctl.engines import AGENT
 from rigctl.measure import Channel
 from rigctl.model.contract import departures
 from rigctl.records import Cell, Repetition, RunPlan, Status
@@ -67,6 +68,8 @@ def settings_text(cell: Cell) -> str:
         words.append(cell.tcp.congestion)
     if cell.direction != "forward":
         words.append(str(cell.direction))
+    if cell.engine != AGENT:
+        words.append(cell.engine)
     return ", ".join(words)
 
 

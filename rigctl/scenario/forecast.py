@@ -30,6 +30,7 @@ _SETTINGS: Final[dict[str, Callable[[Cell], AxisValue]]] = {
     "congestion": attrgetter("tcp.congestion"),
     "nodelay": attrgetter("tcp.nodelay"),
     "direction": attrgetter("direction"),
+    "engine": attrgetter("engine"),
 }
 """Where a cell has the value of an axis."""
 _ALWAYS: Final = ("window", "mss", "parallel")

@@ -187,6 +187,7 @@ def _cell(
         tcp=TcpSettings(given["mss"], given["congestion"], given["nodelay"]),
         messages=MessageSettings(1 if kind.files else given["iterations"], given["busy_poll"]),
         datagrams=DatagramSettings(given["rate"]),
+        engine=given["engine"],
         file=_file_settings(given, model.folder) if kind.files else FileSettings(),
     )
 

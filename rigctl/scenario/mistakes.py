@@ -14,6 +14,7 @@ from rigctl.rig.fields import FieldError
 from rigctl.rig.inventory import Rig
 from rigctl.scenario.axes import AXES, MIN_WINDOW
 from rigctl.scenario.conditions import condition_mistakes
+from rigctl.scenario.engine_mistakes import KEYS, engine_clashes
 from rigctl.scenario.matrix import MAX_CELLS, Matrix, Pattern, Row, as_list, count, full, pattern_of, product
 from rigctl.scenario.pairs import chosen, pair_mistakes
 from rigctl.scenario.repeating import repeating_mistakes, search_mistakes
@@ -56,12 +57,13 @@ def cell_mistakes(
             *_row_clashes(row, pairs, list(conditions)),
             *_kind_clashes(row, KINDS[document.data.get("test", "tcp")]),
             *_bin_clashes(row, pairs, document),
+            *engine_clashes(number, row, document.data),
         )
         for name, what in clashes:
             if (kind := what.partition(":")[0]) not in told:
                 told.add(kind)
                 path = ("matrix", name) if name in (document.data.get("matrix") or {}) else ("include",)
-                path = (name,) if name == "bins" else path
+                path = (name,) if name in KEYS else path
                 mistaken = f"{what} (test {number})."
                 yield Mistake(options[name], mistaken) if name in options else document.mistake(path, mistaken)
 

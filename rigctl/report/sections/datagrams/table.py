@@ -23,6 +23,7 @@ _REQUESTED: Final = (
     requested.DATAGRAM,
     requested.LOAD,
     requested.DIRECTION,
+    requested.ENGINE,
 )
 
 

@@ -25,6 +25,7 @@ REQUESTED: Final = (
     requested.CONGESTION,
     requested.NODELAY,
     requested.DIRECTION,
+    requested.ENGINE,
 )
 
 

@@ -20,7 +20,8 @@ from rigctl.report.text import ceiling_text, listed, numbers_text, plural, setti
 
 def datagram_findings(view: RunView) -> Iterator[Finding]:
     """All of them; the first search, or the fastest test, is the answer."""
-    yield from _answer(view)
+    if not view.meshes:
+        yield from _answer(view)
     yield from search_findings(view)
     yield from _losses(view.cells)
     yield from _load(view.cells)

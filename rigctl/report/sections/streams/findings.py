@@ -24,7 +24,8 @@ PROBE_RTT_S: Final = 10.0
 def stream_findings(view: RunView) -> Iterator[Finding]:
     """All of them, in no particular order but that of equal weights."""
     info, cells = view.info, view.cells
-    yield from answer(info, cells)
+    if not view.meshes:
+        yield from answer(info, cells)
     yield from _mss(info, cells)
     yield from _line_rate(cells)
     yield from _retransmits(cells)

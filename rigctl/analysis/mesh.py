@@ -115,7 +115,7 @@ def _mesh(point: Cell, cells: Sequence[CellSummary], ranks: Mapping[str, int]) -
         return None
     ways = {ends: _way(ends, own) for ends, own in grouped.items()}
     slow = slow_nodes(nodes, ways)
-    return Mesh(point, nodes, ways, slow, _lopsided(nodes, ways, slow)) if any(w.mbps for w in ways.values()) else None
+    return Mesh(point, nodes, ways, slow, lopsided(nodes, ways, slow)) if any(w.mbps for w in ways.values()) else None
 
 
 def _way(ends: Ends, measured: Sequence[tuple[CellSummary, StreamSummary]]) -> Way:
@@ -173,7 +173,7 @@ def _able(active: Mapping[Role, Sequence[str]], sender: str, receiver: str) -> b
     return sender in active["sending"] and receiver in active["receiving"]
 
 
-def _lopsided(nodes: Sequence[str], ways: Mapping[Ends, Way], slow: Sequence[SlowNode]) -> tuple[Lopsided, ...]:
+def lopsided(nodes: Sequence[str], ways: Mapping[Ends, Way], slow: Sequence[SlowNode]) -> tuple[Lopsided, ...]:
     """Pairs whose directions differ by more than `DIFFER` and by more than both spreads; without what is explained."""
     levels: dict[tuple[str, Role], float] = {(node.node, role): node.mbps for node in slow for role in node.roles}
     found = []

@@ -24,7 +24,7 @@ _ROLES: Final = {
 _METHOD: Final = (
     "A pair of a mesh is as fast as the slower of its ends, so nodes are compared by their highest goodput as sender "
     f"and as receiver. A node is slow where this is more than {100 * SLOW:g} % below the median of all; its pairs are "
-    f"then not reported one by one. Directions of a pair are reported where they differ by more than {100 * DIFFER:g} % "
+    f"then not reported one by one. Directions of a pair are reported where they differ by over {100 * DIFFER:g} % "
     "and by more than their standard deviations."
 )
 
@@ -179,14 +179,11 @@ def _heat_maps(found: Sequence[Mesh], scale: Scale, top_mbps: float) -> Section:
 
 def _table(mesh: Mesh, scale: Scale, *, alone: bool) -> Section:
     """Client in rows, server in columns, with goodput and retransmits (of datagrams: their loss) in each."""
-    datagrams = any(way.loss_pct is not None for way in mesh.ways.values())
+    datagrams = mesh.point.transport == "udp"
     slower = {pair.slower.ends for pair in mesh.lopsided}
     columns = [Column("Client", words=True)]
     for server in mesh.nodes:
-        columns += [
-            Column(server, scale.unit),
-            Column(f"{server} {'loss' if datagrams else 'Retr'}", "%" * datagrams),
-        ]
+        columns += [Column(server, scale.unit), Column(server, "loss %" if datagrams else "Retr")]
     second: Callable[[Way], Entry] = _loss if datagrams else _again
     rows = []
     for client in mesh.nodes:

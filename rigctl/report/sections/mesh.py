@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from rigctl.analysis.mesh import DIFFER, SLOW, Lopsided, Mesh, SlowNode, Way
@@ -16,6 +16,10 @@ from rigctl.units import format_rate
 
 MOST_PAIRS: Final = 6
 """Pairs whose directions differ that are reported one by one."""
+SERVERS_CHARACTERS: Final = 100
+"""Width of the columns of one table; more servers go to a table of their own."""
+NARROWEST: Final = "Gbit/s"
+"""What a column is at least as wide as."""
 _ROLES: Final = {
     ("sending",): "in sending to the others",
     ("receiving",): "in receiving from the others",
@@ -54,7 +58,7 @@ def part(view: RunView) -> Part | None:
     findings = [_answer(found, scale), *_slow(view.plan, found, scale), *_lopsided(found, scale)]
     return Part(
         findings=tuple(findings),
-        lead=tuple(_table(mesh, scale, alone=len(found) == 1) for mesh in found),
+        lead=tuple(_tables(mesh, scale, alone=len(found) == 1) for mesh in found),
         sections=(_heat_maps(found, scale, top_mbps),),
         method=(_METHOD,),
         leads=True,
@@ -177,30 +181,40 @@ def _heat_maps(found: Sequence[Mesh], scale: Scale, top_mbps: float) -> Section:
     return Section("Goodput from every node to every other", blocks)
 
 
-def _table(mesh: Mesh, scale: Scale, *, alone: bool) -> Section:
-    """Client in rows, server in columns, with goodput and retransmits (of datagrams: their loss) in each."""
+def _tables(mesh: Mesh, scale: Scale, *, alone: bool) -> Section:
+    """Client in rows, server in columns; with many servers as tables below each other that fit paper."""
+    title = "Client by server" if alone else f"Client by server: {settings_text(mesh.point)}"
+    width = 2 * (max(len(NARROWEST), *map(len, mesh.nodes)) + 2)
+    count = -(-len(mesh.nodes) * width // SERVERS_CHARACTERS)
+    size = -(-len(mesh.nodes) // count)
+    tables = [_table(mesh, scale, mesh.nodes[at : at + size], title) for at in range(0, len(mesh.nodes), size)]
+    second = "loss of datagrams" if mesh.point.transport == "udp" else "retransmits (Retr)"
+    legend = [f"The client, in a row, sends; each server receives: goodput and {second}."]
+    if mesh.lopsided:
+        legend.append(f"Marked: slower than the other direction by more than {100 * DIFFER:g} %.")
+    return Section(title, (*tables[:-1], replace(tables[-1], legend=tuple(legend))), brief=True)
+
+
+def _table(mesh: Mesh, scale: Scale, servers: Sequence[str], title: str) -> Table:
+    """Goodput and retransmits (of datagrams: their loss) to each of `servers`."""
     datagrams = mesh.point.transport == "udp"
     slower = {pair.slower.ends for pair in mesh.lopsided}
     columns = [Column("Client", words=True)]
-    for server in mesh.nodes:
+    for server in servers:
         columns += [Column(server, scale.unit), Column(server, "loss %" if datagrams else "Retr")]
     second: Callable[[Way], Entry] = _loss if datagrams else _again
     rows = []
     for client in mesh.nodes:
         entries = [Entry(client, client)]
-        for server in mesh.nodes:
+        for server in servers:
             way = mesh.ways.get((client, server))
             if way is None or way.mbps is None:
                 entries += [Entry(UNKNOWN), Entry(UNKNOWN)]
                 continue
             entries += [_goodput(way.mbps, scale, slower=way.ends in slower), second(way)]
         rows.append(Row(tuple(entries)))
-    second_is = "loss of datagrams" if datagrams else "retransmits (Retr)"
-    legend = [f"The client, in a row, sends; each server receives: goodput and {second_is}."]
-    if slower:
-        legend.append(f"Marked: slower than the other direction by more than {100 * DIFFER:g} %.")
-    title = "Client by server" if alone else f"Client by server: {settings_text(mesh.point)}"
-    return Section(title, (Table(tuple(columns), tuple(rows), legend=tuple(legend), label=title),), brief=True)
+    label = title if len(servers) == len(mesh.nodes) else f"{title}, {servers[0]} to {servers[-1]}"
+    return Table(tuple(columns), tuple(rows), label=label)
 
 
 def _goodput(mbps: float, scale: Scale, *, slower: bool) -> Entry:

@@ -13,7 +13,7 @@ from rigctl.findings import Severity
 from rigctl.records import Cell, Link, Pair, Repetition, RunInfo
 from rigctl.report.blocks import Document, Folded, HeatMaps, Paragraph, Table
 from rigctl.report.document import document
-from rigctl.report.printers.html import page
+from rigctl.report.printers.html import page, paper_parts
 from rigctl.report.printers.json import as_json
 from rigctl.report.printers.markdown import markdown
 
@@ -68,6 +68,17 @@ def test_the_table_has_clients_in_rows_servers_in_columns_and_a_dash_for_itself(
     assert table.rows[0].entries[5].value == pytest.approx(2.93, abs=0.001)
     assert table.rows[0].entries[5].mark == "warn"
     assert table.rows[2].entries[1].mark == ""
+
+
+def test_many_servers_are_in_several_tables_each_with_all_clients() -> None:
+    nodes = tuple(f"node{number:03}" for number in range(1, 13))
+    made = document(*mesh_run({("node001", "node002"): 5000}, nodes=nodes))
+    tables = [block for block in made.results[0].blocks if isinstance(block, Table)]
+    assert [column.title for table in tables for column in table.columns[1::2]] == list(nodes)
+    assert {len(table.columns) for table in tables} == {9}
+    assert all([row.entries[0].text for row in table.rows] == list(nodes) for table in tables)
+    assert [len(table.legend) for table in tables] == [0, 0, 2]
+    assert all(len(paper_parts(table)) == 1 for table in tables)
 
 
 def test_nodes_stand_in_the_order_of_the_rig() -> None:

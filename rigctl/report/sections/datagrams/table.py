@@ -18,6 +18,7 @@ _REQUESTED: Final = (
     requested.TEST,
     requested.CONDITION,
     requested.PAIRS,
+    requested.SENDING,
     requested.WINDOW,
     requested.PARALLEL,
     requested.DATAGRAM,

@@ -18,6 +18,7 @@ REQUESTED: Final = (
     requested.TEST,
     requested.CONDITION,
     requested.PAIRS,
+    requested.SENDING,
     requested.TOTAL_WINDOW,
     requested.WINDOW,
     requested.MSS,

@@ -88,14 +88,14 @@ static bool sizes_valid(const char *sizes)
     }
 }
 
-static const char *parse(struct order *order, struct settings *settings, int64_t *number, int64_t *from, int64_t *stream)
+static const char *parse(struct order *order, struct settings *settings, int64_t *number, int64_t *source, int64_t *stream)
 {
     int64_t port;
 
     if (!order_number(order, "target", 1, 65535, number))
         return "target: expected 1 to 65535";
-    if (!order_number(order, "from", 1, 65535, from))
-        return "from: expected 1 to 65535";
+    if (!order_number(order, "source", 1, 65535, source))
+        return "source: expected 1 to 65535";
     if (!order_number(order, "stream", 0, 1, stream))
         return "stream: expected 0 or 1";
     if (!order_number(order, "port", 1, 65535, &port))
@@ -114,8 +114,8 @@ void orders_probe(struct order *order)
 {
     static unsigned char datagram[SIZE_MAX_BYTES];
     struct settings settings = {0};
-    int64_t number, from, stream;
-    const char *wrong = parse(order, &settings, &number, &from, &stream), *sizes = order_value(order, "sizes");
+    int64_t number, source, stream;
+    const char *wrong = parse(order, &settings, &number, &source, &stream), *sizes = order_value(order, "sizes");
     struct target *target;
 
     if (wrong == NULL && !sizes_valid(sizes))
@@ -143,7 +143,7 @@ void orders_probe(struct order *order)
     line_add("{\"id\":%lld,\"ok\":true,\"refused\":\"", (long long)order->id);
     memcpy(datagram, settings.token, TOKEN_BYTES);
     for (int i = 0; i < 4; i++)
-        datagram[TOKEN_BYTES + i] = (unsigned char)((uint32_t)from >> (24 - 8 * i));
+        datagram[TOKEN_BYTES + i] = (unsigned char)((uint32_t)source >> (24 - 8 * i));
     send_all(target->datagram_fd, sizes, datagram);
     line_add("\"");
     if (stream == 1 && target->stream_fd < 0) {
@@ -155,7 +155,7 @@ void orders_probe(struct order *order)
     line_end();
 }
 
-/* What came to the receivers, as `from:size`. */
+/* What came to the receivers, as `source:size`. */
 static void add_heard(void)
 {
     unsigned char head[HEAD_BYTES];

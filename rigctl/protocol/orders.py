@@ -24,7 +24,7 @@ def _keys(record: "Order | Sockets") -> Iterator[tuple[str, object]]:
         if isinstance(value, Sockets):
             yield from _keys(value)
         else:
-            yield each.name.rstrip("_"), value
+            yield each.name, value
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Order:
         "iterations": (1, 10**9),
         "at_ns": (0, _MOST),
         "target": (1, 65535),
-        "from": (1, 65535),
+        "source": (1, 65535),
     }
 
     def to_line(self, number: int) -> bytes:
@@ -197,7 +197,7 @@ class Probe(Order):
 
     VERB = "probe"
     target: int
-    from_: int  # what the receiver is to report them by
+    source: int  # what the receiver is to report them by
     address: str
     port: int
     bind: str

@@ -18,7 +18,7 @@ from rigctl.remote.deploy import agent_on
 from rigctl.remote.lock import locked
 from rigctl.remote.ssh import Host, connected
 from rigctl.rig.inventory import Rig
-from rigctl.runner.data_address import data_address_of, unusable, why_unusable
+from rigctl.probe.data_address import data_address_of, unusable, why_unusable
 
 _log = logging.getLogger(__name__)
 OPEN_DEADLINE_S: Final = 20.0

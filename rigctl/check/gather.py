@@ -1,4 +1,4 @@
-"""All nodes of a rig, looked at side by side: facts and agents, then what is around them, then the paths between them."""
+"""All nodes of a rig, side by side: facts and agents, then what is around them, then the paths between them."""
 
 import asyncio
 import ipaddress
@@ -58,7 +58,7 @@ def _spot(seen: NodeSeen) -> Spot | None:
     if seen.address is None:
         return None
     address = _literal(seen.address)
-    return address and Spot(seen.name, address, seen.facts.get("mtu"), seen.node.data_ports)
+    return None if address is None else Spot(seen.name, address, seen.facts.get("mtu"), seen.node.data_ports)
 
 
 def _literal(address: str) -> str | None:

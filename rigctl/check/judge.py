@@ -32,7 +32,8 @@ _LEVELS: Final = (Severity.ERROR, Severity.WARNING, Severity.NOTE, Severity.OK)
 
 def judged(seen: Seen) -> tuple[Finding, ...]:
     """Errors first, then warnings, notes and what is in order; within each, in the order of `RULES`."""
-    findings = [finding for rule in RULES.values() for finding in together(rule(seen))]
+    everybody = {"node": len(seen.nodes), "pair": len(seen.paths)}
+    findings = [finding for rule in RULES.values() for finding in together(rule(seen), everybody)]
     return tuple(sorted(findings, key=lambda finding: _LEVELS.index(finding.level)))
 
 

@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final
 
 from rigctl.probe.facts import FACTS, Fact
@@ -130,7 +131,7 @@ def surroundings_script(
         'echo "@route $p $(ip -o route get "$p" from "$own" 2>&1 | head -n 1)"; done',
         f"for f in {' '.join(map(quoted, folders))}; do",
         'echo "@disk $(df -Pk "$f" | tail -n 1 | tr -s " " | cut -d" " -f1,4) $f"; done',
-        f"for c in {' '.join(map(quoted, congestions))}; do modprobe -nq tcp_$c && echo \"@loadable $c\"; done",
+        f'for c in {" ".join(map(quoted, congestions))}; do modprobe -nq tcp_$c && echo "@loadable $c"; done',
         f"{{ sleep 0.3 || sleep 1; }} && {counters}" if interface else ":",
     ]
     return f"sh -c {quoted(chr(10).join(lines))} 2>/dev/null"
@@ -155,7 +156,7 @@ def parse_surroundings(output: str) -> Surroundings:
 
 def _route(words: list[str]) -> Route:
     """`10.0.0.2 local 10.0.0.2 from 10.0.0.1 dev lo …`, the peer twice; or an error message after the first."""
-    following = dict(zip(words[1:], words[2:], strict=False))
+    following = dict(pairwise(words))
     mtu = following.get("mtu", "")
     device = following.get("dev")
     return Route(

@@ -71,22 +71,21 @@ def clock(seen: Seen) -> Iterator[Finding]:
                 "times in its logs are."
             )
             remedy = "On the node, as root: timedatectl set-ntp true"
-            yield found(Severity.WARNING, node(each.name), text, remedy, clock_ahead_s=round(ahead_s, 3))
+            yield found(Severity.WARNING, node(each.name), text, remedy, numbers={"clock_ahead_s": round(ahead_s, 3)})
         elif ahead_s is not None:
             good.append(each)
         if each.clock_error_s is not None and each.clock_error_s > bound_s:
             text = (
-                f"its clock is known to ±{each.clock_error_s * 1e3:.1f} ms only (the SSH connection is slow); flows are "
-                f"to start within {bound_s * 1e3:g} ms of each other."
+                f"its clock is known to ±{each.clock_error_s * 1e3:.1f} ms only (the SSH connection is slow); flows "
+                f"are to start within {bound_s * 1e3:g} ms of each other."
             )
             remedy = "Raise max_skew in the scenario, or run rigctl nearer to the rig."
-            yield found(
-                Severity.WARNING, node(each.name), text, remedy, clock_error_ms=round(each.clock_error_s * 1e3, 3)
-            )
+            numbers = {"clock_error_ms": round(each.clock_error_s * 1e3, 3)}
+            yield found(Severity.WARNING, node(each.name), text, remedy, numbers)
     if good:
         worst_s = max(abs(_surely_ahead_s(each) or 0.0) for each in good)
         numbers = {"clock_ahead_s": round(worst_s, 3)}
-        yield found(Severity.OK, node(*(each.name for each in good)), "clocks agree within a second.", **numbers)
+        yield found(Severity.OK, node(*(each.name for each in good)), "clocks agree within a second.", numbers=numbers)
 
 
 def _surely_ahead_s(seen: NodeSeen) -> float | None:

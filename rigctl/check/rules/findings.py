@@ -1,6 +1,6 @@
 """How rules make findings: about one node or path first, then those that say the same of several as one."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Final, TypeAlias
@@ -17,6 +17,7 @@ WEIGHTS: Final = {
     Severity.OK: Weight.RIG,
 }
 MOST_NAMES: Final = 6
+_PLURALS: Final[dict[str, str]] = {"node": "nodes", "pair": "paths"}
 
 
 def found(
@@ -24,10 +25,10 @@ def found(
     subject: Subject,
     text: str,
     remedy: str | None = None,
-    **numbers: Number,
+    numbers: Mapping[str, Number] | None = None,
 ) -> Finding:
     """A finding whose text goes on after its subject's name: "has no link"."""
-    return Finding(text, WEIGHTS[level], level, subject, numbers, remedy)
+    return Finding(text, WEIGHTS[level], level, subject, numbers or {}, remedy)
 
 
 def node(*names: str) -> Subject:
@@ -38,8 +39,11 @@ def pair(source: str, destination: str) -> Subject:
     return Subject("pair", (f"{source} -> {destination}",))
 
 
-def together(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Those that say the same of several subjects as one, in the order of the first; names in front of the text."""
+def together(findings: Iterable[Finding], everybody: Mapping[str, int]) -> Iterator[Finding]:
+    """Those that say the same of several subjects as one, in the order of the first; names in front of the text.
+
+    `everybody`: how many subjects there are of each kind.
+    """
 
     def saying(finding: Finding) -> tuple[str, str, str, str]:
         return finding.level, finding.subject.kind, finding.text, finding.remedy or ""
@@ -50,7 +54,9 @@ def together(findings: Iterable[Finding]) -> Iterator[Finding]:
         same = [finding for _, finding in members]
         names = tuple(dict.fromkeys(name for finding in same for name in finding.subject.names))
         first = same[0]
-        text = f"{_listed(first.subject.kind, names)}: {first.text}" if names else first.text
+        every = len(names) > 2 and len(names) == everybody.get(first.subject.kind)
+        who = f"all {len(names)} {_PLURALS[first.subject.kind]}" if every else _listed(first.subject.kind, names)
+        text = f"{who}: {first.text}" if names else first.text
         numbers = dict(first.numbers) if len(same) == 1 else _by_name(same)
         yield replace(first, text=text, subject=Subject(first.subject.kind, names), numbers=numbers)
 

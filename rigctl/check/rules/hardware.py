@@ -20,25 +20,24 @@ def pcie(seen: Seen) -> Iterator[Finding]:
     """Speed × width against what the card can do, and the bandwidth that leaves against the link."""
     for each in _real(seen):
         slot = each.facts.get("pcie") or {}
-        lane_bps, width = PCIE_BPS.get(slot.get("speed_gts", 0.0)), slot.get("width")
+        gts, width = slot.get("speed_gts", 0.0), slot.get("width")
+        lane_bps = PCIE_BPS.get(gts)
         if lane_bps is None or width is None:
             continue
-        left_bps = lane_bps * width * PCIE_SHARE
-        best = PCIE_BPS.get(slot.get("speed_max_gts", 0.0), lane_bps) * slot.get("width_max", width)
-        link_bps = seen.rate_bps(each.name)
-        numbers: dict[str, Number] = {"pcie_gts": slot["speed_gts"], "pcie_lanes": int(width), "pcie_mbps": left_bps / 1e6}
-        text = f"the card of {each.interface} has PCIe {slot['speed_gts']:g} GT/s × {width:g}: {format_rate(left_bps)}"
+        gts_max, width_max = slot.get("speed_max_gts", gts), slot.get("width_max", width)
+        left_bps, link_bps = lane_bps * width * PCIE_SHARE, seen.rate_bps(each.name)
+        numbers: dict[str, Number] = {"pcie_gts": gts, "pcie_lanes": int(width), "pcie_mbps": left_bps / 1e6}
+        text = f"the card of {each.interface} has PCIe {gts:g} GT/s × {width:g}: {format_rate(left_bps)}"
+        look = "lspci -vv shows LnkCap and LnkSta."
         if link_bps is not None and left_bps < link_bps:
-            remedy = "Put the card into a faster slot: lspci -vv shows LnkCap and LnkSta."
-            yield found(
-                Severity.WARNING, node(each.name), f"{text}, less than its link of {format_rate(link_bps)}.", remedy, **numbers
-            )
-        elif lane_bps * width < best:
-            remedy = "A faster slot would give it all: lspci -vv shows LnkCap and LnkSta."
-            wide = f"{slot.get('speed_max_gts', slot['speed_gts']):g} GT/s × {slot.get('width_max', width):g}"
-            yield found(Severity.NOTE, node(each.name), f"{text}; it can do {wide}. Enough for the link.", remedy, **numbers)
+            text = f"{text}, less than its link of {format_rate(link_bps)}."
+            remedy = f"Put the card into a faster slot: {look}"
+            yield found(Severity.WARNING, node(each.name), text, remedy, numbers)
+        elif lane_bps * width < PCIE_BPS.get(gts_max, lane_bps) * width_max:
+            text = f"{text}; it can do {gts_max:g} GT/s × {width_max:g}."
+            yield found(Severity.NOTE, node(each.name), text, f"A faster slot would give it all: {look}", numbers)
         else:
-            yield found(Severity.OK, node(each.name), f"{text}.", **numbers)
+            yield found(Severity.OK, node(each.name), f"{text}.", numbers=numbers)
 
 
 def card(seen: Seen) -> Iterator[Finding]:
@@ -67,7 +66,8 @@ def _rings(each: NodeSeen) -> Iterator[Finding]:
         most = " ".join(f"{way} {rings[f'{way}_max']}" for way in small)
         sizes = ", ".join(f"{way} {size}" for way, size in small.items())
         text = f"rings of {each.interface} are small: {sizes}. Bursts may be dropped."
-        yield found(Severity.NOTE, node(each.name), text, f"On the node, as root: ethtool -G {each.interface} {most}", **small)
+        remedy = f"On the node, as root: ethtool -G {each.interface} {most}"
+        yield found(Severity.NOTE, node(each.name), text, remedy, numbers={**small})
 
 
 def _interrupts(each: NodeSeen) -> Iterator[Finding]:
@@ -83,7 +83,9 @@ def processor(seen: Seen) -> Iterator[Finding]:
     for each in _real(seen):
         governor = each.facts.get("governor")
         if governor is not None and governor != "performance":
-            remedy = "On the node, as root: cpupower frequency-set -g performance; or a condition: governor: performance"
+            remedy = (
+                "On the node, as root: cpupower frequency-set -g performance; or a condition: governor: performance"
+            )
             text = f"CPU governor {governor}: the frequency follows the load."
             yield found(Severity.NOTE, node(each.name), text, remedy)
         flags = each.facts.get("throttled")

@@ -1,4 +1,4 @@
-"""The data interfaces: link, speed, duplex and MTU against the rig file and each other, the way to the peers, traffic."""
+"""The data interfaces: link, speed, duplex and MTU against the rig file and each other, routes, traffic."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -48,9 +48,10 @@ def _speed(each: NodeSeen) -> Iterator[Finding]:
     numbers = {"speed_mbps": speed_bps / 1e6, "wanted_mbps": wanted_bps / 1e6}
     if speed_bps < wanted_bps:
         remedy = f"Look at the cable and the switch's port (ethtool {interface}), or correct the rig file."
-        yield found(Severity.WARNING, name, text, remedy, **numbers)
+        yield found(Severity.WARNING, name, text, remedy, numbers=numbers)
     else:
-        yield found(Severity.NOTE, name, text, "Correct the rig file, unless the link is slower elsewhere.", **numbers)
+        remedy = "Correct the rig file, unless the link is slower elsewhere."
+        yield found(Severity.NOTE, name, text, remedy, numbers)
 
 
 def mtu(seen: Seen) -> Iterator[Finding]:
@@ -63,7 +64,7 @@ def mtu(seen: Seen) -> Iterator[Finding]:
             wrong.add(name)
             remedy = f"On the node, as root: ip link set dev {each.interface} mtu {wanted}"
             text = f"{each.interface} has MTU {has}, the rig file {wanted}."
-            yield found(Severity.WARNING, node(name), text, remedy, mtu=has, wanted_mtu=wanted)
+            yield found(Severity.WARNING, node(name), text, remedy, numbers={"mtu": has, "wanted_mtu": wanted})
     counts = Counter(each.facts["mtu"] for each in known.values())
     if len(counts) > 1:
         usual = max(counts, key=lambda size: (counts[size], size))
@@ -75,10 +76,10 @@ def mtu(seen: Seen) -> Iterator[Finding]:
                     f"larger datagrams to it are lost without a word."
                 )
                 remedy = f"On the node, as root: ip link set dev {each.interface} mtu {usual}"
-                yield found(Severity.WARNING, node(each.name), text, remedy, mtu=size, usual_mtu=usual)
+                yield found(Severity.WARNING, node(each.name), text, remedy, numbers={"mtu": size, "usual_mtu": usual})
     elif known and not wrong:
         (size,) = counts
-        yield found(Severity.OK, node(*known), f"MTU {size}.", mtu=size)
+        yield found(Severity.OK, node(*known), f"MTU {size}.", numbers={"mtu": size})
 
 
 def routes(seen: Seen) -> Iterator[Finding]:
@@ -114,7 +115,7 @@ def _route_mtu(each: NodeSeen, to: str, route_mtu: int | None) -> Iterator[Findi
     if route_mtu is not None and own is not None and route_mtu < own:
         text = f"the route to {to} has MTU {route_mtu}, its interface {own}."
         remedy = "On the node, as root: ip route flush cache; or change the route."
-        yield found(Severity.WARNING, node(each.name), text, remedy, route_mtu=route_mtu, mtu=own)
+        yield found(Severity.WARNING, node(each.name), text, remedy, numbers={"route_mtu": route_mtu, "mtu": own})
 
 
 def traffic(seen: Seen) -> Iterator[Finding]:
@@ -132,7 +133,7 @@ def traffic(seen: Seen) -> Iterator[Finding]:
             )
             remedy = "Find what causes it, as with: ss -tinp; or measure when it is over."
             numbers = {"rx_mbps": round(rx_bps / 1e6, 3), "tx_mbps": round(tx_bps / 1e6, 3)}
-            yield found(Severity.WARNING, node(each.name), text, remedy, **numbers)
+            yield found(Severity.WARNING, node(each.name), text, remedy, numbers=numbers)
         else:
             good.append(each.name)
     if good:

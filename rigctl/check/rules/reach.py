@@ -25,13 +25,13 @@ def ports(seen: Seen) -> Iterator[Finding]:
         if tcp and udp:
             same = tcp == udp
             text = f"TCP and UDP {tcp[0]}" if same else f"TCP {tcp[0]} UDP {udp[0]}"
-            yield found(Severity.ERROR, subject, text, tcp[1], **numbers)
+            yield found(Severity.ERROR, subject, text, tcp[1], numbers=numbers)
         elif tcp:
-            yield found(Severity.ERROR, subject, f"TCP {tcp[0]} UDP passes.", tcp[1], **numbers)
+            yield found(Severity.ERROR, subject, f"TCP {tcp[0]} UDP passes.", tcp[1], numbers=numbers)
         elif udp:
             datagrams = seen.plan is None or any(cell.transport == "udp" for cell in seen.cells())
             level = Severity.ERROR if datagrams else Severity.WARNING
-            yield found(level, subject, f"UDP {udp[0]} TCP passes.", udp[1], **numbers)
+            yield found(level, subject, f"UDP {udp[0]} TCP passes.", udp[1], numbers=numbers)
         else:
             good.append(f"{path.source} -> {path.destination}")
     if good:
@@ -116,25 +116,26 @@ def sizes(seen: Seen) -> Iterator[Finding]:
             continue
         yield _smaller(path, largest)
     for (size, version), names in sorted(good.items(), reverse=True):
-        yield found(Severity.OK, _paths_subject(names), f"{said(size, version)} arrive.", **numbers_of(size, version))
+        numbers: dict[str, Number] = {**numbers_of(size, version)}
+        yield found(Severity.OK, _paths_subject(names), f"{said(size, version)} arrive.", numbers=numbers)
 
 
 def _smaller(path: PathSeen, largest: int) -> Finding:
-    subject, numbers = pair(path.source, path.destination), numbers_of(largest, path.version)
-    numbers["wanted_bytes"] = path.wanted
+    subject = pair(path.source, path.destination)
+    numbers: dict[str, Number] = {**numbers_of(largest, path.version), "wanted_bytes": path.wanted}
     above = [error for size, error in path.refused.items() if size > largest]
     answers = sorted((icmp for icmp in path.icmp if icmp.mtu is not None or icmp.error == "EMSGSIZE"), key=str)
     if "EPERM" in above:
         text = f"packets above {largest} bytes are refused by the sender's own firewall (EPERM)."
-        return found(Severity.ERROR, subject, text, f"On {path.source}, as root: nft list ruleset", **numbers)
+        return found(Severity.ERROR, subject, text, f"On {path.source}, as root: nft list ruleset", numbers=numbers)
     if answers:
         numbers["told_mtu"] = answers[0].mtu
         text = (
-            f"path MTU {largest}: {said(largest, path.version)} arrive, larger ones are answered by {answers[0].sender} "
-            f"(ICMP, MTU {answers[0].mtu}); the interfaces allow {path.wanted}."
+            f"path MTU {largest}: {said(largest, path.version)} arrive, larger ones are answered by "
+            f"{answers[0].sender} (ICMP, MTU {answers[0].mtu}); the interfaces allow {path.wanted}."
         )
         remedy = f"Raise the MTU on the way to {path.wanted}, or lower the nodes' to {largest}."
-        return found(Severity.WARNING, subject, text, remedy, **numbers)
+        return found(Severity.WARNING, subject, text, remedy, numbers=numbers)
     text = (
         f"black hole: {said(largest, path.version)} arrive, larger ones vanish without an ICMP answer; the interfaces "
         f"allow {path.wanted}. TCP stalls on it."
@@ -144,7 +145,7 @@ def _smaller(path: PathSeen, largest: int) -> Finding:
         f'"{"packet too big" if path.version == 6 else "fragmentation needed"}" pass, or lower the nodes\': '
         f"ip link set dev INTERFACE mtu {largest}"
     )
-    return found(Severity.ERROR, subject, text, remedy, **numbers)
+    return found(Severity.ERROR, subject, text, remedy, numbers=numbers)
 
 
 def said(size: int, version: int) -> str:
@@ -156,7 +157,7 @@ def said(size: int, version: int) -> str:
     )
 
 
-def numbers_of(size: int, version: int) -> dict[str, Number]:
+def numbers_of(size: int, version: int) -> dict[str, int]:
     header = (40 if version == 6 else 20) + _ICMP_HEADER
     return {
         "path_mtu_bytes": size,

@@ -25,10 +25,11 @@ def windows(seen: Seen) -> Iterator[Finding]:
             if not cut or limit is None:
                 continue
             most = max(_fixed(cell) for cell in cut)
-            tests = _tests(cut)
-            text = f"{option} is limited to {format_bytes(limit)} by {sysctl}; {tests} ask for up to {format_bytes(most)}."
+            asked = f"{_tests(cut)} ask for up to {format_bytes(most)}"
+            text = f"{option} is limited to {format_bytes(limit)} by {sysctl}; {asked}."
             remedy = f"On the node, as root: sysctl -w {sysctl}={most}"
-            yield found(Severity.WARNING, node(each.name), text, remedy, limit_bytes=limit, wanted_bytes=most)
+            numbers = {"limit_bytes": limit, "wanted_bytes": most}
+            yield found(Severity.WARNING, node(each.name), text, remedy, numbers)
 
 
 def buffers(seen: Seen) -> Iterator[Finding]:
@@ -60,13 +61,13 @@ def _small_buffers(seen: Seen, each: NodeSeen) -> Iterator[Finding]:
         if left_bps < rate_bps:
             needed = 1 << (2 * rate_bps * rtt_s / 8).__ceil__().bit_length()
             text = (
-                f"{way} buffers grow to {format_bytes(most)} at most ({sysctl}): at a round trip of {rtt_s * 1e3:.3g} ms "
-                f"one flow gets about {format_rate(left_bps)}."
+                f"{way} buffers grow to {format_bytes(most)} at most ({sysctl}): at a round trip of "
+                f"{rtt_s * 1e3:.3g} ms one flow gets about {format_rate(left_bps)}."
             )
             values = " ".join([*(each.sysctl(sysctl) or "4096 131072").split()[:2], str(max(needed, 6 << 20))])
             remedy = f"On the node, as root: sysctl -w {sysctl}='{values}'"
             numbers = {"most_bytes": most, "rtt_us": round(rtt_s * 1e6), "one_flow_mbps": round(left_bps / 1e6, 1)}
-            yield found(Severity.WARNING, node(each.name), text, remedy, **numbers)
+            yield found(Severity.WARNING, node(each.name), text, remedy, numbers=numbers)
 
 
 def congestion(seen: Seen) -> Iterator[Finding]:
@@ -80,9 +81,10 @@ def congestion(seen: Seen) -> Iterator[Finding]:
                 yield _unavailable(each, name, there, _tests(cells))
             elif cells and name not in allowed and each.as_root is False:
                 text = f"only root may use congestion control {name}, which {_tests(cells)} ask for."
-                remedy = f"On the node, as root: sysctl -w net.ipv4.tcp_allowed_congestion_control='{' '.join([*allowed, name])}'"
+                names = " ".join([*allowed, name])
+                remedy = f"On the node, as root: sysctl -w net.ipv4.tcp_allowed_congestion_control='{names}'"
                 yield found(Severity.ERROR, node(each.name), text, remedy)
-    defaults = {each.name: name for each in seen.reached() if (name := each.sysctl(_CONGESTION))}
+    defaults = {each.name: own for each in seen.reached() if (own := each.sysctl(_CONGESTION))}
     counts = Counter(defaults.values())
     if len(counts) == 1:
         yield found(Severity.OK, node(*defaults), f"congestion control {next(iter(counts))} by default.")
@@ -114,14 +116,16 @@ def disks(seen: Seen) -> Iterator[Finding]:
         for disk in each.around.disks if each.around is not None else ():
             name, need = node(each.name), needs.get(disk.folder, 0)
             if disk.free_bytes is None:
-                yield found(Severity.ERROR, name, f"there is no folder {disk.folder}.", f"On the node: mkdir -p {disk.folder}")
+                yield found(
+                    Severity.ERROR, name, f"there is no folder {disk.folder}.", f"On the node: mkdir -p {disk.folder}"
+                )
             elif disk.in_memory:
                 text = f"{disk.folder} is in memory, not on a disk."
                 yield found(Severity.ERROR, name, text, "Name another folder in the scenario.")
             elif disk.free_bytes < need:
                 text = f"{disk.folder} has {disk.free_bytes / 1e6:,.0f} MB free, the files take {need / 1e6:,.0f} MB."
                 numbers = {"free_bytes": disk.free_bytes, "wanted_bytes": need}
-                yield found(Severity.ERROR, name, text, "Free some space, or name another folder.", **numbers)
+                yield found(Severity.ERROR, name, text, "Free some space, or name another folder.", numbers=numbers)
 
 
 def _number(each: NodeSeen, sysctl: str) -> int | None:

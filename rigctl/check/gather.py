@@ -1,12 +1,10 @@
 """All nodes of a rig, side by side: facts and agents, then what is around them, then the paths between them."""
 
 import asyncio
-import ipaddress
-import socket
 from collections.abc import Mapping
 from typing import Final
 
-from rigctl.check.paths import Spot, probed
+from rigctl.check.paths import Spot, literal, probed
 from rigctl.check.records import NodeSeen, Seen
 from rigctl.check.visit import Visit
 from rigctl.errors import NodeError
@@ -28,7 +26,7 @@ async def gathered(rig: Rig, plan: RunPlan | None, holder: str) -> Seen:
         pairs = pairs_of(plan, names)
         await asyncio.gather(*(_look_around(visit, nodes, pairs, plan) for visit in visits.values()))
         agents = {name: visit.agent for name, visit in visits.items() if visit.agent is not None}
-        spots = {name: spot for name in agents if (spot := _spot(nodes[name])) is not None}
+        spots = {name: spot for name in agents if (spot := await _spot(nodes[name])) is not None}
         usable = [pair for pair in pairs if set(pair) <= spots.keys() and _one_version(spots, pair)]
         paths = await probed(agents, spots, usable)
         return Seen(rig, plan, nodes, paths)
@@ -54,38 +52,26 @@ def _one_version(spots: Mapping[str, Spot], pair: tuple[str, str]) -> bool:
     return spots[pair[0]].version == spots[pair[1]].version
 
 
-def _spot(seen: NodeSeen) -> Spot | None:
+async def _spot(seen: NodeSeen) -> Spot | None:
     if seen.address is None:
         return None
-    address = _literal(seen.address)
+    address = await literal(seen.address)
     return None if address is None else Spot(seen.name, address, seen.facts.get("mtu"), seen.node.data_ports)
-
-
-def _literal(address: str) -> str | None:
-    """An address as a literal: a rig file may have a name."""
-    try:
-        return str(ipaddress.ip_address(address))
-    except ValueError:
-        pass
-    try:
-        return str(socket.getaddrinfo(address, None, type=socket.SOCK_STREAM)[0][4][0])
-    except OSError:
-        return None
 
 
 async def _look_around(
     visit: Visit, nodes: Mapping[str, NodeSeen], pairs: list[tuple[str, str]], plan: RunPlan | None
 ) -> None:
     seen, host = visit.seen, visit.host
-    own = _literal(seen.address) if seen.address else None
+    own = await literal(seen.address) if seen.address else None
     if host is None or own is None:
         return
     peers = [nodes[destination].address for source, destination in pairs if source == seen.name]
-    literals = [literal for peer in peers if peer is not None and (literal := _literal(peer)) is not None]
+    addresses = [address for peer in peers if peer is not None and (address := await literal(peer)) is not None]
     cells = plan.cells if plan is not None else ()
     disks = {cell.file.folder for cell in cells if cell.file.folder and "disk" in (cell.file.read, cell.file.write)}
     wanted = {cell.tcp.congestion for cell in cells if cell.tcp.congestion}
-    script = surroundings_script(seen.interface, own, literals, sorted(disks), sorted(wanted))
+    script = surroundings_script(seen.interface, own, addresses, sorted(disks), sorted(wanted))
     try:
         seen.around = parse_surroundings((await host.run(script)).stdout)
     except NodeError:

@@ -5,7 +5,9 @@ that did not arrive is sent again twice before it counts as lost; the largest th
 """
 
 import asyncio
+import ipaddress
 import secrets
+import socket
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -99,6 +101,19 @@ class PathSeen:
     def whole(self) -> bool:
         """Nothing is wrong with it."""
         return self.stream == "0" and self.wanted in self.heard
+
+
+async def literal(address: str) -> str | None:
+    """An address as a literal: a rig file may have a name, which is looked up here."""
+    try:
+        return str(ipaddress.ip_address(address))
+    except ValueError:
+        pass
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(address, None, type=socket.SOCK_STREAM)
+    except OSError:
+        return None
+    return str(found[0][4][0])
 
 
 def rounds(pairs: Iterable[tuple[str, str]]) -> list[list[tuple[str, str]]]:

@@ -114,7 +114,7 @@ async def test_a_firewall_of_the_sender_is_told_by_its_error(ready: Rig) -> None
     await output(ready, "a", nft("output", f"ip daddr {ready.nodes['b'].data_address} udp dport 1-65535 drop"))
     finding = only(await unhealthy(ready))
     assert finding.text.startswith("a -> b: UDP to port ")
-    assert "refused by the sender's own firewall (EPERM). TCP passes." in finding.text
+    assert finding.text.endswith(": refused by the sender's own firewall (EPERM); TCP passes.")
 
 
 async def test_a_firewall_of_the_sender_that_drops_by_size_is_told(ready: Rig) -> None:
@@ -132,8 +132,8 @@ async def test_a_firewall_that_rejects_is_told_with_what_came_back(ready: Rig) -
     )  # fmt: skip
     findings = await unhealthy(ready)
     (finding,) = (each for each in findings if "a -> b" in each.subject.names)
-    assert "TCP to port" in finding.text
-    assert "is rejected: a reset or ICMP port unreachable came back" in finding.text
+    assert finding.text.partition(": ")[2].startswith("TCP to port ")
+    assert "rejected, a reset or ICMP port unreachable came back" in finding.text
     assert f"ICMP administratively prohibited from {own} came back" in finding.text
 
 
@@ -161,10 +161,12 @@ async def test_a_window_above_the_limit_and_a_congestion_control_that_is_not_loa
     plan = plan_of(ready, tmp_path, "pairs: [a -> b]\nmatrix: {window: [64K, 512M], congestion: [nosuch]}")
     findings = await unhealthy(ready, plan)
     (missing,) = (finding for finding in findings if finding.level is Severity.ERROR)
-    assert missing.text.startswith("a, b: congestion control nosuch is not loaded, which tests 1, 2 ask for; there are")
+    assert missing.text.startswith(
+        "a, b: congestion control nosuch is not loaded, and tests 1, 2 ask for it; there are"
+    )
     assert missing.remedy == "On the node, as root: modprobe tcp_nosuch"
     limits = sorted(finding.text.split(";")[1] for finding in findings if finding.level is Severity.WARNING)
-    assert limits == [" test 2 ask for up to 512M."] * 2
+    assert limits == [" test 2 asks for up to 512M."] * 2
 
 
 async def test_another_default_congestion_control_than_the_others_is_told(ready: Rig) -> None:

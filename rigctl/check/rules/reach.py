@@ -11,29 +11,30 @@ from rigctl.findings import Finding, Number, Severity, Subject
 ETHERNET_HEADER: Final = 14
 """Two addresses and a type; without VLAN tag and check sequence, as Windows counts its jumbo frames (9014)."""
 _ICMP_HEADER: Final = 8
+_OWN: Final = ("EPERM", "EACCES")
+"""What a firewall of the sender's gives to whoever sends."""
 _PROHIBITED: Final = {(3, 9), (3, 10), (3, 13)}
 """ICMP codes "administratively prohibited" (RFC 1812, 5.2.7.1); of ICMPv6 type 1, code 1 (RFC 4443)."""
 
 
 def ports(seen: Seen) -> Iterator[Finding]:
-    """Data ports in both directions: TCP and UDP, each arrived, refused (by whom) or dropped."""
+    """Data ports in both directions: TCP and UDP, each passes, is refused (by whom) or dropped."""
     good = []
+    datagrams = seen.plan is None or any(cell.transport == "udp" for cell in seen.cells())
     for path in seen.paths:
         tcp, udp = _tcp(path), _udp(path)
-        subject = pair(path.source, path.destination)
-        numbers: dict[str, Number] = {"port": path.port}
-        if tcp and udp:
-            same = tcp == udp
-            text = f"TCP and UDP {tcp[0]}" if same else f"TCP {tcp[0]} UDP {udp[0]}"
-            yield found(Severity.ERROR, subject, text, tcp[1], numbers=numbers)
-        elif tcp:
-            yield found(Severity.ERROR, subject, f"TCP {tcp[0]} UDP passes.", tcp[1], numbers=numbers)
-        elif udp:
-            datagrams = seen.plan is None or any(cell.transport == "udp" for cell in seen.cells())
-            level = Severity.ERROR if datagrams else Severity.WARNING
-            yield found(level, subject, f"UDP {udp[0]} TCP passes.", udp[1], numbers=numbers)
-        else:
+        if tcp is None and udp is None:
             good.append(f"{path.source} -> {path.destination}")
+            continue
+        what, remedy = tcp or udp or ("", "")
+        if tcp == udp:
+            text = f"TCP and UDP to port {path.port}: {what}."
+        elif tcp is not None:
+            text = f"TCP to port {path.port}: {what}; UDP {'passes' if udp is None else udp[0]}."
+        else:
+            text = f"UDP to port {path.port}: {what}; TCP passes."
+        level = Severity.ERROR if tcp is not None or datagrams else Severity.WARNING
+        yield found(level, pair(path.source, path.destination), text, remedy, {"port": path.port})
     if good:
         yield found(Severity.OK, _paths_subject(good), "TCP and UDP pass.")
 
@@ -46,46 +47,51 @@ def _tcp(path: PathSeen) -> tuple[str, str] | None:
         return _dropped(path)
     if path.stream == "ECONNREFUSED":
         return _rejected(path, "a reset or ICMP port unreachable")
-    if path.stream in ("EPERM", "EACCES"):
+    if path.stream in _OWN:
         return _own_firewall(path, path.stream)
-    if path.stream in ("EHOSTUNREACH", "ENETUNREACH", "ENOPROTOOPT"):
-        return _rejected(path, _told(path.icmp) or f"ICMP, {path.stream}")
-    return f"fails: {path.stream}.", f"On {path.source}: ip route get the data address of {path.destination}"
+    if path.stream in ("EHOSTUNREACH", "ENETUNREACH", "ENOPROTOOPT") and SMALL not in path.refused:
+        return _rejected(path, _told(path.icmp) or f"ICMP ({path.stream})")
+    return _unsent(path, path.stream)
 
 
 def _udp(path: PathSeen) -> tuple[str, str] | None:
-    small = min(SMALL, path.wanted)
     if path.heard:
         return None
-    if path.refused.get(small) in ("EPERM", "EACCES"):
-        return _own_firewall(path, path.refused[small])
+    refused = path.refused.get(min(SMALL, path.wanted))
     refusals = {icmp for icmp in path.icmp if icmp.mtu is None}
+    if refused in _OWN:
+        return _own_firewall(path, refused)
     if refusals:
         return _rejected(path, _told(refusals))
-    if small in path.refused:
-        return f"cannot be sent: {path.refused[small]}.", f"On {path.source}: ip route get {path.destination}"
-    return _dropped(path)
+    return _dropped(path) if refused is None else _unsent(path, refused)
 
 
-def _own_firewall(path: PathSeen, error: str) -> tuple[str, str]:
+def _own_firewall(path: PathSeen, error: str | None) -> tuple[str, str]:
     return (
-        f"to port {path.port} is refused by the sender's own firewall ({error}).",
+        f"refused by the sender's own firewall ({error})",
         f"On {path.source}, as root: nft list ruleset (chains with hook output); allow the data ports.",
     )
 
 
 def _rejected(path: PathSeen, how: str) -> tuple[str, str]:
     return (
-        f"to port {path.port} is rejected: {how} came back, although the agent of {path.destination} listens there.",
+        f"rejected, {how} came back, although the agent of {path.destination} listens there",
         f"On {path.destination} and on what is between, as root: nft list ruleset; allow the data ports.",
     )
 
 
 def _dropped(path: PathSeen) -> tuple[str, str]:
     return (
-        f"to port {path.port} is dropped without an answer.",
+        "dropped without an answer",
         f"On {path.destination} and on what is between, as root: nft list ruleset; allow the data ports "
         f"(data_ports in the rig file makes them a fixed range).",
+    )
+
+
+def _unsent(path: PathSeen, error: str) -> tuple[str, str]:
+    return (
+        f"cannot be sent ({error})",
+        f"On {path.source}: ip route get the data address of {path.destination}; is its interface up?",
     )
 
 
@@ -125,7 +131,7 @@ def _smaller(path: PathSeen, largest: int) -> Finding:
     numbers: dict[str, Number] = {**numbers_of(largest, path.version), "wanted_bytes": path.wanted}
     above = [error for size, error in path.refused.items() if size > largest]
     answers = sorted((icmp for icmp in path.icmp if icmp.mtu is not None or icmp.error == "EMSGSIZE"), key=str)
-    if "EPERM" in above:
+    if set(_OWN) & set(above):
         text = f"packets above {largest} bytes are refused by the sender's own firewall (EPERM)."
         return found(Severity.ERROR, subject, text, f"On {path.source}, as root: nft list ruleset", numbers=numbers)
     if answers:

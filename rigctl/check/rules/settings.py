@@ -25,7 +25,7 @@ def windows(seen: Seen) -> Iterator[Finding]:
             if not cut or limit is None:
                 continue
             most = max(_fixed(cell) for cell in cut)
-            asked = f"{_tests(cut)} ask for up to {format_bytes(most)}"
+            asked = f"{_asking(cut)} up to {format_bytes(most)}"
             text = f"{option} is limited to {format_bytes(limit)} by {sysctl}; {asked}."
             remedy = f"On the node, as root: sysctl -w {sysctl}={most}"
             numbers = {"limit_bytes": limit, "wanted_bytes": most}
@@ -78,9 +78,9 @@ def congestion(seen: Seen) -> Iterator[Finding]:
             cells = [cell for cell in seen.cells() if cell.tcp.congestion == name and each.name in _ends(cell)]
             allowed = (each.facts.get("allowed_congestion") or name).split()
             if cells and name not in there:
-                yield _unavailable(each, name, there, _tests(cells))
+                yield _unavailable(each, name, there, _asking(cells))
             elif cells and name not in allowed and each.as_root is False:
-                text = f"only root may use congestion control {name}, which {_tests(cells)} ask for."
+                text = f"only root may use congestion control {name}, and {_asking(cells)} it."
                 names = " ".join([*allowed, name])
                 remedy = f"On the node, as root: sysctl -w net.ipv4.tcp_allowed_congestion_control='{names}'"
                 yield found(Severity.ERROR, node(each.name), text, remedy)
@@ -97,8 +97,8 @@ def congestion(seen: Seen) -> Iterator[Finding]:
                 yield found(Severity.WARNING, node(name), text, remedy)
 
 
-def _unavailable(each: NodeSeen, name: str, there: list[str], tests: str) -> Finding:
-    text = f"congestion control {name} is not loaded, which {tests} ask for; there are {', '.join(there)}."
+def _unavailable(each: NodeSeen, name: str, there: list[str], asking: str) -> Finding:
+    text = f"congestion control {name} is not loaded, and {asking} it; there are {', '.join(there)}."
     remedy = f"On the node, as root: modprobe tcp_{name}"
     loadable = each.around is not None and name in each.around.loadable
     level = Severity.NOTE if loadable and each.as_root else Severity.ERROR  # root's agent has the kernel load it
@@ -152,7 +152,8 @@ def _ends(cell: Cell) -> set[str]:
     return {name for pair in cell.pairs for name in (pair.source, pair.destination)}
 
 
-def _tests(cells: list[Cell]) -> str:
+def _asking(cells: list[Cell]) -> str:
+    """`test 2 asks for`, `tests 1, 2 ask for`."""
     numbers = [str(cell.number) for cell in cells]
     shown = numbers if len(numbers) <= 6 else [*numbers[:5], f"{len(numbers) - 5} more"]
-    return f"test{'s' if len(numbers) > 1 else ''} {', '.join(shown)}"
+    return f"tests {', '.join(shown)} ask for" if len(numbers) > 1 else f"test {numbers[0]} asks for"

@@ -7,7 +7,8 @@ import jsonschema
 from user import User, kept_up
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "check.schema.json"
-HOLE = "echo 'table inet t { chain c { type filter hook input priority 0; iifname eth0 ip length > 1000 drop; }; }' | nft -f -"
+RULE = "ip length > 1000 drop"
+HOLE = f"echo 'table inet t {{ chain c {{ type filter hook input priority 0; iifname eth0 {RULE}; }}; }}' | nft -f -"
 
 
 def test_a_clean_rig_is_said_to_be_ready_first_and_its_nodes_follow(user: User) -> None:
@@ -37,11 +38,10 @@ def test_a_black_hole_is_an_error_of_check_and_run_refuses_it_before_the_first_t
 
 
 def test_a_run_says_which_tests_cannot_work_and_measures_the_others(user: User) -> None:
-    scenario = user.scenario(
-        "rig: gigablox\npairs: [pi1 -> pi2, pi3 -> pi4]\nduration: 500ms\nmatrix: {pairs: [[pi1 -> pi2], [pi3 -> pi4]]}\n"
-    )
+    pairs = "pairs: [pi3 -> pi4, pi1 -> pi2]\nmatrix: {pairs: [1, 2]}"
+    scenario = user.scenario(f"rig: gigablox\nduration: 500ms\n{pairs}\n")
     with kept_up(user):
-        rule = HOLE.replace("ip length > 1000 drop", "drop")
+        rule = HOLE.replace(RULE, "drop")
         user.rigctl("rig", "exec", "gigablox", "pi2", "--", rule)
         said = user.rigctl("run", scenario, "--no-report", code=3)
         assert "TCP and UDP to port" in said

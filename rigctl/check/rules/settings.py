@@ -12,6 +12,9 @@ from rigctl.units import format_bytes, format_rate
 
 _LIMITS: Final = (("SO_RCVBUF", "net.core.rmem_max"), ("SO_SNDBUF", "net.core.wmem_max"))
 _AUTOTUNED: Final = (("receive", "net.ipv4.tcp_rmem"), ("send", "net.ipv4.tcp_wmem"))
+UNLIKE: Final = 4
+"""Buffers that are this much smaller than another node's are named."""
+_USUAL_MOST: Final = 6 << 20
 _CONGESTION: Final = "net.ipv4.tcp_congestion_control"
 _AVAILABLE: Final = "net.ipv4.tcp_available_congestion_control"
 
@@ -47,27 +50,38 @@ def buffers(seen: Seen) -> Iterator[Finding]:
 
 
 def _small_buffers(seen: Seen, each: NodeSeen) -> Iterator[Finding]:
-    rtts = [path.rtt_us for path in seen.paths if each.name in (path.source, path.destination) and path.rtt_us]
-    rate_bps = seen.rate_bps(each.name)
-    if not rtts or rate_bps is None:
-        return
-    rtt_s = max(rtts) / 1e6
+    rtt_s, rate_bps = _round_trip_s(seen, each.name), seen.rate_bps(each.name)
     for way, sysctl in _AUTOTUNED:
         most = _most(each, sysctl)
         if most is None or any(sysctl in seen.settings_of(cell) for cell in seen.cells()):
             continue
+        usual = max([_most(other, sysctl) or 0 for other in seen.reached()])
         # Half of a buffer is data, as the kernel reckons at first (ip-sysctl, tcp_adv_win_scale).
-        left_bps = most / 2 * 8 / rtt_s
-        if left_bps < rate_bps:
+        left_bps = most / 2 * 8 / rtt_s if rtt_s else None
+        numbers: dict[str, float | None] = {"most_bytes": most, "rtt_us": rtt_s and round(rtt_s * 1e6)}
+        limit = f"{way} buffers grow to {format_bytes(most)} at most ({sysctl})"
+        if rtt_s and left_bps and rate_bps and left_bps < rate_bps:
+            text = f"{limit}: at a round trip of {rtt_s * 1e3:.3g} ms one flow gets about {format_rate(left_bps)}."
             needed = 1 << (2 * rate_bps * rtt_s / 8).__ceil__().bit_length()
-            text = (
-                f"{way} buffers grow to {format_bytes(most)} at most ({sysctl}): at a round trip of "
-                f"{rtt_s * 1e3:.3g} ms one flow gets about {format_rate(left_bps)}."
-            )
-            values = " ".join([*(each.sysctl(sysctl) or "4096 131072").split()[:2], str(max(needed, 6 << 20))])
-            remedy = f"On the node, as root: sysctl -w {sysctl}='{values}'"
-            numbers = {"most_bytes": most, "rtt_us": round(rtt_s * 1e6), "one_flow_mbps": round(left_bps / 1e6, 1)}
-            yield found(Severity.WARNING, node(each.name), text, remedy, numbers=numbers)
+            numbers["one_flow_mbps"] = round(left_bps / 1e6, 1)
+        elif most * UNLIKE <= usual:
+            text = f"{limit}, of another node to {format_bytes(usual)}: a flow may be limited under load."
+            needed = usual
+        else:
+            continue
+        values = " ".join([*(each.sysctl(sysctl) or "4096 131072").split()[:2], str(max(needed, _USUAL_MOST))])
+        remedy = f"On the node, as root: sysctl -w {sysctl}='{values}'"
+        yield found(Severity.WARNING, node(each.name), text, remedy, numbers={**numbers})
+
+
+def _round_trip_s(seen: Seen, name: str) -> float | None:
+    """The longest of its paths, of each pair of nodes the shorter of both directions: one of them may have waited."""
+    shortest: dict[frozenset[str], int] = {}
+    for path in seen.paths:
+        if path.rtt_us and name in (path.source, path.destination):
+            ends = frozenset((path.source, path.destination))
+            shortest[ends] = min(path.rtt_us, shortest.get(ends, path.rtt_us))
+    return max(shortest.values()) / 1e6 if shortest else None
 
 
 def congestion(seen: Seen) -> Iterator[Finding]:

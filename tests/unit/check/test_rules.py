@@ -151,6 +151,14 @@ def test_windows_above_the_limits_and_buffers_below_rate_times_round_trip_are_na
     assert [each for each in texts(seen_of({}, {}, paths=(far,), plan=plan)) if "tcp_rmem" in each] == []
 
 
+def test_buffers_much_smaller_than_another_nodes_are_named_though_the_idle_round_trip_is_short() -> None:
+    small = {"sysctls": {**SYSCTLS, "net.ipv4.tcp_rmem": "4096 16384 65536"}}
+    seen = seen_of({}, small, {}, paths=(replace(whole(), rtt_us=20),))
+    (finding,) = bad(seen)
+    assert finding.text.startswith("b: receive buffers grow to 64K at most (net.ipv4.tcp_rmem), of another node to 6M")
+    assert finding.remedy == "On the node, as root: sysctl -w net.ipv4.tcp_rmem='4096 16384 6291456'"
+
+
 def test_a_congestion_control_that_is_not_loaded_is_an_error_unless_the_kernel_can_load_it() -> None:
     plan = plan_with(cell(tcp=TcpSettings(congestion="bbr")))
     seen = seen_of({}, {}, plan=plan)

@@ -8,12 +8,12 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "endpoint.h"
 #include "orders.h"
+#include "text.h"
 
 #define TARGETS_MAX 256
 #define SIZE_MAX_BYTES 65507
@@ -57,15 +57,15 @@ static void send_all(int fd, const char *sizes, unsigned char *datagram)
     const char *gap = "";
 
     while (*sizes != '\0') {
-        char *end;
-        long size = strtol(sizes, &end, 10);
+        const char *end;
+        int size = (int)text_number(sizes, &end);
         int old;
         socklen_t length = sizeof old;
 
         /* What an earlier datagram met is in the queue of errors, too; it is not to fail this one. */
         getsockopt(fd, SOL_SOCKET, SO_ERROR, &old, &length);
         if (send(fd, datagram, (size_t)size, 0) < 0) {
-            line_add("%s%ld:%s", gap, size, errno_name(errno));
+            line_add("%s%d:%s", gap, size, errno_name(errno));
             gap = " ";
         }
         sizes = *end == ',' ? end + 1 : end;
@@ -77,10 +77,10 @@ static bool sizes_valid(const char *sizes)
     if (sizes == NULL)
         return false;
     while (true) {
-        char *end;
-        long size = strtol(sizes, &end, 10);
+        const char *end;
+        int64_t size = text_number(sizes, &end);
 
-        if (*sizes < '0' || *sizes > '9' || size < HEAD_BYTES || size > SIZE_MAX_BYTES || (*end != ',' && *end != '\0'))
+        if (size < HEAD_BYTES || size > SIZE_MAX_BYTES || (*end != ',' && *end != '\0'))
             return false;
         if (*end == '\0')
             return true;

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "control.h"
+#include "text.h"
 
 /* The verbs `probe` and `probed`. */
 void orders_probe(struct order *order);
@@ -15,7 +16,7 @@ void orders_probed(struct order *order);
 struct probe_error {
     int error, type, code;
     uint32_t mtu; /* that it told with "fragmentation needed"; else 0 */
-    char from[48];
+    char from[TEXT_ADDRESS];
 };
 
 /* probe-linux.c. Send what this socket is given whole or not at all, whatever is known of its path; 0, or -1 with errno. */

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from statistics import median
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from typing_extensions import TypedDict  # docs/json_schemas.py: before Python 3.12 pydantic wants this one
 
@@ -14,6 +14,9 @@ from rigctl.check.rules.reach import numbers_of
 from rigctl.findings import RUN, Finding, Severity, Weight
 from rigctl.report.blocks import Column, Document, Entry, Row, Section, Table
 from rigctl.report.printers.json import JsonFinding, finding_as_json
+
+_OF_HARDWARE: Final = "Negotiated"
+"""The column that only hardware fills."""
 
 
 class CheckedNode(TypedDict):
@@ -100,13 +103,20 @@ def _table(seen: Seen) -> Table:
         Column("Interface", words=True),
         Column("Link", words=True),
         Column("Rig file", "Mbit/s", "requested"),
-        Column("Negotiated", "Mbit/s"),
+        Column(_OF_HARDWARE, "Mbit/s"),
         Column("MTU", "bytes"),
         Column("Path MTU out", "bytes"),
         Column("Path MTU in", "bytes"),
         Column("Round trip", "ms"),
     )
-    return Table(columns, tuple(Row(_entries(each, seen)) for each in seen.nodes.values()), label="Nodes")
+    rows = [_entries(each, seen) for each in seen.nodes.values()]
+    kept = [number for number, column in enumerate(columns) if column.title != _OF_HARDWARE or _known(number, rows)]
+    made = tuple(Row(tuple(entries[number] for number in kept)) for entries in rows)
+    return Table(tuple(columns[number] for number in kept), made, label="Nodes")
+
+
+def _known(number: int, rows: Sequence[tuple[Entry, ...]]) -> bool:
+    return any(entries[number].value is not None for entries in rows)
 
 
 def _entries(each: NodeSeen, seen: Seen) -> tuple[Entry, ...]:

@@ -36,6 +36,11 @@ def link(seen: Seen) -> Iterator[Finding]:
         yield found(Severity.OK, node(*(each.name for each in good)), "the data interface has its link.")
 
 
+def _dead(each: NodeSeen) -> bool:
+    """Its interface is down or has no link, which is said; what follows from that need not be."""
+    return each.facts.get("up") is False or each.facts.get("carrier") == 0
+
+
 def _speed(each: NodeSeen) -> Iterator[Finding]:
     speed_bps, wanted_bps, duplex = each.facts.get("speed_bps"), each.node.link.rate_bps, each.facts.get("duplex")
     name, interface = node(each.name), each.interface
@@ -73,7 +78,7 @@ def mtu(seen: Seen) -> Iterator[Finding]:
             for each in few:
                 text = (
                     f"{each.interface} has MTU {size}, {counts[usual]} other nodes {usual}. TCP agrees on the smaller; "
-                    f"larger datagrams to it are lost without a word."
+                    f"larger datagrams to it are lost."
                 )
                 remedy = f"On the node, as root: ip link set dev {each.interface} mtu {usual}"
                 yield found(Severity.WARNING, node(each.name), text, remedy, numbers={"mtu": size, "usual_mtu": usual})
@@ -86,7 +91,7 @@ def routes(seen: Seen) -> Iterator[Finding]:
     """`ip route get`: data go over the data interface, not over that of management."""
     good = []
     for each in seen.reached():
-        if each.around is None or each.interface is None:
+        if each.around is None or each.interface is None or _dead(each):
             continue
         names = {other.address: other.name for other in seen.nodes.values() if other.address is not None}
         wrong = False

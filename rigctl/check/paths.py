@@ -24,7 +24,7 @@ ENDPOINT: Final = 65535
 WAIT_S: Final = 1.5
 """For what has not arrived, or not been answered: one retransmission of a SYN (RFC 6298: 1 s) comes in that time."""
 _SETTLE_S: Final = 0.15
-"""For the datagrams of one step of the search."""
+"""For the datagrams of one step of the search, at least."""
 _PAUSES_S: Final = (0.0, 0.01, 0.03, 0.06, 0.1)
 _AGAIN_S: Final = (0.3, 0.6)
 _STEPS: Final = 16
@@ -276,11 +276,12 @@ class _Probing:
         """The largest packet that passes, where small ones do and the largest does not."""
         while wanted := {pair: sizes for pair, path in self.paths.items() if (sizes := _next_sizes(path))}:
             names = {name for pair in wanted for name in pair}
+            settle_s = max([_SETTLE_S, *(2e-6 * (self.paths[pair].rtt_us or 0) for pair in wanted)])
             left = dict(wanted)
             for _ in range(2):
                 for members in rounds(left):
                     await self._send({pair: left[pair] for pair in members})
-                await asyncio.sleep(_SETTLE_S)
+                await asyncio.sleep(settle_s)
                 await self._read(names)
                 left = {pair: lacked for pair, sizes in left.items() if (lacked := self._lacked(pair, sizes))}
             for pair, sizes in left.items():

@@ -19,7 +19,8 @@ from rigctl.runner.nodes import Nodes
 
 async def prechecked(plan: RunPlan, nodes: Nodes, names: Collection[str]) -> list[str]:
     """What keeps some tests from being measured, a message each. Raises `RigError` where it keeps all of them."""
-    outcomes = await nodes.open(names)
+    # One that is lost is not waited for once more: its tests say so.
+    outcomes = await nodes.open([name for name in names if nodes.is_open(name)])
     agents = {name: outcome[1] for name, outcome in outcomes.items() if not isinstance(outcome, NodeError)}
     spots = {name: spot for name in agents if (spot := await _spot(nodes, name)) is not None}
     pairs = sorted({ends for cell in plan.cells for ends in _ends(cell)})

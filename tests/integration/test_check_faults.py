@@ -55,11 +55,11 @@ async def test_a_clean_rig_has_no_warning_and_says_what_is_in_order(ready: Rig) 
     assert "all 6 paths" in sizes.text
 
 
-async def test_a_clean_rig_of_ipv6_has_no_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_black_hole_of_ipv6_is_the_only_finding_of_its_rig(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     async with provided(rig(tmp_path, "a", "b", links="{rate: 1G, mtu: 9000}", ip_version=6)) as started:
-        findings = judged(await gathered(started, None, "a test"))
-        assert [finding.text for finding in findings if finding.level in UNHEALTHY] == []
         await output(started, "b", nft("input", 'iifname "eth0" ip6 length > 3000 drop'))
         hole = only(await unhealthy(started))
         assert hole.text.startswith("a -> b: black hole")
@@ -71,17 +71,6 @@ async def test_a_smaller_mtu_than_the_rig_files_is_named_with_the_command_that_m
     finding = only(await unhealthy(ready))
     assert finding.text == "b: eth0 has MTU 1500, the rig file 9000."
     assert finding.remedy == "On the node, as root: ip link set dev eth0 mtu 9000"
-
-
-async def test_a_node_with_another_mtu_than_its_neighbours_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    made = rig(tmp_path, "a", "b", "c", links="{rate: 1G, mtu: 9000}")
-    small = replace(made.nodes["c"], link=replace(made.nodes["c"].link, mtu=1500))
-    async with provided(replace(made, nodes={**made.nodes, "c": small})) as started:
-        finding = only(await unhealthy(started))
-        assert finding.text.startswith("c: eth0 has MTU 1500, 2 other nodes 9000.")
 
 
 async def test_a_black_hole_is_told_with_the_largest_packet_that_passes(ready: Rig) -> None:
@@ -151,7 +140,7 @@ async def test_small_receive_buffers_are_told_with_the_values_that_mend_them(rea
     finding = only(await unhealthy(ready))
     assert "b: receive buffers grow to 8K at most (net.ipv4.tcp_rmem)" in finding.text
     assert finding.remedy is not None
-    assert "sysctl -w net.ipv4.tcp_rmem='4096 8192 6291456'" in finding.remedy
+    assert finding.remedy.startswith("On the node, as root: sysctl -w net.ipv4.tcp_rmem='4096 8192 ")
 
 
 async def test_a_window_above_the_limit_and_a_congestion_control_that_is_not_loaded_are_told(
@@ -174,10 +163,14 @@ async def test_another_default_congestion_control_than_the_others_is_told(ready:
     assert finding.text.startswith("c: the default congestion control is reno, of 2 other nodes ")
 
 
-async def test_a_cache_without_execution_is_passed_over_and_told(ready: Rig) -> None:
-    home = (await output(ready, "a", "echo $HOME")).strip()
-    with mounted(Path(home) / ".cache", "noexec"):
-        findings = judged(await gathered(ready, None, "a test"))
+async def test_a_cache_without_execution_is_passed_over_and_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    with mounted(tmp_path / "noexec", "noexec") as cache:
+        async with provided(rig(tmp_path, "a", "b")) as started:
+            await output(started, "a", f"ln -s {cache} ~/.cache")
+            findings = judged(await gathered(started, None, "a test"))
     (note,) = (finding for finding in findings if finding.level is Severity.NOTE)
     assert note.subject.names == ("a",)
     assert "can't be used (Permission denied)" in note.text

@@ -6,8 +6,8 @@ from typing import Final
 
 from pydantic import TypeAdapter
 
-from rigctl.cli.documents import PlanDocument, RigInitDocument, RunsDocument
 from rigctl.cli.check_document import CheckDocument
+from rigctl.cli.documents import PlanDocument, RigInitDocument, RunsDocument
 from rigctl.report.printers.json import JsonDocument
 
 FILES: Final[dict[str, type]] = {

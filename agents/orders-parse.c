@@ -28,7 +28,7 @@ bool parse_address(const char *text, int64_t port, struct sockaddr_storage *addr
     return false;
 }
 
-static bool parse_token(const char *text, unsigned char *token)
+bool parse_token(const char *text, unsigned char *token)
 {
     if (text == NULL || strlen(text) != 2 * TOKEN_BYTES)
         return false;

@@ -6,7 +6,7 @@ never an error. The keys are listed in docs/host-facts.md. Knows no SSH: it gets
 
 import asyncio
 import shlex
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -95,23 +95,23 @@ by_address() { ip -o addr 2>/dev/null | while read -r _ name _ held _; do
 """
 
 
-def script(interface: str | None, address: str) -> str:
+def script(interface: str | None, address: str, facts: Mapping[str, Fact] = FACTS) -> str:
     """The one command that asks for all facts; data flow over `interface`, or else over the one that has `address`."""
     lines = [f"IF={shlex.quote(interface or '')}; ADDRESS={shlex.quote(address)}", _INTERFACE]
-    tools = " ".join(sorted({fact.tool for fact in FACTS.values() if fact.tool}))
+    tools = " ".join(sorted({fact.tool for fact in facts.values() if fact.tool}))
     lines.append(f"echo '{_MARK}missing'; for t in {tools}; do command -v $t >/dev/null || echo $t; done")
-    lines += [f"echo; echo '{_MARK}{key}'; {{ {fact.command}; }} 2>/dev/null" for key, fact in FACTS.items()]
+    lines += [f"echo; echo '{_MARK}{key}'; {{ {fact.command}; }} 2>/dev/null" for key, fact in facts.items()]
     return f"sh -c {shlex.quote(chr(10).join(lines))}"
 
 
-def parse(output: str) -> Facts:
+def parse(output: str, table: Mapping[str, Fact] = FACTS) -> Facts:
     """The facts in the output of `script`; `notes` says what is unknown for want of a tool."""
     said = {}
     for part in f"\n{output}".split(f"\n{_MARK}")[1:]:
         key, _, text = part.partition("\n")
         said[key] = text[:MOST_SAID]
-    facts: Facts = harmless({key: fact.parse(said.get(key, "")) for key, fact in FACTS.items()})
-    missing = {fact.tool for fact in FACTS.values() if fact.tool} & set(said.get("missing", "").split())
+    facts: Facts = harmless({key: fact.parse(said.get(key, "")) for key, fact in table.items()})
+    missing = {fact.tool for fact in table.values() if fact.tool} & set(said.get("missing", "").split())
     facts["notes"] = [_missing(tool, facts) for tool in sorted(missing)]
     if facts["interface"] is None:
         facts["notes"].append(
@@ -120,10 +120,10 @@ def parse(output: str) -> Facts:
     return facts
 
 
-async def gather(run: Run, interface: str | None, address: str) -> Facts:
+async def gather(run: Run, interface: str | None, address: str, table: Mapping[str, Fact] = FACTS) -> Facts:
     """The host facts of a node, in one round trip. `interface` or else `address` says where its data flow."""
     # Not on the event loop: a node may give megabytes.
-    return await asyncio.to_thread(parse, await run(script(interface, address)))
+    return await asyncio.to_thread(parse, await run(script(interface, address, table)), table)
 
 
 async def interfaces(run: Run) -> dict[str, list[str]]:

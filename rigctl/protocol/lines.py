@@ -19,8 +19,8 @@ MOST_NS: Final = 2**62 - 1
 """The latest time: moved to another clock, it is a 64-bit number still. A node would have to be up for 146 years."""
 _SHOWN: Final = 120
 
-TEXTS: Final = ("old", "value")
-"""The values of an answer that are texts: those of a host setting."""
+TEXTS: Final = ("old", "value", "refused", "heard", "errors", "streams", "stream")
+"""The values of an answer that are texts: those of a host setting, and what became of probes."""
 SENDER_COLUMNS: Final = ("t_ns", "bytes", "retransmits", "rtt_us", "cwnd", "mss")
 ADVERTISED_COLUMNS: Final = (*SENDER_COLUMNS, "advertised_window")
 RECEIVER_COLUMNS: Final = ("t_ns", "bytes")

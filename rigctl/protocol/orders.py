@@ -50,6 +50,8 @@ class Order:
         "capture": (4096, 2**26),
         "iterations": (1, 10**9),
         "at_ns": (0, _MOST),
+        "target": (1, 65535),
+        "source": (1, 65535),
     }
 
     def to_line(self, number: int) -> bytes:
@@ -187,3 +189,26 @@ class Report(Order):
 class Close(Order):
     VERB = "close"
     endpoint: int
+
+
+@dataclass(frozen=True, slots=True)
+class Probe(Order):
+    """Send datagrams of `sizes`, never fragmented, to the receiver at `address`, `port`; with `stream` connect, too."""
+
+    VERB = "probe"
+    target: int
+    source: int  # what the receiver is to report them by
+    address: str
+    port: int
+    bind: str
+    token: str
+    sizes: str  # bytes of payload, with commas between them
+    stream: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Probed(Order):
+    """What came, and what became of what was sent, since it was last asked. `last`: forget all targets."""
+
+    VERB = "probed"
+    last: bool

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "zerocopy.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define STACK_BYTES (1024 * 1024)
@@ -56,14 +57,15 @@ void flow_sleep_until(const struct flow *flow, int64_t at)
         clock_sleep_until(at);
 }
 
-static int await_readable(const struct flow *flow)
+static int await_readable(struct flow *flow)
 {
     struct pollfd readable = {.fd = flow->fd, .events = POLLIN};
     int got;
 
     do
         got = poll(&readable, 1, DRAIN_S * 1000);
-    while (got < 0 && errno == EINTR);
+    /* Completions of sends wake it, too. */
+    while ((got < 0 && errno == EINTR) || (got > 0 && readable.revents == POLLERR && zerocopy_collect(flow)));
     return got;
 }
 

@@ -68,6 +68,9 @@ static void write_totals(int64_t id, const struct flow *flow)
     line_add_count("rtt_max_ns", trips != NULL && trips->count > 0 ? trips->max_ns : -1);
     line_add_count("disk_us", flow->file.disk_ns < 0 ? -1 : flow->file.disk_ns / 1000);
     line_add_count("sync_us", flow->file.sync_ns < 0 ? -1 : flow->file.sync_ns / 1000);
+    line_add_count("sends", flow->work->copies && flow->sender ? flow->copying.sends : -1);
+    line_add_count("uncopied_sends", flow->copying.zerocopy ? flow->copying.uncopied : -1);
+    add_flag("copied", flow->work->copies && !flow->sender ? flow->copying.copy : -1);
     line_add("}");
     line_end();
 }

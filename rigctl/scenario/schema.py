@@ -1,7 +1,7 @@
 """The shape of a scenario file. What holds between its values (pairs and nodes, omit and duration) is in `mistakes`."""
 
-import warnings
 import re
+import warnings
 from functools import partial
 from typing import Annotated, Any, Final, TypeAlias
 

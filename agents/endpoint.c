@@ -2,6 +2,7 @@
 #include "endpoint.h"
 
 #include <arpa/inet.h>
+#include <netinet/in.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>

@@ -3,16 +3,14 @@
 
 #include <errno.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "clock.h"
+#include "system.h"
 #include "zerocopy.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -108,13 +106,12 @@ void flow_hold_window(struct flow *flow, int64_t got)
     if (flow->window.unheld > 0)
         flow->window.unheld -= got;
     else
-        setsockopt(flow->fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, &bytes, sizeof bytes);
+        system_clamp_window(flow->fd, bytes);
 }
 
 ssize_t flow_discard(struct flow *flow, size_t bytes)
 {
-    /* ThreadSanitizer takes recv(2) for a write to its buffer, which is none here. */
-    return (ssize_t)syscall(SYS_recvfrom, flow->fd, NULL, bytes, MSG_TRUNC, NULL, NULL);
+    return system_discard(flow->fd, bytes);
 }
 
 void flow_took(struct flow *flow, int64_t got)
@@ -131,7 +128,7 @@ static void *run(void *argument)
     struct flow *flow = argument;
     uint64_t one = 1;
 
-    prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL); /* wake at the instant, not up to 50 us later */
+    system_wake_exactly();
     if (flow->sender)
         flow_sleep_until(flow, flow->time.at_ns);
     flow->work->run(flow);

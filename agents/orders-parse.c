@@ -1,5 +1,6 @@
 /* What the keys of listen, connect and start say. Each gives what is wrong, or NULL; nothing is done. */
 #include <arpa/inet.h>
+#include <netinet/in.h>
 #include <string.h>
 
 #include "clock.h"

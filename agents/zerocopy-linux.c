@@ -1,5 +1,4 @@
 /* MSG_ZEROCOPY, its completions taken from the socket's error queue. */
-#if defined(__linux__)
 #include "zerocopy.h"
 
 #include <errno.h>
@@ -92,4 +91,3 @@ void zerocopy_finish(struct flow *flow)
     while (flow->copying.pending > 0 && clock_now() < until && await(flow))
         continue;
 }
-#endif

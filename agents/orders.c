@@ -35,6 +35,8 @@ static struct endpoint *make(struct order *order, bool sender)
         wrong = "bind: expected an address of the same family";
     else
         wrong = parse_settings(order, &settings, &flows, &wait_ms);
+    if (wrong == NULL)
+        wrong = parse_copying(order, &settings, sender);
     if (wrong == NULL && !sender)
         wrong = parse_ports(order, &settings);
     if (wrong != NULL || (unused = order_unused(order)) != NULL) {

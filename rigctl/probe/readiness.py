@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from rigctl.probe.facts import FACTS, Fact
+from rigctl.probe.fact import Fact
+from rigctl.probe.facts import FACTS
 from rigctl.probe.parsers import text, whole
 from rigctl.texts import printable
 

@@ -107,6 +107,9 @@ class FlowTotals:
     rtt_max_ns: int | None
     disk_us: int | None  # of a file transfer: in read(2) or write(2) of the file
     sync_us: int | None  # until it was safe on the disk
+    sends: int | None  # of a TCP stream's sender
+    uncopied_sends: int | None  # of these, without a copy; None: zerocopy was not asked for
+    copied: bool | None  # of a TCP stream's receiver: into its memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +289,7 @@ def _answer(value: dict[str, Any]) -> Answer:
     return Answer(number, False, error=_text(value, "error"), message=_text(value, "message"))
 
 
-_FLAGS: Final = ("timestamps", "nodelay", "segmented")
+_FLAGS: Final = ("timestamps", "nodelay", "segmented", "copied")
 _Counted = TypeVar("_Counted", FlowTotals, FlowDatagrams)
 
 
@@ -335,11 +338,8 @@ def _buckets(value: dict[str, Any]) -> FlowBuckets:
 def _bins(value: dict[str, Any]) -> FlowBins:
     only(value, ("id", "flow", "bin_us", "from", "bins"))
     bins = value["bins"]
-    if (
-        not isinstance(bins, list)
-        or not set(map(type, bins)) <= {int}
-        or (bins and not 0 <= min(bins) <= max(bins) < 2**32)
-    ):
+    numbers = isinstance(bins, list) and set(map(type, bins)) <= {int}
+    if not numbers or not 0 <= min(bins, default=0) <= max(bins, default=0) < 2**32:
         raise BrokenError('whole numbers below 2³² in "bins"')
     return FlowBins(value["id"], whole(value, "flow"), whole(value, "bin_us", 1), whole(value, "from"), bins)
 

@@ -127,6 +127,8 @@ class Sockets:
     size: int | None = None  # bytes of a message, datagram or file
     disk: bool | None = None  # of a file: whether this side's bytes are on a disk, in a file of `folder` …
     folder: str | None = None  # … as `encoded` gives it
+    zerocopy: bool | None = None  # of a TCP stream's sender: MSG_ZEROCOPY
+    copy: bool | None = None  # of a TCP stream's receiver: into its memory
     busy: bool | None = None  # of a ping-pong: does not sleep while it waits
 
 

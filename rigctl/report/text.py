@@ -100,6 +100,10 @@ def settings_text(cell: Cell, pairs: Told = "") -> str:
         words.append(cell.tcp.congestion)
     if cell.tcp.nodelay is not None:
         words.append("nodelay" if cell.tcp.nodelay else "no nodelay")
+    if cell.copying.zerocopy is not None:
+        words.append("zerocopy" if cell.copying.zerocopy else "no zerocopy")
+    if cell.copying.copy is not None:
+        words.append("copy" if cell.copying.copy else "no copy")
     if cell.direction is not Direction.FORWARD:
         words.append("both directions" if cell.direction is Direction.BOTH else "reverse")
     if cell.engine != AGENT:

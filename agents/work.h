@@ -22,6 +22,7 @@ struct work {
     bool disk;                   /* its bytes can be in a file */
     bool rate;                   /* its sender can keep to a rate */
     bool bins;                   /* its receiver can count bytes in bins of time */
+    bool copies;                 /* its sender can do without a copy, its receiver can make one */
     bool bursts;                 /* its receiver knows how many datagrams were lost in a row */
 };
 

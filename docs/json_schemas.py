@@ -6,13 +6,16 @@ from typing import Final
 
 from pydantic import TypeAdapter
 
-from rigctl.cli.documents import PlanDocument, RunsDocument
+from rigctl.cli.check_document import CheckDocument
+from rigctl.cli.documents import PlanDocument, RigInitDocument, RunsDocument
 from rigctl.report.printers.json import JsonDocument
 
 FILES: Final[dict[str, type]] = {
     "runs.schema.json": RunsDocument,
     "plan.schema.json": PlanDocument,
+    "rig-init.schema.json": RigInitDocument,
     "show.schema.json": JsonDocument,
+    "check.schema.json": CheckDocument,
 }
 
 

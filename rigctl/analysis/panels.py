@@ -29,8 +29,11 @@ _SETTINGS: Final[dict[str, Callable[[Cell], object]]] = {
     "mss": attrgetter("tcp.mss"),
     "congestion": attrgetter("tcp.congestion"),
     "nodelay": attrgetter("tcp.nodelay"),
+    "zerocopy": attrgetter("copying.zerocopy"),
+    "copy": attrgetter("copying.copy"),
     "direction": attrgetter("direction"),
     "test": attrgetter("test"),
+    "engine": attrgetter("engine"),
     "duration_s": attrgetter("duration_s"),
     "omit_s": attrgetter("omit_s"),
 }

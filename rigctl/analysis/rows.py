@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 from rigctl.analysis.balances import Balance, Balances, port_octets, trunk_total
 from rigctl.analysis.bottleneck import Busy, Processors, evidence, named
 from rigctl.analysis.ceiling import data_path, datagram_path, efficiency, link_mtu, link_rate_bps
+from rigctl.analysis.copy_values import copy_values
 from rigctl.analysis.counted import Key, counted_keys, key_of
 from rigctl.analysis.datagram_rows import asked_mbps, datagram_values
 from rigctl.analysis.message_rows import message_values
@@ -154,8 +155,11 @@ class _Derivation:
             "transport": cell.transport,
             "rate_mbps": asked_mbps(cell, repetition),
             "busy_poll": cell.messages.busy_poll,
+            "zerocopy": cell.copying.zerocopy,
+            "copy": cell.copying.copy,
             "read": cell.file.read,
             "write": cell.file.write,
+            "engine": cell.engine,
             "duration_s": self._window_s,
             "start_skew_us": repetition.start_skew_us,
         }
@@ -195,6 +199,7 @@ class _Derivation:
         flows = [flow for own in self._flows.values() for flow in own]
         verdict = named(self.seen.values(), share)
         summed = {
+            **copy_values(flows),
             **self._datagrams(flows, whole=len(flows) == len(streams) * self.cell.parallel),
             "direction": str(self.cell.direction),
             "bytes": total(row["bytes"] for row in rows),
@@ -230,6 +235,7 @@ class _Derivation:
         verdict = judged(seen)
         return (
             self._shared
+            | copy_values(flows)
             | self._datagrams(flows, whole)
             | _of_stream(stream)
             | {

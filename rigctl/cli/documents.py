@@ -1,6 +1,7 @@
-"""What `runs --json` and `plan --json` print, as models: docs/json.md explains them, the JSON Schemas follow from them.
+"""What `runs --json`, `plan --json` and `rig init --json` print, as models: the JSON Schemas follow from them.
 
-Fields may be added; none is renamed or removed while `version` stays the same. null is unknown, never 0.
+docs/json.md explains them. Fields may be added; none is renamed or removed while `version` stays the same. null is
+unknown, never 0.
 """
 
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from rigctl.cli.runs_table import Listed
+from rigctl.discovery.draft import Draft, Found
 from rigctl.records import Cell, RunPlan
 from rigctl.rig.inventory import Rig
 from rigctl.scenario.axes import AXES
@@ -86,6 +88,79 @@ class PlanDocument(_Model):
     total_is: Literal["exact", "at least", "at most", "about"]
     tests: list[PlannedTest]
     remarks: list[str] = Field(description="What the ceilings assume.")
+
+
+class RigNode(_Model):
+    """A host that became a node."""
+
+    node: str
+    host: str = Field(description="As it was named.")
+    machine: str | None
+    os: str | None
+    virtual_machine: bool | None
+    root: Literal["login", "sudo", "password", "absent", "refused"] = Field(
+        description="login: the SSH user is root; sudo: sudo -n works; else why not."
+    )
+    data_interface: str | None
+    data_address: str | None
+    why: str = Field(description="Why data flow there.")
+    driver: str | None
+    rate_mbps: float | None
+    duplex: str | None
+    mtu: int | None
+    switch: str | None
+    switch_port: str | None
+    port_unknown: str | None = Field(description="Why the switch's port is not in the file.")
+
+
+class LeftOutHost(_Model):
+    """A host that did not become a node."""
+
+    host: str
+    reason: str
+
+
+class RigInitDocument(_Model):
+    """What `rig init` found and wrote."""
+
+    version: Literal[1] = 1
+    file: str
+    nodes: list[RigNode]
+    left_out: list[LeftOutHost]
+    notes: list[str]
+
+
+def rig_init_json(draft: Draft, file: str) -> str:
+    document = RigInitDocument(
+        file=file,
+        nodes=[_rig_node(node) for node in draft.nodes],
+        left_out=[LeftOutHost(host=each.target.text, reason=each.reason) for each in draft.left_out],
+        notes=list(draft.notes),
+    )
+    return document.model_dump_json(indent=2)
+
+
+def _rig_node(node: Found) -> RigNode:
+    interface = node.path.interface
+    sudo = node.host.sudo
+    return RigNode(
+        node=node.name,
+        host=node.target.text,
+        machine=node.host.machine,
+        os=node.host.os,
+        virtual_machine=node.host.is_virtual,
+        root="login" if sudo is None else "sudo" if sudo == "granted" else sudo,
+        data_interface=interface.name if interface else None,
+        data_address=node.path.address,
+        why=node.path.why,
+        driver=interface.driver if interface else None,
+        rate_mbps=_mbps(interface.speed_bps) if interface else None,
+        duplex=interface.duplex if interface else None,
+        mtu=interface.mtu if interface else None,
+        switch=node.switch,
+        switch_port=node.port.port if node.port else None,
+        port_unknown=node.no_port,
+    )
 
 
 def runs_json(runs: Sequence[Listed], damaged: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""`rigctl rig`: a virtual rig up, down and its state; any command on any node of any rig."""
+"""`rigctl rig`: a rig file from hosts; a virtual rig up, down and its state; any command on any node of any rig."""
 
 import asyncio
 import os
@@ -8,6 +8,8 @@ import threading
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
+
+from rigctl.cli.options import Json
 
 if TYPE_CHECKING:
     from rigctl.remote.ssh import Process
@@ -71,6 +73,40 @@ def status(rig: RigArgument, rig_set: RigSets = None) -> None:
             print(f"{state.name}: pid {state.holder.pid} {what}")
     if not states:
         print(f"{loaded.name}: not up. `rigctl run` starts it for itself; `rigctl rig up` keeps it up.")
+
+
+@app.command()
+def init(
+    hosts: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[HOST]…", help="[USER@]HOST[:PORT], or a range as in node[001-012,20]."),
+    ] = None,
+    inventory: Annotated[
+        str | None, typer.Option("--from", metavar="FILE[:GROUP]", help="Take hosts from an Ansible inventory, too.")
+    ] = None,
+    groups: Annotated[
+        list[str] | None,
+        typer.Option("--group", metavar="GROUP", help="Of the inventory, this group only; repeatable."),
+    ] = None,
+    switches: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--switch",
+            metavar="[NAME=]HOST[:COMMUNITY]",
+            help="Ask this switch by SNMP which node is on which port; repeatable.",
+        ),
+    ] = None,
+    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Write this file; - prints it.")] = "",
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Look at hosts by SSH and write a rig file for them. Changes nothing on them."""
+    from rigctl.cli.rig_init import init_rig
+    from rigctl.errors import InputError
+
+    if not output:
+        raise InputError("rig init: name the file to write, as in -o mylab.yaml; -o - prints it")
+    init_rig(hosts or [], inventory, groups or [], switches or [], output, force=force, as_json=as_json)
 
 
 @app.command(name="exec", context_settings={"allow_interspersed_args": False})

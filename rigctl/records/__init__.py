@@ -10,6 +10,7 @@ from rigctl.records.cell import (
     UNLIMITED,
     Cell,
     Condition,
+    CopySettings,
     DatagramSettings,
     Direction,
     FileSettings,
@@ -19,10 +20,12 @@ from rigctl.records.cell import (
     Stream,
     TcpSettings,
     WindowSettings,
+    several_sets,
 )
 from rigctl.records.counted import (
     Bins,
     Capture,
+    Copying,
     Datagrams,
     DiskTimes,
     Flow,
@@ -44,6 +47,8 @@ __all__ = [
     "Capture",
     "Cell",
     "Condition",
+    "CopySettings",
+    "Copying",
     "DatagramSettings",
     "Datagrams",
     "Direction",
@@ -74,4 +79,5 @@ __all__ = [
     "Trunk",
     "Until",
     "WindowSettings",
+    "several_sets",
 ]

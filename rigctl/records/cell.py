@@ -1,5 +1,6 @@
 """What is asked: nodes in pairs, host settings, one point of the matrix."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -102,6 +103,14 @@ class TcpSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class CopySettings:
+    """Of TCP streams: which end copies bytes between its program and its kernel."""
+
+    zerocopy: bool | None = None  # senders do without (MSG_ZEROCOPY); False, None: they copy
+    copy: bool | None = None  # receivers copy; False, None: they discard within the kernel
+
+
+@dataclass(frozen=True, slots=True)
 class MessageSettings:
     """Of tests that count messages."""
 
@@ -146,9 +155,11 @@ class Cell:
     message_bytes: int | None = None  # of a message; of "udp" the payload of a datagram; of "file" all of it
     window: WindowSettings = WindowSettings()
     tcp: TcpSettings = TcpSettings()
+    copying: CopySettings = CopySettings()
     messages: MessageSettings = MessageSettings()
     datagrams: DatagramSettings = DatagramSettings()
     file: FileSettings = FileSettings()
+    engine: str = "agent"  # a key of rigctl.engines.LIMITS: who makes and measures the traffic
 
     @property
     def kind(self) -> Kind:
@@ -165,3 +176,9 @@ class Cell:
         both = (Direction.FORWARD, Direction.REVERSE)
         directions = both if self.direction is Direction.BOTH else (self.direction,)
         return tuple(Stream(pair, direction) for pair in self.pairs for direction in directions)
+
+
+def several_sets(cells: Iterable[Cell]) -> bool:
+    """Whether tests differ in their pairs but not in how many they are, as those of a mesh."""
+    sets = {cell.pairs for cell in cells}
+    return len(sets) > 1 and len({len(pairs) for pairs in sets}) == 1

@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rigctl.records import Cell, Direction
+from rigctl.records import Cell, Direction, several_sets
 from rigctl.report.blocks import Column, Entry, Scalar
 from rigctl.report.tabular import Filled
-from rigctl.report.text import kib_text
+from rigctl.report.text import kib_text, pairs_text
 
 DEFAULT: Final = "default"
 """Not asked for: the node's own value holds."""
@@ -60,6 +60,7 @@ def _column(title: str, unit: str = "", words: bool = False) -> Column:
 TEST: Final = Requested(_column("Test"), lambda cell: cell.number, shown=_always)
 CONDITION: Final = Requested(_column("Condition", words=True), lambda cell: cell.condition)
 PAIRS: Final = Requested(_column("Pairs"), lambda cell: len(cell.pairs), shown=_several(lambda cell: len(cell.pairs)))
+SENDING: Final = Requested(_column("Pair", words=True), lambda cell: pairs_text(cell.pairs), shown=several_sets)
 TOTAL_WINDOW: Final = Requested(_column("Total window", "KiB"), lambda cell: cell.window.total_bytes, _kib)
 WINDOW: Final = Requested(_column("Window", "KiB"), lambda cell: cell.window.bytes, _kib)
 MSS: Final = Requested(_column("MSS", "B"), lambda cell: cell.tcp.mss)
@@ -71,6 +72,8 @@ DATAGRAM: Final = Requested(_column("Datagram", "B"), lambda cell: cell.message_
 LOAD: Final = Requested(_column("Offered load per flow", "Mbit/s"), lambda cell: cell.datagrams.rate, _mbps)
 CONGESTION: Final = Requested(_column("Congestion control", words=True), lambda cell: cell.tcp.congestion)
 NODELAY: Final = Requested(_column("Nodelay", words=True), lambda cell: cell.tcp.nodelay, _flag)
+ZEROCOPY: Final = Requested(_column("Zerocopy", words=True), lambda cell: cell.copying.zerocopy, _flag)
+COPY: Final = Requested(_column("Copy", words=True), lambda cell: cell.copying.copy, _flag)
 DIRECTION: Final = Requested(
     _column("Direction", words=True),
     lambda cell: str(cell.direction),
@@ -81,6 +84,9 @@ NODELAY_VARIED: Final = Requested(
     lambda cell: cell.tcp.nodelay,
     _flag,
     _several(lambda cell: cell.tcp.nodelay),
+)
+ENGINE: Final = Requested(
+    _column("Engine", words=True), lambda cell: cell.engine, shown=_several(lambda cell: cell.engine)
 )
 TRANSPORT: Final = Requested(
     _column("Transport", words=True),

@@ -22,7 +22,7 @@ _JUMP: Final = re.compile(
     r"([A-Za-z0-9_][A-Za-z0-9_.-]{0,63}@)?([A-Za-z0-9_][A-Za-z0-9_.-]{0,252}|\[[0-9A-Fa-f:]+\])(:[0-9]{1,5})?", re.ASCII
 )
 # It becomes a word of the switch's command line: nothing that could end the command or begin another.
-_SWITCH_PORT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ./:_-]{0,63}", re.ASCII)
+SWITCH_PORT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ./:_-]{0,63}", re.ASCII)
 _INTERFACE: Final = re.compile(r"[^\s/]{1,15}")
 _MIN_MTU, _MAX_MTU = 576, 65536
 MIN_RTT_S: Final = 0.0001
@@ -217,7 +217,7 @@ def parse_port_names(name: str, value: object) -> tuple[str, ...]:
 
 def _port_name(name: str, value: object) -> str:
     text = parse_text(name, value, "an interface name of the switch")
-    if not _SWITCH_PORT.fullmatch(text):
+    if not SWITCH_PORT.fullmatch(text):
         raise FieldError(
             f"{name} {shown(text)}: expected an interface name of the switch, at most 64 characters, as in Gi1/1"
         )

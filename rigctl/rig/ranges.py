@@ -1,7 +1,10 @@
-"""Ranges of node names: `node[001..012]` stands for twelve, in rig files and wherever a scenario names nodes."""
+"""Ranges of names: `node[001..012]` stands for twelve nodes, in rig files and wherever a scenario names nodes.
+
+Where hosts are named on a command line, ranges are as Slurm and ClusterShell write them: `node[001-003,7]`.
+"""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -12,6 +15,11 @@ from rigctl.yamlfile.mistakes import Span
 MAX_NAMES: Final = 1000
 _RANGE: Final = re.compile(
     r"(?P<before>[^\[\]]*)\[\s*(?P<first>[0-9]{1,9})\s*\.\.\s*(?P<last>[0-9]{1,9})\s*\](?P<after>[^\[\]]*)", re.ASCII
+)
+_BRACKETS: Final = re.compile(r"\[([^\[\]]*)\]")
+_STEPS: Final = re.compile(
+    r"\s*(?P<first>[0-9]{1,9})\s*(?:(?:-|\.\.)\s*(?P<last>[0-9]{1,9})\s*(?:/\s*(?P<step>[1-9][0-9]{0,8})\s*)?)?",
+    re.ASCII,
 )
 
 
@@ -34,6 +42,47 @@ def expand_names(text: str) -> list[str]:
     Raises `FieldError` where the range runs backwards, is too long, is not one, or gives a name that no node can have.
     """
     return [named.name for named in expand(text)]
+
+
+def host_names(text: str) -> list[str]:
+    """`node[1-3,7]` as node1, node2, node3, node7; several brackets as each with each, the last counting fastest.
+
+    `[0-10/2]` counts by twos. Leading zeros are kept. Raises `FieldError`.
+    """
+    pieces = _BRACKETS.split(text)  # text, list, text, list, … text
+    if any("[" in piece or "]" in piece for piece in pieces[::2]):
+        raise FieldError(f"host {shown(text)}: its brackets do not match. Write it as node[001-012]")
+    names = [pieces[0]]
+    for listed, after in zip(pieces[1::2], pieces[2::2], strict=True):
+        numbers = [number for part in listed.split(",") for number in _numbers(part, text)]
+        if len(names) * len(numbers) > MAX_NAMES:
+            raise FieldError(f"host {shown(text)}: stands for more than {MAX_NAMES} hosts. Name fewer")
+        names = [f"{name}{number}{after}" for name in names for number in numbers]
+    return names
+
+
+def _numbers(part: str, text: str) -> list[str]:
+    match = _STEPS.fullmatch(part)
+    if match is None:
+        raise FieldError(f"host {shown(text)}: expected numbers in the brackets, as in node[001-003,7]")
+    first, last = match["first"], match["last"] or match["first"]
+    padded = any(len(end) > 1 and end.startswith("0") for end in (first, last))
+    if padded and len(first) != len(last):
+        raise FieldError(
+            f"host {shown(text)}: {first} and {last} have {len(first)} and {len(last)} digits. With leading zeros both "
+            f"have as many, as in node[001-012]"
+        )
+    low, high, step = int(first), int(last), int(match["step"] or 1)
+    if low > high:
+        raise FieldError(f"host {shown(text)}: {part.strip()} runs backwards. Write {last}-{first}")
+    if (high - low) // step >= MAX_NAMES:
+        raise FieldError(f"host {shown(text)}: stands for more than {MAX_NAMES} hosts. Name fewer")
+    return [f"{number:0{len(first) if padded else 1}}" for number in range(low, high + 1, step)]
+
+
+def members(side: str, groups: Mapping[str, Sequence[str]], nodes: Collection[str]) -> Sequence[str]:
+    """The nodes that a name or range stands for. A node's name goes before a group's. Raises as `expand_names`."""
+    return groups[side] if side in groups and side not in nodes else expand_names(side)
 
 
 def expand(text: str) -> list[Named]:

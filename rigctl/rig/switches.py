@@ -168,10 +168,10 @@ def _group_mistakes(document: Document) -> Iterator[Mistake]:
 
 def switches_of(model: RigFile, folder: Path) -> dict[str, Switch]:
     """The switches by key; `folder` is the rig file's."""
-    return {key: _switch(key, entry, folder) for key, entry in model.switches.items()}
+    return {key: switch_of(key, entry, folder) for key, entry in model.switches.items()}
 
 
-def _switch(key: str, entry: SwitchEntry, folder: Path) -> Switch:
+def switch_of(key: str, entry: SwitchEntry, folder: Path) -> Switch:
     snmp = cli = None
     if entry.snmp is not None:
         snmp = Snmp(entry.snmp.version, entry.snmp.port, entry.snmp.auth, entry.snmp.priv)

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from rigctl.errors import NodeError, RigError
+from rigctl.probe.data_address import data_address_of, unusable, why_unusable
 from rigctl.probe.facts import gather, interfaces
 from rigctl.records import Facts
 from rigctl.remote.agent import Agent
@@ -18,7 +19,6 @@ from rigctl.remote.deploy import agent_on
 from rigctl.remote.lock import locked
 from rigctl.remote.ssh import Host, connected
 from rigctl.rig.inventory import Rig
-from rigctl.runner.data_address import data_address_of, unusable, why_unusable
 
 _log = logging.getLogger(__name__)
 OPEN_DEADLINE_S: Final = 20.0
@@ -154,6 +154,11 @@ class Nodes:
     def data_interface(self, name: str) -> str | None:
         """The interface that carries the node's data: as the rig file says, else as its facts do."""
         found: str | None = self.rig.nodes[name].data_interface or self._facts.get(name, {}).get("interface")
+        return found
+
+    def cpus(self, name: str) -> int | None:
+        """Processors of the node, by its facts."""
+        found: int | None = self._facts.get(name, {}).get("cpus")
         return found
 
     def is_pi(self, name: str) -> bool:

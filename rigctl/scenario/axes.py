@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from rigctl.engines import AGENT, LIMITS
 from rigctl.records import MAX_RATE, UNLIMITED, Direction
 from rigctl.rig.fields import FieldError, parse_flag, parse_quantity, parse_text, parse_whole, shown
 from rigctl.units import format_bytes, format_rate, parse_bytes, parse_rate
@@ -110,6 +111,13 @@ def _transport(name: str, value: object) -> str:
     text = parse_text(name, value, "tcp or udp")
     if text not in TRANSPORTS:
         raise FieldError(f"{name} {shown(text)}: expected tcp or udp")
+    return text
+
+
+def _engine(name: str, value: object) -> str:
+    text = parse_text(name, value, "agent or iperf3")
+    if text not in LIMITS:
+        raise FieldError(f"{name} {shown(text)}: expected agent or iperf3.{_near(text, list(LIMITS))}")
     return text
 
 
@@ -324,6 +332,23 @@ AXES: Final[dict[str, Axis]] = {
             {"anyOf": [{"type": "boolean"}, {"const": DEFAULT}], "examples": [True, False]},
         ),
         Axis(
+            "zerocopy",
+            _or_default(parse_flag),
+            _or_dash(lambda value: "true" if value else "false"),
+            "Zerocopy",
+            "true: senders of TCP streams request MSG_ZEROCOPY; false, default: they copy into the kernel.",
+            {"anyOf": [{"type": "boolean"}, {"const": DEFAULT}], "examples": [True, False]},
+        ),
+        Axis(
+            "copy",
+            _or_default(parse_flag),
+            _or_dash(lambda value: "true" if value else "false"),
+            "Copy",
+            "true: receivers of TCP streams copy the bytes into their memory; false, default: they discard them in the "
+            "kernel (MSG_TRUNC).",
+            {"anyOf": [{"type": "boolean"}, {"const": DEFAULT}], "examples": [True, False]},
+        ),
+        Axis(
             "direction",
             _direction,
             str,
@@ -331,6 +356,15 @@ AXES: Final[dict[str, Axis]] = {
             "Direction of the data: forward (source to destination), reverse, or both at once.",
             {"enum": [str(direction) for direction in Direction], "examples": ["forward", "both"]},
             unset=Direction.FORWARD,
+        ),
+        Axis(
+            "engine",
+            _engine,
+            str,
+            "Engine",
+            "Who makes and measures the traffic: rigctl's agent, or the nodes' own iperf3 (tests tcp and udp).",
+            {"enum": list(LIMITS), "examples": ["iperf3"]},
+            unset=AGENT,
         ),
     )
 }

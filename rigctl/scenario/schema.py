@@ -1,6 +1,7 @@
 """The shape of a scenario file. What holds between its values (pairs and nodes, omit and duration) is in `mistakes`."""
 
 import re
+import warnings
 from functools import partial
 from typing import Annotated, Any, Final, TypeAlias
 
@@ -31,6 +32,7 @@ from rigctl.rig.fields import (
 from rigctl.scenario.axes import AXES
 from rigctl.scenario.conditions import ConditionName, ConditionSection, Section
 from rigctl.scenario.matrix import MAX_CELLS, as_list
+from rigctl.scenario.meshes import Rounds
 from rigctl.scenario.pairs import PAIR_SCHEMA, Entry, parse_entry
 from rigctl.scenario.repeating import RetestOrText, UntilOrText
 from rigctl.scenario.spans import spread
@@ -165,7 +167,10 @@ def _axes_model(title: str, doc: str, *, many: bool) -> type[BaseModel]:
         if many:
             value = Annotated[tuple[value, ...], BeforeValidator(partial(spread, axis.name)), _OneOrMany()]
         fields[axis.name] = (value, Field(None, description=axis.meaning))
-    return create_model(title, __base__=Section, __doc__=doc, **fields)
+    with warnings.catch_warnings():
+        # The axis `copy` hides pydantic's deprecated method of that name, which nobody calls.
+        warnings.filterwarnings("ignore", message='Field name "copy"')
+        return create_model(title, __base__=Section, __doc__=doc, **fields)
 
 
 MatrixSection = _axes_model(
@@ -190,13 +195,14 @@ class ScenarioFile(Section):
         examples=["gigablox", "./my-rig.yaml"],
     )
     pairs: Annotated[
-        tuple[Annotated[Entry, named(parse_entry), WithJsonSchema(PAIR_SCHEMA)], ...],
+        tuple[Annotated[Entry | Rounds, named(parse_entry), WithJsonSchema(PAIR_SCHEMA)], ...],
         BeforeValidator(as_list),
         _OneOrMany(),
     ] = Field(
         description="pairs of nodes that send, all at once, as in pairs: [pi1 -> pi2]. With groups or ranges: "
-        "left -> right is first to first and so on, left x right is each to each.",
-        examples=[["pi1 -> pi2", "pi3 -> pi4"], ["node[001..012] -> node[101..112]"], ["left x right"]],
+        "left -> right is first to first and so on, left x right is each to each. One after the other: mesh (every "
+        "node to every other), mesh-parallel (in rounds of disjoint pairs), {star: NODE} (a node and all others).",
+        examples=[["pi1 -> pi2", "pi3 -> pi4"], ["node[001..012] -> node[101..112]"], ["left x right"], "mesh"],
     )
     conditions: Annotated[
         dict[

@@ -6,7 +6,7 @@ Knows nothing of scenarios or rigs. `find` and `read_document` open a file, `val
 
 from rigctl.yamlfile.compose import parse_document
 from rigctl.yamlfile.document import Document, Path
-from rigctl.yamlfile.files import MAX_BYTES, find, find_bundled, read_document
+from rigctl.yamlfile.files import MAX_BYTES, find, find_bundled, read_document, read_text
 from rigctl.yamlfile.mistakes import Mistake, MistakesError, suggestion
 from rigctl.yamlfile.validate import kind, validated
 
@@ -21,6 +21,7 @@ __all__ = [
     "kind",
     "parse_document",
     "read_document",
+    "read_text",
     "suggestion",
     "validated",
 ]

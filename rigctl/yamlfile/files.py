@@ -17,7 +17,7 @@ _ENDINGS: Final = (".yaml", ".yml")
 
 def find_bundled(folder: Path) -> dict[str, Path]:
     """The YAML files in `folder`, by name without ending, sorted."""
-    return {path.stem: path for path in sorted(folder.glob("*.yaml"))}
+    return {path.stem: path for path in sorted(folder.glob("*.yaml"), key=lambda path: path.stem)}
 
 
 def find(reference: str, *, what: str, bundled: Path, relative_to: Path | None = None) -> Path:
@@ -50,6 +50,11 @@ def find(reference: str, *, what: str, bundled: Path, relative_to: Path | None =
 
 def read_document(path: Path) -> Document:
     """The YAML mapping in `path`. Raises `MistakesError`; a file over `MAX_BYTES` is not read at all."""
+    return parse_document(str(path), read_text(path))
+
+
+def read_text(path: Path) -> str:
+    """The text in `path`, which is UTF-8. Raises `MistakesError`, as `read_document`."""
     name = str(path)
     try:
         data = _read(path)
@@ -58,13 +63,12 @@ def read_document(path: Path) -> Document:
     if len(data) > MAX_BYTES:
         raise MistakesError([Mistake(name, _too_large(None))])
     try:
-        text = data.decode("utf-8-sig")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         good = data[: error.start].decode("utf-8-sig", "replace")
         what = f"byte 0x{data[error.start]:02X} is not UTF-8. Save the file as UTF-8."
         shown = data.decode("utf-8-sig", "replace")
         raise MistakesError([mistake_at(name, shown, span_of_offset(good, len(good)), what)]) from error
-    return parse_document(name, text)
 
 
 def _read(path: Path) -> bytes:

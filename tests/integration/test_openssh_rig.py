@@ -6,89 +6,20 @@ The hosts are network namespaces that the test makes; the controller is one more
 import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from openssh import new_key
+from openssh_lab import Lab, cable, serve, sh
 from processes import end
 
-ROOT = Path(__file__).parents[2]
 NODES = ("pi1", "pi2", "pi3", "pi4")
 SCENARIO = (
     "rig: lab.yaml\npairs: [pi1 -> pi2, pi3 -> pi4]\nduration: 4s\nmax_skew: 1s\n"
     "matrix: {window: [64K], parallel: [1, 2]}\n"
 )
-
-
-def sh(*words: str) -> str:
-    return subprocess.run(words, check=True, capture_output=True, text=True, timeout=30).stdout
-
-
-@dataclass
-class Lab:
-    folder: Path
-    prefix: str
-
-    def host(self, name: str) -> str:
-        return f"{self.prefix}-{name}"
-
-    def inside(self, name: str, *words: str) -> list[str]:
-        return ["ip", "netns", "exec", self.host(name), *words]
-
-    def processes(self, name: str) -> list[str]:
-        pids = sh("ip", "netns", "pids", self.host(name)).split()
-        return [Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode() for pid in pids]
-
-    def control_packets(self) -> int:
-        """Packets of SSH that have reached the controller so far."""
-        listed = json.loads(sh(*self.inside("ctl", "nft", "-j", "list", "table", "ip", "count")))
-        rules = [one["rule"] for one in listed["nftables"] if "rule" in one]
-        return int(rules[0]["expr"][-1]["counter"]["packets"])
-
-    def rigctl(self, *words: str) -> "subprocess.Popen[str]":
-        environment = os.environ | {
-            "HOME": str(self.folder),
-            "RIGCTL_STORE": str(self.folder / "s.db"),
-            "PYTHONPATH": str(ROOT),
-        }
-        command = self.inside("ctl", sys.executable, "-m", "rigctl", *words)
-        return subprocess.Popen(
-            command, cwd=self.folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
-
-
-def cable(lab: Lab, name: str, address: str) -> None:
-    host = lab.host(name)
-    sh("ip", "netns", "add", host)
-    sh("ip", "link", "add", "eth0", "netns", host, "type", "veth", "peer", "name", name, "netns", lab.host("switch"))
-    sh("ip", "-n", lab.host("switch"), "link", "set", name, "master", "br0", "up")
-    sh("ip", "-n", host, "address", "add", f"{address}/24", "dev", "eth0")
-    for device in ("eth0", "lo"):
-        sh("ip", "-n", host, "link", "set", device, "up")
-
-
-def serve(lab: Lab, name: str, address: str) -> "subprocess.Popen[bytes]":
-    """OpenSSH on port 22 of the host, with a home of its own: the hosts share this machine's files."""
-    home = lab.folder / name
-    home.mkdir()
-    new_key(home / "host_key")
-    options = {
-        "HostKey": home / "host_key",
-        "ListenAddress": address,
-        "AuthorizedKeysFile": lab.folder / "id.pub",
-        "StrictModes": "no",
-        "UsePAM": "no",
-        "PidFile": "none",
-        "SetEnv": f"XDG_CACHE_HOME={home}",
-    }
-    words = [word for key, value in options.items() for word in ("-o", f"{key}={value}")]
-    return subprocess.Popen(
-        lab.inside(name, "/usr/sbin/sshd", "-D", "-f", "/dev/null", *words), stderr=subprocess.DEVNULL
-    )
 
 
 @pytest.fixture

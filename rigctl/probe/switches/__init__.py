@@ -1,14 +1,14 @@
-"""Switch counters, by SNMP or by the switch's command line: one way in, `reader_of`. docs/switches.md."""
+"""Switches: counters by SNMP or command line (`reader_of`), forwarding tables (`forwarding_of`). docs/switches.md."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from rigctl.errors import NodeError
-from rigctl.probe.switches.reading import PortCounters, Reader
+from rigctl.probe.switches.reading import Forwarding, PortCounters, Reader
 from rigctl.probe.switches.secrets import secrets_of
 from rigctl.rig.inventory import Switch
 
-__all__ = ["PortCounters", "Reader", "reader_of", "secrets_of"]
+__all__ = ["Forwarding", "PortCounters", "Reader", "forwarding_of", "reader_of", "secrets_of"]
 
 
 @asynccontextmanager
@@ -30,3 +30,10 @@ async def reader_of(switch: Switch, ports: Sequence[str]) -> AsyncIterator[Reade
             yield reader
     else:
         raise NodeError(switch.key, "the rig file has neither snmp nor cli for it: its counters can't be read")
+
+
+async def forwarding_of(switch: Switch) -> Forwarding:
+    """What `switch` has learnt, by SNMP. Raises `NodeError` where it does not answer."""
+    from rigctl.probe.switches.forwarding import read_forwarding
+
+    return await read_forwarding(switch)

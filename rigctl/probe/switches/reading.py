@@ -1,4 +1,4 @@
-"""What a switch's counters are, however they are read."""
+"""What is read from a switch, however it is asked: its counters, its forwarding table."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -34,3 +34,11 @@ class Reader(Protocol):
     async def read(self) -> dict[str, PortCounters]:
         """The counters of all its ports, by port name, at nearly one instant. Raises `NodeError`."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Forwarding:
+    """A switch's own name, and the MAC addresses, as 02:00:00:00:00:01, behind each port, by interface name."""
+
+    name: str | None
+    ports: dict[str, frozenset[str]]

@@ -59,6 +59,19 @@ _PRIV: Final = {
 @asynccontextmanager
 async def snmp_reader(switch: Switch, secrets: Secrets, ports: Sequence[str]) -> AsyncIterator[Reader]:
     """A reader over SNMP. Raises `NodeError` where the switch does not answer or lacks a port."""
+    async with snmp_session(switch, secrets) as session:
+        names = await session.names()
+        found, missing = resolved(ports, names)
+        if missing:
+            name, near = next(iter(missing.items()))
+            more = f" and {len(missing) - 1} more ports" if len(missing) > 1 else ""
+            raise NodeError(switch.key, f'it has no interface "{name}"{more}. Similar: {", ".join(near) or "none"}')
+        yield SnmpReader(session, found)
+
+
+@asynccontextmanager
+async def snmp_session(switch: Switch, secrets: Secrets) -> AsyncIterator["Session"]:
+    """What asks `switch` by SNMP. Raises `NodeError` where it can't be asked at all."""
     assert switch.snmp is not None
     engine = hlapi.SnmpEngine()
     try:
@@ -69,14 +82,7 @@ async def snmp_reader(switch: Switch, secrets: Secrets, ports: Sequence[str]) ->
             )
         except Exception as error:
             raise NodeError(switch.key, f"its address {switch.address} can't be used: {error}") from None
-        session = _Session(switch, engine, user, target)
-        names = await session.names()
-        found, missing = resolved(ports, names)
-        if missing:
-            name, near = next(iter(missing.items()))
-            more = f" and {len(missing) - 1} more ports" if len(missing) > 1 else ""
-            raise NodeError(switch.key, f'it has no interface "{name}"{more}. Similar: {", ".join(near) or "none"}')
-        yield SnmpReader(session, found)
+        yield Session(switch, engine, user, target)
     finally:
         engine.close_dispatcher()
 
@@ -85,7 +91,7 @@ async def snmp_reader(switch: Switch, secrets: Secrets, ports: Sequence[str]) ->
 class SnmpReader:
     """The counters of some interfaces. `wide` tells which have 64-bit counters, once asked."""
 
-    session: "_Session"
+    session: "Session"
     ports: Mapping[str, int]
     source: str = "snmp"
     wide: bool | None = None
@@ -121,7 +127,9 @@ class SnmpReader:
 
 
 @dataclass(frozen=True)
-class _Session:
+class Session:
+    """Requests to one switch. Made by `snmp_session`; each method raises `NodeError`."""
+
     switch: Switch
     engine: hlapi.SnmpEngine
     user: Any
@@ -137,23 +145,30 @@ class _Session:
         """The names of every interface by its index: ifName, ifDescr, ifAlias."""
         found: dict[int, list[str]] = {}
         for column in (_NAME, _DESCRIPTION, _ALIAS):
-            for index, text in await self._column(column):
-                found.setdefault(index, []).append(text)
+            for index, value in await self.walk(column, MOST_INTERFACES):
+                found.setdefault(index[-1], []).append(_text(value))
         if not found:
             raise NodeError(self.switch.key, "it answers, but shows no interfaces. Is its view restricted?")
         return {index: tuple(names) for index, names in found.items()}
 
-    async def _column(self, column: str) -> list[tuple[int, str]]:
-        rows: list[tuple[int, str]] = []
+    async def text(self, oid: str) -> str | None:
+        """One text; None where the switch has none."""
+        asked = hlapi.ObjectType(hlapi.ObjectIdentity(oid))
+        answer = await hlapi.get_cmd(self.engine, self.user, self.target, hlapi.ContextData(), asked, lookupMib=False)
+        return next((_text(value) for _, value in self._bindings(answer) if _is_there(value)), None)
+
+    async def walk(self, column: str, most: int) -> list[tuple[tuple[int, ...], Any]]:
+        """The rows of a column, at most `most`: each one's index, and its value as the library has it."""
+        rows: list[tuple[tuple[int, ...], Any]] = []
         last = column
-        while len(rows) < MOST_INTERFACES:
+        while len(rows) < most:
             answer = await hlapi.bulk_cmd(
                 self.engine, self.user, self.target, hlapi.ContextData(), 0, 20,
                 hlapi.ObjectType(hlapi.ObjectIdentity(last)), lookupMib=False,
             )  # fmt: skip
             bindings = [(str(oid), value) for oid, value in self._bindings(answer)]
             inside = [(oid, value) for oid, value in bindings if oid.startswith(column + ".") and _is_there(value)]
-            rows += [(int(oid.rpartition(".")[2]), _text(value)) for oid, value in inside]
+            rows += [(tuple(map(int, oid[len(column) + 1 :].split("."))), value) for oid, value in inside]
             if len(inside) < len(bindings) or not inside or inside[-1][0] == last:
                 break
             last = inside[-1][0]

@@ -35,11 +35,14 @@ def test_a_cell_has_every_setting_unset_where_nothing_is_asked_for() -> None:
         "busy_poll": None,
         "congestion": None,
         "nodelay": None,
+        "zerocopy": None,
+        "copy": None,
         "rate": None,
         "read": None,
         "write": None,
         "transport": "tcp",
         "direction": Direction.FORWARD,
+        "engine": "agent",
     }
 
 

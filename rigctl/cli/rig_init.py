@@ -1,0 +1,178 @@
+"""`rigctl rig init`: from options to hosts, from a draft to the file, and what is printed about it."""
+
+import asyncio
+import contextlib
+import os
+import secrets
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from rigctl.errors import InputError, RigError
+
+if TYPE_CHECKING:
+    from rigctl.discovery.draft import Draft
+    from rigctl.discovery.targets import Target
+
+STANDARD_OUTPUT: Final = "-"
+_FEWEST: Final = 2
+"""Nodes of a rig: a pair needs two."""
+
+
+def init_rig(
+    hosts: Sequence[str],
+    inventory: str | None,
+    groups: Sequence[str],
+    switches: Sequence[str],
+    output: str,
+    *,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Look at the hosts and write the file. Raises `InputError` before any host is asked, `RigError` after."""
+    from rigctl.discovery.discover import discovered
+    from rigctl.discovery.rig_file import checked, rig_text
+    from rigctl.discovery.switch_option import switch_named
+
+    if output == STANDARD_OUTPUT and as_json:
+        raise InputError("rig init: -o - and --json both print to standard output. Name a file with -o")
+    targets = named(hosts, inventory, groups)
+    asked = [switch_named(text) for text in switches]
+    path = Path("rig.yaml") if output == STANDARD_OUTPUT else Path(output)
+    if output != STANDARD_OUTPUT:
+        check_place(path, force=force)
+    draft = asyncio.run(discovered(targets, asked))
+    if len(draft.nodes) < _FEWEST:
+        raise RigError(_too_few(draft))
+    text = rig_text(draft, f"Written by rigctl rig init, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC.")
+    checked(text, path)  # a file that `run` would refuse is never written
+    if output == STANDARD_OUTPUT:
+        sys.stdout.write(text)
+    else:
+        write(path, text, force=force)
+    if as_json:
+        from rigctl.cli.documents import rig_init_json
+
+        print(rig_init_json(draft, str(path)))
+    else:
+        _print(draft, output)
+
+
+def named(hosts: Sequence[str], inventory: str | None, groups: Sequence[str]) -> "list[Target]":
+    """The hosts of the command line, then those of the inventory. Raises `InputError`."""
+    from rigctl.discovery.inventory import inventory_targets, split_reference
+    from rigctl.discovery.inventory_file import read_inventory
+    from rigctl.discovery.targets import targets_of
+    from rigctl.rig.fields import FieldError
+
+    try:
+        targets = targets_of(hosts)
+    except FieldError as error:
+        raise InputError(f"rig init: {error}") from None
+    if inventory is not None:
+        file, chosen = split_reference(inventory)
+        targets += inventory_targets(read_inventory(file), [*chosen, *groups])
+    elif groups:
+        raise InputError("rig init: --group chooses from an inventory. Name one with --from")
+    if not targets:
+        raise InputError("rig init: no host is named. Name some, as in pi1 pi2 or node[001-012], or give --from")
+    return targets
+
+
+def check_place(path: Path, *, force: bool) -> None:
+    """Raises `InputError` where the file can't, or is not to, be written."""
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder. Name a file in it, as {path / 'rig.yaml'}")
+    if path.exists() and not force:
+        raise InputError(f"{path}: exists. Name another file with -o, or replace it with --force")
+    folder = path.absolute().parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise InputError(f"{path}: cannot be written there: {folder} is no folder that you may write to")
+
+
+def write(path: Path, text: str, *, force: bool) -> None:
+    """The whole file or nothing; an existing one only with `force`. Raises `InputError`."""
+    part = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        if force:
+            part.replace(path)
+        else:
+            os.link(part, path)  # unlike a rename, this never replaces a file that has come meanwhile
+    except FileExistsError:
+        raise InputError(f"{path}: exists. Name another file with -o, or replace it with --force") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def _too_few(draft: "Draft") -> str:
+    usable = f"only {draft.nodes[0].target.text} is usable" if draft.nodes else "no host is usable"
+    reasons = "".join(f"\n{each.target.text}: {each.reason}" for each in draft.left_out)
+    return f"rig init: {usable}; a rig needs {_FEWEST} nodes. Nothing was written.{reasons}"
+
+
+def _print(draft: "Draft", output: str) -> None:
+    """A sentence and a table: on standard error where the file itself is on standard output."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(stderr=output == STANDARD_OUTPUT, highlight=False, markup=False, soft_wrap=True)
+    if not console.is_terminal:
+        console.width = 200
+    console.print(summary(draft, output))
+    for note in draft.notes:
+        console.print(f"Note: {note}.")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for header in _HEADERS:
+        table.add_column(header, justify="right" if header in _NUMBERS else "left")
+    for row in rows(draft):
+        table.add_row(*map(Text, row))
+    console.print(table)
+    for each in draft.left_out:
+        console.print(f"{each.target.text}: left out: {each.reason}")
+
+
+_HEADERS: Final = ("Node", "Host", "Machine", "Interface", "Data address", "Rate", "MTU", "Root", "Switch port")
+_NUMBERS: Final = ("Rate", "MTU")
+_ROOT: Final = {None: "yes", "granted": "sudo", "password": "no", "absent": "no", "refused": "no"}
+
+
+def summary(draft: "Draft", output: str) -> str:
+    """One sentence about what was written."""
+    where = "printed" if output == STANDARD_OUTPUT else f"written to {output}"
+    count = len(draft.nodes)
+    unread = len(draft.left_out)
+    left_out = f", {unread} host{'s' * (unread != 1)} left out" if unread else ""
+    speeds = {node.path.interface.speed_bps for node in draft.nodes if node.path.interface is not None}
+    mixed = ", of different speeds," if len(speeds - {None}) > 1 else ""
+    return f"A rig of {count} nodes{mixed} was {where}{left_out}."
+
+
+def rows(draft: "Draft") -> list[list[str]]:
+    """One row per node; what is unknown is a dash."""
+    from rigctl.units import format_rate
+
+    found = []
+    for node in draft.nodes:
+        interface, port = node.path.interface, node.port
+        speed = interface.speed_bps if interface is not None else None
+        cells = [
+            node.name,
+            node.target.text,
+            node.host.machine,
+            interface.name if interface is not None else None,
+            node.path.address,
+            format_rate(speed) if speed else None,
+            str(interface.mtu) if interface is not None and interface.mtu else None,
+            _ROOT[node.host.sudo],
+            f"{node.switch} {port.port}" if port is not None else None,
+        ]
+        found.append([cell or "–" for cell in cells])
+    return found

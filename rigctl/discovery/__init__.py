@@ -1,0 +1,1 @@
+"""From host names to a rig file: hosts are asked by SSH, switches by SNMP, and what is found is written down."""

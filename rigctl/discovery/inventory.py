@@ -1,0 +1,204 @@
+"""An Ansible inventory as a source of hosts: its INI or YAML form, groups, and the variables that say how SSH goes.
+
+Only the file itself is read: no group_vars or host_vars beside it, no program is run, no template is filled in.
+https://docs.ansible.com/ansible/latest/inventory_guide/intro_inventory.html
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from rigctl.discovery.targets import Target
+from rigctl.errors import InputError
+from rigctl.rig.fields import FieldError, parse_whole, shown
+from rigctl.rig.ranges import MAX_NAMES
+from rigctl.yamlfile import Mistake, MistakesError, suggestion
+
+ALL: Final = "all"
+# The older names are those of Ansible 1.
+VARIABLES: Final = {
+    "ansible_host": "host",
+    "ansible_ssh_host": "host",
+    "ansible_port": "port",
+    "ansible_ssh_port": "port",
+    "ansible_user": "user",
+    "ansible_ssh_user": "user",
+    "ansible_ssh_private_key_file": "key",
+    "ansible_private_key_file": "key",
+    "ansible_connection": "connection",
+}
+_RANGE: Final = re.compile(r"\[([0-9]{1,9}|[A-Za-z]):([0-9]{1,9}|[A-Za-z])(?::([1-9][0-9]{0,8}))?\]", re.ASCII)
+_HOST: Final = re.compile(r"[A-Za-z0-9_:][A-Za-z0-9_.:%-]{0,252}", re.ASCII)
+_USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A variable's value, and its place for what is wrong with it: `place` makes a mistake of words."""
+
+    value: object
+    place: Mistake
+
+    def wrong(self, what: str) -> Mistake:
+        return Mistake(self.place.where, what, span=self.place.span, text=self.place.text)
+
+
+@dataclass(slots=True)
+class Group:
+    """A group as its file has it. Names of `children` have their places: one may be missing."""
+
+    hosts: dict[str, dict[str, Value]] = field(default_factory=dict)
+    variables: dict[str, Value] = field(default_factory=dict)
+    children: dict[str, Value] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Inventory:
+    path: Path
+    groups: dict[str, Group] = field(default_factory=dict)
+    mistakes: list[Mistake] = field(default_factory=list)
+
+    def group(self, name: str) -> Group:
+        return self.groups.setdefault(name, Group())
+
+
+def split_reference(reference: str) -> tuple[Path, tuple[str, ...]]:
+    """FILE, or FILE:GROUP, or FILE:GROUP,GROUP. A file whose name holds a colon is taken as it is."""
+    path = Path(reference).expanduser()
+    if not path.exists() and ":" in reference:
+        file, _, groups = reference.rpartition(":")
+        path = Path(file).expanduser()
+        return path, tuple(group.strip() for group in groups.split(",") if group.strip())
+    return path, ()
+
+
+def inventory_targets(inventory: Inventory, wanted: Sequence[str] = ()) -> list[Target]:
+    """The hosts of the groups `wanted` (none: of all), in the file's order. Raises `MistakesError`, `InputError`."""
+    found = [*inventory.mistakes, *_loops_and_gaps(inventory)]
+    if found:
+        raise MistakesError(found)
+    known = [name for name in inventory.groups if name != ALL]
+    for name in wanted:
+        if name != ALL and name not in inventory.groups:
+            raise InputError(f'{inventory.path}: there is no group "{name}".{suggestion(name, known)}')
+    members = {name: _members(inventory, name) for name in inventory.groups}
+    every = dict.fromkeys(host for group in inventory.groups.values() for host in group.hosts)
+    members[ALL] = every
+    chosen = [host for host in every if not wanted or any(host in members[name] for name in wanted)]
+    if not chosen:
+        raise InputError(f"{inventory.path}: names no host{' in ' + ', '.join(wanted) if wanted else ''}")
+    outcome = [_target(inventory, host, members) for host in chosen]
+    wrong = [mistake for _, mistakes in outcome for mistake in mistakes]
+    if wrong:
+        raise MistakesError(wrong)
+    return [target for target, _ in outcome if target is not None]
+
+
+def _loops_and_gaps(inventory: Inventory) -> Iterator[Mistake]:
+    for name, group in inventory.groups.items():
+        for child, at in group.children.items():
+            if child not in inventory.groups:
+                known = suggestion(child, list(inventory.groups))
+                yield at.wrong(f'group "{name}": there is no group "{child}".{known}')
+            elif name in _below(inventory, child):
+                yield at.wrong(f'group "{name}": "{child}" contains it in turn. Leave one of the two out')
+
+
+def _below(inventory: Inventory, name: str) -> dict[str, None]:
+    """The group and all groups in it, each once."""
+    seen: dict[str, None] = {}
+    waiting = [name]
+    while waiting:
+        current = waiting.pop()
+        if current not in seen and current in inventory.groups:
+            seen[current] = None
+            waiting.extend(inventory.groups[current].children)
+    return seen
+
+
+def _members(inventory: Inventory, name: str) -> dict[str, None]:
+    return dict.fromkeys(host for group in _below(inventory, name) for host in inventory.groups[group].hosts)
+
+
+def _target(
+    inventory: Inventory, host: str, members: dict[str, dict[str, None]]
+) -> tuple[Target | None, list[Mistake]]:
+    """How SSH reaches `host`: its own variables before those of its groups, an inner group's before an outer one's."""
+    groups = [name for name in inventory.groups if host in members[name]]
+    # "all" holds every other; of the rest one that holds more groups is further out.
+    groups.sort(key=lambda name: (name == ALL, len(_below(inventory, name))), reverse=True)
+    merged: dict[str, Value] = {}
+    for name in groups:
+        merged |= inventory.groups[name].variables
+    for name in groups:
+        merged |= inventory.groups[name].hosts.get(host, {})
+    said: dict[str, object] = {}
+    wrong: list[Mistake] = []
+    for variable, value in merged.items():
+        if variable in VARIABLES:
+            try:
+                said[VARIABLES[variable]] = _checked(variable, value.value, inventory.path.parent)
+            except FieldError as error:
+                wrong.append(value.wrong(f"{error}"))
+    if said.get("connection") not in (None, "ssh", "smart", "paramiko", "openssh"):
+        return None, wrong  # Ansible does not reach it by SSH: the machine itself, a container
+    name, port = _with_port(host)
+    said_port, key = said.get("port", port), said.get("key")
+    return Target(
+        text=name,
+        host=str(said.get("host", name)),
+        user=str(said["user"]) if "user" in said else None,
+        port=said_port if isinstance(said_port, int) else None,
+        key=key if isinstance(key, Path) else None,
+        name=name,
+        groups=tuple(name for name in inventory.groups if name in groups and name not in (ALL, "ungrouped")),
+    ), wrong
+
+
+def _checked(variable: str, value: object, folder: Path) -> object:
+    if "{{" in str(value):
+        raise FieldError(f"{variable} {shown(value)}: templates are not filled in. Write the value itself")
+    match VARIABLES[variable]:
+        case "port":
+            return parse_whole(variable, value, 1, 65535, 22)
+        case "host" if not _HOST.fullmatch(str(value)):
+            raise FieldError(f"{variable} {shown(value)}: expected a host name or IP address, as in 192.168.1.11")
+        case "user" if not _USER.fullmatch(str(value)):
+            raise FieldError(f"{variable} {shown(value)}: expected a user name, as in pi")
+        case "key":
+            return (folder / Path(str(value)).expanduser()).absolute()
+    return str(value)
+
+
+def _with_port(host: str) -> tuple[str, int | None]:
+    """`name:2222` as Ansible's INI form has it."""
+    name, colon, port = host.partition(":")
+    return (name, int(port)) if colon and port.isdigit() and int(port) <= 65535 else (host, None)
+
+
+def names_of(pattern: str) -> list[str]:
+    """`node[01:12].lan`, `db[a:c]`, `n[0:10:5]`: as Ansible writes ranges. Raises `FieldError`."""
+    names = [""]
+    at = 0
+    for match in _RANGE.finditer(pattern):
+        names = [f"{name}{pattern[at : match.start()]}{step}" for name in names for step in _steps(match, pattern)]
+        at = match.end()
+        if len(names) > MAX_NAMES:
+            raise FieldError(f"host {shown(pattern)}: stands for more than {MAX_NAMES} hosts. Name fewer")
+    names = [name + pattern[at:] for name in names]
+    if not _HOST.fullmatch(names[0]):
+        raise FieldError(f"host {shown(pattern)}: expected a host name, or a range as in node[01:12]")
+    return names
+
+
+def _steps(match: re.Match[str], pattern: str) -> list[str]:
+    first, last, step = match[1], match[2], int(match[3] or 1)
+    if first.isdigit() != last.isdigit():
+        raise FieldError(f"host {shown(pattern)}: expected two numbers or two letters, as in [01:12] or [a:f]")
+    low, high = (int(first), int(last)) if first.isdigit() else (ord(first), ord(last))
+    if low > high or (high - low) // step >= MAX_NAMES:
+        raise FieldError(f"host {shown(pattern)}: expected a range upwards of at most {MAX_NAMES}, as in [01:12]")
+    width = len(first) if first.startswith("0") else 1
+    return [f"{n:0{width}}" if first.isdigit() else chr(n) for n in range(low, high + 1, step)]

@@ -1,0 +1,165 @@
+"""Which interface of each host carries the data: that of the network which the hosts have in common. Pure.
+
+A network counts where at least two hosts have an address in it. An address that two hosts have alike (docker0,
+virbr0) leads to neither. Of several networks the one on hardware is taken before a tunnel or container network, then
+the one with most hosts, then the fastest, then the one that SSH uses, then IPv4.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network, ip_address
+from typing import TypeAlias
+
+from rigctl.probe.surroundings import Interface, Surroundings
+from rigctl.units import format_rate
+
+Network: TypeAlias = IPv4Network | IPv6Network
+Held: TypeAlias = IPv4Interface | IPv6Interface
+
+
+@dataclass(frozen=True, slots=True)
+class DataPath:
+    """Where a host's data flow, and why there. Without `interface` they flow where SSH does."""
+
+    interface: Interface | None
+    address: str | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    interface: Interface
+    address: Held
+    has_ssh: bool
+
+
+def data_paths(hosts: Mapping[str, Surroundings]) -> dict[str, DataPath]:
+    """The data path of each host, by name."""
+    ends = _shared(hosts)
+    if not ends:
+        return {name: _by_route(name, hosts, None) for name in hosts}
+    order = sorted(ends, key=lambda network: _weight(network, ends[network], hosts), reverse=True)
+    best = order[0]
+    paths: dict[str, DataPath] = {}
+    for name in hosts:
+        end = ends[best].get(name)
+        if end is None:
+            paths[name] = _by_route(name, hosts, next(iter(ends[best].values())).address.ip)
+            continue
+        others = [network for network in order[1:] if name in ends[network]]
+        paths[name] = DataPath(end.interface, str(end.address.ip), _reason(best, others, ends, name, len(hosts)))
+    return paths
+
+
+def _shared(hosts: Mapping[str, Surroundings]) -> dict[Network, dict[str, _End]]:
+    """The networks with at least two hosts in them, each with its hosts' ends."""
+    held = Counter(address.ip for found in hosts.values() for address in set(_addresses(found)))
+    networks: dict[Network, dict[str, _End]] = {}
+    for name, found in hosts.items():
+        ssh = _ip(found.ssh_address)
+        for interface in found.interfaces.values():
+            for address in interface.addresses if interface.is_up else ():
+                if held[address.ip] > 1 or address.network.num_addresses == 1:
+                    continue
+                end = _End(interface, address, address.ip == ssh)
+                known = networks.setdefault(address.network, {}).setdefault(name, end)
+                if _fitness(end, found) > _fitness(known, found):
+                    networks[address.network][name] = end
+    return {network: ends for network, ends in networks.items() if len(ends) > 1}
+
+
+def _addresses(found: Surroundings) -> Iterator[Held]:
+    for interface in found.interfaces.values():
+        yield from interface.addresses
+
+
+def _ip(text: str | None) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(text) if text else None
+    except ValueError:
+        return None
+
+
+def _fitness(end: _End, found: Surroundings) -> tuple[bool, int, bool]:
+    return on_hardware(end.interface, found), end.interface.speed_bps or 0, end.has_ssh
+
+
+def on_hardware(interface: Interface, found: Surroundings) -> bool:
+    """Whether its frames leave by hardware: its own, or, of a bond, bridge or VLAN, that of an interface below it."""
+    return any(each.is_hardware for each in with_those_below(interface, found))
+
+
+def with_those_below(interface: Interface, found: Surroundings) -> list[Interface]:
+    """The interface, and all that it consists of."""
+    seen: dict[str, Interface] = {}
+    waiting = [interface]
+    while waiting:
+        current = waiting.pop()
+        if current.name not in seen:
+            seen[current.name] = current
+            waiting += [found.interfaces[name] for name in current.below if name in found.interfaces]
+    return list(seen.values())
+
+
+def _weight(
+    network: Network, ends: Mapping[str, _End], hosts: Mapping[str, Surroundings]
+) -> tuple[bool, int, int, int, bool]:
+    return (
+        all(on_hardware(end.interface, hosts[name]) for name, end in ends.items()),
+        len(ends),
+        min(end.interface.speed_bps or 0 for end in ends.values()),
+        sum(end.has_ssh for end in ends.values()),
+        network.version == 4,
+    )
+
+
+def _reason(
+    best: Network, others: list[Network], ends: Mapping[Network, Mapping[str, _End]], name: str, total: int
+) -> str:
+    shared = len(ends[best]) - 1
+    many = f"all {shared} other hosts" if shared == total - 1 and shared > 1 else _hosts(shared)
+    said = f"on {best}, as {many}" if shared != 1 else f"on {best}, as 1 other host"
+    if not others:
+        return said
+    rest = ", ".join(
+        f"{ends[network][name].interface.name} {network}{_rate(ends[network][name])}" for network in others
+    )
+    return f"{said}; preferred to {rest}"
+
+
+def _hosts(count: int) -> str:
+    return f"{count} other host{'s' * (count != 1)}"
+
+
+def _rate(end: _End) -> str:
+    speed = end.interface.speed_bps
+    return f" ({format_rate(speed)})" if speed else ""
+
+
+def _by_route(name: str, hosts: Mapping[str, Surroundings], to: IPv4Address | IPv6Address | None) -> DataPath:
+    """The interface of the route towards `to`, or else towards most of the other hosts, as SSH knows these."""
+    found = hosts[name]
+    if not found.has_ip:
+        return DataPath(None, None, "interfaces unknown: the host has no ip(8); data flow where SSH does")
+    towards = [to] if to else [ip for other in hosts if other != name if (ip := _ip(hosts[other].ssh_address))]
+    taken = Counter(route for ip in towards if (route := _route(found, ip)) is not None)
+    for interface_name, version in [key for key, _ in taken.most_common()]:
+        interface = found.interfaces[interface_name]
+        address = next((held for held in interface.addresses if held.version == version), None)
+        if address is not None:
+            count = taken[interface_name, version]
+            where = str(to) if to else _hosts(count)
+            return DataPath(interface, str(address.ip), f"the route to {where}; no network in common")
+    return DataPath(None, None, "no network in common with another host, and no route; data flow where SSH does")
+
+
+def _route(found: Surroundings, to: IPv4Address | IPv6Address) -> tuple[str, int] | None:
+    """The interface of the longest prefix that holds `to`."""
+    fitting = [
+        route
+        for route in found.routes
+        if route.to.version == to.version and to in route.to and route.interface in found.interfaces
+    ]
+    best = max(fitting, key=lambda route: route.to.prefixlen, default=None)
+    return (best.interface, to.version) if best is not None else None

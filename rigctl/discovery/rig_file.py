@@ -1,0 +1,179 @@
+"""The text of a rig file: every value with a comment that says where it comes from. Pure.
+
+What is written is read back with the reader that `rigctl run` uses before anybody sees it.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from rigctl.discovery.draft import Draft, Found, FoundSwitch
+from rigctl.discovery.targets import is_address
+from rigctl.probe.switches.secrets import variable
+from rigctl.rig.inventory import Rig, Switch
+from rigctl.rig.schema import rig_of
+from rigctl.texts import printable
+from rigctl.units import format_rate
+from rigctl.yamlfile import parse_document
+
+_PLAIN: Final = re.compile(r"[A-Za-z_/][A-Za-z0-9_./-]*( [A-Za-z0-9_./-]+)*|[0-9]+(\.[0-9]+){2,}", re.ASCII)
+_WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off"})
+_MOST_COMMENT: Final = 600
+_SUDO: Final = {
+    "password": "sudo asks for a password",
+    "absent": "there is no sudo",
+    "refused": "sudo does not allow a shell as root",
+}
+
+
+def checked(text: str, path: Path) -> Rig:
+    """The rig that `text` describes, as `rigctl run --rig` would read it. Raises `MistakesError`."""
+    return rig_of(parse_document(str(path), text), path)
+
+
+def rig_text(draft: Draft, made: str) -> str:
+    """The file. `made` says in one line when and from what it was made."""
+    rates = [node.path.interface.speed_bps if node.path.interface else None for node in draft.nodes]
+    mtus = [node.path.interface.mtu if node.path.interface else None for node in draft.nodes]
+    rate, mtu = _common(rates), _common(mtus)
+    lines = [
+        f"# {_comment(made)}",
+        "# A comment says where a value comes from. `rigctl plan SCENARIO --rig FILE` shows the tests on this rig.",
+        f"title: {_scalar(_title(draft, rates))}",
+        *(f"# {_comment(note)}" for note in draft.notes),
+        *_switches(draft.switches),
+        *_links(rate, mtu, rates, mtus),
+        *_groups(draft),
+        "nodes:",
+    ]
+    for node, node_rate, node_mtu in zip(draft.nodes, rates, mtus, strict=True):
+        own = [("rate", _rate(node_rate))] if node_rate and node_rate != rate else []
+        own += [("mtu", str(node_mtu))] if node_mtu and node_mtu != mtu else []
+        lines += _node(node, own, two_switches=len(draft.switches) > 1)
+    if draft.left_out:
+        lines += ["", f"# Left out ({len(draft.left_out)}):"]
+        lines += [f"#   {_comment(f'{each.target.text}: {each.reason}')}" for each in draft.left_out]
+    return "\n".join(lines) + "\n"
+
+
+def _common(values: Sequence[int | None]) -> int | None:
+    """What most nodes have, where all are known: `links` would be taken for the unknown ones, too."""
+    known = [value for value in values if value is not None]
+    return Counter(known).most_common(1)[0][0] if known and len(known) == len(values) else None
+
+
+def _title(draft: Draft, rates: Iterable[int | None]) -> str:
+    switches = " and ".join(switch.title for switch in draft.switches)
+    around = f" around {switches}" if switches else ""
+    known = sorted({rate for rate in rates if rate}, reverse=True)
+    speeds = f", {' and '.join(map(format_rate, known))}" if 0 < len(known) <= 3 else ""
+    return printable(f"{len(draft.nodes)} nodes{around}{speeds}")[:200]
+
+
+def _links(rate: int | None, mtu: int | None, rates: Sequence[int | None], mtus: Sequence[int | None]) -> Iterator[str]:
+    given = []
+    if rate is not None:
+        given.append(_line("  rate", _rate(rate), "speed of the data interfaces", rates.count(rate), len(rates)))
+    if mtu is not None:
+        given.append(_line("  mtu", str(mtu), "MTU of the data interfaces", mtus.count(mtu), len(mtus)))
+    if given:
+        yield "links:"
+        yield from given
+    if any(speed is None for speed in rates):
+        yield "# rate: at least one interface reports no speed, as virtual ones do. Add it where you know it."
+
+
+def _line(key: str, value: str, what: str, having: int, of: int) -> str:
+    few = "" if having == of else f" of {having} of the {of} nodes; the others have their own"
+    return f"{key}: {value}  # {what}{few}"
+
+
+def _switches(switches: Sequence[FoundSwitch]) -> Iterator[str]:
+    if not switches:
+        return
+    yield "switches:"
+    for switch in switches:
+        yield f"  {_scalar(switch.key)}:"
+        yield f"    title: {_scalar(switch.title)}"
+        if switch.address is None or (switch.asked is None and not is_address(switch.address)):
+            continue
+        yield f"    address: {_scalar(switch.address)}"
+        secret = variable(Switch(switch.key, ""), "community")
+        if switch.asked is None:
+            yield f"    # snmp: {{version: 2c}}  # reads its counters; {secret} is then its community"
+        elif (snmp := switch.asked.snmp) is not None:
+            shown = f"version: 3, auth: {snmp.auth}, priv: {snmp.priv}" if snmp.version == "3" else 'version: "2c"'
+            port = f", port: {snmp.port}" if snmp.port != 161 else ""
+            secret = secret if snmp.version == "2c" else variable(Switch(switch.key, ""), "user") + " and others"
+            yield f"    snmp: {{{shown}{port}}}  # reads its counters, with {secret} set (docs/switches.md)"
+    if len(switches) > 1:
+        yield "# trunk: {rate: 10G}  # the link between the two, with its rate"
+
+
+def _groups(draft: Draft) -> Iterator[str]:
+    if draft.groups:
+        yield "groups:  # of the inventory"
+    for name, members in draft.groups.items():
+        yield f"  {_scalar(name)}: [{', '.join(map(_scalar, members))}]"
+
+
+def _node(node: Found, own: Sequence[tuple[str, str]], *, two_switches: bool) -> Iterator[str]:
+    yield f"  # {_comment(described(node))}"
+    yield f"  {_scalar(node.name)}:"
+    yield f"    address: {_scalar(node.target.host)}"
+    for key in ("port", "user", "key", "jump"):
+        value = getattr(node.target, key)
+        if value is not None:
+            yield f"    {key}: {value if isinstance(value, int) else _scalar(str(value))}"
+    interface = node.path.interface
+    if interface is None:
+        yield f"    # {_comment(node.path.why)}"
+    else:
+        yield f"    data_address: {_scalar(node.path.address or '')}"
+        yield f"    data_interface: {_scalar(interface.name)}  # {_comment(node.path.why)}"
+    for key, value in own:
+        yield f"    {key}: {value}"
+    if interface is not None and interface.duplex == "half":
+        yield "    # HALF duplex: look at the cable and the switch's port before measuring"
+    if node.host.sudo == "granted":
+        yield "    sudo: true  # sudo -n works; conditions and captures need it"
+    elif node.host.sudo is not None:
+        yield f"    # no conditions or captures on it: {_SUDO[node.host.sudo]}, and this user is not root"
+    if two_switches and node.switch is not None:
+        yield f"    switch: {_scalar(node.switch)}"
+    if node.port is not None:
+        yield f"    switch_port: {_scalar(node.port.port)}  # by {_comment(node.port.by)}"
+    elif node.no_port is not None:
+        yield f"    # switch_port: {_comment(node.no_port)}"
+
+
+def described(node: Found) -> str:
+    """A node in one line: machine, system, interface."""
+    interface, host = node.path.interface, node.host
+    link = []
+    if interface is not None:
+        speed = format_rate(interface.speed_bps) if interface.speed_bps else "speed unknown"
+        link = [
+            interface.driver or ("" if interface.is_hardware else "virtual interface"),
+            f"{speed}{f' {interface.duplex} duplex' if interface.duplex else ''}",
+        ]
+    words = [host.machine, host.os, "virtual machine" if host.is_virtual else "", *link, "root" if host.is_root else ""]
+    return ", ".join(word for word in words if word)
+
+
+def _rate(rate_bps: int) -> str:
+    return f"{rate_bps / 1e9:g}G" if rate_bps >= 10**9 else f"{rate_bps / 1e6:g}M"
+
+
+def _comment(text: str) -> str:
+    line = printable(" ".join(text.split()))
+    return line if len(line) <= _MOST_COMMENT else f"{line[:_MOST_COMMENT]} …"
+
+
+def _scalar(text: str) -> str:
+    """`text` as YAML takes it for a text: in quotes where it could be anything else."""
+    plain = _PLAIN.fullmatch(text) and text.lower() not in _WORDS
+    return text if plain else json.dumps(printable(text), ensure_ascii=False)

@@ -1,0 +1,103 @@
+"""Hosts as people name them on a command line: `node[001-012]`, `pi@10.0.0.7:2222`, `[fd00::1]:22`, and lists."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Final
+
+from rigctl.probe.surroundings import Surroundings
+from rigctl.rig.fields import FieldError, shown
+from rigctl.rig.ranges import MAX_NAMES, host_names
+
+_USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", re.ASCII)
+_HOST: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}", re.ASCII)
+# The range of node[1-3] stands in brackets, too: an address has a colon in its own.
+_V6: Final = re.compile(r"\[([^\[\]]*:[^\[\]]*)\](?::(.*))?")
+_COMMA: Final = re.compile(r",(?![^\[\]]*\])")
+_FORM: Final = "expected HOST, USER@HOST or HOST:PORT, as in node[001-012], pi@10.0.0.7:2222 or [fd00::1]:22"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One host to look at, and how SSH reaches it; `None` is left to ~/.ssh/config."""
+
+    text: str  # as it is named: of a range, one of its hosts
+    host: str  # for SSH
+    user: str | None = None
+    port: int | None = None
+    key: Path | None = None
+    name: str | None = None  # an inventory's name for it
+    jump: str | None = None
+    groups: tuple[str, ...] = ()  # of an inventory
+
+    @property
+    def is_address(self) -> bool:
+        return is_address(self.host)
+
+    @property
+    def place(self) -> tuple[str, str | None, int]:
+        """Two targets with the same place are one host, written twice."""
+        return (self.host.lower(), self.jump, self.port or 22)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A host with what it said, or with why it can't be a node."""
+
+    target: Target
+    found: Surroundings | None
+    reason: str | None = None
+
+
+def is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def targets_of(words: Iterable[str]) -> list[Target]:
+    """The hosts that `words` name, in their order. Raises `FieldError`."""
+    found = [
+        target for word in words for part in _COMMA.split(word) if part.strip() for target in _parsed(part.strip())
+    ]
+    if len(found) > MAX_NAMES:
+        raise FieldError(f"{len(found)} hosts are named. {MAX_NAMES} at most")
+    return found
+
+
+def _parsed(text: str) -> Iterator[Target]:
+    user, at, place = text.rpartition("@")
+    if at and not _USER.fullmatch(user):
+        raise FieldError(f"host {shown(text)}: {shown(user)} is no user name. {_FORM}")
+    literal = _V6.fullmatch(place)
+    if literal is not None or is_address(place):
+        host, port = (literal[1], literal[2]) if literal is not None else (place, None)
+        if not is_address(host):
+            raise FieldError(f"host {shown(text)}: {shown(host)} is no IPv6 address. {_FORM}")
+        yield Target(text, host, user or None, _port(port, text))
+        return
+    name, colon, port = place.partition(":")
+    number = _port(port if colon else None, text)
+    for host in host_names(name):
+        if not _HOST.fullmatch(host):
+            raise FieldError(f"host {shown(text)}: {shown(host)} is no host name. {_FORM}")
+        yield Target(f"{user}{at}{host}{colon}{port}", host, user or None, number)
+
+
+def _port(text: str | None, whole: str) -> int | None:
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) <= 5 and 1 <= int(text) <= 65535):
+        raise FieldError(f"host {shown(whole)}: port {shown(text)}: expected 1 to 65535, as in pi1:22")
+    return int(text)
+
+
+def once_each(targets: Iterable[Target]) -> tuple[list[Target], list[Target]]:
+    """Each host once, by the first that names it; and those that name one again."""
+    first: dict[tuple[str, str | None, int], Target] = {}
+    again = [target for target in targets if first.setdefault(target.place, target) is not target]
+    return list(first.values()), again

@@ -1,0 +1,202 @@
+"""What a host is and how it is connected, for whoever writes a rig file: one command and the parser of its output.
+
+`probe.facts` asks about one known interface; here all of them are asked for, because which one carries the data is not
+known yet. Nothing is changed on the host; what needs root is tried with `sudo -n`, which does not prompt.
+"""
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from ipaddress import IPv4Interface, IPv4Network, IPv6Interface, IPv6Network, ip_interface, ip_network
+from typing import Final, Literal, TypeAlias
+
+from rigctl.probe import parsers
+from rigctl.probe.lldp import COMMAND as LLDP_COMMAND
+from rigctl.probe.lldp import Neighbour, neighbours
+from rigctl.texts import printable
+
+Sudo: TypeAlias = Literal["granted", "password", "absent", "refused"]
+_MARK: Final = "@@rigctl "
+_MOST_SAID: Final = 512 * 1024
+_MOST_ROUTES: Final = 400
+# Per interface, one line: name, operstate, speed, duplex, MTU, MAC, driver, whether it is hardware, what is below it.
+# A bond, bridge or VLAN has no device of its own; lower_* name the interfaces that it consists of.
+# `read` and not cat(1): a process for each value would make a host with many interfaces slow to answer.
+_INTERFACES: Final = """
+got() { v=; [ -r "$1" ] && read -r v <"$1"; said="$said$v|"; }
+for d in /sys/class/net/*; do
+  [ -e "$d/mtu" ] || continue
+  said="${d##*/}|"; below=; hw=no; drv=
+  for f in operstate speed duplex mtu address; do got "$d/$f"; done
+  for l in "$d"/lower_*; do [ -e "$l" ] && below="$below,${l##*/lower_}"; done
+  [ -e "$d/device" ] && hw=yes && drv=$(readlink "$d/device/driver")
+  echo "$said${drv##*/}|$hw|$below"
+done
+"""
+_ASKED: Final = {
+    "machine": "uname -sm",
+    "hostname": "uname -n",
+    "os": "cat /etc/os-release",
+    "cpuinfo": "grep -m1 ^flags /proc/cpuinfo",
+    "boot": "cat /proc/sys/kernel/random/boot_id",
+    "namespace": "readlink /proc/self/ns/net",
+    "ssh": "echo $SSH_CONNECTION",
+    "uid": "id -u",
+    # The agent needs a shell as root (remote.rights): a rule for some commands only is not enough.
+    "sudo": "command -v sudo >/dev/null || echo absent; [ $(id -u) = 0 ] || "
+    "$limit sudo -n -- sh -c 'echo granted' 2>&1",
+    "ip": "command -v ip",
+    "addresses": "ip -o addr",
+    "routes": f"{{ ip -o -4 route; ip -o -6 route; }} | head -n {_MOST_ROUTES}",
+    "interfaces": _INTERFACES,
+    "lldp": LLDP_COMMAND,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """A network interface. `speed_bps` and `duplex` are of hardware, its own or below it: a veth's mean nothing."""
+
+    name: str
+    is_up: bool
+    speed_bps: int | None
+    duplex: str | None
+    mtu: int | None
+    mac: str | None
+    driver: str | None
+    is_hardware: bool
+    below: tuple[str, ...] = ()
+    addresses: tuple[IPv4Interface | IPv6Interface, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A route of the main table: where to, over which interface."""
+
+    to: IPv4Network | IPv6Network
+    interface: str
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """A host as it was found; `None` is what it does not say."""
+
+    machine: str | None  # `uname -m`
+    system: str | None  # `uname -s`
+    hostname: str | None
+    os: str | None
+    is_virtual: bool | None  # a virtual machine, as x86 says
+    identity: tuple[str, ...] | None  # equal: the same machine and network namespace
+    ssh_address: str | None  # the one that this connection came in by
+    is_root: bool
+    sudo: Sudo | None  # None: the user is root
+    has_ip: bool
+    interfaces: dict[str, Interface] = field(default_factory=dict)
+    routes: tuple[Route, ...] = ()
+    neighbours: tuple[Neighbour, ...] = ()
+    lldp: str | None = None  # why there are no neighbours: "absent", "refused"
+
+
+def script() -> str:
+    """The one command that asks a host for everything."""
+    lines = [
+        "PATH=$PATH:/usr/sbin:/sbin:/usr/local/sbin; LC_ALL=C; export PATH LC_ALL",
+        "limit=; command -v timeout >/dev/null && limit='timeout 4'",
+    ]
+    lines += [f"echo; echo '{_MARK}{key}'; {{ {command.strip()}\n}} 2>/dev/null" for key, command in _ASKED.items()]
+    return f"sh -c {shlex.quote(chr(10).join(lines))}"
+
+
+def parse(output: str) -> Surroundings:
+    """What the output of `script` says."""
+    said = {}
+    for part in f"\n{output}".split(f"\n{_MARK}")[1:]:
+        key, _, text = part.partition("\n")
+        said[key] = text[:_MOST_SAID]
+    system, _, machine = (parsers.text(said.get("machine", "")) or "").partition(" ")
+    boot, namespace = parsers.text(said.get("boot", "")), parsers.text(said.get("namespace", ""))
+    connection = said.get("ssh", "").split()
+    is_root = said.get("uid", "").strip() == "0"
+    found, why = neighbours(said.get("lldp", ""))
+    hostname, os_name = parsers.text(said.get("hostname", "")), parsers.os_name(said.get("os", ""))
+    return Surroundings(
+        machine=machine.strip() or None,
+        system=system or None,
+        hostname=printable(hostname) if hostname else None,
+        os=printable(os_name) if os_name else None,
+        is_virtual=parsers.hypervisor(said.get("cpuinfo", "")),
+        identity=(boot, namespace) if boot and namespace else None,
+        ssh_address=connection[2] if len(connection) == 4 else None,
+        is_root=is_root,
+        sudo=None if is_root else _sudo(said.get("sudo", "")),
+        has_ip=bool(said.get("ip", "").strip()),
+        interfaces=_interfaces(said.get("interfaces", ""), said.get("addresses", "")),
+        routes=tuple(_routes(said.get("routes", ""))),
+        neighbours=found,
+        lldp=why,
+    )
+
+
+def _sudo(output: str) -> Sudo:
+    if output.strip() == "granted":
+        return "granted"
+    if output.strip().startswith("absent"):
+        return "absent"
+    return "password" if "password is required" in output or "terminal is required" in output else "refused"
+
+
+def _interfaces(listed: str, addresses: str) -> dict[str, Interface]:
+    held = dict(_addresses(addresses))
+    found: dict[str, Interface] = {}
+    for line in listed.splitlines():
+        fields = printable(line).split("|")
+        if len(fields) != 9 or fields[0] == "lo":
+            continue
+        name, state, speed, duplex, mtu, mac, driver, hardware, below = (text.strip() for text in fields)
+        known = hardware == "yes" or bool(below)
+        found[name] = Interface(
+            name=name,
+            is_up=state in ("up", "unknown"),  # a tunnel's state is unknown
+            speed_bps=parsers.speed_bps(speed) if known else None,
+            duplex=parsers.duplex(duplex) if known else None,
+            mtu=parsers.whole(mtu),
+            mac=mac.lower() if mac.count(":") == 5 and mac != "00:00:00:00:00:00" else None,
+            driver=driver or None,
+            is_hardware=hardware == "yes",
+            below=tuple(one for one in below.split(",") if one),
+            addresses=tuple(held.get(name, ())),
+        )
+    return found
+
+
+def _addresses(output: str) -> Iterator[tuple[str, list[IPv4Interface | IPv6Interface]]]:
+    """Global addresses with their networks, by interface, in the kernel's order; none that will be gone soon."""
+    held: dict[str, list[IPv4Interface | IPv6Interface]] = {}
+    for line in output.splitlines():
+        # 2: eth0    inet 10.0.0.1/24 brd 10.0.0.255 scope global …
+        words = line.split()
+        if len(words) < 4 or words[2] not in ("inet", "inet6") or "global" not in words:
+            continue
+        if not {"temporary", "deprecated", "tentative"}.isdisjoint(words):
+            continue
+        try:
+            # 10.0.0.1 peer 10.0.0.2/32: a point-to-point link's network is its peer.
+            held.setdefault(words[1].partition("@")[0], []).append(ip_interface(words[3]))
+        except ValueError:
+            continue
+    yield from held.items()
+
+
+def _routes(output: str) -> Iterator[Route]:
+    for line in output.splitlines():
+        # default via 10.0.0.254 dev eth0 …; 10.1.0.0/16 via 10.0.0.9 dev eth0; unreachable …
+        words = line.split()
+        if "dev" not in words[1:-1]:
+            continue
+        to = words[0]
+        if to == "default":
+            to = "::/0" if ":" in line.partition(" dev ")[0] else "0.0.0.0/0"
+        try:
+            yield Route(ip_network(to), printable(words[words.index("dev") + 1]))
+        except ValueError:
+            continue

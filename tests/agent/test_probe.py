@@ -1,0 +1,101 @@
+"""Probes: what arrives is reported by its sender's number and size, what does not by who refused it."""
+
+import time
+from typing import Any
+
+from talk import TOKEN, Talk, settings
+
+from agents import Start
+
+Line = dict[str, Any]
+
+
+def listening(receiver: Talk, address: str = "127.0.0.1") -> int:
+    answer = receiver.ask(f"listen endpoint=9 address={address} {settings(extra='transport=udp size=100')}")
+    assert answer["ok"], answer
+    return int(answer["port"])
+
+
+def probe(sender: Talk, port: int, sizes: str = "100", address: str = "127.0.0.1", **how: Any) -> Line:
+    keys = {"target": 1, "source": 7, "stream": 1, "bind": address, "token": TOKEN} | how
+    words = " ".join(f"{key}={value}" for key, value in keys.items())
+    return sender.ask(f"probe address={address} port={port} sizes={sizes} {words}")
+
+
+def told(agent: Talk, key: str, within_s: float = 5.0) -> list[str]:
+    """What `probed` gives under `key`, as soon as there is something."""
+    until_s = time.monotonic() + within_s
+    while time.monotonic() < until_s:
+        words = str(agent.ask("probed last=0")[key]).split()
+        if words:
+            return words
+        time.sleep(0.01)
+    return []
+
+
+def test_datagrams_are_reported_by_sender_and_size_and_the_connection_with_its_round_trip(start: Start) -> None:
+    receiver, sender = start(), start()
+    for address in ("127.0.0.1", "::1"):
+        port = listening(receiver, address)
+        answer = probe(sender, port, "20,1400,60000", address)
+        assert answer == {"id": answer["id"], "ok": True, "refused": ""}
+        assert sorted(told(receiver, "heard")) == ["7:1400", "7:20", "7:60000"]
+        number, error, rtt_us = told(sender, "streams")[0].split(":")
+        assert (number, error) == ("1", "0")
+        assert int(rtt_us) > 0
+        assert sender.ask("probed last=1")["ok"]
+        assert receiver.ask("close endpoint=9")["ok"]
+
+
+def test_a_datagram_with_another_token_is_not_reported(start: Start) -> None:
+    receiver, sender = start(), start()
+    port = listening(receiver)
+    assert probe(sender, port, "200", token="f" * 32)["ok"]
+    assert probe(sender, port, "300", target=2)["ok"]
+    assert told(receiver, "heard") == ["7:300"]
+
+
+def test_a_port_that_nobody_listens_on_is_refused_for_datagrams_and_connections(start: Start) -> None:
+    receiver, sender = start(), start()
+    port = listening(receiver)
+    assert receiver.ask("close endpoint=9")["ok"]
+    assert probe(sender, port)["ok"]
+    assert told(sender, "errors") == ["1:ECONNREFUSED:3:3:0:127.0.0.1"]
+    assert probe(sender, port, target=2)["ok"]
+    assert [word.split(":")[1] for word in told(sender, "streams")] == ["ECONNREFUSED"]
+
+
+def test_what_is_larger_than_the_interface_allows_is_refused_at_once(start: Start) -> None:
+    receiver, sender = start(), start()
+    port = listening(receiver)
+    answer = probe(sender, port, "100,65507", "127.0.0.1")
+    assert answer["refused"] in ("", "65507:EMSGSIZE")  # 65535 bytes of lo's 65536: they pass where it is that large
+
+
+def test_wrong_orders_are_refused_by_name(start: Start) -> None:
+    agent = start()
+    for how, wrong in (
+        ({"sizes": "19"}, "sizes: expected 20 to 65507"),
+        ({"sizes": "100,"}, "sizes: expected 20 to 65507"),
+        ({"token": "short"}, "token: expected 32"),
+        ({"target": 0}, "target: expected 1"),
+        ({"source": 0}, "source: expected 1"),
+        ({"stream": 2}, "stream: expected 0 or 1"),
+        ({"bind": "::1"}, "address: expected an address of the family of bind"),
+        ({"more": 1}, "more"),
+    ):
+        answer = probe(agent, 4711, **how)
+        assert not answer["ok"]
+        assert answer["error"] == "EPROTO"
+        assert str(answer["message"]).startswith(wrong), answer
+    assert not agent.ask("probed")["ok"]
+
+
+def test_targets_have_a_bound_and_are_forgotten_when_asked(start: Start) -> None:
+    receiver, sender = start(), start()
+    port = listening(receiver)
+    for target in range(1, 257):
+        assert probe(sender, port, target=target, stream=0)["ok"]
+    assert probe(sender, port, target=257, stream=0)["error"] == "ENOBUFS"
+    assert sender.ask("probed last=1")["ok"]
+    assert probe(sender, port, target=257, stream=0)["ok"]

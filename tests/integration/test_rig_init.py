@@ -1,0 +1,251 @@
+"""`rigctl rig init` on a lab: real OpenSSH, real lldpd, a real bridge whose forwarding table a real snmpd serves.
+
+pi1 and pi2 hear the switch by LLDP, pi3 has no lldpd, pi4 is behind a second switch, and nobody has the address of pi5.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from openssh import new_key
+from openssh_lab import Lab, announcing, cable, linked, serve, sh
+from processes import end
+
+from rigctl.rig.inventory import Rig
+from rigctl.rig.schema import load_rig
+
+HOSTS = {"pi1": "10.98.0.1", "pi2": "10.98.0.2", "pi3": "10.98.0.3"}
+BEHIND, NOBODY, CONTROLLER, SWITCH = "10.98.0.4", "10.98.0.5", "10.98.0.9", "10.98.0.254"
+COMMUNITY = "only-for-tests"
+PORTS = {"q": 161, "d": 1161}  # of snmpd, by the form of its table
+FORWARDING = Path(__file__).parents[1] / "support" / "bridge_mib.py"
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    made = Lab(tmp_path_factory.mktemp("riginit"), f"riginit{os.getpid()}")
+    Path("/run/sshd").mkdir(exist_ok=True)
+    running: list[subprocess.Popen[bytes]] = []
+    names = [*HOSTS, "pi4", "ctl"]
+    try:
+        sh("ip", "netns", "add", made.host("switch"))
+        sh("ip", "-n", made.host("switch"), "link", "add", "br0", "type", "bridge")
+        sh("ip", "-n", made.host("switch"), "address", "add", f"{SWITCH}/24", "dev", "br0")
+        for device in ("br0", "lo"):
+            sh("ip", "-n", made.host("switch"), "link", "set", device, "up")
+        new_key(made.folder / "id")
+        for name, address in {**HOSTS, "ctl": CONTROLLER}.items():
+            cable(made, name, address)
+        second_switch(made)
+        # One of its addresses is on no other host's network.
+        sh("ip", "-n", made.host("pi1"), "address", "add", "172.17.0.1/16", "dev", "eth0")
+        running.append(subprocess.Popen(made.inside("switch", *announcing("switch"), "sleep", "300")))
+        running += [subprocess.Popen(made.inside("switch", *snmpd(made, kind))) for kind in PORTS]
+        running += [serve(made, name, HOSTS[name], lldp=name != "pi3") for name in HOSTS]
+        running.append(serve(made, "pi4", BEHIND))
+        home(made)
+        until_ready(made)
+        yield made
+    finally:
+        for process in running:
+            end(process, politely_for_s=5)
+        for name in [*names, "switch", "second"]:
+            subprocess.run(["ip", "netns", "del", made.host(name)], check=False, stderr=subprocess.DEVNULL)
+
+
+def second_switch(lab: Lab) -> None:
+    """pi4's, between it and the first; more addresses have been seen behind it."""
+    host, second = lab.host("pi4"), lab.host("second")
+    for name in (host, second):
+        sh("ip", "netns", "add", name)
+        sh("ip", "-n", name, "link", "set", "lo", "up")
+    linked(lab, second, "up0", "uplink")
+    sh("ip", "-n", second, "link", "add", "br0", "type", "bridge")
+    sh("ip", "link", "add", "eth0", "netns", host, "type", "veth", "peer", "name", "pi4", "netns", second)
+    for device in ("up0", "pi4"):
+        sh("ip", "-n", second, "link", "set", device, "master", "br0", "up")
+    sh("ip", "-n", second, "link", "set", "br0", "up")
+    sh("ip", "-n", host, "link", "set", "eth0", "up")
+    sh("ip", "-n", host, "address", "add", f"{BEHIND}/24", "dev", "eth0")
+    for number in range(6):
+        mac = f"02:aa:00:00:00:0{number}"
+        sh("bridge", "-n", lab.host("switch"), "fdb", "add", mac, "dev", "uplink", "master", "static")
+
+
+def snmpd(lab: Lab, kind: str) -> list[str]:
+    config = lab.folder / f"snmpd-{kind}.conf"
+    config.write_text(
+        f"rocommunity {COMMUNITY} default\nsysName GigaBlox\n[snmp] persistentDir {lab.folder}\n[snmpd]\n"
+        f"pass_persist .1.3.6.1.2.1.17 {sys.executable} {FORWARDING} br0 {kind}\n"
+    )
+    command = ["snmpd", "-f", "-C", "-c", str(config), "-Lf", str(lab.folder / "snmpd.log"), "-I", "-smux"]
+    return ["env", "MIBS=", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", *command, f"udp:{SWITCH}:{PORTS[kind]}"]
+
+
+def home(lab: Lab) -> None:
+    """What a user has in ~/.ssh: a key and the keys of the hosts."""
+    folder = lab.folder / ".ssh"
+    folder.mkdir(mode=0o700)
+    (lab.folder / "id").rename(folder / "id_ed25519")
+    addresses = {**HOSTS, "pi4": BEHIND}
+    known = [f"{addresses[name]} {(lab.folder / name / 'host_key.pub').read_text()}" for name in addresses]
+    (folder / "known_hosts").write_text("".join(known))
+
+
+def until_ready(lab: Lab) -> None:
+    """SSH answers, snmpd answers, and lldpd has heard its neighbour."""
+    ready = "for i in $(seq 40); do lldpcli show neighbors | grep -q SysName:.*switch && exit; sleep 0.1; done; exit 1"
+    ssh = ["ssh", "-F", "none", "-i", str(lab.folder / ".ssh/id_ed25519"), "-o", "BatchMode=yes"]
+    ssh += ["-o", f"UserKnownHostsFile={lab.folder}/.ssh/known_hosts", "-o", "ConnectTimeout=2"]
+    until_s = time.monotonic() + 30
+    waiting = {**HOSTS, "pi4": BEHIND}
+    while waiting:
+        assert time.monotonic() < until_s, f"not ready: {waiting}"
+        for name, address in list(waiting.items()):
+            command = ready if name in ("pi1", "pi2") else "true"
+            words = lab.inside("ctl", *ssh, f"root@{address}", command)
+            if subprocess.run(words, check=False, capture_output=True, timeout=15).returncode == 0:
+                del waiting[name]
+        time.sleep(0.1)
+
+
+def made_by(lab: Lab, *words: str, code: int = 0) -> str:
+    process = lab.rigctl("rig", "init", *words)
+    out, errors = process.communicate(timeout=60)
+    assert process.returncode == code, out + errors
+    return out + errors
+
+
+def loaded(lab: Lab, name: str) -> Rig:
+    return load_rig(str(lab.folder / name))
+
+
+def test_a_rig_file_of_what_was_found_is_planned_and_run_as_it_is(lab: Lab) -> None:
+    out = made_by(lab, "root@10.98.0.[1-5]", "--switch", f"gigablox={SWITCH}:{COMMUNITY}", "-o", "lab.yaml")
+    text = (lab.folder / "lab.yaml").read_text()
+    assert out.startswith("A rig of 4 nodes was written to lab.yaml, 1 host left out."), out
+    rig = loaded(lab, "lab.yaml")
+    addresses = {"10-98-0-1": "10.98.0.1", "10-98-0-2": "10.98.0.2", "10-98-0-3": "10.98.0.3", "10-98-0-4": BEHIND}
+    assert {name: node.data_address for name, node in rig.nodes.items()} == addresses
+    assert {node.data_interface for node in rig.nodes.values()} == {"eth0"}
+    assert {node.link.mtu for node in rig.nodes.values()} == {1500}
+    assert {node.link.rate_bps for node in rig.nodes.values()} == {None}  # a veth's speed means nothing
+    ports = {port.node: port.name for port in rig.ports}
+    assert ports == {"10-98-0-1": "pi1", "10-98-0-2": "pi2", "10-98-0-3": "pi3"}, text
+    assert "switch_port: pi1  # by LLDP" in text
+    assert "switch_port: pi3  # by the forwarding table" in text
+    assert "# switch_port: seen only behind ports that lead to other switches: gigablox uplink (" in text
+    assert f"#   root@{NOBODY}: no route to {NOBODY} port 22" in text
+    assert COMMUNITY not in text
+    (lab.folder / "s.yaml").write_text(
+        "pairs: [10-98-0-1 -> 10-98-0-4]\nduration: 1s\nmax_skew: 1s\nmatrix: {window: [64K]}\n"
+    )
+    planned = lab.rigctl("plan", "s.yaml", "--rig", "lab.yaml").communicate(timeout=60)
+    assert "Total time: 1 s" in planned[0], planned
+    run = lab.rigctl("run", "s.yaml", "--rig", "lab.yaml", "--no-report")
+    out, errors = run.communicate(timeout=90)
+    assert run.returncode == 0, out + errors
+    exported = lab.rigctl("export", "--format", "json", "--level", "pairs").communicate(timeout=60)[0]
+    (row,) = json.loads(exported)
+    assert row["status"] == "ok"
+    assert row["goodput_mbps"] > 0
+
+
+def test_a_switch_that_knows_no_vlans_is_read_too_and_described_as_a_rig_file_does(lab: Lab) -> None:
+    option = f"core={{address: {SWITCH}, snmp: {{port: {PORTS['d']}}}}}"
+    environment = os.environ | {"RIGCTL_CORE_COMMUNITY": COMMUNITY}
+    command = lab.inside("ctl", sys.executable, "-m", "rigctl", "rig", "init", "root@10.98.0.[3-4]", "--json")
+    run = subprocess.run(
+        [*command, "--switch", option, "-o", "two.yaml"],
+        cwd=lab.folder, check=True, capture_output=True, text=True, timeout=60,
+        env=environment | {"HOME": str(lab.folder), "PYTHONPATH": str(FORWARDING.parents[2])},
+    )  # fmt: skip
+    document = json.loads(run.stdout)
+    assert [(node["switch"], node["switch_port"]) for node in document["nodes"]] == [("core", "pi3"), (None, None)]
+    rig = loaded(lab, "two.yaml")
+    assert rig.switches["core"].title == "GigaBlox"
+    assert rig.switches["core"].address == SWITCH
+
+
+def test_an_existing_file_stays_and_with_force_is_replaced(lab: Lab) -> None:
+    path = lab.folder / "kept.yaml"
+    path.write_text("mine")
+    refused = made_by(lab, "root@10.98.0.[1-2]", "-o", "kept.yaml", code=2)
+    assert "kept.yaml: exists. Name another file with -o, or replace it with --force" in refused
+    assert path.read_text() == "mine"
+    made_by(lab, "root@10.98.0.[1-2]", "-o", "kept.yaml", "--force")
+    assert len(loaded(lab, "kept.yaml").nodes) == 2
+
+
+def test_with_a_dash_the_file_is_printed_and_the_table_goes_to_standard_error(lab: Lab) -> None:
+    out, errors = lab.rigctl("rig", "init", "root@10.98.0.1,root@10.98.0.2", "-o", "-").communicate(timeout=60)
+    (lab.folder / "printed.yaml").write_text(out)
+    assert list(loaded(lab, "printed.yaml").nodes) == ["10-98-0-1", "10-98-0-2"]
+    assert "A rig of 2 nodes was printed." in errors
+
+
+def test_an_inventory_gives_names_groups_and_how_ssh_goes(lab: Lab) -> None:
+    (lab.folder / "hosts.ini").write_text(
+        "[servers]\nleft ansible_host=10.98.0.1\n[clients]\nright ansible_host=10.98.0.2\nfar ansible_host=10.98.0.3\n"
+        "[lab:children]\nservers\nclients\n[all:vars]\nansible_user=root\n"
+        f"ansible_ssh_private_key_file={lab.folder}/.ssh/id_ed25519\n"
+    )
+    made_by(lab, "--from", "hosts.ini:lab", "-o", "named.yaml")
+    rig = loaded(lab, "named.yaml")
+    assert list(rig.nodes) == ["left", "right", "far"]
+    assert rig.groups == {"servers": ("left",), "clients": ("right", "far"), "lab": ("left", "right", "far")}
+    assert rig.nodes["far"].user == "root"
+    assert rig.nodes["far"].key == lab.folder / ".ssh/id_ed25519"
+
+
+def test_one_machine_named_in_two_ways_is_one_node(lab: Lab) -> None:
+    sh("ip", "-n", lab.host("pi1"), "address", "add", "10.98.0.11/24", "dev", "eth0")
+    known = lab.folder / ".ssh" / "known_hosts"
+    known.write_text(known.read_text() + f"10.98.0.11 {(lab.folder / 'pi1' / 'host_key.pub').read_text()}")
+    with_alias = subprocess.Popen(
+        lab.inside("pi1", "/usr/sbin/sshd", "-D", "-f", "/dev/null", "-o", f"HostKey={lab.folder}/pi1/host_key",
+                   "-o", "ListenAddress=10.98.0.11", "-o", f"AuthorizedKeysFile={lab.folder}/id.pub",
+                   "-o", "StrictModes=no", "-o", "UsePAM=no", "-o", "PidFile=none"), stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        answer = [
+            "sh",
+            "-c",
+            "for i in $(seq 50); do bash -c '</dev/tcp/10.98.0.11/22' && exit; sleep 0.1; done; exit 1",
+        ]
+        sh(*lab.inside("ctl", *answer))
+        words = ["root@10.98.0.[1-2]", "10.98.0.1", "root@10.98.0.11", "-o", "once.yaml"]
+        made_by(lab, *words)
+    finally:
+        end(with_alias, politely_for_s=5)
+        sh("ip", "-n", lab.host("pi1"), "address", "del", "10.98.0.11/24", "dev", "eth0")
+    assert list(loaded(lab, "once.yaml").nodes) == ["10-98-0-1", "10-98-0-2"]
+    text = (lab.folder / "once.yaml").read_text()
+    assert "#   root@10.98.0.11: is the same machine as root@10.98.0.1" in text
+    assert "#   10.98.0.1: named twice" in text
+
+
+def test_where_no_host_is_usable_nothing_is_written(lab: Lab) -> None:
+    process = lab.rigctl("rig", "init", f"root@{NOBODY}", "root@10.98.0.1:2222", "-o", "none.yaml")
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 3
+    assert "no host is usable; a rig needs 2 nodes. Nothing was written." in errors
+    assert "root@10.98.0.1:2222: connection refused by 10.98.0.1 port 2222." in errors
+    assert not (lab.folder / "none.yaml").exists()
+
+
+def test_a_host_whose_key_nobody_vouches_for_is_left_out_with_the_fingerprint(lab: Lab) -> None:
+    known = lab.folder / ".ssh" / "known_hosts"
+    kept = known.read_text()
+    known.write_text("".join(line for line in kept.splitlines(keepends=True) if not line.startswith("10.98.0.3 ")))
+    try:
+        out = made_by(lab, "root@10.98.0.[1-3]", "-o", "trusted.yaml")
+    finally:
+        known.write_text(kept)
+    assert "root@10.98.0.3: left out: its host key is not known: ssh-ed25519 SHA256:" in out
+    assert list(loaded(lab, "trusted.yaml").nodes) == ["10-98-0-1", "10-98-0-2"]

@@ -1,0 +1,60 @@
+"""Hosts on paper, as `rig init` finds them: a few words per interface, the rest as on a usual machine."""
+
+from dataclasses import replace
+from ipaddress import ip_interface, ip_network
+from typing import Any
+
+from rigctl.discovery.targets import Asked, targets_of
+from rigctl.probe.lldp import Neighbour
+from rigctl.probe.surroundings import Interface, Route, Surroundings
+
+G = 10**9
+USUAL = Surroundings(
+    machine="x86_64",
+    system="Linux",
+    hostname=None,
+    os="Debian GNU/Linux 12 (bookworm)",
+    is_virtual=False,
+    identity=None,
+    ssh_address=None,
+    is_root=False,
+    sudo="granted",
+    has_ip=True,
+)
+
+
+def nic(name: str, *addresses: str, speed_bps: int | None = G, **fields: Any) -> Interface:
+    """A network card with its addresses."""
+    base = Interface(name, True, speed_bps, "full", 1500, None, "e1000e", True)
+    return replace(base, addresses=tuple(map(ip_interface, addresses)), **fields)
+
+
+def soft(name: str, *addresses: str, below: tuple[str, ...] = (), **fields: Any) -> Interface:
+    """An interface of software: a bridge, a bond, a tunnel."""
+    return nic(name, *addresses, speed_bps=None, duplex=None, driver=None, is_hardware=False, below=below, **fields)
+
+
+def host(
+    *interfaces: Interface, ssh: str | None = None, routes: dict[str, str] | None = None, **fields: Any
+) -> Surroundings:
+    held = {interface.name: interface for interface in interfaces}
+    ways = tuple(Route(ip_network(to), over) for to, over in (routes or {}).items())
+    return replace(USUAL, interfaces=held, ssh_address=ssh, routes=ways, **fields)
+
+
+def asked(text: str, found: Surroundings | None = None, reason: str | None = None) -> Asked:
+    (target,) = targets_of([text])
+    return Asked(target, found, reason)
+
+
+def hears(
+    interface: str, chassis: str, port: str, *, mac: str = "52:00:00:00:00:01", is_switch: bool = True
+) -> Neighbour:
+    return Neighbour(interface, chassis, mac, "10.0.0.254", port, None, is_switch)
+
+
+def simple(number: int, **fields: Any) -> Surroundings:
+    """A host with one card in 10.0.0.0/24, its MAC ends with its number."""
+    mac = f"02:00:00:00:00:{number:02x}"
+    card = nic("eth0", f"10.0.0.{number}/24", mac=mac, **fields.pop("card", {}))
+    return host(card, ssh=f"10.0.0.{number}", **fields)

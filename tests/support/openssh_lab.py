@@ -1,0 +1,102 @@
+"""Hosts with OpenSSH around a switch, as in a lab: namespaces that a test makes, the controller is one more host."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from openssh import new_key
+
+ROOT = Path(__file__).parents[2]
+
+
+def sh(*words: str) -> str:
+    return subprocess.run(words, check=True, capture_output=True, text=True, timeout=30).stdout
+
+
+@dataclass
+class Lab:
+    folder: Path
+    prefix: str
+
+    def host(self, name: str) -> str:
+        return f"{self.prefix}-{name}"
+
+    def inside(self, name: str, *words: str) -> list[str]:
+        return ["ip", "netns", "exec", self.host(name), *words]
+
+    def processes(self, name: str) -> list[str]:
+        pids = sh("ip", "netns", "pids", self.host(name)).split()
+        return [Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode() for pid in pids]
+
+    def control_packets(self) -> int:
+        """Packets of SSH that have reached the controller so far."""
+        listed = json.loads(sh(*self.inside("ctl", "nft", "-j", "list", "table", "ip", "count")))
+        rules = [one["rule"] for one in listed["nftables"] if "rule" in one]
+        return int(rules[0]["expr"][-1]["counter"]["packets"])
+
+    def rigctl(self, *words: str) -> "subprocess.Popen[str]":
+        environment = os.environ | {
+            "HOME": str(self.folder),
+            "RIGCTL_STORE": str(self.folder / "s.db"),
+            "PYTHONPATH": str(ROOT),
+        }
+        command = self.inside("ctl", sys.executable, "-m", "rigctl", *words)
+        return subprocess.Popen(
+            command, cwd=self.folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+
+
+def cable(lab: Lab, name: str, address: str) -> None:
+    """One more host on the switch: its eth0 has `address`, its port of the switch has its name."""
+    host = lab.host(name)
+    sh("ip", "netns", "add", host)
+    linked(lab, host, "eth0", name)
+    sh("ip", "-n", host, "address", "add", f"{address}/24", "dev", "eth0")
+    sh("ip", "-n", host, "link", "set", "lo", "up")
+
+
+def serve(lab: Lab, name: str, address: str, *, lldp: bool = False) -> "subprocess.Popen[bytes]":
+    """OpenSSH on port 22 of the host, with a home of its own: the hosts share this machine's files.
+
+    With `lldp` lldpd announces the host and listens, on a socket that only this host has.
+    """
+    home = lab.folder / name
+    home.mkdir()
+    new_key(home / "host_key")
+    options = {
+        "HostKey": home / "host_key",
+        "ListenAddress": address,
+        "AuthorizedKeysFile": lab.folder / "id.pub",
+        "StrictModes": "no",
+        "UsePAM": "no",
+        "PidFile": "none",
+        "SetEnv": f"XDG_CACHE_HOME={home}",
+    }
+    words = [word for key, value in options.items() for word in ("-o", f"{key}={value}")]
+    sshd = ["/usr/sbin/sshd", "-D", "-f", "/dev/null", *words]
+    if lldp:
+        sshd = [*announcing(name), *sshd]
+    return subprocess.Popen(lab.inside(name, *sshd), stderr=subprocess.DEVNULL)
+
+
+def announcing(name: str) -> list[str]:
+    """What starts lldpd beside the command that follows, both with a /run of their own; it ends with that command."""
+    script = (
+        "mount -t tmpfs none /run && mkdir /run/sshd /run/lldpd || exit 1\n"
+        # lldpd reads its settings without root's rights: not in the test's folder.
+        f"printf 'configure lldp tx-interval 1\\nconfigure system hostname {name}\\n' >/run/lldpd.conf\n"
+        "lldpd -d -O /run/lldpd.conf </dev/null >/dev/null 2>&1 & l=$!\n"
+        '"$@" & m=$!; trap "kill $m $l" TERM INT; wait $m; kill $l; wait\n'
+    )
+    return ["unshare", "--mount", "sh", "-c", script, "sh"]
+
+
+def linked(lab: Lab, host: str, interface: str, port: str) -> None:
+    """A cable from `interface` of a host to `port` of the switch, both up."""
+    switch = lab.host("switch")
+    sh("ip", "link", "add", interface, "netns", host, "type", "veth", "peer", "name", port, "netns", switch)
+    sh("ip", "-n", switch, "link", "set", port, "master", "br0", "up")
+    sh("ip", "-n", host, "link", "set", interface, "up")

@@ -1,0 +1,54 @@
+"""`rig init`: what is refused before any host is asked, and the file that is written whole or not at all."""
+
+from pathlib import Path
+
+import pytest
+from found_hosts import G, asked, simple
+
+from rigctl.cli.rig_init import check_place, init_rig, named, rows, summary, write
+from rigctl.discovery.draft import drafted
+from rigctl.errors import InputError
+
+
+def refused(*hosts: str, output: str = "lab.yaml", groups: tuple[str, ...] = (), as_json: bool = False) -> str:
+    with pytest.raises(InputError) as caught:
+        init_rig(hosts, None, groups, (), output, force=False, as_json=as_json)
+    return str(caught.value)
+
+
+def test_what_can_be_known_beforehand_is_refused_beforehand(tmp_path: Path) -> None:
+    assert "no host is named" in refused()
+    assert "runs backwards" in refused("n[2-1]")
+    assert "--group chooses from an inventory" in refused("pi1", groups=("web",))
+    assert "-o - and --json both print" in refused("pi1", output="-", as_json=True)
+    assert "is a folder. Name a file in it" in refused("pi1", output=str(tmp_path))
+    assert "is no folder that you may write to" in refused("pi1", output=str(tmp_path / "none" / "lab.yaml"))
+
+
+def test_hosts_of_the_command_line_come_before_those_of_the_inventory(tmp_path: Path) -> None:
+    (tmp_path / "hosts").write_text("[web]\nw[1:2]\n[db]\nd\n")
+    found = named(["pi1"], f"{tmp_path}/hosts:web", [])
+    assert [target.text for target in found] == ["pi1", "w1", "w2"]
+    assert [target.text for target in named([], f"{tmp_path}/hosts", ["db"])] == ["d"]
+
+
+def test_a_file_is_replaced_only_with_force_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "lab.yaml"
+    write(path, "first", force=False)
+    with pytest.raises(InputError, match=r"exists\. Name another file with -o, or replace it with --force"):
+        write(path, "second", force=False)
+    with pytest.raises(InputError, match="exists"):
+        check_place(path, force=False)
+    assert path.read_text() == "first"
+    write(path, "third", force=True)
+    assert path.read_text() == "third"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_sentence_and_a_row_for_each_node_are_printed() -> None:
+    hosts = [asked("a", simple(1)), asked("b", simple(2, card={"speed_bps": 10 * G})), asked("c", None, "no answer")]
+    draft = drafted(hosts)
+    assert summary(draft, "lab.yaml") == (
+        "A rig of 2 nodes, of different speeds, was written to lab.yaml, 1 host left out."
+    )
+    assert rows(draft)[1] == ["b", "b", "x86_64", "eth0", "10.0.0.2", "10 Gbit/s", "1500", "sudo", "–"]

@@ -1,0 +1,190 @@
+"""What is written is a rig file: read back by the reader of `rigctl run`."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from found_hosts import G, asked, hears, host, nic, simple
+
+from rigctl.discovery.draft import Draft, drafted
+from rigctl.discovery.names import node_names
+from rigctl.discovery.rig_file import checked, rig_text
+from rigctl.discovery.switch_option import switch_named
+from rigctl.discovery.targets import Asked, Target
+from rigctl.errors import InputError
+from rigctl.probe.switches import Forwarding
+from rigctl.rig.inventory import Rig
+
+
+def written(draft: Draft) -> tuple[str, Rig]:
+    text = rig_text(draft, "Written by a test.")
+    return text, checked(text, Path("lab.yaml"))
+
+
+def pis(count: int = 3) -> list[Asked]:
+    return [asked(f"pi@pi{number}.lan", simple(number)) for number in range(1, count + 1)]
+
+
+def test_values_that_all_share_stand_under_links() -> None:
+    text, rig = written(drafted(pis()))
+    assert "links:\n  rate: 1G  # speed of the data interfaces\n  mtu: 1500  # MTU of the data interfaces\n" in text
+    assert 'title: "3 nodes, 1 Gbit/s"' in text
+    node = rig.nodes["pi2"]
+    assert (node.address, node.user, node.data_address, node.data_interface) == ("pi2.lan", "pi", "10.0.0.2", "eth0")
+    assert (node.link.rate_bps, node.link.mtu, node.sudo) == (G, 1500, True)
+    assert "# x86_64, Debian GNU/Linux 12 (bookworm), e1000e, 1 Gbit/s full duplex" in text
+
+
+def test_nodes_of_other_speeds_have_their_own() -> None:
+    fast = asked("nuc", simple(9, card={"speed_bps": 5 * G // 2, "mtu": 9000, "duplex": "half"}))
+    text, rig = written(drafted([*pis(), fast]))
+    assert rig.nodes["nuc"].link.rate_bps == 5 * G // 2
+    assert rig.nodes["nuc"].link.mtu == 9000
+    assert "rate: 1G  # speed of the data interfaces of 3 of the 4 nodes; the others have their own" in text
+    assert "    rate: 2.5G\n    mtu: 9000\n    # HALF duplex" in text
+
+
+def test_an_unknown_speed_is_not_taken_from_the_others() -> None:
+    text, rig = written(drafted([*pis(), asked("vm", simple(9, card={"speed_bps": None}))]))
+    assert [node.link.rate_bps for node in rig.nodes.values()] == [G, G, G, None]
+    assert "# rate: at least one interface reports no speed" in text
+
+
+def test_hosts_that_are_left_out_are_comments_with_the_reason() -> None:
+    gone = asked("pi9:2222", None, "no answer\nfrom \x1b[31mpi9")
+    text, rig = written(drafted([*pis(), gone]))
+    assert list(rig.nodes) == ["pi1", "pi2", "pi3"]
+    assert text.endswith("# Left out (1):\n#   pi9:2222: no answer from ?[31mpi9\n")
+
+
+def test_a_machine_is_one_node_however_it_is_named() -> None:
+    same = ("boot", "net:[1]")
+    hosts = [asked("a", simple(1, identity=same)), asked("b", simple(1, identity=same)), asked("c", simple(3))]
+    draft = drafted(hosts)
+    assert [node.name for node in draft.nodes] == ["a", "c"]
+    assert draft.left_out[0].reason == "is the same machine as a"
+
+
+def test_what_sudo_says_is_kept() -> None:
+    hosts = [asked("a", simple(1, sudo="password")), asked("b", simple(2, sudo=None, is_root=True))]
+    text, rig = written(drafted(hosts))
+    assert [node.sudo for node in rig.nodes.values()] == [False, False]
+    assert "    # no conditions or captures on it: sudo asks for a password, and this user is not root" in text
+
+
+def lldp(number: int, switch: str, port: str) -> Asked:
+    return asked(f"pi{number}", simple(number, neighbours=(hears("eth0", switch, port),)))
+
+
+def test_ports_of_one_switch_are_written_with_how_to_read_its_counters() -> None:
+    text, rig = written(drafted([lldp(1, "Giga Blox.lan", "Gi1/1"), lldp(2, "Giga Blox.lan", "Gi1/2"), *pis()[2:]]))
+    assert {port.node: (port.switch, port.name) for port in rig.ports} == {
+        "pi1": ("Giga-Blox", "Gi1/1"),
+        "pi2": ("Giga-Blox", "Gi1/2"),
+    }
+    assert rig.switches["Giga-Blox"].title == "Giga Blox.lan"
+    assert "# snmp: {version: 2c}  # reads its counters; RIGCTL_GIGA_BLOX_COMMUNITY is then its community" in text
+    assert "# switch_port: no switch announces itself by LLDP" in text
+
+
+def test_nodes_on_two_switches_name_theirs() -> None:
+    _, rig = written(drafted([lldp(1, "s1", "1"), lldp(2, "s2", "1")]))
+    assert [node.link.switch for node in rig.nodes.values()] == ["s1", "s2"]
+
+
+@pytest.mark.parametrize("switches", [("s1", "s2", "s3"), ("s1", "s2", None)])
+def test_more_switches_than_a_rig_has_are_comments(switches: tuple[str | None, ...]) -> None:
+    hosts = [lldp(n, name, "7") if name else pis()[n - 1] for n, name in enumerate(switches, 1)]
+    text, rig = written(drafted(hosts))
+    assert rig.switches == {}
+    assert "# switch_port: s1 7, by LLDP" in text
+
+
+def test_two_nodes_on_one_port_are_behind_another_switch() -> None:
+    text, rig = written(drafted([lldp(1, "s1", "7"), lldp(2, "s1", "7"), lldp(3, "s1", "8")]))
+    assert [port.name for port in rig.ports] == ["8"]
+    assert "# switch_port: s1 7, by LLDP, as for pi2: another switch is between them" in text
+
+
+def test_a_switch_that_was_asked_is_written_as_it_is_read_and_without_its_community() -> None:
+    switch = switch_named("core={address: 10.0.0.254, snmp: {version: 3, auth: sha256, port: 1161}}")
+    plain = switch_named("10.0.0.253:hush")
+    tables = [
+        (switch, Forwarding("Core 1", {"Gi1/1": frozenset({"02:00:00:00:00:01"})})),
+        (plain, Forwarding(None, {"2": frozenset({"02:00:00:00:00:02"})})),
+    ]
+    text, rig = written(drafted(pis(2), tables=tables))
+    assert rig.switches["core"].snmp == switch.snmp
+    assert rig.switches["10-0-0-253"].snmp == plain.snmp
+    assert rig.nodes["pi1"].link.switch == "core"
+    assert "hush" not in text
+
+
+def test_a_switch_that_is_asked_and_heard_is_one() -> None:
+    switch = switch_named("core=10.0.0.254:x")
+    table = Forwarding("GigaBlox", {"2": frozenset({"02:00:00:00:00:02"})})
+    _, rig = written(drafted([lldp(1, "gigablox", "1"), pis()[1]], tables=[(switch, table)]))
+    assert [(port.switch, port.name) for port in rig.ports] == [("core", "1"), ("core", "2")]
+
+
+def test_texts_that_yaml_would_take_for_something_else_are_quoted() -> None:
+    hosts = [asked(name, simple(number)) for number, name in enumerate(("no", "12", "1e3", "true"), 1)]
+    _, rig = written(drafted(hosts))
+    assert [node.address for node in rig.nodes.values()] == ["no", "12", "1e3", "true"]
+
+
+def test_an_ipv6_rig_is_one() -> None:
+    hosts = [asked(f"[fd00::{n}]:2222", host(nic("e", f"fd00::{n}/64"), ssh=f"fd00::{n}")) for n in (1, 2)]
+    _, rig = written(drafted(hosts))
+    assert rig.ip_version == 6
+    assert [(node.address, node.port) for node in rig.nodes.values()] == [("fd00::1", 2222), ("fd00::2", 2222)]
+
+
+def test_groups_of_an_inventory_are_kept_where_a_rig_file_takes_their_names() -> None:
+    def member(each: Asked, *groups: str) -> Asked:
+        return replace(each, target=replace(each.target, groups=groups))
+
+    hosts = [member(pis()[0], "servers", "much-too-long-a-name"), member(pis()[1], "servers", "pi1")]
+    assert written(drafted(hosts))[1].groups == {"servers": ("pi1", "pi2")}
+
+
+@pytest.mark.parametrize(
+    ("hosts", "names"),
+    [
+        (["pi1.lan", "pi2.lan"], ["pi1", "pi2"]),
+        (["pi1.a", "pi1.b"], ["pi1", "pi1-2"]),
+        (["10.0.0.1", "192.168.100.200"], ["10-0-0-1", "192-168-100-200"]),
+        (["fd00::1", "fd00::2"], ["node", "node-2"]),
+        (
+            ["compute-rack12-node001", "compute-rack12-node002"],
+            ["rack12-node001", "rack12-node002"],
+        ),
+        (["averyveryverylongname"], ["averyveryverylo"]),
+        (["_x_"], ["x"]),
+    ],
+)
+def test_a_node_has_a_short_name_of_its_own(hosts: list[str], names: list[str]) -> None:
+    assert node_names([(Target(name, name), None) for name in hosts]) == names
+
+
+def test_an_address_gives_way_to_what_the_host_calls_itself() -> None:
+    called = {"10.0.0.1": "nuc.lan", "10.0.0.2": "localhost", "10.0.0.3": "raspberrypi", "10.0.0.4": "raspberrypi"}
+    hosts = [(Target(address, address), hostname) for address, hostname in called.items()]
+    assert node_names(hosts) == ["nuc", "10-0-0-2", "10-0-0-3", "10-0-0-4"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("core={address: 10.0.0.1, snmp: {version: 4}}", 'version "4": expected 2c or 3'),
+        ("core={snmp: {}}", "address is missing"),
+        ("{address: x}", "a mapping needs a name"),
+        ("core=", "expected [NAME=]HOST[:COMMUNITY]"),
+        ("core={address: x, community: hush}", "community"),
+    ],
+)
+def test_a_switch_that_is_described_wrongly_is_refused(text: str, expected: str) -> None:
+    with pytest.raises(InputError) as caught:
+        switch_named(text)
+    assert expected in str(caught.value)
+    assert "hush" not in str(caught.value)

@@ -1,0 +1,124 @@
+"""A host's answer to the one command of `rig init`: recorded on a Raspberry Pi, and what others say instead."""
+
+from ipaddress import ip_interface, ip_network
+
+import pytest
+
+from rigctl.probe.surroundings import parse, script
+
+PI = """
+@@rigctl machine
+Linux aarch64
+
+@@rigctl hostname
+pi1
+
+@@rigctl os
+PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"
+
+@@rigctl cpuinfo
+
+@@rigctl boot
+cd1712ae-8509-4b8e-b491-382bf3d4e3d1
+
+@@rigctl namespace
+net:[4026531840]
+
+@@rigctl ssh
+192.168.1.2 50122 192.168.1.11 22
+
+@@rigctl uid
+1000
+
+@@rigctl sudo
+granted
+
+@@rigctl ip
+/usr/sbin/ip
+
+@@rigctl addresses
+1: lo    inet 127.0.0.1/8 scope host lo\\       valid_lft forever preferred_lft forever
+2: eth0    inet 192.168.1.11/24 brd 192.168.1.255 scope global dynamic eth0\\       valid_lft 86086sec
+2: eth0    inet6 fd77::7/64 scope global temporary dynamic \\       valid_lft 86086sec
+2: eth0    inet6 fd77::1/64 scope global dynamic mngtmpaddr \\       valid_lft 86086sec
+2: eth0    inet6 fe80::dea6:32ff:fe01:2/64 scope link \\       valid_lft forever
+5: eth0.20    inet 10.20.0.1/16 scope global eth0.20\\       valid_lft forever
+
+@@rigctl routes
+default via 192.168.1.1 dev eth0 proto dhcp src 192.168.1.11 metric 100
+10.9.0.0/16 via 192.168.1.9 dev eth0
+unreachable 10.66.0.0/16
+default via fd77::ff dev eth0 proto ra metric 100 pref medium
+
+@@rigctl interfaces
+eth0|up|1000|full|1500|DC:A6:32:01:00:02|bcmgenet|yes|
+eth0.20|up|1000|full|1500|dc:a6:32:01:00:02||no|,eth0
+lo|unknown|||65536|00:00:00:00:00:00||no|
+veth1|up|10000|full|1500|02:00:00:00:00:09||no|
+wlan0|down|||1500|dc:a6:32:01:00:03|brcmfmac|yes|
+
+@@rigctl lldp
+absent
+refused
+"""
+
+
+def test_what_a_host_is_and_how_it_is_connected_is_read_from_one_answer() -> None:
+    found = parse(PI)
+    assert (found.system, found.machine, found.hostname, found.os) == (
+        "Linux", "aarch64", "pi1", "Debian GNU/Linux 12 (bookworm)",
+    )  # fmt: skip
+    assert (found.ssh_address, found.is_root, found.sudo, found.has_ip) == ("192.168.1.11", False, "granted", True)
+    assert found.identity == ("cd1712ae-8509-4b8e-b491-382bf3d4e3d1", "net:[4026531840]")
+    assert (found.neighbours, found.lldp) == ((), "absent")
+    assert list(found.interfaces) == ["eth0", "eth0.20", "veth1", "wlan0"]
+
+
+def test_an_interface_has_its_lasting_global_addresses_and_its_link() -> None:
+    eth0 = parse(PI).interfaces["eth0"]
+    assert eth0.addresses == (ip_interface("192.168.1.11/24"), ip_interface("fd77::1/64"))
+    assert (eth0.speed_bps, eth0.duplex, eth0.mtu, eth0.driver, eth0.mac) == (
+        10**9, "full", 1500, "bcmgenet", "dc:a6:32:01:00:02",
+    )  # fmt: skip
+
+
+def test_a_vlan_has_the_speed_of_what_is_below_it_and_a_veth_none() -> None:
+    interfaces = parse(PI).interfaces
+    assert (interfaces["eth0.20"].speed_bps, interfaces["eth0.20"].below) == (10**9, ("eth0",))
+    assert (interfaces["veth1"].speed_bps, interfaces["veth1"].duplex) == (None, None)
+    assert not interfaces["wlan0"].is_up
+
+
+def test_routes_have_their_networks_and_interfaces() -> None:
+    assert [(route.to, route.interface) for route in parse(PI).routes] == [
+        (ip_network("0.0.0.0/0"), "eth0"),
+        (ip_network("10.9.0.0/16"), "eth0"),
+        (ip_network("::/0"), "eth0"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("granted\n", "granted"),
+        ("sudo: a password is required\n", "password"),
+        ("absent\nsh: 1: sudo: not found\n", "absent"),
+        ("Sorry, user pi is not allowed to execute '/bin/sh' as root on pi1.\n", "refused"),
+        ("", "refused"),
+    ],
+)
+def test_what_sudo_says_is_one_of_four(said: str, meant: str) -> None:
+    assert parse(PI.replace("granted\n", said)).sudo == meant
+
+
+def test_root_needs_no_sudo() -> None:
+    assert parse(PI.replace("1000\n\n@@rigctl sudo\ngranted", "0\n\n@@rigctl sudo\n")).sudo is None
+
+
+@pytest.mark.parametrize("output", ["", "garbage\n" * 1000, "\n@@rigctl machine\n", PI.replace("|", ":")])
+def test_an_answer_that_says_nothing_is_no_host(output: str) -> None:
+    assert parse(output).interfaces == {}
+
+
+def test_the_command_is_one_word_for_any_shell() -> None:
+    assert script().startswith("sh -c '")

@@ -1,6 +1,7 @@
 """Tests limited by the window, losses and a shaper: real ones, on a virtual rig whose hosts are 5 ms apart."""
 
 from dataclasses import replace
+from pathlib import Path
 
 from user import User, kept_up
 
@@ -8,6 +9,7 @@ from rigctl.analysis.frames import load
 from rigctl.model.limits import judged
 from rigctl.store import open_store
 
+CPU_STAT = Path("/sys/fs/cgroup/cpu/cpu.stat")
 SCENARIO = """
 rig: stratus
 pairs: [near -> far]
@@ -33,9 +35,12 @@ def bound_by(user: User, scenario: str) -> tuple[str, str, str]:
     (row,) = user.rows("cells")
     with open_store(str(user.folder / "store.db")) as store:
         info = store.run(None)
-        frames = load(info, store.repetitions(info.run))
+        repetitions = store.repetitions(info.run)
+        frames = load(info, repetitions)
     ((seen,),) = (streams.values() for streams in frames.derived.seen.values())
     assert row["status"] == "ok"
+    if CPU_STAT.exists():  # nodes see the machine's control groups, so that a quota is found
+        assert [node.throttled_us for node in repetitions[0].nodes] == [0, 0]
     assert row["limit_detail"] == frames.derived.cells[0]["limit_detail"]
     return row["limit"], judged(replace(seen, processors=None)).limit, (user.folder / "r.html").read_text()
 

@@ -14,6 +14,7 @@ from rigctl.analysis.bottleneck import Busy, Processors, limit
 from rigctl.analysis.ceiling import data_path, datagram_path, efficiency, link_rate_bps
 from rigctl.analysis.counted import counted_keys, key_of
 from rigctl.analysis.datagram_rows import asked_mbps, datagram_values
+from rigctl.analysis.latency_rows import latency_values
 from rigctl.analysis.message_rows import message_values
 from rigctl.columns import Level, columns_at
 from rigctl.model.sharing import DataPath, together_mbps, trunk_link
@@ -165,7 +166,7 @@ class _Derivation:
         flows = self.flows_of(stream)
         # A flow that was not reported leaves the pair's sum unknown: a part of it must not pass for the whole.
         whole = len(flows) == self.cell.parallel
-        return picked(Level.PAIRS, self._stream(stream, flows, whole))
+        return picked(Level.PAIRS, self._stream(stream, flows, whole) | latency_values(self._repetition, stream))
 
     def cell_row(self, rows: Sequence[Row]) -> Row:
         """The row of the cell; `rows` are those of its pairs."""
@@ -203,6 +204,7 @@ class _Derivation:
             ),
             **{name: most(row[name] for row in rows) for name in BUSY_COLUMNS},
             **trunk_total(self._balance),
+            **latency_values(self._repetition),
         }
         return picked(Level.CELLS, self._shared | summed)
 

@@ -149,6 +149,7 @@ class Cell:
     messages: MessageSettings = MessageSettings()
     datagrams: DatagramSettings = DatagramSettings()
     file: FileSettings = FileSettings()
+    latency_ms: int | None = None  # of streams: time between the probes of the round trip beside them; None: no probes
 
     @property
     def kind(self) -> Kind:

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Final, TypedDict
 
 from rigctl.errors import NodeError
-from rigctl.measure import TESTS, Channel, channels
+from rigctl.measure import TESTS, Channel, channels, latency
+from rigctl.model.latency import baseline_s, probe_interval_ms
 from rigctl.protocol import Connect, EndpointReport, Listen, Sockets, Start
 from rigctl.records import Cell, PortSeries, Repetition, Status
 from rigctl.remote.agent import Agent, RefusedError
@@ -107,7 +108,9 @@ class Attempt:
 
     def __init__(self, order: Order, bench: Bench, progress: Progress) -> None:
         self.order, self.cell = order, order.cell
-        self.channels = channels(order.cell, lambda: secrets.token_hex(16))
+        streams = channels(order.cell, lambda: secrets.token_hex(16))
+        self._probes = latency.probe_channels(order.cell, lambda: secrets.token_hex(16))
+        self.channels = streams + self._probes
         self._nodes, self._counters, self._progress = bench.nodes, bench.counters, progress
         self._names = sorted({name for pair in order.cell.pairs for name in (pair.source, pair.destination)})
         self._ends = [(node, channel.endpoint) for channel in self.channels for node in channel.stream.ends]
@@ -137,15 +140,21 @@ class Attempt:
     async def start(self) -> None:
         """One instant for all flows, ordered on every node's own clock."""
         assert self._clocks is not None
-        self._at_ns = start_instant(self._clocks)
-        duration_ms = round(self.cell.duration_s * 1000)
+        idle_s = baseline_s(self.cell)
+        probes_ns = start_instant(self._clocks)
+        self._at_ns = probes_ns + round(idle_s * 1e9)
+        probing = {channel.endpoint for channel in self._probes}
         async with asyncio.TaskGroup() as group:
             for node, endpoint in self._ends:
-                at_ns = self._clocks.on_node(node, self._at_ns)
+                if endpoint in probing:
+                    at_ns = self._clocks.on_node(node, probes_ns)
+                    duration_ms = round((idle_s + self.cell.duration_s) * 1000)
+                    group.create_task(self._agents[node].start(Start(endpoint, at_ns, duration_ms)))
+                    continue
                 start = Start(
                     endpoint,
-                    at_ns=at_ns,
-                    duration_ms=duration_ms,
+                    at_ns=self._clocks.on_node(node, self._at_ns),
+                    duration_ms=round(self.cell.duration_s * 1000),
                     iterations=self.cell.messages.iterations,
                     rate=self.order.rate_bps,
                     bin_us=self.cell.bin_us,
@@ -234,7 +243,8 @@ class Attempt:
         kept = write_captures(self._captured(reports), self._capture_names) if self.cell.capture else ()
         measured = Measured(
             order=self.order,
-            channels=self.channels,
+            channels=self.channels[: len(self.channels) - len(self._probes)],
+            probes=self._probes,
             reports=reports,
             clocks=self._clocks,
             at_ns=self._at_ns,
@@ -261,16 +271,18 @@ class Attempt:
 
     async def _connect(self, channel: Channel) -> None:
         receiver, sender = self._agents[channel.receiver], self._agents[channel.sender]
-        test = TESTS[self.cell.test]
+        test, probing = TESTS[self.cell.test], channel in self._probes
         common = _Common(
             token=channel.token,
-            interval_ms=interval_ms(self.cell.duration_s),
+            interval_ms=probe_interval_ms(self.cell) if probing else interval_ms(self.cell.duration_s),
             wait_ms=round(prepare_s(self.cell) * 1000),
         )
         address, bind = self._nodes.data_address(channel.receiver), self._nodes.data_address(channel.sender)
         inside, outside = self._nodes.data_interface(channel.receiver), self._nodes.data_interface(channel.sender)
-        there = Sockets(interface=inside, **common, **test.settings(self.cell))
-        here = Sockets(interface=outside, **common, **test.settings(self.cell, sender=True))
+        receives, sends = test.settings(self.cell), test.settings(self.cell, sender=True)
+        if probing:
+            receives = sends = latency.settings()
+        there, here = Sockets(interface=inside, **common, **receives), Sockets(interface=outside, **common, **sends)
         first, last = self._nodes.data_ports(channel.receiver)
         port = await receiver.listen(Listen(channel.endpoint, address, there, first, last))
         self._ports[channel.endpoint] = port
@@ -285,7 +297,8 @@ class Attempt:
             await self._agents[node].ended_endpoint(channel.endpoint)
             self._open_ends.discard((node, channel.endpoint))
 
-        self._agents[channel.receiver].on_progress(channel.endpoint, progressed)
+        if channel not in self._probes:
+            self._agents[channel.receiver].on_progress(channel.endpoint, progressed)
         async with asyncio.TaskGroup() as group:
             group.create_task(ended(channel.sender))
             group.create_task(ended(channel.receiver))

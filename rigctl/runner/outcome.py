@@ -9,7 +9,7 @@ from rigctl.model.contract import impossible_reason, invalid_reason, unfinished_
 from rigctl.model.intervals import median_goodput_bps
 from rigctl.model.window import CommonWindow, common_window, cut
 from rigctl.protocol import EndpointReport
-from rigctl.records import MAX_RATE, Cell, Flow, NicCounters, NodeUsage, Repetition, Side, Status
+from rigctl.records import MAX_RATE, Cell, Flow, NicCounters, NodeUsage, Probes, Repetition, Side, Status
 from rigctl.remote.sides import sides
 from rigctl.runner.barrier import Clocks
 from rigctl.runner.orders import Order
@@ -30,6 +30,7 @@ class Measured:
     hold_ns: int = 0  # between a flow's first byte and its next
     interval_s: float = 0.1  # between samples
     throttled: Mapping[str, bool | None] = field(default_factory=dict)  # by node
+    probes: Sequence[Channel] = ()  # beside the channels of the streams
 
     @property
     def cell(self) -> Cell:
@@ -66,7 +67,14 @@ class Measured:
             rate_bps=self.order.rate_bps if self.cell.datagrams.rate == MAX_RATE else None,
             flows=tuple(cut(flow, window) if window else flow for flow in flows),
             nodes=usage,
+            probes=tuple(self._probes()),
         )
+
+    def _probes(self) -> Iterable[Probes]:
+        """Of each stream beside which they were and whose sender reported."""
+        for channel in self.probes:
+            for side in self._sides(channel.sender, channel):
+                yield Probes(channel.stream.pair, channel.stream.direction, self.at_ns, side.series)
 
     def _window(self, flows: Sequence[Flow], status: Status) -> CommonWindow | None:
         """A failed repetition keeps its raw counters; goodput over a time in which not all flows ran would mislead."""
@@ -94,7 +102,8 @@ class Measured:
 
     def _usage(self, name: str) -> NodeUsage:
         own = [report for (node, _), report in self.reports.items() if node == name]
-        longest = max(own, key=lambda report: report.span_us or 0, default=None)
+        streams = {channel.endpoint for channel in self.channels}
+        longest = max((report for report in own if report.endpoint in streams), key=lambda report: report.span_us or 0, default=None)
         return NodeUsage(
             node=name,
             span_us=longest.span_us if longest else None,

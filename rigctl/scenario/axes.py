@@ -5,9 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from rigctl.model.latency import DEFAULT_MS, MAX_MS, MIN_MS
 from rigctl.records import MAX_RATE, UNLIMITED, Direction
 from rigctl.rig.fields import FieldError, parse_flag, parse_quantity, parse_text, parse_whole, shown
-from rigctl.units import format_bytes, format_rate, parse_bytes, parse_rate
+from rigctl.units import format_bytes, format_rate, parse_bytes, parse_duration, parse_rate
 from rigctl.yamlfile import suggestion
 
 
@@ -111,6 +112,25 @@ def _transport(name: str, value: object) -> str:
     if text not in TRANSPORTS:
         raise FieldError(f"{name} {shown(text)}: expected tcp or udp")
     return text
+
+
+def _latency(name: str, value: object) -> int | None:
+    try:
+        return DEFAULT_MS if parse_flag(name, value) else None
+    except FieldError:
+        pass
+    interval_ms = 0.0
+    if isinstance(value, str | float | int):
+        try:
+            interval_ms = round(parse_duration(value) * 1e3, 6)
+        except ValueError:
+            pass
+    if not MIN_MS <= interval_ms <= MAX_MS or interval_ms != int(interval_ms):
+        raise FieldError(
+            f"{name} {shown(value)}: expected true, false or the time between probes, "
+            f"{MIN_MS} ms to {MAX_MS} ms in whole ms, as in 20ms"
+        )
+    return int(interval_ms)
 
 
 def _congestion(name: str, value: object) -> str:
@@ -331,6 +351,21 @@ AXES: Final[dict[str, Axis]] = {
             "Direction of the data: forward (source to destination), reverse, or both at once.",
             {"enum": [str(direction) for direction in Direction], "examples": ["forward", "both"]},
             unset=Direction.FORWARD,
+        ),
+        Axis(
+            "latency",
+            _latency,
+            lambda value: "off" if value is None else f"{value} ms",
+            "Latency",
+            "Round trips beside the streams of tests tcp and udp, idle and under load: true (a probe every 20 ms), the "
+            "time between probes (1ms to 1s), or false.",
+            {
+                "anyOf": [
+                    {"type": "boolean"},
+                    {"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*(ms|s)\s*$"},
+                ],
+                "examples": [True, "20ms"],
+            },
         ),
     )
 }

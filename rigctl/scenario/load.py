@@ -188,6 +188,7 @@ def _cell(
         messages=MessageSettings(1 if kind.files else given["iterations"], given["busy_poll"]),
         datagrams=DatagramSettings(given["rate"]),
         file=_file_settings(given, model.folder) if kind.files else FileSettings(),
+        latency_ms=given["latency"],
     )
 
 

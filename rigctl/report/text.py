@@ -85,6 +85,8 @@ def settings_text(cell: Cell, pairs: bool = False) -> str:
         words.append("nodelay" if cell.tcp.nodelay else "no nodelay")
     if cell.direction is not Direction.FORWARD:
         words.append("both directions" if cell.direction is Direction.BOTH else "reverse")
+    if cell.latency_ms is not None:
+        words.append(f"probes every {cell.latency_ms} ms")
     return ", ".join(words)
 
 

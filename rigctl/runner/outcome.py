@@ -103,7 +103,11 @@ class Measured:
     def _usage(self, name: str) -> NodeUsage:
         own = [report for (node, _), report in self.reports.items() if node == name]
         streams = {channel.endpoint for channel in self.channels}
-        longest = max((report for report in own if report.endpoint in streams), key=lambda report: report.span_us or 0, default=None)
+        longest = max(
+            (report for report in own if report.endpoint in streams),
+            key=lambda report: report.span_us or 0,
+            default=None,
+        )
         return NodeUsage(
             node=name,
             span_us=longest.span_us if longest else None,

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -115,16 +116,12 @@ def _transport(name: str, value: object) -> str:
 
 
 def _latency(name: str, value: object) -> int | None:
-    try:
+    with suppress(FieldError):
         return DEFAULT_MS if parse_flag(name, value) else None
-    except FieldError:
-        pass
     interval_ms = 0.0
     if isinstance(value, str | float | int):
-        try:
+        with suppress(ValueError):
             interval_ms = round(parse_duration(value) * 1e3, 6)
-        except ValueError:
-            pass
     if not MIN_MS <= interval_ms <= MAX_MS or interval_ms != int(interval_ms):
         raise FieldError(
             f"{name} {shown(value)}: expected true, false or the time between probes, "

@@ -1,4 +1,4 @@
-"""Probes: one datagram every interval, each sent back. Late answers count, lost ones are counted, none delays the next."""
+"""Probes: a datagram every interval, each sent back. Late answers count, lost ones are counted."""
 
 from collections.abc import Iterator
 from pathlib import Path

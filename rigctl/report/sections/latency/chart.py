@@ -39,7 +39,7 @@ def charts(view: RunView) -> Charts | None:
         own = [one for one in view.repetitions if one.cell == cell.number and one.status is Status.OK and one.probes]
         if own:
             round_trips = [line for probes in own[-1].probes if (line := _round_trips(probes)).t_s]
-            goodput = [line for stream in cell.streams if (line := _goodput(own[-1], stream)) is not None]
+            goodput = [drawn for stream in cell.streams if (drawn := _goodput(own[-1], stream)) is not None]
             shown += [(cell, round_trips, goodput)] if round_trips else []
     if not shown:
         return None

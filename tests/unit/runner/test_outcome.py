@@ -9,8 +9,9 @@ import pytest
 from wire import TOTALS
 
 from rigctl.measure import channels
+from rigctl.measure.latency import probe_channels
 from rigctl.protocol import EndpointReport, FlowReport, FlowTotals, parse_line
-from rigctl.records import Cell, MessageSettings, Pair, Status
+from rigctl.records import Cell, Direction, MessageSettings, Pair, Status
 from rigctl.remote.clock import ClockOffset
 from rigctl.runner.barrier import Clocks
 from rigctl.runner.orders import Order
@@ -103,3 +104,30 @@ def test_a_node_is_described_by_its_endpoint_that_ran_longest() -> None:
 def test_only_a_search_keeps_its_rate(asked: int | str, kept: int | None) -> None:
     order = Order(builders.asking(CELL, rate=asked), 1, 1, rate_bps=5)
     assert replace(measured(BOTH), order=order).repetition(Status.OK, None, 0.010).rate_bps == kept
+
+
+def test_probes_are_kept_beside_the_flows_and_not_among_them() -> None:
+    cell = replace(CELL, latency_ms=20)
+    columns = {"t_ns": [100, 20_000_100], "answered": [1, 2], "rtt_ns": [500, 600]}
+    counted = totals(bytes=128, first_byte_ns=100, last_byte_ns=20_000_700)
+    sent = EndpointReport(2, 0, 9_000_000, None, None, 4, (FlowReport(counted, columns),), busiest_cpu_us=77)
+    came = replace(report(5000, SECOND), endpoint=2, strangers=3)
+    probing = probe_channels(cell, lambda: "0" * 32)
+    made = measured(BOTH | {("a", 2): sent, ("b", 2): came}, cell, at_ns=7, probes=probing).repetition(
+        Status.OK, None, 0.010
+    )
+    assert len(made.flows) == 1
+    (probes,) = made.probes
+    assert (probes.pair, probes.direction, probes.started_ns) == (Pair("a", "b"), Direction.FORWARD, 7)
+    assert probes.series.columns == columns
+    # The time of probes is longer than that of streams: what a node was busy is of the streams' time.
+    assert [(usage.span_us, usage.busiest_cpu_us, usage.strangers) for usage in made.nodes] == [
+        (1_000_000, None, 0),
+        (1_000_000, None, 3),
+    ]
+
+
+def test_probes_whose_sender_is_silent_are_unknown() -> None:
+    cell = replace(CELL, latency_ms=20)
+    probing = probe_channels(cell, lambda: "0" * 32)
+    assert measured(BOTH, cell, probes=probing).repetition(Status.OK, None, 0.010).probes == ()

@@ -65,7 +65,7 @@ def grown(row: Result) -> bool:
 
 
 def queue_bytes(row: Result) -> float | None:
-    """The rise at the stream's goodput; unknown where other streams may fill the same queue, or there is one each way."""
+    """The rise at the goodput; unknown where other streams may fill the same queue, or there is one each way."""
     rise_us, goodput = row.latency.rise_us, row.stream.goodput_mbps
     if rise_us is None or goodput is None or not grown(row):
         return None

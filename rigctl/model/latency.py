@@ -1,6 +1,7 @@
 """Round trips of probes, idle and under load: when they are sent, their percentiles, round trips per minute.
 
-Round trips per minute: draft-ietf-ippm-responsiveness, of a mean without the 5 % longest (docs/decisions/0021).
+Round trips per minute: draft-ietf-ippm-responsiveness, of a mean without the 5 % longest (docs/decisions,
+"Probes beside streams").
 """
 
 import math

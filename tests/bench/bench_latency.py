@@ -134,7 +134,8 @@ def cost(folder: Path, rounds: int, links: Sequence[str] = ("shaped", "unshaped"
     print("| link | without, median, Mbit/s | with probes, median, Mbit/s | median of the ratios | ratios |")
     print("|:--|--:|--:|--:|:--|")
     for name in links:
-        without, with_probes = [], []
+        without: list[float] = []
+        with_probes: list[float] = []
         with rig_up(folder, name) as (rig, _):
             for _ in range(rounds):
                 for goodput, setting in ((without, "latency=false"), (with_probes, "latency=true")):

@@ -106,7 +106,7 @@ def test_the_table_has_a_row_for_each_test_and_pair_with_probes() -> None:
         "Rise": "3.25",
         "Round trips per minute": "17910",
         "Lost": "0",
-        "RTT of TCP": "0.310",
+        "RTT of TCP": "0.621",
     }
 
 

@@ -1,9 +1,10 @@
 """Latency under load: whether its rise is the queue over the rate, and what the probes cost the streams.
 
-`python tests/bench/bench_latency.py [queue] [cost] [--rounds 6]`. The queue: a switch port with room for 400 KB behind
-a faster sender, at a gigabit (super-packets of 64 KB) and at 200 Mbit/s (plain frames); its depth is read with tc(8)
-every 20 ms, within the measurement interval. Agreed: within 15 %. The cost: runs with and without probes in turn, on
-the gigabit and on a link that is not shaped; the median of the ratios of neighbouring runs. Agreed: less than 0.5 %.
+`python tests/bench/bench_latency.py [queue] [cost] [processors] [--rounds 6]`. The queue: a switch port with room for
+400 KB behind a faster sender, at a gigabit (super-packets of 64 KB) and at 200 Mbit/s (plain frames); its depth is read
+with tc(8) every 20 ms, within the measurement interval. Agreed: within 15 %. The cost: runs with and without probes in
+turn on the gigabit, and where processors are the limit seconds in turn; the median of the ratios of neighbours.
+Agreed: less than 0.5 %.
 """
 
 import argparse
@@ -21,8 +22,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+from bench_agent import ADDRESSES, inside, two_hosts
+
+sys.path.insert(0, str(__file__).rpartition("/tests/")[0] + "/tests/support")
+
+from talk import Talk, joined, report_of, settings, started
+
 from rigctl.analysis.rows import Row, derive
 from rigctl.records import Repetition
+from rigctl.remote.build import build, host_machine
 from rigctl.store import open_store
 from rigctl.virtual.links import port_limit_bytes, shaped_bps
 
@@ -30,7 +39,6 @@ RIGCTL: Final = (sys.executable, "-m", "rigctl")
 RIGS: Final = {
     "shaped": "virtual: namespaces\nlinks: {rate: 1G, mtu: 1500}\nnodes:\n  fast: {rate: 2G}\n  slow:\n",
     "slower": "virtual: namespaces\nlinks: {rate: 1G, mtu: 1500}\nnodes:\n  fast:\n  slow: {rate: 200M}\n",
-    "unshaped": "virtual: namespaces\nlinks: {mtu: 1500}\nnodes:\n  fast:\n  slow:\n",
 }
 SCENARIO: Final = "rig: {rig}\npairs: [fast -> slow]\nduration: {duration}s\nomit: 1s\nmatrix: {{congestion: cubic}}\n"
 PLAIN: Final = "conditions: {plain: {offload: {tso: off, gso: off}}}\n"
@@ -45,8 +53,8 @@ def rig_up(folder: Path, name: str) -> Iterator[tuple[Path, int]]:
     """The rig's file, and the process whose network namespace has its switch."""
     file = folder / f"bench-{name}.yaml"
     file.write_text(RIGS[name])
-    told = subprocess.run([*RIGCTL, "rig", "up", str(file)], check=True, capture_output=True, text=True)
-    found = re.search(r"pid (\d+)", told.stdout + told.stderr)
+    said = subprocess.run([*RIGCTL, "rig", "up", str(file)], check=True, capture_output=True, text=True)
+    found = re.search(r"pid (\d+)", said.stdout + said.stderr)
     assert found is not None
     try:
         yield file, int(found[1])
@@ -95,8 +103,8 @@ class Backlog:
 
 def queue(folder: Path, rounds: int) -> None:
     """A table of the rise and of the queue over the rate."""
-    heads = ("link", "flows", "goodput, Mbit/s", "retransmits", "queue, mean, bytes", "queue / rate, ms")
-    heads += ("limit / rate, ms", "idle, ms", "loaded, ms", "loaded p99, ms", "rise, ms", "rise / (queue / rate)")
+    heads = ["link", "flows", "goodput, Mbit/s", "retransmits", "queue, mean, bytes", "queue / rate, ms"]
+    heads += ["limit / rate, ms", "idle, ms", "loaded, ms", "loaded p99, ms", "rise, ms", "rise / (queue / rate)"]
     print(f"| {' | '.join(heads)} | TCP's RTT, ms |\n{'|--:' * (len(heads) + 1)}|")
     ratios: dict[str, list[float]] = {}
     for name in ("shaped", "slower"):
@@ -129,35 +137,71 @@ def filled(folder: Path, rig: Path, holder: int, flows: int, more: str) -> tuple
     return row, [size for at_ns, size in backlog.read if start_ns <= at_ns < end_ns], backlog.rate_bps
 
 
-def cost(folder: Path, rounds: int, links: Sequence[str] = ("shaped", "unshaped")) -> None:
-    """A table of the goodput with probes over that without."""
+def cost(folder: Path, rounds: int) -> None:
+    """The goodput with probes over that without, on the shaped gigabit: whole runs in turn."""
+    without: list[float] = []
+    with_probes: list[float] = []
+    with rig_up(folder, "shaped") as (rig, _):
+        for _ in range(rounds):
+            for goodput, setting in ((without, "latency=false"), (with_probes, "latency=true")):
+                goodput.append(measured(folder, rig, 4, setting)[0]["goodput_mbps"])
+    told("shaped, runs in turn", without, with_probes)
+
+
+def cost_of_processors(_: Path, rounds: int) -> None:
+    """The same where processors are the limit: one stream between two namespaces, probes in every other second of it.
+
+    From one run to the next goodput differs by 5 % and more; from one second to the next by less.
+    """
+    binary = str(build([host_machine()])[0].path)
+    with (
+        two_hosts(shaped=False) as hosts,
+        Talk(inside(hosts[1], binary)) as receiver,
+        Talk(inside(hosts[0], binary)) as sender,
+    ):
+        joined(receiver, sender, ADDRESSES[1], ADDRESSES[0], interval_ms=20)
+        how = settings(interval_ms=20, extra="transport=udp test=probe size=64")
+        for endpoint in range(2, rounds + 2):
+            port = receiver.ask(f"listen endpoint={endpoint} address={ADDRESSES[1]} {how}")["port"]
+            order = f"connect endpoint={endpoint} address={ADDRESSES[1]} port={port} bind={ADDRESSES[0]} {how}"
+            assert sender.ask(order)["ok"]
+            assert receiver.ask(f"ready endpoint={endpoint}")["ok"]
+        at_ns = started([receiver, sender], 1000 * (2 * rounds + 1))
+        for endpoint in range(2, rounds + 2):
+            begin_ns = at_ns + (2 * endpoint - 3) * 10**9
+            time.sleep(max(0.0, (begin_ns - 50_000_000 - time.monotonic_ns()) / 1e9))
+            for agent in (receiver, sender):
+                assert agent.ask(f"start endpoint={endpoint} at_ns={begin_ns} duration_ms=1000")["ok"]
+        time.sleep(max(0.0, (at_ns - time.monotonic_ns()) / 1e9 + 2 * rounds + 2))
+        rows = report_of(receiver).rows[0]
+    times, counts = zip(*rows, strict=True)
+    edges = [[at_ns + second * 10**9 + part for part in (100_000_000, 950_000_000)] for second in range(2 * rounds + 1)]
+    mbps = (np.diff(np.interp(edges, times, counts), axis=1)[:, 0] * 8e3 / np.diff(edges, axis=1)[:, 0]).tolist()
+    told("unshaped, seconds in turn", [(a + b) / 2 for a, b in zip(mbps[:-1:2], mbps[2::2], strict=True)], mbps[1::2])
+
+
+def told(what: str, without: Sequence[float], with_probes: Sequence[float]) -> None:
+    """A row: medians, and the median of the ratios of neighbours."""
+    ratios = [probed / plain for plain, probed in zip(without, with_probes, strict=True)]
     print("| link | without, median, Mbit/s | with probes, median, Mbit/s | median of the ratios | ratios |")
     print("|:--|--:|--:|--:|:--|")
-    for name in links:
-        without: list[float] = []
-        with_probes: list[float] = []
-        with rig_up(folder, name) as (rig, _):
-            for _ in range(rounds):
-                for goodput, setting in ((without, "latency=false"), (with_probes, "latency=true")):
-                    goodput.append(measured(folder, rig, 4, setting)[0]["goodput_mbps"])
-        ratios = [probed / plain for plain, probed in zip(without, with_probes, strict=True)]
-        listed = " ".join(f"{ratio:.4f}" for ratio in ratios)
-        print(f"| {name} | {statistics.median(without):.1f} | {statistics.median(with_probes):.1f} "
-              f"| {statistics.median(ratios):.4f} | {listed} |")  # fmt: skip
+    listed = " ".join(f"{ratio:.4f}" for ratio in ratios)
+    medians = f"{statistics.median(without):.1f} | {statistics.median(with_probes):.1f}"
+    print(f"| {what} | {medians} | {statistics.median(ratios):.4f} | {listed} |\n", flush=True)
+
+
+WHAT: Final = {"queue": queue, "cost": cost, "processors": cost_of_processors}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", nargs="*", default=["queue", "cost"], help="or one link of cost")
+    parser.add_argument("what", nargs="*", default=list(WHAT))
     parser.add_argument("--rounds", type=int, default=6)
     given = parser.parse_args()
     print(f"load {os.getloadavg()[0]:.1f}\n")
     with tempfile.TemporaryDirectory() as name:
         for what in given.what:
-            if what == "queue":
-                queue(Path(name), given.rounds)
-            else:
-                cost(Path(name), given.rounds, ("shaped", "unshaped") if what == "cost" else (what,))
+            WHAT[what](Path(name), given.rounds)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,5 @@
 """Round trips beside streams as a user runs them: on the virtual gigablox, through SSH and real agents."""
 
-import re
-import sqlite3
-
 from user import User
 
 SCENARIO = "rig: gigablox\npairs: [pi1 -> pi2, pi3 -> pi4]\nmatrix: {latency: [false, 5ms], congestion: cubic}\n"
@@ -27,16 +24,3 @@ def test_latency_is_measured_beside_the_streams_where_it_is_asked_for(user: User
         assert 0 <= row["latency_lost_pct"] <= 100
         assert row["goodput_mbps"] > 0
     assert "nder load the round trip of" in user.findings() or "nder load the round trip stays" in user.findings()
-
-
-def test_a_store_of_before_takes_and_gives_probes_after(user: User) -> None:
-    scenario = user.scenario(SCENARIO)
-    options = ("--duration", "200ms", "--set", "max_skew=1s", "--no-report", "--set", "pairs=1")
-    before = user.rigctl("run", scenario, *options, "--set", "latency=false")
-    with sqlite3.connect(user.folder / "store.db") as store:
-        store.execute("DROP TABLE probes")
-        store.execute("UPDATE rigctl_schema SET version = 3")
-    user.rigctl("run", scenario, *options, "--set", "latency=2ms")
-    assert user.rows()[0]["latency_loaded_p50_us"] > 0
-    (first,) = re.findall(r"^run +(\S+)$", before, re.MULTILINE)
-    assert "Latency under load" not in user.rigctl("show", first)

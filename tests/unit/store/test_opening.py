@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import builders
+import probing
 import pytest
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.engine import Dialect
@@ -283,7 +284,12 @@ def test_the_store_of_rigctl_0_1_is_brought_up_to_date_and_reads_as_before(tmp_p
         assert info.plan == builders.plan(cells)
         assert store.repetitions(info.run) == [builders.repetition(cell) for cell in cells]
     with open_store(str(path)) as store:
-        counted = replace(builders.repetition(cells[0]), repetition=2, counters=(PortSeries("sw", "g1", "snmp"),))
+        counted = replace(
+            builders.repetition(cells[0]),
+            repetition=2,
+            counters=(PortSeries("sw", "g1", "snmp"),),
+            probes=(probing.probes([100], [3000, None]),),
+        )
         store.add(info.run, counted)
         assert store.repetitions(info.run)[1] == counted
 

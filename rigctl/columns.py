@@ -93,6 +93,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
     ),
     Column("read", "", _MEASURED, "where the sender reads a file: disk or memory"),
     Column("write", "", _MEASURED, "where the receiver writes it: disk or memory"),
+    Column("engine", "", _MEASURED, "who made and measured the traffic: agent or iperf3"),
     Column("messages", "", _ONLY_FLOWS, "messages sent; of ping-pong those that were answered"),
     Column("elapsed_s", "s", _ONLY_FLOWS, "from the sender's first send to the last answer or acknowledgement", 6),
     Column("throughput_bytes_per_s", "B/s", _ONLY_FLOWS, "bytes of all messages, one way, over elapsed_s", 1),

@@ -31,6 +31,7 @@ _SETTINGS: Final[dict[str, Callable[[Cell], object]]] = {
     "nodelay": attrgetter("tcp.nodelay"),
     "direction": attrgetter("direction"),
     "test": attrgetter("test"),
+    "engine": attrgetter("engine"),
     "duration_s": attrgetter("duration_s"),
     "omit_s": attrgetter("omit_s"),
 }

@@ -142,6 +142,7 @@ class _Derivation:
             "busy_poll": cell.messages.busy_poll,
             "read": cell.file.read,
             "write": cell.file.write,
+            "engine": cell.engine,
             "duration_s": self._window_s,
             "start_skew_us": repetition.start_skew_us,
         }

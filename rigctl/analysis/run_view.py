@@ -6,6 +6,7 @@ from functools import cached_property
 
 from rigctl.analysis.counted import planned
 from rigctl.analysis.frames import Frames, load
+from rigctl.analysis.mesh import Mesh, meshes
 from rigctl.analysis.message_results import MessageResult, message_results
 from rigctl.analysis.panels import Matrix, matrix
 from rigctl.analysis.summary import CellSummary, summaries
@@ -51,6 +52,11 @@ class RunView:
     @cached_property
     def matrix(self) -> Matrix | None:
         return matrix(self.plan, self.cells)
+
+    @cached_property
+    def meshes(self) -> tuple[Mesh, ...]:
+        """One for each point of the other axes; none of a run that is no mesh, or that counts messages."""
+        return () if self.plan.in_messages else meshes(self.cells, self.plan.links)
 
     @cached_property
     def searches(self) -> dict[int, Search]:

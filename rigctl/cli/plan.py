@@ -100,6 +100,7 @@ def cell_table(run_plan: "RunPlan", most: int | None = MOST_ROWS) -> "Table":
     from rich.table import Table
     from rich.text import Text
 
+    from rigctl.records import several_sets
     from rigctl.scenario.axes import AXES
     from rigctl.scenario.forecast import forecasts, setting, sum_ceiling_bps, table_axes
     from rigctl.units import format_duration
@@ -115,11 +116,12 @@ def cell_table(run_plan: "RunPlan", most: int | None = MOST_ROWS) -> "Table":
         "Ceiling\nof the sum\n[Mbit/s]",
     ]
     rows = []
+    sets = several_sets(run_plan.cells)
     for cell in run_plan.cells[:most]:
         expected = forecasts(cell, run_plan, run_plan.ip_version)
         values = ((axis, setting(cell, axis.name)) for axis in axes)
         settings = ["–" if value is None else axis.text(value) for axis, value in values]
-        counted = [str(len(cell.pairs)), format_duration(cell.duration_s)]
+        counted = [_some(cell.pairs) if sets else str(len(cell.pairs)), format_duration(cell.duration_s)]
         bounds = [_segments(expected), _ceilings(expected), _mbps(sum_ceiling_bps(expected, run_plan))]
         rows.append([str(cell.number), *settings, *counted, *bounds])
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
@@ -139,14 +141,27 @@ def foot_lines(run_plan: "RunPlan", most: int | None = MOST_ROWS) -> list[str]:
     cells = len(run_plan.cells)
     hidden = cells - most if most is not None else 0
     lines = [f"… and {hidden:,} more tests: --all shows them."] if hidden > 0 else []
-    pairs = max((cell.pairs for cell in run_plan.cells), key=len)
-    lines.append(f"Pairs ({len(pairs)}): {_some(pairs)}.")
+    lines.append(_pairs_line(run_plan))
     times = "1 test" if cells == 1 else f"{cells:,} tests"
     repeated = f" × {run_plan.repeat} repetitions" if run_plan.repeat > 1 else ""
     beyond = format_duration(float(math.ceil(cells * run_plan.repeat * BEYOND_S)))
     total = f"{bound(run_plan)} {format_duration(total_s(run_plan))}".strip()
     lines.append(f"Total time: {total} ({times}{repeated}), without preparation (about {beyond}).")
     return lines + notes(run_plan, run_plan.ip_version)
+
+
+def _pairs_line(run_plan: "RunPlan") -> str:
+    """The largest set of pairs; of sets that take turns, as those of a mesh, how many they are."""
+    from rigctl.records import several_sets
+
+    if not several_sets(run_plan.cells):
+        pairs = max((cell.pairs for cell in run_plan.cells), key=len)
+        return f"Pairs ({len(pairs)}): {_some(pairs)}."
+    sets = dict.fromkeys(cell.pairs for cell in run_plan.cells)
+    pairs = tuple(dict.fromkeys(pair for together in sets for pair in together))
+    most = max(map(len, sets))
+    how = "one after the other" if most == 1 else f"in {len(sets)} rounds, {most} at once"
+    return f"Pairs: {len(pairs)}, {how}."
 
 
 def _some(pairs: "tuple[Pair, ...]") -> str:

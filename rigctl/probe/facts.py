@@ -76,6 +76,7 @@ FACTS: Final[dict[str, Fact]] = {
         "tr -d '\\0' </proc/device-tree/model", lambda output: _if_pi(parsers.text(output))
     ),
     "throttled": Fact(_THROTTLED, parsers.throttled),
+    "iperf3": Fact("iperf3 --version", parsers.iperf3_version),
 }  # fmt: skip
 """Key → command and parser. `speed_bps` and `duplex` are asked of hardware only: what a veth says means nothing."""
 
@@ -84,7 +85,7 @@ MOST_SAID: Final = 64 * 1024
 """Characters of what a command prints that are looked at: a node may print anything."""
 # The interface that has the data address; a loopback address is lo's; a name stands for where SSH came in.
 _INTERFACE: Final = """
-PATH=$PATH:/usr/sbin:/sbin:/usr/local/sbin:/opt/vc/bin; LC_ALL=C; export PATH LC_ALL
+PATH=$PATH:/usr/local/bin:/usr/sbin:/sbin:/usr/local/sbin:/opt/vc/bin; LC_ALL=C; export PATH LC_ALL
 by_address() { ip -o addr 2>/dev/null | while read -r _ name _ held _; do
   [ "${held%%/*}" = "$1" ] && { echo "${name%%@*}"; break; }; done; }
 [ -n "$IF" ] || IF=$(by_address "$ADDRESS")

@@ -56,6 +56,12 @@ def text(output: str) -> str | None:
     return next((line[:MOST_CHARS] for line in lines if line), None)
 
 
+def iperf3_version(output: str) -> str | None:
+    """Of `iperf 3.12 (cJSON 1.7.15)`."""
+    found = re.match(r"iperf ([0-9]{1,3}(?:\.[0-9a-z+-]{1,16}){1,3})", output)
+    return found[1] if found else None
+
+
 def whole(output: str) -> int | None:
     """A whole number on a line of its own; the kernel's -1 for "unknown" is None."""
     line = text(output) or ""

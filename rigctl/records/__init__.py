@@ -19,6 +19,7 @@ from rigctl.records.cell import (
     Stream,
     TcpSettings,
     WindowSettings,
+    several_sets,
 )
 from rigctl.records.counted import (
     Bins,
@@ -76,4 +77,5 @@ __all__ = [
     "Trunk",
     "Until",
     "WindowSettings",
+    "several_sets",
 ]

@@ -1,5 +1,6 @@
 """What is asked: nodes in pairs, host settings, one point of the matrix."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -149,6 +150,7 @@ class Cell:
     messages: MessageSettings = MessageSettings()
     datagrams: DatagramSettings = DatagramSettings()
     file: FileSettings = FileSettings()
+    engine: str = "agent"  # a key of rigctl.engines.LIMITS: who makes and measures the traffic
     latency_ms: int | None = None  # of streams: time between the probes of the round trip beside them; None: no probes
 
     @property
@@ -166,3 +168,9 @@ class Cell:
         both = (Direction.FORWARD, Direction.REVERSE)
         directions = both if self.direction is Direction.BOTH else (self.direction,)
         return tuple(Stream(pair, direction) for pair in self.pairs for direction in directions)
+
+
+def several_sets(cells: Iterable[Cell]) -> bool:
+    """Whether tests differ in their pairs but not in how many they are, as those of a mesh."""
+    sets = {cell.pairs for cell in cells}
+    return len(sets) > 1 and len({len(pairs) for pairs in sets}) == 1

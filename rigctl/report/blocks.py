@@ -176,6 +176,7 @@ class Part:
     sections: tuple[Section, ...] = ()
     details: tuple[Section, ...] = ()
     method: tuple[str, ...] = ()
+    leads: bool = False  # `lead` stands in the table's place however short that is
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from rigctl.analysis.drawn import drawn_numbers
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
 from rigctl.report.blocks import Folded, Paragraph, Section, Term, Terms
-from rigctl.report.text import plural, settings_text
+from rigctl.report.text import plural, settings_text, told_apart
 
 MOST_EXPLAINED: Final = 200
 """A matrix of thousands is read from its export."""
@@ -19,7 +19,7 @@ def details(view: RunView, explain: Callable[[CellSummary], Sequence[str]]) -> t
     """Of a matrix only the tests that are drawn."""
     drawn = drawn_numbers(view.plan)
     chosen = [cell for cell in view.cells if cell.cell.number in drawn] if view.matrix else view.cells[:MOST_EXPLAINED]
-    pairs = len({len(cell.cell.pairs) for cell in view.cells}) > 1
+    pairs = told_apart(cell.cell for cell in view.cells)
     terms = tuple(
         Term(f"Test {cell.cell.number}", settings_text(cell.cell, pairs), tuple(explain(cell))) for cell in chosen
     )

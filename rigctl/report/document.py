@@ -20,6 +20,7 @@ from rigctl.report.sections import (
     host_facts,
     latency,
     matrix,
+    mesh,
     messages,
     over_time,
     retest,
@@ -34,6 +35,7 @@ MOST_ROWS: Final = 60
 PartOf: TypeAlias = Callable[[RunView], Part | None]
 SECTIONS: Final[tuple[PartOf, ...]] = (
     matrix.part,
+    mesh.part,
     streams.part,
     datagrams.part,
     messages.part,
@@ -88,7 +90,7 @@ def _results(info: RunInfo, parts: Sequence[Part]) -> tuple[tuple[Section, ...],
     if table is None:
         return (), [*lead, *rest]
     table = _headed(info, table)
-    if lead and len(table.rows) > MOST_ROWS:
+    if lead and (len(table.rows) > MOST_ROWS or any(part.leads for part in parts)):
         return (*lead, _folded(info, table)), rest
     return (Section("Results", (table,), brief=True),), [*lead, *rest]
 

@@ -27,11 +27,16 @@ def _times(info: RunInfo) -> str:
 def _quality(repetitions: Sequence[Repetition]) -> list[str]:
     said = []
     skews = [repetition.start_skew_us for repetition in repetitions if repetition.start_skew_us is not None]
-    errors = [repetition.clock_error_us for repetition in repetitions if repetition.clock_error_us is not None]
+    known = [repetition for repetition in repetitions if repetition.clock_error_us is not None]
+    starts = [repetition.clock_error_us or 0.0 for repetition in known if _start_unknown(repetition)]
+    errors = [repetition.clock_error_us or 0.0 for repetition in known if not _start_unknown(repetition)]
     if skews:
         said.append(f"Start skew: {median(skews) / 1e3:.2f} ms (median), {max(skews) / 1e3:.2f} ms at most.")
     if errors:
         said.append(f"Clock offsets between nodes are known within {max(errors) / 1e3:.2f} ms.")
+    if starts:
+        bound_ms = max(starts) / 1e3
+        said.append(f"Where the start skew is unknown, the start of each pair is known within {bound_ms:.2f} ms.")
     invalid = sum(repetition.status is Status.INVALID for repetition in repetitions)
     failed = sum(repetition.status is Status.FAILED for repetition in repetitions)
     strangers = sum(usage.strangers for repetition in repetitions for usage in repetition.nodes)
@@ -42,6 +47,11 @@ def _quality(repetitions: Sequence[Repetition]) -> list[str]:
             f"{plural(strangers, 'connection')} without the test's token reached a data port and got no answer."
         )
     return said
+
+
+def _start_unknown(repetition: Repetition) -> bool:
+    """Whether streams were measured by what does not report when they began."""
+    return repetition.window_start_ns is not None and repetition.start_skew_us is None
 
 
 def _measured_with(info: RunInfo) -> list[str]:

@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rigctl.records import Cell, Direction
+from rigctl.records import Cell, Direction, several_sets
 from rigctl.report.blocks import Column, Entry, Scalar
 from rigctl.report.tabular import Filled
-from rigctl.report.text import kib_text
+from rigctl.report.text import kib_text, pairs_text
 
 DEFAULT: Final = "default"
 """Not asked for: the node's own value holds."""
@@ -61,6 +61,7 @@ def _column(title: str, unit: str = "", words: bool = False) -> Column:
 TEST: Final = Requested(_column("Test"), lambda cell: cell.number, shown=_always)
 CONDITION: Final = Requested(_column("Condition", words=True), lambda cell: cell.condition)
 PAIRS: Final = Requested(_column("Pairs"), lambda cell: len(cell.pairs), shown=_several(lambda cell: len(cell.pairs)))
+SENDING: Final = Requested(_column("Pair", words=True), lambda cell: pairs_text(cell.pairs), shown=several_sets)
 TOTAL_WINDOW: Final = Requested(_column("Total window", "KiB"), lambda cell: cell.window.total_bytes, _kib)
 WINDOW: Final = Requested(_column("Window", "KiB"), lambda cell: cell.window.bytes, _kib)
 MSS: Final = Requested(_column("MSS", "B"), lambda cell: cell.tcp.mss)
@@ -82,6 +83,9 @@ NODELAY_VARIED: Final = Requested(
     lambda cell: cell.tcp.nodelay,
     _flag,
     _several(lambda cell: cell.tcp.nodelay),
+)
+ENGINE: Final = Requested(
+    _column("Engine", words=True), lambda cell: cell.engine, shown=_several(lambda cell: cell.engine)
 )
 LATENCY: Final = Requested(
     _column("Probes every", "ms"),

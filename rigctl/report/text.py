@@ -1,12 +1,16 @@
 """Numbers and names as the tables and sentences print them. Unknown is an en dash, never 0."""
 
 from collections.abc import Iterable, Sequence
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol, TypeAlias
 
-from rigctl.records import Cell, Direction
+from rigctl.engines import AGENT
+from rigctl.records import Cell, Direction, Pair, several_sets
 from rigctl.units import format_bytes, format_rate
 
 UNKNOWN: Final = "–"
+MOST_PAIRS: Final = 3
+"""Of a test, by name; more are counted."""
+Told: TypeAlias = Literal["", "count", "names"]
 
 
 class Rate(Protocol):
@@ -62,11 +66,24 @@ def size_words(size: int) -> str:
     )
 
 
-def settings_text(cell: Cell, pairs: bool = False) -> str:
-    """What a cell asks for: `window 64 KiB, MSS 1460, 5 flows`; with `pairs` how many of them at once, too."""
+def pairs_text(pairs: Sequence[Pair]) -> str:
+    """Pairs by name, at most `MOST_PAIRS`: `n1 → n2, n3 → n4 and 2 more`."""
+    names = [f"{pair.source} → {pair.destination}" for pair in pairs]
+    more = len(names) - MOST_PAIRS
+    return ", ".join(names[:MOST_PAIRS]) + (f" and {more} more" if more > 0 else "")
+
+
+def told_apart(cells: Iterable[Cell]) -> Told:
+    """How tests are told apart by their pairs: by name where each has others, by their number, or not at all."""
+    made = list(cells)
+    return "names" if several_sets(made) else "count" if len({len(cell.pairs) for cell in made}) > 1 else ""
+
+
+def settings_text(cell: Cell, pairs: Told = "") -> str:
+    """What a cell asks for: `window 64 KiB, MSS 1460, 5 flows`; with `pairs` which they are, or how many, too."""
     words = [] if cell.condition is None else [cell.condition]
     if pairs:
-        words.append(plural(len(cell.pairs), "pair"))
+        words.append(pairs_text(cell.pairs) if pairs == "names" else plural(len(cell.pairs), "pair"))
     if cell.window.total_bytes is not None:
         words.append(f"total window {size_words(cell.window.total_bytes)}")
     elif cell.window.bytes is not None:
@@ -85,6 +102,8 @@ def settings_text(cell: Cell, pairs: bool = False) -> str:
         words.append("nodelay" if cell.tcp.nodelay else "no nodelay")
     if cell.direction is not Direction.FORWARD:
         words.append("both directions" if cell.direction is Direction.BOTH else "reverse")
+    if cell.engine != AGENT:
+        words.append(cell.engine)
     if cell.latency_ms is not None:
         words.append(f"probes every {cell.latency_ms} ms")
     return ", ".join(words)

@@ -4,7 +4,7 @@ Where hosts are named on a command line, ranges are as Slurm and ClusterShell wr
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -78,6 +78,11 @@ def _numbers(part: str, text: str) -> list[str]:
     if (high - low) // step >= MAX_NAMES:
         raise FieldError(f"host {shown(text)}: stands for more than {MAX_NAMES} hosts. Name fewer")
     return [f"{number:0{len(first) if padded else 1}}" for number in range(low, high + 1, step)]
+
+
+def members(side: str, groups: Mapping[str, Sequence[str]], nodes: Collection[str]) -> Sequence[str]:
+    """The nodes that a name or range stands for. A node's name goes before a group's. Raises as `expand_names`."""
+    return groups[side] if side in groups and side not in nodes else expand_names(side)
 
 
 def expand(text: str) -> list[Named]:

@@ -156,6 +156,11 @@ class Nodes:
         found: str | None = self.rig.nodes[name].data_interface or self._facts.get(name, {}).get("interface")
         return found
 
+    def cpus(self, name: str) -> int | None:
+        """Processors of the node, by its facts."""
+        found: int | None = self._facts.get(name, {}).get("cpus")
+        return found
+
     def is_pi(self, name: str) -> bool:
         """A Raspberry Pi, by its facts."""
         return self._facts.get(name, {}).get("pi_model") is not None

@@ -1,7 +1,8 @@
-"""What a repetition gave: from the agents' reports to its record. Arithmetic only: no clock, no network, no file."""
+"""What a repetition gave: from the agents' reports to what was counted, from that to its record. Arithmetic only."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from rigctl.measure import Channel
@@ -12,10 +13,27 @@ from rigctl.protocol import EndpointReport
 from rigctl.records import MAX_RATE, Cell, Flow, NicCounters, NodeUsage, Probes, Repetition, Side, Status
 from rigctl.remote.sides import sides
 from rigctl.runner.barrier import Clocks
+from rigctl.runner.captures import Seen
 from rigctl.runner.orders import Order
 
 Reports: TypeAlias = Mapping[tuple[str, int], EndpointReport]
 """Of the endpoints that gave one, by node and number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What an engine gives of a repetition once its traffic is over. Times are the controller's."""
+
+    flows: tuple[Flow, ...] = ()
+    usage: tuple[NodeUsage, ...] = ()
+    at_ns: int = 0  # when the flows were started
+    hold_ns: int = 0  # between a flow's first byte and its next
+    clock_error_ns: int | None = None  # the bound of what is wrong with the times
+    skew_known: bool = True  # whether first bytes are known well enough to say how far apart they are
+    interval_s: float = 0.1  # between samples
+    captured: tuple[Seen, ...] = ()
+    probes: tuple[Probes, ...] = ()  # beside the flows
+    missing: str | None = None  # why it is not all that should have been counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +47,6 @@ class Measured:
     at_ns: int = 0  # when the flows were started
     hold_ns: int = 0  # between a flow's first byte and its next
     interval_s: float = 0.1  # between samples
-    throttled: Mapping[str, bool | None] = field(default_factory=dict)  # by node
     probes: Sequence[Channel] = ()  # beside the channels of the streams
 
     @property
@@ -45,28 +62,15 @@ class Measured:
         names = sorted({name for pair in self.cell.pairs for name in (pair.source, pair.destination)})
         return tuple(self._usage(name) for name in names)
 
-    def repetition(self, status: Status, reason: str | None, max_skew_s: float | None) -> Repetition:
-        """The record, cut to the measurement interval and checked; when it ran is for the caller to add."""
-        flows, usage = self.flows(), self.usage()
-        window = self._window(flows, status)
-        if status is Status.OK:
-            status, reason = judged(self.cell, flows, usage, window, max_skew_s)
-        return Repetition(
-            cell=self.cell.number,
-            repetition=self.order.repetition,
-            attempt=self.order.attempt,
-            status=status,
-            reason=reason,
-            started_at=0.0,
-            wall_s=0.0,
-            window_start_ns=window.start_ns if window else None,
-            window_end_ns=window.end_ns if window else None,
-            start_skew_us=window.skew_ns / 1e3 if window else None,
-            clock_error_us=self.clocks.error_ns / 1e3 if self.clocks else None,
-            goodput_median_bps=median_goodput_bps(flows, window, self.interval_s) if window else None,
-            rate_bps=self.order.rate_bps if self.cell.datagrams.rate == MAX_RATE else None,
-            flows=tuple(cut(flow, window) if window else flow for flow in flows),
-            nodes=usage,
+    def counted(self) -> Counted:
+        """What the store and the report are to know of it."""
+        return Counted(
+            flows=tuple(self.flows()),
+            usage=self.usage(),
+            at_ns=self.at_ns,
+            hold_ns=self.hold_ns,
+            clock_error_ns=self.clocks.error_ns if self.clocks else None,
+            interval_s=self.interval_s,
             probes=tuple(self._probes()),
         )
 
@@ -75,13 +79,6 @@ class Measured:
         for channel in self.probes:
             for side in self._sides(channel.sender, channel):
                 yield Probes(channel.stream.pair, channel.stream.direction, self.at_ns, side.series)
-
-    def _window(self, flows: Sequence[Flow], status: Status) -> CommonWindow | None:
-        """A failed repetition keeps its raw counters; goodput over a time in which not all flows ran would mislead."""
-        if status is not Status.OK or self.cell.in_messages:
-            return None
-        planned_end_ns = self.at_ns + round(self.cell.duration_s * 1e9)
-        return common_window(flows, self.cell.omit_s, self.at_ns + self.hold_ns, planned_end_ns)
 
     def _flows(self, channel: Channel) -> Iterable[Flow]:
         sent, received = self._sides(channel.sender, channel), self._sides(channel.receiver, channel)
@@ -116,10 +113,52 @@ class Measured:
             node_irq_us=longest.node_irq_us if longest else None,
             busiest_cpu_us=longest.busiest_cpu_us if longest else None,
             cpus=longest.cpus if longest else None,
-            throttled=self.throttled.get(name),
             strangers=sum(report.strangers for report in own),
             nic=NicCounters(**longest.nic) if longest and longest.nic else None,
         )
+
+
+def recorded(
+    order: Order,
+    counted: Counted,
+    status: Status,
+    reason: str | None,
+    max_skew_s: float | None,
+    throttled: Mapping[str, bool | None],
+) -> Repetition:
+    """The record, cut to the measurement interval and checked; when it ran is for the caller to add."""
+    cell, flows = order.cell, counted.flows
+    usage = tuple(replace(node, throttled=throttled.get(node.node)) for node in counted.usage)
+    window = _window(cell, counted, status)
+    if status is Status.OK:
+        bound_s = max_skew_s if counted.skew_known or max_skew_s is None else math.inf
+        status, reason = judged(cell, flows, usage, window, bound_s)
+    return Repetition(
+        cell=cell.number,
+        repetition=order.repetition,
+        attempt=order.attempt,
+        status=status,
+        reason=reason,
+        started_at=0.0,
+        wall_s=0.0,
+        window_start_ns=window.start_ns if window else None,
+        window_end_ns=window.end_ns if window else None,
+        start_skew_us=window.skew_ns / 1e3 if window and counted.skew_known else None,
+        clock_error_us=None if counted.clock_error_ns is None else counted.clock_error_ns / 1e3,
+        goodput_median_bps=median_goodput_bps(flows, window, counted.interval_s) if window else None,
+        rate_bps=order.rate_bps if cell.datagrams.rate == MAX_RATE else None,
+        flows=tuple(cut(flow, window) if window else flow for flow in flows),
+        nodes=usage,
+        probes=counted.probes,
+    )
+
+
+def _window(cell: Cell, counted: Counted, status: Status) -> CommonWindow | None:
+    """A failed repetition keeps its raw counters; goodput over a time in which not all flows ran would mislead."""
+    if status is not Status.OK or cell.in_messages:
+        return None
+    planned_end_ns = counted.at_ns + round(cell.duration_s * 1e9)
+    return common_window(counted.flows, cell.omit_s, counted.at_ns + counted.hold_ns, planned_end_ns)
 
 
 def judged(

@@ -10,9 +10,10 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from rigctl.engines import AGENT
 from rigctl.measure import Channel
 from rigctl.model.contract import departures
-from rigctl.records import Cell, Repetition, RunPlan, Status
+from rigctl.records import Cell, Repetition, RunPlan, Status, several_sets
 from rigctl.runner.orders import Order
 from rigctl.texts import printable_lines
 from rigctl.units import format_bytes, format_duration, format_rate
@@ -45,10 +46,13 @@ class Silent:
     def said(self, line: str) -> None: ...
 
 
-def settings_text(cell: Cell) -> str:
-    """The settings of a cell in a few words: `2 pairs, window 64K, MSS 1460, 5 flows`."""
+def settings_text(cell: Cell, *, named: bool = False) -> str:
+    """The settings of a cell in a few words: `2 pairs, window 64K, MSS 1460, 5 flows`; with `named` which pairs."""
     words = [cell.condition] if cell.condition is not None else []
-    words.append(f"{len(cell.pairs)} pair{'s' if len(cell.pairs) > 1 else ''}")
+    if named and len(cell.pairs) <= MOST_PAIRS_SHOWN:
+        words += map(str, cell.pairs)
+    else:
+        words.append(f"{len(cell.pairs)} pair{'s' if len(cell.pairs) > 1 else ''}")
     if cell.window.total_bytes is not None:
         words.append(f"total window {format_bytes(cell.window.total_bytes)}")
     elif cell.window.bytes is not None:
@@ -67,6 +71,8 @@ def settings_text(cell: Cell) -> str:
         words.append(cell.tcp.congestion)
     if cell.direction != "forward":
         words.append(str(cell.direction))
+    if cell.engine != AGENT:
+        words.append(cell.engine)
     return ", ".join(words)
 
 
@@ -116,6 +122,7 @@ class Lines:
         self._rates: dict[Channel, float] = {}
         self._last: dict[Channel, tuple[int, int]] = {}
         self._head = ""
+        self._named = several_sets(plan.cells)
         self._began_s = self._told_s = 0.0
 
     def began(self, cell: Cell, repetition: int, attempt: int) -> None:
@@ -128,7 +135,7 @@ class Lines:
             f"/{self._plan.repeat}" if repetition <= self._plan.repeat else ""
         )  # beyond: a retest, whose total is unknown
         nth = f", repetition {repetition}{of_all}" if self._plan.repeat > 1 else ""
-        head = f"test {cell.number}/{len(self._plan.cells)}{nth}{again}: {settings_text(cell)}"
+        head = f"test {cell.number}/{len(self._plan.cells)}{nth}{again}: {settings_text(cell, named=self._named)}"
         self._say(f"{head}; {format_duration(cell.duration_s)}{self._eta.text()}")
 
     def received(self, channel: Channel, clock_ns: int, total_bytes: int) -> None:

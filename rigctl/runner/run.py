@@ -5,7 +5,8 @@
 3. The run is stored with its plan and facts, before the first cell; or a stored one is taken up (`runner.resume`).
 4. Before the cells of a condition its host settings are applied (`runner.conditions`); the switches' counters are read
    all the time (`runner.counters`).
-5. Each repetition of each cell is measured (`runner.cell`) and stored at once; an invalid one is measured once more.
+5. Each repetition of each cell is measured (`runner.repetition`, by an engine) and stored at once; an invalid one is
+   measured once more.
 6. Old host settings are put back, everything that was opened is closed, whatever happened, and the run is marked with
    how it ended.
 """
@@ -29,12 +30,14 @@ from rigctl.errors import Interrupted, NodeError, RigError
 from rigctl.records import Cell, Repetition, RunPlan, RunStatus, Status
 from rigctl.remote.build import carried
 from rigctl.rig.inventory import Rig
-from rigctl.runner.cell import Bench, measure_cell
+from rigctl.runner.by_iperf3 import check_iperf3, iperf3_versions
 from rigctl.runner.conditions import conditions_of
 from rigctl.runner.counters import counters_of
+from rigctl.runner.engine import Bench
 from rigctl.runner.nodes import Nodes, nodes_of
 from rigctl.runner.orders import MOST_ATTEMPTS, Order, further_orders, missing, planned
 from rigctl.runner.progress import Progress, progress_on
+from rigctl.runner.repetition import measure_cell
 from rigctl.runner.resume import controller_id
 from rigctl.store import Store
 from rigctl.texts import file_name
@@ -131,7 +134,8 @@ async def _run(work: _Work, orders: Sequence[Order], resumed: str | None) -> Out
         await _open(plan, nodes, names)
         facts, controller = await nodes.facts(names), controller_id()
         nodes.check_data_addresses()
-        run = resumed or store.begin(plan, versions(), facts, time.time(), controller)
+        check_iperf3(plan, facts)
+        run = resumed or store.begin(plan, versions() | iperf3_versions(plan, facts), facts, time.time(), controller)
         if resumed is not None:
             store.resume(run, controller)
         try:
@@ -181,7 +185,8 @@ async def _measure_one(order: Order, work: _Work, run: str, bench: Bench) -> Rep
         raise asyncio.CancelledError
     if result.status is Status.FAILED or bench.nodes.learnt:
         bench.nodes.learnt = False
-        work.store.set_facts(run, await bench.nodes.facts(bench.nodes.rig.nodes), versions())
+        facts = await bench.nodes.facts(bench.nodes.rig.nodes)
+        work.store.set_facts(run, facts, versions() | iperf3_versions(work.plan, facts))
     return result
 
 

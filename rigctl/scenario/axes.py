@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from rigctl.engines import AGENT, LIMITS
 from rigctl.model.latency import DEFAULT_MS, MAX_MS, MIN_MS
 from rigctl.records import MAX_RATE, UNLIMITED, Direction
 from rigctl.rig.fields import FieldError, parse_flag, parse_quantity, parse_text, parse_whole, shown
@@ -112,6 +113,13 @@ def _transport(name: str, value: object) -> str:
     text = parse_text(name, value, "tcp or udp")
     if text not in TRANSPORTS:
         raise FieldError(f"{name} {shown(text)}: expected tcp or udp")
+    return text
+
+
+def _engine(name: str, value: object) -> str:
+    text = parse_text(name, value, "agent or iperf3")
+    if text not in LIMITS:
+        raise FieldError(f"{name} {shown(text)}: expected agent or iperf3.{_near(text, list(LIMITS))}")
     return text
 
 
@@ -348,6 +356,15 @@ AXES: Final[dict[str, Axis]] = {
             "Direction of the data: forward (source to destination), reverse, or both at once.",
             {"enum": [str(direction) for direction in Direction], "examples": ["forward", "both"]},
             unset=Direction.FORWARD,
+        ),
+        Axis(
+            "engine",
+            _engine,
+            str,
+            "Engine",
+            "Who makes and measures the traffic: rigctl's agent, or the nodes' own iperf3 (tests tcp and udp).",
+            {"enum": list(LIMITS), "examples": ["iperf3"]},
+            unset=AGENT,
         ),
         Axis(
             "latency",

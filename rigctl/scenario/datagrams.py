@@ -7,6 +7,7 @@ from rigctl.model.ceilings import Packet
 from rigctl.records import Condition, Pair
 from rigctl.rig.inventory import Rig
 from rigctl.scenario.matrix import Row
+from rigctl.scenario.meshes import PairSet
 from rigctl.yamlfile import Document, Mistake
 
 
@@ -20,11 +21,11 @@ def fitting_bytes(rig: Rig, pairs: Sequence[Pair], condition: Condition | None) 
     return Packet("udp", rig.ip_version).largest_payload(min(known))
 
 
-def datagram_mistakes(document: Document, rows: Sequence[Row], pairs: tuple[Pair, ...], rig: Rig) -> Iterator[Mistake]:
+def datagram_mistakes(document: Document, tests: Sequence[tuple[Row, PairSet]], rig: Rig) -> Iterator[Mistake]:
     """Datagrams without a size, on links whose MTU the rig file does not say."""
     kind = KINDS[document.data.get("test", "tcp")]
-    if kind.counts != "datagrams" or all(row["size"] is not None for row in rows):
+    if kind.counts != "datagrams" or all(row["size"] is not None for row, _ in tests):
         return
-    if fitting_bytes(rig, pairs, None) is None:
+    if any(fitting_bytes(rig, pairs, None) is None for pairs in {pairs for _, pairs in tests}):
         what = f"test: {kind.name} needs the size of its datagrams, as in size: 1472: the rig file lacks an MTU."
         yield document.mistake(("test",), what)

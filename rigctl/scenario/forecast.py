@@ -31,6 +31,7 @@ _SETTINGS: Final[dict[str, Callable[[Cell], AxisValue]]] = {
     "congestion": attrgetter("tcp.congestion"),
     "nodelay": attrgetter("tcp.nodelay"),
     "direction": attrgetter("direction"),
+    "engine": attrgetter("engine"),
     "latency": attrgetter("latency_ms"),
 }
 """Where a cell has the value of an axis."""

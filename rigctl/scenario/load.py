@@ -15,7 +15,6 @@ from rigctl.records import (
     DatagramSettings,
     FileSettings,
     MessageSettings,
-    Pair,
     RunPlan,
     TcpSettings,
     WindowSettings,
@@ -25,9 +24,10 @@ from rigctl.rig.schema import load_rig
 from rigctl.scenario.conditions import condition_of
 from rigctl.scenario.datagrams import datagram_mistakes, fitting_bytes
 from rigctl.scenario.matrix import Matrix, Row, expand, matrix_of, with_axis
-from rigctl.scenario.mistakes import cell_mistakes, matrix_mistakes, mistakes
+from rigctl.scenario.meshes import PairSet, tests_of
+from rigctl.scenario.mistakes import cell_mistakes, matrix_mistakes, mistakes, set_mistakes
 from rigctl.scenario.overrides import Overrides, Settings, read_overrides
-from rigctl.scenario.pairs import chosen, listed
+from rigctl.scenario.pairs import chosen, sets_of
 from rigctl.scenario.repeating import repeat_of, retest_of, until_of
 from rigctl.scenario.schema import ScenarioFile
 from rigctl.yamlfile import Document, Mistake, MistakesError, find, find_bundled, read_document, validated
@@ -53,17 +53,18 @@ def load_plan(scenario: str, overrides: Overrides) -> tuple[RunPlan, Rig]:
     matrix = _matrix(document, found, settings)
     if matrix is not None:
         found += matrix_mistakes(document, matrix, overridden=bool(settings.axes))
-    rows: list[Row] = []
-    pairs: tuple[Pair, ...] = ()
+    tests: list[tuple[Row, PairSet]] = []
     if not found and model is not None and rig is not None and matrix is not None:
-        rows, pairs = expand(matrix), listed(model.pairs, rig)
-        found += islice(cell_mistakes(document, rows, pairs, settings.options), MOST_FOUND)
-        found += datagram_mistakes(document, rows, pairs, rig)
+        sets = sets_of(model.pairs, rig)
+        found += set_mistakes(document, matrix, len(sets), settings.options)
+        tests = [] if found else tests_of(expand(matrix), sets)
+        found += islice(cell_mistakes(document, tests, settings.options), MOST_FOUND)
+        found += datagram_mistakes(document, tests, rig)
     wrong = wrong_options + in_order(found) + rig_mistakes
     if wrong or model is None or rig is None:
         raise MistakesError(wrong)
-    _log.info("scenario %s: %d tests; rig %s: %d nodes", path, len(rows), rig.source, len(rig.nodes))
-    return _plan(path, document, model, rows, pairs, rig=rig, overrides=overrides), rig
+    _log.info("scenario %s: %d tests; rig %s: %d nodes", path, len(tests), rig.source, len(rig.nodes))
+    return _plan(path, document, model, tests, rig=rig, overrides=overrides), rig
 
 
 def find_scenario(reference: str) -> Path:
@@ -118,14 +119,13 @@ def _plan(
     path: Path,
     document: Document,
     model: ScenarioFile,
-    rows: Sequence[Row],
-    pairs: tuple[Pair, ...],
+    tests: Sequence[tuple[Row, PairSet]],
     *,
     rig: Rig,
     overrides: Overrides,
 ) -> RunPlan:
     conditions = {name: condition_of(name, section) for name, section in model.conditions.items()}
-    cells = tuple(_cell(number, row, model, pairs, conditions, rig) for number, row in enumerate(rows, 1))
+    cells = tuple(_cell(number, row, model, pairs, conditions, rig) for number, (row, pairs) in enumerate(tests, 1))
     used = {node for cell in cells for pair in cell.pairs for node in (pair.source, pair.destination)}
     retest, until = retest_of(model.retest), until_of(model.until)
     return RunPlan(
@@ -156,7 +156,7 @@ def _cell(
     number: int,
     row: Row,
     model: ScenarioFile,
-    pairs: tuple[Pair, ...],
+    pairs: PairSet,
     conditions: Mapping[str, Condition],
     rig: Rig,
 ) -> Cell:
@@ -187,6 +187,7 @@ def _cell(
         tcp=TcpSettings(given["mss"], given["congestion"], given["nodelay"]),
         messages=MessageSettings(1 if kind.files else given["iterations"], given["busy_poll"]),
         datagrams=DatagramSettings(given["rate"]),
+        engine=given["engine"],
         file=_file_settings(given, model.folder) if kind.files else FileSettings(),
         latency_ms=given["latency"],
     )

@@ -14,13 +14,15 @@ from rigctl.rig.fields import FieldError
 from rigctl.rig.inventory import Rig
 from rigctl.scenario.axes import AXES, MIN_WINDOW
 from rigctl.scenario.conditions import condition_mistakes
+from rigctl.scenario.engine_mistakes import KEYS, engine_clashes
 from rigctl.scenario.matrix import MAX_CELLS, Matrix, Pattern, Row, as_list, count, full, pattern_of, product
+from rigctl.scenario.meshes import PairSet
 from rigctl.scenario.pairs import chosen, pair_mistakes
 from rigctl.scenario.repeating import repeating_mistakes, search_mistakes
 from rigctl.scenario.schema import MOST_BINS, parse_bins, parse_duration_field, parse_omit
 from rigctl.scenario.spans import spread
 from rigctl.units import format_bytes, format_duration
-from rigctl.yamlfile import Document, Mistake, suggestion
+from rigctl.yamlfile import Document, Mistake, Path, suggestion
 from rigctl.yamlfile.mistakes import MOST_FOUND
 
 _T = TypeVar("_T")
@@ -41,29 +43,43 @@ def mistakes(document: Document, rig: Rig | None) -> Iterator[Mistake]:
 
 
 def cell_mistakes(
-    document: Document, rows: Sequence[Row], pairs: tuple[Pair, ...], options: Mapping[str, str]
+    document: Document, tests: Sequence[tuple[Row, PairSet]], options: Mapping[str, str]
 ) -> Iterator[Mistake]:
     """Settings of a cell that do not go together, each kind told once, with the first test it is in.
 
     `options` maps an axis to the option that set it, which is named in place of the file.
     """
-    yield from _capture_mistakes(document, len(rows))
-    yield from search_mistakes(document, rows)
+    yield from _capture_mistakes(document, len(tests))
+    yield from search_mistakes(document, [row for row, _ in tests])
     told: set[str] = set()
     conditions = document.data.get("conditions") or {}
-    for number, row in enumerate(rows, 1):
+    for number, (row, pairs) in enumerate(tests, 1):
         clashes = (
             *_row_clashes(row, pairs, list(conditions)),
             *_kind_clashes(row, KINDS[document.data.get("test", "tcp")]),
             *_bin_clashes(row, pairs, document),
+            *engine_clashes(number, row, document.data),
         )
         for name, what in clashes:
             if (kind := what.partition(":")[0]) not in told:
                 told.add(kind)
                 path = ("matrix", name) if name in (document.data.get("matrix") or {}) else ("include",)
-                path = (name,) if name == "bins" else path
+                path = (name,) if name in KEYS else path
                 mistaken = f"{what} (test {number})."
                 yield Mistake(options[name], mistaken) if name in options else document.mistake(path, mistaken)
+
+
+def set_mistakes(document: Document, matrix: Matrix, sets: int, options: Mapping[str, str]) -> Iterator[Mistake]:
+    """Of a mesh or star, `sets` of pairs: too many tests, and the axis that takes some pairs of a list."""
+    cells = count(matrix) * sets
+    if cells > MAX_CELLS:
+        what = f"pairs: {sets:,} sets of pairs make {cells:,} tests: at most {MAX_CELLS:,}. Name fewer nodes."
+        yield document.mistake(("pairs",), what)
+    paths: list[Path] = [("matrix", "pairs")] if "pairs" in matrix.axes else []
+    paths += [("include", number, "pairs") for number, row in enumerate(matrix.include) if "pairs" in row]
+    if sets > 1 and paths:
+        what = "pairs: each test of a mesh or star has its own pairs. Leave this axis out."
+        yield Mistake(options["pairs"], what) if "pairs" in options else document.mistake(paths[0], what)
 
 
 def _capture_mistakes(document: Document, cells: int) -> Iterator[Mistake]:

@@ -11,11 +11,21 @@ from typing import Final
 from rigctl.records import Pair
 from rigctl.rig.fields import FieldError, shown
 from rigctl.rig.inventory import Rig
-from rigctl.rig.ranges import expand_names
+from rigctl.rig.ranges import members
 from rigctl.scenario.axes import MAX_PAIRS, AxisValue, PairGrid
-from rigctl.yamlfile import Document, Mistake, kind, suggestion
+from rigctl.scenario.meshes import (
+    MESH_SCHEMAS,
+    WORDS,
+    PairSet,
+    Rounds,
+    is_rounds,
+    pair_sets,
+    parse_rounds,
+    rounds_mistakes,
+)
+from rigctl.yamlfile import Document, Mistake, Path, kind, suggestion
 
-PAIR_SCHEMA: Final = {"type": "string", "pattern": r"->|→|\s[x×]\s"}
+PAIR_SCHEMA: Final = {"anyOf": [{"type": "string", "pattern": r"->|→|\s[x×]\s"}, *MESH_SCHEMAS]}
 _SIDE: Final = r"[A-Za-z0-9][A-Za-z0-9_-]*?(?:\[[^\[\]]*\][A-Za-z0-9_-]*)?"
 _ENTRY: Final = re.compile(
     rf"\s*(?P<source>{_SIDE})(?:\s*(?:->|→)\s*|\s+(?P<each>[x×])\s+)(?P<destination>{_SIDE})\s*", re.ASCII
@@ -34,19 +44,25 @@ class Entry:
     each: bool  # each source to each destination
 
 
-def parse_entry(name: str, value: object) -> Entry:
-    """An entry from `pi1 -> pi2` or `left x right`. Raises `FieldError`; what its sides name is not asked here."""
+def parse_entry(name: str, value: object) -> Entry | Rounds:
+    """An entry from `pi1 -> pi2`, `left x right` or `mesh`. Raises `FieldError`; what it names is not asked here."""
+    asked = parse_rounds(name, value)
+    if asked is not None:
+        return asked
     if not isinstance(value, str):
         hint = ". How many at once is the axis pairs, in matrix" if isinstance(value, int) else ""
         raise FieldError(f"{name}: {_EXPECTED}, found {kind(value)}{hint}")
     match = _ENTRY.fullmatch(value) if len(value) <= _LONGEST else None
     if match is None:
-        raise FieldError(f"pair {shown(value)}: {_EXPECTED}")
+        hint = suggestion(value.partition(":")[0].strip(), WORDS)
+        raise FieldError(f"pair {shown(value)}: {_EXPECTED}" + (f".{hint}" if " Did " in hint else ""))
     return Entry(value.strip(), match["source"], match["destination"], match["each"] is not None)
 
 
 def is_entry(text: str) -> bool:
     """Whether a text is meant as an entry of the list, not as a value of the axis."""
+    if is_rounds(text):
+        return True
     return re.search(r"->|→|\s[x×]\s", text, re.ASCII) is not None and not re.fullmatch(r"[\s0-9x×]*", text, re.ASCII)
 
 
@@ -65,9 +81,11 @@ def pairs_of(entry: Entry, rig: Rig | None) -> list[Pair]:
     return [Pair(source, destination) for source, destination in zip(sources, destinations, strict=True)]
 
 
-def listed(entries: Sequence[Entry], rig: Rig | None) -> tuple[Pair, ...]:
-    """The scenario's list of pairs. Raises as `pairs_of`; `pair_mistakes` has told before."""
-    return tuple(pair for entry in entries for pair in pairs_of(entry, rig))
+def sets_of(entries: Sequence[Entry | Rounds], rig: Rig) -> tuple[PairSet, ...]:
+    """The scenario's sets of pairs: several of a mesh or star, else one. Raises as `pairs_of`: `pair_mistakes` told."""
+    if isinstance(entries[0], Rounds):
+        return pair_sets(entries[0], rig)
+    return (tuple(pair for entry in entries if isinstance(entry, Entry) for pair in pairs_of(entry, rig)),)
 
 
 def chosen(pairs: tuple[Pair, ...], choice: AxisValue) -> tuple[Pair, ...]:
@@ -105,6 +123,9 @@ def pair_mistakes(document: Document, rig: Rig | None) -> Iterator[Mistake]:
             entry = parse_entry("pairs", value)
         except FieldError:
             continue  # the schema has told
+        if isinstance(entry, Rounds):
+            yield from _rounds_mistakes(document, entry, rig, index)
+            continue
         try:
             whats = list(_unknown(entry, rig)) or list(_entry_mistakes(entry, rig, seen))
         except FieldError as error:
@@ -115,6 +136,17 @@ def pair_mistakes(document: Document, rig: Rig | None) -> Iterator[Mistake]:
             what = f"pairs: more than {MAX_PAIRS:,} with this one. Name fewer."
             yield document.mistake(("pairs", index), what)
             return
+
+
+def _rounds_mistakes(document: Document, asked: Rounds, rig: Rig | None, index: int) -> Iterator[Mistake]:
+    given = document.data["pairs"]
+    at: Path = ("pairs", index) if isinstance(given, list) else ("pairs",)
+    if isinstance(given, list) and len(given) > 1:
+        what = f"pairs: {asked.word} stands alone: its pairs are tests one after the other. Give no other pairs."
+        yield document.mistake(at, what)
+        return
+    for path, what in rounds_mistakes(asked, rig):
+        yield document.mistake((*at, *path), what)
 
 
 def _entry_mistakes(entry: Entry, rig: Rig | None, seen: set[Pair]) -> Iterator[str]:
@@ -142,7 +174,4 @@ def _unknown(entry: Entry, rig: Rig | None) -> Iterator[str]:
 
 
 def _members(side: str, rig: Rig | None) -> Sequence[str]:
-    """The nodes on one side. A node's name goes before a group's."""
-    if rig is not None and side in rig.groups and side not in rig.nodes:
-        return rig.groups[side]
-    return expand_names(side)
+    return members(side, rig.groups if rig else {}, rig.nodes if rig else {})

@@ -31,6 +31,7 @@ from rigctl.rig.fields import (
 from rigctl.scenario.axes import AXES
 from rigctl.scenario.conditions import ConditionName, ConditionSection, Section
 from rigctl.scenario.matrix import MAX_CELLS, as_list
+from rigctl.scenario.meshes import Rounds
 from rigctl.scenario.pairs import PAIR_SCHEMA, Entry, parse_entry
 from rigctl.scenario.repeating import RetestOrText, UntilOrText
 from rigctl.scenario.spans import spread
@@ -190,13 +191,14 @@ class ScenarioFile(Section):
         examples=["gigablox", "./my-rig.yaml"],
     )
     pairs: Annotated[
-        tuple[Annotated[Entry, named(parse_entry), WithJsonSchema(PAIR_SCHEMA)], ...],
+        tuple[Annotated[Entry | Rounds, named(parse_entry), WithJsonSchema(PAIR_SCHEMA)], ...],
         BeforeValidator(as_list),
         _OneOrMany(),
     ] = Field(
         description="pairs of nodes that send, all at once, as in pairs: [pi1 -> pi2]. With groups or ranges: "
-        "left -> right is first to first and so on, left x right is each to each.",
-        examples=[["pi1 -> pi2", "pi3 -> pi4"], ["node[001..012] -> node[101..112]"], ["left x right"]],
+        "left -> right is first to first and so on, left x right is each to each. One after the other: mesh (every "
+        "node to every other), mesh-parallel (in rounds of disjoint pairs), {star: NODE} (a node and all others).",
+        examples=[["pi1 -> pi2", "pi3 -> pi4"], ["node[001..012] -> node[101..112]"], ["left x right"], "mesh"],
     )
     conditions: Annotated[
         dict[

@@ -17,7 +17,7 @@ _ENDINGS: Final = (".yaml", ".yml")
 
 def find_bundled(folder: Path) -> dict[str, Path]:
     """The YAML files in `folder`, by name without ending, sorted."""
-    return {path.stem: path for path in sorted(folder.glob("*.yaml"))}
+    return {path.stem: path for path in sorted(folder.glob("*.yaml"), key=lambda path: path.stem)}
 
 
 def find(reference: str, *, what: str, bundled: Path, relative_to: Path | None = None) -> Path:

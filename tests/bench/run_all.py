@@ -7,6 +7,7 @@ from pathlib import Path
 ORDER = (
     "bench_agent.py",
     "bench_fidelity.py",
+    "bench_engines.py",
     "bench_skew.py",
     "bench_run.py",
     "bench_das2.py",

@@ -14,7 +14,7 @@ from rigctl.model.intervals import Times, received_at
 from rigctl.records import Cell, Repetition, Status, Stream
 from rigctl.report.blocks import Chart, Charts, Key, Paragraph, Part, Section, Spec
 from rigctl.report.svg import SERIES_COLOURS, axis, coloured, framed, rule
-from rigctl.report.text import plural, rate_text, settings_text
+from rigctl.report.text import plural, rate_text, settings_text, told_apart
 
 MOST_POINTS: Final = 120
 WIDTH: Final = 330
@@ -53,7 +53,7 @@ def part(view: RunView) -> Part | None:
     traces = [trace for chosen in drawn for trace in chosen.traces]
     scale = domain(traces, [one_ceiling(chosen.cell) for chosen in drawn])
     most = max((max(trace.retransmits, default=0) for trace in traces), default=0)
-    pairs = len({len(cell.cell.pairs) for cell in view.cells}) > 1
+    pairs = told_apart(cell.cell for cell in view.cells)
     charts = tuple(_chart(chosen, scale, most, settings_text(chosen.cell.cell, pairs)) for chosen in drawn)
     note = Paragraph(_note(view, scale[0], most), small=True)
     return Part(sections=(Section("Goodput over time", (Charts(charts, _keys(view, drawn)), note)),))

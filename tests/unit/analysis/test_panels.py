@@ -13,7 +13,8 @@ from rigctl.analysis.panels import MOST_DIFFERENCES, Matrix, changed, matrix
 from rigctl.analysis.panels import Setting as PanelSetting
 from rigctl.analysis.summary import summaries
 from rigctl.records import Cell, Condition, Direction, Repetition, RunInfo, Setting
-from rigctl.report.sections.matrix.grid import condition_grids, difference_grids, difference_step, heat_step
+from rigctl.report.heat import heat_step
+from rigctl.report.sections.matrix.grid import condition_grids, difference_grids, difference_step
 from rigctl.report.sections.matrix.titles import panel_title
 
 SMALL: dict[str, Any] = {"windows": (65536, 131072), "flows": (1, 2), "pairs": (1, 4, 8)}

@@ -191,6 +191,10 @@ def test_the_method_names_skew_clock_error_and_what_does_not_count() -> None:
         "Start skew: 0.11 ms (median), 0.11 ms at most.",
         "Clock offsets between nodes are known within 0.06 ms.",
     ]
+    one, *others = measured
+    said = method.sentences(info, [replace(one, start_skew_us=None, clock_error_us=25_000.0), *others], [])
+    assert "Clock offsets between nodes are known within 0.06 ms." in said
+    assert "Where the start skew is unknown, the start of each pair is known within 25.00 ms." in said
     said = method.sentences(info, [*measured, builders.failed(info.plan.cells[0])], [])
     assert "0 invalid and 1 failed repetitions are listed with the reason and not averaged." in said
     omitted = replace(info, plan=replace(info.plan, cells=(builders.cell(omit_s=2.0),)))

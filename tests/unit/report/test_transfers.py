@@ -29,7 +29,8 @@ from rigctl.records import (
 from rigctl.report.blocks import Table
 from rigctl.report.document import document
 from rigctl.report.printers.html import page
-from rigctl.runner.cell import MOST_PREPARE_S, PREPARE_S, prepare_s
+from rigctl.runner.by_agent import MOST_PREPARE_S, prepare_s
+from rigctl.runner.engine import PREPARE_S
 from rigctl.scenario.load import Overrides, load_plan
 
 PAIR = Pair("a", "b")

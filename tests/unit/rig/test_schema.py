@@ -192,7 +192,7 @@ def test_all_mistakes_of_the_file_are_told_at_once(tmp_path: Path) -> None:
 def test_an_unknown_rig_lists_the_bundled_ones() -> None:
     with pytest.raises(
         InputError,
-        match=r'unknown rig "gigablok"\. Did you mean "gigablox"\? Bundled: das2, fast-ethernet, gigablox, loopback',
+        match=r'unknown rig "gigablok"\. Did you mean "gigablox"\? Bundled: 10gbe, 10gbe-mended, das2, fast-ethernet, ',
     ):
         load_rig("gigablok")
 

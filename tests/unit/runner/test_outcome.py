@@ -11,11 +11,11 @@ from wire import TOTALS
 from rigctl.measure import channels
 from rigctl.measure.latency import probe_channels
 from rigctl.protocol import EndpointReport, FlowReport, FlowTotals, parse_line
-from rigctl.records import Cell, Direction, MessageSettings, Pair, Status
+from rigctl.records import Cell, Direction, MessageSettings, Pair, Repetition, Status
 from rigctl.remote.clock import ClockOffset
 from rigctl.runner.barrier import Clocks
 from rigctl.runner.orders import Order
-from rigctl.runner.outcome import Measured
+from rigctl.runner.outcome import Measured, recorded
 
 SECOND = 10**9
 CELL = builders.cell(pairs=(Pair("a", "b"),), duration_s=1.0)
@@ -40,6 +40,10 @@ def measured(reports: dict[tuple[str, int], EndpointReport], cell: Cell = CELL, 
     return Measured(Order(cell, 1, 1), channels(cell, lambda: "0" * 32), reports, CLOCKS, **fields)
 
 
+def record(found: Measured, status: Status, reason: str | None) -> Repetition:
+    return recorded(found.order, found.counted(), status, reason, 0.010, {"a": False})
+
+
 BOTH = {("a", 1): report(), ("b", 1): report(5000, SECOND + 5000)}
 
 
@@ -62,7 +66,7 @@ def test_without_clocks_nothing_has_a_time() -> None:
 
 
 def test_what_is_counted_is_cut_to_the_common_window() -> None:
-    made = measured(BOTH).repetition(Status.OK, None, 0.010)
+    made = record(measured(BOTH), Status.OK, None)
     assert (made.status, made.reason) == (Status.OK, None)
     assert (made.window_start_ns, made.window_end_ns) == (0, SECOND)
     assert made.flows[0].bytes == 125_000_000
@@ -70,14 +74,14 @@ def test_what_is_counted_is_cut_to_the_common_window() -> None:
 
 
 def test_a_failed_repetition_keeps_its_raw_counters_only() -> None:
-    made = measured(BOTH).repetition(Status.FAILED, "b: gone", 0.010)
+    made = record(measured(BOTH), Status.FAILED, "b: gone")
     assert (made.status, made.reason, made.window_start_ns) == (Status.FAILED, "b: gone", None)
     assert made.flows[0].bytes is None
 
 
 def test_flows_that_moved_nothing_make_it_invalid() -> None:
     nothing = {end: replace(one, flows=()) for end, one in BOTH.items()}
-    made = measured(nothing).repetition(Status.OK, None, 0.010)
+    made = record(measured(nothing), Status.OK, None)
     assert (made.status, made.reason) == (Status.INVALID, "a flow transferred nothing in the measurement interval")
 
 
@@ -85,7 +89,7 @@ def test_flows_that_moved_nothing_make_it_invalid() -> None:
 def test_messages_count_when_all_were_made(asked: int, status: Status) -> None:
     cell = replace(CELL, test="blast", message_bytes=100, messages=MessageSettings(asked))
     both = {end: report(sent=1000) for end in BOTH}
-    made = measured(both, cell).repetition(Status.OK, None, 0.010)
+    made = record(measured(both, cell), Status.OK, None)
     assert made.status is status
     assert made.window_start_ns is None
 
@@ -94,16 +98,33 @@ def test_a_node_is_described_by_its_endpoint_that_ran_longest() -> None:
     cell = replace(CELL, pairs=(Pair("a", "b"), Pair("a", "c")))
     clocks = Clocks({**CLOCKS.offsets, "c": ClockOffset(0, 0)})
     reports = {("a", 1): report(span_us=10, strangers=1), ("a", 2): report(span_us=20, strangers=2, agent_cpu_us=7)}
-    found = replace(measured(reports, cell, throttled={"a": False}), clocks=clocks).usage()
+    found = replace(measured(reports, cell), clocks=clocks).usage()
     assert [one.node for one in found] == ["a", "b", "c"]
-    assert (found[0].span_us, found[0].agent_cpu_us, found[0].strangers, found[0].throttled) == (20, 7, 3, False)
-    assert (found[1].span_us, found[1].strangers, found[1].throttled) == (None, 0, None)
+    assert (found[0].span_us, found[0].agent_cpu_us, found[0].strangers) == (20, 7, 3)
+    assert (found[1].span_us, found[1].strangers) == (None, 0)
 
 
 @pytest.mark.parametrize(("asked", "kept"), [(10**8, None), ("max", 5)])
 def test_only_a_search_keeps_its_rate(asked: int | str, kept: int | None) -> None:
     order = Order(builders.asking(CELL, rate=asked), 1, 1, rate_bps=5)
-    assert replace(measured(BOTH), order=order).repetition(Status.OK, None, 0.010).rate_bps == kept
+    assert record(replace(measured(BOTH), order=order), Status.OK, None).rate_bps == kept
+
+
+def test_throttling_is_written_beside_what_was_counted() -> None:
+    made = record(measured(BOTH), Status.OK, None)
+    assert [(node.node, node.throttled) for node in made.nodes] == [("a", False), ("b", None)]
+
+
+def test_a_start_skew_that_is_not_known_is_neither_stored_nor_held_against_a_repetition() -> None:
+    late = {**BOTH, ("b", 1): report(5000, SECOND + 5000), ("c", 2): report(20_000_000, SECOND)}
+    cell = replace(CELL, pairs=(Pair("a", "b"), Pair("a", "c")))
+    found = replace(
+        measured(late | {("a", 2): report()}, cell), clocks=Clocks({**CLOCKS.offsets, "c": ClockOffset(0, 0)})
+    )
+    assert record(found, Status.OK, None).status is Status.INVALID
+    unknown = replace(found.counted(), skew_known=False)
+    made = recorded(found.order, unknown, Status.OK, None, 0.010, {})
+    assert (made.status, made.start_skew_us) == (Status.OK, None)
 
 
 def test_probes_are_kept_beside_the_flows_and_not_among_them() -> None:
@@ -113,9 +134,7 @@ def test_probes_are_kept_beside_the_flows_and_not_among_them() -> None:
     sent = EndpointReport(2, 0, 9_000_000, None, None, 4, (FlowReport(counted, columns),), busiest_cpu_us=77)
     came = replace(report(5000, SECOND), endpoint=2, strangers=3)
     probing = probe_channels(cell, lambda: "0" * 32)
-    made = measured(BOTH | {("a", 2): sent, ("b", 2): came}, cell, at_ns=7, probes=probing).repetition(
-        Status.OK, None, 0.010
-    )
+    made = record(measured(BOTH | {("a", 2): sent, ("b", 2): came}, cell, at_ns=7, probes=probing), Status.OK, None)
     assert len(made.flows) == 1
     (probes,) = made.probes
     assert (probes.pair, probes.direction, probes.started_ns) == (Pair("a", "b"), Direction.FORWARD, 7)
@@ -130,4 +149,4 @@ def test_probes_are_kept_beside_the_flows_and_not_among_them() -> None:
 def test_probes_whose_sender_is_silent_are_unknown() -> None:
     cell = replace(CELL, latency_ms=20)
     probing = probe_channels(cell, lambda: "0" * 32)
-    assert measured(BOTH, cell, probes=probing).repetition(Status.OK, None, 0.010).probes == ()
+    assert record(measured(BOTH, cell, probes=probing), Status.OK, None).probes == ()

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from rigctl.measure import channels
 from rigctl.records import Cell, Direction, Flow, Pair, Repetition, RunPlan, Side, Status, TcpInfo, TcpSettings
-from rigctl.runner.cell import interval_ms
+from rigctl.runner.engine import interval_ms
 from rigctl.runner.orders import missing
 from rigctl.runner.progress import Lines, progress_on, settings_text
 

@@ -40,6 +40,7 @@ def test_a_cell_has_every_setting_unset_where_nothing_is_asked_for() -> None:
         "write": None,
         "transport": "tcp",
         "direction": Direction.FORWARD,
+        "engine": "agent",
         "latency": None,
     }
 

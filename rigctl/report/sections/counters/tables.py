@@ -9,7 +9,7 @@ from rigctl.model.counters.points import Counted, CountingPoint
 from rigctl.model.unknowns import total
 from rigctl.records import RunPlan
 from rigctl.report.blocks import Column, Entry, Row, Table
-from rigctl.report.text import UNKNOWN, count_text, rate_text, settings_text
+from rigctl.report.text import UNKNOWN, count_text, rate_text, settings_text, told_apart
 
 MOST_ROWS: Final = 500
 _LEGEND: Final = (
@@ -26,7 +26,7 @@ def test_table(plan: RunPlan, each: Sequence[Balance]) -> Table | None:
             by_cell.setdefault(balance.repetition.cell, []).append((balance, balance.total))
     if not by_cell:
         return None
-    pairs = len({len(cell.pairs) for cell in plan.cells}) > 1
+    pairs = told_apart(plan.cells)
     settings = {cell.number: settings_text(cell, pairs) for cell in plan.cells}
     columns = (
         Column("Test", "", "requested"),

@@ -15,12 +15,13 @@ from rigctl.report.goodput_text import goodput_text
 from rigctl.report.missing import missing_findings
 from rigctl.report.sections.datagrams.search import search_findings
 from rigctl.report.sections.datagrams.words import load_text
-from rigctl.report.text import ceiling_text, listed, numbers_text, plural, settings_text
+from rigctl.report.text import ceiling_text, listed, numbers_text, plural, settings_text, told_apart
 
 
 def datagram_findings(view: RunView) -> Iterator[Finding]:
     """All of them; the first search, or the fastest test, is the answer."""
-    yield from _answer(view)
+    if not view.meshes:
+        yield from _answer(view)
     yield from search_findings(view)
     yield from _losses(view.cells)
     yield from _load(view.cells)
@@ -38,9 +39,10 @@ def _answer(view: RunView) -> Iterator[Finding]:
         yield Finding("No test gave a valid result; the notes give the reasons.", Weight.ANSWER, Severity.ERROR)
         return
     best = max(known, key=lambda cell: cell.goodput_mbps.mean if cell.goodput_mbps else 0.0)
-    began = f"Test {best.cell.number} ({settings_text(best.cell)})"
+    settings = settings_text(best.cell, told_apart(cell.cell for cell in view.cells))
+    began = f"Test {best.cell.number} ({settings})"
     if len(known) > 1:
-        began = f"The fastest of {plural(len(known), 'test')} is test {best.cell.number} ({settings_text(best.cell)})"
+        began = f"The fastest of {plural(len(known), 'test')} is test {best.cell.number} ({settings})"
     mean_mbps = None if best.goodput_mbps is None else best.goodput_mbps.mean
     numbers = {"goodput_mbps": mean_mbps, "efficiency": best.efficiency}
     text = f"{began}: {goodput_text(view.info, best)}"

@@ -19,11 +19,13 @@ _REQUESTED: Final = (
     requested.TEST,
     requested.CONDITION,
     requested.PAIRS,
+    requested.SENDING,
     requested.WINDOW,
     requested.PARALLEL,
     requested.DATAGRAM,
     requested.LOAD,
     requested.DIRECTION,
+    requested.ENGINE,
     requested.LATENCY,
 )
 

@@ -8,13 +8,12 @@ from typing import Final
 
 from rigctl.analysis.panels import ConditionPanels, Difference, Matrix
 from rigctl.report.blocks import Chart, HeatField, HeatMap, HeatMaps, Key, Spec
+from rigctl.report.heat import HEAT_STEPS, heat_step
 from rigctl.report.sections.matrix.grid import (
-    HEAT_STEPS,
     Grid,
     condition_grids,
     difference_grids,
     difference_step,
-    heat_step,
 )
 from rigctl.report.sections.matrix.titles import gbps
 from rigctl.report.svg import LINE_COLOURS, axis, framed

@@ -11,7 +11,6 @@ from rigctl.analysis.panels import ConditionPanels, Difference, Matrix, Place
 from rigctl.report.sections.matrix.titles import panel_title
 from rigctl.report.text import size_words
 
-HEAT_STEPS: Final = 12
 DIFFERENCE_STEPS: Final = 5
 
 
@@ -72,11 +71,6 @@ def _short(title: str, setting: Mapping[str, object]) -> str:
         if "window_total_bytes" in setting or "window_bytes" in setting:
             return size_words(value) if isinstance(value, int) else "not set"
     return title
-
-
-def heat_step(mbps: float, top_mbps: float) -> int:
-    """0 … `HEAT_STEPS` − 1: equal steps from 0 to the highest sum of the run."""
-    return max(0, min(HEAT_STEPS - 1, int(HEAT_STEPS * mbps / top_mbps))) if top_mbps > 0 else 0
 
 
 def difference_step(mbps: float, most_mbps: float) -> int:

@@ -19,6 +19,7 @@ REQUESTED: Final = (
     requested.TEST,
     requested.CONDITION,
     requested.PAIRS,
+    requested.SENDING,
     requested.TOTAL_WINDOW,
     requested.WINDOW,
     requested.MSS,
@@ -26,6 +27,7 @@ REQUESTED: Final = (
     requested.CONGESTION,
     requested.NODELAY,
     requested.DIRECTION,
+    requested.ENGINE,
     requested.LATENCY,
 )
 

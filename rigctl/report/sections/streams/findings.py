@@ -13,7 +13,7 @@ from rigctl.report.bottleneck_text import bottleneck_findings
 from rigctl.report.goodput_text import goodput_text
 from rigctl.report.missing import missing_findings
 from rigctl.report.sections.streams.words import lost_share, mss_cause, mss_text, window_text
-from rigctl.report.text import count_text, listed, numbers_text, percent_text, plural, settings_text
+from rigctl.report.text import count_text, listed, numbers_text, percent_text, plural, settings_text, told_apart
 
 MOST_WINDOWS: Final = 3
 """Windows that were not granted as requested, reported one by one."""
@@ -24,7 +24,8 @@ PROBE_RTT_S: Final = 10.0
 def stream_findings(view: RunView) -> Iterator[Finding]:
     """All of them, in no particular order but that of equal weights."""
     info, cells = view.info, view.cells
-    yield from answer(info, cells)
+    if not view.meshes:
+        yield from answer(info, cells)
     yield from _mss(info, cells)
     yield from _line_rate(cells)
     yield from _retransmits(cells)
@@ -42,7 +43,7 @@ def answer(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
         yield Finding("No test gave a valid result; the notes give the reasons.", Weight.ANSWER, Severity.ERROR)
         return
     best = max(known, key=lambda cell: cell.goodput_mbps.mean if cell.goodput_mbps else 0.0)
-    settings = settings_text(best.cell, pairs=len({len(cell.cell.pairs) for cell in cells}) > 1)
+    settings = settings_text(best.cell, told_apart(cell.cell for cell in cells))
     began = f"Test {best.cell.number} ({settings})"
     if len(known) > 1:
         began = f"The fastest of {plural(len(known), 'test')} is test {best.cell.number} ({settings})"

@@ -14,12 +14,13 @@ from rigctl.protocol import Connect, EndpointReport, Listen
 from rigctl.records import Cell, Pair, PortSeries, Repetition, Status
 from rigctl.remote.agent import Agent
 from rigctl.remote.clock import Reading
-from rigctl.runner.cell import Bench, measure_cell
 from rigctl.runner.conditions import Conditions
 from rigctl.runner.counters import Counters
+from rigctl.runner.engine import Bench
 from rigctl.runner.nodes import Nodes
 from rigctl.runner.orders import Order
 from rigctl.runner.progress import Silent
+from rigctl.runner.repetition import measure_cell
 
 CELL = Cell(1, "tcp", (Pair("a", "b"),), 0.0, 0.0, 1)
 STAGES = ("listen", "connect", "ready", "clock", "start", "ended_endpoint", "report")
@@ -115,6 +116,7 @@ class FakeCounters:
         self.log.append("counters before")
 
     async def end(self, *_: Any) -> tuple[tuple[PortSeries, ...], tuple[str, ...]]:
+        await asyncio.sleep(0.01)  # the answer of a switch takes longer than the first step of a report
         self.log.append("counters after")
         return (), ("sw: silent",)
 

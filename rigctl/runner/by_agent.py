@@ -1,54 +1,26 @@
-"""One repetition of one cell, from its orders to its record. `measure_cell` has the stages in their order."""
+"""The engine `agent`: a repetition by the agents of its nodes, from their orders to their reports."""
 
 import asyncio
 import secrets
 import time
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Final, TypedDict
 
 from rigctl.errors import NodeError
 from rigctl.measure import TESTS, Channel, channels, latency
 from rigctl.model.latency import baseline_s, probe_interval_ms
 from rigctl.protocol import Connect, EndpointReport, Listen, Sockets, Start
-from rigctl.records import Cell, PortSeries, Repetition, Status
+from rigctl.records import Cell
 from rigctl.remote.agent import Agent, RefusedError
 from rigctl.runner.advice import advised
 from rigctl.runner.barrier import Clocks, hold_ns, measure_clocks, start_instant
-from rigctl.runner.captures import CAPTURE_BYTES, Seen, write_captures
-from rigctl.runner.conditions import Conditions
-from rigctl.runner.counters import Counters
-from rigctl.runner.nodes import Nodes
+from rigctl.runner.captures import CAPTURE_BYTES, Seen
+from rigctl.runner.engine import DRAIN_S, PREPARE_S, SALVAGE_S, Bench, interval_ms
 from rigctl.runner.orders import Order
-from rigctl.runner.outcome import Measured, Reports
+from rigctl.runner.outcome import Counted, Measured, Reports
 from rigctl.runner.progress import Progress
-from rigctl.runner.throttling import ThrottleWatch
 
-PREPARE_S: Final = 5.0
-"""A pair whose flows are not all connected by then is unreachable."""
-DRAIN_S: Final = 12.0
-"""After the planned end: what is queued drains, and an agent that sees no end-of-file gives up by itself."""
 MOST_PREPARE_S: Final = 600.0
-REPORT_S: Final = 10.0
-SALVAGE_S: Final = 1.0
-"""After a failure: what still answers within this is stored, the rest is not waited for."""
-MOST_SAMPLES: Final = 3000
-LEAST_INTERVAL_MS: Final = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Bench:
-    """What a repetition is measured with: the nodes, their host settings, the switches' counters."""
-
-    nodes: Nodes
-    conditions: Conditions
-    counters: Counters
-    captures: Path = Path("capture")  # how the names of pcap files begin
-
-
-def interval_ms(duration_s: float) -> int:
-    """Time between samples: 100 ms, longer where a flow would have more than `MOST_SAMPLES`."""
-    return max(LEAST_INTERVAL_MS, -(-round(duration_s * 1000) // MOST_SAMPLES))
 
 
 def prepare_s(cell: Cell) -> float:
@@ -56,43 +28,6 @@ def prepare_s(cell: Cell) -> float:
     rate = cell.kind.prepare_bytes_per_s
     files = cell.parallel * len(cell.pairs) if rate is not None and cell.file.read == "disk" else 0
     return min(MOST_PREPARE_S, PREPARE_S + files * (cell.message_bytes or 0) / (rate or 1))
-
-
-async def measure_cell(order: Order, bench: Bench, max_skew_s: float, progress: Progress) -> Repetition:
-    """Measure one repetition; whatever goes wrong on the rig is in the record, not raised.
-
-    Cancelled, it gives an INTERRUPTED record: the caller goes no further.
-    """
-    attempt = Attempt(order, bench, progress)
-    status, reason = Status.OK, None
-    try:
-        await bench.conditions.hold(order.cell)
-        await attempt.prepare()
-        await attempt.start()
-        await attempt.traffic()
-    except asyncio.CancelledError:
-        return attempt.record({}, Status.INTERRUPTED, "stopped by Ctrl-C or a signal", None)
-    except TimeoutError:
-        status, reason = Status.FAILED, f"not finished {DRAIN_S:g} s after its planned end; {attempt.late()}"
-    except (NodeError, ExceptionGroup) as error:
-        status, reason = Status.FAILED, "; ".join(_reasons(error))
-    if status is Status.FAILED:
-        await attempt.stop()
-        reason = attempt.causes(str(reason))
-    reports = await attempt.collect(REPORT_S if status is Status.OK else SALVAGE_S)
-    if status is Status.OK and len(reports) < 2 * len(attempt.channels):
-        status, reason = Status.FAILED, attempt.silent(reports)
-    await attempt.forget()
-    return attempt.record(reports, status, reason, max_skew_s)
-
-
-def _reasons(error: Exception) -> list[str]:
-    """The distinct reasons in `error`, however deep groups nest them. What is not the rig's failure is raised."""
-    if isinstance(error, ExceptionGroup):
-        return list(dict.fromkeys(text for inner in error.exceptions for text in _reasons(inner)))
-    if not isinstance(error, NodeError):
-        raise error
-    return [str(error)]
 
 
 class _Common(TypedDict):
@@ -103,57 +38,60 @@ class _Common(TypedDict):
     wait_ms: int
 
 
-class Attempt:
-    """One repetition while it runs; `measure_cell` leads it."""
+class ByAgent:
+    """One repetition by the agents of its nodes (`runner.engine.Attempt`)."""
 
     def __init__(self, order: Order, bench: Bench, progress: Progress) -> None:
         self.order, self.cell = order, order.cell
         streams = channels(order.cell, lambda: secrets.token_hex(16))
         self._probes = latency.probe_channels(order.cell, lambda: secrets.token_hex(16))
         self.channels = streams + self._probes
-        self._nodes, self._counters, self._progress = bench.nodes, bench.counters, progress
+        self.at_ns = 0
+        self._nodes, self._progress = bench.nodes, progress
         self._names = sorted({name for pair in order.cell.pairs for name in (pair.source, pair.destination)})
         self._ends = [(node, channel.endpoint) for channel in self.channels for node in channel.stream.ends]
         self._open_ends = set(self._ends)
         self._agents: dict[str, Agent] = {}
         self._clocks: Clocks | None = None
-        self._throttling = ThrottleWatch(bench.nodes)
-        self._read: tuple[tuple[PortSeries, ...], tuple[str, ...]] = ((), ())
         self._unreported: dict[str, NodeError] = {}  # why there is no report, by node
-        self._at_ns = 0
         self._broken: list[str] = []  # what endpoints said when they were stopped
         self._ports: dict[int, int] = {}
-        attempt = "" if order.attempt == 1 else f"-attempt{order.attempt}"
-        self._capture_names = f"{bench.captures}-test{order.cell.number}-{order.repetition}{attempt}"
         self._hold_ns = hold_ns(order.cell, virtual=bench.nodes.rig.virtual is not None)
-        self._started_at, self._began_s = time.time(), time.monotonic()
 
     async def prepare(self) -> None:
-        """Agents present, every flow connected and accepted, clocks compared."""
+        """Every flow connected and accepted."""
         self._agents = await self._nodes.agents(self._names)
-        await self._throttling.look(self._names)
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._counters.begin())
-            group.create_task(self._connect_all())
-        self._clocks = await measure_clocks(self._agents)
+        await self._connect_all()
 
-    async def start(self) -> None:
-        """One instant for all flows, ordered on every node's own clock."""
-        assert self._clocks is not None
-        idle_s = baseline_s(self.cell)
-        probes_ns = start_instant(self._clocks)
-        self._at_ns = probes_ns + round(idle_s * 1e9)
+    async def traffic(self) -> None:
+        """Clocks compared; then until every flow of every pair has ended. The first that breaks, or is late, fails the
+        cell."""
+        self._clocks = await measure_clocks(self._agents)
+        await self._start(self._clocks)
+        lead_s = (self.at_ns - time.monotonic_ns()) / 1e9
+        try:
+            async with asyncio.timeout(lead_s + self.cell.duration_s + DRAIN_S), asyncio.TaskGroup() as group:
+                for channel in self.channels:
+                    group.create_task(self._follow(channel))
+        except TimeoutError:
+            waiting = ", ".join(sorted({node for node, _ in self._open_ends}))
+            raise TimeoutError(f"waiting for {waiting}") from None
+
+    async def _start(self, clocks: Clocks) -> None:
+        """One instant for all flows, ordered on every node's own clock; before it the idle baseline of probes."""
+        idle_s, probes_ns = baseline_s(self.cell), start_instant(clocks)
+        self.at_ns = probes_ns + round(idle_s * 1e9)
         probing = {channel.endpoint for channel in self._probes}
         async with asyncio.TaskGroup() as group:
             for node, endpoint in self._ends:
                 if endpoint in probing:
-                    at_ns = self._clocks.on_node(node, probes_ns)
                     duration_ms = round((idle_s + self.cell.duration_s) * 1000)
-                    group.create_task(self._agents[node].start(Start(endpoint, at_ns, duration_ms)))
+                    start = Start(endpoint, clocks.on_node(node, probes_ns), duration_ms)
+                    group.create_task(self._agents[node].start(start))
                     continue
                 start = Start(
                     endpoint,
-                    at_ns=self._clocks.on_node(node, self._at_ns),
+                    at_ns=clocks.on_node(node, self.at_ns),
                     duration_ms=round(self.cell.duration_s * 1000),
                     iterations=self.cell.messages.iterations,
                     rate=self.order.rate_bps,
@@ -163,15 +101,8 @@ class Attempt:
                 )
                 group.create_task(self._agents[node].start(start))
 
-    async def traffic(self) -> None:
-        """Until every flow of every pair has ended. The first that breaks, or is late, fails the cell."""
-        lead_s = (self._at_ns - time.monotonic_ns()) / 1e9
-        async with asyncio.timeout(lead_s + self.cell.duration_s + DRAIN_S), asyncio.TaskGroup() as group:
-            for channel in self.channels:
-                group.create_task(self._follow(channel))
-
-    async def stop(self) -> None:
-        """End the traffic of every endpoint now, so that what was counted can be reported; never fails."""
+    async def stop(self, reason: str) -> str:
+        """End the traffic of every endpoint now, so that what was counted can be reported."""
 
         async def stopped(node: str, endpoint: int) -> None:
             try:
@@ -184,9 +115,10 @@ class Attempt:
                 self._broken.append(str(error))
 
         await asyncio.gather(*(stopped(*end) for end in self._reachable()))
+        return self._causes(reason)
 
-    async def collect(self, deadline_s: float) -> Reports:
-        """The report of every endpoint that gives one in time, by node and endpoint."""
+    async def collect(self, deadline_s: float) -> Counted:
+        """From the report of every endpoint that gives one in time."""
 
         async def one(node: str, endpoint: int) -> EndpointReport | None:
             try:
@@ -195,17 +127,22 @@ class Attempt:
                 self._unreported.setdefault(node, error)
             return None
 
-        async def counted() -> None:
-            # The failed, too, may be looked into; but nobody waits for their counters.
-            if deadline_s > SALVAGE_S:
-                self._read = await self._counters.end(self.cell, self._at_ns, time.monotonic_ns())
-
         ends = self._reachable()
-        reports, _ = await asyncio.gather(asyncio.gather(*(one(*end) for end in ends)), counted())
-        await self._throttling.look(self._names)
-        return {end: report for end, report in zip(ends, reports, strict=True) if report is not None}
+        given = await asyncio.gather(*(one(*end) for end in ends))
+        reports = {end: report for end, report in zip(ends, given, strict=True) if report is not None}
+        measured = Measured(
+            order=self.order,
+            channels=self.channels[: len(self.channels) - len(self._probes)],
+            probes=self._probes,
+            reports=reports,
+            clocks=self._clocks,
+            at_ns=self.at_ns,
+            hold_ns=self._hold_ns,
+            interval_s=interval_ms(self.cell.duration_s) / 1e3,
+        )
+        return replace(measured.counted(), captured=self._captured(reports), missing=self._silent(reports))
 
-    async def forget(self) -> None:
+    async def close(self) -> None:
         """Close every endpoint; a node that does not answer is given up, and opened anew for the next cell."""
 
         async def one(node: str, endpoint: int) -> None:
@@ -219,47 +156,19 @@ class Attempt:
 
         await asyncio.gather(*(one(*end) for end in self._reachable()))
 
-    def deaths(self) -> list[str]:
-        """Why agents ended: the cause, where all that their peers saw was a broken connection."""
-        return [str(agent.failure) for agent in self._agents.values() if agent.failure is not None]
-
-    def causes(self, reason: str) -> str:
+    def _causes(self, reason: str) -> str:
         """`reason`, and what else is known when everything has been stopped: a receiver that misses its end-of-file
         is told first, its sender knows why."""
-        deaths = self.deaths()
+        # Why agents ended: the cause, where all that their peers saw was a broken connection.
+        deaths = [str(agent.failure) for agent in self._agents.values() if agent.failure is not None]
         return "; ".join(dict.fromkeys([*deaths, reason] if deaths else [reason, *self._broken]))
 
-    def late(self) -> str:
-        """Who has not ended."""
-        return "waiting for " + ", ".join(f"{node}" for node in sorted({node for node, _ in self._open_ends}))
-
-    def silent(self, reports: Reports) -> str:
+    def _silent(self, reports: Reports) -> str | None:
         """Who gave no report, and why."""
         missing = sorted({node for node, end in self._ends if (node, end) not in reports})
+        if not missing:
+            return None
         return "no report: " + "; ".join(str(self._unreported.get(node, node)) for node in missing)
-
-    def record(self, reports: Reports, status: Status, reason: str | None, max_skew_s: float | None) -> Repetition:
-        """What was measured, cut to the measurement interval and checked."""
-        kept = write_captures(self._captured(reports), self._capture_names) if self.cell.capture else ()
-        measured = Measured(
-            order=self.order,
-            channels=self.channels[: len(self.channels) - len(self._probes)],
-            probes=self._probes,
-            reports=reports,
-            clocks=self._clocks,
-            at_ns=self._at_ns,
-            hold_ns=self._hold_ns,
-            interval_s=interval_ms(self.cell.duration_s) / 1e3,
-            throttled={name: self._throttling.throttled(name) for name in self._names},
-        )
-        return replace(
-            measured.repetition(status, reason, max_skew_s),
-            started_at=self._started_at,
-            wall_s=time.monotonic() - self._began_s,
-            counters=self._read[0],
-            counters_missing=self._read[1],
-            captures=kept,
-        )
 
     async def _connect_all(self) -> None:
         """Every channel, even where one fails: each receiver that cannot be reached is named."""
@@ -314,11 +223,11 @@ class Attempt:
     def _reachable(self) -> list[tuple[str, int]]:
         return [(node, endpoint) for node, endpoint in self._ends if node in self._agents]
 
-    def _captured(self, reports: Reports) -> list[Seen]:
+    def _captured(self, reports: Reports) -> tuple[Seen, ...]:
         """What each end of each stream captured."""
         by_number = {channel.endpoint: channel for channel in self.channels}
-        return [
+        return tuple(
             Seen(node, by_number[endpoint], self._ports.get(endpoint, 0), reports[node, endpoint])
             for node, endpoint in self._ends
             if (node, endpoint) in reports
-        ]
+        )

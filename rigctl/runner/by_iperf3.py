@@ -1,0 +1,241 @@
+"""The engine `iperf3`: a repetition by the nodes' own iperf3, over the project's SSH.
+
+A server on each pair's destination, listening before any client starts; all clients are started at once. iperf3 gives a
+start in whole seconds only, so that a start lies between the order and the end less the duration: the half of that time
+bounds the error, and a start skew is not known.
+"""
+
+import asyncio
+import contextlib
+import re
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Final
+
+from rigctl.engines import IPERF3
+from rigctl.errors import NodeError, RigError
+from rigctl.measure.iperf3 import client_words, interval_s, server_words
+from rigctl.measure.iperf3_report import Exchange, Report, ReportError, flows, report
+from rigctl.protocol import Listen, Sockets
+from rigctl.records import Facts, NodeUsage, Pair, RunPlan
+from rigctl.remote.children import Children, Ended, children_on
+from rigctl.runner.engine import DRAIN_S, PREPARE_S, Bench, interval_ms
+from rigctl.runner.orders import Order
+from rigctl.runner.outcome import Counted
+from rigctl.runner.progress import Progress
+
+LOOK_S: Final = 0.05
+"""Between looks at whether the servers listen."""
+_LISTENING: Final = re.compile(r"^\s*\d+: [0-9A-F]+:([0-9A-F]{4}) [0-9A-F]+:[0-9A-F]{4} 0A ", re.MULTILINE)
+_HOW: Final = "Install it there, as root: apt-get install iperf3 (Debian, Ubuntu, Raspberry Pi OS), dnf install iperf3"
+
+
+def listening_ports(tables: str) -> set[int]:
+    """The TCP ports that are listened to, of /proc/net/tcp and /proc/net/tcp6 (proc(5))."""
+    return {int(port, 16) for port in _LISTENING.findall(tables)}
+
+
+def check_iperf3(plan: RunPlan, facts: Mapping[str, Facts]) -> None:
+    """Raises `RigError` with every node of those in `facts` that is to run iperf3 and has none."""
+    missing = [name for name in _users(plan, facts) if facts[name].get(IPERF3) is None]
+    if missing:
+        where = f"{', '.join(missing)}: iperf3 is not installed, and engine: iperf3 needs it"
+        raise RigError(f"{where}. {_HOW} (Fedora, RHEL), apk add iperf3 (Alpine)")
+
+
+def iperf3_versions(plan: RunPlan, facts: Mapping[str, Facts]) -> dict[str, str]:
+    """The versions on the nodes that `plan` uses iperf3 on, as stored with the run; empty where it uses none."""
+    versions = sorted({str(facts[name][IPERF3]) for name in _users(plan, facts) if facts[name].get(IPERF3)})
+    return {IPERF3: ", ".join(versions)} if versions else {}
+
+
+def _users(plan: RunPlan, facts: Mapping[str, Facts]) -> list[str]:
+    pairs = [pair for cell in plan.cells if cell.engine == IPERF3 for pair in cell.pairs]
+    return sorted({name for pair in pairs for name in (pair.source, pair.destination)} & facts.keys())
+
+
+@dataclass(slots=True)
+class _Work:
+    """The two processes of a pair, by their numbers on their nodes; None: not started."""
+
+    pair: Pair
+    port: int = 0
+    server: int | None = None
+    client: int | None = None
+
+
+class ByIperf3:
+    """One repetition by iperf3 (`runner.engine.Attempt`)."""
+
+    def __init__(self, order: Order, bench: Bench, progress: Progress) -> None:  # noqa: ARG002 — it tells only at its end
+        self.order, self.cell = order, order.cell
+        self.at_ns = 0
+        self._nodes = bench.nodes
+        self._works = [_Work(pair) for pair in order.cell.pairs]
+        self._interval_s = interval_s(order.cell, interval_ms(order.cell.duration_s) / 1e3)
+        self._stack = AsyncExitStack()
+        self._children: dict[str, Children] = {}
+
+    async def prepare(self) -> None:
+        """A server for every pair, listening."""
+        try:
+            await self._open()
+            await self._choose_ports()
+            for work in self._works:
+                address = self._nodes.data_address(work.pair.destination)
+                words = server_words(address, work.port, self._interval_s)
+                work.server = self._children[work.pair.destination].start(words)
+            destinations = sorted({work.pair.destination for work in self._works})
+            await asyncio.gather(*map(self._listening, destinations))
+        except BaseException:
+            await self.close()
+            raise
+
+    async def traffic(self) -> None:
+        """All clients started in one go; until every process has ended. The first that fails, fails the cell."""
+        self.at_ns = time.monotonic_ns()
+        for work in self._works:
+            source, destination = work.pair.source, work.pair.destination
+            to, bind = self._nodes.data_address(destination), self._nodes.data_address(source)
+            words = client_words(self.cell, to, work.port, bind, self._interval_s, self.order.rate_bps)
+            work.client = self._children[source].start(words)
+        try:
+            async with asyncio.timeout(PREPARE_S + self.cell.duration_s + DRAIN_S), asyncio.TaskGroup() as group:
+                for work in self._works:
+                    group.create_task(self._followed(work))
+        except TimeoutError:
+            late = {work.pair.source for work in self._works if not self._over(work)}
+            raise TimeoutError(f"waiting for iperf3 on {', '.join(sorted(late))}") from None
+        except asyncio.CancelledError:
+            await self.close()
+            raise
+
+    async def stop(self, reason: str) -> str:
+        """A server waits for a client that will not come: all are ended."""
+        await self.close()
+        return reason
+
+    async def collect(self, deadline_s: float) -> Counted:  # noqa: ARG002 — all has been printed
+        """Of the pairs whose processes both ended with a report."""
+        exchanges, errors_ns, missing = [], [], []
+        for work in self._works:
+            client, server = (
+                self._result(work.pair.source, work.client),
+                self._result(work.pair.destination, work.server),
+            )
+            try:
+                found = self._exchange(work.pair, client, server)
+            except NodeError as error:
+                missing.append(str(error))
+                continue
+            exchanges.append(found[0])
+            errors_ns.append(found[1])
+        return Counted(
+            flows=tuple(flow for exchange in exchanges for flow in flows(exchange, self.cell)),
+            usage=self._usage(exchanges),
+            at_ns=min((exchange.anchor_ns for exchange in exchanges), default=self.at_ns),
+            clock_error_ns=max(errors_ns, default=None),
+            skew_known=False,
+            interval_s=self._interval_s,
+            missing="; ".join(missing) or None,
+        )
+
+    async def close(self) -> None:
+        """End every process; the shells that started them end with their input."""
+        with contextlib.suppress(NodeError, ExceptionGroup):  # the connection is gone: what runs there ends by itself
+            await self._stack.aclose()
+
+    async def _open(self) -> None:
+        names = sorted({name for pair in self.cell.pairs for name in (pair.source, pair.destination)})
+        deadline_s = 2 * PREPARE_S + self.cell.duration_s + DRAIN_S
+        for name, found in (await self._nodes.open(names)).items():
+            if isinstance(found, NodeError):
+                raise found
+            self._children[name] = await self._stack.enter_async_context(children_on(found[0], deadline_s))
+
+    async def _choose_ports(self) -> None:
+        """A free port for each server, in the range of the rig file: the agents find them, and let them go again."""
+        agents = await self._nodes.agents({work.pair.destination for work in self._works})
+        plain = Sockets(token="0" * 32, flows=1, interval_ms=1000, wait_ms=1000)
+        try:
+            for number, work in enumerate(self._works, 1):
+                address = self._nodes.data_address(work.pair.destination)
+                ports = self._nodes.data_ports(work.pair.destination)
+                work.port = await agents[work.pair.destination].listen(Listen(number, address, plain, *ports))
+        finally:
+            for number, work in enumerate(self._works, 1):
+                if work.port:
+                    await agents[work.pair.destination].close(number)
+
+    async def _listening(self, node: str) -> None:
+        """Wait until every server of `node` listens; raise what one that ended said."""
+        own = [work for work in self._works if work.pair.destination == node]
+        look, until_s = self._nodes.shell(node), time.monotonic() + PREPARE_S
+        while True:
+            ports = listening_ports(await look("cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | grep ' 0A '"))
+            if all(work.port in ports for work in own):
+                return
+            for work in own:
+                if work.server is not None and self._children[node].over(work.server):
+                    _read(node, await self._children[node].ended(work.server))
+                    raise NodeError(node, "iperf3 ended before its client came")
+            if time.monotonic() > until_s:
+                raise NodeError(node, f"iperf3 does not listen {PREPARE_S:g} s after its start")
+            await asyncio.sleep(LOOK_S)
+
+    async def _followed(self, work: _Work) -> None:
+        """The client's error counts, where it has one: the server's follows from it."""
+        source, destination = work.pair.source, work.pair.destination
+        assert work.client is not None
+        assert work.server is not None
+        _read(source, await self._children[source].ended(work.client))
+        _read(destination, await self._children[destination].ended(work.server))
+
+    def _over(self, work: _Work) -> bool:
+        return work.client is not None and self._children[work.pair.source].over(work.client)
+
+    def _result(self, node: str, number: int | None) -> Ended | None:
+        if number is None or node not in self._children:
+            return None
+        return self._children[node].result(number)
+
+    def _exchange(self, pair: Pair, client: Ended | None, server: Ended | None) -> tuple[Exchange, int]:
+        """Both reports, placed on the controller's clock, and the bound of the error of that. Raises `NodeError`."""
+        for node, ended in ((pair.source, client), (pair.destination, server)):
+            if ended is None:
+                raise NodeError(node, "iperf3 gave no report")
+        assert client is not None
+        assert server is not None
+        here, there = _read(pair.source, client), _read(pair.destination, server)
+        took_ns = round(here.seconds * 1e9)
+        latest_ns = max(self.at_ns, (client.first_ns or time.monotonic_ns()) - took_ns)
+        anchor_ns = (self.at_ns + latest_ns) // 2
+        return Exchange(pair, here, there, anchor_ns), latest_ns - anchor_ns
+
+    def _usage(self, exchanges: Sequence[Exchange]) -> tuple[NodeUsage, ...]:
+        """The CPU time of the processes of each node; nothing else of a node is known to iperf3."""
+        reports: dict[str, list[Report]] = {name: [] for name in self._children}
+        for exchange in exchanges:
+            reports[exchange.pair.source].append(exchange.client)
+            reports[exchange.pair.destination].append(exchange.server)
+        return tuple(self._used(name, own) for name, own in sorted(reports.items()))
+
+    def _used(self, name: str, own: Sequence[Report]) -> NodeUsage:
+        spent = [found.cpu_us for found in own]
+        known = [cpu_us for cpu_us in spent if cpu_us is not None]
+        return NodeUsage(
+            node=name,
+            span_us=round(max(found.seconds for found in own) * 1e6) if own else None,
+            agent_cpu_us=sum(known) if known and len(known) == len(spent) else None,
+            cpus=self._nodes.cpus(name),
+        )
+
+
+def _read(node: str, ended: Ended) -> Report:
+    """What a process reported. Raises `NodeError` with its own words."""
+    try:
+        return report(ended.output)
+    except ReportError as error:
+        raise NodeError(node, f"iperf3: {error} (exit code {ended.exit_code})") from None

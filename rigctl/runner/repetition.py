@@ -1,0 +1,105 @@
+"""One repetition of one cell, from its orders to its record. `measure_cell` has the stages in their order."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from rigctl.engines import AGENT, IPERF3
+from rigctl.errors import NodeError
+from rigctl.records import PortSeries, Repetition, Status
+from rigctl.runner.by_agent import ByAgent
+from rigctl.runner.by_iperf3 import ByIperf3
+from rigctl.runner.captures import write_captures
+from rigctl.runner.engine import DRAIN_S, SALVAGE_S, Attempt, Bench, Engine
+from rigctl.runner.orders import Order
+from rigctl.runner.outcome import Counted, recorded
+from rigctl.runner.progress import Progress
+from rigctl.runner.throttling import ThrottleWatch
+
+ENGINES: Final[Mapping[str, Engine]] = {AGENT: ByAgent, IPERF3: ByIperf3}
+"""Of each engine of `rigctl.engines`, what measures a repetition."""
+REPORT_S: Final = 10.0
+
+
+async def measure_cell(order: Order, bench: Bench, max_skew_s: float, progress: Progress) -> Repetition:
+    """Measure one repetition; whatever goes wrong on the rig is in the record, not raised.
+
+    Cancelled, it gives an INTERRUPTED record: the caller goes no further.
+    """
+    around = _Around(order, bench)
+    attempt = ENGINES[order.cell.engine](order, bench, progress)
+    status, reason = Status.OK, None
+    try:
+        await bench.conditions.hold(order.cell)
+        await around.begin(attempt)
+        await attempt.traffic()
+    except asyncio.CancelledError:
+        return around.record(Counted(), Status.INTERRUPTED, "stopped by Ctrl-C or a signal", None)
+    except TimeoutError as late:
+        status, reason = Status.FAILED, f"not finished {DRAIN_S:g} s after its planned end; {late}"
+    except (NodeError, ExceptionGroup) as error:
+        status, reason = Status.FAILED, "; ".join(_reasons(error))
+    if reason is not None:
+        reason = await attempt.stop(reason)
+    counted = await around.collect(attempt, REPORT_S if status is Status.OK else SALVAGE_S)
+    if status is Status.OK and counted.missing is not None:
+        status, reason = Status.FAILED, counted.missing
+    await attempt.close()
+    return around.record(counted, status, reason, max_skew_s)
+
+
+def _reasons(error: Exception) -> list[str]:
+    """The distinct reasons in `error`, however deep groups nest them. What is not the rig's failure is raised."""
+    if isinstance(error, ExceptionGroup):
+        return list(dict.fromkeys(text for inner in error.exceptions for text in _reasons(inner)))
+    if not isinstance(error, NodeError):
+        raise error
+    return [str(error)]
+
+
+class _Around:
+    """What is looked at beside the traffic, whoever makes it: switch counters and throttling; and the times."""
+
+    def __init__(self, order: Order, bench: Bench) -> None:
+        self._order, self._nodes, self._counters = order, bench.nodes, bench.counters
+        self._names = sorted({name for pair in order.cell.pairs for name in (pair.source, pair.destination)})
+        self._throttling = ThrottleWatch(bench.nodes)
+        self._read: tuple[tuple[PortSeries, ...], tuple[str, ...]] = ((), ())
+        attempt = "" if order.attempt == 1 else f"-attempt{order.attempt}"
+        self._capture_names = f"{bench.captures}-test{order.cell.number}-{order.repetition}{attempt}"
+        self._started_at, self._began_s = time.time(), time.monotonic()
+
+    async def begin(self, attempt: Attempt) -> None:
+        """The nodes open, the counters read, the flows prepared."""
+        await self._nodes.agents(self._names)
+        await self._throttling.look(self._names)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._counters.begin())
+            group.create_task(attempt.prepare())
+
+    async def collect(self, attempt: Attempt, deadline_s: float) -> Counted:
+        """What the engine and, of a repetition that did not fail, the switches counted."""
+        ended_ns = time.monotonic_ns()
+
+        async def read() -> None:
+            # The failed, too, may be looked into; but nobody waits for their counters.
+            if deadline_s > SALVAGE_S:
+                self._read = await self._counters.end(self._order.cell, attempt.at_ns, ended_ns)
+
+        counted, _ = await asyncio.gather(attempt.collect(deadline_s), read())
+        await self._throttling.look(self._names)
+        return counted
+
+    def record(self, counted: Counted, status: Status, reason: str | None, max_skew_s: float | None) -> Repetition:
+        """What was measured, cut to the measurement interval and checked."""
+        throttled = {name: self._throttling.throttled(name) for name in self._names}
+        return replace(
+            recorded(self._order, counted, status, reason, max_skew_s, throttled),
+            started_at=self._started_at,
+            wall_s=time.monotonic() - self._began_s,
+            counters=self._read[0],
+            counters_missing=self._read[1],
+            captures=write_captures(counted.captured, self._capture_names) if self._order.cell.capture else (),
+        )

@@ -1,0 +1,43 @@
+"""A mesh on a virtual rig of four nodes, one of them behind a slower link: one after the other, and in rounds."""
+
+import json
+from itertools import permutations
+
+from user import User
+
+RIG = 'virtual: namespaces\nnodes: {"n[1..3]": {rate: 300M}, n4: {rate: 100M}}\n'
+MESH = "rig: ./rig.yaml\npairs: mesh\nduration: 300ms\nmax_skew: 1s\n"  # other tests run beside this one
+NODES = ("n1", "n2", "n3", "n4")
+
+
+def test_a_mesh_measures_every_ordered_pair_and_names_the_slow_node_once(user: User) -> None:
+    (user.folder / "rig.yaml").write_text(RIG)
+    scenario = user.scenario(MESH)
+    said = user.rigctl("run", scenario)
+    assert "test 4/12: n2 -> n1, 1 flow" in said
+    assert "Client by server" in said
+    measured = {(row["source"], row["destination"]): row for row in user.rows() if row["status"] == "ok"}
+    assert set(measured) == set(permutations(NODES, 2))
+    made = json.loads(user.rigctl("show", "--json"))
+    slow = [finding for finding in made["findings"][1:] if finding["subject"] == {"kind": "node", "names": ["n4"]}]
+    assert [finding["numbers"]["roles"] for finding in slow] == ["sending and receiving"]
+    assert "Its link in the rig file has only 100 Mbit/s." in slow[0]["text"]
+    table = made["results"][0]["blocks"][0]
+    assert [row["texts"][0] for row in table["rows"]] == list(NODES)
+    for number, row in enumerate(table["rows"]):
+        assert row["texts"][1 + 2 * number : 3 + 2 * number] == ["–", "–"]
+    assert abs(table["rows"][1]["values"][1] - measured["n2", "n1"]["goodput_mbps"]) < 0.001
+    assert user.processes() == {}
+
+
+def test_a_parallel_mesh_measures_the_same_pairs_in_six_rounds_and_can_be_resumed(user: User) -> None:
+    (user.folder / "rig.yaml").write_text(RIG)
+    scenario = user.scenario(MESH)
+    said = user.rigctl("run", scenario, "--set", "pairs=mesh-parallel")
+    assert "test 1/6: n1 -> n4, n2 -> n3, 1 flow" in said
+    rows = [row for row in user.rows() if row["status"] == "ok"]
+    assert {(row["source"], row["destination"]) for row in rows} == set(permutations(NODES, 2))
+    assert {row["cell"] for row in rows} == set(range(1, 7))
+    said = user.rigctl("run", scenario, "--set", "pairs=mesh-parallel", "--resume", rows[0]["run"])
+    assert "test 1/6" not in said
+    assert "Client by server" in said

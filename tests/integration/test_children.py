@@ -1,0 +1,80 @@
+"""Programs on a node over one SSH channel, under a real OpenSSH server: whatever ends the channel ends them all."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Iterator
+from itertools import count
+
+import pytest
+from openssh import Sshd, rig_of
+from user import all_commands, ancestors, waited
+
+from rigctl.errors import NodeError
+from rigctl.remote.children import children_on
+from rigctl.remote.ssh import connected
+
+Start = Callable[..., Sshd]
+pytestmark = pytest.mark.usefixtures("home")
+_DEADLINES = count(100_000 + os.getpid() * 20)
+
+
+@pytest.fixture
+def deadline_s() -> Iterator[int]:
+    """A deadline that no other test has: it names this test's processes."""
+    yield next(_DEADLINES) + 3 * next(_DEADLINES)
+
+
+def survivors(deadline_s: int) -> list[str]:
+    return [words for _, words in all_commands() if f" {deadline_s + 1} " in words or f" {deadline_s + 3} " in words]
+
+
+async def test_programs_run_side_by_side_and_each_gives_its_own_output(sshd: Start, deadline_s: int) -> None:
+    node = sshd().node()
+    async with connected(rig_of(node), [node.name]) as hosts, children_on(hosts[node.name], deadline_s) as children:
+        one, other = children.start(["seq", "20000"]), children.start(["seq", "30001", "50000"])
+        failing = children.start(["ls", "/no/such/file"])
+        async with asyncio.timeout(10):
+            first, second, third = [await children.ended(number) for number in (one, other, failing)]
+    assert first.output.split() == [b"%d" % number for number in range(1, 20001)]
+    assert second.output.split() == [b"%d" % number for number in range(30001, 50001)]
+    assert (first.exit_code, second.exit_code) == (0, 0)
+    assert third.exit_code == 2
+    assert b"No such file" in third.output
+    assert children.result(one) == first
+    assert waited(lambda: survivors(deadline_s) == [], 5)
+
+
+async def test_the_end_of_the_channel_ends_every_program(sshd: Start, deadline_s: int) -> None:
+    node = sshd().node()
+    async with connected(rig_of(node), [node.name]) as hosts:
+        async with children_on(hosts[node.name], deadline_s) as children:
+            number = children.start(["sleep", "600"])
+            assert await asyncio.to_thread(waited, lambda: len(survivors(deadline_s)) >= 3, 5)
+            assert not children.over(number)
+        assert await asyncio.to_thread(waited, lambda: survivors(deadline_s) == [], 5)
+    with pytest.raises(NodeError, match="were ended"):
+        await children.ended(number)
+
+
+async def test_a_connection_that_is_cut_ends_every_program(sshd: Start, deadline_s: int) -> None:
+    server = sshd()
+    node = server.node()
+    async with connected(rig_of(node), [node.name]) as hosts, children_on(hosts[node.name], deadline_s) as children:
+        number = children.start(["sleep", "600"])
+        assert await asyncio.to_thread(waited, lambda: len(survivors(deadline_s)) >= 3, 5)
+        for pid, words in list(all_commands()):
+            if words.startswith("sshd: ") and server.process.pid in ancestors(pid):
+                os.kill(pid, signal.SIGKILL)
+        assert await asyncio.to_thread(waited, lambda: survivors(deadline_s) == [], 5)
+        async with asyncio.timeout(5):
+            with pytest.raises(NodeError, match=node.name):
+                await children.ended(number)
+
+
+async def test_a_program_ends_at_its_deadline_even_where_nobody_notices_a_cut(sshd: Start) -> None:
+    node = sshd().node()
+    async with connected(rig_of(node), [node.name]) as hosts, children_on(hosts[node.name], 0.2) as children:
+        async with asyncio.timeout(10):
+            ended = await children.ended(children.start(["sleep", "600"]))
+        assert ended.exit_code == 124  # timeout(1)

@@ -1,0 +1,61 @@
+"""Made-up meshes with known faults: slow nodes, pairs that are slow one way, two groups behind a narrow trunk.
+
+What is measured is the least of what sender, receiver and path can do, with noise. The faults stand far enough from
+what is no fault (0.8 and less against 0.95 and more) that there is one right answer.
+"""
+
+import random
+from dataclasses import dataclass
+from itertools import permutations
+
+from rigctl.analysis.mesh import Ends, Role, Way
+from rigctl.analysis.summary import Estimate
+
+ROLES: tuple[tuple[Role, ...], ...] = (("sending",), ("receiving",), ("sending", "receiving"))
+
+
+@dataclass(frozen=True)
+class Made:
+    """A mesh with its faults: the roles of each slow node, and pairs that are slow one way."""
+
+    nodes: tuple[str, ...]
+    ways: dict[Ends, Way]
+    slow: dict[str, tuple[Role, ...]]
+    faults: tuple[Ends, ...]
+
+
+def made_meshes(seed: int, count: int) -> list[Made]:
+    chance = random.Random(seed)
+    return [_made(chance) for _ in range(count)]
+
+
+def _made(chance: random.Random) -> Made:
+    nodes = tuple(f"n{number}" for number in range(1, chance.randint(3, 13) + 1))
+    rate_mbps, noise = chance.choice([941, 2353, 9410, 23500]), chance.choice([0.002, 0.01, 0.02, 0.03])
+    slow = (
+        {node: chance.choice(ROLES) for node in chance.sample(nodes, chance.choice([0, 0, 1, 1, 1, 2, 3]))}
+        if chance.random() < 0.8
+        else {}
+    )
+    slow = dict(list(slow.items())[: (len(nodes) - 1) // 2])
+    able = {(node, role): chance.uniform(0.95, 1.0) for node in nodes for role in ROLES[2]}
+    for node, roles in slow.items():
+        able |= dict.fromkeys(((node, role) for role in roles), chance.uniform(0.15, 0.8))
+    paths = dict.fromkeys(permutations(nodes, 2), 1.0)
+    sound = [node for node in nodes if node not in slow]
+    left: set[str] = set()
+    if not slow and len(nodes) > 3 and chance.random() < 0.3:
+        left, across = set(nodes[: chance.randint(2, len(nodes) - 2)]), chance.uniform(0.2, 0.8)
+        paths |= {ends: across for ends in paths if (ends[0] in left) != (ends[1] in left)}
+    # No node has two of them, and no group or mesh is so small that one of them makes a node slow to all that are left.
+    chosen = chance.sample(sound, len(sound))
+    room = len(sound) > 3 and (not left or min(len(left), len(nodes) - len(left)) > 2)
+    faults = tuple(zip(chosen[::2], chosen[1::2], strict=False))[: chance.choice([0, 0, 1, 2])] if room else ()
+    paths |= {ends: paths[ends] * chance.uniform(0.15, 0.75) for ends in faults}
+    ways, repeat = {}, chance.choice([1, 3])
+    for number, (ends, path) in enumerate(paths.items(), 1):
+        true_mbps = rate_mbps * min(path, able[ends[0], "sending"], able[ends[1], "receiving"])
+        measured = [true_mbps * (1 - abs(chance.gauss(0, noise)) + chance.gauss(0, noise / 3)) for _ in range(repeat)]
+        spread = (max(measured) - min(measured)) / 2 if repeat > 1 else None
+        ways[ends] = Way(*ends, number, Estimate(sum(measured) / repeat, spread), 0.0)
+    return Made(nodes, ways, slow, faults)

@@ -1,0 +1,180 @@
+"""A test as command lines of iperf3, and what two versions of it printed as the records of any engine."""
+
+from pathlib import Path
+from statistics import fmean
+
+import builders
+import pytest
+
+from rigctl.measure.iperf3 import client_words, interval_s, server_words
+from rigctl.measure.iperf3_report import Exchange, ReportError, flows, report
+from rigctl.records import Cell, DatagramSettings, Direction, Flow, Pair, TcpSettings, WindowSettings
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "iperf3"
+VERSIONS = ("3.9", "3.12")
+CELL = Cell(1, "tcp", (Pair("a", "b"),), 10.0, 0.0, 1)
+START_NS = 5 * 10**9
+versions = pytest.mark.parametrize("version", VERSIONS)
+
+
+def printed(version: str, name: str, end: str) -> bytes:
+    return (FIXTURES / version / f"{name}.{end}.json").read_bytes()
+
+
+def measured(version: str, name: str, cell: Cell = CELL) -> list[Flow]:
+    """The flows of a recorded test of one second between two namespaces, shaped to 200 Mbit/s."""
+    client, server = (report(printed(version, name, end)) for end in ("client", "server"))
+    assert client.start.version == f"iperf {version}"
+    return list(flows(Exchange(Pair("a", "b"), client, server, START_NS), cell))
+
+
+def test_what_was_not_asked_for_is_left_to_iperf3() -> None:
+    words = client_words(CELL, "10.0.0.2", 5301, "10.0.0.1", 0.1, None)
+    assert " ".join(words) == "iperf3 -c 10.0.0.2 -p 5301 -B 10.0.0.1 -J -i 0.1 -t 10 -P 1"
+    assert " ".join(server_words("10.0.0.2", 5301, 0.1)) == "iperf3 -s -1 -J -B 10.0.0.2 -p 5301 -i 0.1"
+
+
+def test_every_setting_has_its_option() -> None:
+    cell = builders.cell(
+        parallel=3, direction=Direction.REVERSE, window=WindowSettings(65536), tcp=TcpSettings(1460, "cubic", True)
+    )
+    words = " ".join(client_words(cell, "b", 1, "a", 0.1, None))
+    assert words.endswith("-P 3 -R -w 65536 -M 1460 -C cubic -N")
+    both = builders.cell(direction=Direction.BOTH, window=WindowSettings(65536, resize=True), tcp=TcpSettings())
+    words = " ".join(client_words(both, "b", 1, "a", 0.1, None))
+    assert "--bidir" in words
+    assert "-w" not in words  # the kernel is to resize it
+
+
+@pytest.mark.parametrize(("rate_bps", "option"), [(20_000_000, "-b 20000000"), (None, "-b 0")])
+def test_datagrams_have_a_size_and_a_rate(rate_bps: int | None, option: str) -> None:
+    cell = Cell(1, "udp", (Pair("a", "b"),), 10.0, 0.0, 1, transport="udp", message_bytes=1448)
+    assert f"-u {option} -l 1448" in " ".join(client_words(cell, "b", 1, "a", 0.1, rate_bps))
+
+
+@pytest.mark.parametrize(("duration_s", "parallel", "expected"), [(10.0, 1, 0.1), (60.0, 128, 0.2), (86400.0, 128, 60)])
+def test_samples_are_fewer_where_there_are_many_flows(duration_s: float, parallel: int, expected: float) -> None:
+    cell = builders.cell(duration_s=duration_s, parallel=parallel)
+    assert interval_s(cell, 0.1) == expected
+
+
+@versions
+def test_one_flow_has_both_sides_on_the_controllers_clock(version: str) -> None:
+    (flow,) = measured(version, "tcp")
+    sender, receiver = flow.sender, flow.receiver
+    assert sender is not None
+    assert receiver is not None
+    assert (flow.pair, flow.direction, flow.number) == (Pair("a", "b"), Direction.FORWARD, 1)
+    assert 0 < receiver.bytes <= sender.bytes
+    assert receiver.first_byte_ns == START_NS
+    assert receiver.last_byte_ns is not None
+    assert 0.99e9 < receiver.last_byte_ns - START_NS < 1.1e9
+    assert receiver.bytes * 8e-6 == pytest.approx(191, rel=0.03)  # 200 Mbit/s less headers
+    assert receiver.series.columns["t_ns"] == sorted(receiver.series.columns["t_ns"])
+    assert receiver.series.columns["bytes"][-1] == receiver.bytes
+
+
+@versions
+def test_the_kernel_of_the_sender_is_quoted(version: str) -> None:
+    (flow,) = measured(version, "tcp")
+    assert flow.sender is not None
+    tcp = flow.sender.tcp
+    assert (tcp.mss, tcp.timestamps, tcp.pmtu, tcp.congestion) == (1448, True, 1500, "cubic")
+    assert tcp.retransmits == flow.sender.series.columns["retransmits"][-1]
+    assert tcp.rtt_us is not None
+    assert 1000 < fmean(flow.sender.series.columns["rtt_us"]) < 20_000
+    assert tcp.cwnd == flow.sender.series.columns["cwnd"][-1] > 10
+    assert ("advertised_window" in flow.sender.series.columns) == (version == "3.12")
+
+
+@versions
+def test_buffers_that_nobody_asked_for_are_unknown(version: str) -> None:
+    (flow,) = measured(version, "tcp")  # it tells those of a new socket, which the kernel has since resized
+    assert flow.sender is not None
+    assert flow.receiver is not None
+    assert (flow.sender.sndbuf_bytes, flow.receiver.rcvbuf_bytes) == (None, None)
+
+
+@versions
+def test_many_flows_have_their_numbers_windows_and_the_mss_that_was_granted(version: str) -> None:
+    cell = builders.cell(window=WindowSettings(65536), tcp=TcpSettings(mss=1000))
+    found = measured(version, "many", cell)
+    assert [flow.number for flow in found] == [1, 2, 3]
+    for flow in found:
+        assert flow.sender is not None
+        assert flow.receiver is not None
+        # It reports the 1000 that were requested; 12 bytes of them are timestamps.
+        assert (flow.sender.tcp.mss, flow.sender.tcp.timestamps) == (988, True)
+        assert (flow.sender.sndbuf_bytes, flow.receiver.rcvbuf_bytes) == (131072, 131072)
+        assert flow.receiver.bytes <= flow.sender.bytes
+
+
+@versions
+def test_reversed_data_are_the_destinations(version: str) -> None:
+    found = measured(version, "reverse")
+    assert [(flow.direction, flow.number) for flow in found] == [(Direction.REVERSE, 1), (Direction.REVERSE, 2)]
+    for flow in found:
+        assert flow.sender is not None
+        assert flow.receiver is not None
+        assert flow.sender.tcp.congestion == "reno"
+        assert flow.sender.tcp.mss == 1448
+        assert 0 < flow.receiver.bytes <= flow.sender.bytes
+        assert "rtt_us" not in flow.receiver.series.columns
+
+
+@versions
+def test_both_directions_are_told_apart(version: str) -> None:
+    found = measured(version, "bidir")
+    expected = [(way, number) for way in (Direction.FORWARD, Direction.REVERSE) for number in (1, 2)]
+    assert [(flow.direction, flow.number) for flow in found] == expected
+    for flow in found:
+        assert flow.sender is not None
+        assert flow.receiver is not None
+        assert 0 < flow.receiver.bytes <= flow.sender.bytes
+
+
+@pytest.mark.parametrize(
+    ("version", "name", "sent", "received"),
+    [("3.9", "udp", 1725, 1725), ("3.12", "udp", 1725, 1725), ("3.12", "udp-lossy", 16852, 16848)],
+)
+def test_datagrams_are_counted_by_both_sides(version: str, name: str, sent: int, received: int) -> None:
+    cell = builders.cell(test="udp", transport="udp", datagrams=DatagramSettings(20_000_000))
+    flow = measured(version, name, cell)[0]
+    assert flow.sender is not None
+    assert flow.receiver is not None
+    assert flow.sender.datagrams is not None
+    assert flow.receiver.datagrams is not None
+    assert (flow.sender.datagrams.count, flow.receiver.datagrams.count) == (sent, received)
+    assert flow.receiver.bytes == received * 1448 or name == "udp-lossy"
+    assert flow.receiver.datagrams.jitter_ns is not None
+    assert flow.receiver.datagrams.highest is None  # the longest loss burst is not known
+    assert flow.sender.tcp.mss is None
+
+
+@versions
+def test_the_processors_time_is_that_of_the_process(version: str) -> None:
+    found = report(printed(version, "tcp", "client"))
+    assert found.cpu_us is not None
+    assert 0 < found.cpu_us < 1_000_000
+    assert found.seconds == pytest.approx(1.0, abs=0.05)
+
+
+@versions
+def test_a_test_that_did_not_run_is_refused_with_its_own_words(version: str) -> None:
+    with pytest.raises(ReportError, match="refused" if version == "3.12" else "no output"):
+        report(printed(version, "refused", "client"))
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        (b"", "no output"),
+        (b"timeout: failed to run command 'iperf3': No such file or directory\n\n", "No such file"),
+        (b'{"intervals": "none"}', "no output"),
+        (b'{"end": ' * 90_000 + b"}", "no output"),
+        (b'iperf3: error\n{"start": {}, "intervals": []}\n', "iperf3: error"),
+    ],
+)
+def test_what_is_no_report_is_an_error_with_what_was_said(output: bytes, said: str) -> None:
+    with pytest.raises(ReportError, match=said):
+        report(output)

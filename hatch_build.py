@@ -10,7 +10,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class AgentsHook(BuildHookInterface[Any]):
-    """All five agents where ziglang is there, else the one for this machine, with a word about it."""
+    """All agents where ziglang is there, else the one for this machine, with a word about it."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if version == "editable":

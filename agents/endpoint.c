@@ -2,6 +2,7 @@
 #include "endpoint.h"
 
 #include <arpa/inet.h>
+#include <netinet/in.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -26,6 +27,8 @@ static void set_flow(struct flow *flow, int number, bool sender, const struct se
     flow->work = settings->work;
     flow->message.size = settings->size;
     flow->message.busy = settings->busy;
+    flow->copying.zerocopy = settings->zerocopy;
+    flow->copying.copy = settings->copy;
     flow->window.bytes = settings->window;
     flow->window.unheld = 4 * settings->window;
     flow->datagram.tag = datagram_tag(settings->token, (uint32_t)number);

@@ -33,6 +33,8 @@ struct settings {
     const struct work *work;
     int64_t size; /* of a message, datagram or file */
     bool busy;
+    bool zerocopy; /* of a sender: MSG_ZEROCOPY */
+    bool copy;     /* of a receiver: into its memory */
     bool disk; /* read from, or written to, a file in `folder` */
     char folder[256];
     char congestion[16];

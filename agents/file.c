@@ -6,34 +6,33 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "clock.h"
 #include "data.h"
 #include "flow.h"
+#include "system.h"
 #include "text.h"
 
 #define PIECE_BYTES (64 << 10)
 
 int file_open(const char *folder)
 {
-    struct statfs system;
     char name[300];
-    int fd;
+    int fd, memory;
 
-    if (statfs(folder, &system) != 0)
-        return -1;
-    if (system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC) {
+    memory = system_in_memory(folder);
+    if (memory > 0)
         errno = EINVAL;
+    if (memory != 0)
         return -1;
-    }
+#if defined(O_TMPFILE)
     fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR))
         return fd;
+#endif
     text_format(name, sizeof name, "%s/.rigctl-XXXXXX", folder);
     fd = mkostemp(name, O_CLOEXEC);
     if (fd >= 0)

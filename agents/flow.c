@@ -3,16 +3,15 @@
 
 #include <errno.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "clock.h"
+#include "system.h"
+#include "zerocopy.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define STACK_BYTES (1024 * 1024)
@@ -56,14 +55,15 @@ void flow_sleep_until(const struct flow *flow, int64_t at)
         clock_sleep_until(at);
 }
 
-static int await_readable(const struct flow *flow)
+static int await_readable(struct flow *flow)
 {
     struct pollfd readable = {.fd = flow->fd, .events = POLLIN};
     int got;
 
     do
         got = poll(&readable, 1, DRAIN_S * 1000);
-    while (got < 0 && errno == EINTR);
+    /* Completions of sends wake it, too. */
+    while ((got < 0 && errno == EINTR) || (got > 0 && readable.revents == POLLERR && zerocopy_collect(flow)));
     return got;
 }
 
@@ -106,13 +106,12 @@ void flow_hold_window(struct flow *flow, int64_t got)
     if (flow->window.unheld > 0)
         flow->window.unheld -= got;
     else
-        setsockopt(flow->fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, &bytes, sizeof bytes);
+        system_clamp_window(flow->fd, bytes);
 }
 
 ssize_t flow_discard(struct flow *flow, size_t bytes)
 {
-    /* ThreadSanitizer takes recv(2) for a write to its buffer, which is none here. */
-    return (ssize_t)syscall(SYS_recvfrom, flow->fd, NULL, bytes, MSG_TRUNC, NULL, NULL);
+    return system_discard(flow->fd, bytes);
 }
 
 void flow_took(struct flow *flow, int64_t got)
@@ -129,7 +128,7 @@ static void *run(void *argument)
     struct flow *flow = argument;
     uint64_t one = 1;
 
-    prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL); /* wake at the instant, not up to 50 us later */
+    system_wake_exactly();
     if (flow->sender)
         flow_sleep_until(flow, flow->time.at_ns);
     flow->work->run(flow);

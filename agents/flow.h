@@ -47,6 +47,13 @@ struct flow_window {
     int64_t unheld; /* bytes to be taken until it is held to that */
 };
 
+/* Whether a stream's bytes are copied between the program and the kernel, as asked for and as it was. */
+struct flow_copying {
+    bool zerocopy; /* of a sender: MSG_ZEROCOPY */
+    bool copy;     /* of a receiver: into its memory, not discarded within the kernel */
+    int64_t sends, pending, uncopied; /* of a sender: in all, without the kernel's word yet, really without a copy */
+};
+
 /* A receiver's bytes by the time it took them, from the start on. */
 struct flow_bins {
     uint32_t *bytes; /* NULL: not asked for */
@@ -78,6 +85,7 @@ struct flow {
     struct flow_file file;
     struct flow_datagram datagram;
     struct flow_window window;
+    struct flow_copying copying;
     struct flow_bins bins;
     struct flow_samples samples;
     _Atomic int64_t bytes;

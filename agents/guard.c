@@ -5,10 +5,11 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "system.h"
 
 #define DESCRIPTORS_MAX 65536
 #define SETTINGS_MAX 64
@@ -37,7 +38,7 @@ static void watch(int end, int journal)
     int count;
     bool whole = true;
 
-    prctl(PR_SET_NAME, "rigctl-guard", 0, 0, 0);
+    system_name("rigctl-guard");
     setsid();
     signal(SIGHUP, SIG_IGN);
     signal(SIGINT, SIG_IGN);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "system.h"
 #include "text.h"
 
 #define HEADER "rigctl-settings 1 "
@@ -58,38 +59,26 @@ bool percent_decode(const char *text, char *decoded, size_t room)
     return true;
 }
 
-static bool boot_id(char text[64])
-{
-    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd < 0 ? -1 : read(fd, text, 63);
-
-    if (fd >= 0)
-        close(fd);
-    text[got > 0 ? got : 0] = '\0';
-    text[strcspn(text, "\n")] = '\0';
-    return got > 0;
-}
-
 static bool folder(char path[PATH_MAX])
 {
-    ssize_t got = readlink("/proc/self/exe", path, PATH_MAX - 64);
+    ssize_t got = system_program(path, PATH_MAX - 64);
 
     if (got <= 0)
         return false;
     path[got] = '\0';
-    dirname(path); /* GNU and musl cut it in place */
+    dirname(path); /* GNU, musl and FreeBSD cut it in place */
     return true;
 }
 
 static int file_path(char path[PATH_MAX])
 {
-    struct stat space;
+    unsigned long long network;
     size_t used;
 
-    if (!folder(path) || stat("/proc/self/ns/net", &space) != 0)
+    if (!folder(path) || !system_network(&network))
         return errno != 0 ? errno : ENOENT;
     used = strlen(path);
-    text_format(path + used, PATH_MAX - used, "/settings-%llu", (unsigned long long)space.st_ino);
+    text_format(path + used, PATH_MAX - used, "/settings-%llu", network);
     return 0;
 }
 
@@ -140,7 +129,7 @@ int journal_open(void)
     if (journal < 0)
         return errno;
     error = lock(journal);
-    if (error == 0 && !boot_id(boot))
+    if (error == 0 && !system_boot_id(boot))
         error = EIO;
     if (error == 0) {
         text_format(header, sizeof header, HEADER "%s\n", boot);
@@ -218,7 +207,7 @@ int journal_read(int fd, struct setting *settings, int most)
         return 0; /* made, and killed before its first line: nothing was changed yet */
     if (strncmp(line, HEADER, strlen(HEADER)) != 0)
         return rest == NULL ? 0 : -1; /* half a first line is as good as none */
-    if (boot_id(boot) && strcmp(line + strlen(HEADER), boot) != 0)
+    if (system_boot_id(boot) && strcmp(line + strlen(HEADER), boot) != 0)
         return 0; /* of another boot: its changes are gone */
     while (rest != NULL && (line = strsep(&rest, "\n")) != NULL && rest != NULL) {
         /* What is cut off at the end, without a newline, was never acted upon. */

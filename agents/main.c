@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/signalfd.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -24,6 +23,7 @@
 #include "report.h"
 #include "sample.h"
 #include "settings.h"
+#include "system.h"
 #include "text.h"
 
 #ifndef AGENT_VERSION
@@ -207,7 +207,7 @@ static int prepare(void)
     if (pthread_sigmask(SIG_BLOCK, &signals, NULL) != 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR)
         return -1;
     polls[POLL_STDIN].fd = STDIN_FILENO;
-    polls[POLL_SIGNAL] = (struct pollfd){.fd = signalfd(-1, &signals, SFD_CLOEXEC), .events = POLLIN};
+    polls[POLL_SIGNAL] = (struct pollfd){.fd = system_signals(&signals), .events = POLLIN};
     wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     polls[POLL_WAKE] = (struct pollfd){.fd = wake_fd, .events = POLLIN};
     if (polls[POLL_SIGNAL].fd < 0 || wake_fd < 0)

@@ -1,5 +1,6 @@
 /* What the keys of listen, connect and start say. Each gives what is wrong, or NULL; nothing is done. */
 #include <arpa/inet.h>
+#include <netinet/in.h>
 #include <string.h>
 
 #include "clock.h"
@@ -28,7 +29,7 @@ bool parse_address(const char *text, int64_t port, struct sockaddr_storage *addr
     return false;
 }
 
-static bool parse_token(const char *text, unsigned char *token)
+bool parse_token(const char *text, unsigned char *token)
 {
     if (text == NULL || strlen(text) != 2 * TOKEN_BYTES)
         return false;
@@ -88,6 +89,18 @@ static const char *parse_work(struct order *order, struct settings *settings)
         return "busy: expected 0 or 1";
     settings->busy = busy == 1;
     return work->disk ? parse_disk(order, settings) : NULL;
+}
+
+/* Whether a stream's bytes are copied: the sender's key and the receiver's. */
+const char *parse_copying(struct order *order, struct settings *settings, bool sender)
+{
+    int64_t asked = -1;
+
+    if (settings->work->copies && !parse_optional(order, sender ? "zerocopy" : "copy", 0, 1, &asked))
+        return sender ? "zerocopy: expected 0 or 1" : "copy: expected 0 or 1";
+    settings->zerocopy = sender && asked == 1;
+    settings->copy = !sender && asked == 1;
+    return NULL;
 }
 
 const char *parse_ports(struct order *order, struct settings *settings)

@@ -9,6 +9,7 @@
 #include "files.h"
 #include "opening.h"
 #include "orders.h"
+#include "probe.h"
 #include "report.h"
 #include "start.h"
 #include "tcp.h"
@@ -34,6 +35,8 @@ static struct endpoint *make(struct order *order, bool sender)
         wrong = "bind: expected an address of the same family";
     else
         wrong = parse_settings(order, &settings, &flows, &wait_ms);
+    if (wrong == NULL)
+        wrong = parse_copying(order, &settings, sender);
     if (wrong == NULL && !sender)
         wrong = parse_ports(order, &settings);
     if (wrong != NULL || (unused = order_unused(order)) != NULL) {
@@ -250,6 +253,7 @@ static const struct {
     {"clock", true, do_clock},   {"listen", false, do_listen}, {"connect", false, do_connect}, {"ready", false, do_ready},
     {"start", false, do_start},  {"stop", false, do_stop},     {"report", false, do_report},   {"close", false, do_close},
     {"ping", true, do_ping},     {"quit", true, do_quit},      {"set", false, orders_set},     {"restore", true, orders_restore},
+    {"probe", false, orders_probe}, {"probed", false, orders_probed},
 };
 
 void orders_take(char *line, bool whole)

@@ -19,8 +19,11 @@ void orders_restore(struct order *order);
 
 /* orders-parse.c: what keys say; the text tells what is wrong, NULL: nothing. */
 bool parse_address(const char *text, int64_t port, struct sockaddr_storage *address, socklen_t *length);
+/* 32 hexadecimal digits. */
+bool parse_token(const char *text, unsigned char *token);
 const char *parse_settings(struct order *order, struct settings *settings, int64_t *flows, int64_t *wait_ms);
 /* Of `listen`: the range its port is taken from. */
+const char *parse_copying(struct order *order, struct settings *settings, bool sender);
 const char *parse_ports(struct order *order, struct settings *settings);
 const char *parse_start(struct order *order, struct start *start);
 

@@ -10,20 +10,30 @@
 #include "stream.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 
 #include "clock.h"
 #include "data.h"
 #include "flow.h"
+#include "zerocopy.h"
 
 /* The first send is small, and the next one waits for bulk_ns: on a machine with more flows than processors (a virtual rig) nobody's
  * first burst then delays another's first byte. */
 #define FIRST_BYTES 1448
 #define DISCARD_BYTES (1 << 20)
+#define COPY_BYTES (256 << 10)
 #define WAKE_BYTES (128 << 10)
 #define FAST_MBPS 5000
 #define FAST_BYTES (16 << 20)
 #define SLOW_GAP_NS (1 * MS)
+
+static ssize_t put_piece(struct flow *flow, size_t bytes)
+{
+    if (flow->copying.zerocopy)
+        return zerocopy_send(flow, data_bytes(), bytes);
+    return send(flow->fd, data_bytes(), bytes, MSG_NOSIGNAL);
+}
 
 static void send_all(struct flow *flow)
 {
@@ -31,9 +41,10 @@ static void send_all(struct flow *flow)
 
     flow->first_byte_ns = clock_now();
     while (!flow_stopping(flow)) {
-        ssize_t put = send(flow->fd, data_bytes(), piece, MSG_NOSIGNAL);
+        ssize_t put = put_piece(flow, piece);
 
         if (put > 0) {
+            flow->copying.sends++;
             flow->last_byte_ns = clock_now();
             flow_count(flow, put);
             if (flow->last_byte_ns >= flow->time.end_ns)
@@ -57,6 +68,8 @@ static void run_sender(struct flow *flow)
     send_all(flow);
     sample_tcp(flow->fd, &flow->totals);
     flow_finish(flow);
+    if (flow->copying.zerocopy)
+        zerocopy_finish(flow);
     sample_tcp(flow->fd, &after);
     flow->totals.retransmits = after.retransmits;
     flow->totals.retransmitted_bytes = after.retransmitted_bytes;
@@ -106,7 +119,7 @@ static void run_receiver(struct flow *flow)
     struct waking waking = {.low_water = 1};
 
     for (;;) {
-        ssize_t got = flow_discard(flow, DISCARD_BYTES);
+        ssize_t got = flow->copying.copy ? recv(flow->fd, flow->buffer, COPY_BYTES, 0) : flow_discard(flow, DISCARD_BYTES);
 
         if (got > 0) {
             flow_took(flow, got);
@@ -121,6 +134,14 @@ static void run_receiver(struct flow *flow)
     }
     sample_tcp(flow->fd, &flow->totals);
     shutdown(flow->fd, SHUT_WR);
+}
+
+int stream_prepare(struct flow *flow)
+{
+    if (flow->sender || !flow->copying.copy)
+        return 0;
+    flow->buffer = malloc(COPY_BYTES);
+    return flow->buffer == NULL ? ENOMEM : 0;
 }
 
 void stream_run(struct flow *flow)

@@ -4,6 +4,8 @@
 
 struct flow;
 
+/* Memory of a receiver that copies. */
+int stream_prepare(struct flow *flow);
 /* What the threads of such flows do. */
 void stream_run(struct flow *flow);
 

@@ -3,11 +3,13 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "endpoint.h"
+#include "zerocopy.h"
 
 #define TRIES 16 /* for a port of the kernel's choice that is free for UDP, too */
 
@@ -29,6 +31,8 @@ static const char *set_before(int fd, const struct settings *settings)
         return "TCP_MAXSEG";
     if (set_number(fd, IPPROTO_TCP, TCP_NODELAY, settings->nodelay) != 0)
         return "TCP_NODELAY";
+    if (settings->zerocopy && zerocopy_enable(fd) != 0)
+        return "SO_ZEROCOPY";
     if (settings->congestion[0] != '\0' &&
         setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, settings->congestion, (socklen_t)strlen(settings->congestion)) != 0)
         return "TCP_CONGESTION";

@@ -15,6 +15,14 @@
 #include "clock.h"
 #include "flow.h"
 
+#if !defined(UDP_SEGMENT)
+/* A system that cuts no pieces and says no refusals: options that no socket has. */
+#define UDP_SEGMENT (-1)
+#define UDP_GRO (-1)
+#define IP_RECVERR (-1)
+#define IPV6_RECVERR (-1)
+#endif
+
 #define PIECES 16               /* in one call … */
 #define SEGMENTS 64             /* … of so many datagrams each: UDP_MAX_SEGMENTS of older kernels … */
 #define BATCH_BYTES (256 << 10) /* … and no more in all, so that they stay in the processor's cache */

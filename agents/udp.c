@@ -2,7 +2,9 @@
 #include "udp.h"
 
 #include <errno.h>
+#if defined(__linux__)
 #include <linux/sock_diag.h>
+#endif
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -51,7 +53,11 @@ int udp_open(struct flow *flow)
                    ? errno
                    : 0;
     /* What a host drops because its processor was elsewhere for a millisecond says nothing of the network. */
-    if (streams && !flow->sender && setsockopt(flow->datagram.fd, SOL_SOCKET, SO_RCVBUFFORCE, &large, sizeof large) != 0)
+#if defined(SO_RCVBUFFORCE)
+    if (streams && !flow->sender && setsockopt(flow->datagram.fd, SOL_SOCKET, SO_RCVBUFFORCE, &large, sizeof large) == 0)
+        return 0;
+#endif
+    if (streams && !flow->sender)
         setsockopt(flow->datagram.fd, SOL_SOCKET, SO_RCVBUF, &large, sizeof large);
     return 0;
 }
@@ -80,8 +86,6 @@ bool udp_ended(const struct flow *flow)
 /* What the kernel says of the socket, and no more: a UDP socket has no TCP_INFO. */
 static void sample_socket(struct flow *flow)
 {
-    uint32_t memory[SK_MEMINFO_VARS] = {0};
-    socklen_t length = sizeof memory;
     int value;
     socklen_t value_length = sizeof value;
 
@@ -90,9 +94,14 @@ static void sample_socket(struct flow *flow)
         flow->totals.sndbuf = value;
     if (getsockopt(flow->datagram.fd, SOL_SOCKET, SO_RCVBUF, &value, &value_length) == 0)
         flow->totals.rcvbuf = value;
+#if defined(SO_MEMINFO)
+    uint32_t memory[SK_MEMINFO_VARS] = {0};
+    socklen_t length = sizeof memory;
+
     if (!flow->sender && getsockopt(flow->datagram.fd, SOL_SOCKET, SO_MEMINFO, memory, &length) == 0 &&
         length > SK_MEMINFO_DROPS * sizeof *memory)
         flow->datagram.counts->overflow = memory[SK_MEMINFO_DROPS];
+#endif
 }
 
 void udp_finish(struct flow *flow)

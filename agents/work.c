@@ -11,7 +11,7 @@
 #include "udp.h"
 
 static const struct work works[] = {
-    {.name = "", .transport = "tcp", .run = stream_run, .bins = true},
+    {.name = "", .transport = "tcp", .prepare = stream_prepare, .run = stream_run, .bins = true, .copies = true},
     {.name = "pingpong",
      .transport = "tcp",
      .prepare = messages_prepare_pingpong,

@@ -6,6 +6,7 @@ from typing import Final
 
 from pydantic import TypeAdapter
 
+from rigctl.cli.check_document import CheckDocument
 from rigctl.cli.documents import PlanDocument, RigInitDocument, RunsDocument
 from rigctl.report.printers.json import JsonDocument
 
@@ -14,6 +15,7 @@ FILES: Final[dict[str, type]] = {
     "plan.schema.json": PlanDocument,
     "rig-init.schema.json": RigInitDocument,
     "show.schema.json": JsonDocument,
+    "check.schema.json": CheckDocument,
 }
 
 

@@ -117,6 +117,18 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column("mtu", "B", _MEASURED, "path MTU as the sender's kernel has it (tcpi_pmtu)"),
     Column("congestion", "", _MEASURED, "congestion control in use"),
     Column("nodelay", "", _MEASURED, "TCP_NODELAY in use"),
+    Column(
+        "zerocopy", "", _MEASURED, "whether MSG_ZEROCOPY was requested of the senders of TCP streams; empty: no request"
+    ),
+    Column(
+        "zerocopy_effective",
+        "",
+        _MEASURED,
+        "share of the sends that the kernel did not copy, by its own account; empty: zerocopy was not requested",
+        4,
+    ),
+    Column("copy", "", _MEASURED, "whether receivers of TCP streams were to copy the bytes; empty: no request"),
+    Column("copy_effective", "", _MEASURED, "whether the receivers of TCP streams copied the bytes into their memory"),
     Column("parallel", "", _MEASURED, "flows per pair and direction"),
     Column(
         "duration_s",

@@ -5,7 +5,11 @@ from typing import Final, Literal
 
 TCP_AXES: Final = frozenset({"mss", "congestion", "nodelay"})
 """Axes that only a TCP connection has."""
-OWN_AXES: Final = TCP_AXES | {"size", "iterations", "rate", "transport", "busy_poll", "read", "write", "latency"}
+COPY_AXES: Final = frozenset({"zerocopy", "copy"})
+"""Axes that only a TCP stream has."""
+OWN_AXES: Final = (
+    TCP_AXES | COPY_AXES | {"size", "iterations", "rate", "transport", "busy_poll", "read", "write", "latency"}
+)
 """Axes that not every kind takes; the others are common to all."""
 MAX_DATAGRAM: Final = 65507
 
@@ -40,7 +44,7 @@ class Kind:
 
 
 _ALL: Final = (
-    Kind("tcp", "TCP streams", "bytes", "streams", TCP_AXES | {"latency"}, bins=True),
+    Kind("tcp", "TCP streams", "bytes", "streams", TCP_AXES | COPY_AXES | {"latency"}, bins=True),
     Kind(
         "udp",
         "UDP streams",

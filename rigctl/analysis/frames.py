@@ -19,7 +19,7 @@ _TEXT: Final = frozenset(
     {"run", "status", "reason", "test", "transport", "source", "destination", "direction", "congestion", "limit"}
     | {"condition", "read", "write", "engine"}
 )
-_FLAGS: Final = frozenset({"counted", "nodelay", "busy_poll"})
+_FLAGS: Final = frozenset({"counted", "nodelay", "busy_poll", "zerocopy", "copy", "copy_effective"})
 _OF_EACH: Final = {Level.INTERVALS: interval_rows, Level.BINS: bin_rows, Level.HISTOGRAM: bucket_rows}
 """Levels whose rows are made when they are needed, repetition by repetition."""
 

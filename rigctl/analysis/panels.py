@@ -29,6 +29,8 @@ _SETTINGS: Final[dict[str, Callable[[Cell], object]]] = {
     "mss": attrgetter("tcp.mss"),
     "congestion": attrgetter("tcp.congestion"),
     "nodelay": attrgetter("tcp.nodelay"),
+    "zerocopy": attrgetter("copying.zerocopy"),
+    "copy": attrgetter("copying.copy"),
     "direction": attrgetter("direction"),
     "test": attrgetter("test"),
     "engine": attrgetter("engine"),

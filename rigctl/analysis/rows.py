@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 from rigctl.analysis.balances import Balance, Balances, port_octets, trunk_total
 from rigctl.analysis.bottleneck import Busy, Processors, limit
 from rigctl.analysis.ceiling import data_path, datagram_path, efficiency, link_rate_bps
+from rigctl.analysis.copy_values import copy_values
 from rigctl.analysis.counted import counted_keys, key_of
 from rigctl.analysis.datagram_rows import asked_mbps, datagram_values
 from rigctl.analysis.latency_rows import latency_values
@@ -140,6 +141,8 @@ class _Derivation:
             "transport": cell.transport,
             "rate_mbps": asked_mbps(cell, repetition),
             "busy_poll": cell.messages.busy_poll,
+            "zerocopy": cell.copying.zerocopy,
+            "copy": cell.copying.copy,
             "read": cell.file.read,
             "write": cell.file.write,
             "engine": cell.engine,
@@ -181,6 +184,7 @@ class _Derivation:
         share = efficiency(goodput_mbps, ceiling_mbps)
         flows = [flow for own in self._flows.values() for flow in own]
         summed = {
+            **copy_values(flows),
             **self._datagrams(flows, whole=len(flows) == len(streams) * self.cell.parallel),
             "direction": str(self.cell.direction),
             "bytes": total(row["bytes"] for row in rows),
@@ -218,6 +222,7 @@ class _Derivation:
         busy = self._busy(path)
         return (
             self._shared
+            | copy_values(flows)
             | self._datagrams(flows, whole)
             | _of_stream(stream)
             | {

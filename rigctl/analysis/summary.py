@@ -70,6 +70,7 @@ class StreamSummary:
     advertised_bytes: float | None  # by the receiver, median over samples (tcpi_snd_wnd)
     rtt_min_us: float | None  # the least round trip, mean over flows (tcpi_min_rtt)
     congestion: str | None
+    zerocopy_effective: float | None  # share of the sends that the kernel did not copy
     ceiling_mbps: float | None
     efficiency: float | None
     datagrams: DatagramSummary | None = None  # of UDP
@@ -197,6 +198,7 @@ def _stream(stream: Stream, pair_rows: Sequence[Row], repetitions: Sequence[Repe
         advertised_bytes=advertised_bytes(senders),
         rtt_min_us=mean(side.tcp.rtt_min_us for side in senders),
         congestion=joined(row["congestion"] for row in rows),
+        zerocopy_effective=mean(row["zerocopy_effective"] for row in rows),
         ceiling_mbps=mean(row["ceiling_mbps"] for row in rows),
         efficiency=mean(row["efficiency"] for row in rows),
         datagrams=_datagrams(rows) if any(row["transport"] == "udp" for row in rows) else None,

@@ -11,7 +11,7 @@ import typer
 from typer.exceptions import TyperException
 
 from rigctl import __version__
-from rigctl.cli import agent, expect, export, init, plan, report, rig, run, runs, show
+from rigctl.cli import agent, check, expect, export, init, plan, report, rig, run, runs, show
 from rigctl.cli.common import Debug, Verbose, set_up, with_common
 from rigctl.errors import InputError, Interrupted, RigctlError, RigError
 from rigctl.texts import printable_lines
@@ -41,6 +41,7 @@ def _options(
 
 app.command(name="run")(run.run)
 app.command(name="plan")(plan.plan)
+app.command(name="check")(check.check)
 app.command(name="expect")(expect.expect)
 app.command(name="init")(init.init)
 app.command(name="show")(show.show)

@@ -19,6 +19,8 @@ def settings() -> Settings:
         mss=None,
         congestion=None,
         nodelay=None,
+        zerocopy=None,
+        copy=None,
         transport="udp",
         test=ORDER,
         size=PROBE_BYTES,

@@ -4,7 +4,7 @@ from rigctl.measure.test import Settings
 from rigctl.records import Cell
 
 
-def settings(cell: Cell, *, sender: bool = False) -> Settings:  # noqa: ARG001 â€” both sides are set alike
+def settings(cell: Cell, *, sender: bool = False) -> Settings:
     """Socket settings of `cell`; what was not asked for is left to the node.
 
     Where the kernel is to resize buffers, none is set on a socket: that would lock it (tcp(7), tcp_moderate_rcvbuf).
@@ -16,6 +16,8 @@ def settings(cell: Cell, *, sender: bool = False) -> Settings:  # noqa: ARG001 â
         mss=cell.tcp.mss,
         congestion=cell.tcp.congestion,
         nodelay=cell.tcp.nodelay,
+        zerocopy=cell.copying.zerocopy if sender else None,
+        copy=None if sender else cell.copying.copy,
         transport=None,
         test=None,
         size=None,

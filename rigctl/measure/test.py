@@ -15,6 +15,8 @@ class Settings(TypedDict):
     mss: int | None
     congestion: str | None
     nodelay: bool | None
+    zerocopy: bool | None
+    copy: bool | None
     transport: str | None
     test: str | None
     size: int | None

@@ -6,25 +6,16 @@ never an error. The keys are listed in docs/host-facts.md. Knows no SSH: it gets
 
 import asyncio
 import shlex
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, TypeAlias
 
-from rigctl.probe import parsers
+from rigctl.probe import freebsd, parsers
+from rigctl.probe.fact import Fact
 from rigctl.records import Facts
 from rigctl.texts import harmless
 
 Run: TypeAlias = Callable[[str], Awaitable[str]]
 """Runs a shell command on a node and gives its standard output, whatever its exit code."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """`command` may use $IF, the data interface (empty where there is none). `tool`: without it the fact is unknown."""
-
-    command: str
-    parse: Callable[[str], Any]
-    tool: str | None = None
 
 
 SYSCTLS: Final = (
@@ -95,23 +86,30 @@ by_address() { ip -o addr 2>/dev/null | while read -r _ name _ held _; do
 """
 
 
-def script(interface: str | None, address: str) -> str:
+def script(interface: str | None, address: str, facts: Mapping[str, Fact] = FACTS) -> str:
     """The one command that asks for all facts; data flow over `interface`, or else over the one that has `address`."""
-    lines = [f"IF={shlex.quote(interface or '')}; ADDRESS={shlex.quote(address)}", _INTERFACE]
-    tools = " ".join(sorted({fact.tool for fact in FACTS.values() if fact.tool}))
+    lines = [f"IF={shlex.quote(interface or '')}; ADDRESS={shlex.quote(address)}"]
+    lines += ['if [ "$(uname -s)" = FreeBSD ]; then', freebsd.INTERFACE, *_asked(freebsd.FACTS)]
+    lines += [f"echo; echo '{_MARK}freebsd'", "else", _INTERFACE]
+    tools = " ".join(sorted({fact.tool for fact in facts.values() if fact.tool}))
     lines.append(f"echo '{_MARK}missing'; for t in {tools}; do command -v $t >/dev/null || echo $t; done")
-    lines += [f"echo; echo '{_MARK}{key}'; {{ {fact.command}; }} 2>/dev/null" for key, fact in FACTS.items()]
+    lines += [*_asked(facts), "fi"]
     return f"sh -c {shlex.quote(chr(10).join(lines))}"
 
 
-def parse(output: str) -> Facts:
+def _asked(facts: Mapping[str, Fact]) -> list[str]:
+    return [f"echo; echo '{_MARK}{key}'; {{ {fact.command}; }} 2>/dev/null" for key, fact in facts.items()]
+
+
+def parse(output: str, table: Mapping[str, Fact] = FACTS) -> Facts:
     """The facts in the output of `script`; `notes` says what is unknown for want of a tool."""
     said = {}
     for part in f"\n{output}".split(f"\n{_MARK}")[1:]:
         key, _, text = part.partition("\n")
         said[key] = text[:MOST_SAID]
-    facts: Facts = harmless({key: fact.parse(said.get(key, "")) for key, fact in FACTS.items()})
-    missing = {fact.tool for fact in FACTS.values() if fact.tool} & set(said.get("missing", "").split())
+    known = freebsd.FACTS if "freebsd" in said else table
+    facts: Facts = dict.fromkeys(table) | harmless({key: fact.parse(said.get(key, "")) for key, fact in known.items()})
+    missing = {fact.tool for fact in table.values() if fact.tool} & set(said.get("missing", "").split())
     facts["notes"] = [_missing(tool, facts) for tool in sorted(missing)]
     if facts["interface"] is None:
         facts["notes"].append(
@@ -120,10 +118,10 @@ def parse(output: str) -> Facts:
     return facts
 
 
-async def gather(run: Run, interface: str | None, address: str) -> Facts:
+async def gather(run: Run, interface: str | None, address: str, table: Mapping[str, Fact] = FACTS) -> Facts:
     """The host facts of a node, in one round trip. `interface` or else `address` says where its data flow."""
     # Not on the event loop: a node may give megabytes.
-    return await asyncio.to_thread(parse, await run(script(interface, address)))
+    return await asyncio.to_thread(parse, await run(script(interface, address, table)), table)
 
 
 async def interfaces(run: Run) -> dict[str, list[str]]:

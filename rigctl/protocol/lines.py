@@ -19,8 +19,8 @@ MOST_NS: Final = 2**62 - 1
 """The latest time: moved to another clock, it is a 64-bit number still. A node would have to be up for 146 years."""
 _SHOWN: Final = 120
 
-TEXTS: Final = ("old", "value")
-"""The values of an answer that are texts: those of a host setting."""
+TEXTS: Final = ("old", "value", "refused", "heard", "errors", "streams", "stream")
+"""The values of an answer that are texts: those of a host setting, and what became of probes."""
 SENDER_COLUMNS: Final = ("t_ns", "bytes", "retransmits", "rtt_us", "cwnd", "mss")
 RECEIVER_COLUMNS: Final = ("t_ns", "bytes")
 _OTHER_COLUMNS: Final = ((*SENDER_COLUMNS, "advertised_window"), ("t_ns", "answered", "rtt_ns"))  # of a probe's sender
@@ -107,6 +107,9 @@ class FlowTotals:
     rtt_max_ns: int | None
     disk_us: int | None  # of a file transfer: in read(2) or write(2) of the file
     sync_us: int | None  # until it was safe on the disk
+    sends: int | None  # of a TCP stream's sender
+    uncopied_sends: int | None  # of these, without a copy; None: zerocopy was not asked for
+    copied: bool | None  # of a TCP stream's receiver: into its memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +289,7 @@ def _answer(value: dict[str, Any]) -> Answer:
     return Answer(number, False, error=_text(value, "error"), message=_text(value, "message"))
 
 
-_FLAGS: Final = ("timestamps", "nodelay", "segmented")
+_FLAGS: Final = ("timestamps", "nodelay", "segmented", "copied")
 _Counted = TypeVar("_Counted", FlowTotals, FlowDatagrams)
 
 
@@ -335,11 +338,8 @@ def _buckets(value: dict[str, Any]) -> FlowBuckets:
 def _bins(value: dict[str, Any]) -> FlowBins:
     only(value, ("id", "flow", "bin_us", "from", "bins"))
     bins = value["bins"]
-    if (
-        not isinstance(bins, list)
-        or not set(map(type, bins)) <= {int}
-        or (bins and not 0 <= min(bins) <= max(bins) < 2**32)
-    ):
+    numbers = isinstance(bins, list) and set(map(type, bins)) <= {int}
+    if not numbers or not 0 <= min(bins, default=0) <= max(bins, default=0) < 2**32:
         raise BrokenError('whole numbers below 2³² in "bins"')
     return FlowBins(value["id"], whole(value, "flow"), whole(value, "bin_us", 1), whole(value, "from"), bins)
 

@@ -50,6 +50,8 @@ class Order:
         "capture": (4096, 2**26),
         "iterations": (1, 10**9),
         "at_ns": (0, _MOST),
+        "target": (1, 65535),
+        "source": (1, 65535),
     }
 
     def to_line(self, number: int) -> bytes:
@@ -125,6 +127,8 @@ class Sockets:
     size: int | None = None  # bytes of a message, datagram or file
     disk: bool | None = None  # of a file: whether this side's bytes are on a disk, in a file of `folder` …
     folder: str | None = None  # … as `encoded` gives it
+    zerocopy: bool | None = None  # of a TCP stream's sender: MSG_ZEROCOPY
+    copy: bool | None = None  # of a TCP stream's receiver: into its memory
     busy: bool | None = None  # of a ping-pong: does not sleep while it waits
 
 
@@ -187,3 +191,26 @@ class Report(Order):
 class Close(Order):
     VERB = "close"
     endpoint: int
+
+
+@dataclass(frozen=True, slots=True)
+class Probe(Order):
+    """Send datagrams of `sizes`, never fragmented, to the receiver at `address`, `port`; with `stream` connect, too."""
+
+    VERB = "probe"
+    target: int
+    source: int  # what the receiver is to report them by
+    address: str
+    port: int
+    bind: str
+    token: str
+    sizes: str  # bytes of payload, with commas between them
+    stream: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Probed(Order):
+    """What came, and what became of what was sent, since it was last asked. `last`: forget all targets."""
+
+    VERB = "probed"
+    last: bool

@@ -103,6 +103,14 @@ class TcpSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class CopySettings:
+    """Of TCP streams: which end copies bytes between its program and its kernel."""
+
+    zerocopy: bool | None = None  # senders do without (MSG_ZEROCOPY); False, None: they copy
+    copy: bool | None = None  # receivers copy; False, None: they discard within the kernel
+
+
+@dataclass(frozen=True, slots=True)
 class MessageSettings:
     """Of tests that count messages."""
 
@@ -147,6 +155,7 @@ class Cell:
     message_bytes: int | None = None  # of a message; of "udp" the payload of a datagram; of "file" all of it
     window: WindowSettings = WindowSettings()
     tcp: TcpSettings = TcpSettings()
+    copying: CopySettings = CopySettings()
     messages: MessageSettings = MessageSettings()
     datagrams: DatagramSettings = DatagramSettings()
     file: FileSettings = FileSettings()

@@ -84,6 +84,15 @@ class DiskTimes:
 
 
 @dataclass(frozen=True, slots=True)
+class Copying:
+    """Of one side of a TCP stream."""
+
+    sends: int | None = None  # of a sender …
+    uncopied_sends: int | None = None  # … of which the kernel did not copy, as it said; None: it was not asked
+    copied: bool | None = None  # of a receiver: its bytes came into its memory
+
+
+@dataclass(frozen=True, slots=True)
 class Side:
     """What one agent counted and its kernel granted for one flow."""
 
@@ -93,6 +102,7 @@ class Side:
     sndbuf_bytes: int | None = None  # SO_SNDBUF as read back: Linux doubles what was set (socket(7))
     rcvbuf_bytes: int | None = None
     tcp: TcpInfo = TcpInfo()
+    copying: Copying = Copying()
     round_trips: RoundTrips | None = None
     disk: DiskTimes | None = None
     # Buckets of model.histogram with their counts in rising order: of a ping-pong's sender, of its round trips; of a

@@ -179,6 +179,14 @@ class Agent:
         """Put back every setting; gives how many there were."""
         return self._value(await self.order(protocol.Restore()), "restored")
 
+    async def probe(self, order: protocol.Probe) -> dict[str, str]:
+        """Send datagrams, and connect where asked; gives what failed at once (`refused`, `stream`)."""
+        return (await self.order(order)).texts
+
+    async def probed(self, *, last: bool = False) -> dict[str, str]:
+        """What came here and what became of what was sent, since the last call (`heard`, `errors`, `streams`)."""
+        return (await self.order(protocol.Probed(last))).texts
+
     def on_progress(self, endpoint: int, call: Callable[[int, int], None]) -> None:
         """Call `call(clock_ns, bytes)`, on the node's clock, about once a second while the receiver `endpoint` runs."""
         self._progress[endpoint] = call

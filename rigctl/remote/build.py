@@ -1,4 +1,6 @@
-"""Building the agents: one static binary per machine, cross-compiled with ziglang, or with the host's own compiler.
+"""Building the agents: one binary per machine, cross-compiled with ziglang, or with the host's own compiler.
+
+They are static, but for FreeBSD's.
 
 Sources are in the checkout only; an installed rigctl carries the binaries (`rigctl.resources.agents`).
 """
@@ -36,6 +38,8 @@ class Target:
     flags: tuple[str, ...]
     elf_machine: int
     elf_bits: int
+    system: str = "linux"
+    """Its files end in `-linux.c`; those of the others are left out."""
 
 
 _GUARDED: Final = ("-Xclang", "-stack-protector", "-Xclang", "2")
@@ -53,8 +57,13 @@ TARGETS: Final[dict[str, Target]] = {
         Target("armv7", "thumb-linux-musleabihf", ("-mcpu=generic+v7a", *_MOVABLE, *_GUARDED), 40, 32),
         Target("armv6", "arm-linux-musleabihf", ("-mcpu=arm1176jzf_s", "-flto"), 40, 32),
         Target("riscv64", "riscv64-linux-musl", (*_MOVABLE, *_GUARDED), 243, 64),
+        Target("freebsd-x86_64", "x86_64-freebsd", (*_MOVABLE, *_GUARDED), 62, 64, "freebsd"),
+        Target("freebsd-aarch64", "aarch64-freebsd", (*_MOVABLE, *_GUARDED), 183, 64, "freebsd"),
     )
 }
+_SYSTEMS: Final = frozenset(target.system for target in TARGETS.values())
+_FREEBSD: Final = struct.pack("<III8s", 8, 4, 1, b"FreeBSD")
+"""Its note NT_FREEBSD_ABI_TAG (sys/elf_common.h), by which FreeBSD knows what it may run."""
 _HOST_NAMES: Final = {"amd64": "x86_64", "arm64": "aarch64", "armv7l": "armv7", "armv6l": "armv6"}
 _FLAGS: Final = (
     "-std=c11",
@@ -164,11 +173,13 @@ def _compiler(target: Target) -> list[str]:
 
 def _compile(folder: Path, target: Target, path: Path) -> None:
     compiler = _compiler(target)
-    names = sorted(source.name for source in folder.glob("*.c"))
+    others = _SYSTEMS - {target.system}
+    names = sorted(each.name for each in folder.glob("*.c") if each.stem.rpartition("-")[2] not in others)
+    linked = ["-static"] if target.system == "linux" else []
     with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
         made = Path(scratch) / "agent"
         version = f'-DAGENT_VERSION="{__version__}"'
-        command = [*compiler, *_FLAGS, version, "-static", "-s", "-o", str(made), *names]
+        command = [*compiler, *_FLAGS, version, *linked, "-s", "-o", str(made), *names]
         try:
             done = subprocess.run(
                 command, cwd=folder, capture_output=True, text=True, timeout=BUILD_DEADLINE_S, check=False
@@ -188,7 +199,9 @@ def _check(data: bytes, target: Target, *, limited: bool) -> None:
     machine = struct.unpack_from("<H", data, 18)[0] if bits else None
     if (bits, machine) != (target.elf_bits, target.elf_machine):
         raise BuildError(f"the build for {target.machine} is an ELF file of another machine ({machine}, {bits} bits)")
-    if b"/ld-" in data and _has_interpreter(data, target.elf_bits):
+    if (_FREEBSD in data) != (target.system == "freebsd"):
+        raise BuildError(f"the build for {target.machine} is an ELF file of another system")
+    if target.system == "linux" and b"/ld-" in data and _has_interpreter(data, target.elf_bits):
         raise BuildError(f"the build for {target.machine} is not static")
     if limited and len(data) > MOST_BYTES:
         raise BuildError(f"the agent for {target.machine} is {len(data)} bytes; {MOST_BYTES} are allowed")

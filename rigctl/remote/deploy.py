@@ -39,7 +39,12 @@ MACHINES: Final = {
     "armv6l": "armv6",
     "riscv64": "riscv64",
 }
-"""`uname -m` → the machine in a binary's name."""
+"""`uname -m` of Linux → the machine in a binary's name."""
+KERNELS: Final = {f"Linux {kernel}": machine for kernel, machine in MACHINES.items()} | {
+    "FreeBSD amd64": "freebsd-x86_64",
+    "FreeBSD arm64": "freebsd-aarch64",
+}
+"""`uname -sm` → the same."""
 _SHOWN: Final = 200
 
 # Prints the SHA-256 of $1 with whichever tool there is; fails where there is none.
@@ -125,7 +130,7 @@ class _Binary:
 def _carried(folder: Path) -> dict[str, _Binary]:
     """The agents in `folder`, by machine."""
     found = {}
-    for machine in sorted(set(MACHINES.values())):
+    for machine in sorted(set(KERNELS.values())):
         path = folder / f"rigctl-agent-{machine}"
         if path.is_file():
             data = path.read_bytes()
@@ -182,9 +187,7 @@ def _note(said: str, path: str) -> str | None:
 
 def _check_script(binaries: dict[str, _Binary], *, sudo: bool) -> str:
     cases = [
-        f"'Linux {kernel}') h={binaries[machine].sha256} ;;"
-        for kernel, machine in MACHINES.items()
-        if machine in binaries
+        f"'{kernel}') h={binaries[machine].sha256} ;;" for kernel, machine in KERNELS.items() if machine in binaries
     ]
     choice = ['m=$(uname -sm); printf "%s\\n" "$m"', 'case "$m" in', *cases, "*) exit 0 ;;", "esac"]
     return "\n".join([*choice, _SUM, _ROOTS_FOLDERS if sudo else _OWN_FOLDERS])
@@ -200,11 +203,11 @@ def _read_check(host: Host, binaries: dict[str, _Binary], reply: Completed) -> t
         raise NodeError(
             name, f"its machine type could not be read: {reply.complaint}. It needs a POSIX shell and uname"
         )
-    machine = MACHINES.get(kernel)
-    if system != "Linux":
-        raise NodeError(name, f"it runs {printable(system)[:_SHOWN]}; there are agents for Linux only")
+    machine = KERNELS.get(f"{system} {kernel}")
+    if system not in ("Linux", "FreeBSD"):
+        raise NodeError(name, f"it runs {printable(system)[:_SHOWN]}; there are agents for Linux and FreeBSD")
     if machine is None:
-        known = ", ".join(sorted(set(MACHINES)))
+        known = ", ".join(sorted(each.partition(" ")[2] for each in KERNELS if each.startswith(f"{system} ")))
         raise NodeError(name, f"there is no agent for {printable(kernel)[:_SHOWN]}; there are some for {known}")
     if machine not in binaries:
         raise NodeError(name, f"the agent for {machine} is not built: rigctl agent build --target {machine}")

@@ -1,7 +1,7 @@
 """From an agent's report to records: the node's clock becomes the controller's, the protocol's names become ours."""
 
 from rigctl.protocol import EndpointReport, FlowDatagrams, FlowReport, FlowTotals
-from rigctl.records import Bins, Datagrams, DiskTimes, RoundTrips, Series, Side, TcpInfo
+from rigctl.records import Bins, Copying, Datagrams, DiskTimes, RoundTrips, Series, Side, TcpInfo
 
 
 def sides(report: EndpointReport, offset_ns: int, at_ns: int = 0) -> tuple[Side, ...]:
@@ -24,6 +24,7 @@ def _side(flow: FlowReport, offset_ns: int, at_ns: int) -> Side:
         sndbuf_bytes=counted.sndbuf,
         rcvbuf_bytes=counted.rcvbuf,
         tcp=_tcp(counted),
+        copying=Copying(counted.sends, counted.uncopied_sends, counted.copied),
         round_trips=_round_trips(counted),
         disk=_disk(counted),
         histogram=flow.buckets,

@@ -73,6 +73,8 @@ DATAGRAM: Final = Requested(_column("Datagram", "B"), lambda cell: cell.message_
 LOAD: Final = Requested(_column("Offered load per flow", "Mbit/s"), lambda cell: cell.datagrams.rate, _mbps)
 CONGESTION: Final = Requested(_column("Congestion control", words=True), lambda cell: cell.tcp.congestion)
 NODELAY: Final = Requested(_column("Nodelay", words=True), lambda cell: cell.tcp.nodelay, _flag)
+ZEROCOPY: Final = Requested(_column("Zerocopy", words=True), lambda cell: cell.copying.zerocopy, _flag)
+COPY: Final = Requested(_column("Copy", words=True), lambda cell: cell.copying.copy, _flag)
 DIRECTION: Final = Requested(
     _column("Direction", words=True),
     lambda cell: str(cell.direction),

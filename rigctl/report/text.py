@@ -100,6 +100,8 @@ def settings_text(cell: Cell, pairs: Told = "") -> str:
         words.append(cell.tcp.congestion)
     if cell.tcp.nodelay is not None:
         words.append("nodelay" if cell.tcp.nodelay else "no nodelay")
+    flags = (("zerocopy", cell.copying.zerocopy), ("copy", cell.copying.copy))
+    words += [name if on else f"no {name}" for name, on in flags if on is not None]
     if cell.direction is not Direction.FORWARD:
         words.append("both directions" if cell.direction is Direction.BOTH else "reverse")
     if cell.engine != AGENT:

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from rigctl.errors import NodeError, RigError
+from rigctl.probe.data_address import data_address_of, unusable, why_unusable
 from rigctl.probe.facts import gather, interfaces
 from rigctl.records import Facts
 from rigctl.remote.agent import Agent
@@ -18,7 +19,6 @@ from rigctl.remote.deploy import agent_on
 from rigctl.remote.lock import locked
 from rigctl.remote.ssh import Host, connected
 from rigctl.rig.inventory import Rig
-from rigctl.runner.data_address import data_address_of, unusable, why_unusable
 
 _log = logging.getLogger(__name__)
 OPEN_DEADLINE_S: Final = 20.0

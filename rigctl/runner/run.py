@@ -1,7 +1,8 @@
 """The life of a run, on one page.
 
 1. The virtual rig is started where the rig is one (`virtual.provided`).
-2. Every node is opened: connection, lock, agent pushed and started; its facts are asked.
+2. Every node is opened: connection, lock, agent pushed and started; its facts are asked, its paths probed
+   (`runner.precheck`).
 3. The run is stored with its plan and facts, before the first cell; or a stored one is taken up (`runner.resume`).
 4. Before the cells of a condition its host settings are applied (`runner.conditions`); the switches' counters are read
    all the time (`runner.counters`).
@@ -36,6 +37,7 @@ from rigctl.runner.counters import counters_of
 from rigctl.runner.engine import Bench
 from rigctl.runner.nodes import Nodes, nodes_of
 from rigctl.runner.orders import MOST_ATTEMPTS, Order, further_orders, missing, planned
+from rigctl.runner.precheck import prechecked
 from rigctl.runner.progress import Progress, progress_on
 from rigctl.runner.repetition import measure_cell
 from rigctl.runner.resume import controller_id
@@ -135,6 +137,8 @@ async def _run(work: _Work, orders: Sequence[Order], resumed: str | None) -> Out
         facts, controller = await nodes.facts(names), controller_id()
         nodes.check_data_addresses()
         check_iperf3(plan, facts)
+        for message in await prechecked(plan, nodes, names):
+            work.progress.said(message)
         run = resumed or store.begin(plan, versions() | iperf3_versions(plan, facts), facts, time.time(), controller)
         if resumed is not None:
             store.resume(run, controller)

@@ -349,6 +349,23 @@ AXES: Final[dict[str, Axis]] = {
             {"anyOf": [{"type": "boolean"}, {"const": DEFAULT}], "examples": [True, False]},
         ),
         Axis(
+            "zerocopy",
+            _or_default(parse_flag),
+            _or_dash(lambda value: "true" if value else "false"),
+            "Zerocopy",
+            "true: senders of TCP streams request MSG_ZEROCOPY; false, default: they copy into the kernel.",
+            {"anyOf": [{"type": "boolean"}, {"const": DEFAULT}], "examples": [True, False]},
+        ),
+        Axis(
+            "copy",
+            _or_default(parse_flag),
+            _or_dash(lambda value: "true" if value else "false"),
+            "Copy",
+            "true: receivers of TCP streams copy the bytes into their memory; false, default: they discard them in the "
+            "kernel (MSG_TRUNC).",
+            {"anyOf": [{"type": "boolean"}, {"const": DEFAULT}], "examples": [True, False]},
+        ),
+        Axis(
             "direction",
             _direction,
             str,

@@ -30,6 +30,8 @@ _SETTINGS: Final[dict[str, Callable[[Cell], AxisValue]]] = {
     "busy_poll": attrgetter("messages.busy_poll"),
     "congestion": attrgetter("tcp.congestion"),
     "nodelay": attrgetter("tcp.nodelay"),
+    "zerocopy": attrgetter("copying.zerocopy"),
+    "copy": attrgetter("copying.copy"),
     "direction": attrgetter("direction"),
     "engine": attrgetter("engine"),
     "latency": attrgetter("latency_ms"),

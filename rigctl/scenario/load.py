@@ -12,6 +12,7 @@ from rigctl.kinds import KINDS
 from rigctl.records import (
     Cell,
     Condition,
+    CopySettings,
     DatagramSettings,
     FileSettings,
     MessageSettings,
@@ -185,6 +186,7 @@ def _cell(
             resize=condition is not None and condition.resize,
         ),
         tcp=TcpSettings(given["mss"], given["congestion"], given["nodelay"]),
+        copying=CopySettings(given["zerocopy"], given["copy"]),
         messages=MessageSettings(1 if kind.files else given["iterations"], given["busy_poll"]),
         datagrams=DatagramSettings(given["rate"]),
         engine=given["engine"],

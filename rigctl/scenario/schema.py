@@ -1,6 +1,7 @@
 """The shape of a scenario file. What holds between its values (pairs and nodes, omit and duration) is in `mistakes`."""
 
 import re
+import warnings
 from functools import partial
 from typing import Annotated, Any, Final, TypeAlias
 
@@ -166,7 +167,10 @@ def _axes_model(title: str, doc: str, *, many: bool) -> type[BaseModel]:
         if many:
             value = Annotated[tuple[value, ...], BeforeValidator(partial(spread, axis.name)), _OneOrMany()]
         fields[axis.name] = (value, Field(None, description=axis.meaning))
-    return create_model(title, __base__=Section, __doc__=doc, **fields)
+    with warnings.catch_warnings():
+        # The axis `copy` hides pydantic's deprecated method of that name, which nobody calls.
+        warnings.filterwarnings("ignore", message='Field name "copy"')
+        return create_model(title, __base__=Section, __doc__=doc, **fields)
 
 
 MatrixSection = _axes_model(

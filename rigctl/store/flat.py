@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Final, TypeAlias
 
-from rigctl.records import Cell, Side, TcpInfo
+from rigctl.records import Cell, Copying, Side, TcpInfo
 
 Row: TypeAlias = dict[str, Any]
 Groups: TypeAlias = Mapping[str, Mapping[str, str]]
@@ -13,6 +13,7 @@ Groups: TypeAlias = Mapping[str, Mapping[str, str]]
 CELL: Final[Groups] = {
     "window": {"bytes": "window_bytes", "total_bytes": "window_total_bytes", "resize": "resize"},
     "tcp": {"mss": "mss", "congestion": "congestion", "nodelay": "nodelay"},
+    "copying": {"zerocopy": "zerocopy", "copy": "copy"},
     "messages": {"iterations": "iterations", "busy_poll": "busy_poll"},
     "datagrams": {"rate": "rate"},
     "file": {"read": "read", "write": "write", "folder": "folder"},
@@ -21,6 +22,7 @@ CELL: Final[Groups] = {
 
 SIDE: Final[Groups] = {
     "tcp": {field.name: field.name for field in fields(TcpInfo)},
+    "copying": {field.name: field.name for field in fields(Copying)},
     "round_trips": {"count": "round_trips", "sum_ns": "rtt_sum_ns", "min_ns": "rtt_min_ns", "max_ns": "rtt_max_ns"},
     "disk": {"disk_us": "disk_us", "sync_us": "sync_us"},
 }

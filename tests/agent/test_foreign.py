@@ -18,7 +18,8 @@ from rigctl.remote.build import TARGETS, build, host_machine
 QEMU = {"x86_64": "x86_64", "aarch64": "aarch64", "armv7": "arm", "armv6": "arm", "riscv64": "riscv64"}
 SEEN_AS = {"armv7": "armv7l", "armv6": "armv7l"}  # qemu says so of both, whatever processor it plays
 pytestmark = pytest.mark.timeout(600)  # the first one builds a compiler's cache
-FOREIGN = [machine for machine in TARGETS if machine != host_machine()]
+LINUX = [name for name, target in TARGETS.items() if target.system == "linux"]
+FOREIGN = [machine for machine in LINUX if machine != host_machine()]
 
 
 @pytest.fixture(params=FOREIGN)
@@ -58,7 +59,7 @@ def test_traffic_flows_from_here_to_a_foreign_agent_and_back(pair: tuple[str, Ta
 
 
 def test_the_binary_is_small_static_and_of_its_machine() -> None:
-    for binary in build(TARGETS):
+    for binary in build(LINUX):
         assert binary.size_bytes <= 100 * 1024
         said = subprocess.run(["file", "-b", binary.path], capture_output=True, text=True, check=True).stdout
         assert "statically linked" in said or "static-pie linked" in said
@@ -66,3 +67,16 @@ def test_the_binary_is_small_static_and_of_its_machine() -> None:
         assert ("static-pie" in said) == (binary.machine != "armv6")
         headers = subprocess.run(["readelf", "-lW", binary.path], capture_output=True, text=True, check=True).stdout
         assert ("GNU_RELRO" in headers) == (binary.machine != "armv6")
+
+
+def test_the_agent_for_freebsd_is_built_and_asks_for_its_own_libraries_only() -> None:
+    """It can't be run here (docs/freebsd.md): what is checked is that each of its sources compiles and links."""
+    machines = [name for name, target in TARGETS.items() if target.system == "freebsd"]
+    assert machines == ["freebsd-x86_64", "freebsd-aarch64"]
+    for binary in build(machines):
+        assert binary.size_bytes <= 100 * 1024
+        said = subprocess.run(["readelf", "-hldW", binary.path], capture_output=True, text=True, check=True).stdout
+        assert "/libexec/ld-elf.so.1" in said
+        assert "GNU_RELRO" in said
+        needed = {line.rpartition("[")[2].rstrip("]") for line in said.splitlines() if "(NEEDED)" in line}
+        assert needed <= {"libc.so.7", "libthr.so.3", "libpthread.so", "libm.so.5", "libsys.so.7"}

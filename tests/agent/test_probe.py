@@ -1,105 +1,101 @@
-"""Probes: a datagram every interval, each sent back. Late answers count, lost ones are counted."""
+"""Probes: what arrives is reported by its sender's number and size, what does not by who refused it."""
 
-from collections.abc import Iterator
-from pathlib import Path
+import time
+from typing import Any
 
-import pytest
-from dropping import beside_the_sender, drop, dropped
-from lab import Lab, laboratory
-from talk import Report, Talk, joined, report_of, settings, started
+from talk import TOKEN, Talk, settings
 
 from agents import Start
 
-PROBE = "transport=udp test=probe size=64"
-COLUMNS = ["t_ns", "answered", "rtt_ns"]
+Line = dict[str, Any]
 
 
-def probed(receiver: Talk, sender: Talk, duration_ms: int = 300, interval_ms: int = 10) -> tuple[Report, Report]:
-    joined(receiver, sender, extra=PROBE, interval_ms=interval_ms)
-    at_ns = started([receiver, sender], duration_ms)
-    for agent in (receiver, sender):
-        assert agent.event("ended", 20)["error"] is None
-    sent, came = report_of(sender), report_of(receiver)
-    assert sent.columns == COLUMNS
-    assert sent.rows[0][0][0] >= at_ns
-    return sent, came
+def listening(receiver: Talk, address: str = "127.0.0.1") -> int:
+    answer = receiver.ask(f"listen endpoint=9 address={address} {settings(extra='transport=udp size=100')}")
+    assert answer["ok"], answer
+    return int(answer["port"])
 
 
-def test_every_probe_has_a_row_with_its_round_trip(start: Start) -> None:
-    sent, came = probed(start(), start())
-    times, answered, trips = zip(*sent.rows[0], strict=True)
-    assert answered == tuple(range(1, 31))
-    assert sorted(times) == list(times)
-    assert all(0 < trip_ns < 1_000_000_000 for trip_ns in trips)
-    counted = sent.datagrams[0]
-    assert (counted["datagrams"], counted["refused"], counted["strays"]) == (30, 0, 0)
-    assert sent.totals[0]["bytes"] == came.totals[0]["bytes"] == 30 * 64
-    assert (sent.totals[0]["round_trips"], sent.buckets[0]) == (None, [])
+def probe(sender: Talk, port: int, sizes: str = "100", address: str = "127.0.0.1", **how: Any) -> Line:
+    keys = {"target": 1, "source": 7, "stream": 1, "bind": address, "token": TOKEN} | how
+    words = " ".join(f"{key}={value}" for key, value in keys.items())
+    return sender.ask(f"probe address={address} port={port} sizes={sizes} {words}")
 
 
-def test_they_are_sent_at_their_times_and_not_before(start: Start) -> None:
-    sent, _ = probed(start(), start(), interval_ms=20)
-    first_ns = sent.rows[0][0][0]
-    assert all(row[0] - first_ns >= number * 20_000_000 - 15_000_000 for number, row in enumerate(sent.rows[0]))
+def told(agent: Talk, key: str, within_s: float = 5.0) -> list[str]:
+    """What `probed` gives under `key`, as soon as there is something."""
+    until_s = time.monotonic() + within_s
+    while time.monotonic() < until_s:
+        words = str(agent.ask("probed last=0")[key]).split()
+        if words:
+            return words
+        time.sleep(0.01)
+    return []
 
 
-@pytest.fixture
-def alone(binary: Path, tmp_path: Path) -> Iterator[Lab]:
-    with laboratory(binary, tmp_path) as lab:
-        yield lab
-
-
-def test_a_lost_probe_is_one_that_has_no_answer(alone: Lab) -> None:
-    drop(alone, "udp length 72 numgen inc mod 10 == 3")
-    sent, _ = probed(alone.start(), alone.start())
-    answered = [row[1] for row in sent.rows[0]]
-    assert len(answered) == 30
-    # Probes and answers pass the rule in turn: one of either kind in ten is dropped.
-    assert len(answered) - answered[-1] == dropped(alone) > 0
-    gone = [number for number in range(1, 30) if answered[number] == answered[number - 1]]
-    assert len(gone) == dropped(alone)
-    # Of one without an answer the round trip stands as it was.
-    assert all(sent.rows[0][number][2] == sent.rows[0][number - 1][2] for number in gone)
-
-
-def test_nothing_comes_back_and_it_ends_all_the_same(alone: Lab) -> None:
-    drop(alone, "udp length 72")
-    sent, came = probed(alone.start(), alone.start())
-    assert [row[1:] for row in sent.rows[0]] == [[0, 0]] * 30
-    assert came.datagrams[0]["datagrams"] == 0
-
-
-def test_forged_answers_are_strays(start: Start) -> None:
+def test_datagrams_are_reported_by_sender_and_size_and_the_connection_with_its_round_trip(start: Start) -> None:
     receiver, sender = start(), start()
-    port = joined(receiver, sender, extra=PROBE, interval_ms=10)
-    with beside_the_sender(port) as forger:
-        forger.send(bytes(64))
-        forger.send(b"short")
-    started([receiver, sender], 200)
-    for agent in (receiver, sender):
-        assert agent.event("ended", 20)["error"] is None
-    assert report_of(receiver).datagrams[0]["strays"] == 2
-    assert report_of(sender).rows[0][-1][1] == 20
+    for address in ("127.0.0.1", "::1"):
+        port = listening(receiver, address)
+        answer = probe(sender, port, "20,1400,60000", address)
+        assert answer == {"id": answer["id"], "ok": True, "refused": ""}
+        assert sorted(told(receiver, "heard")) == ["7:1400", "7:20", "7:60000"]
+        number, error, rtt_us = told(sender, "streams")[0].split(":")
+        assert (number, error) == ("1", "0")
+        assert int(rtt_us) > 0
+        assert sender.ask("probed last=1")["ok"]
+        assert receiver.ask("close endpoint=9")["ok"]
 
 
-def test_stopped_it_ends_with_what_it_has(start: Start) -> None:
+def test_a_datagram_with_another_token_is_not_reported(start: Start) -> None:
     receiver, sender = start(), start()
-    joined(receiver, sender, extra=PROBE, interval_ms=10)
-    started([receiver, sender], 20_000)
-    for agent in (sender, receiver):
-        assert agent.ask("stop endpoint=1")["ok"]
-        agent.event("ended")
-    assert len(report_of(sender).rows[0]) < 2000
+    port = listening(receiver)
+    assert probe(sender, port, "200", token="f" * 32)["ok"]
+    assert probe(sender, port, "300", target=2)["ok"]
+    assert told(receiver, "heard") == ["7:300"]
 
 
-@pytest.mark.parametrize(
-    ("what", "said"),
-    [
-        ("test=probe size=64", "transport: such a test goes over udp"),
-        ("transport=udp test=probe size=15", "size: expected 16 to 65507"),
-        ("transport=udp test=prob size=64", "test: expected pingpong, blast, file or probe"),
-    ],
-)
-def test_an_order_that_makes_no_sense_is_refused(start: Start, what: str, said: str) -> None:
-    answer = start().ask(f"listen endpoint=1 address=127.0.0.1 {settings()} {what}")
-    assert (answer["ok"], answer["message"]) == (False, said)
+def test_a_port_that_nobody_listens_on_is_refused_for_datagrams_and_connections(start: Start) -> None:
+    receiver, sender = start(), start()
+    port = listening(receiver)
+    assert receiver.ask("close endpoint=9")["ok"]
+    assert probe(sender, port)["ok"]
+    assert told(sender, "errors") == ["1:ECONNREFUSED:3:3:0:127.0.0.1"]
+    assert probe(sender, port, target=2)["ok"]
+    assert [word.split(":")[1] for word in told(sender, "streams")] == ["ECONNREFUSED"]
+
+
+def test_what_is_larger_than_the_interface_allows_is_refused_at_once(start: Start) -> None:
+    receiver, sender = start(), start()
+    port = listening(receiver)
+    answer = probe(sender, port, "100,65507", "127.0.0.1")
+    assert answer["refused"] in ("", "65507:EMSGSIZE")  # 65535 bytes of lo's 65536: they pass where it is that large
+
+
+def test_wrong_orders_are_refused_by_name(start: Start) -> None:
+    agent = start()
+    for how, wrong in (
+        ({"sizes": "19"}, "sizes: expected 20 to 65507"),
+        ({"sizes": "100,"}, "sizes: expected 20 to 65507"),
+        ({"token": "short"}, "token: expected 32"),
+        ({"target": 0}, "target: expected 1"),
+        ({"source": 0}, "source: expected 1"),
+        ({"stream": 2}, "stream: expected 0 or 1"),
+        ({"bind": "::1"}, "address: expected an address of the family of bind"),
+        ({"more": 1}, "more"),
+    ):
+        answer = probe(agent, 4711, **how)
+        assert not answer["ok"]
+        assert answer["error"] == "EPROTO"
+        assert str(answer["message"]).startswith(wrong), answer
+    assert not agent.ask("probed")["ok"]
+
+
+def test_targets_have_a_bound_and_are_forgotten_when_asked(start: Start) -> None:
+    receiver, sender = start(), start()
+    port = listening(receiver)
+    for target in range(1, 257):
+        assert probe(sender, port, target=target, stream=0)["ok"]
+    assert probe(sender, port, target=257, stream=0)["error"] == "ENOBUFS"
+    assert sender.ask("probed last=1")["ok"]
+    assert probe(sender, port, target=257, stream=0)["ok"]

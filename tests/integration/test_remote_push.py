@@ -4,13 +4,13 @@ import asyncio
 import hashlib
 import os
 import shutil
-import subprocess
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from mounts import mounted
 from openssh import Sshd, rig_of
 
 from rigctl.errors import NodeError
@@ -43,16 +43,6 @@ async def host_with(sshd: Start, **environment: object) -> AsyncIterator[Host]:
     settings = " ".join(f'"{name}={value}"' for name, value in environment.items())
     async with connected(rig_of(sshd(f"SetEnv {settings}").node()), ["pi1"]) as hosts:
         yield hosts["pi1"]
-
-
-@contextmanager
-def mounted(path: Path, options: str) -> Iterator[Path]:
-    path.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "rigctl-test", str(path)], check=True)
-    try:
-        yield path
-    finally:
-        subprocess.run(["umount", str(path)], check=True)
 
 
 def names(folder: Path) -> list[str]:

@@ -120,12 +120,22 @@ def settings(flows: int = 1, interval_ms: int = 50, wait_ms: int = 3000, extra: 
     return f"token={TOKEN} flows={flows} interval_ms={interval_ms} wait_ms={wait_ms} {extra}"
 
 
-def joined(receiver: Talk, sender: Talk, address: str = "127.0.0.1", bind: str | None = None, **how: Any) -> int:
-    """Flows between two agents, ready to start; the port they used."""
-    listening = receiver.ask(f"listen endpoint=1 address={address} {settings(**how)}")
+def joined(
+    receiver: Talk,
+    sender: Talk,
+    address: str = "127.0.0.1",
+    bind: str | None = None,
+    *,
+    listen: str = "",
+    connect: str = "",
+    **how: Any,
+) -> int:
+    """Flows between two agents, ready to start; the port they used. `listen`, `connect`: keys of one side's order."""
+    listening = receiver.ask(f"listen endpoint=1 address={address} {settings(**how)} {listen}")
     assert listening["ok"], listening
     port = int(listening["port"])
-    connected = sender.ask(f"connect endpoint=1 address={address} port={port} bind={bind or address} {settings(**how)}")
+    side = f"address={address} port={port} bind={bind or address}"
+    connected = sender.ask(f"connect endpoint=1 {side} {settings(**how)} {connect}")
     assert connected["ok"], connected
     assert receiver.ask("ready endpoint=1")["ok"]
     return port

@@ -52,14 +52,15 @@ def as_json(document: Document) -> str:
         "title": document.title,
         "run": document.run,
         "about": list(document.about),
-        "findings": [_finding(finding) for finding in document.findings],
+        "findings": [finding_as_json(finding) for finding in document.findings],
         "results": [_section(section) for section in document.results],
         "sections": [_section(section) for section in document.sections],
     }
     return json.dumps(whole, ensure_ascii=False, indent=1) + "\n"
 
 
-def _finding(finding: Finding) -> JsonFinding:
+def finding_as_json(finding: Finding) -> JsonFinding:
+    """One finding; `rigctl check --json` prints them, too."""
     return {
         "text": finding.text,
         "weight": int(finding.weight),

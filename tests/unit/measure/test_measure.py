@@ -9,7 +9,8 @@ import pytest
 from rigctl.measure import TESTS, channels
 from rigctl.records import Cell, Direction, Pair
 
-NO_MESSAGES = {"transport": None, "test": None, "size": None, "busy": None, "disk": None, "folder": None}
+NO_COPYING = {"zerocopy": None, "copy": None}
+NO_MESSAGES = {"transport": None, "test": None, "size": None, "busy": None, "disk": None, "folder": None, **NO_COPYING}
 CELL = Cell(1, "tcp", (Pair("a", "b"), Pair("c", "d")), 10.0, 0.0, 5)
 
 
@@ -46,12 +47,19 @@ def test_what_was_asked_for_is_ordered(nodelay: bool) -> None:
     }  # fmt: skip
 
 
+def test_each_end_of_a_stream_gets_its_own_order_to_copy_or_not() -> None:
+    asked = builders.asking(CELL, zerocopy=True, copy=True)
+    sender, receiver = TESTS["tcp"].settings(asked, sender=True), TESTS["tcp"].settings(asked)
+    assert (sender["zerocopy"], sender["copy"]) == (True, None)
+    assert (receiver["zerocopy"], receiver["copy"]) == (None, True)
+
+
 @pytest.mark.parametrize(("test", "busy"), [("pingpong", True), ("pingpong", None), ("blast", None)])
 def test_messages_have_their_size_and_the_stream_s_socket_settings(test: str, busy: bool | None) -> None:
     asked = builders.asking(CELL, test=test, nodelay=True, message_bytes=1024, iterations=9, busy_poll=busy)
     assert TESTS[test].settings(asked) == {
         "flows": 5, "window": None, "mss": None, "congestion": None, "nodelay": True,
-        "transport": None, "test": test, "size": 1024, "busy": busy, "disk": None, "folder": None,
+        "transport": None, "test": test, "size": 1024, "busy": busy, "disk": None, "folder": None, **NO_COPYING,
     }  # fmt: skip
 
 
@@ -64,5 +72,5 @@ def test_of_a_stream_of_datagrams_nothing_of_tcp_is_asked() -> None:
     asked = builders.asking(CELL, test="udp", message_bytes=1472, transport="udp", window_bytes=65536, rate=10**8)
     assert TESTS["udp"].settings(asked) == {
         "flows": 5, "window": 65536, "mss": None, "congestion": None, "nodelay": None,
-        "transport": "udp", "test": None, "size": 1472, "busy": None, "disk": None, "folder": None,
+        "transport": "udp", "test": None, "size": 1472, "busy": None, "disk": None, "folder": None, **NO_COPYING,
     }  # fmt: skip

@@ -21,7 +21,8 @@ def elf(target: Target, *, interpreter: bool = False, padding: int = 0) -> bytes
     struct.pack_into("<Q" if target.elf_bits == 64 else "<I", header, 32 if target.elf_bits == 64 else 28, start)
     struct.pack_into("<HH", header, 54 if target.elf_bits == 64 else 42, 56, 1)
     program = struct.pack("<I", 3 if interpreter else 1).ljust(56, b"\0")
-    return bytes(header) + program + (b"/lib/ld-musl.so" if interpreter else b"") + b"\0" * padding
+    note = room._FREEBSD if target.system == "freebsd" else b""
+    return bytes(header) + program + note + (b"/lib/ld-musl.so" if interpreter else b"") + b"\0" * padding
 
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=lambda target: target.machine)
@@ -32,6 +33,8 @@ def test_a_static_executable_of_the_right_machine_is_an_agent(target: Target) ->
 def test_one_of_another_machine_is_not() -> None:
     with pytest.raises(BuildError, match="another machine"):
         room._check(elf(TARGETS["armv7"]), TARGETS["aarch64"], limited=True)
+    with pytest.raises(BuildError, match="another system"):
+        room._check(elf(TARGETS["x86_64"]), TARGETS["freebsd-x86_64"], limited=True)
     with pytest.raises(BuildError, match="another machine"):
         room._check(b"#!/bin/sh\n" + b"\0" * 64, TARGETS["aarch64"], limited=True)
 

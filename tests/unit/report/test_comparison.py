@@ -5,7 +5,7 @@ from dataclasses import replace
 import builders
 from documents import cells_of, column, entries, titles
 
-from rigctl.records import Cell, Direction, Pair, Repetition, RunInfo, RunStatus, Status
+from rigctl.records import Cell, Copying, Direction, Pair, Repetition, RunInfo, RunStatus, Status
 from rigctl.report.blocks import Entry, Table
 from rigctl.report.printers.markdown import table_lines
 from rigctl.report.sections.streams.comparison import comparison
@@ -214,3 +214,14 @@ def test_markdown_has_aligned_numbers_units_and_numbered_notes() -> None:
     assert lines[1].startswith("|--:|--:|")
     assert lines[2].startswith("| 1 [1] | 64 | 1460 | 1 | –, – |")
     assert lines[4].strip() == r"[1] Test 1: failed: pi4: a \| b \<script\>."
+
+
+def test_requested_and_effective_zerocopy_stand_in_one_table() -> None:
+    cell = builders.cell(zerocopy=True, copy=False)
+    measured = builders.repetition(cell)
+    sent = Copying(sends=400, uncopied_sends=100)
+    flows = tuple(replace(flow, sender=flow.sender and replace(flow.sender, copying=sent)) for flow in measured.flows)
+    table = table_for(cell, replace(measured, flows=flows))
+    assert (column(table, "Zerocopy"), column(table, "Copy")) == (["on"], ["off"])
+    assert column(table, "Effective zerocopy") == ["25"]
+    assert "Effective zerocopy" not in titles(table_for(builders.cell()))

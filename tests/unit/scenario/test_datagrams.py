@@ -58,6 +58,8 @@ def test_a_larger_one_goes_in_fragments_and_its_ceiling_says_so(tmp_path: Path) 
         ("test: udp\nmatrix: {rate: max}\nmax_loss: 1", 'max_loss "1": expected a share below 100 %, as in 0.1%'),
         ("test: pingpong\nmatrix: {size: 64K, transport: udp}", "size: 65536 bytes are not the payload"),
         ("test: pingpong\nmatrix: {size: 64, transport: udp, rate: 1M}", "rate: only for test: udp"),
+        ("test: blast\nmatrix: {size: 64, zerocopy: true}", "zerocopy: only for test: tcp"),
+        ("matrix: {rate: 10M, copy: true}\ntest: udp", "copy: only for test: tcp"),
         ("test: blast\nmatrix: {size: 64K, transport: udp}", "transport: only for test: pingpong"),
         ("test: pingpong\nmatrix: {size: 64, transport: sctp}", 'transport "sctp": expected tcp or udp'),
         ("test: pingpong\nmatrix: {size: 64, transport: udp, nodelay: true}", "nodelay: only for TCP"),

@@ -35,6 +35,8 @@ def test_a_cell_has_every_setting_unset_where_nothing_is_asked_for() -> None:
         "busy_poll": None,
         "congestion": None,
         "nodelay": None,
+        "zerocopy": None,
+        "copy": None,
         "rate": None,
         "read": None,
         "write": None,

@@ -8,6 +8,7 @@ from rigctl.report.text import plural, size_words
 from rigctl.units import format_duration
 
 _WINDOWS: Final = ("window_total_bytes", "window_bytes")
+_FLAGS: Final = ("nodelay", "zerocopy", "copy")
 _TIMES: Final = ("duration_s", "omit_s")
 _SETTINGS: Final = {"mtu": "MTU", "resize": "resizing of buffers"}
 
@@ -26,8 +27,8 @@ def _part(name: str, value: object) -> str:
         return f"total window {size_words(value)}" if isinstance(value, int) else "window not set"
     if name == "window_bytes":
         return f"window {size_words(value)}" if isinstance(value, int) else "window not set"
-    if name == "nodelay":
-        return "nodelay default" if value is None else "nodelay" if value else "no nodelay"
+    if name in _FLAGS:
+        return f"{name} default" if value is None else name if value else f"no {name}"
     if name == "direction":
         return "both directions" if value == Direction.BOTH else str(value)
     if name in _TIMES and isinstance(value, float | int):

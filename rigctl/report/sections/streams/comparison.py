@@ -26,9 +26,15 @@ REQUESTED: Final = (
     requested.PARALLEL,
     requested.CONGESTION,
     requested.NODELAY,
+    requested.ZEROCOPY,
+    requested.COPY,
     requested.DIRECTION,
     requested.ENGINE,
     requested.LATENCY,
+)
+
+_ZEROCOPY: Final = (
+    "Effective zerocopy: share of the sends that the kernel did not copy; it copies what stays on one machine."
 )
 
 
@@ -45,6 +51,7 @@ def comparison(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
         _effective_window,
         _effective_mss,
         _effective_congestion,
+        _effective_zerocopy,
         ceiling,
         efficiency,
         bottleneck,
@@ -54,7 +61,10 @@ def comparison(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
         notes = [*map(exclusion_text, cell.exclusions), *excess_note(info, cell)]
         return Head(cell.cell.number, tuple(notes), cell.counted > 0)
 
-    return table_of(cells, columns, head, legend(cells, "Retransmits: of all pairs."))
+    texts = legend(cells, "Retransmits: of all pairs.")
+    if any(cell.cell.copying.zerocopy for cell in cells):
+        texts.append(_ZEROCOPY)
+    return table_of(cells, columns, head, texts)
 
 
 def _retransmits(cells: Sequence[CellSummary]) -> Filled | None:
@@ -81,6 +91,20 @@ def _effective_window(cells: Sequence[CellSummary]) -> Filled | None:
 def _effective_mss(cells: Sequence[CellSummary]) -> Filled | None:
     column = Column("Effective MSS", "B", "derived")
     return Filled(column, tuple(span([stream.mss_effective for stream in cell.streams], str) for cell in cells))
+
+
+def _effective_zerocopy(cells: Sequence[CellSummary]) -> Filled | None:
+    """Where some test asks for zerocopy, the share of sends that were not copied."""
+    if not any(cell.cell.copying.zerocopy for cell in cells):
+        return None
+    column = Column("Effective zerocopy", "%", "derived")
+    return Filled(
+        column,
+        tuple(
+            span([stream.zerocopy_effective for stream in cell.streams], lambda share: f"{100 * share:.3g}")
+            for cell in cells
+        ),
+    )
 
 
 def _effective_congestion(cells: Sequence[CellSummary]) -> Filled | None:

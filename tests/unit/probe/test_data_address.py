@@ -1,9 +1,9 @@
 """Where a node's data flow, and what is said where the rig file's interface leads nowhere."""
 
+from rigctl.probe.data_address import data_address_of, unusable, why_unusable
 from rigctl.probe.parsers import interfaces
 from rigctl.records import Facts, Link
 from rigctl.rig.inventory import Node
-from rigctl.runner.data_address import data_address_of, unusable, why_unusable
 
 LINKS = """\
 1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536 qdisc noqueue state UNKNOWN mode DEFAULT\\    link/loopback

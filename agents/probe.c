@@ -1,0 +1,238 @@
+/*
+ * Probes of the paths to other nodes. A receiver is an endpoint that listens with transport=udp: its two sockets take what comes.
+ * A sender is a target: two sockets towards one such receiver. Nothing waits here: the controller asks again.
+ */
+#include "probe.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "endpoint.h"
+#include "orders.h"
+#include "text.h"
+
+#define TARGETS_MAX 256
+#define SIZE_MAX_BYTES 65507
+#define HEAD_BYTES (TOKEN_BYTES + 4)
+#define LINE_ROOM 4000 /* of ANSWER_MAX, for what comes after */
+
+struct target {
+    int number, datagram_fd, stream_fd;
+};
+
+static struct target targets[TARGETS_MAX];
+static int target_count;
+
+static struct target *find(int64_t number)
+{
+    for (int i = 0; i < target_count; i++)
+        if (targets[i].number == number)
+            return &targets[i];
+    return NULL;
+}
+
+static int new_socket(int type, const struct settings *settings)
+{
+    const struct sockaddr *here = (const struct sockaddr *)&settings->bind, *there = (const struct sockaddr *)&settings->address;
+    int fd = socket(here->sa_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), error;
+
+    if (fd < 0)
+        return -1;
+    if ((type == SOCK_STREAM || probe_whole(fd, here->sa_family) == 0) && bind(fd, here, settings->address_length) == 0 &&
+        (connect(fd, there, settings->address_length) == 0 || errno == EINPROGRESS))
+        return fd;
+    error = errno;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+/* Send one datagram for each size of the list; adds those that were refused here to the answer, as `9000:EPERM`. */
+static void send_all(int fd, const char *sizes, unsigned char *datagram)
+{
+    const char *gap = "";
+
+    while (*sizes != '\0') {
+        const char *end;
+        int size = (int)text_number(sizes, &end);
+        int old;
+        socklen_t length = sizeof old;
+
+        /* What an earlier datagram met is in the queue of errors, too; it is not to fail this one. */
+        getsockopt(fd, SOL_SOCKET, SO_ERROR, &old, &length);
+        if (send(fd, datagram, (size_t)size, 0) < 0) {
+            line_add("%s%d:%s", gap, size, errno_name(errno));
+            gap = " ";
+        }
+        sizes = *end == ',' ? end + 1 : end;
+    }
+}
+
+static bool sizes_valid(const char *sizes)
+{
+    if (sizes == NULL)
+        return false;
+    while (true) {
+        const char *end;
+        int64_t size = text_number(sizes, &end);
+
+        if (size < HEAD_BYTES || size > SIZE_MAX_BYTES || (*end != ',' && *end != '\0'))
+            return false;
+        if (*end == '\0')
+            return true;
+        sizes = end + 1;
+    }
+}
+
+static const char *parse(struct order *order, struct settings *settings, int64_t *number, int64_t *source, int64_t *stream)
+{
+    int64_t port;
+
+    if (!order_number(order, "target", 1, 65535, number))
+        return "target: expected 1 to 65535";
+    if (!order_number(order, "source", 1, 65535, source))
+        return "source: expected 1 to 65535";
+    if (!order_number(order, "stream", 0, 1, stream))
+        return "stream: expected 0 or 1";
+    if (!order_number(order, "port", 1, 65535, &port))
+        return "port: expected 1 to 65535";
+    if (!parse_address(order_value(order, "bind"), 0, &settings->bind, &settings->address_length))
+        return "bind: expected an IPv4 or IPv6 address";
+    if (!parse_address(order_value(order, "address"), port, &settings->address, &settings->address_length) ||
+        settings->bind.ss_family != settings->address.ss_family)
+        return "address: expected an address of the family of bind";
+    if (!parse_token(order_value(order, "token"), settings->token))
+        return "token: expected 32 hexadecimal digits";
+    return NULL;
+}
+
+void orders_probe(struct order *order)
+{
+    static unsigned char datagram[SIZE_MAX_BYTES];
+    struct settings settings = {0};
+    int64_t number, source, stream;
+    const char *wrong = parse(order, &settings, &number, &source, &stream), *sizes = order_value(order, "sizes");
+    struct target *target;
+
+    if (wrong == NULL && !sizes_valid(sizes))
+        wrong = "sizes: expected 20 to 65507, with commas between them";
+    if (wrong != NULL || (wrong = order_unused(order)) != NULL) {
+        answer_refused(order->id, "%s", wrong);
+        return;
+    }
+    target = find(number);
+    if (target == NULL && target_count == TARGETS_MAX) {
+        answer_error(order->id, ENOBUFS, "no room for another target");
+        return;
+    }
+    if (target == NULL) {
+        int fd = new_socket(SOCK_DGRAM, &settings);
+
+        if (fd < 0) {
+            answer_error(order->id, errno, "%s", strerror(errno));
+            return;
+        }
+        target = &targets[target_count++];
+        *target = (struct target){.number = (int)number, .datagram_fd = fd, .stream_fd = -1};
+    }
+    line_begin();
+    line_add("{\"id\":%lld,\"ok\":true,\"refused\":\"", (long long)order->id);
+    memcpy(datagram, settings.token, TOKEN_BYTES);
+    for (int i = 0; i < 4; i++)
+        datagram[TOKEN_BYTES + i] = (unsigned char)((uint32_t)source >> (24 - 8 * i));
+    send_all(target->datagram_fd, sizes, datagram);
+    line_add("\"");
+    if (stream == 1 && target->stream_fd < 0) {
+        target->stream_fd = new_socket(SOCK_STREAM, &settings);
+        if (target->stream_fd < 0)
+            line_add(",\"stream\":\"%s\"", errno_name(errno));
+    }
+    line_add("}");
+    line_end();
+}
+
+/* What came to the receivers, as `source:size`. */
+static void add_heard(void)
+{
+    unsigned char head[HEAD_BYTES];
+    const char *gap = "";
+
+    for (int i = 0; i < ENDPOINTS_MAX; i++) {
+        ssize_t got;
+
+        if (endpoints[i] == NULL || endpoints[i]->openings.datagram_fd < 0)
+            continue;
+        while (line_length() < ANSWER_MAX - 2 * LINE_ROOM &&
+               (got = recv(endpoints[i]->openings.datagram_fd, head, sizeof head, MSG_DONTWAIT | MSG_TRUNC)) >= 0) {
+            if (got < HEAD_BYTES || memcmp(head, endpoints[i]->settings.token, TOKEN_BYTES) != 0)
+                continue;
+            line_add("%s%d:%d", gap, head[TOKEN_BYTES + 2] << 8 | head[TOKEN_BYTES + 3], (int)got);
+            gap = " ";
+        }
+    }
+}
+
+/* What ICMP told the targets, as `number:EMSGSIZE:3:4:1500:10.0.0.1`; the address is the last, as it may hold colons. */
+static void add_errors(void)
+{
+    struct probe_error found;
+    const char *gap = "";
+
+    for (int i = 0; i < target_count; i++)
+        while (line_length() < ANSWER_MAX - LINE_ROOM && probe_error_next(targets[i].datagram_fd, &found)) {
+            line_add("%s%d:%s:%d:%d:%u:%s", gap, targets[i].number, errno_name(found.error), found.type, found.code,
+                     (unsigned)found.mtu, found.from);
+            gap = " ";
+        }
+}
+
+/* What became of a connection, once: its errno, or 0 with its round trip in microseconds. */
+static void add_stream(struct target *target, const char *gap)
+{
+    struct tcp_info info;
+    int error = 0;
+    socklen_t length = sizeof error, size = sizeof info;
+
+    memset(&info, 0, sizeof info);
+    getsockopt(target->stream_fd, SOL_SOCKET, SO_ERROR, &error, &length);
+    getsockopt(target->stream_fd, IPPROTO_TCP, TCP_INFO, &info, &size);
+    line_add("%s%d:%s:%u", gap, target->number, error == 0 ? "0" : errno_name(error), (unsigned)info.tcpi_rtt);
+    close(target->stream_fd);
+    target->stream_fd = -1;
+}
+
+void orders_probed(struct order *order)
+{
+    int64_t last;
+    const char *gap = "";
+
+    if (!order_number(order, "last", 0, 1, &last) || order_unused(order) != NULL) {
+        answer_refused(order->id, "last: expected 0 or 1, and nothing else");
+        return;
+    }
+    line_begin();
+    line_add("{\"id\":%lld,\"ok\":true,\"heard\":\"", (long long)order->id);
+    add_heard();
+    line_add("\",\"errors\":\"");
+    add_errors();
+    line_add("\",\"streams\":\"");
+    for (int i = 0; i < target_count; i++) {
+        struct pollfd ready = {.fd = targets[i].stream_fd, .events = POLLOUT};
+
+        if (ready.fd < 0 || line_length() > ANSWER_MAX - 200 || poll(&ready, 1, 0) != 1)
+            continue;
+        add_stream(&targets[i], gap);
+        gap = " ";
+    }
+    line_add("\"}");
+    line_end();
+    while (last == 1 && target_count > 0) {
+        close(targets[--target_count].datagram_fd);
+        if (targets[target_count].stream_fd >= 0)
+            close(targets[target_count].stream_fd);
+    }
+}

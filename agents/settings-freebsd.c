@@ -1,0 +1,169 @@
+/* Host settings: MTU and offloads by ioctl(2) (netintro(4)), sysctls below net by sysctl(3). There is no cpufreq governor: powerd(8)
+ * has its own ways. */
+#include "settings.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/sysctl.h>
+#include <net/if.h>
+#include <unistd.h>
+
+#include "text.h"
+
+static int control(const char *interface, unsigned long request, struct ifreq *ask)
+{
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), error = 0;
+
+    if (fd < 0)
+        return errno;
+    text_format(ask->ifr_name, sizeof ask->ifr_name, "%s", interface);
+    if (ioctl(fd, request, ask) != 0)
+        error = errno;
+    close(fd);
+    return error;
+}
+
+static int mtu(const struct setting *setting, const char *value, char *text)
+{
+    struct ifreq ask = {0};
+    const char *end;
+    int error;
+
+    if (value != NULL) {
+        ask.ifr_mtu = (int)text_number(value, &end);
+        return control(setting->interface, SIOCSIFMTU, &ask);
+    }
+    error = control(setting->interface, SIOCGIFMTU, &ask);
+    text_format(text, SETTING_TEXT, "%d", ask.ifr_mtu);
+    return error;
+}
+
+static int offload(const struct setting *setting, const char *value, char *text)
+{
+    static const struct {
+        const char *name;
+        int flags;
+    } known[] = {{"tso", IFCAP_TSO}, {"gro", IFCAP_LRO}, {"lro", IFCAP_LRO}, {"rx", IFCAP_RXCSUM}, {"tx", IFCAP_TXCSUM}};
+    struct ifreq ask = {0};
+    size_t i = 0;
+    int error;
+
+    while (i < sizeof known / sizeof *known && strcmp(known[i].name, setting->name) != 0)
+        i++;
+    if (i == sizeof known / sizeof *known)
+        return EOPNOTSUPP;
+    error = control(setting->interface, SIOCGIFCAP, &ask);
+    if (error != 0)
+        return error;
+    if (value == NULL) {
+        text_format(text, SETTING_TEXT, "%s", (ask.ifr_curcap & known[i].flags) != 0 ? "on" : "off");
+        return 0;
+    }
+    ask.ifr_reqcap = strcmp(value, "on") == 0 ? ask.ifr_curcap | known[i].flags : ask.ifr_curcap & ~known[i].flags;
+    return control(setting->interface, SIOCSIFCAP, &ask);
+}
+
+/* The kind of a sysctl's value, a CTLTYPE; -1 with errno. "next" of sysctl(3): {0, 4} gives it. */
+static int kind_of(const char *name)
+{
+    int ask[CTL_MAXNAME + 2] = {0, 4}; /* CTL_SYSCTL, CTL_SYSCTL_OIDFMT */
+    size_t length = CTL_MAXNAME;
+    struct {
+        unsigned kind;
+        char format[256];
+    } said;
+    size_t room = sizeof said;
+
+    if (sysctlnametomib(name, ask + 2, &length) != 0 || sysctl(ask, (unsigned)length + 2, &said, &room, NULL, 0) != 0)
+        return -1;
+    return (int)(said.kind & CTLTYPE);
+}
+
+static bool whole_bytes(int kind, size_t *bytes)
+{
+    *bytes = kind == CTLTYPE_INT || kind == CTLTYPE_UINT     ? sizeof(int)
+             : kind == CTLTYPE_LONG || kind == CTLTYPE_ULONG ? sizeof(long)
+             : kind == CTLTYPE_S64 || kind == CTLTYPE_U64    ? 8
+                                                             : 0;
+    return *bytes > 0;
+}
+
+static int read_sysctl(const char *name, int kind, char *text)
+{
+    union {
+        int number;
+        int64_t large;
+    } held = {.large = 0};
+    size_t bytes, length = SETTING_TEXT - 1;
+
+    if (kind == CTLTYPE_STRING) {
+        if (sysctlbyname(name, text, &length, NULL, 0) != 0)
+            return errno;
+        text[length] = '\0';
+        return 0;
+    }
+    if (!whole_bytes(kind, &bytes))
+        return EOPNOTSUPP;
+    length = bytes;
+    if (sysctlbyname(name, &held, &length, NULL, 0) != 0)
+        return errno;
+    text_format(text, SETTING_TEXT, "%lld", (long long)(bytes == sizeof held.number ? held.number : held.large));
+    return 0;
+}
+
+static int write_sysctl(const char *name, int kind, const char *value)
+{
+    union {
+        int number;
+        int64_t large;
+    } wanted = {.large = 0};
+    const char *end;
+    int64_t number = text_number(*value == '-' ? value + 1 : value, &end);
+    size_t bytes;
+
+    if (kind == CTLTYPE_STRING)
+        return sysctlbyname(name, NULL, NULL, value, strlen(value)) == 0 ? 0 : errno;
+    if (!whole_bytes(kind, &bytes))
+        return EOPNOTSUPP;
+    if (number < 0 || *end != '\0')
+        return EINVAL;
+    number = *value == '-' ? -number : number;
+    if (bytes == sizeof wanted.number)
+        wanted.number = (int)number;
+    else
+        wanted.large = number;
+    return sysctlbyname(name, NULL, NULL, &wanted, bytes) == 0 ? 0 : errno;
+}
+
+static int carry_out(const struct setting *setting, const char *value, char *text)
+{
+    int kind;
+
+    if (strcmp(setting->kind, "mtu") == 0)
+        return mtu(setting, value, text);
+    if (strcmp(setting->kind, "offload") == 0)
+        return offload(setting, value, text);
+    if (strcmp(setting->kind, "sysctl") != 0)
+        return EOPNOTSUPP;
+    /* Others are no settings of a network test, and the journal that restores them may be run as root. */
+    if (strncmp(setting->name, "net.", 4) != 0)
+        return EPERM;
+    kind = kind_of(setting->name);
+    if (kind < 0)
+        return errno;
+    return value == NULL ? read_sysctl(setting->name, kind, text) : write_sysctl(setting->name, kind, value);
+}
+
+int setting_read(const struct setting *setting, char text[SETTING_TEXT])
+{
+    return carry_out(setting, NULL, text);
+}
+
+int setting_write(const struct setting *setting, const char *value)
+{
+    return carry_out(setting, value, NULL);
+}

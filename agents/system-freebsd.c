@@ -1,0 +1,96 @@
+/* sysctl(3), statfs(2) and signals through a pipe. Compiled, not run, by the tests: docs/freebsd.md. */
+#include "system.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/param.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/sysctl.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "text.h"
+
+#define SCRATCH_BYTES (256 << 10)
+
+static int pipe_ends[2] = {-1, -1};
+
+static void pass_on(int number)
+{
+    int error = errno;
+    char byte = (char)number;
+
+    if (write(pipe_ends[1], &byte, 1) < 0)
+        errno = error; /* it is full: the reader is awake anyway */
+    errno = error;
+}
+
+int system_signals(const sigset_t *signals)
+{
+    struct sigaction action = {.sa_handler = pass_on, .sa_flags = SA_RESTART};
+
+    if (pipe2(pipe_ends, O_CLOEXEC | O_NONBLOCK) != 0)
+        return -1;
+    sigfillset(&action.sa_mask);
+    for (int number = 1; number < NSIG; number++)
+        if (sigismember(signals, number) == 1 && sigaction(number, &action, NULL) != 0)
+            return -1;
+    return sigprocmask(SIG_UNBLOCK, signals, NULL) == 0 ? pipe_ends[0] : -1;
+}
+
+void system_wake_exactly(void)
+{
+}
+
+void system_name(const char *name)
+{
+    setproctitle("%s", name);
+}
+
+/* TCP has no MSG_TRUNC here: the bytes are copied to where nobody reads them. */
+ssize_t system_discard(int fd, size_t bytes)
+{
+    static _Thread_local char scratch[SCRATCH_BYTES];
+
+    return recv(fd, scratch, bytes < sizeof scratch ? bytes : sizeof scratch, 0);
+}
+
+void system_clamp_window(int fd, int bytes)
+{
+    (void)fd;
+    (void)bytes;
+}
+
+bool system_boot_id(char text[64])
+{
+    struct timeval boot;
+    size_t length = sizeof boot;
+
+    if (sysctlbyname("kern.boottime", &boot, &length, NULL, 0) != 0)
+        return false;
+    text_format(text, 64, "%lld", (long long)boot.tv_sec);
+    return true;
+}
+
+ssize_t system_program(char *path, size_t room)
+{
+    int name[] = {CTL_KERN, KERN_PROC, KERN_PROC_PATHNAME, -1};
+    size_t length = room;
+
+    return sysctl(name, 4, path, &length, NULL, 0) == 0 ? (ssize_t)strlen(path) : -1;
+}
+
+bool system_network(unsigned long long *number)
+{
+    *number = 0; /* a jail has a file system, and so a journal, of its own */
+    return true;
+}
+
+int system_in_memory(const char *folder)
+{
+    struct statfs system;
+
+    return statfs(folder, &system) != 0 ? -1 : strcmp(system.f_fstypename, "tmpfs") == 0;
+}

@@ -1,0 +1,35 @@
+/* What each operating system does in its own way, one file per system: system-linux.c, system-freebsd.c. */
+#ifndef RIGCTL_SYSTEM_H
+#define RIGCTL_SYSTEM_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#if defined(__linux__)
+#define SYSTEM_DISCARDS true
+#else
+#define SYSTEM_DISCARDS false /* recv(2) has to copy what is thrown away */
+#endif
+
+/* A descriptor that can be read once one of `signals`, which are blocked, has come. -1 with errno. */
+int system_signals(const sigset_t *signals);
+/* This thread wakes at the instant it asked for, not some time after it, where the system lets it choose. */
+void system_wake_exactly(void);
+/* The name that process listings show. */
+void system_name(const char *name);
+/* Take bytes off a TCP connection and throw them away; as recv(2). */
+ssize_t system_discard(int fd, size_t bytes);
+/* Let a TCP receiver advertise no more than `bytes`, where the system can. */
+void system_clamp_window(int fd, int bytes);
+/* A text that is another one after each boot. */
+bool system_boot_id(char text[64]);
+/* The path of this program. Returns its length, or -1. */
+ssize_t system_program(char *path, size_t room);
+/* A number of the network whose settings this process sees. False with errno. */
+bool system_network(unsigned long long *number);
+/* Whether `folder` is in memory: 1, 0, or -1 with errno. */
+int system_in_memory(const char *folder);
+
+#endif

@@ -1,0 +1,93 @@
+/* MSG_ZEROCOPY, its completions taken from the socket's error queue. */
+#include "zerocopy.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include <linux/errqueue.h>
+
+#include "clock.h"
+
+#define COLLECT_EVERY 16 /* sends: the queue's memory is limited (net.core.optmem_max) */
+#define WAIT_MS 100
+
+int zerocopy_enable(int fd)
+{
+    int on = 1;
+
+    return setsockopt(fd, SOL_SOCKET, SO_ZEROCOPY, &on, sizeof on);
+}
+
+/* A completion is of all sends from ee_info to ee_data. */
+static void take(struct flow *flow, struct msghdr *message)
+{
+    const struct cmsghdr *part = CMSG_FIRSTHDR(message);
+    struct sock_extended_err said;
+    int64_t sends;
+
+    if (part == NULL || part->cmsg_len < CMSG_LEN(sizeof said))
+        return;
+    memcpy(&said, CMSG_DATA(part), sizeof said);
+    if (said.ee_origin != SO_EE_ORIGIN_ZEROCOPY)
+        return;
+    sends = (int64_t)(uint32_t)(said.ee_data - said.ee_info) + 1;
+    flow->copying.pending -= sends;
+    if ((said.ee_code & SO_EE_CODE_ZEROCOPY_COPIED) == 0)
+        flow->copying.uncopied += sends;
+}
+
+bool zerocopy_collect(struct flow *flow)
+{
+    bool any = false;
+
+    for (;;) {
+        union {
+            struct cmsghdr aligned;
+            char bytes[256];
+        } control;
+        struct msghdr message = {.msg_control = &control, .msg_controllen = sizeof control};
+
+        if (recvmsg(flow->fd, &message, MSG_ERRQUEUE | MSG_DONTWAIT) < 0)
+            return any;
+        take(flow, &message);
+        any = true;
+    }
+}
+
+static bool await(struct flow *flow)
+{
+    /* What is in the error queue is reported whatever is asked for. */
+    struct pollfd queue = {.fd = flow->fd, .events = 0};
+
+    return poll(&queue, 1, WAIT_MS) > 0 && zerocopy_collect(flow);
+}
+
+ssize_t zerocopy_send(struct flow *flow, const void *bytes, size_t count)
+{
+    for (;;) {
+        ssize_t put = send(flow->fd, bytes, count, MSG_NOSIGNAL | MSG_ZEROCOPY);
+
+        if (put > 0) {
+            flow->copying.pending++;
+            if (flow->copying.pending >= COLLECT_EVERY)
+                zerocopy_collect(flow);
+        }
+        if (put >= 0 || errno != ENOBUFS)
+            return put;
+        /* More pages or completions than the limits allow (RLIMIT_MEMLOCK, net.core.optmem_max). */
+        if (flow_stopping(flow) || flow->copying.pending <= 0 || !await(flow))
+            return send(flow->fd, bytes, count, MSG_NOSIGNAL);
+    }
+}
+
+void zerocopy_finish(struct flow *flow)
+{
+    int64_t until = clock_now() + WAIT_MS * MS;
+
+    while (flow->copying.pending > 0 && clock_now() < until && await(flow))
+        continue;
+}

@@ -1,0 +1,78 @@
+"""All nodes of a rig, side by side: facts and agents, then what is around them, then the paths between them."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final
+
+from rigctl.check.paths import Spot, literal, probed
+from rigctl.check.records import NodeSeen, Seen
+from rigctl.check.visit import Visit
+from rigctl.errors import NodeError
+from rigctl.probe.readiness import parse_surroundings, surroundings_script
+from rigctl.records import RunPlan
+from rigctl.rig.inventory import Rig
+
+MOST_PAIRS: Final = 600
+"""Without a scenario every ordered pair is probed up to this number (24 nodes); beyond, each node with the next two."""
+
+
+async def gathered(rig: Rig, plan: RunPlan | None, holder: str) -> Seen:
+    """What can be known of `rig` before traffic, for `plan` where there is one. Never raises for a node."""
+    names = sorted(used_nodes(plan) if plan is not None else rig.nodes)
+    visits = {name: Visit(rig, name, holder) for name in names}
+    try:
+        await asyncio.gather(*(visit.ready() for visit in visits.values()))
+        nodes = {name: visit.seen for name, visit in visits.items()}
+        pairs = pairs_of(plan, names)
+        await asyncio.gather(*(_look_around(visit, nodes, pairs, plan) for visit in visits.values()))
+        agents = {name: visit.agent for name, visit in visits.items() if visit.agent is not None}
+        spots = {name: spot for name in agents if (spot := await _spot(nodes[name])) is not None}
+        usable = [pair for pair in pairs if set(pair) <= spots.keys() and _one_version(spots, pair)]
+        paths = await probed(agents, spots, usable)
+        return Seen(rig, plan, nodes, paths)
+    finally:
+        await asyncio.gather(*(visit.leave() for visit in visits.values()))
+
+
+def used_nodes(plan: RunPlan) -> set[str]:
+    return {name for cell in plan.cells for pair in cell.pairs for name in (pair.source, pair.destination)}
+
+
+def pairs_of(plan: RunPlan | None, names: list[str]) -> list[tuple[str, str]]:
+    """The ordered pairs to be probed: each direction of the plan's pairs; without a plan all pairs, or neighbours."""
+    if plan is not None:
+        ends = {(pair.source, pair.destination) for cell in plan.cells for pair in cell.pairs}
+        return sorted(ends | {(destination, source) for source, destination in ends})
+    count = len(names)
+    steps = range(1, count) if count * (count - 1) <= MOST_PAIRS else (1, 2, count - 2, count - 1)
+    return [(name, names[(number + step) % count]) for step in steps for number, name in enumerate(names)]
+
+
+def _one_version(spots: Mapping[str, Spot], pair: tuple[str, str]) -> bool:
+    return spots[pair[0]].version == spots[pair[1]].version
+
+
+async def _spot(seen: NodeSeen) -> Spot | None:
+    if seen.address is None:
+        return None
+    address = await literal(seen.address)
+    return None if address is None else Spot(seen.name, address, seen.facts.get("mtu"), seen.node.data_ports)
+
+
+async def _look_around(
+    visit: Visit, nodes: Mapping[str, NodeSeen], pairs: list[tuple[str, str]], plan: RunPlan | None
+) -> None:
+    seen, host = visit.seen, visit.host
+    own = await literal(seen.address) if seen.address else None
+    if host is None or own is None:
+        return
+    peers = [nodes[destination].address for source, destination in pairs if source == seen.name]
+    addresses = [address for peer in peers if peer is not None and (address := await literal(peer)) is not None]
+    cells = plan.cells if plan is not None else ()
+    disks = {cell.file.folder for cell in cells if cell.file.folder and "disk" in (cell.file.read, cell.file.write)}
+    wanted = {cell.tcp.congestion for cell in cells if cell.tcp.congestion}
+    script = surroundings_script(seen.interface, own, addresses, sorted(disks), sorted(wanted))
+    try:
+        seen.around = parse_surroundings((await host.run(script)).stdout)
+    except NodeError:
+        return

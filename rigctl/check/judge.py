@@ -1,0 +1,51 @@
+"""All rules in one table, weightiest first, and what they find of what was seen."""
+
+from typing import Final
+
+from rigctl.check.records import Seen
+from rigctl.check.rules import access, hardware, links, reach, settings
+from rigctl.check.rules.findings import Rule, together
+from rigctl.findings import Finding, Severity
+
+RULES: Final[dict[str, Rule]] = {
+    "reached": access.reached,
+    "agent": access.agent,
+    "rights": access.rights,
+    "link": links.link,
+    "ports": reach.ports,
+    "sizes": reach.sizes,
+    "routes": links.routes,
+    "mtu": links.mtu,
+    "congestion": settings.congestion,
+    "disks": settings.disks,
+    "windows": settings.windows,
+    "buffers": settings.buffers,
+    "traffic": links.traffic,
+    "clock": access.clock,
+    "pcie": hardware.pcie,
+    "card": hardware.card,
+    "processor": hardware.processor,
+}
+"""What is looked at: of each, one function from what was seen to findings. Unknown facts give none."""
+_LEVELS: Final = (Severity.ERROR, Severity.WARNING, Severity.NOTE, Severity.OK)
+
+
+def judged(seen: Seen) -> tuple[Finding, ...]:
+    """Errors first, then warnings, notes and what is in order; within each, in the order of `RULES`."""
+    everybody = {"node": len(seen.nodes), "pair": len(seen.paths)}
+    findings = [finding for rule in RULES.values() for finding in together(rule(seen), everybody)]
+    return tuple(sorted(findings, key=lambda finding: _LEVELS.index(finding.level)))
+
+
+def answer(findings: tuple[Finding, ...], nodes: int) -> str:
+    """The one sentence that comes first."""
+    counts = {level: sum(finding.level is level for finding in findings) for level in _LEVELS}
+    parts = [
+        f"{counts[level]} {word}{'s' if counts[level] > 1 else ''}"
+        for level, word in ((Severity.ERROR, "error"), (Severity.WARNING, "warning"))
+        if counts[level]
+    ]
+    if not parts:
+        return f"No error and no warning on {nodes} nodes: traffic can start."
+    can = "traffic cannot start as it is" if counts[Severity.ERROR] else "traffic can start"
+    return f"{' and '.join(parts)} on {nodes} nodes: {can}."

@@ -1,0 +1,321 @@
+"""The paths between nodes, probed by their agents: what arrives, of which size, and who refused the rest.
+
+In each round a node sends to one other and hears from one other, so that no probe waits behind another. A datagram
+that did not arrive is sent again twice before it counts as lost; the largest that does is then found by halving.
+"""
+
+import asyncio
+import ipaddress
+import secrets
+import socket
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from rigctl.errors import NodeError
+from rigctl.protocol import Close, Listen, Probe, Sockets
+
+SMALL: Final = 128
+"""Bytes of an IP packet that passes wherever anything does."""
+MOST_PACKET: Final = 65535
+ENDPOINT: Final = 65535
+"""Of the receiver at every node."""
+WAIT_S: Final = 1.5
+"""For what has not arrived, or not been answered: one retransmission of a SYN (RFC 6298: 1 s) comes in that time."""
+_SETTLE_S: Final = 0.15
+"""For the datagrams of one step of the search, at least."""
+_PAUSES_S: Final = (0.0, 0.01, 0.03, 0.06, 0.1)
+_AGAIN_S: Final = (0.3, 0.6)
+_STEPS: Final = 16
+"""Sizes tried at once in the search, at most …"""
+_STEP_BYTES: Final = 100_000
+"""… and their sum: what a receiver's buffer holds where nobody has enlarged it (net.core.rmem_default)."""
+_LIFE_MS: Final = 120_000
+
+
+class Prober(Protocol):
+    """An agent, as far as probing goes."""
+
+    async def listen(self, order: Listen) -> int: ...
+
+    async def probe(self, order: Probe) -> dict[str, str]: ...
+
+    async def probed(self, *, last: bool = False) -> dict[str, str]: ...
+
+    async def order(self, order: Close) -> object: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A node as an end of paths. `ports`: first and last that its receiver may use; `None`: any."""
+
+    name: str
+    address: str
+    mtu: int | None
+    ports: tuple[int, int] | None = None
+
+    @property
+    def version(self) -> int:
+        return 6 if ":" in self.address else 4
+
+    @property
+    def header(self) -> int:
+        """Bytes of IP and UDP headers: RFC 791, 8200, 768."""
+        return 48 if self.version == 6 else 28
+
+
+@dataclass(frozen=True, slots=True)
+class Icmp:
+    """An ICMP error that answered a datagram. `mtu`: what "fragmentation needed" or "packet too big" told."""
+
+    error: str  # errno name
+    type: int
+    code: int
+    mtu: int | None
+    sender: str
+
+
+@dataclass(slots=True)
+class PathSeen:
+    """One direction between two nodes. Sizes are bytes of IP packets."""
+
+    source: str
+    destination: str
+    version: int
+    wanted: int  # the largest that both interfaces allow
+    port: int | None = None
+    heard: set[int] = field(default_factory=set)
+    lost: set[int] = field(default_factory=set)
+    refused: dict[int, str] = field(default_factory=dict)  # by the sender's own kernel: size, errno name
+    icmp: set[Icmp] = field(default_factory=set)
+    stream: str | None = None  # of a TCP connection: "0" is accepted, an errno name, None: no answer
+    rtt_us: int | None = None
+
+    @property
+    def largest(self) -> int | None:
+        """The largest IP packet that arrived."""
+        return max(self.heard, default=None)
+
+    @property
+    def whole(self) -> bool:
+        """Nothing is wrong with it."""
+        return self.stream == "0" and self.wanted in self.heard
+
+
+async def literal(address: str) -> str | None:
+    """An address as a literal: a rig file may have a name, which is looked up here."""
+    try:
+        return str(ipaddress.ip_address(address))
+    except ValueError:
+        pass
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(address, None, type=socket.SOCK_STREAM)
+    except OSError:
+        return None
+    return str(found[0][4][0])
+
+
+def rounds(pairs: Iterable[tuple[str, str]]) -> list[list[tuple[str, str]]]:
+    """The ordered pairs in rounds, in each of which a node sends once and receives once at most."""
+    made: list[tuple[set[str], set[str], list[tuple[str, str]]]] = []
+    for source, destination in pairs:
+        for senders, receivers, members in made:  # noqa: B007 - the three of the first round with room
+            if source not in senders and destination not in receivers:
+                break
+        else:
+            senders, receivers, members = set(), set(), []
+            made.append((senders, receivers, members))
+        senders.add(source)
+        receivers.add(destination)
+        members.append((source, destination))
+    return [members for _, _, members in made]
+
+
+async def probed(
+    agents: Mapping[str, Prober], spots: Mapping[str, Spot], pairs: Sequence[tuple[str, str]], wait_s: float = WAIT_S
+) -> list[PathSeen]:
+    """What becomes of probes over each of `pairs`. A node whose agent fails meanwhile leaves its paths unknown."""
+    work = _Probing(agents, spots, pairs, wait_s)
+    try:
+        await work.run()
+    finally:
+        await work.close()
+    return [path for path in work.paths.values() if path.source not in work.failed and path.port is not None]
+
+
+class _Probing:
+    def __init__(
+        self, agents: Mapping[str, Prober], spots: Mapping[str, Spot], pairs: Sequence[tuple[str, str]], wait_s: float
+    ) -> None:
+        self.agents, self.spots, self.wait_s = agents, spots, wait_s
+        self.token = secrets.token_hex(16)
+        used = sorted({name for pair in pairs for name in pair})
+        self.numbers = {name: number for number, name in enumerate(used, 1)}
+        self.names = {number: name for name, number in self.numbers.items()}
+        self.paths = {pair: _path(spots[pair[0]], spots[pair[1]]) for pair in pairs}
+        self.rounds = rounds(pairs)
+        self.failed: dict[str, NodeError] = {}
+
+    async def run(self) -> None:
+        await asyncio.gather(*(self._listen(name) for name in self.numbers))
+        for members in self.rounds:
+            await self._send({pair: _first_sizes(self.paths[pair]) for pair in members}, stream=True)
+            await self._read(self.numbers)
+        await self._wait()
+        await self._search()
+
+    async def close(self) -> None:
+        """Forget receivers and targets on every node."""
+
+        async def forget(name: str) -> None:
+            try:
+                await self.agents[name].probed(last=True)
+                await self.agents[name].order(Close(ENDPOINT))
+            except NodeError:
+                pass  # an agent that is gone has nothing to forget
+
+        await asyncio.gather(*(forget(name) for name in self.numbers if name not in self.failed))
+
+    async def _listen(self, name: str) -> None:
+        spot = self.spots[name]
+        sockets = Sockets(self.token, 1, 1000, _LIFE_MS, transport="udp", size=SMALL)
+        first, last = spot.ports or (None, None)
+        try:
+            port = await self.agents[name].listen(Listen(ENDPOINT, spot.address, sockets, first, last))
+        except NodeError as error:
+            self.failed[name] = error
+            return
+        for (_, destination), path in self.paths.items():
+            if destination == name:
+                path.port = port
+
+    async def _send(self, sizes: Mapping[tuple[str, str], Sequence[int]], *, stream: bool = False) -> None:
+        async def send(pair: tuple[str, str], packets: Sequence[int]) -> None:
+            path, (source, destination) = self.paths[pair], pair
+            here, there = self.spots[source], self.spots[destination]
+            if path.port is None or source in self.failed:
+                return
+            payloads = ",".join(str(packet - here.header) for packet in packets)
+            numbers = (self.numbers[destination], self.numbers[source])
+            order = Probe(*numbers, there.address, path.port, here.address, self.token, payloads, stream)
+            try:
+                said = await self.agents[source].probe(order)
+            except NodeError as error:
+                refusal = getattr(error, "error", "EPROTO")  # of agents only: no route, no such address
+                if refusal == "EPROTO":
+                    self.failed[source] = error
+                    return
+                path.refused.update(dict.fromkeys(packets, refusal))
+                path.stream = refusal
+                return
+            for word in said.get("refused", "").split():
+                size, _, name = word.partition(":")
+                path.refused[int(size) + here.header] = name
+            path.stream = said.get("stream", path.stream)
+
+        await asyncio.gather(*(send(pair, packets) for pair, packets in sizes.items()))
+
+    async def _read(self, names: Iterable[str]) -> None:
+        async def read(name: str) -> None:
+            try:
+                said = await self.agents[name].probed()
+            except NodeError as error:
+                self.failed[name] = error
+                return
+            self._take(name, said)
+
+        await asyncio.gather(*(read(name) for name in names if name not in self.failed))
+
+    def _take(self, name: str, said: Mapping[str, str]) -> None:
+        """What `name` heard, and what became of what it sent."""
+        for word in said.get("heard", "").split():
+            number, _, size = word.partition(":")
+            if (path := self.paths.get((self.names.get(int(number), ""), name))) is not None:
+                path.heard.add(int(size) + self.spots[name].header)
+        for word in said.get("errors", "").split():
+            number, error, kind, code, mtu, sender = word.split(":", 5)
+            if (path := self._to(name, number)) is not None:
+                path.icmp.add(Icmp(error, int(kind), int(code), int(mtu) or None, sender))
+        for word in said.get("streams", "").split():
+            number, error, rtt_us = word.split(":")
+            if (path := self._to(name, number)) is not None:
+                path.stream, path.rtt_us = error, int(rtt_us) or None if error == "0" else None
+
+    def _to(self, source: str, number: str) -> PathSeen | None:
+        return self.paths.get((source, self.names.get(int(number), "")))
+
+    def _open(self) -> list[tuple[str, str]]:
+        """Paths of which something is still to come."""
+        return [
+            pair
+            for pair, path in self.paths.items()
+            if not self.failed.keys() & set(pair) and (path.stream is None or _missing(path))
+        ]
+
+    async def _wait(self) -> None:
+        """Until everything has arrived or been refused, or `wait_s` is over; what is missing is sent again."""
+        began_s = time.monotonic()
+        again = list(_AGAIN_S)
+        pauses = list(_PAUSES_S)
+        while waiting := self._open():
+            spent_s = time.monotonic() - began_s
+            if spent_s >= self.wait_s:
+                break
+            await asyncio.sleep(pauses.pop(0) if pauses else 0.1)
+            if again and spent_s >= again[0]:
+                del again[0]
+                missing = {pair: lacked for pair in waiting if (lacked := _missing(self.paths[pair]))}
+                for members in rounds(missing):
+                    await self._send({pair: missing[pair] for pair in members})
+            await self._read({name for pair in waiting for name in pair})
+        for path in self.paths.values():
+            path.lost.update(_missing(path))
+
+    async def _search(self) -> None:
+        """The largest packet that passes, where small ones do and the largest does not."""
+        while wanted := {pair: sizes for pair, path in self.paths.items() if (sizes := _next_sizes(path))}:
+            names = {name for pair in wanted for name in pair}
+            settle_s = max([_SETTLE_S, *(2e-6 * (self.paths[pair].rtt_us or 0) for pair in wanted)])
+            left = dict(wanted)
+            for _ in range(2):
+                for members in rounds(left):
+                    await self._send({pair: left[pair] for pair in members})
+                await asyncio.sleep(settle_s)
+                await self._read(names)
+                left = {pair: lacked for pair, sizes in left.items() if (lacked := self._lacked(pair, sizes))}
+            for pair, sizes in left.items():
+                self.paths[pair].lost.update(sizes)
+            if self.failed.keys() & names:
+                return
+
+    def _lacked(self, pair: tuple[str, str], sizes: Iterable[int]) -> list[int]:
+        path = self.paths[pair]
+        return [size for size in sizes if size not in path.heard and size not in path.refused]
+
+
+def _path(here: Spot, there: Spot) -> PathSeen:
+    known = [mtu for mtu in (here.mtu, there.mtu) if mtu is not None]
+    return PathSeen(here.name, there.name, here.version, min([*known, MOST_PACKET]) if known else 1500)
+
+
+def _first_sizes(path: PathSeen) -> list[int]:
+    return sorted({min(SMALL, path.wanted), path.wanted})
+
+
+def _missing(path: PathSeen) -> list[int]:
+    """Of the sizes sent first, those that neither arrived nor were refused."""
+    return [size for size in _first_sizes(path) if size not in path.heard and size not in path.refused]
+
+
+def _next_sizes(path: PathSeen) -> list[int]:
+    """Sizes between the largest that arrived and the smallest above it that did not; empty: the border is known."""
+    low = path.largest
+    above = [size for size in path.lost | path.refused.keys() if low is not None and size > low]
+    if low is None or not above or min(above) - low <= 1:
+        return []
+    high = min(above)
+    step = max(1, -(-(high - low) // (max(2, min(_STEPS, _STEP_BYTES // high)) + 1)))
+    told = {icmp.mtu for icmp in path.icmp if icmp.mtu is not None and low < icmp.mtu < high}
+    near = {size for mtu in told for size in (mtu, mtu + 1) if low < size < high}
+    return sorted({*range(low + step, high, step), *near})

@@ -1,0 +1,87 @@
+"""What is known before traffic: the plain records that gathering fills and the rules of `check.rules` judge."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rigctl.check.paths import PathSeen
+from rigctl.probe.readiness import Surroundings
+from rigctl.records import Cell, Facts, RunPlan
+from rigctl.rig.inventory import Node, Rig
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a node cannot be used. `stage`: what failed, "ssh", "lock", "agent" or "address"."""
+
+    stage: str
+    text: str
+
+
+@dataclass(slots=True)
+class NodeSeen:
+    """One node. `None`: not known."""
+
+    node: Node
+    facts: Facts = field(default_factory=dict)
+    failure: Failure | None = None
+    note: str | None = None  # on where the agent had to be kept
+    unrestored: str | None = None  # host settings of an earlier run that could not be put back
+    machine: str | None = None  # of its agent
+    address: str | None = None  # of its data
+    clock_ahead_s: tuple[float, float] | None = None  # its wall clock less the controller's: from … to
+    clock_error_s: float | None = None  # of the clock by which flows are started
+    around: Surroundings | None = None
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+    @property
+    def interface(self) -> str | None:
+        """That carries its data: as found."""
+        found: str | None = self.facts.get("interface")
+        return found
+
+    @property
+    def as_root(self) -> bool | None:
+        """Whether its agent has root's rights."""
+        uid = self.facts.get("uid")
+        return True if self.node.sudo else None if uid is None else uid == 0
+
+    def sysctl(self, name: str) -> str | None:
+        value: str | None = (self.facts.get("sysctls") or {}).get(name)
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Everything the rules look at. `plan` None: a rig is checked without a scenario."""
+
+    rig: Rig
+    plan: RunPlan | None
+    nodes: Mapping[str, NodeSeen]
+    paths: Sequence[PathSeen] = ()
+
+    def reached(self) -> Iterator[NodeSeen]:
+        """Nodes whose facts are known."""
+        return (seen for seen in self.nodes.values() if seen.facts)
+
+    def cells(self) -> tuple[Cell, ...]:
+        return self.plan.cells if self.plan is not None else ()
+
+    def rate_bps(self, name: str) -> int | None:
+        """Of a node's link: as the rig file says, else as it was negotiated."""
+        seen = self.nodes[name]
+        speed: int | None = seen.facts.get("speed_bps")
+        return seen.node.link.rate_bps or speed
+
+    def settings_of(self, cell: Cell) -> dict[str, str]:
+        """Sysctls that the condition of `cell` sets."""
+        conditions = self.plan.conditions if self.plan is not None else ()
+        return {
+            str(setting.name): setting.value
+            for condition in conditions
+            if condition.name == cell.condition
+            for setting in condition.settings
+            if setting.kind == "sysctl"
+        }

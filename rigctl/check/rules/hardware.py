@@ -1,0 +1,102 @@
+"""What the hardware can do: PCIe, offloads, rings, interrupts, frequency governors, throttling. Not of virtual rigs."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from rigctl.check.records import NodeSeen, Seen
+from rigctl.check.rules.findings import found, node
+from rigctl.findings import Finding, Number, Severity
+from rigctl.units import format_rate
+
+PCIE_BPS: Final = {2.5: 2.0e9, 5.0: 4.0e9, 8.0: 7.877e9, 16.0: 15.754e9, 32.0: 31.508e9}
+"""GT/s of a lane → bit/s after line coding: 8b/10b up to 5 GT/s, 128b/130b above (PCI Express Base, 4.2)."""
+PCIE_SHARE: Final = 0.85
+"""Of that, what is left for data: headers and flow control of 256-byte packets take the rest."""
+FAST_BPS: Final = 5e9
+OFFLOADS: Final = ("tso", "gro", "sg", "tx", "rx")
+
+
+def pcie(seen: Seen) -> Iterator[Finding]:
+    """Speed × width against what the card can do, and the bandwidth that leaves against the link."""
+    for each in _real(seen):
+        slot = each.facts.get("pcie") or {}
+        gts, width = slot.get("speed_gts", 0.0), slot.get("width")
+        lane_bps = PCIE_BPS.get(gts)
+        if lane_bps is None or width is None:
+            continue
+        gts_max, width_max = slot.get("speed_max_gts", gts), slot.get("width_max", width)
+        left_bps, link_bps = lane_bps * width * PCIE_SHARE, seen.rate_bps(each.name)
+        numbers: dict[str, Number] = {"pcie_gts": gts, "pcie_lanes": int(width), "pcie_mbps": left_bps / 1e6}
+        text = f"the card of {each.interface} has PCIe {gts:g} GT/s × {width:g}: {format_rate(left_bps)}"
+        look = "lspci -vv shows LnkCap and LnkSta."
+        if link_bps is not None and left_bps < link_bps:
+            text = f"{text}, less than its link of {format_rate(link_bps)}."
+            remedy = f"Put the card into a faster slot: {look}"
+            yield found(Severity.WARNING, node(each.name), text, remedy, numbers)
+        elif lane_bps * width < PCIE_BPS.get(gts_max, lane_bps) * width_max:
+            text = f"{text}; it can do {gts_max:g} GT/s × {width_max:g}."
+            yield found(Severity.NOTE, node(each.name), text, f"A faster slot would give it all: {look}", numbers)
+        else:
+            yield found(Severity.OK, node(each.name), f"{text}.", numbers=numbers)
+
+
+def card(seen: Seen) -> Iterator[Finding]:
+    """Driver and firmware; offloads that are off, small rings, interrupts for every packet."""
+    for each in _real(seen):
+        driver, firmware = each.facts.get("driver"), each.facts.get("firmware")
+        if driver is not None:
+            yield found(Severity.OK, node(each.name), f"driver {driver}, firmware {firmware or 'unknown'}.")
+        fast = (seen.rate_bps(each.name) or 0) >= FAST_BPS
+        level = Severity.WARNING if fast else Severity.NOTE
+        offloads = each.facts.get("offloads") or {}
+        off = [name for name in OFFLOADS if offloads.get(name) is False]
+        if off:
+            remedy = f"On the node, as root: ethtool -K {each.interface} {' '.join(f'{name} on' for name in off)}"
+            text = f"offloads of {each.interface} are off: {', '.join(off)}. The processor does their work."
+            yield found(level, node(each.name), text, remedy)
+        if fast:
+            yield from _rings(each)
+            yield from _interrupts(each)
+
+
+def _rings(each: NodeSeen) -> Iterator[Finding]:
+    rings = each.facts.get("rings") or {}
+    small = {way: rings[way] for way in ("rx", "tx") if way in rings and rings[way] * 4 <= rings.get(f"{way}_max", 0)}
+    if small:
+        most = " ".join(f"{way} {rings[f'{way}_max']}" for way in small)
+        sizes = ", ".join(f"{way} {size}" for way, size in small.items())
+        text = f"rings of {each.interface} are small: {sizes}. Bursts may be dropped."
+        remedy = f"On the node, as root: ethtool -G {each.interface} {most}"
+        yield found(Severity.NOTE, node(each.name), text, remedy, numbers={**small})
+
+
+def _interrupts(each: NodeSeen) -> Iterator[Finding]:
+    coalescing = each.facts.get("coalescing") or {}
+    if coalescing.get("rx-usecs") == "0" and coalescing.get("adaptive-rx") != "on":
+        remedy = f"On the node, as root: ethtool -C {each.interface} adaptive-rx on"
+        text = f"{each.interface} interrupts for every packet received (rx-usecs 0): low latency, high processor load."
+        yield found(Severity.NOTE, node(each.name), text, remedy)
+
+
+def processor(seen: Seen) -> Iterator[Finding]:
+    """Frequency governors, and what a Raspberry Pi says of its supply and temperature."""
+    for each in _real(seen):
+        governor = each.facts.get("governor")
+        if governor is not None and governor != "performance":
+            remedy = (
+                "On the node, as root: cpupower frequency-set -g performance; or a condition: governor: performance"
+            )
+            text = f"CPU governor {governor}: the frequency follows the load."
+            yield found(Severity.NOTE, node(each.name), text, remedy)
+        flags = each.facts.get("throttled")
+        if flags:
+            now = any(flag.endswith(" now") for flag in flags)
+            remedy = "Check power supply and cooling; repetitions during which it is throttled do not count."
+            text = f"{', '.join(flags)} (vcgencmd get_throttled)."
+            yield found(Severity.WARNING if now else Severity.NOTE, node(each.name), text, remedy)
+        elif flags == []:
+            yield found(Severity.OK, node(each.name), "neither under-voltage nor throttling.")
+
+
+def _real(seen: Seen) -> Iterator[NodeSeen]:
+    return (each for each in seen.reached() if seen.rig.virtual is None)

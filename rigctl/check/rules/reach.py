@@ -1,0 +1,176 @@
+"""The paths between nodes: what may pass, who refuses the rest, and the largest packet."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from rigctl.check.paths import SMALL, Icmp, PathSeen
+from rigctl.check.records import Seen
+from rigctl.check.rules.findings import found, pair
+from rigctl.findings import Finding, Number, Severity, Subject
+
+ETHERNET_HEADER: Final = 14
+"""Two addresses and a type; without VLAN tag and check sequence, as Windows counts its jumbo frames (9014)."""
+_ICMP_HEADER: Final = 8
+_OWN: Final = ("EPERM", "EACCES")
+"""What a firewall of the sender's gives to whoever sends."""
+_PROHIBITED: Final = {(3, 9), (3, 10), (3, 13)}
+"""ICMP codes "administratively prohibited" (RFC 1812, 5.2.7.1); of ICMPv6 type 1, code 1 (RFC 4443)."""
+
+
+def ports(seen: Seen) -> Iterator[Finding]:
+    """Data ports in both directions: TCP and UDP, each passes, is refused (by whom) or dropped."""
+    good = []
+    datagrams = seen.plan is None or any(cell.transport == "udp" for cell in seen.cells())
+    for path in seen.paths:
+        tcp, udp = _tcp(path), _udp(path)
+        if tcp is None and udp is None:
+            good.append(f"{path.source} -> {path.destination}")
+            continue
+        what, remedy = tcp or udp or ("", "")
+        if tcp == udp:
+            text = f"TCP and UDP to port {path.port}: {what}."
+        elif tcp is not None:
+            text = f"TCP to port {path.port}: {what}; UDP {'passes' if udp is None else udp[0]}."
+        else:
+            text = f"UDP to port {path.port}: {what}; TCP passes."
+        level = Severity.ERROR if tcp is not None or datagrams else Severity.WARNING
+        yield found(level, pair(path.source, path.destination), text, remedy, {"port": path.port})
+    if good:
+        yield found(Severity.OK, _paths_subject(good), "TCP and UDP pass.")
+
+
+def _tcp(path: PathSeen) -> tuple[str, str] | None:
+    """What became of the connection, and what to do; `None`: it was accepted."""
+    if path.stream == "0":
+        return None
+    if path.stream is None:
+        return _dropped(path)
+    if path.stream == "ECONNREFUSED":
+        return _rejected(path, "a reset or ICMP port unreachable")
+    if path.stream in _OWN:
+        return _own_firewall(path, path.stream)
+    if path.stream in ("EHOSTUNREACH", "ENETUNREACH", "ENOPROTOOPT") and SMALL not in path.refused:
+        return _rejected(path, _told(path.icmp) or f"ICMP ({path.stream})")
+    return _unsent(path, path.stream)
+
+
+def _udp(path: PathSeen) -> tuple[str, str] | None:
+    if path.heard:
+        return None
+    refused = path.refused.get(min(SMALL, path.wanted))
+    refusals = {icmp for icmp in path.icmp if icmp.mtu is None}
+    if refused in _OWN:
+        return _own_firewall(path, refused)
+    if refusals:
+        return _rejected(path, _told(refusals))
+    return _dropped(path) if refused is None else _unsent(path, refused)
+
+
+def _own_firewall(path: PathSeen, error: str | None) -> tuple[str, str]:
+    return (
+        f"refused by the sender's own firewall ({error})",
+        f"On {path.source}, as root: nft list ruleset (chains with hook output); allow the data ports.",
+    )
+
+
+def _rejected(path: PathSeen, how: str) -> tuple[str, str]:
+    return (
+        f"rejected, {how} came back, although the agent of {path.destination} listens there",
+        f"On {path.destination} and on what is between, as root: nft list ruleset; allow the data ports.",
+    )
+
+
+def _dropped(path: PathSeen) -> tuple[str, str]:
+    return (
+        "dropped without an answer",
+        f"On {path.destination} and on what is between, as root: nft list ruleset; allow the data ports "
+        f"(data_ports in the rig file makes them a fixed range).",
+    )
+
+
+def _unsent(path: PathSeen, error: str) -> tuple[str, str]:
+    return (
+        f"cannot be sent ({error})",
+        f"On {path.source}: ip route get the data address of {path.destination}; is its interface up?",
+    )
+
+
+def _told(errors: set[Icmp]) -> str:
+    """`ICMP "administratively prohibited" from 10.0.0.1`."""
+    told = set()
+    for icmp in errors:
+        six = ":" in icmp.sender
+        if (icmp.type, icmp.code) in _PROHIBITED or (six and (icmp.type, icmp.code) == (1, 1)):
+            what = "administratively prohibited"
+        elif (icmp.type, icmp.code) in ((3, 3), (1, 4)):
+            what = "port unreachable"
+        else:
+            what = f"type {icmp.type}, code {icmp.code} ({icmp.error})"
+        told.add(f"ICMP {what} from {icmp.sender}")
+    return ", ".join(sorted(told))
+
+
+def sizes(seen: Seen) -> Iterator[Finding]:
+    """The path MTU of each direction; a black hole told apart from a path that answers."""
+    good: dict[tuple[int, int], list[str]] = {}
+    for path in seen.paths:
+        largest = path.largest
+        if largest is None:
+            continue
+        if largest >= path.wanted:
+            good.setdefault((path.wanted, path.version), []).append(f"{path.source} -> {path.destination}")
+            continue
+        yield _smaller(path, largest)
+    for (size, version), names in sorted(good.items(), reverse=True):
+        numbers: dict[str, Number] = {**numbers_of(size, version)}
+        yield found(Severity.OK, _paths_subject(names), f"{said(size, version)} arrive.", numbers=numbers)
+
+
+def _smaller(path: PathSeen, largest: int) -> Finding:
+    subject = pair(path.source, path.destination)
+    numbers: dict[str, Number] = {**numbers_of(largest, path.version), "wanted_bytes": path.wanted}
+    above = [error for size, error in path.refused.items() if size > largest]
+    answers = sorted((icmp for icmp in path.icmp if icmp.mtu is not None or icmp.error == "EMSGSIZE"), key=str)
+    if set(_OWN) & set(above):
+        text = f"packets above {largest} bytes are refused by the sender's own firewall (EPERM)."
+        return found(Severity.ERROR, subject, text, f"On {path.source}, as root: nft list ruleset", numbers=numbers)
+    if answers:
+        numbers["told_mtu"] = answers[0].mtu
+        text = (
+            f"path MTU {largest}: {said(largest, path.version)} arrive, larger ones are answered by "
+            f"{answers[0].sender} (ICMP, MTU {answers[0].mtu}); the interfaces allow {path.wanted}."
+        )
+        remedy = f"Raise the MTU on the way to {path.wanted}, or lower the nodes' to {largest}."
+        return found(Severity.WARNING, subject, text, remedy, numbers=numbers)
+    text = (
+        f"black hole: {said(largest, path.version)} arrive, larger ones vanish without an ICMP answer; the interfaces "
+        f"allow {path.wanted}. TCP stalls on it."
+    )
+    remedy = (
+        f"Raise the MTU of the switch's ports to {path.wanted}, let ICMP "
+        f'"{"packet too big" if path.version == 6 else "fragmentation needed"}" pass, or lower the nodes\': '
+        f"ip link set dev INTERFACE mtu {largest}"
+    )
+    return found(Severity.ERROR, subject, text, remedy, numbers=numbers)
+
+
+def said(size: int, version: int) -> str:
+    """A size in the three ways people ask for it."""
+    numbers = numbers_of(size, version)
+    return (
+        f"IP packets of {size} bytes (ICMP payload {numbers['icmp_payload_bytes']}, "
+        f"Ethernet frame {numbers['ethernet_frame_bytes']})"
+    )
+
+
+def numbers_of(size: int, version: int) -> dict[str, int]:
+    header = (40 if version == 6 else 20) + _ICMP_HEADER
+    return {
+        "path_mtu_bytes": size,
+        "icmp_payload_bytes": size - header,
+        "ethernet_frame_bytes": size + ETHERNET_HEADER,
+    }
+
+
+def _paths_subject(names: list[str]) -> Subject:
+    return Subject("pair", tuple(names))

@@ -1,0 +1,173 @@
+"""What the nodes' kernels allow against what the scenario wants: socket buffers, congestion control, disks."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from rigctl.check.records import NodeSeen, Seen
+from rigctl.check.rules.findings import found, node
+from rigctl.findings import Finding, Severity
+from rigctl.records import Cell
+from rigctl.units import format_bytes, format_rate
+
+_LIMITS: Final = (("SO_RCVBUF", "net.core.rmem_max"), ("SO_SNDBUF", "net.core.wmem_max"))
+_AUTOTUNED: Final = (("receive", "net.ipv4.tcp_rmem"), ("send", "net.ipv4.tcp_wmem"))
+UNLIKE: Final = 4
+"""Buffers that are this much smaller than another node's are named."""
+_USUAL_MOST: Final = 6 << 20
+_CONGESTION: Final = "net.ipv4.tcp_congestion_control"
+_AVAILABLE: Final = "net.ipv4.tcp_available_congestion_control"
+
+
+def windows(seen: Seen) -> Iterator[Finding]:
+    """Windows asked for against net.core.*mem_max: the kernel cuts what is above (socket(7))."""
+    for each in seen.reached():
+        for option, sysctl in _LIMITS:
+            limit = _number(each, sysctl)
+            cut = [cell for cell in seen.cells() if _fixed(cell) > (limit or 1 << 62) and each.name in _ends(cell)]
+            if not cut or limit is None:
+                continue
+            most = max(_fixed(cell) for cell in cut)
+            asked = f"{_asking(cut)} up to {format_bytes(most)}"
+            text = f"{option} is limited to {format_bytes(limit)} by {sysctl}; {asked}."
+            remedy = f"On the node, as root: sysctl -w {sysctl}={most}"
+            numbers = {"limit_bytes": limit, "wanted_bytes": most}
+            yield found(Severity.WARNING, node(each.name), text, remedy, numbers)
+
+
+def buffers(seen: Seen) -> Iterator[Finding]:
+    """Buffers that the kernel sizes itself: tcp_rmem and tcp_wmem against rate × round trip of the paths."""
+    if seen.plan is not None and not any(_autotuned(cell) for cell in seen.cells()):
+        return
+    good = []
+    for each in seen.reached():
+        small = list(_small_buffers(seen, each))
+        yield from small
+        if not small and _most(each, _AUTOTUNED[0][1]) is not None:
+            good.append(each.name)
+    if good:
+        yield found(Severity.OK, node(*good), "socket buffers may grow to what the links need.")
+
+
+def _small_buffers(seen: Seen, each: NodeSeen) -> Iterator[Finding]:
+    rtt_s, rate_bps = _round_trip_s(seen, each.name), seen.rate_bps(each.name)
+    for way, sysctl in _AUTOTUNED:
+        most = _most(each, sysctl)
+        if most is None or any(sysctl in seen.settings_of(cell) for cell in seen.cells()):
+            continue
+        usual = max([_most(other, sysctl) or 0 for other in seen.reached()])
+        # Half of a buffer is data, as the kernel reckons at first (ip-sysctl, tcp_adv_win_scale).
+        left_bps = most / 2 * 8 / rtt_s if rtt_s else None
+        numbers: dict[str, float | None] = {"most_bytes": most, "rtt_us": rtt_s and round(rtt_s * 1e6)}
+        limit = f"{way} buffers grow to {format_bytes(most)} at most ({sysctl})"
+        if rtt_s and left_bps and rate_bps and left_bps < rate_bps:
+            text = f"{limit}: at a round trip of {rtt_s * 1e3:.3g} ms one flow gets about {format_rate(left_bps)}."
+            needed = 1 << (2 * rate_bps * rtt_s / 8).__ceil__().bit_length()
+            numbers["one_flow_mbps"] = round(left_bps / 1e6, 1)
+        elif most * UNLIKE <= usual:
+            text = f"{limit}, of another node to {format_bytes(usual)}: a flow may be limited under load."
+            needed = usual
+        else:
+            continue
+        values = " ".join([*(each.sysctl(sysctl) or "4096 131072").split()[:2], str(max(needed, _USUAL_MOST))])
+        remedy = f"On the node, as root: sysctl -w {sysctl}='{values}'"
+        yield found(Severity.WARNING, node(each.name), text, remedy, numbers={**numbers})
+
+
+def _round_trip_s(seen: Seen, name: str) -> float | None:
+    """The longest of its paths, of each pair of nodes the shorter of both directions: one of them may have waited."""
+    shortest: dict[frozenset[str], int] = {}
+    for path in seen.paths:
+        if path.rtt_us and name in (path.source, path.destination):
+            ends = frozenset((path.source, path.destination))
+            shortest[ends] = min(path.rtt_us, shortest.get(ends, path.rtt_us))
+    return max(shortest.values()) / 1e6 if shortest else None
+
+
+def congestion(seen: Seen) -> Iterator[Finding]:
+    """What the scenario asks for is available; what is the default is the same everywhere."""
+    for each in seen.reached():
+        there = (each.sysctl(_AVAILABLE) or "").split()
+        for name in sorted({cell.tcp.congestion for cell in seen.cells() if cell.tcp.congestion} if there else ()):
+            cells = [cell for cell in seen.cells() if cell.tcp.congestion == name and each.name in _ends(cell)]
+            allowed = (each.facts.get("allowed_congestion") or name).split()
+            if cells and name not in there:
+                yield _unavailable(each, name, there, _asking(cells))
+            elif cells and name not in allowed and each.as_root is False:
+                text = f"only root may use congestion control {name}, and {_asking(cells)} it."
+                names = " ".join([*allowed, name])
+                remedy = f"On the node, as root: sysctl -w net.ipv4.tcp_allowed_congestion_control='{names}'"
+                yield found(Severity.ERROR, node(each.name), text, remedy)
+    defaults = {each.name: own for each in seen.reached() if (own := each.sysctl(_CONGESTION))}
+    counts = Counter(defaults.values())
+    if len(counts) == 1:
+        yield found(Severity.OK, node(*defaults), f"congestion control {next(iter(counts))} by default.")
+    elif counts and (seen.plan is None or any(cell.tcp.congestion is None for cell in seen.cells())):
+        usual = max(counts, key=lambda name: (counts[name], name))
+        for name, own in defaults.items():
+            if own != usual:
+                text = f"the default congestion control is {own}, of {counts[usual]} other nodes {usual}."
+                remedy = f"On the node, as root: sysctl -w {_CONGESTION}={usual}; or set congestion in the scenario."
+                yield found(Severity.WARNING, node(name), text, remedy)
+
+
+def _unavailable(each: NodeSeen, name: str, there: list[str], asking: str) -> Finding:
+    text = f"congestion control {name} is not loaded, and {asking} it; there are {', '.join(there)}."
+    remedy = f"On the node, as root: modprobe tcp_{name}"
+    loadable = each.around is not None and name in each.around.loadable
+    level = Severity.NOTE if loadable and each.as_root else Severity.ERROR  # root's agent has the kernel load it
+    return found(level, node(each.name), text, remedy)
+
+
+def disks(seen: Seen) -> Iterator[Finding]:
+    """Folders of file transfers: there, on a disk, with room for the files of all flows."""
+    needs: dict[str, int] = {}
+    for cell in seen.cells():
+        if cell.file.folder and "disk" in (cell.file.read, cell.file.write):
+            size = (cell.message_bytes or 0) * cell.parallel
+            needs[cell.file.folder] = max(needs.get(cell.file.folder, 0), size)
+    for each in seen.reached():
+        for disk in each.around.disks if each.around is not None else ():
+            name, need = node(each.name), needs.get(disk.folder, 0)
+            if disk.free_bytes is None:
+                yield found(
+                    Severity.ERROR, name, f"there is no folder {disk.folder}.", f"On the node: mkdir -p {disk.folder}"
+                )
+            elif disk.in_memory:
+                text = f"{disk.folder} is in memory, not on a disk."
+                yield found(Severity.ERROR, name, text, "Name another folder in the scenario.")
+            elif disk.free_bytes < need:
+                text = f"{disk.folder} has {disk.free_bytes / 1e6:,.0f} MB free, the files take {need / 1e6:,.0f} MB."
+                numbers = {"free_bytes": disk.free_bytes, "wanted_bytes": need}
+                yield found(Severity.ERROR, name, text, "Free some space, or name another folder.", numbers=numbers)
+
+
+def _number(each: NodeSeen, sysctl: str) -> int | None:
+    value = each.sysctl(sysctl) or ""
+    return int(value) if value.isascii() and value.isdigit() and len(value) < 16 else None
+
+
+def _most(each: NodeSeen, sysctl: str) -> int | None:
+    """The third value of tcp_rmem or tcp_wmem."""
+    values = (each.sysctl(sysctl) or "").split()
+    return int(values[2]) if len(values) == 3 and values[2].isascii() and values[2].isdigit() else None
+
+
+def _fixed(cell: Cell) -> int:
+    """The window that is set by socket option; 0: none is."""
+    return 0 if cell.window.resize else cell.window.bytes or 0
+
+
+def _autotuned(cell: Cell) -> bool:
+    return cell.transport == "tcp" and cell.window.bytes is None
+
+
+def _ends(cell: Cell) -> set[str]:
+    return {name for pair in cell.pairs for name in (pair.source, pair.destination)}
+
+
+def _asking(cells: list[Cell]) -> str:
+    """`test 2 asks for`, `tests 1, 2 ask for`."""
+    numbers = [str(cell.number) for cell in cells]
+    shown = numbers if len(numbers) <= 6 else [*numbers[:5], f"{len(numbers) - 5} more"]
+    return f"tests {', '.join(shown)} ask for" if len(numbers) > 1 else f"test {numbers[0]} asks for"

@@ -1,0 +1,183 @@
+"""Facts that `check` wants beyond those stored with a run, and the second question to a node: routes, traffic, disks.
+
+Each is one command and one parser, as in `probe.facts`; `None` is what a node does not say.
+"""
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final
+
+from rigctl.probe.fact import Fact
+from rigctl.probe.facts import FACTS
+from rigctl.probe.parsers import text, whole
+from rigctl.texts import printable
+
+_NET: Final = "/sys/class/net/$IF"
+_IF: Final = '[ -n "$IF" ] && '
+_DIGITS: Final = "[0-9]{1,12}"
+
+
+def seconds(output: str) -> float | None:
+    """Unix time of `date +%s.%N`; a date(1) without %N leaves the letter."""
+    match = re.match(rf"\s*({_DIGITS}(?:\.{_DIGITS})?)", output)
+    return float(match[1]) if match else None
+
+
+def firmware(output: str) -> str | None:
+    """`firmware-version:` of `ethtool -i`."""
+    match = re.search(r"^firmware-version:[ \t]*(\S.{0,255})", output, re.MULTILINE)
+    return match[1].strip() if match and match[1].strip().lower() != "n/a" else None
+
+
+def rings(output: str) -> dict[str, int] | None:
+    """Ring sizes of `ethtool -g`: `rx`, `tx` as they are, `rx_max`, `tx_max` as they can be."""
+    most, _, now = output.partition("Current hardware settings")
+    found: dict[str, int] = {}
+    for part, ending in ((most, "_max"), (now, "")):
+        for name, value in re.findall(rf"^(RX|TX):[ \t]*({_DIGITS})", part, re.MULTILINE):
+            found[name.lower() + ending] = int(value)
+    return found or None
+
+
+def coalescing(output: str) -> dict[str, str] | None:
+    """Interrupt coalescing of `ethtool -c`: `adaptive-rx`, `adaptive-tx`, `rx-usecs`, `tx-usecs`."""
+    found = dict(re.findall(rf"^((?:rx|tx)-usecs):[ \t]*({_DIGITS})", output, re.MULTILINE))
+    match = re.search(r"^Adaptive RX:[ \t]*(on|off)[ \t]+TX:[ \t]*(on|off)", output, re.MULTILINE)
+    if match:
+        found |= {"adaptive-rx": match[1], "adaptive-tx": match[2]}
+    return found or None
+
+
+def pcie(output: str) -> dict[str, float] | None:
+    """The card's PCIe link from sysfs: `speed_gts`, `width` and the most it can, `speed_max_gts`, `width_max`."""
+    names = {"current_link_speed": "speed_gts", "max_link_speed": "speed_max_gts"}
+    names |= {"current_link_width": "width", "max_link_width": "width_max"}
+    found = {}
+    for name, value in re.findall(r"^(\w{1,30})=([0-9]{1,4}(?:\.[0-9]{1,3})?)", output, re.MULTILINE):
+        if name in names and float(value) > 0:
+            found[names[name]] = float(value)
+    return found or None
+
+
+def flag_up(output: str) -> bool | None:
+    """IFF_UP of /sys/class/net/…/flags."""
+    match = re.match(r"\s*0x([0-9a-fA-F]{1,8})\s*$", output)
+    return bool(int(match[1], 16) & 1) if match else None
+
+
+CHECKED: Final[dict[str, Fact]] = {
+    "time_s": Fact("date +%s.%N", seconds),
+    **FACTS,
+    "uid": Fact("id -u", whole),
+    "up": Fact(f'{_IF}cat "{_NET}/flags"', flag_up),
+    "carrier": Fact(f'{_IF}cat "{_NET}/carrier"', whole),
+    "firmware": Fact(f'{_IF}[ -e "{_NET}/device" ] && ethtool -i "$IF"', firmware, "ethtool"),
+    "rings": Fact(f'{_IF}[ -e "{_NET}/device" ] && ethtool -g "$IF"', rings, "ethtool"),
+    "coalescing": Fact(f'{_IF}[ -e "{_NET}/device" ] && ethtool -c "$IF"', coalescing, "ethtool"),
+    "pcie": Fact(
+        f'{_IF}for f in current_link_speed current_link_width max_link_speed max_link_width; do '
+        f'echo "$f=$(cat "{_NET}/device/$f")"; done',
+        pcie,
+    ),
+    "allowed_congestion": Fact("cat /proc/sys/net/ipv4/tcp_allowed_congestion_control", text),
+}  # fmt: skip
+"""The clock comes first: the shorter the time since the question, the better it is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """How the kernel sends to `peer`: `ip route get`. `device` None: not at all, and `said` is why."""
+
+    peer: str
+    device: str | None
+    via: str | None = None
+    mtu: int | None = None  # that the route has, or the path was told to have
+    said: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """The file system of a folder. `free_bytes` None: there is no such folder."""
+
+    folder: str
+    free_bytes: int | None
+    in_memory: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a node says once its peers are known."""
+
+    routes: Mapping[str, Route] = field(default_factory=dict)  # by the peer's address
+    rx_bps: float | None = None  # over the data interface, now
+    tx_bps: float | None = None
+    disks: tuple[Disk, ...] = ()
+    loadable: frozenset[str] = frozenset()  # congestion controls that modprobe finds
+
+
+def surroundings_script(
+    interface: str | None, own: str, peers: Sequence[str], folders: Sequence[str], congestions: Sequence[str]
+) -> str:
+    """The one command for `parse_surroundings`; it counts the interface's octets for a third of a second."""
+    counters = 'echo "@counters $(cut -d" " -f1 /proc/uptime) $(cat "$S/rx_bytes") $(cat "$S/tx_bytes")"'
+    quoted = shlex.quote
+    lines = [
+        "PATH=$PATH:/usr/sbin:/sbin; LC_ALL=C; export PATH LC_ALL",
+        f"S=/sys/class/net/{quoted(interface or '')}/statistics; own={quoted(own)}",
+        counters if interface else ":",
+        f"for p in {' '.join(map(quoted, peers))}; do",
+        'echo "@route $p $(ip -o route get "$p" from "$own" 2>&1 | head -n 1)"; done',
+        f"for f in {' '.join(map(quoted, folders))}; do",
+        'echo "@disk $(df -Pk "$f" | tail -n 1 | tr -s " " | cut -d" " -f1,4) $f"; done',
+        f'for c in {" ".join(map(quoted, congestions))}; do modprobe -nq tcp_$c && echo "@loadable $c"; done',
+        f"{{ sleep 0.3 || sleep 1; }} && {counters}" if interface else ":",
+    ]
+    return f"sh -c {quoted(chr(10).join(lines))} 2>/dev/null"
+
+
+def parse_surroundings(output: str) -> Surroundings:
+    routes, disks, loadable, counted = {}, [], set(), []
+    for line in output.splitlines():
+        kind, _, rest = line.partition(" ")
+        words = rest.split()
+        if kind == "@route" and words:
+            routes[words[0]] = _route(words)
+        elif kind == "@disk" and len(words) >= 1:
+            disks.append(_disk(words, rest))
+        elif kind == "@loadable" and words:
+            loadable.add(words[0])
+        elif kind == "@counters" and len(words) == 3:
+            counted.append([float(word) for word in words if re.fullmatch(r"[0-9]{1,18}(\.[0-9]{1,6})?", word)])
+    rx_bps, tx_bps = _rates(counted)
+    return Surroundings(routes, rx_bps, tx_bps, tuple(disks), frozenset(loadable))
+
+
+def _route(words: list[str]) -> Route:
+    """`10.0.0.2 local 10.0.0.2 from 10.0.0.1 dev lo …`, the peer twice; or an error message after the first."""
+    following = dict(pairwise(words))
+    mtu = following.get("mtu", "")
+    device = following.get("dev")
+    return Route(
+        peer=words[0],
+        device=device and printable(device[:64]),
+        via=printable(following["via"][:64]) if "via" in following else None,
+        mtu=int(mtu) if mtu.isascii() and mtu.isdigit() and len(mtu) < 6 else None,
+        said="" if device else printable(" ".join(words[1:])[:200]),
+    )
+
+
+def _disk(words: list[str], rest: str) -> Disk:
+    if len(words) >= 3 and words[1].isascii() and words[1].isdigit() and len(words[1]) < 16:
+        return Disk(rest.split(" ", 2)[2], int(words[1]) * 1024, words[0] in ("tmpfs", "ramfs"))
+    return Disk(rest.strip(), None)
+
+
+def _rates(counted: Sequence[Sequence[float]]) -> tuple[float | None, float | None]:
+    if len(counted) != 2 or any(len(line) != 3 for line in counted) or counted[1][0] <= counted[0][0]:
+        return None, None
+    spent_s = counted[1][0] - counted[0][0]
+    rx, tx = (max(0.0, (after - before) * 8 / spent_s) for before, after in zip(*[c[1:] for c in counted], strict=True))
+    return rx, tx

@@ -1,0 +1,55 @@
+"""`rigctl check` as a user: the answer, the table, the exit code, JSON; and what `run` refuses by itself."""
+
+import json
+from pathlib import Path
+
+import jsonschema
+from user import User, kept_up
+
+SCHEMA = Path(__file__).parents[2] / "docs" / "check.schema.json"
+RULE = "ip length > 1000 drop"
+HOLE = f"echo 'table inet t {{ chain c {{ type filter hook input priority 0; iifname eth0 {RULE}; }}; }}' | nft -f -"
+
+
+def test_a_clean_rig_is_said_to_be_ready_first_and_its_nodes_follow(user: User) -> None:
+    said = user.rigctl("check", "gigablox", "--all")
+    lines = said.splitlines()
+    assert lines[1] == "No error and no warning on 4 nodes: traffic can start."
+    assert "Path MTU out" in " ".join(said.split()) or "MTU out" in said
+    assert [line.split()[0] for line in lines if line.startswith("pi")][:4] == ["pi1", "pi2", "pi3", "pi4"]
+    assert "ok: all 4 nodes: reached by SSH" in said
+
+
+def test_a_black_hole_is_an_error_of_check_and_run_refuses_it_before_the_first_test(user: User) -> None:
+    scenario = user.scenario("rig: gigablox\npairs: [pi1 -> pi2]\nduration: 1s\n")
+    with kept_up(user):
+        user.rigctl("rig", "exec", "gigablox", "pi2", "--", HOLE)
+        said = user.rigctl("check", scenario, code=3)
+        assert "1 error on 2 nodes: traffic cannot start as it is." in said
+        assert "error: pi1 -> pi2: black hole: IP packets of 1000 bytes" in said
+        document = json.loads(user.rigctl("check", scenario, "--json", code=3))
+        jsonschema.validate(document, json.loads(SCHEMA.read_text()))
+        (hole,) = (path for path in document["paths"] if path["path_mtu_bytes"] == 1000)
+        assert (hole["source"], hole["destination"], hole["icmp_payload_bytes"]) == ("pi1", "pi2", 972)
+        refused = user.rigctl("run", scenario, code=3)
+        assert "no test can be measured on the rig as it is" in refused
+        assert "pi1 -> pi2: black hole" in refused
+        assert json.loads(user.rigctl("runs", "--json"))["runs"] == []
+
+
+def test_a_run_says_which_tests_cannot_work_and_measures_the_others(user: User) -> None:
+    pairs = "pairs: [pi3 -> pi4, pi1 -> pi2]\nmatrix: {pairs: [1, 2]}"
+    scenario = user.scenario(f"rig: gigablox\nduration: 500ms\n{pairs}\n")
+    with kept_up(user):
+        rule = HOLE.replace(RULE, "drop")
+        user.rigctl("rig", "exec", "gigablox", "pi2", "--", rule)
+        said = user.rigctl("run", scenario, "--no-report", code=3)
+        assert "TCP and UDP to port" in said
+        assert sorted(row["status"] for row in user.rows("cells")) == ["failed", "ok"]
+
+
+def test_wrong_input_is_refused_with_2(user: User) -> None:
+    user.rigctl("check", "no-such-thing", code=2)
+    rig = user.folder / "r.yaml"
+    rig.write_text("virtual: namespaces\nnodes: {a: , b: }\n")
+    assert "is a rig file" in user.rigctl("check", "r.yaml", "--set", "window=64K", code=2)

@@ -1,0 +1,222 @@
+"""`check` against faults really made on a virtual rig, one at a time, each with its finding; a clean rig has none."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from mounts import mounted
+from virtual_rigs import output, rig
+
+from rigctl.check.gather import gathered
+from rigctl.check.judge import judged
+from rigctl.findings import Finding, Severity
+from rigctl.records import RunPlan
+from rigctl.rig.inventory import Rig
+from rigctl.scenario.load import Overrides, load_plan
+from rigctl.virtual import provided
+
+UNHEALTHY = (Severity.ERROR, Severity.WARNING)
+
+
+@pytest.fixture
+async def ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Rig]:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    async with provided(rig(tmp_path, "a", "b", "c", links="{rate: 1G, mtu: 9000}")) as started:
+        yield started
+
+
+async def unhealthy(ready: Rig, plan: RunPlan | None = None) -> list[Finding]:
+    findings = judged(await gathered(ready, plan, "a test"))
+    return [finding for finding in findings if finding.level in UNHEALTHY]
+
+
+def only(findings: list[Finding]) -> Finding:
+    assert len(findings) == 1, [finding.text for finding in findings]
+    return findings[0]
+
+
+def nft(hook: str, rule: str) -> str:
+    table = f"table inet fault {{ chain some {{ type filter hook {hook} priority 0; {rule}; }}; }}"
+    return f"echo '{table}' | nft -f -"
+
+
+def plan_of(ready: Rig, folder: Path, text: str) -> RunPlan:
+    (folder / "s.yaml").write_text(f"rig: {ready.source}\nduration: 1s\n{text}\n")
+    return load_plan(str(folder / "s.yaml"), Overrides())[0]
+
+
+async def test_a_clean_rig_has_no_warning_and_says_what_is_in_order(ready: Rig) -> None:
+    findings = judged(await gathered(ready, None, "a test"))
+    assert [finding.text for finding in findings if finding.level in UNHEALTHY] == []
+    (sizes,) = (finding for finding in findings if "path_mtu_bytes" in finding.numbers)
+    assert dict(sizes.numbers) == {"path_mtu_bytes": 9000, "icmp_payload_bytes": 8972, "ethernet_frame_bytes": 9014}
+    assert "all 6 paths" in sizes.text
+
+
+async def test_a_black_hole_of_ipv6_is_the_only_finding_of_its_rig(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    async with provided(rig(tmp_path, "a", "b", links="{rate: 1G, mtu: 9000}", ip_version=6)) as started:
+        await output(started, "b", nft("input", 'iifname "eth0" ip6 length > 3000 drop'))
+        hole = only(await unhealthy(started))
+        assert hole.text.startswith("a -> b: black hole")
+        assert (hole.numbers["path_mtu_bytes"], hole.numbers["icmp_payload_bytes"]) == (3040, 2992)
+
+
+async def test_a_smaller_mtu_than_the_rig_files_is_named_with_the_command_that_mends_it(ready: Rig) -> None:
+    await output(ready, "b", "ip link set dev eth0 mtu 1500")
+    finding = only(await unhealthy(ready))
+    assert finding.text == "b: eth0 has MTU 1500, the rig file 9000."
+    assert finding.remedy == "On the node, as root: ip link set dev eth0 mtu 9000"
+
+
+async def test_a_black_hole_is_told_with_the_largest_packet_that_passes(ready: Rig) -> None:
+    await output(ready, "b", nft("input", 'iifname "eth0" ip length > 4321 drop'))
+    finding = only(await unhealthy(ready))
+    assert finding.level is Severity.ERROR
+    assert finding.subject.names == ("a -> b", "c -> b")
+    assert "black hole: IP packets of 4321 bytes (ICMP payload 4293, Ethernet frame 4335) arrive" in finding.text
+    assert finding.numbers["path_mtu_bytes"] == 4321
+
+
+async def test_a_path_that_answers_large_packets_is_no_black_hole(ready: Rig) -> None:
+    """c routes from a to b, over a route with MTU 1400."""
+    there, router = ready.nodes["b"].data_address, ready.nodes["c"].data_address
+    await output(
+        ready, "c",
+        "echo 1 >/proc/sys/net/ipv4/ip_forward; echo 0 >/proc/sys/net/ipv4/conf/eth0/send_redirects;"
+        f"echo 0 >/proc/sys/net/ipv4/conf/all/send_redirects; ip route add {there}/32 dev eth0 mtu 1400",
+    )  # fmt: skip
+    await output(ready, "a", f"ip route add {there}/32 via {router}")
+    findings = await unhealthy(ready)
+    (answered,) = (finding for finding in findings if finding.subject.names == ("a -> b",))
+    assert answered.level is Severity.WARNING
+    assert f"answered by {router} (ICMP, MTU 1400)" in answered.text
+    assert answered.numbers["path_mtu_bytes"] == 1400
+    (route,) = (finding for finding in findings if finding is not answered)
+    assert route.text == "c: the route to b has MTU 1400, its interface 9000."
+
+
+async def test_a_firewall_of_the_sender_is_told_by_its_error(ready: Rig) -> None:
+    await output(ready, "a", nft("output", f"ip daddr {ready.nodes['b'].data_address} udp dport 1-65535 drop"))
+    finding = only(await unhealthy(ready))
+    assert finding.text.startswith("a -> b: UDP to port ")
+    assert finding.text.endswith(": refused by the sender's own firewall (EPERM); TCP passes.")
+
+
+async def test_a_firewall_of_the_sender_that_drops_by_size_is_told(ready: Rig) -> None:
+    await output(ready, "a", nft("output", "ip length > 2000 udp dport 1-65535 drop"))
+    finding = only(await unhealthy(ready))
+    assert finding.text == "a -> b, a -> c: packets above 2000 bytes are refused by the sender's own firewall (EPERM)."
+
+
+async def test_a_firewall_that_rejects_is_told_with_what_came_back(ready: Rig) -> None:
+    own = ready.nodes["b"].data_address
+    await output(
+        ready, "b",
+        nft("input", 'iifname "eth0" meta l4proto tcp reject with tcp reset; '
+                     'iifname "eth0" meta l4proto udp reject with icmp type admin-prohibited'),
+    )  # fmt: skip
+    findings = await unhealthy(ready)
+    (finding,) = (each for each in findings if "a -> b" in each.subject.names)
+    assert finding.text.partition(": ")[2].startswith("TCP to port ")
+    assert "rejected, a reset or ICMP port unreachable came back" in finding.text
+    assert f"ICMP administratively prohibited from {own} came back" in finding.text
+
+
+async def test_a_firewall_that_drops_silently_is_told_in_the_direction_it_drops(ready: Rig) -> None:
+    await output(ready, "b", nft("input", f"ip saddr {ready.nodes['a'].data_address} ct state new drop"))
+    finding = only(await unhealthy(ready))
+    assert finding.subject.names == ("a -> b",)
+    assert "TCP and UDP to port" in finding.text
+    assert "dropped without an answer" in finding.text
+
+
+async def test_small_receive_buffers_are_told_with_the_values_that_mend_them(ready: Rig) -> None:
+    await output(ready, "b", "echo 4096 8192 8192 >/proc/sys/net/ipv4/tcp_rmem")
+    finding = only(await unhealthy(ready))
+    assert "b: receive buffers grow to 8K at most (net.ipv4.tcp_rmem)" in finding.text
+    assert finding.remedy is not None
+    assert finding.remedy.startswith("On the node, as root: sysctl -w net.ipv4.tcp_rmem='4096 8192 ")
+
+
+async def test_a_window_above_the_limit_and_a_congestion_control_that_is_not_loaded_are_told(
+    ready: Rig, tmp_path: Path
+) -> None:
+    plan = plan_of(ready, tmp_path, "pairs: [a -> b]\nmatrix: {window: [64K, 512M], congestion: [nosuch]}")
+    findings = await unhealthy(ready, plan)
+    (missing,) = (finding for finding in findings if finding.level is Severity.ERROR)
+    assert missing.text.startswith(
+        "a, b: congestion control nosuch is not loaded, and tests 1, 2 ask for it; there are"
+    )
+    assert missing.remedy == "On the node, as root: modprobe tcp_nosuch"
+    limits = sorted(finding.text.split(";")[1] for finding in findings if finding.level is Severity.WARNING)
+    assert limits == [" test 2 asks for up to 512M."] * 2
+
+
+async def test_another_default_congestion_control_than_the_others_is_told(ready: Rig) -> None:
+    await output(ready, "c", "echo reno >/proc/sys/net/ipv4/tcp_congestion_control")
+    finding = only(await unhealthy(ready))
+    assert finding.text.startswith("c: the default congestion control is reno, of 2 other nodes ")
+
+
+async def test_a_cache_without_execution_is_passed_over_and_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    with mounted(tmp_path / "noexec", "noexec") as cache:
+        async with provided(rig(tmp_path, "a", "b")) as started:
+            await output(started, "a", f"ln -s {cache} ~/.cache")
+            findings = judged(await gathered(started, None, "a test"))
+    (note,) = (finding for finding in findings if finding.level is Severity.NOTE)
+    assert note.subject.names == ("a",)
+    assert "can't be used (Permission denied)" in note.text
+
+
+async def test_data_that_leave_by_another_interface_are_told(ready: Rig) -> None:
+    there = ready.nodes["b"].data_address
+    await output(
+        ready, "a",
+        "ip link add m0 type veth peer name m1 && ip link set m0 up && ip link set m1 up && "
+        f"ip route add {there}/32 dev m0",
+    )  # fmt: skip
+    findings = await unhealthy(ready)
+    (route,) = (finding for finding in findings if finding.subject.names == ("a",))
+    assert route.text == f"a: data to b ({there}) leave by m0, not by eth0."
+    assert route.level is Severity.ERROR
+
+
+async def test_an_interface_that_is_down_is_told(ready: Rig) -> None:
+    await output(ready, "b", "ip link set dev eth0 down")
+    findings = await unhealthy(ready)
+    assert [each.text for each in findings if each.subject.names == ("b",)] == ["b: eth0 is down."]
+
+
+async def test_other_traffic_on_the_data_interface_is_told(ready: Rig) -> None:
+    """10 s of at most 50 datagrams of 1400 bytes every 2 ms: 280 Mbit/s."""
+    flood = (
+        "import socket,time; s=socket.socket(socket.AF_INET,socket.SOCK_DGRAM); end=time.time()+10\n"
+        f"while time.time()<end: [s.sendto(bytes(1400),('{ready.nodes['b'].data_address}',9)) for _ in range(50)];"
+        " time.sleep(.002)"
+    )
+    sending = asyncio.create_task(output(ready, "a", f'exec timeout 11 python3 -c "{flood}"'))
+    try:
+        findings = await unhealthy(ready)
+    finally:
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
+    busy = {each.subject.names for each in findings if "other traffic on eth0 now" in each.text}
+    assert busy == {("a",), ("b",)}
+
+
+async def test_a_node_that_is_not_reached_and_one_in_use_are_told_and_the_others_are_looked_at(ready: Rig) -> None:
+    lost = replace(ready, nodes={**ready.nodes, "c": replace(ready.nodes["c"], port=1)})
+    first = asyncio.create_task(gathered(lost, None, "a first check"))
+    findings = judged(await first)
+    texts = [finding.text for finding in findings if finding.level in UNHEALTHY]
+    assert len(texts) == 1
+    assert texts[0].startswith("c: connection refused by")
+    assert any(finding.subject.names == ("a -> b", "b -> a") for finding in findings)

@@ -1,0 +1,226 @@
+"""Facts in, findings out: each rule with what it is to find, and with what is in order or unknown."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rigctl.check.judge import answer, judged
+from rigctl.check.paths import Icmp, PathSeen
+from rigctl.check.records import Failure, NodeSeen, Seen
+from rigctl.findings import Finding, Severity
+from rigctl.probe.readiness import Disk, Route, Surroundings
+from rigctl.records import Cell, Condition, FileSettings, Link, Pair, RunPlan, Setting, TcpSettings, WindowSettings
+from rigctl.rig.inventory import Node, Rig
+
+SYSCTLS = {
+    "net.core.rmem_max": "212992",
+    "net.core.wmem_max": "212992",
+    "net.ipv4.tcp_rmem": "4096 131072 6291456",
+    "net.ipv4.tcp_wmem": "4096 16384 4194304",
+    "net.ipv4.tcp_congestion_control": "cubic",
+    "net.ipv4.tcp_available_congestion_control": "reno cubic",
+}
+FACTS: dict[str, Any] = {"interface": "eth0", "mtu": 1500, "sysctls": SYSCTLS, "up": True, "carrier": 1, "uid": 0}
+
+
+def seen_of(
+    *changes: Mapping[str, Any], paths: tuple[PathSeen, ...] = (), plan: RunPlan | None = None, rate: int | None = 10**9
+) -> Seen:
+    """A rig of as many nodes, a, b …, each with `FACTS` and what its change says."""
+    nodes: dict[str, NodeSeen] = {}
+    for name, change in zip("abcdefgh", changes, strict=False):
+        node = Node(name, f"10.0.0.{len(nodes) + 1}", Link(rate, None))
+        nodes[name] = NodeSeen(node, {**FACTS, **change}, address=node.address, machine="x86_64")
+    rig = Rig("lab", "lab", {name: each.node for name, each in nodes.items()}, None)
+    return Seen(rig, plan, nodes, paths)
+
+
+def bad(seen: Seen, *levels: Severity) -> list[Finding]:
+    wanted = levels or (Severity.ERROR, Severity.WARNING)
+    return [finding for finding in judged(seen) if finding.level in wanted]
+
+
+def texts(seen: Seen, *levels: Severity) -> list[str]:
+    return [finding.text for finding in bad(seen, *levels)]
+
+
+def whole(source: str = "a", destination: str = "b", **change: Any) -> PathSeen:
+    path = PathSeen(source, destination, 4, 9000, port=4711, heard={128, 9000}, stream="0", rtt_us=100)
+    return replace(path, **change)
+
+
+def plan_with(*cells: Cell, conditions: tuple[Condition, ...] = ()) -> RunPlan:
+    return RunPlan("t", "", "s", "", "lab", "", (), 1, cells, conditions=conditions)
+
+
+def cell(number: int = 1, **change: Any) -> Cell:
+    return replace(Cell(number, "tcp", (Pair("a", "b"),), 1.0, 0.0, 1), **change)
+
+
+def test_what_is_in_order_or_unknown_gives_neither_errors_nor_warnings() -> None:
+    assert texts(seen_of({}, {}, paths=(whole(), whole("b", "a")))) == []
+    assert texts(seen_of({"sysctls": None, "mtu": None, "up": None, "carrier": None, "uid": None}, {})) == []
+
+
+@pytest.mark.parametrize(
+    ("facts", "text", "remedy"),
+    [
+        ({"up": False}, "a: eth0 is down.", "ip link set dev eth0 up"),
+        ({"carrier": 0}, "a: eth0 has no link.", "cable"),
+        ({"speed_bps": 10**8}, "a: eth0 runs at 100 Mbit/s, the rig file has 1 Gbit/s.", "ethtool eth0"),
+        ({"duplex": "half"}, "a: eth0 runs half duplex: both directions share the link.", "autoneg on"),
+        ({"interface": None}, "a: the interface of its data address was not found.", "data_interface"),
+        (
+            {"pcie": {"speed_gts": 2.5, "width": 1, "speed_max_gts": 5, "width_max": 4}, "speed_bps": 10**10},
+            "a: the card of eth0 has PCIe 2.5 GT/s × 1: 1.7 Gbit/s, less than its link of 2.5 Gbit/s.",
+            "faster slot",
+        ),
+        ({"throttled": ["under-voltage now"]}, "a: under-voltage now (vcgencmd get_throttled).", "power supply"),
+    ],
+)
+def test_what_is_wrong_with_a_node_is_named_with_what_mends_it(facts: dict[str, Any], text: str, remedy: str) -> None:
+    rate = 25 * 10**8 if "pcie" in facts else 10**9
+    (finding,) = [each for each in bad(seen_of(facts, {}, rate=rate)) if "rig file has 2.5" not in each.text]
+    assert finding.text == text
+    assert finding.remedy is not None
+    assert remedy in finding.remedy
+
+
+def test_offloads_rings_and_interrupts_of_a_fast_card_are_looked_at() -> None:
+    facts = {
+        "offloads": {"tso": False, "gro": True},
+        "rings": {"rx": 256, "rx_max": 4096, "tx": 4096, "tx_max": 4096},
+        "coalescing": {"rx-usecs": "0", "adaptive-rx": "off"},
+        "governor": "powersave",
+    }
+    found = bad(seen_of(facts, {}, rate=10**10), Severity.WARNING, Severity.NOTE)
+    assert [finding.remedy for finding in found] == [
+        "On the node, as root: ethtool -K eth0 tso on",
+        "On the node, as root: ethtool -G eth0 rx 4096",
+        "On the node, as root: ethtool -C eth0 adaptive-rx on",
+        "On the node, as root: cpupower frequency-set -g performance; or a condition: governor: performance",
+    ]
+
+
+def test_a_wall_clock_is_named_by_the_least_that_it_is_off() -> None:
+    seen = seen_of({}, {})
+    seen.nodes["a"].clock_ahead_s = (-7.4, -7.1)
+    seen.nodes["b"].clock_ahead_s = (-0.2, 1.9)
+    (text,) = texts(seen)
+    assert text.startswith("a: its clock is 7.1 s behind the controller's.")
+
+
+def test_an_unreachable_node_is_an_error_and_the_same_words_of_several_are_one_finding() -> None:
+    seen = seen_of({"mtu": 1400}, {"mtu": 1400}, {}, {}, {})
+    seen.nodes["c"].failure = Failure("ssh", "no answer")
+    assert texts(seen)[0] == "c: no answer"
+    (mtu,) = [finding for finding in bad(seen) if "MTU 1400" in finding.text]
+    assert mtu.text.startswith("a, b: eth0 has MTU 1400, 3 other nodes 1500.")
+    assert answer(judged(seen), 5) == "1 error and 1 warning on 5 nodes: traffic cannot start as it is."
+
+
+def test_data_that_leave_by_another_interface_and_other_traffic_are_named() -> None:
+    seen = seen_of({}, {})
+    routes = {"10.0.0.2": Route("10.0.0.2", "eth1", "10.9.0.1")}
+    seen.nodes["a"].around = Surroundings(routes, 5e6, 12e6)
+    assert texts(seen) == [
+        "a: data to b (10.0.0.2) leave by eth1 via 10.9.0.1, not by eth0.",
+        "a: other traffic on eth0 now: 5.0 Mbit/s in, 12.0 Mbit/s out.",
+    ]
+    seen.nodes["a"].around = Surroundings({"10.0.0.2": Route("10.0.0.2", None, said="unreachable")}, 5e6, 9e6)
+    assert texts(seen) == ["a: no route to b (10.0.0.2): unreachable."]
+
+
+def test_conditions_without_root_cannot_be_had() -> None:
+    plan = plan_with(cell(condition="jumbo"), conditions=(Condition("jumbo", (Setting("mtu", "9000"),)),))
+    assert texts(seen_of({"uid": 1000}, {}, plan=plan)) == ["a: condition jumbo cannot be had without root."]
+
+
+def test_windows_above_the_limits_and_buffers_below_rate_times_round_trip_are_named() -> None:
+    plan = plan_with(cell(1, window=WindowSettings(65536)), cell(2, window=WindowSettings(4 << 20)))
+    found = texts(seen_of({}, {}, plan=plan))
+    assert found[0] == "a, b: SO_RCVBUF is limited to 208K by net.core.rmem_max; test 2 asks for up to 4M."
+    far = whole(rtt_us=100_000)
+    (receive, send) = bad(seen_of({}, {}, paths=(far,), plan=plan_with(cell())))
+    assert receive.numbers["one_flow_mbps"] == pytest.approx(6291456 / 2 * 8 / 0.1 / 1e6, abs=0.1)
+    assert "net.ipv4.tcp_wmem" in send.text
+    lifted = Condition("wide", (Setting("sysctl", "4096 131072 67108864", "net.ipv4.tcp_rmem"),))
+    plan = plan_with(cell(condition="wide"), conditions=(lifted,))
+    assert [each for each in texts(seen_of({}, {}, paths=(far,), plan=plan)) if "tcp_rmem" in each] == []
+
+
+def test_buffers_much_smaller_than_another_nodes_are_named_though_the_idle_round_trip_is_short() -> None:
+    small = {"sysctls": {**SYSCTLS, "net.ipv4.tcp_rmem": "4096 16384 65536"}}
+    seen = seen_of({}, small, {}, paths=(replace(whole(), rtt_us=20),))
+    (finding,) = bad(seen)
+    assert finding.text.startswith("b: receive buffers grow to 64K at most (net.ipv4.tcp_rmem), of another node to 6M")
+    assert finding.remedy == "On the node, as root: sysctl -w net.ipv4.tcp_rmem='4096 16384 6291456'"
+
+
+def test_a_congestion_control_that_is_not_loaded_is_an_error_unless_the_kernel_can_load_it() -> None:
+    plan = plan_with(cell(tcp=TcpSettings(congestion="bbr")))
+    seen = seen_of({}, {}, plan=plan)
+    assert texts(seen) == ["a, b: congestion control bbr is not loaded, and test 1 asks for it; there are reno, cubic."]
+    for each in seen.nodes.values():
+        each.around = Surroundings(loadable=frozenset({"bbr"}))
+    assert texts(seen) == []
+    unlike = seen_of({}, {}, {"sysctls": {**SYSCTLS, "net.ipv4.tcp_congestion_control": "reno"}})
+    assert texts(unlike) == ["c: the default congestion control is reno, of 2 other nodes cubic."]
+
+
+def test_a_folder_that_is_missing_in_memory_or_full_is_an_error() -> None:
+    file = FileSettings("disk", "disk", "/data")
+    plan = plan_with(cell(test="file", message_bytes=10**9, parallel=2, file=file))
+    seen = seen_of({}, {}, plan=plan)
+    for disk, text in (
+        (Disk("/data", None), "a: there is no folder /data."),
+        (Disk("/data", 10**12, in_memory=True), "a: /data is in memory, not on a disk."),
+        (Disk("/data", 10**9), "a: /data has 1,000 MB free, the files take 2,000 MB."),
+    ):
+        seen.nodes["a"].around = Surroundings(disks=(disk,))
+        assert texts(seen) == [text]
+
+
+REFUSED = Icmp("EHOSTUNREACH", 3, 13, None, "10.0.0.9")
+TOO_BIG = Icmp("EMSGSIZE", 3, 4, 1500, "10.0.0.9")
+LISTENS = "came back, although the agent of b listens there"
+ARRIVE = "IP packets of 1500 bytes (ICMP payload 1472, Ethernet frame 1514) arrive, larger ones"
+LOST: dict[str, Any] = {"heard": {128, 1500}, "lost": {1501, 9000}}
+
+
+@pytest.mark.parametrize(
+    ("change", "level", "text"),
+    [
+        ({"heard": set(), "stream": None}, "error", "TCP and UDP to port 4711: dropped without an answer."),
+        ({"heard": set(), "stream": None, "refused": {128: "EPERM"}}, "error",
+         "TCP to port 4711: dropped without an answer; UDP refused by the sender's own firewall (EPERM)."),
+        ({"heard": set(), "icmp": {REFUSED}}, "error",
+         f"UDP to port 4711: rejected, ICMP administratively prohibited from 10.0.0.9 {LISTENS}; TCP passes."),
+        ({"stream": "ECONNREFUSED"}, "error",
+         f"TCP to port 4711: rejected, a reset or ICMP port unreachable {LISTENS}; UDP passes."),
+        (LOST, "error",
+         f"black hole: {ARRIVE} vanish without an ICMP answer; the interfaces allow 9000. TCP stalls on it."),
+        ({**LOST, "icmp": {TOO_BIG}}, "warning",
+         f"path MTU 1500: {ARRIVE} are answered by 10.0.0.9 (ICMP, MTU 1500); the interfaces allow 9000."),
+        ({"heard": {128, 1500}, "refused": {1501: "EPERM", 9000: "EPERM"}}, "error",
+         "packets above 1500 bytes are refused by the sender's own firewall (EPERM)."),
+    ],
+)  # fmt: skip
+def test_a_path_is_judged_by_what_became_of_its_probes(change: dict[str, Any], level: str, text: str) -> None:
+    seen = seen_of({"mtu": 9000}, {"mtu": 9000}, paths=(whole(**change), whole("b", "a")))
+    (finding,) = bad(seen)
+    assert (finding.level.value, finding.text) == (level, f"a -> b: {text}")
+
+
+def test_the_sizes_of_ipv6_count_its_longer_header() -> None:
+    path = replace(whole(), version=6)
+    (sizes,) = (each for each in judged(seen_of({}, {}, paths=(path,))) if "path_mtu_bytes" in each.numbers)
+    assert sizes.numbers["icmp_payload_bytes"] == 8952
+
+
+def test_one_node_that_all_others_fail_to_reach_is_named_once() -> None:
+    paths = tuple(whole(name, "h", heard=set(), stream=None) for name in "abcd")
+    (text,) = texts(seen_of(*[{"mtu": 9000}] * 8, paths=(*paths, whole("h", "a"))))
+    assert text == "4 nodes -> h: TCP and UDP to port 4711: dropped without an answer."

@@ -1,0 +1,78 @@
+"""Recorded outputs of tools, and what is read from them."""
+
+from rigctl.probe.readiness import (
+    Disk,
+    Route,
+    coalescing,
+    firmware,
+    flag_up,
+    parse_surroundings,
+    pcie,
+    rings,
+    seconds,
+    surroundings_script,
+)
+
+RINGS = """\
+Ring parameters for enp1s0f0:
+Pre-set maximums:
+RX:\t\t4096
+RX Mini:\tn/a
+TX:\t\t4096
+Current hardware settings:
+RX:\t\t512
+RX Mini:\tn/a
+TX:\t\t512
+"""
+COALESCING = """\
+Coalesce parameters for enp1s0f0:
+Adaptive RX: off  TX: off
+stats-block-usecs: n/a
+rx-usecs: 1
+rx-frames: n/a
+tx-usecs: 0
+"""
+AROUND = """\
+@counters 100.00 1000 2000
+@route 10.0.0.2 10.0.0.2 from 10.0.0.1 dev eth0 uid 0 \\    cache expires 500sec mtu 1400
+@route 10.0.0.3 10.0.0.3 from 10.0.0.1 via 10.9.9.9 dev eth1 uid 0
+@route 10.0.0.4 RTNETLINK answers: Network is unreachable
+@disk /dev/sda1 1024 /data
+@disk tmpfs 2048 /dev/shm
+@disk  /missing
+@loadable bbr
+@counters 100.50 63500 2000
+"""
+
+
+def test_cards_are_read_as_ethtool_and_sysfs_give_them() -> None:
+    assert rings(RINGS) == {"rx": 512, "tx": 512, "rx_max": 4096, "tx_max": 4096}
+    assert coalescing(COALESCING) == {"rx-usecs": "1", "tx-usecs": "0", "adaptive-rx": "off", "adaptive-tx": "off"}
+    assert firmware("driver: ixgbe\nfirmware-version: 0x800003e7\n") == "0x800003e7"
+    assert firmware("firmware-version: N/A\n") is None
+    assert pcie("current_link_speed=5.0 GT/s PCIe\ncurrent_link_width=4\nmax_link_speed=8.0 GT/s PCIe\n") == {
+        "speed_gts": 5.0,
+        "width": 4.0,
+        "speed_max_gts": 8.0,
+    }
+    assert (flag_up("0x1003\n"), flag_up("0x1002\n"), flag_up("")) == (True, False, None)
+    assert (seconds("1700000000.25\n"), seconds("1700000000.N"), seconds("date: bad")) == (1.7e9 + 0.25, 1.7e9, None)
+    assert [rings(""), coalescing(""), pcie("current_link_speed=Unknown"), firmware("")] == [None] * 4
+
+
+def test_routes_disks_and_rates_are_read_from_one_output() -> None:
+    around = parse_surroundings(AROUND)
+    assert around.routes["10.0.0.2"] == Route("10.0.0.2", "eth0", None, 1400)
+    assert around.routes["10.0.0.3"] == Route("10.0.0.3", "eth1", "10.9.9.9")
+    assert around.routes["10.0.0.4"].device is None
+    assert around.routes["10.0.0.4"].said == "RTNETLINK answers: Network is unreachable"
+    assert around.disks == (Disk("/data", 1 << 20), Disk("/dev/shm", 2 << 20, in_memory=True), Disk("/missing", None))
+    assert (around.rx_bps, around.tx_bps) == (10**6, 0)
+    assert around.loadable == {"bbr"}
+    assert parse_surroundings("").rx_bps is None
+
+
+def test_whatever_a_rig_file_names_is_quoted_for_the_shell() -> None:
+    script = surroundings_script("eth0", "10.0.0.1", ["10.0.0.2"], ["/data; reboot"], ["x; reboot"])
+    assert "/data; reboot" in script
+    assert "'\"'\"'/data; reboot'\"'\"'" in script

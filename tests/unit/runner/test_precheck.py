@@ -1,0 +1,48 @@
+"""What a run refuses before its first test: only what is certain not to work."""
+
+from dataclasses import replace
+
+from rigctl.check.paths import PathSeen
+from rigctl.check.records import Seen
+from rigctl.records import Cell, Condition, MessageSettings, Pair, RunPlan, Setting, TcpSettings
+from rigctl.rig.inventory import Rig
+from rigctl.runner.precheck import errors_of
+
+GOOD = PathSeen("a", "b", 4, 1500, port=1, heard={128, 1500}, stream="0")
+HOLE = replace(GOOD, heard={128, 1000}, lost={1001, 1500})
+SHUT = replace(GOOD, heard=set(), lost={128, 1500}, stream=None)
+CELL = Cell(1, "tcp", (Pair("a", "b"),), 1.0, 0.0, 1)
+LOW = Condition("low", (Setting("mtu", "1280"),))
+
+
+def seen(path: PathSeen) -> Seen:
+    plan = RunPlan("t", "", "s", "", "r", "", (), 1, (CELL,), conditions=(LOW,))
+    back = replace(GOOD, source="b", destination="a")
+    return Seen(Rig("r", "r", {}, None), plan, {}, (path, back))
+
+
+def test_a_stream_over_a_black_hole_or_through_a_closed_port_cannot_work() -> None:
+    assert errors_of(CELL, seen(GOOD)) == []
+    (hole,) = errors_of(CELL, seen(HOLE))
+    assert hole.startswith("a -> b: black hole: IP packets of 1000 bytes")
+    (shut,) = errors_of(CELL, seen(SHUT))
+    assert shut.startswith("a -> b: TCP and UDP to port 1: dropped without an answer.")
+    assert len(errors_of(replace(CELL, pairs=(Pair("b", "a"),)), seen(SHUT))) == 1  # acknowledgements go that way
+
+
+def test_what_may_send_smaller_packets_is_not_refused_for_a_black_hole() -> None:
+    smaller = (
+        replace(CELL, tcp=TcpSettings(mss=900)),
+        replace(CELL, test="pingpong", message_bytes=64, messages=MessageSettings(10)),
+        replace(CELL, test="udp", transport="udp", message_bytes=64),
+        replace(CELL, condition="low"),
+    )
+    assert [errors_of(cell, seen(HOLE)) for cell in smaller] == [[]] * 4
+    assert len(errors_of(replace(CELL, tcp=TcpSettings(mss=1400)), seen(HOLE))) == 1
+
+
+def test_another_pairs_closed_port_does_not_matter_and_udp_only_to_tests_of_datagrams() -> None:
+    assert errors_of(replace(CELL, pairs=(Pair("c", "d"),)), seen(SHUT)) == []
+    deaf = replace(GOOD, heard=set(), lost={128, 1500})
+    assert errors_of(CELL, seen(deaf)) == []
+    assert len(errors_of(replace(CELL, test="udp", transport="udp", message_bytes=64), seen(deaf))) == 1

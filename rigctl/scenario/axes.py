@@ -2,15 +2,14 @@
 
 import re
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from rigctl.engines import AGENT, LIMITS
-from rigctl.model.latency import DEFAULT_MS, MAX_MS, MIN_MS
 from rigctl.records import MAX_RATE, UNLIMITED, Direction
 from rigctl.rig.fields import FieldError, parse_flag, parse_quantity, parse_text, parse_whole, shown
-from rigctl.units import format_bytes, format_rate, parse_bytes, parse_duration, parse_rate
+from rigctl.scenario.latency import parse_latency
+from rigctl.units import format_bytes, format_rate, parse_bytes, parse_rate
 from rigctl.yamlfile import suggestion
 
 
@@ -121,21 +120,6 @@ def _engine(name: str, value: object) -> str:
     if text not in LIMITS:
         raise FieldError(f"{name} {shown(text)}: expected agent or iperf3.{_near(text, list(LIMITS))}")
     return text
-
-
-def _latency(name: str, value: object) -> int | None:
-    with suppress(FieldError):
-        return DEFAULT_MS if parse_flag(name, value) else None
-    interval_ms = 0.0
-    if isinstance(value, str | float | int):
-        with suppress(ValueError):
-            interval_ms = round(parse_duration(value) * 1e3, 6)
-    if not MIN_MS <= interval_ms <= MAX_MS or interval_ms != int(interval_ms):
-        raise FieldError(
-            f"{name} {shown(value)}: expected true, false or the time between probes, "
-            f"{MIN_MS} ms to {MAX_MS} ms in whole ms, as in 20ms"
-        )
-    return int(interval_ms)
 
 
 def _congestion(name: str, value: object) -> str:
@@ -385,7 +369,7 @@ AXES: Final[dict[str, Axis]] = {
         ),
         Axis(
             "latency",
-            _latency,
+            parse_latency,
             lambda value: "off" if value is None else f"{value} ms",
             "Latency",
             "Round trips beside the streams of tests tcp and udp, idle and under load: true (a probe every 20 ms), the "

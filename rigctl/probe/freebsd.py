@@ -117,6 +117,7 @@ FACTS: Final[dict[str, Fact]] = {
     "sysctls": Fact(f"sysctl {' '.join(SYSCTLS)}", sysctls),
     "pi_model": Fact(":", lambda _: None),
     "throttled": Fact(":", lambda _: None),
+    "iperf3": Fact("iperf3 --version", parsers.iperf3_version),
 }
 
 INTERFACE: Final = """

@@ -241,6 +241,7 @@ static void write_last(const struct endpoint *endpoint, int cpus)
     line_add_count("agent_cpu_us", taken ? difference(after->agent_us, before->agent_us) : -1);
     line_add_count("node_busy_us", taken ? difference(after->node_busy_us, before->node_busy_us) : -1);
     line_add_count("node_irq_us", taken ? difference(after->node_irq_us, before->node_irq_us) : -1);
+    line_add_count("throttled_us", taken ? difference(after->throttled_us, before->throttled_us) : -1);
     line_add_count("busiest_cpu_us", taken ? sample_busiest_us(before, after) : -1);
     line_add_count("cpus", cpus);
     write_nic(&endpoint->life.nic, endpoint->settings.interface);

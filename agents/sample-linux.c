@@ -151,6 +151,50 @@ int sample_cpus(void)
     return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
+/* What the file at `path` begins with, as a string; "" where it cannot be read. */
+static char *begins(const char *path, char text[static 1024])
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? 0 : read(fd, text, 1023);
+
+    if (fd >= 0)
+        close(fd);
+    text[got > 0 ? got : 0] = '\0';
+    return text;
+}
+
+/* How long quotas held back this process's control group and those above it, by their cpu.stat; -1 where none has one. A line of
+ * /proc/self/cgroup is `number:controllers:/path`, version 2's has no controllers; cgroups(7). Version 1 counts in ns. What is not
+ * visible here, as of a container, is passed over. */
+static int64_t throttled_us(void)
+{
+    char text[1024], path[1100];
+    const char *group = strstr(begins("/proc/self/cgroup", text), ":cpu,");
+    int64_t sum = -1;
+    int end, root;
+
+    if (group == NULL)
+        group = strstr(text, ":cpu:");
+    root = text_format(path, 20, group != NULL ? "/sys/fs/cgroup/cpu" : "/sys/fs/cgroup");
+    if (group == NULL && (group = strstr(text, "::")) == NULL)
+        return -1;
+    end = root + text_format(path + root, 1024, "%s", strchr(group + 1, ':') + 1);
+    for (int at = root; at < end; at++)
+        if (path[at] == '\n')
+            end = at;
+    while (end >= root) {
+        const char *line, *rest;
+
+        strcpy(path + end, "/cpu.stat");
+        line = strstr(begins(path, text), "\nthrottled_");
+        if (line != NULL)
+            sum = (sum < 0 ? 0 : sum) + text_number(line + 16, &rest) / (line[11] == 'u' ? 1 : 1000);
+        while (--end >= root && path[end] != '/')
+            ;
+    }
+    return sum;
+}
+
 void sample_cpu(struct cpu_times *times)
 {
     struct rusage usage;
@@ -160,6 +204,7 @@ void sample_cpu(struct cpu_times *times)
     if (getrusage(RUSAGE_SELF, &usage) == 0)
         times->agent_us = (int64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 + usage.ru_utime.tv_usec +
                           usage.ru_stime.tv_usec;
+    times->throttled_us = throttled_us();
     sample_node(times);
 }
 

@@ -34,6 +34,7 @@ struct cpu_times {
     int64_t agent_us; /* user + system of this process */
     int64_t node_busy_us; /* all CPUs, all but idle and iowait */
     int64_t node_irq_us;  /* of that, irq and softirq */
+    int64_t throttled_us; /* this process was kept from all CPUs by a quota of its control group, or of one above it */
     uint32_t busy_ms[MOST_CPUS]; /* of each; UINT32_MAX of one that is off */
     int cpus; /* the highest number of one, and one; -1: not known, or too many */
 };

@@ -1,34 +1,24 @@
-"""What limits a cell or a pair: the line, the rate requested, processors, the window, losses, or an unknown cause.
+"""What limits a pair or a test: its evidence, put before the rules of `model.limits`.
 
-Processors come before the window: a sender whose receiver gets no processor waits for its window, too. Only where the
+Processors come before most of them: a sender whose receiver gets no processor waits for its window, too. Only where the
 flows achieve what the window allows per round trip is the window the limit, however busy the nodes are.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from statistics import fmean, median
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from rigctl.model.ceilings import loss_bps, window_bps
+from rigctl.analysis.evidence import of_flows
+from rigctl.model.limits import LINE_RATE, Evidence, Verdict, judged, together
 from rigctl.model.unknowns import most
-from rigctl.records import Flow, Side
+from rigctl.model.window import CommonWindow
+from rigctl.records import Flow
 
-LINE_RATE_EFFICIENCY: Final = 0.98
-"""From this share of the ceiling on, the line is the limit."""
-WINDOW_SHARE: Final = 0.5
-"""From this share of a sender's busy time on, the window is the limit."""
-WINDOW_REACHED: Final = 0.9
-"""From this share of window ÷ round trip on, the window is the limit even on a busy node."""
+LINE_RATE_EFFICIENCY: Final = LINE_RATE
 BUSY_PCT: Final = 95.0
 """From here on processors are the limit."""
 OTHERS_SHARE: Final = 0.25
 """Where other programs took more than this of a node's busy time, that it was busy says nothing about the run."""
-SENDING_SHARE: Final = 0.5
-"""From this share of its time on, in which a sender had data to send and no full window, losses can be the limit."""
-MOST_ALLOWED: Final = 2.0
-"""Losses that allow more than this multiple of the goodput explain nothing: the rule is a rough one."""
-_NOT_BY_LOSS: Final = ("bbr", "cdg", "nv", "vegas")
-"""How the names of congestion controls begin that do not halve their window at each loss."""
 PROCESSORS: Final = ("machine", "sender", "receiver")
 """Limits that are processors'."""
 
@@ -101,6 +91,32 @@ class Busy:
         return shares
 
 
+def evidence(
+    efficiency_share: float | None,
+    goodput_mbps: float | None = None,
+    asked_mbps: float | None = None,
+    flows: Sequence[Flow] = (),
+    busy: Busy | None = None,
+    window: CommonWindow | None = None,
+    known_rtt_s: float | None = None,
+) -> Evidence:
+    """All that is known of a stream; `goodput_mbps` and `asked_mbps` are sums over `flows`."""
+    named = busy.limit if busy else None
+    asked_share = goodput_mbps / asked_mbps if asked_mbps and goodput_mbps is not None else None
+    seen = of_flows(flows, goodput_mbps, window, known_rtt_s)
+    passed = 1.0 - seen.lost_share if seen.lost_share is not None else None
+    share = asked_share if asked_mbps else efficiency_share
+    return replace(
+        seen,
+        efficiency=efficiency_share,
+        asked_share=asked_share,
+        sent_share=share / passed if share is not None and passed and seen.halves is None else None,
+        processors="others" if named == "unknown" else named,
+        busy_pct=busy.highest_pct if busy else None,
+        others_pct=busy.others_pct if busy else None,
+    )
+
+
 def limit(
     efficiency_share: float | None,
     goodput_mbps: float | None = None,
@@ -108,114 +124,19 @@ def limit(
     flows: Sequence[Flow] = (),
     busy: Busy | None = None,
 ) -> str:
-    """The limit: `line-rate`, `rate` (the one requested), `machine`, `sender`, `receiver`, `window`, `loss`, or
-    `unknown`.
-
-    `goodput_mbps` and `asked_mbps` are sums over `flows`.
-    """
-    if efficiency_share is not None and efficiency_share >= LINE_RATE_EFFICIENCY:
-        return "line-rate"
-    if asked_mbps and goodput_mbps is not None and goodput_mbps >= LINE_RATE_EFFICIENCY * asked_mbps:
-        return "rate"
-    share = window_share(flows)
-    held = share is not None and share >= WINDOW_SHARE
-    processors = busy.limit if busy else None
-    if processors and not (held and _reaches_window(goodput_mbps, flows)):
-        return processors
-    if held:
-        return "window"
-    return "loss" if _cut_by_losses(goodput_mbps, flows) else "unknown"
+    """The limit that the rules name."""
+    return judged(evidence(efficiency_share, goodput_mbps, asked_mbps, flows, busy)).limit
 
 
-def window_share(flows: Iterable[Flow]) -> float | None:
-    """Of the time with data to send, that in which the kernel held them back for a full window or buffer.
-
-    The mean over the flows' senders; `None` where their kernels do not report it (tcpi_busy_time, Linux 4.10).
-    """
-    senders = [flow.sender for flow in flows if flow.sender is not None]
-    shares = [held / side.tcp.busy_us for side in senders if side.tcp.busy_us and (held := _held_us(side)) is not None]
-    return sum(shares) / len(shares) if shares and len(shares) == len(senders) else None
-
-
-def _held_us(side: Side) -> int | None:
-    """How long a sender was held back by the receiver's window or its own send buffer."""
-    if side.tcp.rwnd_limited_us is None or side.tcp.sndbuf_limited_us is None:
-        return None
-    return side.tcp.rwnd_limited_us + side.tcp.sndbuf_limited_us
+def named(streams: Iterable[Evidence], efficiency_share: float | None) -> Verdict:
+    """The limit of a test: of its streams, of which `efficiency_share` is that of their sum."""
+    seen = list(streams)
+    verdicts = [judged(own) for own in seen]
+    full = efficiency_share is not None and efficiency_share >= LINE_RATE
+    whole = judged(Evidence(efficiency=efficiency_share)) if full and len(seen) > 1 else None
+    return together(zip(verdicts, map(_short_mbps, seen), strict=True), whole)
 
 
-def advertised_bytes(senders: Sequence[Side]) -> float | None:
-    """The window the receivers advertised (tcpi_snd_wnd): the median over the samples of all flows.
-
-    While they sent, where there are samples: at the end nothing is on its way, and the window is open wide.
-    """
-    sampled = [value for side in senders for value in side.series.columns.get("advertised_window", ()) if value > 0]
-    if sampled:
-        return median(sampled)
-    last = [side.tcp.advertised_window_bytes for side in senders if side.tcp.advertised_window_bytes is not None]
-    return fmean(last) if last else None
-
-
-def window_allows_bps(advertised: float, mss: int | None, rtt_us: float) -> float:
-    """What a flow can achieve at most: the whole segments of the window `advertised`, in bytes, once per round trip."""
-    filled = advertised // mss * mss if mss and advertised >= mss else advertised
-    return window_bps(round(filled), rtt_us / 1e6)
-
-
-def _reaches_window(goodput_mbps: float | None, flows: Sequence[Flow]) -> bool:
-    senders = [flow.sender for flow in flows if flow.sender is not None]
-    advertised = [advertised_bytes([side]) for side in senders]
-    allowed = [
-        window_allows_bps(window, side.tcp.mss, side.tcp.rtt_min_us) / 1e6
-        for window, side in zip(advertised, senders, strict=True)
-        if window and side.tcp.rtt_min_us
-    ]
-    return goodput_mbps is not None and len(allowed) == len(flows) and goodput_mbps >= WINDOW_REACHED * sum(allowed)
-
-
-@dataclass(frozen=True, slots=True)
-class Losses:
-    """What the flows of a stream lost, and what one of them can achieve with that loss."""
-
-    lost_share: float  # of the segments
-    rtt_us: float  # while they sent, the median over samples (tcpi_rtt)
-    allowed_mbps: float  # each flow, by the rule of Mathis et al.
-
-
-def losses_of(flows: Sequence[Flow]) -> Losses | None:
-    """`None` where nothing was lost, something is not known, or a congestion control does not halve its window."""
-    senders = [flow.sender for flow in flows if flow.sender is not None]
-    if len(senders) < len(flows) or any((side.tcp.congestion or "bbr").startswith(_NOT_BY_LOSS) for side in senders):
-        return None
-    again = [flow.retransmits for flow in flows if flow.retransmits is not None]
-    segments = [
-        flow.bytes / side.tcp.mss for flow, side in zip(flows, senders, strict=True) if flow.bytes and side.tcp.mss
-    ]
-    sampled = [value for side in senders for value in side.series.columns.get("rtt_us", ()) if value > 0]
-    rtts = sampled or [side.tcp.rtt_us for side in senders if side.tcp.rtt_us]
-    if not len(again) == len(segments) == len(flows) or not sum(again) or not rtts:
-        return None
-    share, rtt_us = sum(again) / sum(segments), median(rtts)
-    mss = min(side.tcp.mss for side in senders if side.tcp.mss)
-    return Losses(share, rtt_us, loss_bps(mss, rtt_us / 1e6, share) / 1e6)
-
-
-def _cut_by_losses(goodput_mbps: float | None, flows: Sequence[Flow]) -> bool:
-    """Whether congestion windows, cut at losses, explain the goodput.
-
-    The senders had data to send, other windows were not full, and what losses allow is not far above what came.
-    """
-    senders = [flow.sender for flow in flows if flow.sender is not None]
-    sending = [
-        (side.tcp.busy_us - held) * 1e3 / (side.last_byte_ns - side.first_byte_ns)
-        for side in senders
-        if side.tcp.busy_us is not None
-        and (held := _held_us(side)) is not None
-        and side.first_byte_ns is not None
-        and side.last_byte_ns is not None
-        and side.last_byte_ns > side.first_byte_ns
-    ]
-    if not flows or goodput_mbps is None or len(sending) < len(flows) or fmean(sending) < SENDING_SHARE:
-        return False
-    losses = losses_of(flows)
-    return losses is not None and losses.allowed_mbps * len(flows) <= MOST_ALLOWED * goodput_mbps
+def _short_mbps(seen: Evidence) -> float:
+    """What a stream falls short of its ceiling."""
+    return seen.goodput_mbps / seen.efficiency - seen.goodput_mbps if seen.goodput_mbps and seen.efficiency else 0.0

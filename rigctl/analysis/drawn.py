@@ -5,6 +5,8 @@ from typing import Final
 from rigctl.records import Cell, RunPlan
 
 MOST_CHARTS: Final = 48
+MOST_FLOWS: Final = 4000
+"""The most flows, over all repetitions, of which every sample is read: about four seconds' work."""
 MOST_OF_MATRIX: Final = 12
 """The most that are drawn of a run with more cells than `MOST_CHARTS`: a chart has a line for each pair."""
 
@@ -17,6 +19,15 @@ def charted_cells(plan: RunPlan) -> tuple[Cell, ...]:
 def drawn_numbers(plan: RunPlan) -> frozenset[int]:
     """Their numbers: a page needs the interval series of these cells only (`Store.repetitions`)."""
     return frozenset(cell.number for cell in charted_cells(plan))
+
+
+def sampled(plan: RunPlan) -> bool | frozenset[int]:
+    """Of which cells a report reads the interval series: all, from which limits are named; of a large run those drawn.
+
+    The others of a large run have the limits that totals show.
+    """
+    flows = sum(len(cell.streams) * cell.parallel for cell in plan.cells) * plan.repeat
+    return True if flows <= MOST_FLOWS else drawn_numbers(plan)
 
 
 def charted(plan: RunPlan, most: int) -> tuple[Cell, ...]:

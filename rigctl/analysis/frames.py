@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _TEXT: Final = frozenset(
     {"run", "status", "reason", "test", "transport", "source", "destination", "direction", "congestion", "limit"}
-    | {"condition", "read", "write", "engine"}
+    | {"condition", "read", "write", "engine", "limit_detail"}
 )
 _FLAGS: Final = frozenset({"counted", "nodelay", "busy_poll", "zerocopy", "copy", "copy_effective"})
 _OF_EACH: Final = {Level.INTERVALS: interval_rows, Level.BINS: bin_rows, Level.HISTOGRAM: bucket_rows}

@@ -5,21 +5,24 @@ Nothing here is stored: a better ceiling explains last year's runs too. Plain Py
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 from rigctl.analysis.balances import Balance, Balances, port_octets, trunk_total
-from rigctl.analysis.bottleneck import Busy, Processors, limit
-from rigctl.analysis.ceiling import data_path, datagram_path, efficiency, link_rate_bps
+from rigctl.analysis.bottleneck import Busy, Processors, evidence, named
+from rigctl.analysis.ceiling import data_path, datagram_path, efficiency, link_mtu, link_rate_bps
 from rigctl.analysis.copy_values import copy_values
-from rigctl.analysis.counted import counted_keys, key_of
+from rigctl.analysis.counted import Key, counted_keys, key_of
 from rigctl.analysis.datagram_rows import asked_mbps, datagram_values
 from rigctl.analysis.latency_rows import latency_values
 from rigctl.analysis.message_rows import message_values
 from rigctl.columns import Level, columns_at
-from rigctl.model.sharing import DataPath, together_mbps, trunk_link
-from rigctl.model.unknowns import agreed, joined, least, mean, most, total
+from rigctl.model.ceilings import TIMESTAMPS_OPTION
+from rigctl.model.limits import Evidence, judged
+from rigctl.model.sharing import DataPath, Load, shared_loads, together_mbps, trunk_link
+from rigctl.model.unknowns import agreed, joined, known_total, least, mean, most, total
+from rigctl.model.window import CommonWindow
 from rigctl.records import Cell, Flow, NodeUsage, Repetition, RunInfo, Stream
 
 Row: TypeAlias = dict[str, Any]
@@ -54,6 +57,11 @@ class Rows:
     derivations: list["_Derivation"] = field(repr=False, compare=False)
     balances: Balances = field(repr=False, compare=False)
 
+    @property
+    def seen(self) -> dict[Key, dict[Stream, Evidence]]:
+        """The evidence of each repetition's streams."""
+        return {key_of(one.repetition): one.seen for one in self.derivations}
+
     @cached_property
     def flows(self) -> list[Row]:
         return [
@@ -85,6 +93,11 @@ def window_s(repetition: Repetition) -> float | None:
     if repetition.window_start_ns is None or repetition.window_end_ns is None:
         return None
     return (repetition.window_end_ns - repetition.window_start_ns) / 1e9
+
+
+def common_window_of(repetition: Repetition) -> CommonWindow | None:
+    start_ns, end_ns = repetition.window_start_ns, repetition.window_end_ns
+    return None if start_ns is None or end_ns is None else CommonWindow(start_ns, end_ns, 0)
 
 
 def which_stream(info: RunInfo, cell: Cell, repetition: Repetition, stream: Stream) -> Row:
@@ -119,9 +132,11 @@ class _Derivation:
         self, info: RunInfo, cell: Cell, repetition: Repetition, balance: Balance | None, counted: bool
     ) -> None:
         self.cell = cell
-        self._info, self._repetition, self._balance = info, repetition, balance
+        self._info, self.repetition, self._balance = info, repetition, balance
         self._usage = {usage.node: usage for usage in repetition.nodes}
         self._window_s = window_s(repetition)
+        self._window = common_window_of(repetition)
+        self.seen: dict[Stream, Evidence] = {}
         self._flows: dict[Stream, list[Flow]] = {}
         for flow in repetition.flows:
             self._flows.setdefault(flow.stream, []).append(flow)
@@ -183,13 +198,14 @@ class _Derivation:
         goodput_mbps = total(row["goodput_mbps"] for row in rows)
         share = efficiency(goodput_mbps, ceiling_mbps)
         flows = [flow for own in self._flows.values() for flow in own]
+        verdict = named(self.seen.values(), share)
         summed = {
             **copy_values(flows),
             **self._datagrams(flows, whole=len(flows) == len(streams) * self.cell.parallel),
             "direction": str(self.cell.direction),
             "bytes": total(row["bytes"] for row in rows),
             "goodput_mbps": goodput_mbps,
-            "goodput_median_mbps": _mbps(self._repetition.goodput_median_bps),
+            "goodput_median_mbps": _mbps(self.repetition.goodput_median_bps),
             "retransmits": total(row["retransmits"] for row in rows),
             "window_effective_bytes": least(row["window_effective_bytes"] for row in rows),
             "mss_effective": least(row["mss_effective"] for row in rows),
@@ -200,13 +216,8 @@ class _Derivation:
             "rtt_min_us": least(row["rtt_min_us"] for row in rows),
             "ceiling_mbps": ceiling_mbps,
             "efficiency": share,
-            "limit": limit(
-                share,
-                goodput_mbps,
-                self._asked_mbps(len(streams) * self.cell.parallel),
-                flows,
-                busy_of(self._info, self.cell, rows),
-            ),
+            "limit": verdict.limit,
+            "limit_detail": verdict.detail,
             **{name: most(row[name] for row in rows) for name in BUSY_COLUMNS},
             **trunk_total(self._balance),
             **latency_values(self._repetition),
@@ -220,6 +231,10 @@ class _Derivation:
         share = efficiency(goodput_mbps, path.ceiling_mbps)
         senders = [flow.sender for flow in flows if flow.sender is not None]
         busy = self._busy(path)
+        seen = self._evidence(stream, flows, goodput_mbps, share)
+        if len(flows) == self.cell.parallel:
+            self.seen[stream] = seen
+        verdict = judged(seen)
         return (
             self._shared
             | copy_values(flows)
@@ -238,17 +253,72 @@ class _Derivation:
                 "rtt_min_us": least(side.tcp.rtt_min_us for side in senders),
                 "ceiling_mbps": path.ceiling_mbps,
                 "efficiency": share,
-                "limit": limit(
-                    share,
-                    goodput_mbps,
-                    self._asked_mbps(len(flows)),
-                    flows,
-                    busy_of(self._info, self.cell, [busy]),
-                ),
+                "limit": verdict.limit,
+                "limit_detail": verdict.detail,
                 **busy,
                 **port_octets(self._balance, path.sender, path.receiver),
             }
         )
+
+    def _evidence(
+        self, stream: Stream, flows: Sequence[Flow], goodput_mbps: float | None, share: float | None
+    ) -> Evidence:
+        """What is known of `flows`, all or one of those of `stream`."""
+        path, links = self._path(stream, flows), self._info.plan.links
+        rtts_s = [links[node].rtt_s for node in stream.ends if node in links]
+        load, quotas = self._loads.get(stream), [self._throttled(node) for node in stream.ends]
+        seen = evidence(
+            share,
+            goodput_mbps,
+            self._asked_mbps(len(flows)),
+            flows,
+            busy_of(self._info, self.cell, [self._busy(path)]),
+            self._window,
+            known_total(rtts_s),
+        )
+        return replace(
+            seen,
+            larger_frames=self._larger_frames(stream, path, flows),
+            shared_share=load.share if load else None,
+            shared_link=load.link if load else None,
+            quota_sender=quotas[0],
+            quota_receiver=quotas[1],
+        )
+
+    @cached_property
+    def _loads(self) -> dict[Stream, Load | None]:
+        streams = self.cell.streams
+        paths = [(self._path(stream, self.flows_of(stream)), self._goodput_mbps(stream)) for stream in streams]
+        nodes = {node for path, _ in paths for node in (path.sender, path.receiver)}
+        rates = {node: link_rate_bps(self._info, node) for node in nodes}
+        return dict(zip(streams, shared_loads(paths, rates, trunk_link(self._info.plan)), strict=True))
+
+    def _goodput_mbps(self, stream: Stream) -> float | None:
+        flows = self.flows_of(stream)
+        received = total(flow.bytes for flow in flows) if len(flows) == self.cell.parallel else None
+        return received * 8e-6 / self._window_s if received is not None and self._window_s else None
+
+    def _throttled(self, node: str) -> float | None:
+        """Of its time, that in which a quota held the agent of `node` back."""
+        usage = self._usage.get(node)
+        if usage is None or usage.throttled_us is None or not usage.span_us or not usage.cpus:
+            return None
+        # Version 1 of control groups adds up the time over the CPUs that the agent's threads were on.
+        threads = min(max(1, self._threads[node]), usage.cpus)
+        return min(1.0, usage.throttled_us / (usage.span_us * threads))
+
+    def _larger_frames(self, stream: Stream, path: DataPath, flows: Sequence[Flow]) -> float | None:
+        """The ceiling with the largest frames that one of the links has ÷ that with those sent."""
+        sides = [flow.sender for flow in flows if flow.sender is not None]
+        timestamps = agreed(side.tcp.timestamps for side in sides)
+        links = [self._info.plan.links.get(node) for node in stream.ends]
+        mtu = most([link.mtu for link in links if link] + [link_mtu(self._info, node) for node in stream.ends])
+        if self.cell.transport == "udp" or mtu is None or not path.ceiling_mbps:
+            return None
+        options = TIMESTAMPS_OPTION if timestamps is not False else 0
+        mss = None if self.cell.tcp.mss is None else self.cell.tcp.mss - options
+        larger = data_path(self._info, stream.ends, mtu, mss, timestamps).ceiling_mbps
+        return None if larger is None else larger / path.ceiling_mbps
 
     def _datagrams(self, flows: Sequence[Flow], whole: bool) -> Row:
         return {name: value for name, value in datagram_values(flows if whole else ()).items() if name != "rate_mbps"}
@@ -271,7 +341,7 @@ class _Derivation:
         return None if usage is None or usage.agent_cpu_us is None else usage.agent_cpu_us + (usage.node_irq_us or 0)
 
     def _asked_mbps(self, flows: int) -> float | None:
-        each = asked_mbps(self.cell, self._repetition)
+        each = asked_mbps(self.cell, self.repetition)
         return None if each is None else each * flows
 
     def _path(self, stream: Stream, flows: Sequence[Flow]) -> DataPath:

@@ -5,12 +5,16 @@ from dataclasses import dataclass, field
 from statistics import fmean, stdev
 from typing import Final
 
-from rigctl.analysis.bottleneck import Busy, Losses, advertised_bytes, limit, losses_of, window_share
+from rigctl.analysis.bottleneck import Busy, named
+from rigctl.analysis.counted import key_of
+from rigctl.analysis.evidence import Losses, advertised_bytes, losses_of, window_share
 from rigctl.analysis.frames import Frames
 from rigctl.analysis.latency_rows import NAMES
 from rigctl.analysis.rows import Row, busy_of
+from rigctl.analysis.window_cause import WindowCause, window_cause
+from rigctl.model.limits import Verdict, pooled
 from rigctl.model.unknowns import agreed, joined, least, mean, most, total
-from rigctl.records import Cell, Repetition, RunStatus, Status, Stream
+from rigctl.records import Cell, Flow, Repetition, RunStatus, Status, Stream
 
 ABOVE: Final = 1.01
 """An efficiency above this is flagged."""
@@ -107,6 +111,8 @@ class CellSummary:
     efficiency: float | None
     limit: str
     exclusions: tuple[Exclusion, ...]
+    verdict: Verdict = field(default_factory=Verdict)
+    window_cause: WindowCause | None = None  # where the window is the limit
     held_share: float | None = None  # of the senders' busy time, that in which a window or buffer was full
     busy: Busy = field(default_factory=Busy)
     losses: Losses | None = None  # where they are the limit
@@ -152,8 +158,7 @@ def _summary(
     ok_repetitions = [repetition for repetition in repetitions if repetition.status is Status.OK]
     share = mean(row["efficiency"] for row in ok_rows)
     flows = [flow for one in ok_repetitions for flow in one.flows]
-    asked, busy = _asked_mbps(cell), busy_of(frames.info, cell, ok_pairs)
-    bound = limit(share, total(row["goodput_mbps"] for row in ok_rows), asked and asked * len(ok_rows), flows, busy)
+    verdict = _verdict(frames, cell, ok_repetitions, share)
     return CellSummary(
         cell=cell,
         counted=len(ok_rows),
@@ -162,18 +167,31 @@ def _summary(
         retransmits=mean(row["retransmits"] for row in ok_rows),
         ceiling_mbps=mean(row["ceiling_mbps"] for row in ok_rows),
         efficiency=share,
-        limit=bound,
+        limit=verdict.limit,
+        verdict=verdict,
+        window_cause=_window_cause(frames, cell, flows, verdict) if verdict.limit == "window" else None,
         held_share=window_share(flows),
-        busy=busy,
-        losses=losses_of(flows) if bound == "loss" else None,
+        busy=busy_of(frames.info, cell, ok_pairs),
+        losses=losses_of(flows) if verdict.limit == "loss" else None,
         exclusions=tuple(_exclusions(frames, cell, cell_rows, pair_rows)),
     )
 
 
-def _asked_mbps(cell: Cell) -> float | None:
-    """The sum of the rates asked of all flows; `None` where none was."""
-    rate = cell.datagrams.rate
-    return rate * cell.parallel * len(cell.streams) / 1e6 if isinstance(rate, int) else None
+def _verdict(frames: Frames, cell: Cell, repetitions: Sequence[Repetition], share: float | None) -> Verdict:
+    """By the means of the evidence over repetitions."""
+    seen = [frames.derived.seen[key_of(one)] for one in repetitions]
+    streams = [[own[stream] for own in seen if stream in own] for stream in cell.streams]
+    return named((pooled(several) for several in streams if several), share)
+
+
+def _window_cause(frames: Frames, cell: Cell, flows: Sequence[Flow], verdict: Verdict) -> WindowCause | None:
+    stream = cell.streams[0]
+    own = [flow for flow in flows if flow.stream == stream]
+    waited = [flow.sender.tcp for flow in own if flow.sender is not None]
+    of_buffer = total(tcp.sndbuf_limited_us for tcp in waited)
+    in_all = total(total((tcp.sndbuf_limited_us, tcp.rwnd_limited_us)) for tcp in waited)
+    share = of_buffer / in_all if of_buffer is not None and in_all else None
+    return window_cause(frames.info, cell, stream, own, verdict, share)
 
 
 def _stream(stream: Stream, pair_rows: Sequence[Row], repetitions: Sequence[Repetition]) -> StreamSummary:

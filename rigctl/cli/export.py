@@ -39,6 +39,7 @@ def export(
     store: StoreAddress = None,
 ) -> None:
     """Write the data of RUN: one row per test, pair, flow, interval, bin or bucket (see docs/columns.md)."""
+    from rigctl.analysis.drawn import sampled
     from rigctl.analysis.frames import load
     from rigctl.report.export import BINARY, FORMATS
     from rigctl.report.files import write_whole
@@ -48,7 +49,8 @@ def export(
         raise InputError(f"export: {kind} is a binary format. Name a file, as in -o run.{kind}")
     with open_store(store, create=False) as opened:
         info = opened.run(run)
-        repetitions = opened.repetitions(info.run, series=level in (LevelName.INTERVALS, LevelName.BINS))
+        whole = level in (LevelName.INTERVALS, LevelName.BINS)
+        repetitions = opened.repetitions(info.run, series=True if whole else sampled(info.plan))
     content = FORMATS[kind](load(info, repetitions), Level[level.upper()])
     if output is not None:
         write_whole(output, content)

@@ -19,7 +19,7 @@ def report(
     store: StoreAddress = None,
 ) -> None:
     """Write RUN as one self-contained HTML file."""
-    from rigctl.analysis.drawn import drawn_numbers
+    from rigctl.analysis.drawn import sampled
     from rigctl.cli.output import check_page, page_of
     from rigctl.report.document import document
     from rigctl.report.printers.html import write_page
@@ -28,7 +28,7 @@ def report(
     check_page(output)
     with open_store(store, create=False) as opened:
         info = opened.run(run)
-        repetitions = opened.repetitions(info.run, series=drawn_numbers(info.plan))
+        repetitions = opened.repetitions(info.run, series=sampled(info.plan))
     path = page_of(info, output)
     write_page(document(info, repetitions), path)
     print(path.resolve())

@@ -67,7 +67,7 @@ def _measured(
 ) -> "tuple[RunInfo, Sequence[Repetition], Outcome]":
     from rich.console import Console
 
-    from rigctl.analysis.drawn import drawn_numbers
+    from rigctl.analysis.drawn import sampled
     from rigctl.runner.resume import check
     from rigctl.runner.run import measure_run, versions
     from rigctl.scenario.load import Overrides, load_plan
@@ -89,7 +89,7 @@ def _measured(
             plan, inventory, opened, Console(stderr=True), quiet=quiet, resumed=resumed, captures=beside
         )
         info = opened.run(outcome.run)
-        return info, opened.repetitions(outcome.run, series=drawn_numbers(info.plan)), outcome
+        return info, opened.repetitions(outcome.run, series=sampled(info.plan)), outcome
 
 
 def _tell(info: "RunInfo", repetitions: "Sequence[Repetition]", page: Path | None, *, quiet: bool) -> None:

@@ -15,12 +15,13 @@ def show(
     json: Annotated[bool, typer.Option("--json", help="Print JSON: findings whole, tables with values.")] = False,
 ) -> None:
     """Print the answer, the table and the findings of RUN."""
+    from rigctl.analysis.drawn import sampled
     from rigctl.report.document import document
     from rigctl.store import open_store
 
     with open_store(store, create=False) as opened:
         info = opened.run(run)
-        repetitions = opened.repetitions(info.run, series=False)
+        repetitions = opened.repetitions(info.run, series=sampled(info.plan))
     made = document(info, repetitions)
     if markdown:
         from rigctl.report.printers.markdown import markdown as as_markdown

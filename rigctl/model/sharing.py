@@ -6,7 +6,7 @@ A trunk between two switches that the rig file names is one more link that they 
 """
 
 from collections import defaultdict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rigctl.records import RunPlan
@@ -75,6 +75,49 @@ def together_mbps(
         capacity[ends, receives] += ceiling
         capacity[begins, ends] = max(capacity[begins, ends], trunk.rate_bps * ceiling / rate)
     return min(free, _maximum_flow(capacity))
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Of the fullest link that a path has in common with others: what all of them took of it, and its name."""
+
+    share: float
+    link: str
+
+
+def shared_loads(
+    goodputs_mbps: Sequence[tuple[DataPath, float | None]],
+    rates_bps: Mapping[str, int | None],
+    trunk: TrunkLink | None = None,
+) -> list[Load | None]:
+    """Of each path; `None` where it shares no link, or the rate of one or a goodput over it is not known."""
+    links = [dict(_links(path, rates_bps, trunk)) for path, _ in goodputs_mbps]
+    taken: dict[str, list[float | None]] = defaultdict(list)
+    for (path, goodput_mbps), own in zip(goodputs_mbps, links, strict=True):
+        for link, rate_bps in own.items():
+            if goodput_mbps is None or not path.ceiling_mbps or not path.rate_bps or not rate_bps:
+                taken[link].append(None)
+            else:
+                taken[link].append(goodput_mbps / path.ceiling_mbps * path.rate_bps / rate_bps)
+    loads = {
+        link: sum(share for share in shares if share is not None)
+        for link, shares in taken.items()
+        if len(shares) > 1 and None not in shares
+    }
+    return [
+        max((Load(loads[link], link) for link in own if link in loads), key=lambda load: load.share, default=None)
+        for own in links
+    ]
+
+
+def _links(
+    path: DataPath, rates_bps: Mapping[str, int | None], trunk: TrunkLink | None
+) -> Iterator[tuple[str, int | None]]:
+    """The links of a path by name, each with its rate: Ethernet is full duplex, so each direction is one."""
+    yield f"from {path.sender}", rates_bps.get(path.sender)
+    yield f"to {path.receiver}", rates_bps.get(path.receiver)
+    if trunk is not None and (way := trunk.way(path)) is not None:
+        yield f"trunk {way[0]} to {way[1]}", trunk.rate_bps
 
 
 def _maximum_flow(capacity: dict[tuple[str, str], float]) -> float:

@@ -74,6 +74,7 @@ class EndpointReport:
     capture: Capture | None = None
     busiest_cpu_us: int | None = None
     node_irq_us: int | None = None
+    throttled_us: int | None = None
 
 
 def endpoint_report(node: str, parts: Iterable[Part], last: Answer) -> EndpointReport:
@@ -86,6 +87,7 @@ def endpoint_report(node: str, parts: Iterable[Part], last: Answer) -> EndpointR
             "agent_cpu_us",
             "node_busy_us",
             "node_irq_us",
+            "throttled_us",
             "busiest_cpu_us",
             "cpus",
         )

@@ -221,3 +221,4 @@ class NodeUsage:
     nic: NicCounters | None = None
     busiest_cpu_us: int | None = None  # of the CPU that was busy longest: one core full of interrupts shows here
     node_irq_us: int | None = None  # of `node_busy_us`, irq and softirq
+    throttled_us: int | None = None  # a quota of its control group kept the agent from the CPUs (cgroups(7), cpu.stat)

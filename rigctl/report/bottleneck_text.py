@@ -3,27 +3,42 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from rigctl.analysis.bottleneck import PROCESSORS, window_allows_bps
+from rigctl.analysis.bottleneck import PROCESSORS
+from rigctl.analysis.evidence import window_allows_bps
 from rigctl.analysis.summary import CellSummary
+from rigctl.analysis.window_cause import WindowCause
 from rigctl.findings import Finding, Severity, Weight, tests
+from rigctl.report.limit_text import limit_findings, limit_text
 from rigctl.report.text import few_text, numbers_text, plural, rate_text, size_words
 
+_HALF: Final = 0.5
 _SHARED: Final = "the processors of the one machine that all virtual nodes share were busy"
 _OWN: Final = "processors of its node, or its agent's threads, were busy"
 
 
 def bottleneck_text(cell: CellSummary) -> str:
     """Of one test; empty where its limit explains itself or is unknown."""
+    if said := limit_text(cell):
+        return said
     if cell.limit == "window":
-        return _window(cell)
-    if cell.limit == "loss" and cell.losses is not None:
-        return (
-            f"Limited by losses: {_lost(cell.losses.lost_share)} lost, and a round trip took "
-            f"{cell.losses.rtt_us / 1e3:.3g} ms. By the rule of Mathis et al. a flow then achieves about "
-            f"{rate_text(cell.losses.allowed_mbps)} Mbit/s, more where several are lost at once."
-        )
-    if cell.limit not in PROCESSORS:
-        return _others(cell)
+        return _send_buffer(cell) if cell.window_cause and cell.window_cause.side == "send" else _window(cell)
+    if cell.limit == "loss":
+        return _losses(cell)
+    return _busy(cell) if cell.limit in PROCESSORS else _others(cell)
+
+
+def _losses(cell: CellSummary) -> str:
+    share = cell.verdict.numbers.get("lost_share")
+    if cell.losses is None or cell.verdict.rule != "losses":
+        return f"Limited by losses: {_lost(share)} lost." if isinstance(share, float) else ""
+    return (
+        f"Limited by losses: {_lost(cell.losses.lost_share)} lost, and a round trip took "
+        f"{cell.losses.rtt_us / 1e3:.3g} ms. By the rule of Mathis et al. a flow then achieves about "
+        f"{rate_text(cell.losses.allowed_mbps)} Mbit/s, more where several are lost at once."
+    )
+
+
+def _busy(cell: CellSummary) -> str:
     busy = f"{cell.busy.highest_pct:.0f} % of the time"
     if cell.limit == "machine":
         return f"Limited by processors: {_SHARED} {busy}."
@@ -64,17 +79,35 @@ def _window(cell: CellSummary) -> str:
         f"Limited by the window: the sender waited for it {100 * cell.held_share:.0f} % of the time. The receiver "
         f"advertised {size_words(advertised)}{flows}{which}{filled}, and a round trip took {rtt_us / 1e3:.3g} ms at "
         f"least: window ÷ round trip = {rate_text(allowed)} Mbit/s."
+        f"{_bounded(cell.window_cause)}"
     )
+
+
+def _send_buffer(cell: CellSummary) -> str:
+    """How much was in flight, and why not more."""
+    cause, rate = cell.window_cause, cell.goodput_mbps
+    if cause is None or rate is None:
+        return ""
+    size = "of an unknown size" if cause.buffer_bytes is None else f"of {size_words(cause.buffer_bytes)}"
+    return (
+        f"Limited by the window: the sender's buffer {size} was full, while the congestion window and the receiver's "
+        f"window were not, at {rate_text(rate.mean)} Mbit/s.{_bounded(cause)}"
+    )
+
+
+def _bounded(cause: WindowCause | None) -> str:
+    if cause is None or cause.sysctl is None:
+        return ""
+    value = f' is "{cause.value}"' if cause.value is not None else " bounds it"
+    return f" The kernel of {cause.node} allows no more: {cause.sysctl}{value}."
 
 
 def bottleneck_findings(cells: Sequence[CellSummary]) -> Iterator[Finding]:
     """Which tests the window limits, which processors do, and which losses."""
-    held = [cell for cell in cells if cell.limit == "window"]
-    if held:
-        text = f"Limited by the window: {numbers_text(_numbers(held))}; the sender waited for it half the time or more."
-        yield Finding(text, Weight.BOTTLENECK, subject=tests(_numbers(held)), remedy=_larger(held))
+    yield from _windows([cell for cell in cells if cell.limit == "window"])
+    yield from limit_findings(cells)
     for limit in PROCESSORS:
-        bound = [cell for cell in cells if cell.limit == limit]
+        bound = [cell for cell in cells if cell.limit == limit and cell.verdict.rule == "processors"]
         if not bound:
             continue
         shares = [cell.busy.highest_pct for cell in bound]
@@ -93,6 +126,27 @@ def bottleneck_findings(cells: Sequence[CellSummary]) -> Iterator[Finding]:
     if lossy:
         text = f"Limited by losses: {numbers_text(_numbers(lossy))}; each loss cuts the congestion window of its flow."
         yield Finding(text, Weight.BOTTLENECK, Severity.WARNING, tests(_numbers(lossy)))
+
+
+def _windows(held: Sequence[CellSummary]) -> Iterator[Finding]:
+    """One for all whose window was requested or is the kernel's own, and one for each sysctl that bounds others."""
+    by_cause: dict[tuple[str, str, str] | None, list[CellSummary]] = {}
+    for cell in held:
+        cause = cell.window_cause
+        bounded = (cause.side, cause.node, cause.sysctl) if cause and cause.sysctl else None
+        by_cause.setdefault(bounded, []).append(cell)
+    for bounded, own in by_cause.items():
+        which, numbers = numbers_text(_numbers(own)), dict(own[0].verdict.numbers)
+        text = f"Limited by the window: {which}; the sender waited for it half the time or more."
+        if any((cell.held_share or 0.0) < _HALF for cell in own):
+            text = f"Limited by the window: {which}; the bytes in flight filled it."
+        remedy = _larger(own)
+        if bounded is not None:
+            side, node, sysctl = bounded
+            text = text.replace("the window:", f"the {side} window:")[:-1] + f", and {sysctl} of {node} allows no more."
+            value = " (its third value)" if sysctl.startswith("net.ipv4") else ""
+            remedy = f"Raise {sysctl}{value} on {node}."
+        yield Finding(text, Weight.BOTTLENECK, subject=tests(_numbers(own)), numbers=numbers, remedy=remedy)
 
 
 def _disturbed(cells: Sequence[CellSummary]) -> Iterator[Finding]:

@@ -111,6 +111,7 @@ class Measured:
             agent_cpu_us=longest.agent_cpu_us if longest else None,
             node_busy_us=longest.node_busy_us if longest else None,
             node_irq_us=longest.node_irq_us if longest else None,
+            throttled_us=longest.throttled_us if longest else None,
             busiest_cpu_us=longest.busiest_cpu_us if longest else None,
             cpus=longest.cpus if longest else None,
             strangers=sum(report.strangers for report in own),

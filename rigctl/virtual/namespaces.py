@@ -25,6 +25,10 @@ _NAMESPACES: Final = Path("/run/netns")  # where ip(8) keeps them
 _IPV6: Final = Path("/proc/sys/net/ipv6/conf")
 _WORKERS: Final = 4
 _DEADLINE_S: Final = 30.0
+_GROUPS: Final = Path("/sys/fs/cgroup")
+_KEPT_GROUPS: Final = Path("/run/rigctl/cgroup")
+_WITH_GROUPS: Final = f'mount --rbind {_KEPT_GROUPS} {_GROUPS} 2>/dev/null; exec "$@"'
+"""The new /sys of a node lacks the machine's control groups, by which agents see that a quota holds them back."""
 T = TypeVar("T")
 
 
@@ -46,7 +50,7 @@ def _probe() -> str:
 def entrance(name: str) -> tuple[str, ...]:
     """The words before a command that put it into a node's namespace, with the node's /sys where that can be had."""
     if _shows_own_sys():
-        return ("ip", "netns", "exec", name)
+        return ("ip", "netns", "exec", name, "/bin/sh", "-c", _WITH_GROUPS, "sh")
     return ("nsenter", f"--net={_NAMESPACES / name}", "--")
 
 
@@ -61,6 +65,9 @@ def build(layout: Layout) -> dict[str, tuple[int, int]]:
         folder.mkdir(parents=True, exist_ok=True)
     for place in layout.places:
         home_of(place.name).mkdir(parents=True, mode=0o700)
+    if _GROUPS.is_dir():
+        _KEPT_GROUPS.mkdir()
+        _run(["mount", "--rbind", str(_GROUPS), str(_KEPT_GROUPS)])
     _name_nodes(layout)
     ipv6 = _IPV6.exists()
     if layout.ip_version == 6 and not ipv6:

@@ -4,6 +4,9 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from processes import running
@@ -184,3 +187,42 @@ def test_two_endpoints_run_beside_each_other(start: Start) -> None:
             assert agent.ask(f"start endpoint={number} at_ns={at_ns} duration_ms=400")["ok"]
     for agent in (one, other):
         assert {agent.event("ended")["endpoint"], agent.event("ended")["endpoint"]} == {1, 2}
+
+
+CPU_GROUPS = (Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup"))
+"""Of version 1 and of version 2."""
+
+
+@contextmanager
+def quota(pid: int, share: float) -> Iterator[None]:
+    """The process in a control group of its own, with that share of one processor."""
+    root = next((root for root in CPU_GROUPS if os.access(root / "cgroup.procs", os.W_OK)), None)
+    if root is None:
+        pytest.skip("no control group can be made here")
+    group = root / f"rigctl-test-{os.getpid()}"
+    group.mkdir()
+    try:
+        if (group / "cpu.max").exists():
+            (group / "cpu.max").write_text(f"{round(share * 50_000)} 50000")
+        elif (group / "cpu.cfs_quota_us").exists():
+            (group / "cpu.cfs_period_us").write_text("50000")
+            (group / "cpu.cfs_quota_us").write_text(str(round(share * 50_000)))
+        else:
+            pytest.skip("control groups have no quota here")
+        (group / "cgroup.procs").write_text(str(pid))
+        yield
+    finally:
+        (root / "cgroup.procs").write_text(str(pid))
+        group.rmdir()
+
+
+def test_a_quota_that_holds_an_agent_back_is_reported(start: Start) -> None:
+    receiver, sender = start(), start()
+    with quota(sender.process.pid, 0.04):
+        joined(receiver, sender, flows=2)
+        started([receiver, sender], 500)
+        sender.event("ended")
+        receiver.event("ended")
+        held = report_of(sender).last["throttled_us"]
+        assert held > 100_000  # of half a second
+        assert report_of(receiver).last["throttled_us"] in (None, 0)

@@ -28,6 +28,7 @@ LAST = {
     "agent_cpu_us": 8,
     "node_busy_us": 12,
     "node_irq_us": 5,
+    "throttled_us": 0,
     "busiest_cpu_us": 7,
     "cpus": 4,
 } | dict.fromkeys(

@@ -197,7 +197,11 @@ SENDING = {
         ({"congestion": "reno"}, 2000, "loss"),
         ({}, 4, "unknown"),  # that allows more than twice as much: something else is slow
         ({"rtt_us": 500}, 20, "unknown"),
-        ({"series": Series({"t_ns": [1, 2, 3], "rtt_us": [0, 500, 500]})}, 20, "unknown"),
+        (
+            {"series": Series({"t_ns": [builders.BEGIN_NS + at for at in (1, 2, 3)], "rtt_us": [0, 500, 500]})},
+            20,
+            "unknown",
+        ),
         ({"congestion": "bbr"}, 2000, "unknown"),
         ({"congestion": None}, 2000, "unknown"),
         ({}, 0, "unknown"),

@@ -92,7 +92,7 @@ def test_the_ceiling_of_a_cell_is_that_of_the_trunk_at_the_mtu_in_use() -> None:
         few, many = derive(info, measured).cells
         assert many["ceiling_mbps"] == pytest.approx(ceiling)
         assert few["ceiling_mbps"] == pytest.approx(ceiling / 2)
-        assert many["limit"] == "line-rate"
+        assert many["limit"] == "shared-link"
 
 
 def test_a_trunk_slower_than_the_links_is_the_ceiling_of_a_pair() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import builders
 import das2
 
-from rigctl.analysis.drawn import MOST_CHARTS, MOST_OF_MATRIX, charted, charted_cells, drawn_numbers
+from rigctl.analysis.drawn import MOST_CHARTS, MOST_OF_MATRIX, charted, charted_cells, drawn_numbers, sampled
 
 
 def test_all_tests_of_a_run_of_48_are_drawn() -> None:
@@ -31,3 +31,9 @@ def test_a_panel_of_one_test_is_drawn_once() -> None:
     one = [replace(builders.cell(1), window=replace(builders.cell().window, bytes=1024 * size)) for size in range(1, 4)]
     cells = [replace(cell, number=number) for number, cell in enumerate(one, 1)]
     assert [cell.number for cell in charted(builders.plan(cells), 2)] == [1, 3]
+
+
+def test_samples_of_a_large_run_are_read_of_the_tests_that_are_drawn() -> None:
+    plan = builders.plan([builders.cell(number, parallel=20) for number in range(1, 101)])
+    assert sampled(plan) is True  # 100 tests of 2 pairs with 20 flows
+    assert sampled(replace(plan, repeat=2)) == drawn_numbers(plan)

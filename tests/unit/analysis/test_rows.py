@@ -109,7 +109,7 @@ def test_two_pairs_from_one_node_share_its_link() -> None:
     rows = derived(builders.repetition(cell, (470, 471)), info)
     assert [round(row["ceiling_mbps"], 1) for row in rows.pairs] == [941.5, 941.5]
     assert rows.cells[0]["ceiling_mbps"] == pytest.approx(1000 * 1448 / 1538)
-    assert rows.cells[0]["limit"] == "line-rate"
+    assert rows.cells[0]["limit"] == "shared-link"
 
 
 def test_both_directions_are_two_rows_each_with_its_own_ceiling() -> None:

@@ -1,0 +1,270 @@
+"""What the rules of `model.limits` look at, gathered from the flows of a stream: windows, queues, losses, disks."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean, median
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rigctl.model.ceilings import loss_bps, window_bps
+from rigctl.model.intervals import sum_over_flows
+from rigctl.model.limits import Evidence
+from rigctl.model.unknowns import mean_of_all, total
+from rigctl.model.window import CommonWindow
+from rigctl.records import Flow, Side
+
+NOT_BY_LOSS: Final = ("bbr", "cdg", "nv", "vegas")
+"""How the names of congestion controls begin that do not halve their window at each loss."""
+INTERVAL_S: Final = 0.1
+LEAST_INTERVALS: Final = 8
+"""Of fewer, a variance says nothing."""
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """What the flows of a stream lost, and what one of them can achieve with that loss."""
+
+    lost_share: float  # of the segments
+    rtt_us: float  # while they sent, the median over samples (tcpi_rtt)
+    allowed_mbps: float  # each flow, by the rule of Mathis et al.
+
+
+def of_flows(
+    flows: Sequence[Flow],
+    goodput_mbps: float | None,
+    window: CommonWindow | None = None,
+    known_rtt_s: float | None = None,
+) -> Evidence:
+    """The evidence of the flows of one stream, which together achieved `goodput_mbps` within `window`.
+
+    `known_rtt_s`: of a virtual rig, the round trip its links are made to have.
+    """
+    senders = [flow.sender for flow in flows if flow.sender is not None]
+    seen = Evidence(goodput_mbps=goodput_mbps)
+    if not flows or len(senders) < len(flows):
+        return seen
+    if any(side.datagrams is not None for side in senders):
+        return _with_datagrams(seen, flows, window)
+    seen = _with_windows(seen, flows, senders, goodput_mbps, window)
+    seen = _with_queue(seen, senders, window, known_rtt_s)
+    return _with_disks(_with_losses(seen, flows, senders, goodput_mbps, window), flows)
+
+
+def samples(side: Side, name: str, window: CommonWindow | None) -> list[int]:
+    """The samples of a gauge that were taken within `window`, or all; never 0, which stands for none yet."""
+    columns = side.series.columns
+    values = columns.get(name, [])
+    if window is not None and len(columns.get("t_ns", [])) == len(values):
+        times = columns.get("t_ns", [])
+        values = values[bisect_left(times, window.start_ns) : bisect_right(times, window.end_ns)]
+    return [value for value in values if value > 0]
+
+
+def window_share(flows: Iterable[Flow]) -> float | None:
+    """Of the time with data to send, that in which the kernel held them back for a full window or buffer.
+
+    The mean over the flows' senders; `None` where their kernels do not report it (tcpi_busy_time, Linux 4.10).
+    """
+    return _busy_share([flow.sender for flow in flows if flow.sender is not None], held_us)
+
+
+def held_us(side: Side) -> int | None:
+    """How long a sender was held back by the receiver's window or its own send buffer."""
+    return total((side.tcp.rwnd_limited_us, side.tcp.sndbuf_limited_us))
+
+
+def _busy_share(senders: Sequence[Side], held: Callable[[Side], int | None]) -> float | None:
+    shares = [waited / side.tcp.busy_us for side in senders if side.tcp.busy_us and (waited := held(side)) is not None]
+    return fmean(shares) if shares and len(shares) == len(senders) else None
+
+
+def advertised_bytes(senders: Sequence[Side], window: CommonWindow | None = None) -> float | None:
+    """The window the receivers advertised (tcpi_snd_wnd): the median over the samples of all flows.
+
+    While they sent, where there are samples: at the end nothing is on its way, and the window is open wide.
+    """
+    sampled = [value for side in senders for value in samples(side, "advertised_window", window)]
+    if sampled:
+        return median(sampled)
+    last = [side.tcp.advertised_window_bytes for side in senders if side.tcp.advertised_window_bytes is not None]
+    return fmean(last) if last else None
+
+
+def window_allows_bps(advertised: float, mss: int | None, rtt_us: float) -> float:
+    """What a flow can achieve at most: the whole segments of the window `advertised`, in bytes, once per round trip."""
+    filled = advertised // mss * mss if mss and advertised >= mss else advertised
+    return window_bps(round(filled), rtt_us / 1e6)
+
+
+def _with_windows(
+    seen: Evidence,
+    flows: Sequence[Flow],
+    senders: Sequence[Side],
+    goodput_mbps: float | None,
+    window: CommonWindow | None,
+) -> Evidence:
+    advertised = [advertised_bytes([side], window) for side in senders]
+    allowed = total(
+        window_allows_bps(most, side.tcp.mss, side.tcp.rtt_min_us) / 1e6 if most and side.tcp.rtt_min_us else None
+        for most, side in zip(advertised, senders, strict=True)
+    )
+    shares: list[tuple[float | None, ...]] = []
+    for flow, side, most in zip(flows, senders, advertised, strict=True):
+        bps = flow.bytes * 8 / window.length_s if window and flow.bytes else None
+        rtts, cwnds = samples(side, "rtt_us", window), samples(side, "cwnd", window)
+        in_flight = bps * median(rtts) / 8e6 if bps and rtts else None
+        cwnd = median(cwnds) * side.tcp.mss if cwnds and side.tcp.mss else None
+        shares.append(
+            tuple(in_flight / room if in_flight and room else None for room in (most, side.sndbuf_bytes, cwnd))
+        )
+    of_window, of_sndbuf, of_cwnd = (mean_of_all(column) for column in zip(*shares, strict=True))
+    return replace(
+        seen,
+        window_bytes=mean_of_all(advertised),
+        window_share=goodput_mbps / allowed if goodput_mbps is not None and allowed else None,
+        in_flight_share=of_window,
+        in_flight_sndbuf=of_sndbuf,
+        in_flight_cwnd=of_cwnd,
+        held_share=window_share(flows),
+        sndbuf_share=_busy_share(senders, lambda side: side.tcp.sndbuf_limited_us),
+        sending_share=mean_of_all(_sending(side) for side in senders),
+    )
+
+
+def _sending(side: Side) -> float | None:
+    """Of its time, that in which a sender had data to send and no full window."""
+    waited, first, last = held_us(side), side.first_byte_ns, side.last_byte_ns
+    if side.tcp.busy_us is None or waited is None or first is None or last is None or last <= first:
+        return None
+    return (side.tcp.busy_us - waited) * 1e3 / (last - first)
+
+
+def _with_queue(
+    seen: Evidence, senders: Sequence[Side], window: CommonWindow | None, known_rtt_s: float | None
+) -> Evidence:
+    sampled = [value for side in senders for value in samples(side, "rtt_us", window)]
+    least = [side.tcp.rtt_min_us for side in senders if side.tcp.rtt_min_us]
+    if not sampled or not least:
+        return seen
+    # A relay that was kept waiting may let a frame pass early, once.
+    rtt_min_us = max(min(least), 1e6 * (known_rtt_s or 0.0))
+    low, middle = (float(value) for value in np.percentile(sampled, (10, 50)))
+    return replace(
+        seen,
+        rtt_min_ms=rtt_min_us / 1e3,
+        rtt_ms=middle / 1e3,
+        rtt_growth=middle / rtt_min_us,
+        queue_growth=low / rtt_min_us,
+        queue_ms=(low - rtt_min_us) / 1e3,
+    )
+
+
+def losses_of(flows: Sequence[Flow], window: CommonWindow | None = None) -> Losses | None:
+    """`None` where nothing was lost or something is not known."""
+    senders = [flow.sender for flow in flows if flow.sender is not None]
+    again = total(flow.retransmits for flow in flows)
+    sizes = [flow.sender.tcp.mss if flow.sender else None for flow in flows]
+    segments = total(flow.bytes / mss if flow.bytes and mss else None for flow, mss in zip(flows, sizes, strict=True))
+    sampled = [value for side in senders for value in samples(side, "rtt_us", window)]
+    rtts = sampled or [side.tcp.rtt_us for side in senders if side.tcp.rtt_us]
+    if not again or not segments or not rtts:
+        return None
+    share, rtt_us = again / segments, median(rtts)
+    least = min(mss for mss in sizes if mss)
+    return Losses(share, rtt_us, loss_bps(least, rtt_us / 1e6, share) / 1e6)
+
+
+def _with_losses(
+    seen: Evidence,
+    flows: Sequence[Flow],
+    senders: Sequence[Side],
+    goodput_mbps: float | None,
+    window: CommonWindow | None,
+) -> Evidence:
+    halves = not any((side.tcp.congestion or "bbr").startswith(NOT_BY_LOSS) for side in senders)
+    found, again = losses_of(flows, window), total(flow.retransmits for flow in flows)
+    seen = replace(seen, halves=halves, lost_share=found.lost_share if found else 0.0 if again == 0 else None)
+    if found is not None and goodput_mbps:
+        seen = replace(seen, loss_allows=found.allowed_mbps * len(flows) / goodput_mbps)
+    summed = _rates(flows, window)
+    if window is None or summed is None:
+        return seen
+    ends, rates = summed
+    variation = float(rates.std() / rates.mean())
+    lost = _lost_in(senders, ends, window)
+    if not lost.sum():
+        return replace(seen, variation=variation)
+    strayed = np.concatenate(([0.0], np.cumsum(rates - rates.mean())))
+    rescaled = (strayed.max() - strayed.min()) / (rates.std() or 1.0)
+    return replace(
+        seen,
+        variation=variation,
+        unevenness=variation * float(lost.mean()) ** 0.5,
+        loss_clumps=float(lost.var() / lost.mean()),
+        persistence=float(rescaled / np.sqrt(np.pi * len(rates) / 2)),
+    )
+
+
+def _rates(flows: Sequence[Flow], window: CommonWindow | None) -> tuple[Values, Values] | None:
+    """The sum of goodput over consecutive intervals, and their ends; `None` where too few samples were read."""
+    sampled = [samples(flow.receiver, "t_ns", window) if flow.receiver else [] for flow in flows]
+    if window is None or min(map(len, sampled), default=0) < LEAST_INTERVALS:
+        return None
+    summed = sum_over_flows(flows, window, max(INTERVAL_S, window.length_s / min(map(len, sampled))))
+    return summed if summed is not None and len(summed[1]) >= LEAST_INTERVALS and summed[1].mean() else None
+
+
+def _lost_in(senders: Sequence[Side], ends: Values, window: CommonWindow) -> Values:
+    """Segments sent again in each of the intervals that end at `ends`."""
+    edges = np.concatenate(([0.0], ends))
+    lost = np.zeros_like(ends)
+    for side in senders:
+        times, counts = (side.series.columns.get(name, []) for name in ("t_ns", "retransmits"))
+        if times and len(times) == len(counts):
+            at_s = (np.array(times, dtype=np.int64) - window.start_ns) / 1e9
+            lost += np.diff(np.interp(edges, at_s, np.array(counts, dtype=np.float64)))
+    return lost
+
+
+def _with_datagrams(seen: Evidence, flows: Sequence[Flow], window: CommonWindow | None) -> Evidence:
+    pairs = [(flow.sender, flow.receiver) for flow in flows]
+    sent = total(sender.datagrams.count if sender and sender.datagrams else None for sender, _ in pairs)
+    counted = [receiver.datagrams if receiver else None for _, receiver in pairs]
+    came = total(one.count if one else None for one in counted)
+    overflow = total(one.overflow if one else None for one in counted)
+    if not sent or not came:
+        return seen
+    lost = max(0, sent - came)
+    seen = replace(
+        seen, lost_share=lost / sent, overflow_share=overflow / lost if overflow is not None and lost else None
+    )
+    summed = _rates(flows, window)
+    if summed is None:
+        return seen
+    ends, rates = summed
+    size = (total(receiver.bytes if receiver else None for _, receiver in pairs) or 0) / came
+    passed = rates * (ends[1] - ends[0]) / 8 / size
+    # Of n datagrams each lost with the same probability p, n p (1 - p) is the variance (binomial).
+    at_random = float(passed.mean()) * lost / sent
+    evenness = float(passed.var()) / at_random if at_random else None
+    return replace(seen, variation=float(rates.std() / rates.mean()), datagram_evenness=evenness)
+
+
+def _with_disks(seen: Evidence, flows: Sequence[Flow]) -> Evidence:
+    return replace(
+        seen,
+        disk_read=mean_of_all(_disk_share(flow.sender) for flow in flows),
+        disk_write=mean_of_all(_disk_share(flow.receiver) for flow in flows),
+    )
+
+
+def _disk_share(side: Side | None) -> float | None:
+    if side is None or side.disk is None or side.disk.disk_us is None:
+        return None
+    if side.first_byte_ns is None or side.last_byte_ns is None or side.last_byte_ns <= side.first_byte_ns:
+        return None
+    return side.disk.disk_us * 1e3 / (side.last_byte_ns - side.first_byte_ns)

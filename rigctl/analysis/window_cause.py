@@ -1,0 +1,51 @@
+"""Why a window that limits is no larger: which end's it is, whether it was requested, and which sysctl bounds it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rigctl.model.limits import Verdict
+from rigctl.model.unknowns import least
+from rigctl.records import Cell, Flow, RunInfo, Stream
+
+
+@dataclass(frozen=True, slots=True)
+class WindowCause:
+    """`sysctl` is the one that allows no more, with its value; `None`: none does."""
+
+    side: str  # "receive" or "send"
+    node: str
+    buffer_bytes: int | None  # as granted
+    requested: bool
+    sysctl: str | None = None
+    value: str | None = None
+
+
+def window_cause(
+    info: RunInfo, cell: Cell, stream: Stream, flows: Sequence[Flow], verdict: Verdict, sndbuf_share: float | None
+) -> WindowCause:
+    """Of a stream that `verdict` says is limited by its window."""
+    sends = verdict.cause == "send" or (sndbuf_share or 0.0) > 0.5
+    side, node = ("send", stream.sender) if sends else ("receive", stream.receiver)
+    ends = [flow.sender if sends else flow.receiver for flow in flows]
+    granted = least((end.sndbuf_bytes if sends else end.rcvbuf_bytes) for end in ends if end is not None)
+    asked = cell.window.bytes
+    letter = "w" if sends else "r"
+    if asked is not None:
+        cut = granted is not None and granted < 2 * asked  # Linux doubles what it grants (socket(7))
+        name = f"net.core.{letter}mem_max"
+        return WindowCause(side, node, granted, not cut, *((name, _value(info, cell, node, name)) if cut else ()))
+    name = f"net.ipv4.tcp_{letter}mem"
+    value = _value(info, cell, node, name)
+    words = (value or "").split()
+    bounds = granted is not None and len(words) == 3 and words[2].isdigit() and granted >= 0.95 * int(words[2])
+    return WindowCause(side, node, granted, False, *((name, value) if bounds else ()))
+
+
+def _value(info: RunInfo, cell: Cell, node: str, name: str) -> str | None:
+    """Of the condition, where that sets it; else as the node had it."""
+    for condition in info.plan.conditions:
+        for setting in condition.settings:
+            if condition.name == cell.condition and setting.kind == "sysctl" and setting.name == name:
+                return setting.value
+    found = (info.facts.get(node, {}).get("sysctls") or {}).get(name)
+    return None if found is None else " ".join(str(found).split())

@@ -1,0 +1,360 @@
+"""Cells with a limit that is known, because it was injected: made by a seed, for `limits.py`.
+
+Each kind of limit comes in several strengths, with other flows, congestion controls, IP versions and MTUs. Where two
+limits are injected, the tighter one is the label: what each allows by arithmetic differs by a third at least.
+"""
+
+import math
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+CONGESTION: Final = ("cubic", "reno", "bbr")
+CUTTING: Final = ("cubic", "reno")
+MBIT: Final = 1e6
+ALONE: Final = ("near", "ethtool -K eth0 tso off gso off")
+"""Segments leave one by one: else a drop takes up to 45 of them at once, which TCP answers as if it were one."""
+MARGIN: Final = 0.66
+"""The tighter of two limits allows at most this share of what the other one allows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One test, what is done to its rig before it, and the limit that follows."""
+
+    label: str
+    kind: str
+    note: str
+    rig: dict[str, Any]
+    scenario: dict[str, Any]
+    commands: tuple[tuple[str, str], ...] = ()  # node (or `switch`) and shell command
+    quota: tuple[str, int] | None = None  # node, and what its agent may have of one processor, in per cent
+    read_bytes_per_s: int | None = None  # by the sender's agent, of the disk
+    busy_programs: int = 0
+
+
+def cases(seed: int) -> list[Case]:
+    """In an order that mixes kinds: a machine's moods then meet all of them."""
+    rng = random.Random(seed)
+    made = [
+        case
+        for kind in (nothing, shared, shaper, policer, window, buffers, loss, quota, machine, rate, disk, mtu, two)
+        for case in kind(rng)
+    ]
+    rng.shuffle(made)
+    return made
+
+
+def more(seed: int) -> list[Case]:
+    """Further cells to tune by: losses and policers, which are hardest to tell apart."""
+    rng = random.Random(seed)
+    made = [case for _ in range(2) for case in policer(rng)] + list(loss(rng)) + list(machine(rng)) + list(buffers(rng))
+    for congestion, share in (("cubic", 0.03), ("reno", 0.01), ("cubic", 0.005), ("bbr", 0.05), ("bbr", 0.02)):
+        for flows, before in ((1, ()), (4, (ALONE,))):
+            note = f"{100 * share:g} %, no rtt, {flows} {congestion} {before}"
+            commands = (("far", drop(share, 4)), *before)
+            made.append(Case("loss", "loss nearby", note, rig(10**9), scenario(flows, congestion), commands))
+    rng.shuffle(made)
+    return made
+
+
+def bbr_and_distance(seed: int) -> list[Case]:
+    """Further cells to tune by: shapers under bbr, which leaves little in a queue, and quotas over a distance."""
+    rng = random.Random(seed)
+    made = []
+    for rtt_ms in (None, 1, 5, 12):
+        for flows, congestion in ((1, "bbr"), (4, "bbr"), (rng.choice((1, 4)), rng.choice(CUTTING))):
+            shaped_mbps, queue_ms = rng.choice((80, 200, 350)), rng.choice((10, 30))
+            note = f"tbf {shaped_mbps}M, queue {queue_ms} ms, rtt {rtt_ms}, {flows} {congestion}"
+            commands = (("switch" if rtt_ms is None else "near", tbf(shaped_mbps, queue_ms, "far")),)
+            if rtt_ms is not None:
+                commands = (("near", tbf(shaped_mbps, queue_ms)),)
+            made.append(Case("path", "shaper", note, rig(10**9, rtt_ms), scenario(flows, congestion), commands))
+    for node, label in (("near", "sender"), ("far", "receiver")):
+        note = f"{node} 2 %, rtt 5"
+        made.append(Case(label, "quota far", note, rig(10**9, 5), scenario(4, "cubic"), quota=(node, 2)))
+    rng.shuffle(made)
+    return made
+
+
+def dropped_nearby(seed: int) -> list[Case]:
+    """Further cells to tune by: policers and losses at random without a distance."""
+    rng = random.Random(seed)
+    made = [case for _ in range(4) for case in policer(rng) if "rtt None" in case.note]
+    for policed_mbps, congestion, flows in ((80, "cubic", 4), (200, "cubic", 2), (300, "reno", 1), (150, "cubic", 8)):
+        for before in ((), (ALONE,)):
+            note = f"{policed_mbps}M, rtt None, {flows} {congestion}, alone {bool(before)}"
+            commands = (("far", police(policed_mbps, rng.choice((128, 256)), 4)), *before)
+            made.append(Case("path", "policer", note, rig(10**9), drained(scenario(flows, congestion)), commands))
+    for share, congestion, flows in ((0.05, "cubic", 4), (0.08, "cubic", 1), (0.06, "reno", 2), (0.04, "reno", 1)):
+        note = f"{100 * share:g} %, rtt None, {flows} {congestion}"
+        commands = (("far", drop(share, 4)),)
+        made.append(Case("loss", "loss nearby", note, rig(2 * 10**9), scenario(flows, congestion), commands))
+    return made
+
+
+def clumped_far(seed: int) -> list[Case]:
+    """Further cells to tune by: losses at random over a distance that take whole super-packets."""
+    rng = random.Random(seed)
+    made = []
+    for share, congestion, flows in ((0.01, "cubic", 1), (0.01, "reno", 2), (0.03, "cubic", 4), (0.005, "reno", 1)):
+        for rtt_ms in rng.sample((2, 5, 10), 2):
+            note = f"{100 * share:g} % of super-packets, rtt {rtt_ms}, {flows} {congestion}"
+            commands = (("far", drop(share, 4)),)
+            made.append(Case("loss", "loss far", note, rig(10**9, rtt_ms), scenario(flows, congestion, 3.0), commands))
+    return made
+
+
+def once_unknown(seed: int) -> list[Case]:
+    """The cells that earlier rules called `unknown`, and a policer that they called `loss`."""
+    rmem, wmem = scenario(), scenario()
+    rmem["conditions"] = {"small": {"sysctl": {"net.ipv4.tcp_rmem": "4096 16384 20000"}}}
+    wmem["conditions"] = {"small": {"sysctl": {"net.ipv4.tcp_wmem": "4096 16384 24000"}}}
+    fast = rig(5 * 10**9)
+    policed = (("far", police(200, 128, 4)),)
+    return [
+        Case("window", "window", "12 KB × 2, 7 ms", rig(10**9, 7), scenario(2, window="12K")),
+        Case("window", "tcp_rmem", "20,000 bytes, 9 ms", rig(10**9, 9), rmem),
+        Case("window", "tcp_wmem", "24,000 bytes, 9 ms", rig(10**9, 9), wmem),
+        Case("path", "shaper", "tbf 300M at the sender", rig(10**9), scenario(), (("near", tbf(300, 20)),)),
+        Case("sender", "quota", "4 % of a processor", fast, scenario(), quota=("near", 4)),
+        Case("receiver", "quota", "4 % of a processor", fast, scenario(), quota=("far", 4)),
+        Case("path", "policer", "200M, cubic", rig(10**9), drained(scenario(1, "cubic")), policed),
+        Case("path", "policer", "200M, reno, 5 ms", rig(10**9, 5), drained(scenario(1, "reno")), policed),
+        Case("path", "policer", "200M, bbr, 5 ms", rig(10**9, 5), drained(scenario(1, "bbr")), policed),
+    ]
+
+
+def rig(rate: int, rtt_ms: float | None = None, ip: int = 4, mtu: int = 1500, nodes: int = 2) -> dict[str, Any]:
+    names = ("near", "far", "third", "fourth")[:nodes]
+    made: dict[str, Any] = {name: {} for name in names}
+    if rtt_ms is not None:
+        made["far"]["rtt"] = f"{rtt_ms:g}ms"
+    links = {"rate": str(rate), "mtu": mtu}
+    return {"virtual": "namespaces", "ip_version": ip, "links": links, "nodes": made}
+
+
+def drained(asked: dict[str, Any]) -> dict[str, Any]:
+    """Counted when the bucket of nftables, a second deep, is empty."""
+    return {**asked, "duration": "4.5s", "omit": "2s"}
+
+
+def scenario(flows: int = 1, congestion: str | None = None, seconds: float = 2.5, **axes: Any) -> dict[str, Any]:
+    matrix = {"parallel": flows, **axes}
+    if congestion:
+        matrix["congestion"] = congestion
+    return {"pairs": ["near -> far"], "duration": f"{seconds}s", "omit": "0.5s", "matrix": matrix}
+
+
+def datagrams(offered: int | str, flows: int = 1) -> dict[str, Any]:
+    made = scenario(flows, rate=str(offered))
+    return {**made, "test": "udp"}
+
+
+def nothing(rng: random.Random) -> Iterator[Case]:
+    for rate_mbps in (100, 500, 1000, 2000):
+        flows, congestion = rng.choice((1, 2, 8)), rng.choice(CONGESTION)
+        link = rig(rate_mbps * 10**6, None, rng.choice((4, 6)), rng.choice((1500, 9000)))
+        yield Case("line-rate", "nothing", f"{flows} {congestion}", link, scenario(flows, congestion))
+    yield Case("line-rate", "nothing", "udp", rig(rng.choice((200, 500)) * 10**6), datagrams("unlimited"))
+
+
+def shared(rng: random.Random) -> Iterator[Case]:
+    pairings = (
+        ["near -> far", "third -> far"],
+        ["near -> far", "near -> third"],
+        ["near -> far", "third -> far", "fourth -> far"],
+    )
+    for pairs in pairings:
+        flows, congestion = rng.choice((1, 4)), rng.choice(CONGESTION)
+        link = rig(rng.choice((300, 600, 1000)) * 10**6, None, rng.choice((4, 6)), 1500, 4)
+        asked = {**scenario(flows, congestion), "pairs": pairs}
+        yield Case("shared-link", "shared", f"{len(pairs)} pairs, {flows} {congestion}", link, asked)
+    link = rig(10**9, None, 4, rng.choice((1500, 9000)), 4)
+    for name, switch in zip(link["nodes"], ("left", "right", "left", "right"), strict=True):
+        link["nodes"][name] = {"switch": switch}
+    trunk_mbps = rng.choice((400, 800, 1200))
+    link |= {"switches": {"left": {"mtu": 9216}, "right": {"mtu": 9216}}, "trunk": {"rate": f"{trunk_mbps}M"}}
+    asked = {**scenario(rng.choice((1, 4)), "cubic"), "pairs": ["near -> far", "third -> fourth"]}
+    yield Case("shared-link", "trunk", f"{trunk_mbps} Mbit/s", link, asked)
+
+
+def tbf(rate_mbps: float, queue_ms: float, device: str = "eth0") -> str:
+    limit = max(round(rate_mbps * 125 * queue_ms), 140_000)
+    return f"tc qdisc replace dev {device} root tbf rate {rate_mbps:.0f}mbit burst 70kb limit {limit}b"
+
+
+def shaper(rng: random.Random) -> Iterator[Case]:
+    for share, place in ((0.15, "near"), (0.3, "switch"), (0.5, "near"), (0.7, "switch")):
+        rate_mbps, flows = rng.choice((500, 1000)), rng.choice((1, 2, 8))
+        congestion, queue_ms = rng.choice(CONGESTION), rng.choice((10, 20, 40))
+        rtt_ms = rng.choice((None, 1, 3))
+        link = rig(rate_mbps * 10**6, rtt_ms, rng.choice((4, 6)))
+        command = tbf(share * rate_mbps, queue_ms, "far" if place == "switch" else "eth0")
+        note = f"tbf {share * rate_mbps:.0f}M at {place}, queue {queue_ms} ms, rtt {rtt_ms}, {flows} {congestion}"
+        yield Case("path", "shaper", note, link, scenario(flows, congestion), ((place, command),))
+    link, shaped_mbps = rig(10**9), rng.choice((100, 300))
+    note = f"tbf {shaped_mbps}M at switch, udp 600M"
+    yield Case("path", "shaper", note, link, datagrams(600 * 10**6), (("switch", tbf(shaped_mbps, 20, "far")),))
+
+
+def police(rate_mbps: float, burst_kb: int, ip: int) -> str:
+    """Drop at the receiver what exceeds a rate, as a provider's policer does."""
+    protocol = "ip protocol" if ip == 4 else "ip6 nexthdr"
+    rule = f"{protocol} {{ tcp, udp }} limit rate over {rate_mbps / 8 * 1e6 / 1024:.0f} kbytes/second"
+    hook = "type filter hook ingress device eth0 priority 0;"
+    return (
+        f"printf 'table netdev police {{ chain some {{ {hook}\\n"
+        f"{rule} burst {burst_kb} kbytes counter drop\\n}}\\n}}\\n' | nft -f -"
+    )
+
+
+def policer(rng: random.Random) -> Iterator[Case]:
+    for policed_mbps in (50, 120, 200, 400):
+        flows, congestion, ip = rng.choice((1, 4)), rng.choice(CONGESTION), rng.choice((4, 6))
+        rtt_ms, burst_kb = rng.choice((None, 2, 5)), rng.choice((128, 256))
+        commands = (("far", police(policed_mbps, burst_kb, ip)), *_segments_alone(rng))
+        note = f"{policed_mbps}M, burst {burst_kb} KB, rtt {rtt_ms}, {flows} {congestion}"
+        yield Case("path", "policer", note, rig(10**9, rtt_ms, ip), drained(scenario(flows, congestion)), commands)
+    yield Case(
+        "path",
+        "policer",
+        "150M, udp 300M",
+        rig(10**9),
+        drained(datagrams(300 * 10**6)),
+        (("far", police(150, 128, 4)),),
+    )
+
+
+def _segments_alone(rng: random.Random) -> tuple[tuple[str, str], ...]:
+    """In half of the cases segments leave one by one, and are dropped so."""
+    return rng.choice(((), (ALONE,)))
+
+
+def window(rng: random.Random) -> Iterator[Case]:
+    for _ in range(4):
+        size_kb, rtt_ms, flows = rng.choice((6, 12, 32, 64)), rng.choice((3, 5, 7, 15)), rng.choice((1, 2, 4))
+        congestion = rng.choice(CONGESTION)
+        allowed = flows * size_kb * 8192 / rtt_ms * 1e3
+        link = rig(_above(allowed), rtt_ms, rng.choice((4, 6)))
+        note = f"{size_kb} KB, rtt {rtt_ms}, {flows} {congestion}"
+        yield Case("window", "window", note, link, scenario(flows, congestion, window=f"{size_kb}K"))
+
+
+def _above(allowed_bps: float) -> int:
+    """A link that is no limit beside one that allows this."""
+    return next(rate * 10**6 for rate in (100, 200, 500, 1000, 2500) if allowed_bps <= MARGIN * rate * MBIT)
+
+
+def buffers(rng: random.Random) -> Iterator[Case]:
+    for name in ("tcp_rmem", "tcp_wmem") * 3:
+        most, rtt_ms, flows = rng.choice((20_000, 40_000, 90_000)), rng.choice((4, 9, 16)), rng.choice((1, 2, 4))
+        allowed = flows * (most + 30_000) * 8 / rtt_ms * 1e3
+        link = rig(_above(allowed), rtt_ms, rng.choice((4, 6)))
+        asked = scenario(flows, rng.choice(CONGESTION))
+        asked["conditions"] = {"small": {"sysctl": {f"net.ipv4.{name}": f"4096 16384 {most}"}}}
+        yield Case("window", name, f"{most} bytes, rtt {rtt_ms}, {flows} flows", link, asked)
+
+
+def drop(share: float, ip: int) -> str:
+    protocol = "ip protocol" if ip == 4 else "ip6 nexthdr"
+    hook = "type filter hook ingress device eth0 priority 0;"
+    rule = f"{protocol} {{ tcp, udp }} meta length > 500 numgen random mod 10000 < {round(share * 1e4)}"
+    return f"printf 'table netdev loss {{ chain some {{ {hook}\\n{rule} drop\\n}}\\n}}\\n' | nft -f -"
+
+
+def mathis_bps(rtt_ms: float, share: float) -> float:
+    return 1448 * 8 / rtt_ms * 1e3 * math.sqrt(1.5 / share)
+
+
+def loss(rng: random.Random) -> Iterator[Case]:
+    for share in (0.002, 0.005, 0.01, 0.03):
+        rtt_ms, flows, ip = rng.choice((4, 8, 16)), rng.choice((1, 2, 4)), rng.choice((4, 6))
+        congestion = rng.choice(CUTTING)
+        link = rig(_above(2 * flows * mathis_bps(rtt_ms, share)), rtt_ms, ip)
+        commands = (("far", drop(share, ip)), ALONE)
+        note = f"{100 * share:g} %, rtt {rtt_ms}, {flows} {congestion}"
+        yield Case("loss", "loss", note, link, scenario(flows, congestion, 3.0), commands)
+    share = rng.choice((0.18, 0.25))
+    note = f"{100 * share:g} %, bbr, rtt 5"
+    yield Case("loss", "loss", note, rig(2 * 10**8, 5), scenario(1, "bbr", 3.0), (("far", drop(share, 4)), ALONE))
+    share = rng.choice((0.05, 0.15))
+    yield Case(
+        "loss", "loss", f"{100 * share:g} %, udp", rig(10**9), datagrams(200_000_000), (("far", drop(share, 4)),)
+    )
+
+
+def quota(rng: random.Random) -> Iterator[Case]:
+    for node, label in (("near", "sender"), ("far", "receiver")):
+        for percent in (3, 4, 6):
+            flows, congestion = rng.choice((1, 2, 4)), rng.choice(CONGESTION)
+            link = rig(10**10, None, rng.choice((4, 6)), rng.choice((1500, 9000)))
+            note = f"{percent} % of a processor, {flows} {congestion}"
+            yield Case(label, "quota", note, link, scenario(flows, congestion), quota=(node, percent))
+
+
+def machine(rng: random.Random) -> Iterator[Case]:
+    for flows in (rng.choice((4, 6)), rng.choice((8, 12))):
+        link = rig(10**11, None, rng.choice((4, 6)))
+        yield Case("machine", "machine", f"{flows} flows", link, scenario(flows, rng.choice(CUTTING)))
+    link = rig(10**11)
+    yield Case("unknown", "other programs", "4 of them", link, scenario(1, "cubic"), busy_programs=4)
+
+
+def rate(rng: random.Random) -> Iterator[Case]:
+    for share in (0.1, 0.4, 0.8):
+        link_bps, flows = rng.choice((100, 500)) * 10**6, rng.choice((1, 2))
+        note = f"{flows} flows, {share:g} of {link_bps // 10**6}M"
+        yield Case("rate", "rate", note, rig(link_bps), datagrams(round(share * link_bps / flows), flows))
+
+
+def disk(rng: random.Random) -> Iterator[Case]:
+    for read_mb in rng.sample((4, 10, 25), 2):
+        asked = {**scenario(1, "cubic", 60.0, read="disk", write="memory"), "test": "file"}
+        asked["matrix"]["size"] = f"{3 * read_mb}M"
+        asked |= {"omit": "0s"}
+        del asked["matrix"]["parallel"]
+        link = rig(10**9)
+        yield Case("disk", "disk", f"reads {read_mb} MB/s", link, asked, read_bytes_per_s=read_mb * 1_000_000)
+
+
+def mtu(rng: random.Random) -> Iterator[Case]:
+    for small in (576, 1000):
+        flows, congestion = rng.choice((1, 4)), rng.choice(CONGESTION)
+        link = rig(rng.choice((100, 200)) * 10**6)
+        commands = (("far", f"ip link set dev eth0 mtu {small}"),)
+        yield Case("mtu", "mtu", f"{small} of 1500", link, scenario(flows, congestion), commands)
+    link = rig(rng.choice((300, 500, 1000)) * 10**6, None, rng.choice((4, 6)), 9000)
+    link["nodes"]["far"]["mtu"] = 1500
+    yield Case("mtu", "mtu", "1500 beside 9000", link, scenario(rng.choice((1, 4)), rng.choice(CONGESTION)))
+
+
+def two(rng: random.Random) -> Iterator[Case]:
+    """Two limits at once; which is tighter alternates."""
+    cut = police(rng.choice((80, 150)), 128, 4)
+    for tighter in ("window", "path"):
+        rtt_ms, flows = rng.choice((4, 8)), rng.choice((1, 2))
+        allowed = flows * 32 * 8192 / rtt_ms * 1e3
+        shaped_mbps = allowed / MBIT / MARGIN if tighter == "window" else allowed / MBIT * MARGIN * 0.7
+        note = f"32 KB × {flows} over {rtt_ms} ms allow {allowed / MBIT:.0f}M, tbf {shaped_mbps:.0f}M"
+        asked = scenario(flows, rng.choice(CONGESTION), window="32K")
+        link, shaping = rig(10**9, rtt_ms), (("near", tbf(shaped_mbps, 40)),)
+        yield Case(tighter, "window+shaper", note, link, asked, shaping)
+    for tighter in ("window", "loss"):
+        rtt_ms, share = rng.choice((5, 10)), 0.01
+        lossy = mathis_bps(rtt_ms, share)
+        size = round(lossy * rtt_ms / 8e3 * (0.3 if tighter == "window" else 8))
+        note = f"1 % over {rtt_ms} ms allows {lossy / MBIT:.0f}M, window {size} bytes"
+        asked = scenario(1, rng.choice(CUTTING), 3.0, window=max(2048, size))
+        yield Case(tighter, "window+loss", note, rig(10**9, rtt_ms), asked, (("far", drop(share, 4)), ALONE))
+    shaped = (("switch", tbf(rng.choice((100, 200)), 20, "far")),)
+    yield Case("path", "quota+shaper", "sender 20 %", rig(10**9), scenario(2, "cubic"), shaped, quota=("near", 20))
+    tight = Case("sender", "quota+shaper", "sender 4 %", rig(5 * 10**9), scenario(2, "cubic"), quota=("near", 4))
+    yield replace(tight, commands=(("switch", tbf(3500, 10, "far")),))
+    yield Case(
+        "rate", "rate+shaper", "100M, tbf 300M", rig(10**9), datagrams(10**8), (("switch", tbf(300, 20, "far")),)
+    )
+    yield Case(
+        "window", "window+policer", "16 KB over 8 ms", rig(10**9, 8), scenario(1, "reno", window="16K"), (("far", cut),)
+    )

@@ -1,0 +1,202 @@
+"""Does rigctl name the limit that was injected? Measures labelled cells, judges them, prints the confusion matrix.
+
+`python tests/bench/limits.py measure SET --store FILE` (five minutes, root, an idle machine); SET is one of `SETS`.
+`python tests/bench/limits.py judge --store FILE [--details]` judges what is stored by the rules as they are: nothing is
+measured again. Rules are tuned on all sets but the proofs; `limit_cells.py` makes them.
+"""
+
+import argparse
+import contextlib
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+from limit_cells import Case, bbr_and_distance, cases, clumped_far, dropped_nearby, more, once_unknown
+
+from rigctl.analysis.frames import load
+from rigctl.analysis.summary import summaries
+from rigctl.report.bottleneck_text import bottleneck_text
+from rigctl.store import open_store
+
+SETS: Final = {
+    "tune": (cases, 1117),
+    "more": (more, 5150),
+    "far": (bbr_and_distance, 77),
+    "nearby": (dropped_nearby, 4242),
+    "clumped": (clumped_far, 31),
+    "issue": (once_unknown, 0),
+    "proof": (cases, 260611),
+    "proof2": (cases, 990131),
+}
+"""What makes the cells of each, and its seed."""
+AGENT: Final = re.compile(rb"/agent-[0-9a-f]{64}")
+CPU_GROUP: Final = Path("/sys/fs/cgroup/cpu/rigctl-limits")
+DISK_GROUP: Final = Path("/sys/fs/cgroup/blkio/rigctl-limits")
+PERIOD_US: Final = 50_000
+DEADLINE_S: Final = 40.0
+
+
+def rigctl(*arguments: str) -> str:
+    command = [sys.executable, "-m", "rigctl", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(arguments)}: {done.stdout}\n{done.stderr}")
+    return done.stdout
+
+
+def measure(half: str, store: str, only: str | None) -> None:
+    make, seed = SETS[half]
+    with tempfile.TemporaryDirectory() as name:
+        for number, case in enumerate(make(seed), 1):
+            if only and only not in f"{case.kind} {case.label} {number}":
+                continue
+            began_s = time.monotonic()
+            try:
+                _measure(Path(name), number, case, store)
+            except (RuntimeError, OSError, subprocess.SubprocessError) as error:
+                print(f"{number:3} {case.kind}: {error}", file=sys.stderr)
+            print(f"{number:3} {case.label:12} {case.kind:16} {time.monotonic() - began_s:.1f} s", flush=True)
+
+
+def _measure(folder: Path, number: int, case: Case, store: str) -> None:
+    rig, scenario = folder / f"rig{number}.yaml", folder / "scenario.yaml"
+    rig.write_text(yaml.safe_dump(case.rig, sort_keys=False))
+    notes = json.dumps({"label": case.label, "kind": case.kind, "note": case.note})
+    said = {"title": f"{number} {case.kind}", "notes": notes, "rig": str(rig), **case.scenario}
+    if case.quota is not None:
+        said["max_skew"] = f"{2 * PERIOD_US}us"  # a thread may begin by waiting for the next period
+    scenario.write_text(yaml.safe_dump(said, sort_keys=False))
+    with contextlib.ExitStack() as ends:
+        holder = re.search(r"pid (\d+)", rigctl("rig", "up", str(rig)))
+        assert holder is not None
+        ends.callback(rigctl, "rig", "down", str(rig))
+        for node, command in case.commands:
+            if node == "switch":
+                subprocess.run(["nsenter", "-t", holder[1], "-n", "sh", "-c", command], check=True)
+            else:
+                rigctl("rig", "exec", str(rig), node, "--", command)
+        if case.quota is not None:
+            node, percent = case.quota
+            limits = {"cpu.cfs_period_us": str(PERIOD_US), "cpu.cfs_quota_us": str(PERIOD_US * percent // 100)}
+            ends.enter_context(_in_group(CPU_GROUP, node, limits))
+        if case.read_bytes_per_s is not None:
+            major, minor = _device(Path("/var/tmp"))
+            limits = {"blkio.throttle.read_bps_device": f"{major}:{minor} {case.read_bytes_per_s}"}
+            ends.enter_context(_in_group(DISK_GROUP, "near", limits))
+        for _ in range(case.busy_programs):
+            program = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+            ends.callback(program.wait)
+            ends.callback(program.kill)
+        rigctl("run", str(scenario), "--store", store, "--no-report", "--quiet")
+
+
+def _device(folder: Path) -> tuple[int, int]:
+    number = folder.stat().st_dev
+    return number >> 8, number & 0xFF
+
+
+@contextlib.contextmanager
+def _in_group(group: Path, node: str, limits: dict[str, str]) -> Iterator[None]:
+    """Put the agent of `node` into a control group as soon as it runs."""
+    group.mkdir(exist_ok=True)
+    for name, value in limits.items():
+        (group / name).write_text(value)
+    done = threading.Event()
+    watcher = threading.Thread(target=_watch, args=(group, node, done))
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
+        for _ in range(50):
+            with contextlib.suppress(OSError):
+                group.rmdir()
+                break
+            time.sleep(0.1)
+
+
+def _watch(group: Path, node: str, done: threading.Event) -> None:
+    moved: set[str] = set()
+    while not done.wait(0.05):
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit() or entry.name in moved:
+                continue
+            with contextlib.suppress(OSError):
+                if AGENT.search((entry / "cmdline").read_bytes()) and _is_on(entry, node):
+                    (group / "cgroup.procs").write_text(entry.name)
+                    moved.add(entry.name)
+
+
+def _is_on(entry: Path, node: str) -> bool:
+    return f"RIGCTL_NODE={node}".encode() in (entry / "environ").read_bytes().split(b"\0")
+
+
+def judged(store: str) -> Iterator[tuple[dict[str, Any], str, list[str], str]]:
+    """Of each stored cell: what was injected, the limit found, those of its pairs, and the sentence."""
+    with open_store(store) as opened:
+        for run in sorted(opened.run_ids()):
+            info = opened.run(run)
+            frames = load(info, list(opened.repetitions(info.run)))
+            (summary,) = summaries(frames)
+            if not summary.counted:
+                print(f"not measured: {info.plan.title}", file=sys.stderr)
+                continue
+            goodput = f"{summary.goodput_mbps.mean:.0f} Mbit/s" if summary.goodput_mbps else "-"
+            limits = [row["limit"] for row in frames.derived.pairs]
+            told = {"run": info.run, "title": info.plan.title, "goodput": goodput, **json.loads(info.plan.notes)}
+            yield told, summary.limit, limits, bottleneck_text(summary)
+
+
+def judge(store: str, details: bool) -> None:
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    wrong = []
+    for told, limit, pairs, sentence in judged(store):
+        found[told["label"]][limit] += 1
+        right = limit == told["label"] and set(pairs) == {limit}
+        if "policer" in told["kind"] and limit == "path":
+            right = right and "policer" in sentence
+        if not right:
+            wrong.append(f"{told['title']} ({told['note']}): {told['label']}, found {limit} {pairs}; {told['goodput']}")
+        if details:
+            print(
+                f"{'' if right else 'WRONG '}{told['title']}: {told['note']}: {told['goodput']}: {limit}\n"
+                f"    {sentence}"
+            )
+    names = sorted({*found, *(limit for row in found.values() for limit in row)})
+    print(f"| injected \\ found | {' | '.join(names)} |\n|---|{'---:|' * len(names)}")
+    for label in names:
+        if label in found:
+            print(f"| {label} | {' | '.join(str(found[label][name] or '') for name in names)} |")
+    total = sum(row.total() for row in found.values())
+    right = total - len(wrong)
+    misnamed = sum(not re.search(r"found unknown", line) for line in wrong)
+    print(f"\n{right} of {total} right ({100 * right / max(total, 1):.0f} %), {misnamed} named wrongly")
+    print("\n".join(wrong))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=("measure", "judge"))
+    parser.add_argument("half", nargs="?", choices=sorted(SETS))
+    parser.add_argument("--store", required=True)
+    parser.add_argument("--only")
+    parser.add_argument("--details", action="store_true")
+    asked = parser.parse_args()
+    if asked.what == "measure":
+        measure(asked.half, asked.store, asked.only)
+    else:
+        judge(asked.store, asked.details)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""Evidence for the rules: from samples to a limit, its cause and what would lift it."""
+
+from dataclasses import replace
+from typing import Any
+
+import builders
+import pytest
+from documents import finding
+
+from rigctl.analysis.evidence import of_flows
+from rigctl.analysis.frames import load
+from rigctl.analysis.summary import CellSummary, summaries
+from rigctl.model.window import CommonWindow
+from rigctl.records import Cell, Condition, Link, NodeUsage, Pair, Repetition, RunInfo, Series, Setting
+from rigctl.report.bottleneck_text import bottleneck_text
+
+ONE_PAIR = (Pair("pi1", "pi2"),)
+STEPS = 100
+TIMES = [builders.BEGIN_NS + step * 100_000_000 for step in range(1, STEPS + 1)]
+QUIET = {"busy_us": 10_000_000, "rwnd_limited_us": 0, "sndbuf_limited_us": 0, "congestion": "cubic"}
+
+
+def sampled(rtt_us: int, retransmits: list[int] | None = None, advertised: int = 3_000_000) -> Series:
+    """A sender's samples for 10 s."""
+    columns: dict[str, list[int]] = {"t_ns": TIMES, "bytes": [step * 1000 for step in range(STEPS)]}
+    columns |= {"retransmits": retransmits or [0] * STEPS, "rtt_us": [rtt_us] * STEPS, "cwnd": [5000] * STEPS}
+    return Series(columns | {"mss": [1448] * STEPS, "advertised_window": [advertised] * STEPS})
+
+
+def told(
+    cell: Cell, mbps: float, plan: dict[str, Any] | None = None, again: int = 0, **sender: Any
+) -> tuple[RunInfo, Repetition, CellSummary]:
+    info = builders.run(builders.plan([cell], virtual=None, **(plan or {})))
+    one = builders.repetition(cell, (mbps,), (again,), sender={**QUIET, **sender})
+    return info, one, summaries(load(info, [one]))[0]
+
+
+def one_flow(**settings: Any) -> Cell:
+    return builders.cell(pairs=ONE_PAIR, parallel=1, **{"window_bytes": None, "mss": None, **settings})
+
+
+def test_a_queue_that_stands_at_a_constant_rate_is_a_shaper() -> None:
+    info, one, summary = told(one_flow(), 285.0, rtt_us=9000, rtt_min_us=200, series=sampled(9000))
+    assert (summary.limit, summary.verdict.rule) == ("path", "shaper")
+    said = "round trips took 8.8 ms longer than without a queue, and the goodput stayed at 285 Mbit/s: "
+    assert bottleneck_text(summary) == f"Limited by the path: {said}a shaper or a slower hop, whose queue fills."
+    found = finding(info, [one], "Limited by the path: test 1;")
+    assert found.numbers["queue_ms"] == pytest.approx(8.8)
+    assert "between pi1 and pi2" in (found.remedy or "")
+
+
+def test_many_losses_at_a_constant_rate_are_a_policer() -> None:
+    lost = [50 * step for step in range(STEPS)]
+    _, _, summary = told(one_flow(), 197.0, again=lost[-1], rtt_us=210, rtt_min_us=200, series=sampled(210, lost))
+    assert (summary.limit, summary.verdict.cause) == ("path", "policer")
+    assert bottleneck_text(summary).endswith("the round trip did not grow, and 197 Mbit/s passed: a policer.")
+
+
+def test_a_rate_that_was_not_sampled_is_not_constant() -> None:
+    cell = one_flow()
+    (flow,) = builders.flows(cell, (285.0,), None, **QUIET, rtt_min_us=200, series=sampled(9000))
+    assert flow.receiver is not None
+    window = CommonWindow(builders.BEGIN_NS, builders.BEGIN_NS + 10_000_000_000, 0)
+    assert of_flows([flow], 285.0, window).variation is not None
+    blind = replace(flow, receiver=replace(flow.receiver, series=Series()))
+    assert of_flows([blind], 285.0, window).variation is None
+
+
+SMALL = Condition("small", (Setting("sysctl", "4096 16384 20000", "net.ipv4.tcp_rmem"),))
+WINDOW: dict[str, Any] = {
+    "rtt_us": 9000,
+    "rtt_min_us": 8950,
+    "rwnd_limited_us": 4_100_000,
+    "series": sampled(9000, advertised=11_600),
+}
+
+
+def test_a_window_is_told_with_the_sysctl_that_bounds_it() -> None:
+    cell = one_flow(condition="small")
+    info = builders.run(builders.plan([cell], virtual=None, conditions=(SMALL,)))
+    one = builders.repetition(cell, (10.3,), sender={**QUIET, **WINDOW})
+    (flow,) = one.flows
+    assert flow.receiver is not None
+    one = replace(one, flows=(replace(flow, receiver=replace(flow.receiver, rcvbuf_bytes=20_000)),))
+    (summary,) = summaries(load(info, [one]))
+    assert (summary.limit, summary.verdict.rule) == ("window", "window in flight")
+    bounded = 'The kernel of pi2 allows no more: net.ipv4.tcp_rmem is "4096 16384 20000".'
+    assert bottleneck_text(summary).endswith(bounded)
+    found = finding(info, [one], "Limited by the receive window: test 1;")
+    assert found.remedy == "Raise net.ipv4.tcp_rmem (its third value) on pi2."
+
+
+def test_a_requested_window_that_the_kernel_cut_names_the_bound() -> None:
+    cell = one_flow(window_bytes=65536)
+    info, one, _ = told(cell, 10.3, **WINDOW)
+    (flow,) = one.flows
+    assert flow.receiver is not None
+    one = replace(one, flows=(replace(flow, receiver=replace(flow.receiver, rcvbuf_bytes=50_000)),))
+    (summary,) = summaries(load(info, [one]))
+    assert summary.window_cause is not None
+    assert (summary.window_cause.sysctl, summary.window_cause.value) == ("net.core.rmem_max", "212992")
+    assert finding(info, [one], "Limited by the receive window").remedy == "Raise net.core.rmem_max on pi2."
+
+
+def test_a_quota_is_told_with_the_share_of_time() -> None:
+    cell = one_flow()
+    info, one, _ = told(cell, 400.0)
+    usage = tuple(
+        NodeUsage(node, span_us=10**7, cpus=4, throttled_us=us) for node, us in (("pi1", 9 * 10**6), ("pi2", 0))
+    )
+    one = replace(one, nodes=usage)
+    (summary,) = summaries(load(info, [one]))
+    said = "Limited by the sender: a processor quota of its control group held its agent back 90 % of the time."
+    assert (summary.limit, bottleneck_text(summary)) == ("sender", said)
+    assert "cpu.max" in (finding(info, [one], "Limited by the sender").remedy or "")
+    row = load(info, [one]).derived.pairs[0]
+    assert row["limit_detail"].startswith("quota: quota_sender 0.9")
+
+
+def test_a_line_full_of_small_frames_is_limited_by_the_mtu() -> None:
+    links = {"pi1": Link(10**9, 9000), "pi2": Link(10**9, 1500)}
+    _, _, summary = told(one_flow(), 941.0, {"links": links}, pmtu=1500)
+    assert summary.limit == "mtu"
+    assert "would carry 5.2" in bottleneck_text(summary) or "would carry 5.1" in bottleneck_text(summary)
+    _, _, summary = told(one_flow(mss=1460), 941.0, {"links": links}, pmtu=1500)
+    assert summary.limit == "line-rate"  # that MSS was requested
+
+
+def test_pairs_that_fill_a_link_together_are_limited_by_it() -> None:
+    cell = builders.cell(pairs=(Pair("pi1", "pi3"), Pair("pi2", "pi3")), parallel=1, window_bytes=None)
+    info = builders.run(builders.plan([cell], virtual=None))
+    one = builders.repetition(cell, (600.0, 340.0))
+    (summary,) = summaries(load(info, [one]))
+    assert {row["limit"] for row in load(info, [one]).derived.pairs} == {"shared-link"}
+    assert bottleneck_text(summary) == (
+        "Limited by a shared link: the link to pi3, which other pairs use too, was 99.8 % full."
+    )

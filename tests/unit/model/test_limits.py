@@ -1,0 +1,167 @@
+"""The rules that name a limit: each with evidence that was measured where that limit was injected."""
+
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+
+from rigctl.model.limits import RULES, Evidence, Verdict, judged, pooled, together
+
+SENDS: dict[str, Any] = {
+    **{"goodput_mbps": 300.0, "efficiency": 0.3, "held_share": 0.0, "sending_share": 1.0, "halves": True},
+    **{"in_flight_share": 0.05, "in_flight_cwnd": 0.9, "in_flight_sndbuf": 0.05, "window_share": 0.01},
+    **{"rtt_growth": 1.02, "queue_growth": 1.0, "queue_ms": 0.0, "window_bytes": 3e6, "lost_share": 0.0},
+    **{"variation": 0.02, "quota_sender": 0.0, "quota_receiver": 0.0, "larger_frames": 1.0},
+}
+"""A sender with data and open windows, over a link that is not full and a path without a queue or losses."""
+
+
+def seen(**values: Any) -> Evidence:
+    return Evidence(**(SENDS | values))
+
+
+@pytest.mark.parametrize(
+    ("values", "limit", "cause"),
+    [
+        ({}, "unknown", None),
+        ({"efficiency": 0.98}, "line-rate", None),
+        ({"efficiency": 0.979}, "unknown", None),
+        ({"efficiency": 0.99, "larger_frames": 1.05}, "mtu", None),
+        ({"efficiency": 0.99, "larger_frames": 1.01}, "line-rate", None),
+        ({"asked_share": 0.99}, "rate", None),
+        # 12 KB on each of 2 flows, 7 ms: the kernel counted 39 to 45 % of the time.
+        ({"in_flight_share": 0.98, "rtt_growth": 1.01, "held_share": 0.42}, "window", "receive"),
+        ({"in_flight_share": 0.98, "rtt_growth": 1.01, "held_share": 0.02}, "unknown", None),
+        ({"in_flight_share": 0.98, "rtt_growth": 1.01, "held_share": None}, "window", "receive"),
+        ({"in_flight_share": 0.84, "rtt_growth": 1.01, "held_share": 0.42}, "unknown", None),
+        ({"in_flight_share": 0.98, "rtt_growth": 1.4, "held_share": 0.42}, "unknown", None),
+        ({"window_share": 0.91, "held_share": 0.96, "processors": "machine", "busy_pct": 99.0}, "window", "receive"),
+        ({"window_share": 0.7, "held_share": 0.96, "processors": "machine", "busy_pct": 99.0}, "machine", None),
+        ({"window_share": 0.7, "held_share": 0.6}, "window", "receive"),
+        # tcp_wmem of 24,000 bytes over 9 ms: 37,000 in flight.
+        ({"in_flight_sndbuf": 1.55, "in_flight_cwnd": 0.4}, "window", "send"),
+        ({"in_flight_sndbuf": 1.55, "in_flight_cwnd": 1.0}, "unknown", None),
+        # The same over 10 µs, which hosts make 60: a queue would be a millisecond.
+        (
+            {"in_flight_share": 0.98, "held_share": 0.4, "rtt_growth": 6.0, "rtt_ms": 0.06, "rtt_min_ms": 0.01},
+            "window",
+            "receive",
+        ),
+        (
+            {"in_flight_share": 0.98, "held_share": 0.4, "rtt_growth": 300.0, "rtt_ms": 3.0, "rtt_min_ms": 0.01},
+            "unknown",
+            None,
+        ),
+        (
+            {"in_flight_sndbuf": 1.0, "in_flight_cwnd": 0.4, "rtt_growth": 6.0, "rtt_ms": 0.06, "rtt_min_ms": 0.01},
+            "window",
+            "send",
+        ),
+        ({"shared_share": 0.99, "shared_link": "to far"}, "shared-link", None),
+        ({"quota_sender": 0.9}, "sender", "quota"),
+        ({"quota_receiver": 0.6, "quota_sender": 0.2}, "receiver", "quota"),
+        ({"quota_sender": 0.09}, "unknown", None),
+        ({"quota_sender": None, "quota_receiver": None}, "unknown", None),
+        ({"processors": "sender", "busy_pct": 96.0}, "sender", None),
+        ({"processors": "others", "others_pct": 70.0}, "unknown", "others"),
+        ({"disk_read": 0.97, "disk_write": 0.1}, "disk", "read"),
+        ({"disk_read": 0.2, "disk_write": 0.8}, "disk", "write"),
+        # tbf of 300 Mbit/s, reno.
+        ({"queue_ms": 4.7, "queue_growth": 5.8, "rtt_growth": 7.9, "variation": 0.004}, "path", "shaper"),
+        ({"queue_ms": 4.7, "queue_growth": 5.8, "rtt_growth": 7.9, "variation": 0.4}, "unknown", None),
+        ({"queue_ms": 0.6, "queue_growth": 50.0, "rtt_growth": 90.0, "variation": 0.004}, "unknown", None),
+        # bbr over 12 ms.
+        ({"queue_ms": 2.1, "queue_growth": 1.18, "rtt_growth": 1.18, "variation": 0.003}, "path", "shaper"),
+        ({"queue_ms": 2.1, "queue_growth": 1.18, "rtt_growth": 1.18, "variation": 0.03}, "unknown", None),
+        # A window that fills the queue of a shaper: the goodput is the shaper's.
+        (
+            {"in_flight_share": 0.98, "held_share": 0.96, "queue_ms": 4.7, "queue_growth": 2.2, "rtt_growth": 2.2},
+            "path",
+            "shaper",
+        ),
+        ({"efficiency": 0.95, "queue_ms": 3.0, "queue_growth": 30.0, "lost_share": 0.2}, "line-rate", None),
+        ({"efficiency": 0.95, "queue_ms": 3.0, "queue_growth": 30.0, "lost_share": 0.05}, "loss", None),
+        ({"halves": False, "lost_share": 0.36, "variation": 1.2}, "loss", None),
+        ({"halves": False, "lost_share": 0.01}, "unknown", None),
+    ],
+)
+def test_a_limit_follows_from_its_evidence(values: dict[str, Any], limit: str, cause: str | None) -> None:
+    verdict = judged(seen(**values))
+    assert (verdict.limit, verdict.cause) == (limit, cause)
+
+
+AT_RANDOM = {"lost_share": 0.01, "loss_allows": 1.1, "unevenness": 0.37, "loss_clumps": 0.4, "persistence": 1.1}
+
+
+@pytest.mark.parametrize(
+    ("values", "limit"),
+    [
+        ({**AT_RANDOM, "variation": 0.12}, "loss"),
+        ({**AT_RANDOM, "variation": 0.12, "loss_allows": 2.1}, "unknown"),
+        # Policers: 400 and 200 Mbit/s, reno over 2 and 5 ms; 120 Mbit/s without a distance.
+        ({**AT_RANDOM, "lost_share": 0.026, "unevenness": 0.11, "loss_clumps": 2.2, "variation": 0.012}, "path"),
+        ({**AT_RANDOM, "lost_share": 0.011, "unevenness": 0.29, "loss_clumps": 8.1, "variation": 0.047}, "path"),
+        ({**AT_RANDOM, "variation": 0.115, "loss_clumps": 14.9, "persistence": 0.61}, "path"),
+        ({**AT_RANDOM, "variation": 0.52, "loss_clumps": 30.0, "persistence": 0.5}, "path"),
+        # Losses of whole super-packets: in clumps as well, but what passes is not regulated.
+        ({**AT_RANDOM, "variation": 0.8, "loss_clumps": 58.0, "persistence": 1.3}, "loss"),
+        ({**AT_RANDOM, "variation": 0.197, "loss_clumps": 18.0, "persistence": 0.95}, "loss"),
+        ({**AT_RANDOM, "lost_share": 0.0, "variation": 0.01}, "unknown"),
+    ],
+)
+def test_losses_at_random_are_told_from_those_of_a_policer(values: dict[str, Any], limit: str) -> None:
+    verdict = judged(seen(**values))
+    assert verdict.limit == limit
+    assert (verdict.cause == "policer") == (limit == "path")
+
+
+@pytest.mark.parametrize(
+    ("values", "limit"),
+    [
+        ({"datagram_evenness": 0.01, "lost_share": 0.39}, "path"),
+        ({"datagram_evenness": 3.6, "lost_share": 0.15}, "loss"),
+        ({"datagram_evenness": 0.01, "lost_share": 0.019}, "unknown"),
+        ({"datagram_evenness": 3.6, "lost_share": 0.15, "overflow_share": 0.9}, "receiver"),
+        ({"sent_share": 0.5, "lost_share": 0.0, "variation": 0.003}, "path"),
+        ({"sent_share": 0.5, "lost_share": 0.0, "variation": 0.3}, "unknown"),
+    ],
+)
+def test_datagrams_have_rules_of_their_own(values: dict[str, Any], limit: str) -> None:
+    assert judged(Evidence(goodput_mbps=150.0, efficiency=0.2, **values)).limit == limit
+
+
+def test_a_verdict_has_the_numbers_that_its_rule_looked_at() -> None:
+    verdict = judged(seen(quota_sender=0.914))
+    assert verdict.numbers == {"quota_sender": 0.914, "goodput_mbps": 300.0}
+    assert verdict.detail == "quota: quota_sender 0.914, goodput_mbps 300"
+    assert Verdict().detail == "no rule applies"
+
+
+def test_rules_need_evidence_that_exists() -> None:
+    known = {item.name for item in fields(Evidence)}
+    assert [rule.name for rule in RULES if not set(rule.needs) <= known] == []
+
+
+def test_nothing_known_is_an_unknown_limit() -> None:
+    assert judged(Evidence()).limit == "unknown"
+
+
+def test_repetitions_weigh_as_their_mean() -> None:
+    both = pooled([seen(efficiency=0.97, shared_link="to far"), seen(efficiency=0.99, shared_link="to far")])
+    assert both.efficiency == pytest.approx(0.98)
+    assert (both.shared_link, both.halves) == ("to far", True)
+    assert pooled([Evidence(efficiency=0.5), Evidence()]).efficiency == 0.5
+
+
+def test_streams_that_differ_give_the_limit_of_the_one_that_falls_furthest_short() -> None:
+    window, lossy, shared = Verdict("window"), Verdict("loss"), Verdict("shared-link")
+    assert together([(window, 900.0), (lossy, 100.0)]) == window
+    assert together([(window, 900.0), (shared, 100.0)], Verdict("line-rate")) == shared
+    assert together([(window, 1.0), (lossy, 1.0)], Verdict("line-rate")).limit == "line-rate"
+    assert together([]) == Verdict()
+
+
+def test_each_rule_can_be_passed_over() -> None:
+    for rule in RULES:
+        blind = replace(seen(), **dict.fromkeys(rule.needs))
+        assert judged(blind).rule != rule.name

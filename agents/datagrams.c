@@ -72,6 +72,11 @@ static uint32_t word_at(const unsigned char *data)
     return be32toh(word);
 }
 
+int64_t datagram_number(const unsigned char *data)
+{
+    return word_at(data + TAG_BYTES);
+}
+
 /* The sequence number whose low 32 bits are these: the one that is nearest to what comes next. */
 static int64_t whole_number(const struct datagrams *datagrams, uint32_t low_bits)
 {

@@ -34,6 +34,8 @@ struct datagrams {
 /* The tag of a flow's datagrams: SipHash-2-4 of its number, keyed with the token, so that the token can't be told from it. */
 uint64_t datagram_tag(const unsigned char token[16], uint32_t flow);
 void datagram_put_tag(unsigned char *data, uint64_t tag);
+/* The low 32 bits of its number. */
+int64_t datagram_number(const unsigned char *data);
 bool datagram_has_tag(const unsigned char *data, uint64_t tag);
 
 /* For new ones, all zero. */

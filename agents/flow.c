@@ -168,7 +168,7 @@ void flow_sample(struct flow *flow, int64_t now)
     int64_t *row = flow->samples.rows + (size_t)flow->samples.count * (size_t)columns;
     struct tcp_totals totals;
 
-    if (flow->samples.count == flow->samples.room)
+    if (flow->samples.count == flow->samples.room || columns == COLUMNS_PROBE)
         return;
     row[0] = now;
     row[1] = atomic_load_explicit(&flow->bytes, memory_order_relaxed);

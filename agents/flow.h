@@ -16,6 +16,7 @@
 #include "work.h"
 
 #define COLUMNS_RECEIVER 2   /* t_ns bytes */
+#define COLUMNS_PROBE 3      /* t_ns answered rtt_ns */
 #define COLUMNS_SENDER 6     /* t_ns bytes retransmits rtt_us cwnd mss … */
 #define COLUMNS_ADVERTISED 7 /* … advertised_window, where the kernel says it */
 #define ACKNOWLEDGED 0x06    /* a receiver's one byte: it has everything */
@@ -77,7 +78,7 @@ struct flow {
         int wake;     /* eventfd that tells the main loop of the end */
     } life;
     struct {
-        int64_t at_ns, bulk_ns, end_ns;
+        int64_t at_ns, bulk_ns, end_ns, interval_ns;
     } time;
     unsigned char *buffer;
     struct flow_message message;
@@ -102,6 +103,8 @@ struct flow {
 
 static inline int flow_columns(const struct flow *flow)
 {
+    if (flow->sender && flow->work->paced)
+        return COLUMNS_PROBE;
     if (!flow->sender || flow->datagram.fd >= 0)
         return COLUMNS_RECEIVER;
     return flow->samples.advertised ? COLUMNS_ADVERTISED : COLUMNS_SENDER;

@@ -76,11 +76,11 @@ static const char *parse_work(struct order *order, struct settings *settings)
         transport = "tcp";
     if (strcmp(transport, "tcp") != 0 && strcmp(transport, "udp") != 0)
         return "transport: expected tcp or udp";
-    if (test != NULL && (*test == '\0' || work_find(test, "tcp") == NULL))
-        return "test: expected pingpong, blast or file";
+    if (test != NULL && (*test == '\0' || (work_find(test, "tcp") == NULL && work_find(test, "udp") == NULL)))
+        return "test: expected pingpong, blast, file or probe";
     settings->work = work = work_find(test == NULL ? "" : test, transport);
     if (work == NULL)
-        return "transport: such a test goes over tcp";
+        return *transport == 't' ? "transport: such a test goes over udp" : "transport: such a test goes over tcp";
     if (work->size_high > 0 && !order_number(order, "size", work->size_low, work->size_high, &settings->size)) {
         text_format(size, sizeof size, "size: expected %lld to %lld", (long long)work->size_low, (long long)work->size_high);
         return size;

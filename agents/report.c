@@ -81,11 +81,13 @@ static int write_samples(int64_t id, const struct flow *flow, int from)
 {
     int columns = flow_columns(flow);
     int row = from;
+    const char *names = columns == COLUMNS_PROBE ? "answered\",\"rtt_ns"
+                        : columns == COLUMNS_ADVERTISED ? "bytes\",\"retransmits\",\"rtt_us\",\"cwnd\",\"mss\",\"advertised_window"
+                        : columns == COLUMNS_SENDER ? "bytes\",\"retransmits\",\"rtt_us\",\"cwnd\",\"mss" : "bytes";
 
     line_begin();
-    line_add("{\"id\":%lld,\"flow\":%d,\"from\":%d,\"columns\":[\"t_ns\",\"bytes\"%s],\"rows\":[", (long long)id, flow->number,
-             from, columns == COLUMNS_ADVERTISED ? ",\"retransmits\",\"rtt_us\",\"cwnd\",\"mss\",\"advertised_window\""
-                   : columns == COLUMNS_SENDER ? ",\"retransmits\",\"rtt_us\",\"cwnd\",\"mss\"" : "");
+    line_add("{\"id\":%lld,\"flow\":%d,\"from\":%d,\"columns\":[\"t_ns\",\"%s\"],\"rows\":[", (long long)id, flow->number,
+             from, names);
     for (; row < flow->samples.count && row < from + PIECE_ROWS && line_length() + ROW_MAX < ANSWER_MAX; row++) {
         const int64_t *now = flow->samples.rows + (size_t)row * (size_t)columns;
 

@@ -39,6 +39,7 @@ static int prepare(struct flow *flow, const struct start *start, int64_t interva
     flow->time.at_ns = start->at_ns;
     flow->time.bulk_ns = start->at_ns + start->hold_ns;
     flow->time.end_ns = start->at_ns + start->duration_ns;
+    flow->time.interval_ns = interval_ns;
     flow->message.iterations = start->iterations;
     flow->datagram.rate = start->rate;
     /* Threads block in the kernel; only openings are served by poll. */

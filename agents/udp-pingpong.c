@@ -89,7 +89,7 @@ static void ping(struct flow *flow)
     }
 }
 
-static void pong(struct flow *flow)
+void udp_pong(struct flow *flow)
 {
     ssize_t got;
 
@@ -113,6 +113,6 @@ static void pong(struct flow *flow)
 
 void udp_pingpong(struct flow *flow)
 {
-    (flow->sender ? ping : pong)(flow);
+    (flow->sender ? ping : udp_pong)(flow);
     udp_finish(flow);
 }

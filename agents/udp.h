@@ -15,10 +15,13 @@ int udp_open(struct flow *flow);
 /* Memory for its datagrams, and how its socket hands them over; 0 or an errno value. */
 int udp_prepare_stream(struct flow *flow);
 int udp_prepare_pingpong(struct flow *flow);
+int udp_prepare_probe(struct flow *flow);
 /* What the threads of such flows do. */
 void udp_stream(struct flow *flow);
 void udp_pingpong(struct flow *flow);
-
+void udp_probe(struct flow *flow);
+/* Send back what comes, until the peer has ended. */
+void udp_pong(struct flow *flow);
 
 /* For both of them: `room` bytes for datagrams, what is counted of them, and how long a receive call waits. 0 or an errno value. */
 int udp_prepare(struct flow *flow, size_t room);

@@ -55,6 +55,15 @@ static const struct work works[] = {
      .size_high = DATAGRAM_MAX,
      .messages = true,
      .busy = true},
+    {.name = "probe",
+     .transport = "udp",
+     .open = udp_open,
+     .prepare = udp_prepare_probe,
+     .run = udp_probe,
+     .size_low = DATAGRAM_HEADER,
+     .size_high = DATAGRAM_MAX,
+     .messages = true,
+     .paced = true},
 };
 
 const struct work *work_find(const char *name, const char *transport)

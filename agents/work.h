@@ -23,6 +23,7 @@ struct work {
     bool rate;                   /* its sender can keep to a rate */
     bool bins;                   /* its receiver can count bytes in bins of time */
     bool copies;                 /* its sender can do without a copy, its receiver can make one */
+    bool paced;                  /* its sender sends a message every interval and fills a row of samples for each, by itself */
     bool bursts;                 /* its receiver knows how many datagrams were lost in a row */
 };
 

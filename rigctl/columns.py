@@ -39,6 +39,7 @@ _ONLY_FLOWS: Final = frozenset({Level.FLOWS})
 _SERIES: Final = frozenset({Level.INTERVALS, Level.BINS})
 _BUCKETS: Final = frozenset({Level.HISTOGRAM})
 _CELLS: Final = frozenset({Level.CELLS})
+_TESTS: Final = frozenset({Level.CELLS, Level.PAIRS})
 
 COLUMNS: Final[tuple[Column, ...]] = (
     Column("run", "", _ALL, "id of the run"),
@@ -160,6 +161,19 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column("busy_us", "us", _ONLY_FLOWS, "time the sender had data to send"),
     Column("rwnd_limited_us", "us", _ONLY_FLOWS, "of which limited by the advertised window"),
     Column("sndbuf_limited_us", "us", _ONLY_FLOWS, "of which limited by the send buffer"),
+    Column("latency_idle_p50_us", "us", _TESTS, "round trip of the probes before the streams, median", 1),
+    Column("latency_idle_p99_us", "us", _TESTS, "… that 99 % of them did not exceed", 1),
+    Column("latency_loaded_p50_us", "us", _TESTS, "round trip of the probes beside the streams, median", 1),
+    Column("latency_loaded_p99_us", "us", _TESTS, "… that 99 % of them did not exceed", 1),
+    Column("latency_rise_us", "us", _TESTS, "latency_loaded_p50_us less latency_idle_p50_us", 1),
+    Column(
+        "latency_rpm",
+        "",
+        _TESTS,
+        "round trips per minute under load: 60 s over the mean round trip of the probes without the longest 5 %",
+        0,
+    ),
+    Column("latency_lost_pct", "%", _TESTS, "probes under load that were not answered, of those sent", 2),
     Column("start_skew_us", "us", _MEASURED, "spread of the first-byte times over the flows of the test", 0),
     Column("ceiling_mbps", "Mbit/s", _MEASURED, "highest goodput the link allows for that frame size", 1),
     Column("efficiency", "", _MEASURED, "goodput / ceiling", 3),

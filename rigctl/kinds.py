@@ -7,7 +7,9 @@ TCP_AXES: Final = frozenset({"mss", "congestion", "nodelay"})
 """Axes that only a TCP connection has."""
 COPY_AXES: Final = frozenset({"zerocopy", "copy"})
 """Axes that only a TCP stream has."""
-OWN_AXES: Final = TCP_AXES | COPY_AXES | {"size", "iterations", "rate", "transport", "busy_poll", "read", "write"}
+OWN_AXES: Final = (
+    TCP_AXES | COPY_AXES | {"size", "iterations", "rate", "transport", "busy_poll", "read", "write", "latency"}
+)
 """Axes that not every kind takes; the others are common to all."""
 MAX_DATAGRAM: Final = 65507
 
@@ -42,13 +44,13 @@ class Kind:
 
 
 _ALL: Final = (
-    Kind("tcp", "TCP streams", "bytes", "streams", TCP_AXES | COPY_AXES, bins=True),
+    Kind("tcp", "TCP streams", "bytes", "streams", TCP_AXES | COPY_AXES | {"latency"}, bins=True),
     Kind(
         "udp",
         "UDP streams",
         "datagrams",
         "datagrams",
-        frozenset({"size", "rate"}),
+        frozenset({"size", "rate", "latency"}),
         needs=frozenset({"rate"}),
         bins=True,
         transport="udp",

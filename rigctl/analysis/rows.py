@@ -15,6 +15,7 @@ from rigctl.analysis.ceiling import data_path, datagram_path, efficiency, link_m
 from rigctl.analysis.copy_values import copy_values
 from rigctl.analysis.counted import Key, counted_keys, key_of
 from rigctl.analysis.datagram_rows import asked_mbps, datagram_values
+from rigctl.analysis.latency_rows import latency_values
 from rigctl.analysis.message_rows import message_values
 from rigctl.columns import Level, columns_at
 from rigctl.model.ceilings import TIMESTAMPS_OPTION
@@ -59,16 +60,12 @@ class Rows:
     @property
     def seen(self) -> dict[Key, dict[Stream, Evidence]]:
         """The evidence of each repetition's streams."""
-        return {key_of(one.repetition): one.seen for one in self.derivations}
+        return {key_of(derived.repetition): derived.seen for derived in self.derivations}
 
     @cached_property
     def flows(self) -> list[Row]:
-        return [
-            one.flow_row(flow)
-            for one in self.derivations
-            for stream in one.cell.streams
-            for flow in one.flows_of(stream)
-        ]
+        streams = [(derived, stream) for derived in self.derivations for stream in derived.cell.streams]
+        return [derived.flow_row(flow) for derived, stream in streams for flow in derived.flows_of(stream)]
 
 
 def derive(info: RunInfo, repetitions: Iterable[Repetition]) -> Rows:
@@ -184,16 +181,15 @@ class _Derivation:
         flows = self.flows_of(stream)
         # A flow that was not reported leaves the pair's sum unknown: a part of it must not pass for the whole.
         whole = len(flows) == self.cell.parallel
-        return picked(Level.PAIRS, self._stream(stream, flows, whole))
+        return picked(Level.PAIRS, self._stream(stream, flows, whole) | latency_values(self.repetition, stream))
 
     def cell_row(self, rows: Sequence[Row]) -> Row:
         """The row of the cell; `rows` are those of its pairs."""
         streams = self.cell.streams
         paths = [self._path(stream, self.flows_of(stream)) for stream in streams]
         nodes = {node for path in paths for node in (path.sender, path.receiver)}
-        ceiling_mbps = together_mbps(
-            paths, {node: link_rate_bps(self._info, node) for node in nodes}, trunk_link(self._info.plan)
-        )
+        rates = {node: link_rate_bps(self._info, node) for node in nodes}
+        ceiling_mbps = together_mbps(paths, rates, trunk_link(self._info.plan))
         goodput_mbps = total(row["goodput_mbps"] for row in rows)
         share = efficiency(goodput_mbps, ceiling_mbps)
         flows = [flow for own in self._flows.values() for flow in own]
@@ -219,6 +215,7 @@ class _Derivation:
             "limit_detail": verdict.detail,
             **{name: most(row[name] for row in rows) for name in BUSY_COLUMNS},
             **trunk_total(self._balance),
+            **latency_values(self.repetition),
         }
         return picked(Level.CELLS, self._shared | summed)
 

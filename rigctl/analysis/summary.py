@@ -9,6 +9,7 @@ from rigctl.analysis.bottleneck import Busy, named
 from rigctl.analysis.counted import key_of
 from rigctl.analysis.evidence import Losses, advertised_bytes, losses_of, window_share
 from rigctl.analysis.frames import Frames
+from rigctl.analysis.latency_rows import NAMES
 from rigctl.analysis.rows import Row, busy_of
 from rigctl.analysis.window_cause import WindowCause, window_cause
 from rigctl.model.limits import Verdict, pooled
@@ -44,6 +45,20 @@ class DatagramSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class LatencySummary:
+    """Round trips of the probes beside a stream, means over repetitions; `None`: not known."""
+
+    idle_p50_us: float | None  # before the streams …
+    idle_p99_us: float | None
+    loaded_p50_us: float | None  # … and beside them
+    loaded_p99_us: float | None
+    rise_us: float | None  # of the medians
+    rpm: float | None  # round trips per minute, beside them
+    lost_pct: float | None
+    tcp_us: float | None  # smoothed round trip of the stream's own connections, at the end
+
+
+@dataclass(frozen=True, slots=True)
 class StreamSummary:
     """One pair in one direction, over the repetitions of its cell that count. `None`: not known."""
 
@@ -63,6 +78,7 @@ class StreamSummary:
     ceiling_mbps: float | None
     efficiency: float | None
     datagrams: DatagramSummary | None = None  # of UDP
+    latency: LatencySummary | None = None  # where there were probes
 
     def __str__(self) -> str:
         return str(self.stream)
@@ -204,7 +220,12 @@ def _stream(stream: Stream, pair_rows: Sequence[Row], repetitions: Sequence[Repe
         ceiling_mbps=mean(row["ceiling_mbps"] for row in rows),
         efficiency=mean(row["efficiency"] for row in rows),
         datagrams=_datagrams(rows) if any(row["transport"] == "udp" for row in rows) else None,
+        latency=_latency(rows) if any(repetition.probes for repetition in repetitions) else None,
     )
+
+
+def _latency(rows: Sequence[Row]) -> LatencySummary:
+    return LatencySummary(*(mean(row[name] for row in rows) for name in (*NAMES, "rtt_us")))
 
 
 def _datagrams(rows: Sequence[Row]) -> DatagramSummary:

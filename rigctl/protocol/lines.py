@@ -22,8 +22,8 @@ _SHOWN: Final = 120
 TEXTS: Final = ("old", "value", "refused", "heard", "errors", "streams", "stream")
 """The values of an answer that are texts: those of a host setting, and what became of probes."""
 SENDER_COLUMNS: Final = ("t_ns", "bytes", "retransmits", "rtt_us", "cwnd", "mss")
-ADVERTISED_COLUMNS: Final = (*SENDER_COLUMNS, "advertised_window")
 RECEIVER_COLUMNS: Final = ("t_ns", "bytes")
+_OTHER_COLUMNS: Final = ((*SENDER_COLUMNS, "advertised_window"), ("t_ns", "answered", "rtt_ns"))  # of a probe's sender
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +315,7 @@ def _counted(value: dict[str, Any], record: type[_Counted], required: Sequence[s
 def _rows(value: dict[str, Any]) -> FlowRows:
     only(value, ("id", "flow", "from", "columns", "rows"))
     columns, rows = value["columns"], value["rows"]
-    if not isinstance(columns, list) or tuple(columns) not in (ADVERTISED_COLUMNS, SENDER_COLUMNS, RECEIVER_COLUMNS):
+    if not isinstance(columns, list) or tuple(columns) not in (SENDER_COLUMNS, RECEIVER_COLUMNS, *_OTHER_COLUMNS):
         raise BrokenError(f'"columns" to be {", ".join(RECEIVER_COLUMNS)} or {", ".join(SENDER_COLUMNS)}')
     if not isinstance(rows, list) or not set(map(type, rows)) <= {list} or not set(map(len, rows)) <= {len(columns)}:
         raise BrokenError(f'"rows" of {len(columns)} numbers each')

@@ -160,6 +160,7 @@ class Cell:
     datagrams: DatagramSettings = DatagramSettings()
     file: FileSettings = FileSettings()
     engine: str = "agent"  # a key of rigctl.engines.LIMITS: who makes and measures the traffic
+    latency_ms: int | None = None  # of streams: time between the probes of the round trip beside them; None: no probes
 
     @property
     def kind(self) -> Kind:

@@ -135,6 +135,24 @@ class Flow:
 
 
 @dataclass(frozen=True, slots=True)
+class Probes:
+    """Round trips of small datagrams beside the streams of one pair and direction, sent at a steady pace.
+
+    Columns of equal length, a row for each probe: `t_ns` (sent, on the controller's clock), `answered` (how many up to
+    this one were), `rtt_ns` (its round trip; of one without an answer that of the one before).
+    """
+
+    pair: Pair
+    direction: Direction  # FORWARD or REVERSE
+    started_ns: int  # when the streams were; probes before are the idle baseline
+    series: Series = field(default_factory=Series)
+
+    @property
+    def stream(self) -> Stream:
+        return Stream(self.pair, self.direction)
+
+
+@dataclass(frozen=True, slots=True)
 class NicCounters:
     """How far the counters of a node's data interface rose, from before the first byte until all flows had ended.
 

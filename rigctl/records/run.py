@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeAlias
 
-from rigctl.records.counted import Capture, Flow, NodeUsage, PortSeries
+from rigctl.records.counted import Capture, Flow, NodeUsage, PortSeries, Probes
 from rigctl.records.plan import RunPlan
 
 Facts: TypeAlias = dict[str, Any]
@@ -52,6 +52,7 @@ class Repetition:
     counters: tuple[PortSeries, ...] = ()  # of the switch ports that answered
     counters_missing: tuple[str, ...] = ()  # switches that did not, each with why: one sentence
     captures: tuple[Capture, ...] = ()
+    probes: tuple[Probes, ...] = ()  # of each stream, where Cell.latency_ms asks for them
 
 
 @dataclass(frozen=True, slots=True)

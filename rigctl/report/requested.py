@@ -21,6 +21,7 @@ class Requested:
     value: Callable[[Cell], Scalar]
     text: Callable[[Scalar], str] = str
     shown: Callable[[Sequence[Cell]], bool] | None = None  # None: where some test has a value
+    unset: str = DEFAULT  # where a test has none
 
     def of(self, cells: Sequence[Cell]) -> Filled | None:
         values = [self.value(cell) for cell in cells]
@@ -28,7 +29,7 @@ class Requested:
         if not wanted:
             return None
         return Filled(
-            self.column, tuple(Entry(DEFAULT if value is None else self.text(value), value) for value in values)
+            self.column, tuple(Entry(self.unset if value is None else self.text(value), value) for value in values)
         )
 
 
@@ -87,6 +88,12 @@ NODELAY_VARIED: Final = Requested(
 )
 ENGINE: Final = Requested(
     _column("Engine", words=True), lambda cell: cell.engine, shown=_several(lambda cell: cell.engine)
+)
+LATENCY: Final = Requested(
+    _column("Probes every", "ms"),
+    lambda cell: cell.latency_ms,
+    shown=_several(lambda cell: cell.latency_ms),
+    unset="off",
 )
 TRANSPORT: Final = Requested(
     _column("Transport", words=True),

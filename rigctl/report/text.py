@@ -100,14 +100,14 @@ def settings_text(cell: Cell, pairs: Told = "") -> str:
         words.append(cell.tcp.congestion)
     if cell.tcp.nodelay is not None:
         words.append("nodelay" if cell.tcp.nodelay else "no nodelay")
-    if cell.copying.zerocopy is not None:
-        words.append("zerocopy" if cell.copying.zerocopy else "no zerocopy")
-    if cell.copying.copy is not None:
-        words.append("copy" if cell.copying.copy else "no copy")
+    flags = (("zerocopy", cell.copying.zerocopy), ("copy", cell.copying.copy))
+    words += [name if on else f"no {name}" for name, on in flags if on is not None]
     if cell.direction is not Direction.FORWARD:
         words.append("both directions" if cell.direction is Direction.BOTH else "reverse")
     if cell.engine != AGENT:
         words.append(cell.engine)
+    if cell.latency_ms is not None:
+        words.append(f"probes every {cell.latency_ms} ms")
     return ", ".join(words)
 
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Final, TypedDict
 
 from rigctl.errors import NodeError
-from rigctl.measure import TESTS, Channel, channels
+from rigctl.measure import TESTS, Channel, channels, latency
+from rigctl.model.latency import baseline_s, probe_interval_ms
 from rigctl.protocol import Connect, EndpointReport, Listen, Sockets, Start
 from rigctl.records import Cell
 from rigctl.remote.agent import Agent, RefusedError
@@ -42,7 +43,9 @@ class ByAgent:
 
     def __init__(self, order: Order, bench: Bench, progress: Progress) -> None:
         self.order, self.cell = order, order.cell
-        self.channels = channels(order.cell, lambda: secrets.token_hex(16))
+        streams = channels(order.cell, lambda: secrets.token_hex(16))
+        self._probes = latency.probe_channels(order.cell, lambda: secrets.token_hex(16))
+        self.channels = streams + self._probes
         self.at_ns = 0
         self._nodes, self._progress = bench.nodes, progress
         self._names = sorted({name for pair in order.cell.pairs for name in (pair.source, pair.destination)})
@@ -75,16 +78,21 @@ class ByAgent:
             raise TimeoutError(f"waiting for {waiting}") from None
 
     async def _start(self, clocks: Clocks) -> None:
-        """One instant for all flows, ordered on every node's own clock."""
-        self.at_ns = start_instant(clocks)
-        duration_ms = round(self.cell.duration_s * 1000)
+        """One instant for all flows, ordered on every node's own clock; before it the idle baseline of probes."""
+        idle_s, probes_ns = baseline_s(self.cell), start_instant(clocks)
+        self.at_ns = probes_ns + round(idle_s * 1e9)
+        probing = {channel.endpoint for channel in self._probes}
         async with asyncio.TaskGroup() as group:
             for node, endpoint in self._ends:
-                at_ns = clocks.on_node(node, self.at_ns)
+                if endpoint in probing:
+                    duration_ms = round((idle_s + self.cell.duration_s) * 1000)
+                    start = Start(endpoint, clocks.on_node(node, probes_ns), duration_ms)
+                    group.create_task(self._agents[node].start(start))
+                    continue
                 start = Start(
                     endpoint,
-                    at_ns=at_ns,
-                    duration_ms=duration_ms,
+                    at_ns=clocks.on_node(node, self.at_ns),
+                    duration_ms=round(self.cell.duration_s * 1000),
                     iterations=self.cell.messages.iterations,
                     rate=self.order.rate_bps,
                     bin_us=self.cell.bin_us,
@@ -124,7 +132,8 @@ class ByAgent:
         reports = {end: report for end, report in zip(ends, given, strict=True) if report is not None}
         measured = Measured(
             order=self.order,
-            channels=self.channels,
+            channels=self.channels[: len(self.channels) - len(self._probes)],
+            probes=self._probes,
             reports=reports,
             clocks=self._clocks,
             at_ns=self.at_ns,
@@ -171,16 +180,18 @@ class ByAgent:
 
     async def _connect(self, channel: Channel) -> None:
         receiver, sender = self._agents[channel.receiver], self._agents[channel.sender]
-        test = TESTS[self.cell.test]
+        test, probing = TESTS[self.cell.test], channel in self._probes
         common = _Common(
             token=channel.token,
-            interval_ms=interval_ms(self.cell.duration_s),
+            interval_ms=probe_interval_ms(self.cell) if probing else interval_ms(self.cell.duration_s),
             wait_ms=round(prepare_s(self.cell) * 1000),
         )
         address, bind = self._nodes.data_address(channel.receiver), self._nodes.data_address(channel.sender)
         inside, outside = self._nodes.data_interface(channel.receiver), self._nodes.data_interface(channel.sender)
-        there = Sockets(interface=inside, **common, **test.settings(self.cell))
-        here = Sockets(interface=outside, **common, **test.settings(self.cell, sender=True))
+        receives, sends = test.settings(self.cell), test.settings(self.cell, sender=True)
+        if probing:
+            receives = sends = latency.settings()
+        there, here = Sockets(interface=inside, **common, **receives), Sockets(interface=outside, **common, **sends)
         first, last = self._nodes.data_ports(channel.receiver)
         port = await receiver.listen(Listen(channel.endpoint, address, there, first, last))
         self._ports[channel.endpoint] = port
@@ -195,7 +206,8 @@ class ByAgent:
             await self._agents[node].ended_endpoint(channel.endpoint)
             self._open_ends.discard((node, channel.endpoint))
 
-        self._agents[channel.receiver].on_progress(channel.endpoint, progressed)
+        if channel not in self._probes:
+            self._agents[channel.receiver].on_progress(channel.endpoint, progressed)
         async with asyncio.TaskGroup() as group:
             group.create_task(ended(channel.sender))
             group.create_task(ended(channel.receiver))

@@ -10,7 +10,7 @@ from rigctl.model.contract import impossible_reason, invalid_reason, unfinished_
 from rigctl.model.intervals import median_goodput_bps
 from rigctl.model.window import CommonWindow, common_window, cut
 from rigctl.protocol import EndpointReport
-from rigctl.records import MAX_RATE, Cell, Flow, NicCounters, NodeUsage, Repetition, Side, Status
+from rigctl.records import MAX_RATE, Cell, Flow, NicCounters, NodeUsage, Probes, Repetition, Side, Status
 from rigctl.remote.sides import sides
 from rigctl.runner.barrier import Clocks
 from rigctl.runner.captures import Seen
@@ -32,6 +32,7 @@ class Counted:
     skew_known: bool = True  # whether first bytes are known well enough to say how far apart they are
     interval_s: float = 0.1  # between samples
     captured: tuple[Seen, ...] = ()
+    probes: tuple[Probes, ...] = ()  # beside the flows
     missing: str | None = None  # why it is not all that should have been counted
 
 
@@ -46,6 +47,7 @@ class Measured:
     at_ns: int = 0  # when the flows were started
     hold_ns: int = 0  # between a flow's first byte and its next
     interval_s: float = 0.1  # between samples
+    probes: Sequence[Channel] = ()  # beside the channels of the streams
 
     @property
     def cell(self) -> Cell:
@@ -69,7 +71,14 @@ class Measured:
             hold_ns=self.hold_ns,
             clock_error_ns=self.clocks.error_ns if self.clocks else None,
             interval_s=self.interval_s,
+            probes=tuple(self._probes()),
         )
+
+    def _probes(self) -> Iterable[Probes]:
+        """Of each stream beside which they were and whose sender reported."""
+        for channel in self.probes:
+            for side in self._sides(channel.sender, channel):
+                yield Probes(channel.stream.pair, channel.stream.direction, self.at_ns, side.series)
 
     def _flows(self, channel: Channel) -> Iterable[Flow]:
         sent, received = self._sides(channel.sender, channel), self._sides(channel.receiver, channel)
@@ -90,7 +99,12 @@ class Measured:
 
     def _usage(self, name: str) -> NodeUsage:
         own = [report for (node, _), report in self.reports.items() if node == name]
-        longest = max(own, key=lambda report: report.span_us or 0, default=None)
+        streams = {channel.endpoint for channel in self.channels}
+        longest = max(
+            (report for report in own if report.endpoint in streams),
+            key=lambda report: report.span_us or 0,
+            default=None,
+        )
         return NodeUsage(
             node=name,
             span_us=longest.span_us if longest else None,
@@ -136,6 +150,7 @@ def recorded(
         rate_bps=order.rate_bps if cell.datagrams.rate == MAX_RATE else None,
         flows=tuple(cut(flow, window) if window else flow for flow in flows),
         nodes=usage,
+        probes=counted.probes,
     )
 
 

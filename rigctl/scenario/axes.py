@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 from rigctl.engines import AGENT, LIMITS
 from rigctl.records import MAX_RATE, UNLIMITED, Direction
 from rigctl.rig.fields import FieldError, parse_flag, parse_quantity, parse_text, parse_whole, shown
+from rigctl.scenario.latency import parse_latency
 from rigctl.units import format_bytes, format_rate, parse_bytes, parse_rate
 from rigctl.yamlfile import suggestion
 
@@ -365,6 +366,21 @@ AXES: Final[dict[str, Axis]] = {
             "Who makes and measures the traffic: rigctl's agent, or the nodes' own iperf3 (tests tcp and udp).",
             {"enum": list(LIMITS), "examples": ["iperf3"]},
             unset=AGENT,
+        ),
+        Axis(
+            "latency",
+            parse_latency,
+            lambda value: "off" if value is None else f"{value} ms",
+            "Latency",
+            "Round trips beside the streams of tests tcp and udp, idle and under load: true (a probe every 20 ms), the "
+            "time between probes (1ms to 1s), or false.",
+            {
+                "anyOf": [
+                    {"type": "boolean"},
+                    {"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*(ms|s)\s*$"},
+                ],
+                "examples": [True, "20ms"],
+            },
         ),
     )
 }

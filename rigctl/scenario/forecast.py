@@ -7,6 +7,7 @@ from typing import Final
 
 from rigctl.kinds import OWN_AXES
 from rigctl.model.ceilings import IP_HEADER, TCP_HEADER, ceiling_bps, datagram_ceiling_bps, effective_mss
+from rigctl.model.latency import baseline_s
 from rigctl.model.sharing import DataPath, together_mbps, trunk_link
 from rigctl.records import MAX_RATE, Cell, Pair, RunPlan
 from rigctl.scenario.axes import AXES, AxisValue
@@ -33,6 +34,7 @@ _SETTINGS: Final[dict[str, Callable[[Cell], AxisValue]]] = {
     "copy": attrgetter("copying.copy"),
     "direction": attrgetter("direction"),
     "engine": attrgetter("engine"),
+    "latency": attrgetter("latency_ms"),
 }
 """Where a cell has the value of an axis."""
 _ALWAYS: Final = ("window", "mss", "parallel")
@@ -120,8 +122,8 @@ def constants(plan: RunPlan) -> list[str]:
 
 
 def total_s(plan: RunPlan) -> float:
-    """Seconds of traffic in all, as far as they are known before: see `bound`."""
-    return sum(cell.duration_s for cell in plan.cells) * plan.repeat
+    """Seconds of traffic in all, idle baselines included, as far as they are known before: see `bound`."""
+    return sum(cell.duration_s + baseline_s(cell) for cell in plan.cells) * plan.repeat
 
 
 def bound(plan: RunPlan) -> str:

@@ -191,6 +191,7 @@ def _cell(
         datagrams=DatagramSettings(given["rate"]),
         engine=given["engine"],
         file=_file_settings(given, model.folder) if kind.files else FileSettings(),
+        latency_ms=given["latency"],
     )
 
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from sqlalchemy import Column, Connection, update
 
-from rigctl.store.schema import SCHEMA_VERSION, counters, flows, repetitions, runs, versions
+from rigctl.store.schema import SCHEMA_VERSION, counters, flows, probes, repetitions, runs, versions
 
 
 def _to_2(connection: Connection) -> None:
@@ -21,7 +21,12 @@ def _to_3(connection: Connection) -> None:
     _add_columns(connection, flows.name, (flows.c.receiver_bins,))
 
 
-STEPS: Final[dict[int, Callable[[Connection], None]]] = {2: _to_2, 3: _to_3}
+def _to_4(connection: Connection) -> None:
+    """Round trips beside streams."""
+    probes.create(connection)
+
+
+STEPS: Final[dict[int, Callable[[Connection], None]]] = {2: _to_2, 3: _to_3, 4: _to_4}
 """Step N makes a store of version N out of one of version N - 1."""
 
 

@@ -12,6 +12,7 @@ from rigctl.records import (
     Flow,
     Pair,
     PortSeries,
+    Probes,
     Repetition,
     RunInfo,
     RunPlan,
@@ -34,7 +35,7 @@ _APART: Final = ("series", "bins")
 _PLAIN_FIELDS: Final = tuple(
     field.name
     for field in fields(Repetition)
-    if field.name not in ("status", "flows", "nodes", "counters", "counters_missing", "captures")
+    if field.name not in ("status", "flows", "nodes", "counters", "counters_missing", "captures", "probes")
 )
 
 
@@ -128,13 +129,33 @@ def counters_row(repetition_id: int, position: int, series: PortSeries) -> Row:
     }
 
 
+def probes_row(repetition_id: int, position: int, probes: Probes) -> Row:
+    """A row of `probes`."""
+    return {
+        "repetition_id": repetition_id,
+        "position": position,
+        "source": probes.pair.source,
+        "destination": probes.pair.destination,
+        "direction": str(probes.direction),
+        "started_ns": probes.started_ns,
+        "series": pack(probes.series),
+    }
+
+
+def probes_from(row: Row) -> Probes:
+    made: Row = {"pair": {"source": row["source"], "destination": row["destination"]}}
+    return replace(_record(Probes, row | made | {"series": Series()}), series=unpack(row["series"]))
+
+
 def counters_from(row: Row) -> PortSeries:
     return PortSeries(row["switch"], row["port"], row["source"], unpack_counters(row["series"]).columns)
 
 
-def repetition_from(row: Row, flows: tuple[Flow, ...], counters: tuple[PortSeries, ...] = ()) -> Repetition:
+def repetition_from(
+    row: Row, flows: tuple[Flow, ...], counters: tuple[PortSeries, ...] = (), probes: tuple[Probes, ...] = ()
+) -> Repetition:
     made: Row = {name: from_json(row[name] or "[]") for name in ("nodes", "counters_missing", "captures")}
-    return _record(Repetition, row | made | {"flows": flows, "counters": counters})
+    return _record(Repetition, row | made | {"flows": flows, "counters": counters, "probes": probes})
 
 
 def flow_from(row: Row) -> Flow:

@@ -17,7 +17,7 @@ from sqlalchemy import (
     Text,
 )
 
-SCHEMA_VERSION: Final = 3
+SCHEMA_VERSION: Final = 4
 """Raised with every change of the tables (store.migrations has the steps); a store with a higher one is left alone."""
 
 APPLICATION_ID: Final = 0x72696763
@@ -100,5 +100,17 @@ counters: Final = Table(
     Column("switch", String(64), nullable=False),
     Column("port", String(255), nullable=False),
     Column("source", String(16), nullable=False),
+    Column("series", LargeBinary, nullable=False),
+)
+
+probes: Final = Table(
+    "probes",
+    metadata,
+    Column("repetition_id", ForeignKey("repetitions.id", ondelete="CASCADE"), primary_key=True),
+    Column("position", Integer, primary_key=True, autoincrement=False),
+    Column("source", String(64), nullable=False),
+    Column("destination", String(64), nullable=False),
+    Column("direction", String(16), nullable=False),
+    Column("started_ns", BigInteger, nullable=False),
     Column("series", LargeBinary, nullable=False),
 )

@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
-from sqlalchemy import Connection, Engine, Select, case, delete, func, insert, select, update
+from sqlalchemy import Connection, Engine, Select, Table, case, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from rigctl.errors import InputError
 from rigctl.garbage import uncollected
-from rigctl.records import Facts, Flow, PortSeries, Repetition, RunInfo, RunPlan, RunStatus, Status
+from rigctl.records import Facts, Flow, Repetition, RunInfo, RunPlan, RunStatus, Status
 from rigctl.store.errors import explained, records_of
 from rigctl.store.rows import (
     Row,
@@ -23,10 +23,12 @@ from rigctl.store.rows import (
     flow_row,
     info_from,
     plan_json,
+    probes_from,
+    probes_row,
     repetition_from,
     repetition_row,
 )
-from rigctl.store.schema import counters, flows, repetitions, runs
+from rigctl.store.schema import counters, flows, probes, repetitions, runs
 from rigctl.store.schema import facts as facts_table
 
 T = TypeVar("T")
@@ -129,6 +131,9 @@ class Store:
             if repetition.counters and key is not None:
                 series = [counters_row(key[0], position, one) for position, one in enumerate(repetition.counters)]
                 connection.execute(insert(counters), series)
+            if repetition.probes and key is not None:
+                probed = [probes_row(key[0], position, own) for position, own in enumerate(repetition.probes)]
+                connection.execute(insert(probes), probed)
 
     def finish(self, run: str, status: RunStatus, ended_at: float) -> None:
         """Mark `run` as ended. A run that dies before stays `running`."""
@@ -180,18 +185,17 @@ class Store:
         order = (repetitions.c.cell, repetitions.c.repetition, repetitions.c.attempt, repetitions.c.id)
         heads = select(repetitions).where(repetitions.c.run == run).order_by(*order)
         parts = _flows_of(run, series)
-        ports = select(counters).join(repetitions).where(repetitions.c.run == run)
-        ports = ports.order_by(counters.c.repetition_id, counters.c.position)
         with explained(self.place), self._engine.connect() as connection, connection.begin():
             flows_by: dict[int, list[Flow]] = {}
             for key, flow in self._records(connection, parts, f"flow {{}} of run {run}", _keyed(flow_from)):
                 flows_by.setdefault(key, []).append(flow)
-            ports_by: dict[int, list[PortSeries]] = {}
-            for key, port in self._records(connection, ports, f"port series {{}} of run {run}", _keyed(counters_from)):
-                ports_by.setdefault(key, []).append(port)
+            ports_by = self._beside(connection, counters, run, "port series", counters_from)
+            probes_by = self._beside(connection, probes, run, "probes", probes_from)
 
             def made(row: Row) -> Repetition:
-                return repetition_from(row, tuple(flows_by.get(row["id"], ())), tuple(ports_by.get(row["id"], ())))
+                key = row["id"]
+                beside = (tuple(ports_by.get(key, ())), tuple(probes_by.get(key, ())))
+                return repetition_from(row, tuple(flows_by.get(key, ())), *beside)
 
             return list(self._records(connection, heads, f"repetition {{}} of run {run}", made))
 
@@ -229,6 +233,17 @@ class Store:
                 self.place, lambda at: f"run {names[at]}", rows, lambda row: info_from(row, by_run.get(row["run"], {}))
             )
         )
+
+    def _beside(
+        self, connection: Connection, table: Table, run: str, what: str, make: Callable[[Row], T]
+    ) -> dict[int, list[T]]:
+        """What a table holds of each repetition of `run`."""
+        query = select(table).join(repetitions).where(repetitions.c.run == run)
+        query = query.order_by(table.c.repetition_id, table.c.position)
+        found: dict[int, list[T]] = {}
+        for key, record in self._records(connection, query, f"{what} {{}} of run {run}", _keyed(make)):
+            found.setdefault(key, []).append(record)
+        return found
 
     def _records(self, connection: Connection, query: Select[Any], name: str, make: Callable[[Row], T]) -> Iterator[T]:
         """`make` of each row; `name` has a place for a row's number, from 1."""

@@ -88,7 +88,7 @@ def test_stop_ends_a_ping_pong_without_an_error(start: Start) -> None:
 @pytest.mark.parametrize(
     ("what", "said"),
     [
-        ("test=nonsense size=1", "test: expected pingpong, blast or file"),
+        ("test=nonsense size=1", "test: expected pingpong, blast, file or probe"),
         ("test=pingpong", "size: expected 1 to 16777216"),
         ("test=pingpong size=0", "size: expected 1 to 16777216"),
         ("test=blast size=16777217", "size: expected 1 to 16777216"),

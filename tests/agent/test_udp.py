@@ -1,6 +1,5 @@
 """Datagrams: what arrives is counted once, what does not is told, and the sender keeps to its rate."""
 
-import json
 import math
 import socket
 import struct
@@ -9,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from dropping import beside_the_sender, drop, dropped
 from lab import Lab, laboratory
 from talk import Report, Talk, joined, report_of, settings, started
 
@@ -81,17 +81,6 @@ def lossy(binary: Path, tmp_path: Path) -> Iterator[Lab]:
     with laboratory(binary, tmp_path) as lab:
         lab.run("ethtool", "-K", "lo", "tx-udp-segmentation", "off")
         yield lab
-
-
-def drop(lab: Lab, rule: str) -> None:
-    hook = "type filter hook input priority 0"
-    lab.run("nft", f"table inet loss {{ chain some {{ {hook}; meta l4proto udp {rule} counter drop\n}}\n}}\n")
-
-
-def dropped(lab: Lab) -> int:
-    listed = json.loads(lab.run("nft", "-j", "list", "table", "inet", "loss"))["nftables"]
-    (rule,) = (one["rule"] for one in listed if "rule" in one)
-    return next(int(part["counter"]["packets"]) for part in rule["expr"] if "counter" in part)
 
 
 def test_loss_is_what_the_network_dropped(lossy: Lab) -> None:
@@ -173,17 +162,6 @@ def test_many_flows_into_one_node_all_arrive(start: Start, flows: int) -> None:
     assert receiver.event("ended", 20)["error"] is None
     sent, came = report_of(sender), report_of(receiver)
     assert all(0 < came.datagrams[n]["datagrams"] <= sent.datagrams[n]["datagrams"] for n in range(flows))
-
-
-def beside_the_sender(port: int) -> socket.socket:
-    """A socket whose datagrams have the addresses and ports of the flow into `port`."""
-    lines = [line.split() for line in Path("/proc/net/udp").read_text().splitlines()[1:]]
-    (local,) = [int(words[1].rpartition(":")[2], 16) for words in lines if words[2].endswith(f":{port:04X}")]
-    forger = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    forger.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    forger.bind(("127.0.0.1", local))
-    forger.connect(("127.0.0.1", port))
-    return forger
 
 
 @pytest.mark.parametrize(("what", "how"), [("size=64", "rate=1000000"), ("test=pingpong size=64", "iterations=500")])

@@ -16,6 +16,7 @@ ORDER = (
     "bench_distance.py",
     "bench_bins.py",
     "bench_loss.py",
+    "bench_latency.py",
 )
 
 

@@ -9,8 +9,9 @@ import pytest
 from wire import TOTALS
 
 from rigctl.measure import channels
+from rigctl.measure.latency import probe_channels
 from rigctl.protocol import EndpointReport, FlowReport, FlowTotals, parse_line
-from rigctl.records import Cell, MessageSettings, Pair, Repetition, Status
+from rigctl.records import Cell, Direction, MessageSettings, Pair, Repetition, Status
 from rigctl.remote.clock import ClockOffset
 from rigctl.runner.barrier import Clocks
 from rigctl.runner.orders import Order
@@ -124,3 +125,28 @@ def test_a_start_skew_that_is_not_known_is_neither_stored_nor_held_against_a_rep
     unknown = replace(found.counted(), skew_known=False)
     made = recorded(found.order, unknown, Status.OK, None, 0.010, {})
     assert (made.status, made.start_skew_us) == (Status.OK, None)
+
+
+def test_probes_are_kept_beside_the_flows_and_not_among_them() -> None:
+    cell = replace(CELL, latency_ms=20)
+    columns = {"t_ns": [100, 20_000_100], "answered": [1, 2], "rtt_ns": [500, 600]}
+    counted = totals(bytes=128, first_byte_ns=100, last_byte_ns=20_000_700)
+    sent = EndpointReport(2, 0, 9_000_000, None, None, 4, (FlowReport(counted, columns),), busiest_cpu_us=77)
+    came = replace(report(5000, SECOND), endpoint=2, strangers=3)
+    probing = probe_channels(cell, lambda: "0" * 32)
+    made = record(measured(BOTH | {("a", 2): sent, ("b", 2): came}, cell, at_ns=7, probes=probing), Status.OK, None)
+    assert len(made.flows) == 1
+    (probes,) = made.probes
+    assert (probes.pair, probes.direction, probes.started_ns) == (Pair("a", "b"), Direction.FORWARD, 7)
+    assert probes.series.columns == columns
+    # The time of probes is longer than that of streams: what a node was busy is of the streams' time.
+    assert [(usage.span_us, usage.busiest_cpu_us, usage.strangers) for usage in made.nodes] == [
+        (1_000_000, None, 0),
+        (1_000_000, None, 3),
+    ]
+
+
+def test_probes_whose_sender_is_silent_are_unknown() -> None:
+    cell = replace(CELL, latency_ms=20)
+    probing = probe_channels(cell, lambda: "0" * 32)
+    assert record(measured(BOTH, cell, probes=probing), Status.OK, None).probes == ()

@@ -75,6 +75,10 @@ def test_the_total_counts_each_cell_s_duration_and_the_repetitions() -> None:
     assert total_s(plan_of(dict.fromkeys("ab", GIGABIT))) == 45.0
 
 
+def test_the_total_counts_the_idle_baseline_of_tests_with_probes() -> None:
+    assert total_s(plan_of(dict.fromkeys("ab", GIGABIT), latency_ms=20)) == 45.0 + 3 * 1.0
+
+
 def test_the_notes_say_what_is_assumed_and_what_does_not_fit() -> None:
     said = notes(plan_of(dict.fromkeys("ab", GIGABIT)), 4)
     assert "TCP timestamps (12 bytes of every segment)" in said[0]

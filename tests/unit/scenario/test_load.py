@@ -149,3 +149,34 @@ def test_rfc2544_has_its_frames_its_trial_time_and_no_loss() -> None:
     assert frames == [64, 128, 256, 512, 1024, 1280, 1518]
     assert {(cell.datagrams.rate, cell.duration_s) for cell in plan.cells} == {("max", 60.0)}
     assert (plan.max_loss, plan.ip_version) == (0.0, 4)
+
+
+@pytest.mark.parametrize(
+    ("given", "every_ms"),
+    [("true", 20), ("5ms", 5), ("0.1s", 100), ("1s", 1000), ("[true]", 20), ("false", None), ("off", None)],
+)
+def test_latency_is_on_or_the_time_between_probes(tmp_path: Path, given: str, every_ms: int | None) -> None:
+    text = f"rig: gigablox\npairs: [pi1 -> pi2]\nmatrix: {{latency: {given}}}\n"
+    plan, _ = load_plan(written(tmp_path, text), Overrides())
+    assert [cell.latency_ms for cell in plan.cells] == [every_ms]
+
+
+def test_latency_is_an_axis_of_streams_on_and_off(tmp_path: Path) -> None:
+    text = "rig: gigablox\npairs: [pi1 -> pi2]\nmatrix: {latency: [false, true, 50ms]}\n"
+    plan, _ = load_plan(written(tmp_path, text), Overrides())
+    assert [cell.latency_ms for cell in plan.cells] == [None, 20, 50]
+    plan, _ = load_plan(written(tmp_path, text), Overrides(sets=("latency=true",)))
+    assert [cell.latency_ms for cell in plan.cells] == [20]
+
+
+@pytest.mark.parametrize("given", ["0.5ms", "2s", "1.5ms", "fast", "0", "20us"])
+def test_another_time_between_probes_is_refused(tmp_path: Path, given: str) -> None:
+    text = f"rig: gigablox\npairs: [pi1 -> pi2]\nmatrix: {{latency: {given}}}\n"
+    with pytest.raises(InputError, match=r"expected true, false or the time between probes, 1 ms to 1000 ms in whole"):
+        load_plan(written(tmp_path, text), Overrides())
+
+
+def test_messages_have_no_probes_beside_them(tmp_path: Path) -> None:
+    text = "rig: gigablox\npairs: [pi1 -> pi2]\ntest: pingpong\nmatrix: {latency: true, size: 64}\n"
+    with pytest.raises(InputError, match="latency: only for test: tcp or udp"):
+        load_plan(written(tmp_path, text), Overrides())

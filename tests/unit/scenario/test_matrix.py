@@ -43,13 +43,16 @@ def test_a_cell_has_every_setting_unset_where_nothing_is_asked_for() -> None:
         "transport": "tcp",
         "direction": Direction.FORWARD,
         "engine": "agent",
+        "latency": None,
     }
 
 
 def test_axes_and_the_fields_of_a_cell_are_the_same() -> None:
     no_axes = {"number", "test", "duration_s", "omit_s", "resize", "bin_us", "capture", "folder"}
     fields = set(flattened(builders.cell())) - no_axes
-    named = {"window": "window_bytes", "window_total": "window_total_bytes", "size": "message_bytes"}
+    named = {"window": "window_bytes", "window_total": "window_total_bytes", "size": "message_bytes"} | {
+        "latency": "latency_ms"
+    }
     assert {named.get(name, name) for name in AXES} == fields
     assert [setting(builders.cell(), name) for name in AXES][:4] == [None, 65536, None, 1460]
 

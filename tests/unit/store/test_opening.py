@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import builders
+import probing
 import pytest
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.engine import Dialect
@@ -263,7 +264,7 @@ def test_how_many_cells_were_measured_is_known_without_reading_their_series(tmp_
 def test_the_tables_can_be_made_in_postgresql_too() -> None:
     dialect: Dialect = postgresql.dialect()  # type: ignore[no-untyped-call]  # SQLAlchemy has no types here
     made = [str(CreateTable(table).compile(dialect=dialect)) for table in metadata.sorted_tables]
-    assert len(made) == 6
+    assert len(made) == 7
     text = " ".join(made)
     assert "id SERIAL NOT NULL" in text
     assert "window_start_ns BIGINT" in text
@@ -283,7 +284,12 @@ def test_the_store_of_rigctl_0_1_is_brought_up_to_date_and_reads_as_before(tmp_p
         assert info.plan == builders.plan(cells)
         assert store.repetitions(info.run) == [builders.repetition(cell) for cell in cells]
     with open_store(str(path)) as store:
-        counted = replace(builders.repetition(cells[0]), repetition=2, counters=(PortSeries("sw", "g1", "snmp"),))
+        counted = replace(
+            builders.repetition(cells[0]),
+            repetition=2,
+            counters=(PortSeries("sw", "g1", "snmp"),),
+            probes=(probing.probes([100], [3000, None]),),
+        )
         store.add(info.run, counted)
         assert store.repetitions(info.run)[1] == counted
 

@@ -29,6 +29,7 @@ from rigctl.records import (
     Pair,
     Port,
     PortSeries,
+    Probes,
     Repetition,
     RoundTrips,
     RunPlan,
@@ -127,6 +128,7 @@ REPETITION = st.builds(
         max_size=2,
     ).map(tuple),
     counters_missing=st.lists(TEXT, max_size=2).map(tuple),
+    probes=st.lists(st.builds(Probes, PAIR, st.sampled_from(Direction), INT64, series()), max_size=2).map(tuple),
     captures=st.lists(
         st.builds(
             Capture,

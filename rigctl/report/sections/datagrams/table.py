@@ -10,6 +10,7 @@ from rigctl.report.above import excess_note
 from rigctl.report.blocks import Column, Entry, Table
 from rigctl.report.exclusions import exclusion_text
 from rigctl.report.goodput_columns import bottleneck, ceiling, efficiency, goodput, legend, of_cell, total_goodput
+from rigctl.report.latency_columns import idle_round_trip, loaded_round_trip, per_minute
 from rigctl.report.per_stream import each_pair
 from rigctl.report.tabular import ColumnOf, Filled, Head, decimals_of, table_of
 from rigctl.report.text import UNKNOWN, count_text
@@ -25,6 +26,7 @@ _REQUESTED: Final = (
     requested.LOAD,
     requested.DIRECTION,
     requested.ENGINE,
+    requested.LATENCY,
 )
 
 
@@ -39,6 +41,9 @@ def datagram_table(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
         _counts("Reordered", lambda counted: counted.reordered),
         _counts("Duplicates", lambda counted: counted.duplicates),
         _of_each("Jitter", "µs", lambda counted: counted.jitter_us),
+        idle_round_trip,
+        loaded_round_trip,
+        per_minute,
         ceiling,
         efficiency,
         bottleneck,

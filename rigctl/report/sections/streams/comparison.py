@@ -10,6 +10,7 @@ from rigctl.report.above import excess_note
 from rigctl.report.blocks import Column, Entry, Table
 from rigctl.report.exclusions import exclusion_text
 from rigctl.report.goodput_columns import bottleneck, ceiling, efficiency, goodput, legend, of_cell, total_goodput
+from rigctl.report.latency_columns import idle_round_trip, loaded_round_trip, per_minute
 from rigctl.report.per_stream import each_pair, span
 from rigctl.report.tabular import ColumnOf, Filled, Head, table_of
 from rigctl.report.text import UNKNOWN, count_text, kib_text
@@ -29,6 +30,7 @@ REQUESTED: Final = (
     requested.COPY,
     requested.DIRECTION,
     requested.ENGINE,
+    requested.LATENCY,
 )
 
 _ZEROCOPY: Final = (
@@ -43,6 +45,9 @@ def comparison(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
         total_goodput,
         goodput,
         _retransmits,
+        idle_round_trip,
+        loaded_round_trip,
+        per_minute,
         _effective_window,
         _effective_mss,
         _effective_congestion,

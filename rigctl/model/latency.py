@@ -1,0 +1,107 @@
+"""Round trips of probes, idle and under load: when they are sent, their percentiles, round trips per minute.
+
+Round trips per minute: draft-ietf-ippm-responsiveness, of a mean without the 5 % longest (docs/decisions,
+"Probes beside streams").
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from rigctl.records import Cell, Probes
+
+DEFAULT_MS: Final = 20
+"""Time between probes where the scenario does not say."""
+MIN_MS: Final = 1
+MAX_MS: Final = 1000
+PROBE_BYTES: Final = 64
+MOST_PROBES: Final = 30_000
+"""Of a pair in one repetition: in longer tests they are further apart (the agent takes 36,000)."""
+BASELINE_PROBES: Final = 50
+BASELINE_S: Final = (1.0, 5.0)
+"""Least and most time of the idle baseline."""
+KEPT: Final = 0.95
+"""Of the round trips, those that the mean behind the round trips per minute is of: the shortest."""
+
+
+def baseline_s(cell: Cell) -> float:
+    """How long probes run alone before the streams of `cell`."""
+    if cell.latency_ms is None:
+        return 0.0
+    low, high = BASELINE_S
+    return min(high, max(low, BASELINE_PROBES * cell.latency_ms / 1e3))
+
+
+def probe_interval_ms(cell: Cell) -> int:
+    """Time between probes: what was asked for, longer where there would be more than `MOST_PROBES`."""
+    fitting = math.ceil((baseline_s(cell) + cell.duration_s) * 1e3 / MOST_PROBES)
+    return max(cell.latency_ms or DEFAULT_MS, fitting)
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """The probes of a time: how many were sent, and the round trips of those that were answered, in rising order."""
+
+    sent: int = 0
+    trips_ns: tuple[int, ...] = field(default=(), repr=False)
+
+    def __add__(self, other: "Phase") -> "Phase":
+        return Phase(self.sent + other.sent, tuple(sorted(self.trips_ns + other.trips_ns)))
+
+    @property
+    def lost(self) -> int:
+        return self.sent - len(self.trips_ns)
+
+    @property
+    def lost_pct(self) -> float | None:
+        return 100 * self.lost / self.sent if self.sent else None
+
+    def percentile_us(self, percent: float) -> float | None:
+        """The time that `percent` of the round trips did not exceed (nearest rank)."""
+        if not self.trips_ns:
+            return None
+        rank = max(1, math.ceil(len(self.trips_ns) * percent / 100))
+        return self.trips_ns[rank - 1] / 1e3
+
+    @property
+    def per_minute(self) -> float | None:
+        """Round trips per minute (RPM): a minute over the mean of the shortest 95 %."""
+        kept = self.trips_ns[: max(1, math.floor(KEPT * len(self.trips_ns)))]
+        return 60e9 * len(kept) / sum(kept) if kept and sum(kept) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Trip:
+    """One probe: when it was sent, and its round trip; None: no answer."""
+
+    sent_ns: int
+    rtt_ns: int | None
+
+
+def trips(probes: Probes) -> list[Trip]:
+    """The probes one by one: `answered` rises with each that was."""
+    columns = probes.series.columns
+    found, before = [], 0
+    for sent_ns, answered, rtt_ns in zip(*(columns.get(name, ()) for name in COLUMNS), strict=True):
+        found.append(Trip(sent_ns, rtt_ns if answered > before else None))
+        before = answered
+    return found
+
+
+COLUMNS: Final = ("t_ns", "answered", "rtt_ns")
+
+
+def idle(probes: Probes) -> Phase:
+    """Those that were back before the streams started, and those sent before that never came back."""
+    own = [trip for trip in trips(probes) if trip.sent_ns + (trip.rtt_ns or 0) < probes.started_ns]
+    return phase(own)
+
+
+def loaded(probes: Probes, start_ns: int, end_ns: int) -> Phase:
+    """Those that were sent in the measurement interval."""
+    return phase([trip for trip in trips(probes) if start_ns <= trip.sent_ns < end_ns])
+
+
+def phase(found: Sequence[Trip]) -> Phase:
+    return Phase(len(found), tuple(sorted(trip.rtt_ns for trip in found if trip.rtt_ns is not None)))

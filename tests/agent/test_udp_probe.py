@@ -1,0 +1,105 @@
+"""Probes: a datagram every interval, each sent back. Late answers count, lost ones are counted."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from dropping import beside_the_sender, drop, dropped
+from lab import Lab, laboratory
+from talk import Report, Talk, joined, report_of, settings, started
+
+from agents import Start
+
+PROBE = "transport=udp test=probe size=64"
+COLUMNS = ["t_ns", "answered", "rtt_ns"]
+
+
+def probed(receiver: Talk, sender: Talk, duration_ms: int = 300, interval_ms: int = 10) -> tuple[Report, Report]:
+    joined(receiver, sender, extra=PROBE, interval_ms=interval_ms)
+    at_ns = started([receiver, sender], duration_ms)
+    for agent in (receiver, sender):
+        assert agent.event("ended", 20)["error"] is None
+    sent, came = report_of(sender), report_of(receiver)
+    assert sent.columns == COLUMNS
+    assert sent.rows[0][0][0] >= at_ns
+    return sent, came
+
+
+def test_every_probe_has_a_row_with_its_round_trip(start: Start) -> None:
+    sent, came = probed(start(), start())
+    times, answered, trips = zip(*sent.rows[0], strict=True)
+    assert answered == tuple(range(1, 31))
+    assert sorted(times) == list(times)
+    assert all(0 < trip_ns < 1_000_000_000 for trip_ns in trips)
+    counted = sent.datagrams[0]
+    assert (counted["datagrams"], counted["refused"], counted["strays"]) == (30, 0, 0)
+    assert sent.totals[0]["bytes"] == came.totals[0]["bytes"] == 30 * 64
+    assert (sent.totals[0]["round_trips"], sent.buckets[0]) == (None, [])
+
+
+def test_they_are_sent_at_their_times_and_not_before(start: Start) -> None:
+    sent, _ = probed(start(), start(), interval_ms=20)
+    first_ns = sent.rows[0][0][0]
+    assert all(row[0] - first_ns >= number * 20_000_000 - 15_000_000 for number, row in enumerate(sent.rows[0]))
+
+
+@pytest.fixture
+def alone(binary: Path, tmp_path: Path) -> Iterator[Lab]:
+    with laboratory(binary, tmp_path) as lab:
+        yield lab
+
+
+def test_a_lost_probe_is_one_that_has_no_answer(alone: Lab) -> None:
+    drop(alone, "udp length 72 numgen inc mod 10 == 3")
+    sent, _ = probed(alone.start(), alone.start())
+    answered = [row[1] for row in sent.rows[0]]
+    assert len(answered) == 30
+    # Probes and answers pass the rule in turn: one of either kind in ten is dropped.
+    assert len(answered) - answered[-1] == dropped(alone) > 0
+    gone = [number for number in range(1, 30) if answered[number] == answered[number - 1]]
+    assert len(gone) == dropped(alone)
+    # Of one without an answer the round trip stands as it was.
+    assert all(sent.rows[0][number][2] == sent.rows[0][number - 1][2] for number in gone)
+
+
+def test_nothing_comes_back_and_it_ends_all_the_same(alone: Lab) -> None:
+    drop(alone, "udp length 72")
+    sent, came = probed(alone.start(), alone.start())
+    assert [row[1:] for row in sent.rows[0]] == [[0, 0]] * 30
+    assert came.datagrams[0]["datagrams"] == 0
+
+
+def test_forged_answers_are_strays(start: Start) -> None:
+    receiver, sender = start(), start()
+    port = joined(receiver, sender, extra=PROBE, interval_ms=10)
+    with beside_the_sender(port) as forger:
+        forger.send(bytes(64))
+        forger.send(b"short")
+    started([receiver, sender], 200)
+    for agent in (receiver, sender):
+        assert agent.event("ended", 20)["error"] is None
+    assert report_of(receiver).datagrams[0]["strays"] == 2
+    assert report_of(sender).rows[0][-1][1] == 20
+
+
+def test_stopped_it_ends_with_what_it_has(start: Start) -> None:
+    receiver, sender = start(), start()
+    joined(receiver, sender, extra=PROBE, interval_ms=10)
+    started([receiver, sender], 20_000)
+    for agent in (sender, receiver):
+        assert agent.ask("stop endpoint=1")["ok"]
+        agent.event("ended")
+    assert len(report_of(sender).rows[0]) < 2000
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("test=probe size=64", "transport: such a test goes over udp"),
+        ("transport=udp test=probe size=15", "size: expected 16 to 65507"),
+        ("transport=udp test=prob size=64", "test: expected pingpong, blast, file or probe"),
+    ],
+)
+def test_an_order_that_makes_no_sense_is_refused(start: Start, what: str, said: str) -> None:
+    answer = start().ask(f"listen endpoint=1 address=127.0.0.1 {settings()} {what}")
+    assert (answer["ok"], answer["message"]) == (False, said)

@@ -1,0 +1,208 @@
+"""Latency under load: whether its rise is the queue over the rate, and what the probes cost the streams.
+
+`python tests/bench/bench_latency.py [queue] [cost] [processors] [--rounds 6]`. The queue: a switch port with room for
+400 KB behind a faster sender, at a gigabit (super-packets of 64 KB) and at 200 Mbit/s (plain frames); its depth is read
+with tc(8) every 20 ms, within the measurement interval. Agreed: within 15 %. The cost: runs with and without probes in
+turn on the gigabit, and where processors are the limit seconds in turn; the median of the ratios of neighbours.
+Agreed: less than 0.5 %.
+"""
+
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from bench_agent import ADDRESSES, inside, two_hosts
+
+sys.path.insert(0, str(__file__).rpartition("/tests/")[0] + "/tests/support")
+
+from talk import Talk, joined, report_of, settings, started
+
+from rigctl.analysis.rows import Row, derive
+from rigctl.records import Repetition
+from rigctl.remote.build import build, host_machine
+from rigctl.store import open_store
+from rigctl.virtual.links import port_limit_bytes, shaped_bps
+
+RIGCTL: Final = (sys.executable, "-m", "rigctl")
+RIGS: Final = {
+    "shaped": "virtual: namespaces\nlinks: {rate: 1G, mtu: 1500}\nnodes:\n  fast: {rate: 2G}\n  slow:\n",
+    "slower": "virtual: namespaces\nlinks: {rate: 1G, mtu: 1500}\nnodes:\n  fast:\n  slow: {rate: 200M}\n",
+}
+SCENARIO: Final = "rig: {rig}\npairs: [fast -> slow]\nduration: {duration}s\nomit: 1s\nmatrix: {{congestion: cubic}}\n"
+PLAIN: Final = "conditions: {plain: {offload: {tso: off, gso: off}}}\n"
+READ_S: Final = 0.02
+TIMES: Final = ("idle_p50", "loaded_p50", "loaded_p99", "rise")
+SLOWER_BPS: Final = shaped_bps(200_000_000, 1500)
+LIMIT_BYTES: Final = port_limit_bytes(10**9, 1500)
+
+
+@contextmanager
+def rig_up(folder: Path, name: str) -> Iterator[tuple[Path, int]]:
+    """The rig's file, and the process whose network namespace has its switch."""
+    file = folder / f"bench-{name}.yaml"
+    file.write_text(RIGS[name])
+    said = subprocess.run([*RIGCTL, "rig", "up", str(file)], check=True, capture_output=True, text=True)
+    found = re.search(r"pid (\d+)", said.stdout + said.stderr)
+    assert found is not None
+    try:
+        yield file, int(found[1])
+    finally:
+        subprocess.run([*RIGCTL, "rig", "down", str(file)], check=True, capture_output=True)
+
+
+def measured(folder: Path, rig: Path, duration_s: int, *sets: str, more: str = "") -> tuple[Row, Repetition]:
+    """One run of one test: its row of level `pairs`, and its repetition."""
+    scenario, store = folder / "latency.yaml", folder / f"{time.monotonic_ns()}.db"
+    scenario.write_text(SCENARIO.format(rig=rig, duration=duration_s) + more)
+    chosen = [word for setting in sets for word in ("--set", setting)]
+    run = [*RIGCTL, "run", str(scenario), "--quiet", "--store", str(store), "--report", str(folder / "report.html")]
+    subprocess.run([*run, *chosen], check=True, capture_output=True)
+    with open_store(str(store), create=False) as stored:
+        info = stored.run()
+        (repetition,) = stored.repetitions(info.run)
+    (row,) = derive(info, [repetition]).pairs
+    return row, repetition
+
+
+class Backlog:
+    """Bytes queued at the switch's port to a node, read again and again by one shell in its namespace."""
+
+    def __init__(self, holder: int, port: str) -> None:
+        loop = f"while :; do tc -s -j qdisc show dev {port}; sleep {READ_S}; done"
+        command = ["nsenter", "-t", str(holder), "-n", "sh", "-c", loop]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self.read: list[tuple[int, float]] = []  # when, and how many
+        self.rate_bps = 0
+        threading.Thread(target=self._take, daemon=True).start()
+
+    def _take(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            (qdisc,) = json.loads(line)
+            self.rate_bps = 8 * qdisc["options"]["rate"]
+            # The bucket saves up for the packet at its head, which is counted whole until it goes: on average half.
+            head = qdisc["backlog"] / qdisc["qlen"] if qdisc["qlen"] else 0
+            self.read.append((time.monotonic_ns(), qdisc["backlog"] - head / 2))
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.wait(10)
+
+
+def queue(folder: Path, rounds: int) -> None:
+    """A table of the rise and of the queue over the rate."""
+    heads = ["link", "flows", "goodput, Mbit/s", "retransmits", "queue, mean, bytes", "queue / rate, ms"]
+    heads += ["limit / rate, ms", "idle, ms", "loaded, ms", "loaded p99, ms", "rise, ms", "rise / (queue / rate)"]
+    print(f"| {' | '.join(heads)} | TCP's RTT, ms |\n{'|--:' * (len(heads) + 1)}|")
+    ratios: dict[str, list[float]] = {}
+    for name in ("shaped", "slower"):
+        with rig_up(folder, name) as (rig, holder):
+            if name == "slower":
+                change = f"tc qdisc change dev slow root tbf rate {SLOWER_BPS}bit burst 25kb limit {LIMIT_BYTES}b"
+                subprocess.run(["nsenter", "-t", str(holder), "-n", *change.split()], check=True)
+            for flows in [1, 4] * rounds:
+                row, depths, rate_bps = filled(folder, rig, holder, flows, PLAIN if name == "slower" else "")
+                depth = statistics.mean(depths)
+                times_us = (8e6 * depth / rate_bps, 8e6 * LIMIT_BYTES / rate_bps)
+                times_us += tuple(row[f"latency_{what}_us"] for what in TIMES)
+                ratios.setdefault(name, []).append(row["latency_rise_us"] / times_us[0])
+                known = [name, str(flows), f"{row['goodput_mbps']:.1f}", str(row["retransmits"]), f"{depth:.0f}"]
+                known += [f"{time_us / 1e3:.3f}" for time_us in times_us]
+                print(f"| {' | '.join(known)} | {ratios[name][-1]:.3f} | {row['rtt_us'] / 1e3:.3f} |", flush=True)
+    for name, found in ratios.items():
+        print(f"\n{name}: median of the ratios {statistics.median(found):.3f}, {min(found):.3f} to {max(found):.3f}")
+    print()
+
+
+def filled(folder: Path, rig: Path, holder: int, flows: int, more: str) -> tuple[Row, list[float], int]:
+    """A run with probes: its row, what was queued meanwhile, and the bucket's rate in bit/s."""
+    backlog = Backlog(holder, "slow")
+    try:
+        row, repetition = measured(folder, rig, 6, "latency=true", f"parallel={flows}", more=more)
+    finally:
+        backlog.end()
+    start_ns, end_ns = repetition.window_start_ns or 0, repetition.window_end_ns or 0
+    return row, [size for at_ns, size in backlog.read if start_ns <= at_ns < end_ns], backlog.rate_bps
+
+
+def cost(folder: Path, rounds: int) -> None:
+    """The goodput with probes over that without, on the shaped gigabit: whole runs in turn."""
+    without: list[float] = []
+    with_probes: list[float] = []
+    with rig_up(folder, "shaped") as (rig, _):
+        for _ in range(rounds):
+            for goodput, setting in ((without, "latency=false"), (with_probes, "latency=true")):
+                goodput.append(measured(folder, rig, 4, setting)[0]["goodput_mbps"])
+    told("shaped, runs in turn", without, with_probes)
+
+
+def cost_of_processors(_: Path, rounds: int) -> None:
+    """The same where processors are the limit: one stream between two namespaces, probes in every other second of it.
+
+    From one run to the next goodput differs by 5 % and more; from one second to the next by less.
+    """
+    binary = str(build([host_machine()])[0].path)
+    with (
+        two_hosts(shaped=False) as hosts,
+        Talk(inside(hosts[1], binary)) as receiver,
+        Talk(inside(hosts[0], binary)) as sender,
+    ):
+        joined(receiver, sender, ADDRESSES[1], ADDRESSES[0], interval_ms=20)
+        how = settings(interval_ms=20, extra="transport=udp test=probe size=64")
+        for endpoint in range(2, rounds + 2):
+            port = receiver.ask(f"listen endpoint={endpoint} address={ADDRESSES[1]} {how}")["port"]
+            order = f"connect endpoint={endpoint} address={ADDRESSES[1]} port={port} bind={ADDRESSES[0]} {how}"
+            assert sender.ask(order)["ok"]
+            assert receiver.ask(f"ready endpoint={endpoint}")["ok"]
+        at_ns = started([receiver, sender], 1000 * (2 * rounds + 1))
+        for endpoint in range(2, rounds + 2):
+            begin_ns = at_ns + (2 * endpoint - 3) * 10**9
+            time.sleep(max(0.0, (begin_ns - 50_000_000 - time.monotonic_ns()) / 1e9))
+            for agent in (receiver, sender):
+                assert agent.ask(f"start endpoint={endpoint} at_ns={begin_ns} duration_ms=1000")["ok"]
+        time.sleep(max(0.0, (at_ns - time.monotonic_ns()) / 1e9 + 2 * rounds + 2))
+        rows = report_of(receiver).rows[0]
+    times, counts = zip(*rows, strict=True)
+    edges = [[at_ns + second * 10**9 + part for part in (100_000_000, 950_000_000)] for second in range(2 * rounds + 1)]
+    mbps = (np.diff(np.interp(edges, times, counts), axis=1)[:, 0] * 8e3 / np.diff(edges, axis=1)[:, 0]).tolist()
+    told("unshaped, seconds in turn", [(a + b) / 2 for a, b in zip(mbps[:-1:2], mbps[2::2], strict=True)], mbps[1::2])
+
+
+def told(what: str, without: Sequence[float], with_probes: Sequence[float]) -> None:
+    """A row: medians, and the median of the ratios of neighbours."""
+    ratios = [probed / plain for plain, probed in zip(without, with_probes, strict=True)]
+    print("| link | without, median, Mbit/s | with probes, median, Mbit/s | median of the ratios | ratios |")
+    print("|:--|--:|--:|--:|:--|")
+    listed = " ".join(f"{ratio:.4f}" for ratio in ratios)
+    medians = f"{statistics.median(without):.1f} | {statistics.median(with_probes):.1f}"
+    print(f"| {what} | {medians} | {statistics.median(ratios):.4f} | {listed} |\n", flush=True)
+
+
+WHAT: Final = {"queue": queue, "cost": cost, "processors": cost_of_processors}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("what", nargs="*", default=list(WHAT))
+    parser.add_argument("--rounds", type=int, default=6)
+    given = parser.parse_args()
+    print(f"load {os.getloadavg()[0]:.1f}\n")
+    with tempfile.TemporaryDirectory() as name:
+        for what in given.what:
+            WHAT[what](Path(name), given.rounds)
+
+
+if __name__ == "__main__":
+    main()

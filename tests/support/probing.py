@@ -1,0 +1,41 @@
+"""Repetitions with probes beside their streams, made by hand."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+import builders
+
+from rigctl.records import Cell, Direction, Pair, Probes, Repetition, Series
+
+MS: Final = 1_000_000
+EVERY_NS: Final = 20 * MS
+PAIR: Final = Pair("pi1", "pi2")
+
+
+def probes(
+    idle_us: Sequence[int | None],
+    loaded_us: Sequence[int | None],
+    pair: Pair = PAIR,
+    direction: Direction = Direction.FORWARD,
+) -> Probes:
+    """A probe every 20 ms: `idle_us` before the streams, `loaded_us` from their start on; `None` is lost."""
+    began_ns = builders.BEGIN_NS - len(idle_us) * EVERY_NS
+    times, answered, trips = [], [], []
+    count, last_ns = 0, 0
+    for number, trip_us in enumerate([*idle_us, *loaded_us]):
+        if trip_us is not None:
+            count, last_ns = count + 1, trip_us * 1000
+        times.append(began_ns + number * EVERY_NS)
+        answered.append(count)
+        trips.append(last_ns)
+    series = Series({"t_ns": times, "answered": answered, "rtt_ns": trips})
+    return Probes(pair, direction, builders.BEGIN_NS, series)
+
+
+def cell(number: int = 1, **settings: object) -> Cell:
+    return builders.cell(number, **({"pairs": (PAIR,), "latency_ms": 20, "duration_s": 2.0} | settings))
+
+
+def repetition(the_cell: Cell, *found: Probes, mbps: float = 941.0) -> Repetition:
+    return replace(builders.repetition(the_cell, [mbps] * len(the_cell.streams)), probes=found)

@@ -1,7 +1,7 @@
 """The limit of a stream, named: a table of rules over evidence. The first rule that holds names it.
 
 A rule needs certain evidence; where some of it is not known, the rule is passed over. What it looked at goes into the
-verdict, so that a reader can check it. Thresholds and their reasons: docs/decisions/0022.
+verdict, so that a reader can check it. Thresholds and their reasons: docs/decisions/0023.
 
 Sources: window ÷ round trip, in-flight bytes (RFC 9293); Web100's triage by shares of time (Mathis et al., 2003);
 pathdiag's model of a path; Flach et al., "An Internet-Wide Analysis of Traffic Policing" (2016), for the token bucket.

@@ -36,7 +36,7 @@ def bin_rows(info: RunInfo, cell: Cell, repetition: Repetition) -> list[Row]:
     """The rows of level `bins` of one repetition; none where no bins were requested, or it does not count."""
     if cell.bin_us is None or repetition.status is not Status.OK:
         return []
-    return [row for one in stream_bins(cell, repetition) for row in _rows(info, cell, repetition, one)]
+    return [row for bins in stream_bins(cell, repetition) for row in _rows(info, cell, repetition, bins)]
 
 
 def _rows(info: RunInfo, cell: Cell, repetition: Repetition, one: StreamBins) -> list[Row]:

@@ -44,7 +44,7 @@ def datagram_path(info: RunInfo, ends: tuple[str, str], cell: Cell) -> DataPath:
     """The path from sender to receiver for the datagrams of `cell`, cut up where an MTU is smaller than they are."""
     rate_bps, mtu = path_rate_bps(info, ends), info.plan.condition_mtu(cell.condition)
     mtus = [mtu or link_mtu(info, node) for node in ends]
-    known = [one for one in mtus if one is not None]
+    known = [mtu for mtu in mtus if mtu is not None]
     if rate_bps is None or cell.message_bytes is None or len(known) < len(ends):
         return DataPath(*ends, rate_bps, None)
     ceiling = datagram_ceiling_bps(rate_bps, min(known), cell.message_bytes, ip_version(info))

@@ -49,7 +49,7 @@ def _counted(flow: Flow, side: str) -> Datagrams | None:
 
 
 def _known(counted: Sequence[Datagrams | None], name: str) -> list[int | None]:
-    return [None if one is None else getattr(one, name) for one in counted]
+    return [None if counts is None else getattr(counts, name) for counts in counted]
 
 
 def _sent_mbps(flow: Flow) -> float | None:

@@ -37,15 +37,15 @@ def charted(plan: RunPlan, most: int) -> tuple[Cell, ...]:
     """
     if len(plan.cells) <= most:
         return plan.cells
-    pairs = max(len(one.pairs) for one in plan.cells)
+    pairs = max(len(cell.pairs) for cell in plan.cells)
     chosen: dict[tuple[object, ...], list[Cell]] = {}
-    for one in plan.cells:
-        if len(one.pairs) == pairs:
-            panel = (one.condition, one.window.total_bytes or one.window.bytes, one.tcp.mss)
-            chosen.setdefault(panel, []).append(one)
+    for cell in plan.cells:
+        if len(cell.pairs) == pairs:
+            panel = (cell.condition, cell.window.total_bytes or cell.window.bytes, cell.tcp.mss)
+            chosen.setdefault(panel, []).append(cell)
     ends: list[Cell] = []
     for group in chosen.values():
-        by_flows = sorted(group, key=lambda one: one.parallel)
+        by_flows = sorted(group, key=lambda cell: cell.parallel)
         ends += dict.fromkeys((by_flows[0], by_flows[-1]))
     step = max(1, -(-len(ends) // most))
-    return tuple(sorted(ends[::step], key=lambda one: one.number))
+    return tuple(sorted(ends[::step], key=lambda cell: cell.number))

@@ -234,8 +234,8 @@ def _with_datagrams(seen: Evidence, flows: Sequence[Flow], window: CommonWindow 
     pairs = [(flow.sender, flow.receiver) for flow in flows]
     sent = total(sender.datagrams.count if sender and sender.datagrams else None for sender, _ in pairs)
     counted = [receiver.datagrams if receiver else None for _, receiver in pairs]
-    came = total(one.count if one else None for one in counted)
-    overflow = total(one.overflow if one else None for one in counted)
+    came = total(counts.count if counts else None for counts in counted)
+    overflow = total(counts.overflow if counts else None for counts in counted)
     if not sent or not came:
         return seen
     lost = max(0, sent - came)

@@ -51,7 +51,9 @@ class Frames:
 
     def _of_each(self, rows_of: Callable[[RunInfo, Cell, Repetition], list[Row]]) -> list[Row]:
         cells = {cell.number: cell for cell in self.info.plan.cells}
-        return [row for one in self.repetitions for row in rows_of(self.info, cells[one.cell], one)]
+        return [
+            row for repetition in self.repetitions for row in rows_of(self.info, cells[repetition.cell], repetition)
+        ]
 
     def frame(self, level: Level) -> "pd.DataFrame":
         if level not in self._made:
@@ -96,17 +98,17 @@ def load(info: RunInfo, repetitions: Iterable[Repetition]) -> Frames:
 def _check(info: RunInfo, repetitions: Iterable[Repetition]) -> None:
     """Refuse what no rigctl stores."""
     planned = {cell.number for cell in info.plan.cells}
-    for one in repetitions:
-        start_ns, end_ns = one.window_start_ns, one.window_end_ns
-        if one.cell not in planned:
+    for repetition in repetitions:
+        start_ns, end_ns = repetition.window_start_ns, repetition.window_end_ns
+        if repetition.cell not in planned:
             what = "the run's plan has no such test"
         elif start_ns is not None and end_ns is not None and end_ns <= start_ns:
             what = "its measurement interval ends before it begins"
         else:
             continue
         raise InputError(
-            f"run {info.run}, test {one.cell}, repetition {one.repetition}: {what}. The store is damaged, or another "
-            "program changed it: name another run, or an older copy with --store"
+            f"run {info.run}, test {repetition.cell}, repetition {repetition.repetition}: {what}. The store is "
+            "damaged, or another program changed it: name another run, or an older copy with --store"
         )
 
 

@@ -119,19 +119,19 @@ class Difference:
 
 def matrix(plan: RunPlan, cells: Sequence[CellSummary]) -> Matrix | None:
     """The matrix of a run; `None` where its cells do not differ in the number of pairs, or two share a field."""
-    pairs = tuple(sorted({len(one.cell.pairs) for one in cells}))
+    pairs = tuple(sorted({len(summary.cell.pairs) for summary in cells}))
     if len(pairs) < 2 or len(cells) < 3:
         return None
-    names = [name for name in _SETTINGS if len({_value(one.cell, name) for one in cells}) > 1]
+    names = [name for name in _SETTINGS if len({_value(summary.cell, name) for summary in cells}) > 1]
     known = {condition.name: condition for condition in plan.conditions}
     grouped: dict[str | None, dict[Setting, dict[Place, CellSummary]]] = {}
-    for one in cells:
-        setting = tuple((name, _value(one.cell, name)) for name in names)
-        fields = grouped.setdefault(one.cell.condition, {}).setdefault(setting, {})
-        place = (len(one.cell.pairs), one.cell.parallel)
+    for summary in cells:
+        setting = tuple((name, _value(summary.cell, name)) for name in names)
+        fields = grouped.setdefault(summary.cell.condition, {}).setdefault(setting, {})
+        place = (len(summary.cell.pairs), summary.cell.parallel)
         if place in fields:
             return None
-        fields[place] = one
+        fields[place] = summary
     made = tuple(
         ConditionPanels(
             known.get(name, Condition(name)) if name is not None else None,
@@ -139,8 +139,8 @@ def matrix(plan: RunPlan, cells: Sequence[CellSummary]) -> Matrix | None:
         )
         for name, panels in grouped.items()
     )
-    every = [total for one in made for panel in one.panels for total in panel.sums_mbps.values()]
-    flows = tuple(sorted({one.cell.parallel for one in cells}))
+    every = [total for panelled in made for panel in panelled.panels for total in panel.sums_mbps.values()]
+    flows = tuple(sorted({summary.cell.parallel for summary in cells}))
     return Matrix(made, pairs, flows, max(every), differences(made)) if every else None
 
 
@@ -162,7 +162,7 @@ def differences(conditions: Sequence[ConditionPanels]) -> tuple[Difference, ...]
     found = []
     for at, later in enumerate(conditions):
         compared = [difference(earlier, later) for earlier in reversed(conditions[:at])]
-        known = [one for one in compared if one is not None]
+        known = [value for value in compared if value is not None]
         found += [min(known, key=lambda one: len(changed(one)))] if known else []
     return tuple(found[:MOST_DIFFERENCES])
 

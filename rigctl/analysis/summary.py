@@ -157,7 +157,7 @@ def _summary(
     ok_pairs = [row for row in pair_rows if row["status"] == Status.OK]
     ok_repetitions = [repetition for repetition in repetitions if repetition.status is Status.OK]
     share = mean(row["efficiency"] for row in ok_rows)
-    flows = [flow for one in ok_repetitions for flow in one.flows]
+    flows = [flow for repetition in ok_repetitions for flow in repetition.flows]
     verdict = _verdict(frames, cell, ok_repetitions, share)
     return CellSummary(
         cell=cell,
@@ -179,7 +179,7 @@ def _summary(
 
 def _verdict(frames: Frames, cell: Cell, repetitions: Sequence[Repetition], share: float | None) -> Verdict:
     """By the means of the evidence over repetitions."""
-    seen = [frames.derived.seen[key_of(one)] for one in repetitions]
+    seen = [frames.derived.seen[key_of(repetition)] for repetition in repetitions]
     streams = [[own[stream] for own in seen if stream in own] for stream in cell.streams]
     return named((pooled(several) for several in streams if several), share)
 

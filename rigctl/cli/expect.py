@@ -53,7 +53,9 @@ def expect(
     if (windows is None) != (rtts is None):
         raise InputError("--window and --rtt go together: a window's rate is window ÷ round-trip time")
     speeds = tuple(_values("--rate", rates, parse_rate))
-    packets: dict[str, Packet] = {one: Packet(one, 6 if ipv6 else 4, timestamps, vlan) for one in _PROTOCOLS}
+    packets: dict[str, Packet] = {
+        protocol: Packet(protocol, 6 if ipv6 else 4, timestamps, vlan) for protocol in _PROTOCOLS
+    }
     lines = [expected(speeds, *_payload(text, mtu, packets)) for text in _texts("--payload", payloads)]
     sizes = tuple(_values("--window", windows, parse_bytes)) if windows is not None else ()
     times = tuple(_values("--rtt", rtts, parse_duration)) if rtts is not None else ()
@@ -61,9 +63,9 @@ def expect(
     console = Console(highlight=False, markup=False, soft_wrap=True)
     heads = ["Payload", "Frame", *map(format_rate, speeds)]
     console.print("Best possible application rates [Mbit/s]: rate × payload ÷ frame")
-    _print_table(console, heads, [_row(one, _three_digits, one.of_system_bps) for one in lines])
+    _print_table(console, heads, [_row(line, _three_digits, line.of_system_bps) for line in lines])
     console.print("On a link of that rate, with preamble and gap: rate × payload ÷ (frame + 20)")
-    _print_table(console, heads, [_row(one, _one_decimal, one.of_link_bps) for one in lines])
+    _print_table(console, heads, [_row(line, _one_decimal, line.of_link_bps) for line in lines])
     if sizes:
         console.print("One TCP flow [Mbit/s]: window ÷ round-trip time")
         table = zip(sizes, windows_bps(sizes, times), strict=True)

@@ -18,7 +18,7 @@ async def discovered(targets: Sequence[Target], switches: Sequence[Switch] = ())
     # After the hosts: the connections to them have refreshed the tables.
     outcomes = await asyncio.gather(*map(_table, switches))
     tables = [(switch, one) for switch, one in zip(switches, outcomes, strict=True) if isinstance(one, Forwarding)]
-    notes = [f"switch {one}" for one in outcomes if isinstance(one, str)]
+    notes = [f"switch {outcome}" for outcome in outcomes if isinstance(outcome, str)]
     return drafted(asked, again, tables, notes)
 
 

@@ -166,7 +166,7 @@ class _OneEnd:
         self._ends = [
             end
             for stream in found.end.streams
-            if any(one is not None and one.socket == socket for one in (stream.sender, stream.receiver, stream.udp))
+            if any(side is not None and side.socket == socket for side in (stream.sender, stream.receiver, stream.udp))
             for end in [stream]
         ]
 

@@ -74,17 +74,17 @@ def retransmits_seen(pcap: bytes, port: int, mss: int) -> int:
     """Segments of at most `mss` bytes to `port` whose bytes, or some of them, had been sent before."""
     highest: dict[bytes, int] = {}
     count = 0
-    for one in segments(pcap):
-        if one.destination_port != port:
+    for segment in segments(pcap):
+        if segment.destination_port != port:
             continue
-        end = (one.sequence + one.payload) % 2**32
-        known = highest.get(one.flow)
+        end = (segment.sequence + segment.payload) % 2**32
+        known = highest.get(segment.flow)
         if known is None:
-            highest[one.flow] = end
+            highest[segment.flow] = end
             continue
-        before = (known - one.sequence) % 2**32  # bytes of it below what was sent already
+        before = (known - segment.sequence) % 2**32  # bytes of it below what was sent already
         if 0 < before < _HALF:
-            count += -(-min(before, one.payload) // mss)
+            count += -(-min(before, segment.payload) // mss)
         if 0 < (end - known) % 2**32 < _HALF:
-            highest[one.flow] = end
+            highest[segment.flow] = end
     return count

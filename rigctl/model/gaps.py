@@ -61,7 +61,7 @@ def together(bins: Sequence[Bins], start_ns: int, end_ns: int) -> BinSeries | No
 
     `None` where there are none, or they do not fit together.
     """
-    if not bins or len({(one.start_ns, one.width_us) for one in bins}) > 1:
+    if not bins or len({(counted.start_ns, counted.width_us) for counted in bins}) > 1:
         return None
     width_ns = bins[0].width_us * 1000
     first = max(0, -(-(start_ns - bins[0].start_ns) // width_ns))
@@ -69,8 +69,8 @@ def together(bins: Sequence[Bins], start_ns: int, end_ns: int) -> BinSeries | No
     if last <= first:
         return None
     sums = [0] * (last - first)
-    for one in bins:
-        for at, value in enumerate(one.bytes[first:last]):
+    for counted in bins:
+        for at, value in enumerate(counted.bytes[first:last]):
             sums[at] += value
     return BinSeries(bins[0].width_us, tuple(sums))
 

@@ -81,7 +81,7 @@ def further(plan: RunPlan, cell: Cell, repetitions: Mapping[int, Repetition]) ->
     `repetitions`: those of `cell` by number, the last attempt of each. One that failed is not made up for.
     """
     first = [repetitions[number] for number in range(1, plan.repeat + 1) if number in repetitions]
-    own = [value for one in first if (value := value_of(cell, one)) is not None]
+    own = [value for repetition in first if (value := value_of(cell, repetition)) is not None]
     if plan.retest is not None:
         spread = variation(own)
         if spread is None or spread <= plan.retest.variation:
@@ -90,7 +90,7 @@ def further(plan: RunPlan, cell: Cell, repetitions: Mapping[int, Repetition]) ->
         return [number for number in wanted if number not in repetitions]
     if plan.until is None or max(repetitions, default=0) >= plan.until.most:
         return []
-    every = [value for one in repetitions.values() if (value := value_of(cell, one)) is not None]
+    every = [value for repetition in repetitions.values() if (value := value_of(cell, repetition)) is not None]
     width = ci95(every)
     if not every or (width is not None and width < plan.until.ci95):
         return []

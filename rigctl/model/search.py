@@ -77,7 +77,7 @@ def trial_of(cell: Cell, repetition: Repetition) -> Trial:
 
 def search(plan: RunPlan, cell: Cell, repetitions: Iterable[Repetition]) -> Search:
     """The search of a cell whose rate is MAX_RATE; `repetitions`: the last attempt of each trial."""
-    trials = tuple(sorted((trial_of(cell, one) for one in repetitions), key=lambda trial: trial.number))
+    trials = tuple(sorted((trial_of(cell, repetition) for repetition in repetitions), key=lambda trial: trial.number))
     passed = [trial for trial in trials if trial.passed(plan.max_loss)]
     best = max(passed, key=lambda trial: trial.sent_bps or 0.0, default=None)
     return Search(trials, best, None if len(trials) >= MOST_TRIALS else _following(trials, best, plan.max_loss))
@@ -107,11 +107,15 @@ def decided(plan: RunPlan, repetitions: Sequence[Repetition]) -> list[Repetition
     """`repetitions` without the trials of searches but the best, or the last where none passed."""
     cells = {cell.number: cell for cell in plan.cells if cell.datagrams.rate == MAX_RATE}
     by_cell: dict[int, dict[int, Repetition]] = {}
-    for one in repetitions:
-        if one.cell in cells:
-            by_cell.setdefault(one.cell, {})[one.repetition] = one
+    for repetition in repetitions:
+        if repetition.cell in cells:
+            by_cell.setdefault(repetition.cell, {})[repetition.repetition] = repetition
     chosen: dict[int, int] = {}
     for number, own in by_cell.items():
         best = search(plan, cells[number], own.values()).best
         chosen[number] = best.number if best is not None else max(own)
-    return [one for one in repetitions if one.cell not in cells or one.repetition == chosen[one.cell]]
+    return [
+        repetition
+        for repetition in repetitions
+        if repetition.cell not in cells or repetition.repetition == chosen[repetition.cell]
+    ]

@@ -123,15 +123,15 @@ def _links(
 def _maximum_flow(capacity: dict[tuple[str, str], float]) -> float:
     left = dict(capacity)
     beside: dict[str, set[str]] = defaultdict(set)
-    for one, other in capacity:
-        beside[one].add(other)
-        beside[other].add(one)
+    for start, other in capacity:
+        beside[start].add(other)
+        beside[other].add(start)
     total = 0.0
     while route := _shortest_route(left, beside):
         amount = min(left[edge] for edge in route)
-        for one, other in route:
-            left[one, other] -= amount
-            left[other, one] = left.get((other, one), 0.0) + amount
+        for start, other in route:
+            left[start, other] -= amount
+            left[other, start] = left.get((other, start), 0.0) + amount
         total += amount
     return total
 

@@ -163,7 +163,7 @@ def _interfaces(listed: str, addresses: str) -> dict[str, Interface]:
             mac=mac.lower() if mac.count(":") == 5 and mac != "00:00:00:00:00:00" else None,
             driver=driver or None,
             is_hardware=hardware == "yes",
-            below=tuple(one for one in below.split(",") if one),
+            below=tuple(name for name in below.split(",") if name),
             addresses=tuple(held.get(name, ())),
         )
     return found

@@ -81,4 +81,4 @@ class RunPlan:
 
     def condition_mtu(self, name: str | None) -> int | None:
         """The MTU that a condition gives every node; `None`: the nodes' own."""
-        return next((one.mtu for one in self.conditions if one.name == name), None)
+        return next((condition.mtu for condition in self.conditions if condition.name == name), None)

@@ -212,7 +212,7 @@ def parse_port_names(name: str, value: object) -> tuple[str, ...]:
     given = value if isinstance(value, list) else [value]
     if not given:
         raise FieldError(f"{name}: has no ports. Name one, as in Te1/1")
-    return tuple(_port_name(name, one) for one in given)
+    return tuple(_port_name(name, port) for port in given)
 
 
 def _port_name(name: str, value: object) -> str:

@@ -155,8 +155,8 @@ def _group_mistakes(document: Document) -> Iterator[Mistake]:
             except FieldError as error:
                 yield document.mistake(at, f'group "{name}": {error}.')
                 continue
-            unknown = next((one for one in members if one not in nodes), None)
-            twice = next((one for one in members if one in seen), None)
+            unknown = next((member for member in members if member not in nodes), None)
+            twice = next((member for member in members if member in seen), None)
             seen.update(members)
             if unknown is not None:
                 yield document.mistake(

@@ -42,9 +42,9 @@ def _written(end: Seen, begin: str) -> Capture:
         raise RigError(f"{why}. Name another place by --report") from None
     sending = end.node == stream.sender
     totals = [flow.totals for flow in end.report.flows]
-    mss = min((one.mss for one in totals if one.mss), default=None)
+    mss = min((counted.mss for counted in totals if counted.mss), default=None)
     whole = not taken.cut and not taken.lost and sending and mss is not None
-    counts = [one.retransmits for one in totals]
+    counts = [counted.retransmits for counted in totals]
     known = [count for count in counts if count is not None]
     return Capture(
         node=end.node,

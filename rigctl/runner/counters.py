@@ -136,9 +136,9 @@ class Counters:
         nodes = {name for pair in cell.pairs for name in (pair.source, pair.destination)}
         wanted = [port for port in self._ports if port.peer is not None or port.node in nodes]
         series = [
-            one
+            series
             for watch in self.watches
-            for one in watch.between(
+            for series in watch.between(
                 start_ns, end_ns, [port.name for port in wanted if port.switch == watch.switch.key]
             )
         ]

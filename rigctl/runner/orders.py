@@ -35,9 +35,9 @@ def further_orders(plan: RunPlan, stored: Iterable[Repetition]) -> list[Order]:
     if plan.retest is None and plan.until is None and all(cell.datagrams.rate != MAX_RATE for cell in plan.cells):
         return []
     by_cell: dict[int, dict[int, Repetition]] = {}
-    for one in stored:  # the last attempt of each counts
-        if one.status is not Status.INTERRUPTED:
-            by_cell.setdefault(one.cell, {})[one.repetition] = one
+    for repetition in stored:  # the last attempt of each counts
+        if repetition.status is not Status.INTERRUPTED:
+            by_cell.setdefault(repetition.cell, {})[repetition.repetition] = repetition
     return [
         order
         for cell in plan.cells
@@ -51,7 +51,7 @@ def _more(plan: RunPlan, cell: Cell, own: Mapping[int, Repetition]) -> list[Orde
 
 
 def _next_trial(plan: RunPlan, cell: Cell, own: Mapping[int, Repetition]) -> list[Order]:
-    if any(one.status is Status.FAILED for one in own.values()):
+    if any(repetition.status is Status.FAILED for repetition in own.values()):
         return []  # the rig cannot say
     following = search(plan, cell, own.values()).following
     return [] if following is None else [Order(cell, max(own) + 1, 1, following)]

@@ -50,7 +50,7 @@ def differences(stored: RunPlan, asked: RunPlan) -> Iterator[str]:
         before_link, now_link = stored.links.get(node), asked.links.get(node)
         if before_link != now_link:
             yield f"link of {node}: {_link(before_link)} then, {_link(now_link)} now"
-    conditions = {one.name: one for one in stored.conditions}
+    conditions = {condition.name: condition for condition in stored.conditions}
     for condition in asked.conditions:
         if condition.name in conditions and conditions[condition.name] != condition:
             yield f"condition {condition.name}: its settings have changed"

@@ -102,7 +102,9 @@ def chosen(pairs: tuple[Pair, ...], choice: AxisValue) -> tuple[Pair, ...]:
         raise FieldError(
             f"the list of pairs has {len(sources)} different sources and {len(destinations)} different destinations"
         )
-    grid = [Pair(one, other) for one in sources[: choice.sources] for other in destinations[: choice.destinations]]
+    grid = [
+        Pair(source, other) for source in sources[: choice.sources] for other in destinations[: choice.destinations]
+    ]
     alone = next((pair.source for pair in grid if pair.source == pair.destination), None)
     if alone is not None:
         raise FieldError(f"makes {alone} a pair with itself, because it is both a source and a destination")

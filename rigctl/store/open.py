@@ -119,7 +119,7 @@ def _sqlite_file(url: URL, path: Path, place: str, create: bool) -> URL:
             f"store {place} does not exist. `rigctl run` creates it; --store or RIGCTL_STORE names another"
         )
     effective = os.access in os.supports_effective_ids
-    if all(os.access(one, os.W_OK, effective_ids=effective) for one in (path, path.parent)):
+    if all(os.access(place, os.W_OK, effective_ids=effective) for place in (path, path.parent)):
         return url
     # Readers of a WAL file write to its folder too (sqlite.org/wal.html#readonly); on read-only media nobody does.
     query = {"mode": "ro", "immutable": "1", "uri": "true"} if not _has_wal(path) else {"mode": "ro", "uri": "true"}

@@ -93,7 +93,7 @@ def repetition_row(run: str, repetition: Repetition) -> Row:
     reason = repetition.reason and repetition.reason.encode("utf-8", "replace").decode()
     nodes = [asdict(usage) for usage in repetition.nodes]
     missing = list(repetition.counters_missing) or None
-    captures = [asdict(one) | {"direction": str(one.direction)} for one in repetition.captures] or None
+    captures = [asdict(capture) | {"direction": str(capture.direction)} for capture in repetition.captures] or None
     own = {"run": run, "status": str(repetition.status), "reason": reason}
     return row | own | {"nodes": nodes, "counters_missing": missing, "captures": captures}
 

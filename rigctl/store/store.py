@@ -259,7 +259,7 @@ def _flows_of(run: str, series: bool | Collection[int]) -> Select[Any]:
     else:
         wanted = repetitions.c.cell.in_(sorted(series or ()))
         columns = [case((wanted, column), else_=None).label(column.name) for column in packed]
-    plain = [column for column in flows.c if column.name not in {one.name for one in packed}]
+    plain = [column for column in flows.c if column.name not in {column.name for column in packed}]
     query = select(*plain, *columns).join(repetitions).where(repetitions.c.run == run)
     return query.order_by(flows.c.repetition_id, flows.c.position)
 

@@ -100,7 +100,7 @@ def _hold(relay: "subprocess.Popen[bytes]", times_ns: list[int]) -> None:
 def _own_ns(layout: Layout, place: Place, inside: Callable[[str, Callable[[], float]], float]) -> int:
     """What a round trip to another node takes as it is: the median of some echoes. A near node, where there is one."""
     others = [other for other in layout.places if other is not place]
-    other = next((one for one in others if one.rtt_ns is None), others[0])
+    other = next((place for place in others if place.rtt_ns is None), others[0])
     return round(inside(place.name, lambda: echo_ns(other.ipv4)))
 
 

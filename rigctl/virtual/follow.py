@@ -54,11 +54,11 @@ class _Shaper:
         sock = self._nodes[place.name]
         try:
             while True:
-                for one in heard(sock.recv(_MOST_BYTES)):
-                    if isinstance(one, OSError):
-                        _log(place.name, one)
-                    elif one.name == NODE_INTERFACE and one.mtu != self._mtus[place.name]:
-                        self._changed(place, one)
+                for change in heard(sock.recv(_MOST_BYTES)):
+                    if isinstance(change, OSError):
+                        _log(place.name, change)
+                    elif change.name == NODE_INTERFACE and change.mtu != self._mtus[place.name]:
+                        self._changed(place, change)
         except BlockingIOError:
             return
         except OSError as error:
@@ -78,9 +78,9 @@ class _Shaper:
 
     def _at_switch(self, device: str, bucket: Bucket) -> None:
         self._switch.send(change_bucket(socket.if_nametoindex(device), bucket))
-        for one in heard(self._switch.recv(_MOST_BYTES)):  # the kernel has answered within send
-            if isinstance(one, OSError):
-                _log(device, one)
+        for change in heard(self._switch.recv(_MOST_BYTES)):  # the kernel has answered within send
+            if isinstance(change, OSError):
+                _log(device, change)
 
 
 def _log(where: str, error: OSError) -> None:

@@ -143,7 +143,7 @@ class Command(asyncssh.SSHServerSession[bytes]):
             self._channel.exit_with_signal(name)
 
 
-_SIGNALS: Final = {one.name.removeprefix("SIG"): one.value for one in signal.Signals}
+_SIGNALS: Final = {number.name.removeprefix("SIG"): number.value for number in signal.Signals}
 
 
 Clients: TypeAlias = set[asyncssh.SSHServerConnection]

@@ -22,7 +22,7 @@ def resolved(
     for name in wanted:
         index = exact.get(name.casefold())
         if index is None:
-            alike = {one for one, names in known.items() for other in names if other and _alike(name, other)}
+            alike = {key for key, names in known.items() for other in names if other and _alike(name, other)}
             index = alike.pop() if len(alike) == 1 else None
         if index is None:
             every = list(dict.fromkeys(names[0] for names in known.values() if names and names[0]))

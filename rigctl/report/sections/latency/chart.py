@@ -36,7 +36,11 @@ def charts(view: RunView) -> Charts | None:
     """Of each test that is drawn the last repetition that counts."""
     shown: list[tuple[Cell, list[Line], list[Line]]] = []
     for cell in charted_cells(view.plan):
-        own = [one for one in view.repetitions if one.cell == cell.number and one.status is Status.OK and one.probes]
+        own = [
+            repetition
+            for repetition in view.repetitions
+            if repetition.cell == cell.number and repetition.status is Status.OK and repetition.probes
+        ]
         if own:
             round_trips = [line for probes in own[-1].probes if (line := _round_trips(probes)).t_s]
             goodput = [drawn for stream in cell.streams if (drawn := _goodput(own[-1], stream)) is not None]

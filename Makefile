@@ -9,18 +9,22 @@ AGENT := agents/dist/rigctl-agent-$(MACHINE)
 SOURCES := $(wildcard agents/*.c agents/*.h) agents/Makefile
 DEMO_STORE := $(VENV)/demo.db
 
-.PHONY: samples demo test lint types unit bench clean system agents mutants
+.PHONY: samples demo test whole lint types unit bench clean system agents mutants
 
 demo: $(VENV)/run.stamp $(AGENT)
 	@echo "Seven tests of 5 s each on the virtual rig: about one minute."
 	@$(BIN)/rigctl run scenarios/gigablox.yaml --duration 5s --store $(DEMO_STORE) --report reports/demo.html
 
 # A long file that begins last leaves the other processor idle.
-SLOWEST_FIRST := tests/e2e tests/integration tests/agent tests/unit
+SLOWEST_FIRST := tests/e2e tests/integration tests/agent
 
-# Two at a time: compilers and type checker beside each other, then test files, many of which mostly wait.
+# Two at a time: compilers and type checker beside each other, then test files. Many of these mostly wait: meanwhile the unit
+# tests, which only compute, take what is left of the processors.
 test: system $(VENV)/dev.stamp
 	$(MAKE) -j2 --output-sync=target lint types agents
+	$(MAKE) -j2 --output-sync=line whole unit
+
+whole: $(VENV)/dev.stamp
 	CI=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder --durations=15 $(SLOWEST_FIRST)
 
 lint: $(VENV)/dev.stamp
@@ -32,7 +36,7 @@ types: $(VENV)/dev.stamp
 	$(BIN)/mypy
 
 unit: $(VENV)/dev.stamp
-	CI=1 $(BIN)/python -m pytest -q tests/unit
+	CI=1 nice -n 10 $(BIN)/python -m pytest -q --durations=5 tests/unit
 
 agents: $(VENV)/dev.stamp
 	$(BIN)/rigctl agent build

@@ -22,8 +22,12 @@ RUNS: Final[dict[str, tuple[str, ...]]] = {
     "nettest-blast": ("nettest-blast",),
     "das2-quick-8g": ("das2-quick",),
     "das2-quick-10g": ("das2-quick", "--rig-set", "trunk.rate=10G"),
+    "10gbe-mesh": ("10gbe-mesh",),
+    "10gbe-mesh-mended": ("10gbe-mesh-mended",),
     "das2-soak": ("das2-soak", "--rig-set", "trunk.rate=10G", "--duration", "2m"),
 }
+CHECKS: Final = ("10gbe", "10gbe-mended")
+"""Rigs, of which `rigctl check` says what it found."""
 PICTURES: Final = ("gigablox-60s", "das2-quick-8g")
 COLUMNS: Final = "140"
 
@@ -72,12 +76,18 @@ def pictured(names: list[str]) -> None:
 
 def main() -> None:
     words = sys.argv[1:]
-    names = [word for word in words if word in RUNS] or list(RUNS)
+    names = [word for word in words if word in RUNS]
+    checks = [word for word in words if word in CHECKS]
+    if not names and not checks:
+        names, checks = list(RUNS), list(CHECKS)
     STORES.mkdir(parents=True, exist_ok=True)
     for name in names:
         if "--print" not in words:
             measured(name)
         printed(name)
+        print(name)
+    for name in checks:
+        (SAMPLES / f"{name}-check.txt").write_text(rigctl(name, "check", name))
         print(name)
     pictured([name for name in names if name in PICTURES])
 

@@ -155,6 +155,12 @@ def _nearby(seen: Known) -> bool:
     return bool(seen.rtt_ms - seen.rtt_min_ms < QUEUE_MS)
 
 
+def _drained(seen: Known) -> bool:
+    """Less than half of the window stands in a queue: else something is slower than what the window allows."""
+    grown = seen.rtt_growth is not None and seen.rtt_growth * HALF >= 1
+    return seen.window_share is None or bool(seen.window_share >= HALF or not grown)
+
+
 def _standing(seen: Known) -> bool:
     return bool(seen.queue_ms >= QUEUE_MS and seen.queue_growth >= FLAT)
 
@@ -242,7 +248,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "window",
         "window in flight nearby",
         ("in_flight_share", "rtt_ms", "rtt_min_ms", "window_bytes"),
-        lambda seen: _filled(seen) and _nearby(seen),
+        lambda seen: _filled(seen) and _nearby(seen) and _drained(seen),
         "receive",
     ),
     Rule(
@@ -252,7 +258,13 @@ RULES: Final[tuple[Rule, ...]] = (
         lambda seen: _buffered(seen) and _nearby(seen),
         "send",
     ),
-    Rule("window", "waiting for the window", ("held_share",), lambda seen: seen.held_share >= HALF, "receive"),
+    Rule(
+        "window",
+        "waiting for the window",
+        ("held_share",),
+        lambda seen: seen.held_share >= HALF and (_drained(seen) or (seen.sndbuf_share or 0.0) >= HALF),
+        "receive",
+    ),
     Rule(
         "path",
         "policer",

@@ -185,7 +185,7 @@ class TestLimit:
         assert (found.goodput_mbps.mean, found.goodput_mbps.spread) == pytest.approx((200.0, 0.0))
 
     def test_a_window_that_was_full_most_of_the_time_is_the_limit(self) -> None:
-        held = {"rwnd_limited_us": 9_000_000, "busy_us": 10_000_000}
+        held = {"rwnd_limited_us": 9_000_000, "busy_us": 10_000_000, "series": Series()}
         found = summary(ONE, builders.repetition(ONE, (500.0,), sender=held))
         assert found.limit == "window"
         assert found.held_share == pytest.approx(0.9)

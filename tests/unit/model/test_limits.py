@@ -43,10 +43,19 @@ def seen(**values: Any) -> Evidence:
         ({"in_flight_sndbuf": 1.55, "in_flight_cwnd": 1.0}, "unknown", None),
         # The same over 10 µs, which hosts make 60: a queue would be a millisecond.
         (
-            {"in_flight_share": 0.98, "held_share": 0.4, "rtt_growth": 6.0, "rtt_ms": 0.06, "rtt_min_ms": 0.01},
+            {"in_flight_share": 0.98, "held_share": 0.4, "rtt_growth": 1.9, "rtt_ms": 0.019, "rtt_min_ms": 0.01}
+            | {"window_share": 0.52},
             "window",
             "receive",
         ),
+        # A window of 10 KB through a shaper of 3 of 10 Gbit/s: it allows three times as much, and waits all the time.
+        (
+            {"in_flight_share": 0.98, "held_share": 1.0, "rtt_growth": 3.0, "rtt_ms": 0.03, "rtt_min_ms": 0.01}
+            | {"window_share": 0.32},
+            "unknown",
+            None,
+        ),
+        ({"window_share": 0.32, "held_share": 0.8, "sndbuf_share": 0.8}, "window", "receive"),
         (
             {"in_flight_share": 0.98, "held_share": 0.4, "rtt_growth": 300.0, "rtt_ms": 3.0, "rtt_min_ms": 0.01},
             "unknown",

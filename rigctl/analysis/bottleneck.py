@@ -14,7 +14,6 @@ from rigctl.model.unknowns import most
 from rigctl.model.window import CommonWindow
 from rigctl.records import Flow
 
-LINE_RATE_EFFICIENCY: Final = LINE_RATE
 BUSY_PCT: Final = 95.0
 """From here on processors are the limit."""
 OTHERS_SHARE: Final = 0.25

@@ -14,6 +14,7 @@ from rigctl.analysis.bottleneck import Busy, Processors, evidence, named
 from rigctl.analysis.ceiling import data_path, datagram_path, efficiency, link_mtu, link_rate_bps
 from rigctl.analysis.copy_values import copy_values
 from rigctl.analysis.counted import Key, counted_keys, key_of
+from rigctl.analysis.cpu_shares import agent_pct, busiest_pct, cpu_pct, others_pct
 from rigctl.analysis.datagram_rows import asked_mbps, datagram_values
 from rigctl.analysis.latency_rows import latency_values
 from rigctl.analysis.message_rows import message_values
@@ -23,7 +24,7 @@ from rigctl.model.limits import Evidence, judged
 from rigctl.model.sharing import DataPath, Load, shared_loads, together_mbps, trunk_link
 from rigctl.model.unknowns import agreed, joined, known_total, least, mean, most, total
 from rigctl.model.window import CommonWindow
-from rigctl.records import Cell, Flow, NodeUsage, Repetition, RunInfo, Stream
+from rigctl.records import Cell, Flow, Repetition, RunInfo, Stream
 
 Row: TypeAlias = dict[str, Any]
 
@@ -38,9 +39,6 @@ BUSY_COLUMNS: Final = (
     "other_cpu_destination_pct",
 )
 """In the order of the fields of `Processors`, of the sender and of the receiver in turn."""
-
-LEAST_SPAN_US: Final = 200_000
-"""/proc/stat counts ticks of 10 ms: in a shorter time one tick is more than 5 %, in 4 ms it would be 250 %."""
 
 _NAMES: Final = {level: tuple(column.name for column in columns_at(level)) for level in Level}
 
@@ -187,9 +185,7 @@ class _Derivation:
         """The row of the cell; `rows` are those of its pairs."""
         streams = self.cell.streams
         paths = [self._path(stream, self.flows_of(stream)) for stream in streams]
-        nodes = {node for path in paths for node in (path.sender, path.receiver)}
-        rates = {node: link_rate_bps(self._info, node) for node in nodes}
-        ceiling_mbps = together_mbps(paths, rates, trunk_link(self._info.plan))
+        ceiling_mbps = together_mbps(paths, self._rates_bps(paths), trunk_link(self._info.plan))
         goodput_mbps = total(row["goodput_mbps"] for row in rows)
         share = efficiency(goodput_mbps, ceiling_mbps)
         flows = [flow for own in self._flows.values() for flow in own]
@@ -222,11 +218,11 @@ class _Derivation:
     def _stream(self, stream: Stream, flows: Sequence[Flow], whole: bool = True) -> Row:
         path = self._path(stream, flows)
         received = total(flow.bytes for flow in flows) if whole else None
-        goodput_mbps = received * 8e-6 / self._window_s if received is not None and self._window_s else None
+        goodput_mbps = self._rate_mbps(received)
         share = efficiency(goodput_mbps, path.ceiling_mbps)
         senders = [flow.sender for flow in flows if flow.sender is not None]
         busy = self._busy(path)
-        seen = self._evidence(stream, flows, goodput_mbps, share)
+        seen = self._evidence(stream, path, busy, flows, goodput_mbps, share)
         if len(flows) == self.cell.parallel:
             self.seen[stream] = seen
         verdict = judged(seen)
@@ -256,10 +252,16 @@ class _Derivation:
         )
 
     def _evidence(
-        self, stream: Stream, flows: Sequence[Flow], goodput_mbps: float | None, share: float | None
+        self,
+        stream: Stream,
+        path: DataPath,
+        busy: Row,
+        flows: Sequence[Flow],
+        goodput_mbps: float | None,
+        share: float | None,
     ) -> Evidence:
-        """What is known of `flows`, all or one of those of `stream`."""
-        path, links = self._path(stream, flows), self._info.plan.links
+        """What is known of `flows`, all or one of those of `stream`; `path` is theirs, `busy` its processors."""
+        links = self._info.plan.links
         rtts_s = [links[node].rtt_s for node in stream.ends if node in links]
         load, quotas = self._loads.get(stream), [self._throttled(node) for node in stream.ends]
         seen = evidence(
@@ -267,7 +269,7 @@ class _Derivation:
             goodput_mbps,
             self._asked_mbps(len(flows)),
             flows,
-            busy_of(self._info, self.cell, [self._busy(path)]),
+            busy_of(self._info, self.cell, [busy]),
             self._window,
             known_total(rtts_s),
         )
@@ -284,13 +286,20 @@ class _Derivation:
     def _loads(self) -> dict[Stream, Load | None]:
         streams = self.cell.streams
         paths = [(self._path(stream, self.flows_of(stream)), self._goodput_mbps(stream)) for stream in streams]
-        nodes = {node for path, _ in paths for node in (path.sender, path.receiver)}
-        rates = {node: link_rate_bps(self._info, node) for node in nodes}
+        rates = self._rates_bps(path for path, _ in paths)
         return dict(zip(streams, shared_loads(paths, rates, trunk_link(self._info.plan)), strict=True))
+
+    def _rates_bps(self, paths: Iterable[DataPath]) -> dict[str, int | None]:
+        """Of the links of all nodes that are ends of `paths`."""
+        nodes = {node for path in paths for node in (path.sender, path.receiver)}
+        return {node: link_rate_bps(self._info, node) for node in nodes}
 
     def _goodput_mbps(self, stream: Stream) -> float | None:
         flows = self.flows_of(stream)
         received = total(flow.bytes for flow in flows) if len(flows) == self.cell.parallel else None
+        return self._rate_mbps(received)
+
+    def _rate_mbps(self, received: int | None) -> float | None:
         return received * 8e-6 / self._window_s if received is not None and self._window_s else None
 
     def _throttled(self, node: str) -> float | None:
@@ -320,10 +329,10 @@ class _Derivation:
 
     def _busy(self, path: DataPath) -> Row:
         ends = (path.sender, path.receiver)
-        shares = [_cpu_pct(self._usage.get(node)) for node in ends]
-        shares += [_agent_pct(self._usage.get(node), self._threads[node]) for node in ends]
-        shares += [_busiest_pct(self._usage.get(node)) for node in ends]
-        shares += [_others_pct(self._usage.get(node), self._run_us(node)) for node in ends]
+        shares = [cpu_pct(self._usage.get(node)) for node in ends]
+        shares += [agent_pct(self._usage.get(node), self._threads[node]) for node in ends]
+        shares += [busiest_pct(self._usage.get(node)) for node in ends]
+        shares += [others_pct(self._usage.get(node), self._run_us(node)) for node in ends]
         return dict(zip(BUSY_COLUMNS, shares, strict=True))
 
     def _run_us(self, node: str) -> float | None:
@@ -354,34 +363,6 @@ def _window(flow: Flow) -> int | None:
         return None
     granted = (flow.sender.sndbuf_bytes, flow.receiver.rcvbuf_bytes)
     return None if granted[0] is None or granted[1] is None else min(granted[0], granted[1]) // 2
-
-
-def _cpu_pct(usage: NodeUsage | None) -> float | None:
-    if usage is None or usage.node_busy_us is None or not usage.cpus:
-        return None
-    return _ticks_pct(usage.node_busy_us / usage.cpus, usage.span_us)
-
-
-def _busiest_pct(usage: NodeUsage | None) -> float | None:
-    return None if usage is None or usage.busiest_cpu_us is None else _ticks_pct(usage.busiest_cpu_us, usage.span_us)
-
-
-def _others_pct(usage: NodeUsage | None, run_us: float | None) -> float | None:
-    """What the run did not take. Ticks may charge a softirq to the process that it interrupted, too: never below 0."""
-    if usage is None or usage.node_busy_us is None or not usage.cpus or run_us is None:
-        return None
-    return _ticks_pct(max(0.0, usage.node_busy_us - run_us) / usage.cpus, usage.span_us)
-
-
-def _ticks_pct(busy_us: float, span_us: int | None) -> float | None:
-    """Of `span_us`; unknown of a short one. What the rounding of ticks adds beyond 100 % of a longer one is cut off."""
-    return min(100.0, 100 * busy_us / span_us) if span_us and span_us >= LEAST_SPAN_US else None
-
-
-def _agent_pct(usage: NodeUsage | None, threads: int) -> float | None:
-    if usage is None or usage.agent_cpu_us is None or not usage.span_us or not usage.cpus or not threads:
-        return None
-    return 100 * usage.agent_cpu_us / (usage.span_us * min(threads, usage.cpus))
 
 
 def busy_of(info: RunInfo, cell: Cell, rows: Sequence[Row]) -> Busy:

@@ -7,7 +7,7 @@ from typing import Final
 
 from rigctl.analysis.bottleneck import Busy, named
 from rigctl.analysis.counted import key_of
-from rigctl.analysis.evidence import Losses, advertised_bytes, losses_of, window_share
+from rigctl.analysis.evidence import Losses, advertised_bytes, held_us, losses_of, window_share
 from rigctl.analysis.frames import Frames
 from rigctl.analysis.latency_rows import NAMES
 from rigctl.analysis.rows import Row, busy_of
@@ -187,9 +187,9 @@ def _verdict(frames: Frames, cell: Cell, repetitions: Sequence[Repetition], shar
 def _window_cause(frames: Frames, cell: Cell, flows: Sequence[Flow], verdict: Verdict) -> WindowCause | None:
     stream = cell.streams[0]
     own = [flow for flow in flows if flow.stream == stream]
-    waited = [flow.sender.tcp for flow in own if flow.sender is not None]
-    of_buffer = total(tcp.sndbuf_limited_us for tcp in waited)
-    in_all = total(total((tcp.sndbuf_limited_us, tcp.rwnd_limited_us)) for tcp in waited)
+    senders = [flow.sender for flow in own if flow.sender is not None]
+    of_buffer = total(side.tcp.sndbuf_limited_us for side in senders)
+    in_all = total(held_us(side) for side in senders)
     share = of_buffer / in_all if of_buffer is not None and in_all else None
     return window_cause(frames.info, cell, stream, own, verdict, share)
 

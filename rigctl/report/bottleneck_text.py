@@ -1,6 +1,6 @@
 """What limits a test, in a sentence: the window and what it allows, processors and how busy they were, or losses."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from rigctl.analysis.bottleneck import PROCESSORS
@@ -111,7 +111,7 @@ def bottleneck_findings(cells: Sequence[CellSummary]) -> Iterator[Finding]:
         if not bound:
             continue
         shares = [cell.busy.highest_pct for cell in bound]
-        busy = f"{' to '.join(dict.fromkeys(f'{pct:.0f}' for pct in (min(shares), max(shares))))} % of the time"
+        busy = f"{_from_to(shares)} % of the time"
         which = numbers_text(_numbers(bound))
         text = (
             f"Limited by processors: {which}; {_SHARED} {busy}."
@@ -155,7 +155,7 @@ def _disturbed(cells: Sequence[CellSummary]) -> Iterator[Finding]:
     others = {number: pct for number, pct in found.items() if pct is not None}
     if not others:
         return
-    taken = " to ".join(dict.fromkeys(f"{pct:.0f}" for pct in (min(others.values()), max(others.values()))))
+    taken = _from_to(others.values())
     text = (
         f"Limit unknown: {numbers_text(list(others))}; programs that are not part of the run took {taken} % of the "
         "processors, which were busy all the time."
@@ -163,6 +163,11 @@ def _disturbed(cells: Sequence[CellSummary]) -> Iterator[Finding]:
     numbers = {"others_pct": max(others.values())}
     remedy = "Measure again while nothing else runs."
     yield Finding(text, Weight.SUSPECT, Severity.WARNING, tests(list(others)), numbers, remedy)
+
+
+def _from_to(shares_pct: Collection[float]) -> str:
+    """`95 to 99`, or one number where they are alike."""
+    return " to ".join(dict.fromkeys(f"{pct:.0f}" for pct in (min(shares_pct), max(shares_pct))))
 
 
 def _larger(held: Sequence[CellSummary]) -> str | None:

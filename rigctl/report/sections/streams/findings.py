@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from rigctl.analysis.bottleneck import LINE_RATE_EFFICIENCY
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
 from rigctl.findings import RUN, Finding, Severity, Weight, tests
+from rigctl.model.limits import LINE_RATE
 from rigctl.records import RunInfo
 from rigctl.report.above import excess_findings
 from rigctl.report.bottleneck_text import bottleneck_findings
@@ -92,11 +92,11 @@ def _line_rate(cells: Sequence[CellSummary]) -> Iterator[Finding]:
     known = [cell for cell in cells if cell.efficiency is not None and not isinstance(cell.cell.datagrams.rate, int)]
     if len(known) < 2:
         return
-    reached = sum(cell.efficiency is not None and cell.efficiency >= LINE_RATE_EFFICIENCY for cell in known)
+    reached = sum(cell.efficiency is not None and cell.efficiency >= LINE_RATE for cell in known)
     worst = min(known, key=lambda cell: cell.efficiency or 0.0)
     count = "All" if reached == len(known) else "None" if reached == 0 else str(reached)
     text = (
-        f"{count} of {plural(len(known), 'test')} reach line rate ({100 * LINE_RATE_EFFICIENCY:g} % of the ceiling or "
+        f"{count} of {plural(len(known), 'test')} reach line rate ({100 * LINE_RATE:g} % of the ceiling or "
         f"more); the slowest, test {worst.cell.number}, has {percent_text(worst.efficiency)} %."
     )
     level = Severity.OK if reached == len(known) else Severity.NOTE

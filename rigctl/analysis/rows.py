@@ -125,7 +125,7 @@ class _Derivation:
     def __init__(
         self, info: RunInfo, cell: Cell, repetition: Repetition, balance: Balance | None, counted: bool
     ) -> None:
-        self.cell = cell
+        self.cell, self.counted = cell, counted
         self._info, self.repetition, self._balance = info, repetition, balance
         self._usage = {usage.node: usage for usage in repetition.nodes}
         self._window_s = window_s(repetition)

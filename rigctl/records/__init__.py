@@ -38,12 +38,16 @@ from rigctl.records.counted import (
     Side,
     TcpInfo,
 )
+from rigctl.records.history import BASELINE, CONFIRMS, Accepted, Night, NightOutcome
 from rigctl.records.plan import Link, Port, Retest, RunPlan, Trunk, Until
 from rigctl.records.run import Facts, Repetition, RunInfo, RunStatus, Status
 
 __all__ = [
+    "BASELINE",
+    "CONFIRMS",
     "MAX_RATE",
     "UNLIMITED",
+    "Accepted",
     "Bins",
     "Capture",
     "Cell",
@@ -60,6 +64,8 @@ __all__ = [
     "Link",
     "MessageSettings",
     "NicCounters",
+    "Night",
+    "NightOutcome",
     "NodeUsage",
     "Pair",
     "Port",

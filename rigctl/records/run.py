@@ -1,6 +1,6 @@
 """A run and its repetitions as stored."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeAlias
 
@@ -66,3 +66,4 @@ class RunInfo:
     ended_at: float | None
     versions: dict[str, str]
     facts: dict[str, Facts]
+    tags: dict[str, str] = field(default_factory=dict)  # given with --tag or `rigctl tag`, by name

@@ -5,7 +5,18 @@ from typing import Final
 
 from sqlalchemy import Column, Connection, update
 
-from rigctl.store.schema import SCHEMA_VERSION, counters, flows, probes, repetitions, runs, versions
+from rigctl.store.schema import (
+    SCHEMA_VERSION,
+    accepted,
+    counters,
+    flows,
+    nights,
+    probes,
+    repetitions,
+    runs,
+    tags,
+    versions,
+)
 
 
 def _to_2(connection: Connection) -> None:
@@ -26,7 +37,13 @@ def _to_4(connection: Connection) -> None:
     probes.create(connection)
 
 
-STEPS: Final[dict[int, Callable[[Connection], None]]] = {2: _to_2, 3: _to_3, 4: _to_4}
+def _to_5(connection: Connection) -> None:
+    """Tags, accepted levels, nights (rigctl 0.3)."""
+    for table in (tags, accepted, nights):
+        table.create(connection)
+
+
+STEPS: Final[dict[int, Callable[[Connection], None]]] = {2: _to_2, 3: _to_3, 4: _to_4, 5: _to_5}
 """Step N makes a store of version N out of one of version N - 1."""
 
 

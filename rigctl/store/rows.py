@@ -8,8 +8,10 @@ from pydantic_core import from_json
 
 from rigctl.kinds import KINDS
 from rigctl.records import (
+    Accepted,
     Facts,
     Flow,
+    Night,
     Pair,
     PortSeries,
     Probes,
@@ -61,9 +63,9 @@ def plan_from(text: str) -> RunPlan:
     return plan
 
 
-def info_from(row: Row, facts: dict[str, Facts]) -> RunInfo:
+def info_from(row: Row, facts: dict[str, Facts], tags: dict[str, str]) -> RunInfo:
     """A run, of a row of `runs`."""
-    made = {"plan": plan_from(row["plan"]), "versions": from_json(row["versions"]), "facts": facts}
+    made = {"plan": plan_from(row["plan"]), "versions": from_json(row["versions"]), "facts": facts, "tags": tags}
     info = _record(RunInfo, row | made)
     if not 0 <= info.started_at <= _LATEST:
         raise ValueError("started_at is not a time")
@@ -73,6 +75,19 @@ def info_from(row: Row, facts: dict[str, Facts]) -> RunInfo:
 def facts_from(row: Row) -> tuple[str, str, Facts]:
     """Run, node and what was found there, of a row of `facts`."""
     return row["run"], row["node"], harmless(_adapter(Facts).validate_json(row["facts"]))
+
+
+def tag_from(row: Row) -> tuple[str, str, str]:
+    """Run, name and value of a tag."""
+    return row["run"], row["name"], row["value"]
+
+
+def accepted_from(row: Row) -> Accepted:
+    return _record(Accepted, row)
+
+
+def night_from(row: Row) -> Night:
+    return _record(Night, row)
 
 
 def _record(kind: type[T], values: Row) -> T:

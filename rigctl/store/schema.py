@@ -17,7 +17,7 @@ from sqlalchemy import (
     Text,
 )
 
-SCHEMA_VERSION: Final = 4
+SCHEMA_VERSION: Final = 5
 """Raised with every change of the tables (store.migrations has the steps); a store with a higher one is left alone."""
 
 APPLICATION_ID: Final = 0x72696763
@@ -113,4 +113,34 @@ probes: Final = Table(
     Column("direction", String(16), nullable=False),
     Column("started_ns", BigInteger, nullable=False),
     Column("series", LargeBinary, nullable=False),
+)
+
+tags: Final = Table(
+    "tags",
+    metadata,
+    Column("run", ForeignKey("runs.run", ondelete="CASCADE"), primary_key=True),
+    Column("name", String(64), primary_key=True),
+    Column("value", Text, nullable=False),
+)
+
+accepted: Final = Table(
+    "accepted",
+    metadata,
+    Column("run", ForeignKey("runs.run", ondelete="CASCADE"), primary_key=True),
+    Column("accepted_at", Float(53), nullable=False),
+    Column("who", Text, nullable=False),
+    Column("because", Text, nullable=False),
+)
+
+nights: Final = Table(
+    "nights",
+    metadata,
+    Column("scenario", String(255), primary_key=True),
+    Column("rig", String(255), primary_key=True),
+    Column("due_at", Float(53), primary_key=True, autoincrement=False),
+    Column("began_at", Float(53)),
+    Column("ended_at", Float(53)),
+    Column("outcome", String(16)),
+    Column("run", ForeignKey("runs.run", ondelete="SET NULL")),
+    Column("reason", Text),
 )

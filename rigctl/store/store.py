@@ -14,6 +14,7 @@ from rigctl.errors import InputError
 from rigctl.garbage import uncollected
 from rigctl.records import Facts, Flow, Repetition, RunInfo, RunPlan, RunStatus, Status
 from rigctl.store.errors import explained, records_of
+from rigctl.store.history import History, writing
 from rigctl.store.rows import (
     Row,
     counters_from,
@@ -27,8 +28,9 @@ from rigctl.store.rows import (
     probes_row,
     repetition_from,
     repetition_row,
+    tag_from,
 )
-from rigctl.store.schema import counters, flows, probes, repetitions, runs
+from rigctl.store.schema import counters, flows, probes, repetitions, runs, tags
 from rigctl.store.schema import facts as facts_table
 
 T = TypeVar("T")
@@ -50,6 +52,7 @@ class Store:
     def __init__(self, engine: Engine, place: str) -> None:
         self._engine = engine
         self.place = place
+        self.history = History(engine, place)
 
     def __enter__(self) -> Self:
         return self
@@ -217,20 +220,29 @@ class Store:
         return counts
 
     def _writing(self) -> AbstractContextManager[Connection]:
-        return self._engine.execution_options(rigctl_write=True).begin()
+        return writing(self._engine)
 
     def _infos(self, connection: Connection, query: Select[Any]) -> list[RunInfo]:
         names = list(connection.scalars(query.with_only_columns(runs.c.run).order_by(runs.c.run)))
         wanted = select(facts_table).order_by(facts_table.c.run, facts_table.c.node)
         if len(names) == 1:
             wanted = wanted.where(facts_table.c.run == names[0])
+        tagged = select(tags).order_by(tags.c.run, tags.c.name)
+        if len(names) == 1:
+            tagged = tagged.where(tags.c.run == names[0])
+        tags_by: dict[str, dict[str, str]] = {}
+        for run, name, value in self._records(connection, tagged, "row {} of the tags of runs", tag_from):
+            tags_by.setdefault(run, {})[name] = value
         by_run: dict[str, dict[str, Facts]] = {}
         for run, node, facts in self._records(connection, wanted, "row {} of the facts of nodes", facts_from):
             by_run.setdefault(run, {})[node] = facts
         rows = connection.execute(query.order_by(runs.c.run)).mappings()
         return list(
             records_of(
-                self.place, lambda at: f"run {names[at]}", rows, lambda row: info_from(row, by_run.get(row["run"], {}))
+                self.place,
+                lambda at: f"run {names[at]}",
+                rows,
+                lambda row: info_from(row, by_run.get(row["run"], {}), tags_by.get(row["run"], {})),
             )
         )
 

@@ -264,7 +264,7 @@ def test_how_many_cells_were_measured_is_known_without_reading_their_series(tmp_
 def test_the_tables_can_be_made_in_postgresql_too() -> None:
     dialect: Dialect = postgresql.dialect()  # type: ignore[no-untyped-call]  # SQLAlchemy has no types here
     made = [str(CreateTable(table).compile(dialect=dialect)) for table in metadata.sorted_tables]
-    assert len(made) == 7
+    assert len(made) == 10
     text = " ".join(made)
     assert "id SERIAL NOT NULL" in text
     assert "window_start_ns BIGINT" in text

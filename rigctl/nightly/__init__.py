@@ -1,0 +1,1 @@
+"""What goes on without anybody looking: news confirmed by a second measurement, nights, and who is told."""

@@ -1,0 +1,43 @@
+"""What is kept of a store's runs beside what they measured: accepted levels, and how each night went."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+CONFIRMS: Final = "rigctl.confirms"
+"""Tag of a run that was made to confirm the news of another: that run's id."""
+BASELINE: Final = "baseline"
+"""Tag of a run that others are compared with: it is never pruned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The levels of `run` are the normal ones from then on."""
+
+    run: str
+    accepted_at: float  # Unix time, seconds
+    who: str  # user@host
+    because: str
+
+
+class NightOutcome(StrEnum):
+    QUIET = "quiet"  # measured, nothing to report
+    NEWS = "news"  # measured: something got slower or faster, or an expectation failed
+    FAILED = "failed"  # the run failed
+    OVERDUE = "overdue"  # it was stopped at its deadline
+    BUSY = "busy"  # the rig was locked for all of the time that it was waited for
+    MISSED = "missed"  # it did not happen; known at the next one
+
+
+@dataclass(frozen=True, slots=True)
+class Night:
+    """One night of an unattended scenario. A night that began and has no outcome hung or was killed."""
+
+    scenario: str  # RunPlan.scenario_name
+    rig: str  # RunPlan.rig_name
+    due_at: float  # Unix time, seconds
+    began_at: float | None
+    ended_at: float | None
+    outcome: NightOutcome | None
+    run: str | None  # its run, where it came to one
+    reason: str | None  # one sentence: of anything but QUIET

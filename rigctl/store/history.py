@@ -1,0 +1,69 @@
+"""What a store keeps of its runs beside what they measured: tags, accepted levels, nights."""
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import asdict
+
+from sqlalchemy import Connection, Engine, delete, insert, select
+
+from rigctl.records import Accepted, Night
+from rigctl.store.errors import explained, records_of
+from rigctl.store.rows import accepted_from, night_from
+from rigctl.store.schema import accepted, nights, tags
+
+
+def writing(engine: Engine) -> AbstractContextManager[Connection]:
+    """A transaction that writes: it waits for another writer at its start."""
+    return engine.execution_options(rigctl_write=True).begin()
+
+
+class History:
+    """Of a `Store`. Writing raises `RigError`, reading `InputError`."""
+
+    def __init__(self, engine: Engine, place: str) -> None:
+        self._engine = engine
+        self._place = place
+
+    def tag(self, run: str, values: Mapping[str, str]) -> None:
+        """Give `run` these tags, each in the place of one of the same name."""
+        with explained(self._place, writing=True), writing(self._engine) as connection:
+            connection.execute(delete(tags).where(tags.c.run == run, tags.c.name.in_(list(values))))
+            if values:
+                rows = [{"run": run, "name": name, "value": value} for name, value in values.items()]
+                connection.execute(insert(tags), rows)
+
+    def untag(self, run: str, name: str) -> None:
+        with explained(self._place, writing=True), writing(self._engine) as connection:
+            connection.execute(delete(tags).where(tags.c.run == run, tags.c.name == name))
+
+    def accept(self, levels: Accepted) -> None:
+        """Keep that the levels of a run are the normal ones; an earlier reason for the same run is replaced."""
+        with explained(self._place, writing=True), writing(self._engine) as connection:
+            connection.execute(delete(accepted).where(accepted.c.run == levels.run))
+            connection.execute(insert(accepted).values(**asdict(levels)))
+
+    def accepted(self) -> list[Accepted]:
+        """All accepted levels, the earliest acceptance first."""
+        query = select(accepted).order_by(accepted.c.accepted_at)
+        with explained(self._place), self._engine.connect() as connection:
+            rows = connection.execute(query).mappings()
+            return list(records_of(self._place, lambda at: f"accepted level {at + 1}", rows, accepted_from))
+
+    def put_night(self, night: Night) -> None:
+        """Keep a night, in the place of what is known of the same one (same scenario, rig and due time)."""
+        same = (nights.c.scenario == night.scenario, nights.c.rig == night.rig, nights.c.due_at == night.due_at)
+        with explained(self._place, writing=True), writing(self._engine) as connection:
+            connection.execute(delete(nights).where(*same))
+            outcome = None if night.outcome is None else str(night.outcome)
+            connection.execute(insert(nights).values(**asdict(night) | {"outcome": outcome}))
+
+    def nights(self, scenario: str | None = None, rig: str | None = None) -> list[Night]:
+        """The nights of a scenario on a rig, or of all, the earliest first."""
+        query = select(nights).order_by(nights.c.due_at)
+        if scenario is not None:
+            query = query.where(nights.c.scenario == scenario)
+        if rig is not None:
+            query = query.where(nights.c.rig == rig)
+        with explained(self._place), self._engine.connect() as connection:
+            rows = connection.execute(query).mappings()
+            return list(records_of(self._place, lambda at: f"night {at + 1}", rows, night_from))

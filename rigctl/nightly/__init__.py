@@ -1,1 +1,1 @@
-"""What goes on without anybody looking: news confirmed by a second measurement, nights, and who is told."""
+"""What goes on without anybody looking: news confirmed by a second measurement, nights."""

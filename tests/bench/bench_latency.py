@@ -213,8 +213,11 @@ def sliced(interval_ms: int) -> "tuple[float, np.ndarray[tuple[int], np.dtype[np
         for number in range(2 * SLICES + 1)
         for edge in (EDGE_NS, SLICE_NS - EDGE_NS)
     ]
-    counts = sum(np.interp(edges, *zip(*rows, strict=True)) for rows in flows)
-    logs = np.log(np.diff(np.asarray(counts))[::2])
+    counts = np.zeros(len(edges))
+    for rows in flows:
+        times, taken = zip(*rows, strict=True)
+        counts += np.interp(edges, times, taken)
+    logs = np.log(np.diff(counts)[::2])
     return float(np.exp(logs[::2].mean()) * 8e3 / (SLICE_NS - 2 * EDGE_NS)), logs[1::2] - (logs[:-1:2] + logs[2::2]) / 2
 
 

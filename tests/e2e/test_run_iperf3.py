@@ -21,7 +21,6 @@ BOTH = """
 rig: gigablox
 pairs: [pi1 -> pi2, pi3 -> pi4]
 duration: 1s
-max_skew: 1s  # other tests run beside this one
 matrix: {congestion: cubic, engine: [agent, iperf3]}
 """
 LONG = "rig: gigablox\npairs: [pi1 -> pi2]\nduration: 30s\nmatrix: {engine: iperf3}\n"

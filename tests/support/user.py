@@ -39,6 +39,7 @@ def _command(words: Sequence[str], environment: dict[str, str], folder: Path, sa
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
+    sys.path.insert(0, str(folder))  # as `python -m` does
     for number, path in enumerate(said, 1):
         written = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         os.dup2(written, number)
@@ -162,7 +163,7 @@ def traffic(user: User, *words: str) -> Iterator["subprocess.Popen[str]"]:
     """A run whose first cell is sending."""
     process = user.start("run", *words)
     try:
-        assert waited(lambda: len(user.agents()) >= 4, 15)
+        assert waited(lambda: len(user.agents()) >= 4, 60)
         time.sleep(1.0)
         yield process
     finally:

@@ -155,7 +155,7 @@ def cost(folder: Path, rounds: int) -> None:
     told("shaped, runs in turn", without, with_probes)
 
 
-def cost_of_processors(_: Path, rounds: int) -> None:
+def cost_of_processors(folder: Path, rounds: int) -> None:
     """The same where processors are the limit: streams between two namespaces, probes in every other slice of time.
 
     Goodput there differs by 6 % from slice to slice, so that the default interval takes thousands of slices; every 1 ms

@@ -18,14 +18,14 @@ demo: $(VENV)/run.stamp $(AGENT)
 # A long file that begins last leaves the other processor idle.
 SLOWEST_FIRST := tests/e2e tests/integration tests/agent
 
-# Two at a time: compilers and type checker beside each other, then test files. Many of these mostly wait: meanwhile the unit
-# tests, which only compute, take what is left of the processors.
+# Many tests mostly wait: three files at a time for two processors, and what only computes, type checker and unit tests,
+# takes what they leave.
 test: system $(VENV)/dev.stamp
-	$(MAKE) -j2 --output-sync=target lint types agents
-	$(MAKE) -j2 --output-sync=line whole unit
+	$(MAKE) -j2 --output-sync=target agents lint
+	$(MAKE) -j3 --output-sync=line whole types unit
 
 whole: $(VENV)/dev.stamp
-	CI=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder --durations=15 $(SLOWEST_FIRST)
+	CI=1 $(BIN)/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder --durations=15 $(SLOWEST_FIRST)
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
@@ -33,7 +33,7 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/lint-imports --no-cache
 
 types: $(VENV)/dev.stamp
-	$(BIN)/mypy
+	nice -n 10 $(BIN)/mypy
 
 unit: $(VENV)/dev.stamp
 	CI=1 nice -n 10 $(BIN)/python -m pytest -q --durations=5 tests/unit
@@ -60,22 +60,25 @@ clean:
 $(AGENT): $(VENV)/run.stamp $(SOURCES)
 	$(BIN)/rigctl agent build --target $(MACHINE)
 
+# What is imported is compiled then: a fraction of it all, and not before the first test.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(PIP) --upgrade pip
 
 # --no-build-isolation: an editable install then needs hatchling alone, not what a wheel's agents are built with.
 $(VENV)/run.stamp: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt hatchling editables
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-build-isolation -e .
+	$(PIP) -c constraints.txt hatchling editables
+	$(PIP) -c constraints.txt --no-build-isolation -e .
 	touch $@
 
-$(VENV)/dev.stamp: $(VENV)/run.stamp
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[dev]'
-	touch $@
+$(VENV)/dev.stamp: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(PIP) -c constraints.txt hatchling editables
+	$(PIP) -c constraints.txt --no-build-isolation -e '.[dev]'
+	touch $(VENV)/run.stamp $@
 
 $(VENV)/mutants.stamp: $(VENV)/dev.stamp
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[mutants]'
+	$(PIP) -c constraints.txt --no-build-isolation -e '.[mutants]'
 	touch $@
 
 # What the tests start for real. Installed where we may; otherwise the tests say what is missing, by name.

@@ -12,35 +12,11 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 
-#include "clock.h"
-
-static int64_t option(int fd, int level, int name)
-{
-    int value;
-    socklen_t length = sizeof value;
-
-    return getsockopt(fd, level, name, &value, &length) == 0 ? value : -1;
-}
-
-void sample_unknown(struct tcp_totals *totals)
-{
-    /* Every field is a number that is unknown, but for the name. */
-    memset(totals, 0xff, sizeof *totals);
-    memset(totals->congestion, 0, sizeof totals->congestion);
-}
-
-void sample_tcp(int fd, struct tcp_totals *totals)
+void sample_info(int fd, struct tcp_totals *totals)
 {
     struct tcp_info info;
-    socklen_t length = sizeof info, name_length = sizeof totals->congestion - 1;
-    int64_t nodelay = option(fd, IPPROTO_TCP, TCP_NODELAY);
+    socklen_t length = sizeof info;
 
-    sample_unknown(totals);
-    totals->sndbuf = option(fd, SOL_SOCKET, SO_SNDBUF);
-    totals->rcvbuf = option(fd, SOL_SOCKET, SO_RCVBUF);
-    totals->nodelay = nodelay < 0 ? -1 : nodelay != 0; /* it reads back as the option's own bit */
-    if (getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, totals->congestion, &name_length) != 0)
-        totals->congestion[0] = '\0';
     memset(&info, 0, sizeof info);
     if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0)
         return;
@@ -59,7 +35,7 @@ static int64_t busy_ticks(const long *times, int64_t *irq)
     return (int64_t)times[CP_USER] + times[CP_NICE] + times[CP_SYS] + times[CP_INTR];
 }
 
-static void sample_node(struct cpu_times *times)
+void sample_node(struct cpu_times *times)
 {
     static long ticks[MOST_CPUS * CPUSTATES];
     struct clockinfo clock;
@@ -95,29 +71,4 @@ int sample_cpus(void)
     size_t length = sizeof cpus;
 
     return sysctlbyname("hw.ncpu", &cpus, &length, NULL, 0) == 0 ? cpus : 1;
-}
-
-void sample_cpu(struct cpu_times *times)
-{
-    struct rusage usage;
-
-    times->at_ns = clock_now();
-    times->agent_us = -1;
-    if (getrusage(RUSAGE_SELF, &usage) == 0)
-        times->agent_us = (int64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 + usage.ru_utime.tv_usec +
-                          usage.ru_stime.tv_usec;
-    sample_node(times);
-}
-
-int64_t sample_busiest_us(const struct cpu_times *before, const struct cpu_times *after)
-{
-    int64_t most = -1;
-
-    for (int i = 0; i < before->cpus && i < after->cpus; i++) {
-        uint32_t rose = after->busy_ms[i] - before->busy_ms[i];
-
-        if (rose <= INT32_MAX && (int64_t)rose * 1000 > most)
-            most = (int64_t)rose * 1000;
-    }
-    return most;
 }

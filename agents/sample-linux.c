@@ -1,7 +1,6 @@
-/* TCP_INFO, getsockopt(2), getrusage(2) and /proc/stat. An older kernel gives a shorter TCP_INFO: what it lacks stays unknown. */
+/* TCP_INFO, /proc/stat and cpu.stat of control groups. An older kernel gives a shorter TCP_INFO: what it lacks stays unknown. */
 #include "sample.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -10,43 +9,19 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "clock.h"
 #include "text.h"
 
 /* The field of TCP_INFO, or -1 where the kernel's struct ends before it. */
 #define FIELD(name) (offsetof(struct tcp_info, name) + sizeof info.name <= length ? (int64_t)info.name : -1)
 
-static int64_t option(int fd, int level, int name)
-{
-    int value;
-    socklen_t length = sizeof value;
-
-    return getsockopt(fd, level, name, &value, &length) == 0 ? value : -1;
-}
-
-void sample_unknown(struct tcp_totals *totals)
-{
-    /* Every field is a number that is unknown, but for the name. */
-    memset(totals, 0xff, sizeof *totals);
-    memset(totals->congestion, 0, sizeof totals->congestion);
-}
-
-void sample_tcp(int fd, struct tcp_totals *totals)
+void sample_info(int fd, struct tcp_totals *totals)
 {
     struct tcp_info info;
     socklen_t length = sizeof info;
-    socklen_t name_length = sizeof totals->congestion - 1;
 
-    sample_unknown(totals);
-    totals->sndbuf = option(fd, SOL_SOCKET, SO_SNDBUF);
-    totals->rcvbuf = option(fd, SOL_SOCKET, SO_RCVBUF);
-    totals->nodelay = (int)option(fd, IPPROTO_TCP, TCP_NODELAY);
-    if (getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, totals->congestion, &name_length) != 0)
-        totals->congestion[0] = '\0';
     memset(&info, 0, sizeof info);
     if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0)
         return;
@@ -115,35 +90,6 @@ static bool take_cpu(struct cpu_times *times, const char *line, int64_t tick_us)
     return true;
 }
 
-static void sample_node(struct cpu_times *times)
-{
-    char text[2048];
-    size_t have = 0;
-    ssize_t got;
-    bool more = true;
-    int fd = open("/proc/stat", O_RDONLY | O_CLOEXEC);
-    long ticks = (long)getauxval(AT_CLKTCK);
-
-    times->node_busy_us = -1;
-    times->node_irq_us = -1;
-    times->cpus = -1;
-    memset(times->busy_ms, 0xff, sizeof times->busy_ms);
-    if (fd < 0)
-        return;
-    while (ticks > 0 && more && (got = read(fd, text + have, sizeof text - 1 - have)) > 0) {
-        char *line = text, *end;
-
-        text[have + (size_t)got] = '\0';
-        while (more && (end = strchr(line, '\n')) != NULL) {
-            more = take_cpu(times, line, 1000000 / ticks);
-            line = end + 1;
-        }
-        have = strlen(line);
-        memmove(text, line, have);
-    }
-    close(fd);
-}
-
 int sample_cpus(void)
 {
     cpu_set_t set;
@@ -195,31 +141,32 @@ static int64_t throttled_us(void)
     return sum;
 }
 
-void sample_cpu(struct cpu_times *times)
+void sample_node(struct cpu_times *times)
 {
-    struct rusage usage;
+    char text[2048];
+    size_t have = 0;
+    ssize_t got;
+    bool more = true;
+    int fd = open("/proc/stat", O_RDONLY | O_CLOEXEC);
+    long ticks = (long)getauxval(AT_CLKTCK);
 
-    times->at_ns = clock_now();
-    times->agent_us = -1;
-    if (getrusage(RUSAGE_SELF, &usage) == 0)
-        times->agent_us = (int64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 + usage.ru_utime.tv_usec +
-                          usage.ru_stime.tv_usec;
     times->throttled_us = throttled_us();
-    sample_node(times);
-}
+    times->node_busy_us = -1;
+    times->node_irq_us = -1;
+    times->cpus = -1;
+    memset(times->busy_ms, 0xff, sizeof times->busy_ms);
+    if (fd < 0)
+        return;
+    while (ticks > 0 && more && (got = read(fd, text + have, sizeof text - 1 - have)) > 0) {
+        char *line = text, *end;
 
-int64_t sample_busiest_us(const struct cpu_times *before, const struct cpu_times *after)
-{
-    int64_t most = -1;
-
-    for (int i = 0; i < before->cpus && i < after->cpus; i++) {
-        uint32_t rose = after->busy_ms[i] - before->busy_ms[i];
-
-        /* One that was switched on meanwhile would show all it ever did. */
-        if (before->busy_ms[i] == UINT32_MAX || after->busy_ms[i] == UINT32_MAX)
-            continue;
-        if (rose <= INT32_MAX && (int64_t)rose * 1000 > most)
-            most = (int64_t)rose * 1000;
+        text[have + (size_t)got] = '\0';
+        while (more && (end = strchr(line, '\n')) != NULL) {
+            more = take_cpu(times, line, 1000000 / ticks);
+            line = end + 1;
+        }
+        have = strlen(line);
+        memmove(text, line, have);
     }
-    return most;
+    close(fd);
 }

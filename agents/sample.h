@@ -1,4 +1,5 @@
-/* What the kernel says of a connection, an interface and of CPU time. -1 stands for unknown. One file per system: sample-linux.c. */
+/* What the kernel says of a connection, an interface and of CPU time. -1 stands for unknown.
+ * sample.c for every system, and one file for each: sample-linux.c, nic-linux.c. */
 #ifndef RIGCTL_SAMPLE_H
 #define RIGCTL_SAMPLE_H
 
@@ -42,9 +43,13 @@ struct cpu_times {
 void sample_unknown(struct tcp_totals *totals);
 /* Everything the kernel says of the connection `fd`. */
 void sample_tcp(int fd, struct tcp_totals *totals);
+/* Of that, what its system's TCP_INFO holds. */
+void sample_info(int fd, struct tcp_totals *totals);
 /* How many this process may run on. */
 int sample_cpus(void);
 void sample_cpu(struct cpu_times *times);
+/* Of that, what is not this process's own: how busy the node's CPUs were, how long a quota held it back. */
+void sample_node(struct cpu_times *times);
 /* How long the CPU was busy that was so longest between the two; -1 where that is not known. */
 int64_t sample_busiest_us(const struct cpu_times *before, const struct cpu_times *after);
 /* The counters of `interface`; all unknown where it is "" or not there. */

@@ -14,34 +14,6 @@
 
 #include "text.h"
 
-static int control(const char *interface, unsigned long request, struct ifreq *ask)
-{
-    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), error = 0;
-
-    if (fd < 0)
-        return errno;
-    text_format(ask->ifr_name, sizeof ask->ifr_name, "%s", interface);
-    if (ioctl(fd, request, ask) != 0)
-        error = errno;
-    close(fd);
-    return error;
-}
-
-static int mtu(const struct setting *setting, const char *value, char *text)
-{
-    struct ifreq ask = {0};
-    const char *end;
-    int error;
-
-    if (value != NULL) {
-        ask.ifr_mtu = (int)text_number(value, &end);
-        return control(setting->interface, SIOCSIFMTU, &ask);
-    }
-    error = control(setting->interface, SIOCGIFMTU, &ask);
-    text_format(text, SETTING_TEXT, "%d", ask.ifr_mtu);
-    return error;
-}
-
 static int offload(const struct setting *setting, const char *value, char *text)
 {
     static const struct {
@@ -56,7 +28,7 @@ static int offload(const struct setting *setting, const char *value, char *text)
         i++;
     if (i == sizeof known / sizeof *known)
         return EOPNOTSUPP;
-    error = control(setting->interface, SIOCGIFCAP, &ask);
+    error = setting_interface(setting->interface, SIOCGIFCAP, &ask);
     if (error != 0)
         return error;
     if (value == NULL) {
@@ -64,7 +36,7 @@ static int offload(const struct setting *setting, const char *value, char *text)
         return 0;
     }
     ask.ifr_reqcap = strcmp(value, "on") == 0 ? ask.ifr_curcap | known[i].flags : ask.ifr_curcap & ~known[i].flags;
-    return control(setting->interface, SIOCSIFCAP, &ask);
+    return setting_interface(setting->interface, SIOCSIFCAP, &ask);
 }
 
 /* The kind of a sysctl's value, a CTLTYPE; -1 with errno. "next" of sysctl(3): {0, 4} gives it. */
@@ -144,7 +116,7 @@ static int carry_out(const struct setting *setting, const char *value, char *tex
     int kind;
 
     if (strcmp(setting->kind, "mtu") == 0)
-        return mtu(setting, value, text);
+        return setting_mtu(setting, value, text);
     if (strcmp(setting->kind, "offload") == 0)
         return offload(setting, value, text);
     if (strcmp(setting->kind, "sysctl") != 0)

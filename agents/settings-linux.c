@@ -24,35 +24,6 @@ static const struct {
     {"lro", ETHTOOL_GFLAGS, ETHTOOL_SFLAGS, ETH_FLAG_LRO},
 };
 
-static int control(const char *interface, unsigned long request, struct ifreq *ask)
-{
-    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    int error = 0;
-
-    if (fd < 0)
-        return errno;
-    text_format(ask->ifr_name, sizeof ask->ifr_name, "%s", interface);
-    if (ioctl(fd, request, ask) != 0)
-        error = errno;
-    close(fd);
-    return error;
-}
-
-static int mtu(const struct setting *setting, const char *value, char *text)
-{
-    struct ifreq ask = {0};
-    const char *end;
-    int error;
-
-    if (value != NULL) {
-        ask.ifr_mtu = (int)text_number(value, &end);
-        return control(setting->interface, SIOCSIFMTU, &ask);
-    }
-    error = control(setting->interface, SIOCGIFMTU, &ask);
-    text_format(text, SETTING_TEXT, "%d", ask.ifr_mtu);
-    return error;
-}
-
 static int ethtool(const char *interface, unsigned command, unsigned *data)
 {
     struct ethtool_value asked = {.cmd = command, .data = *data};
@@ -60,7 +31,7 @@ static int ethtool(const char *interface, unsigned command, unsigned *data)
     int error;
 
     ask.ifr_data = (void *)&asked;
-    error = control(interface, SIOCETHTOOL, &ask);
+    error = setting_interface(interface, SIOCETHTOOL, &ask);
     *data = asked.data;
     return error;
 }
@@ -149,7 +120,7 @@ static int carry_out(const struct setting *setting, const char *value, char *tex
     int error;
 
     if (strcmp(setting->kind, "mtu") == 0)
-        return mtu(setting, value, text);
+        return setting_mtu(setting, value, text);
     if (strcmp(setting->kind, "offload") == 0)
         return offload(setting, value, text);
     if (strcmp(setting->kind, "governor") == 0) {

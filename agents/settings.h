@@ -16,6 +16,11 @@ struct setting {
 int setting_read(const struct setting *setting, char text[SETTING_TEXT]);
 int setting_write(const struct setting *setting, const char *value);
 
+/* What those two need on every system: a request of netdevice(7) to an interface, and its MTU. 0 or an errno value. */
+struct ifreq;
+int setting_interface(const char *interface, unsigned long request, struct ifreq *ask);
+int setting_mtu(const struct setting *setting, const char *value, char *text);
+
 /* The journal: old values on disk, under a lock. 0 or an errno value. */
 int journal_open(void);                         /* EBUSY: another holds it */
 int journal_add(const struct setting *setting); /* durable when it returns */

@@ -116,17 +116,6 @@ def evidence(
     )
 
 
-def limit(
-    efficiency_share: float | None,
-    goodput_mbps: float | None = None,
-    asked_mbps: float | None = None,
-    flows: Sequence[Flow] = (),
-    busy: Busy | None = None,
-) -> str:
-    """The limit that the rules name."""
-    return judged(evidence(efficiency_share, goodput_mbps, asked_mbps, flows, busy)).limit
-
-
 def named(streams: Iterable[Evidence], efficiency_share: float | None) -> Verdict:
     """The limit of a test: of its streams, of which `efficiency_share` is that of their sum."""
     seen = list(streams)

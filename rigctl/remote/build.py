@@ -47,15 +47,15 @@ _GUARDED: Final = ("-Xclang", "-stack-protector", "-Xclang", "2")
 _MOVABLE: Final = ("-fPIE", "-pie", "-Wl,-z,relro,-z,now")
 """Loaded at a random address; what the loader has written is read-only from then on."""
 
-# armv6 needs its processor named: else instructions that the first Raspberry Pi lacks come in. In its 100 KiB
-# is no room for the guards of the others. riscv64 and 32-bit ARM link with -flto or with -pie, not with both.
+# armv6 needs its processor named: else instructions that the first Raspberry Pi lacks come in. Movable it would be
+# 110,832 bytes. riscv64 and 32-bit ARM link with -flto or with -pie, not with both.
 TARGETS: Final[dict[str, Target]] = {
     target.machine: target
     for target in (
         Target("x86_64", "x86_64-linux-musl", (*_MOVABLE, *_GUARDED, "-flto"), 62, 64),
         Target("aarch64", "aarch64-linux-musl", (*_MOVABLE, *_GUARDED, "-flto"), 183, 64),
         Target("armv7", "thumb-linux-musleabihf", ("-mcpu=generic+v7a", *_MOVABLE, *_GUARDED), 40, 32),
-        Target("armv6", "arm-linux-musleabihf", ("-mcpu=arm1176jzf_s", "-flto"), 40, 32),
+        Target("armv6", "arm-linux-musleabihf", ("-mcpu=arm1176jzf_s", *_GUARDED, "-flto"), 40, 32),
         Target("riscv64", "riscv64-linux-musl", (*_MOVABLE, *_GUARDED), 243, 64),
         Target("freebsd-x86_64", "x86_64-freebsd", (*_MOVABLE, *_GUARDED), 62, 64, "freebsd"),
         Target("freebsd-aarch64", "aarch64-freebsd", (*_MOVABLE, *_GUARDED), 183, 64, "freebsd"),

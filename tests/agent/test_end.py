@@ -32,7 +32,7 @@ def test_end_of_file_ends_it_in_every_state(start: Start, state: str) -> None:
     for agent in (receiver, sender):
         began_s = time.monotonic()
         assert agent.end() == 0
-        assert time.monotonic() - began_s < 8  # its traffic would go on for 20 s
+        assert time.monotonic() - began_s < 18  # its traffic would go on for 20 s
         assert not Path(f"/proc/{agent.process.pid}").exists()
 
 
@@ -44,7 +44,7 @@ def test_a_signal_ends_it_during_traffic(start: Start, number: signal.Signals) -
     time.sleep(0.2)
     for agent in (sender, receiver):
         agent.process.send_signal(number)
-        assert agent.process.wait(10) == 0
+        assert agent.process.wait(18) == 0
 
 
 def test_silence_ends_it_and_a_ping_keeps_it(start: Start) -> None:
@@ -67,14 +67,14 @@ def test_quit_is_answered_first(start: Start) -> None:
     "arguments", [["--nosuch"], ["--watchdog"], ["--watchdog", "0"], ["--watchdog", "1x"], ["a", "b", "c"]]
 )
 def test_wrong_arguments_are_said_in_a_line(binary: Path, arguments: list[str]) -> None:
-    done = subprocess.run([binary, *arguments], stdin=subprocess.DEVNULL, capture_output=True, timeout=5, check=False)
+    done = subprocess.run([binary, *arguments], stdin=subprocess.DEVNULL, capture_output=True, timeout=30, check=False)
     assert done.returncode == 2
     assert b"usage:" in done.stderr
     assert done.stdout == b""
 
 
 def test_the_version_is_one_line(binary: Path) -> None:
-    done = subprocess.run([binary, "--version"], capture_output=True, timeout=5, check=True)
+    done = subprocess.run([binary, "--version"], capture_output=True, timeout=30, check=True)
     assert done.stdout.startswith(f"rigctl-agent {__version__} protocol {VERSION} ".encode())
 
 

@@ -63,7 +63,7 @@ def test_the_binary_is_small_static_and_of_its_machine() -> None:
         assert binary.size_bytes <= 100 * 1024
         said = subprocess.run(["file", "-b", binary.path], capture_output=True, text=True, check=True).stdout
         assert "statically linked" in said or "static-pie linked" in said
-        # 100 KiB do not hold the guards in the instructions of the first Raspberry Pi.
+        # 100 KiB do not hold what can be moved in the instructions of the first Raspberry Pi.
         assert ("static-pie" in said) == (binary.machine != "armv6")
         headers = subprocess.run(["readelf", "-lW", binary.path], capture_output=True, text=True, check=True).stdout
         assert ("GNU_RELRO" in headers) == (binary.machine != "armv6")

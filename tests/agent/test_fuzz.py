@@ -25,12 +25,12 @@ def built() -> None:
 
 @pytest.mark.usefixtures("built")
 @pytest.mark.parametrize("target", SEEDS)
-def test_five_seconds_of_rubbish_find_nothing(target: str, tmp_path: Path) -> None:
+def test_two_seconds_of_rubbish_find_nothing(target: str, tmp_path: Path) -> None:
     corpus = tmp_path / "corpus"
     corpus.mkdir()
     for number, seed in enumerate(SEEDS[target]):
         (corpus / str(number)).write_bytes(seed)
-    command: list[str | Path] = [AGENTS / "build" / f"fuzz-{target}", "-max_total_time=5", "-max_len=1100", corpus]
+    command: list[str | Path] = [AGENTS / "build" / f"fuzz-{target}", "-max_total_time=2", "-max_len=1100", corpus]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     assert "stat" in done.stderr or "DONE" in done.stderr

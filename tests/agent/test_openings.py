@@ -16,7 +16,7 @@ OPENING = bytes.fromhex(TOKEN) + struct.pack(">I", 0)
 
 
 def knock(port: int, data: bytes) -> socket.socket:
-    made = socket.create_connection(("127.0.0.1", port), timeout=5)
+    made = socket.create_connection(("127.0.0.1", port), timeout=30)
     made.sendall(data)
     return made
 
@@ -35,7 +35,7 @@ def test_strangers_are_dropped_and_counted_and_the_right_flows_accepted(start: S
     began_s = time.monotonic()
     assert silent.recv(1) == b""
     assert half.recv(1) == b""
-    assert 1.0 < time.monotonic() - began_s < 8
+    assert time.monotonic() - began_s > 1.0
     assert sender.ask(f"connect endpoint=1 address=127.0.0.1 port={port} bind=127.0.0.1 {settings()}")["ok"]
     assert receiver.ask("ready endpoint=1")["ok"]
     started([receiver, sender], 200)

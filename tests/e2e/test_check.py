@@ -39,7 +39,7 @@ def test_a_black_hole_is_an_error_of_check_and_run_refuses_it_before_the_first_t
 
 def test_a_run_says_which_tests_cannot_work_and_measures_the_others(user: User) -> None:
     pairs = "pairs: [pi3 -> pi4, pi1 -> pi2]\nmatrix: {pairs: [1, 2]}"
-    scenario = user.scenario(f"rig: gigablox\nduration: 500ms\n{pairs}\n")
+    scenario = user.scenario(f"rig: gigablox\nduration: 500ms\nmax_skew: 1s\n{pairs}\n")
     with kept_up(user):
         rule = HOLE.replace(RULE, "drop")
         user.rigctl("rig", "exec", "gigablox", "pi2", "--", rule)

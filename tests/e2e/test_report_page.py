@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import statistics
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -99,11 +100,10 @@ def opened(browser: Browser, report: Path, seen: Seen, **context: Any) -> Page:
     return page
 
 
-def kept(tmp_path: Path, name: str) -> Path:
-    """Where a picture goes: RIGCTL_SCREENSHOTS, for someone who wants to look, else a folder that is thrown away."""
-    folder = Path(os.environ.get("RIGCTL_SCREENSHOTS", tmp_path))
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder / name
+def pictured(page: Page, name: str) -> None:
+    """A picture of all of it for someone who wants to look, in the folder RIGCTL_SCREENSHOTS."""
+    if folder := os.environ.get("RIGCTL_SCREENSHOTS"):
+        page.screenshot(path=Path(folder) / name, full_page=True)
 
 
 def test_nothing_is_asked_for_and_nothing_complained_of(browser: Browser, report: Path) -> None:
@@ -131,7 +131,7 @@ def test_axe_finds_no_violation_on_a_page_of_any_kind(
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_text_can_be_read_in_light_and_dark(browser: Browser, report: Path, scheme: Any, tmp_path: Path) -> None:
+def test_every_text_can_be_read_in_light_and_dark(browser: Browser, report: Path, scheme: Any) -> None:
     page = opened(browser, report, Seen(), color_scheme=scheme, viewport={"width": 1280, "height": 900})
     page.locator("details").first.evaluate("one => one.open = true")
     worst = page.evaluate(CONTRAST)
@@ -139,9 +139,8 @@ def test_every_text_can_be_read_in_light_and_dark(browser: Browser, report: Path
     assert min(worst.values()) >= 4.5, json.dumps(worst, indent=1)
     paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (paper == "rgb(255, 255, 255)") == (scheme == "light")
-    picture = kept(tmp_path, f"report-{scheme}.png")
-    page.screenshot(path=picture, full_page=True)
-    assert picture.stat().st_size > 50_000
+    assert len(page.screenshot(full_page=True)) > 50_000
+    pictured(page, f"report-{scheme}.png")
     page.context.close()
 
 
@@ -158,7 +157,7 @@ def test_the_lines_of_the_charts_have_the_colours_of_the_legend(browser: Browser
 
 
 @pytest.mark.parametrize("width", [360, 390, 768])
-def test_on_a_phone_only_the_tables_scroll_sideways(browser: Browser, report: Path, width: int, tmp_path: Path) -> None:
+def test_on_a_phone_only_the_tables_scroll_sideways(browser: Browser, report: Path, width: int) -> None:
     page = opened(browser, report, Seen(), viewport={"width": width, "height": 800}, device_scale_factor=2)
     assert page.evaluate("document.documentElement.scrollWidth") == width
     assert page.evaluate("getComputedStyle(document.querySelector('.scroll')).overflowX") == "auto"
@@ -166,7 +165,7 @@ def test_on_a_phone_only_the_tables_scroll_sideways(browser: Browser, report: Pa
         "Math.min(...[...document.querySelectorAll('svg text')].map((one) => one.getBoundingClientRect().height))"
     )
     assert smallest >= 9
-    page.screenshot(path=kept(tmp_path, f"report-{width}.png"), full_page=True)
+    pictured(page, f"report-{width}.png")
     page.context.close()
 
 
@@ -179,16 +178,15 @@ def test_a_footnote_is_one_step_away_from_its_row(browser: Browser, report: Path
     page.context.close()
 
 
-def test_print_shows_all_of_the_table_and_the_folded_parts(browser: Browser, report: Path, tmp_path: Path) -> None:
+def test_print_shows_all_of_the_table_and_the_folded_parts(browser: Browser, report: Path) -> None:
     # 182 mm, an A4 page less its margins, at 96 dots per inch.
     page = opened(browser, report, Seen(), color_scheme="dark", viewport={"width": 688, "height": 1000})
     page.emulate_media(media="print")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert page.evaluate("document.querySelector('.results').scrollWidth") <= 688
     assert page.locator("details pre").first.bounding_box() is not None
-    page.screenshot(path=kept(tmp_path, "report-print.png"), full_page=True)
-    page.pdf(path=kept(tmp_path, "report.pdf"), prefer_css_page_size=True)
-    assert kept(tmp_path, "report.pdf").read_bytes().startswith(b"%PDF")
+    pictured(page, "report-print.png")
+    assert page.pdf(prefer_css_page_size=True).startswith(b"%PDF")
     page.context.close()
 
 
@@ -220,7 +218,7 @@ def long_report(page_of: Callable[[str], Path]) -> Path:
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("name", ["matrix_report", "long_report"])
 def test_a_large_page_is_as_wide_as_the_window_and_not_endless(
-    browser: Browser, name: str, width: int, request: pytest.FixtureRequest, tmp_path: Path
+    browser: Browser, name: str, width: int, request: pytest.FixtureRequest
 ) -> None:
     path = request.getfixturevalue(name)
     seen = Seen()
@@ -229,14 +227,14 @@ def test_a_large_page_is_as_wide_as_the_window_and_not_endless(
     assert page.evaluate("document.documentElement.scrollHeight") < 30_000
     assert seen.requests == [path.as_uri()]
     assert seen.complaints == []
-    page.screenshot(path=kept(tmp_path, f"{name}-{width}.png"), full_page=True)
+    pictured(page, f"{name}-{width}.png")
     page.context.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", ["matrix_report", "long_report"])
 def test_every_field_of_a_large_page_can_be_read_in_light_and_dark(
-    browser: Browser, name: str, scheme: Any, request: pytest.FixtureRequest, tmp_path: Path
+    browser: Browser, name: str, scheme: Any, request: pytest.FixtureRequest
 ) -> None:
     page = opened(
         browser, request.getfixturevalue(name), Seen(), color_scheme=scheme, viewport={"width": 1280, "height": 900}
@@ -245,7 +243,7 @@ def test_every_field_of_a_large_page_can_be_read_in_light_and_dark(
     assert min(worst.values()) >= 4.5, json.dumps(worst, indent=1)
     if name == "matrix_report":
         assert {"TD.h0", "TD.h11", "TD.p5", "TD.none"} <= set(worst)
-    page.screenshot(path=kept(tmp_path, f"{name}-{scheme}.png"), full_page=True)
+    pictured(page, f"{name}-{scheme}.png")
     page.context.close()
 
 
@@ -273,14 +271,14 @@ def test_the_same_sum_has_the_same_colour_in_every_panel_and_the_lines_that_of_t
 def test_a_large_matrix_scrolls_without_laying_out_what_is_far(browser: Browser, matrix_report: Path) -> None:
     page = opened(browser, matrix_report, Seen(), viewport={"width": 1280, "height": 900})
     assert page.evaluate("document.querySelectorAll('*').length") < 30_000
-    longest_ms = page.evaluate(
+    frames_ms = page.evaluate(
         """async () => { const frame = () => new Promise((done) => requestAnimationFrame(done));
-        const bottom = document.documentElement.scrollHeight; let longest = 0, last = await frame();
+        const bottom = document.documentElement.scrollHeight, taken = []; let last = await frame();
         for (let y = 0; y < bottom; y += 450) { scrollTo(0, y); const now = await frame();
-          longest = Math.max(longest, now - last); last = now; }
-        return longest; }"""
+          taken.push(now - last); last = now; }
+        return taken; }"""
     )
-    assert longest_ms < 500  # of a shared machine; seconds without content-visibility
+    assert statistics.median(frames_ms) < 500  # seconds where all is laid out again
     page.context.close()
 
 

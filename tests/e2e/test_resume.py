@@ -14,11 +14,11 @@ from rigctl.columns import Level, columns_at
 from rigctl.records import RunInfo
 from rigctl.store import open_store
 
-KILLS = int(os.environ.get("RIGCTL_KILLS", "8"))
+KILLS = int(os.environ.get("RIGCTL_KILLS", "4"))
 # Longer than 0.2 s: in a shorter time processors' shares are unknown.
 SCENARIO = (
     "title: Cut and resumed\nrig: gigablox\npairs: [pi1 -> pi2, pi3 -> pi4]\nduration: 250ms\nrepeat: 2\nmax_skew: 1s\n"
-    "matrix: {window: [64K, 128K, 200K, 256K], parallel: [1, 2, 3]}\n"
+    "matrix: {window: [64K, 200K], parallel: [1, 2, 3]}\n"
 )
 
 
@@ -102,10 +102,10 @@ def test_a_changed_scenario_is_refused_with_what_changed_and_the_run_stays_as_it
     assert stored(user) == before
 
 
-@pytest.mark.parametrize(("reference", "words"), [("20990101", 'no run "20990101"'), ("nonsense", 'no run "nonsense"')])
-def test_a_run_that_is_not_there_is_refused_and_no_store_is_made(user: User, reference: str, words: str) -> None:
+def test_a_run_that_is_not_there_is_refused_and_no_store_is_made(user: User) -> None:
     scenario = user.scenario("rig: gigablox\npairs: [pi1 -> pi2]\nduration: 200ms\nmax_skew: 1s\n")
-    assert "does not exist" in user.rigctl("run", scenario, "--resume", reference, code=2)
+    assert "does not exist" in user.rigctl("run", scenario, "--resume", "20990101", code=2)
     assert not (user.folder / "store.db").exists()
     user.rigctl("run", scenario, "--quiet", "--report", "a.html")
-    assert words in user.rigctl("run", scenario, "--resume", reference, code=2)
+    for reference in ("20990101", "nonsense"):
+        assert f'no run "{reference}"' in user.rigctl("run", scenario, "--resume", reference, code=2)

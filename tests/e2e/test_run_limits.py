@@ -14,6 +14,7 @@ SCENARIO = """
 rig: stratus
 pairs: [near -> far]
 duration: 2s
+max_skew: 1s  # other tests run beside this one
 """
 SMALL = """
 conditions:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from user import User, traffic, waited
 
-QUICK = "rig: loopback\npairs: [pi1 -> pi2]\nduration: 300ms\n"
+QUICK = "rig: loopback\npairs: [pi1 -> pi2]\nduration: 300ms\nmax_skew: 1s\n"
 
 
 def test_a_place_where_no_report_can_be_written_is_refused_before_measuring(user: User) -> None:
@@ -49,7 +49,8 @@ def test_whatever_happens_to_the_page_the_table_and_the_id_are_printed(user: Use
 
 
 def test_a_killed_run_is_listed_as_died_and_can_be_removed(user: User) -> None:
-    with traffic(user, user.scenario("rig: gigablox\npairs: [pi1 -> pi2, pi3 -> pi4]\nduration: 30s\n")) as process:
+    scenario = user.scenario("rig: gigablox\npairs: [pi1 -> pi2, pi3 -> pi4]\nduration: 30s\nmax_skew: 1s\n")
+    with traffic(user, scenario) as process:
         assert "running for" in user.rigctl("runs")
         os.killpg(process.pid, signal.SIGKILL)
         process.wait(timeout=10)

@@ -70,7 +70,7 @@ async def test_a_lost_client_means_end_of_file_first(ready: Rig, tmp_path: Path)
         process = await connection.create_process(f"echo up; cat >/dev/null; sleep 0.3; echo eof > {told}")
         assert await process.stdout.readline() == "up\n"
         connection.abort()
-    await until(told.exists, within_s=1.4)
+    await until(told.exists, within_s=10)
 
 
 async def test_what_ignores_the_end_of_its_input_is_killed_with_its_children(ready: Rig, tmp_path: Path) -> None:
@@ -85,13 +85,13 @@ async def test_what_ignores_the_end_of_its_input_is_killed_with_its_children(rea
         # Written within the last half second: still there.
         return alive.exists() and _age_s(alive) > 0.5
 
-    await until(quiet, within_s=5)
+    await until(quiet, within_s=10)
 
 
 async def test_a_background_job_outlives_a_command_that_ended_by_itself(ready: Rig, tmp_path: Path) -> None:
     mark = tmp_path / "later"
     await output(ready, "a", f"(sleep 0.5; touch {mark}) >/dev/null 2>&1 </dev/null &")
-    await until(mark.exists, within_s=5)
+    await until(mark.exists, within_s=10)
 
 
 async def test_no_terminal_and_no_subsystem_but_a_shell(ready: Rig) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 Line = dict[str, Any]
 TOKEN = "0123456789abcdef" * 2
-DEADLINE_S = 10.0
+DEADLINE_S = 30.0
 
 
 class Talk:

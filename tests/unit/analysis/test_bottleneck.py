@@ -8,7 +8,7 @@ import das2
 import pytest
 from documents import finding, texts
 
-from rigctl.analysis.bottleneck import Busy, Processors, limit
+from rigctl.analysis.bottleneck import Busy, Processors, evidence, named
 from rigctl.analysis.frames import load
 from rigctl.analysis.summary import CellSummary, summaries
 from rigctl.findings import Severity, Weight
@@ -44,6 +44,11 @@ def working(
 
 def _by_run(node_pct: float, agent_pct: float | None = None, busiest_pct: float | None = None) -> Processors:
     return Processors(node_pct, agent_pct, busiest_pct, others_pct=1.0)
+
+
+def limit(efficiency_share: float | None, goodput_mbps: float | None = None, **known: Any) -> str:
+    """What limits a test of one stream."""
+    return named([evidence(efficiency_share, goodput_mbps, **known)], efficiency_share).limit
 
 
 def test_line_rate_begins_at_98_per_cent() -> None:
@@ -84,7 +89,7 @@ def test_processors_bind_from_95_per_cent_on(busy: Busy, binds: str | None) -> N
     assert busy.limit == binds
     assert limit(0.5, 470.0, busy=busy) == (binds or "unknown")
     assert limit(0.98, 925.0, busy=busy) == "line-rate"
-    assert limit(0.5, 470.0, 475.0, busy=busy) == "rate"
+    assert limit(0.5, 470.0, asked_mbps=475.0, busy=busy) == "rate"
 
 
 @pytest.mark.parametrize(("goodput", "binds"), [(13.9, "window"), (12.6, "window"), (12.4, "machine")])

@@ -30,6 +30,11 @@ def test_a_static_executable_of_the_right_machine_is_an_agent(target: Target) ->
     room._check(elf(target), target, limited=True)
 
 
+@pytest.mark.parametrize("target", TARGETS.values(), ids=lambda target: target.machine)
+def test_every_agent_is_built_with_stack_guards(target: Target) -> None:
+    assert "-stack-protector" in target.flags
+
+
 def test_one_of_another_machine_is_not() -> None:
     with pytest.raises(BuildError, match="another machine"):
         room._check(elf(TARGETS["armv7"]), TARGETS["aarch64"], limited=True)

@@ -61,10 +61,10 @@ def test_a_large_matrix_is_printed_as_grids_with_a_line_that_says_where_the_rest
 
 
 def test_of_many_notes_the_first_are_printed() -> None:
-    info, measured = das2.run()
-    lines = printed(info, measured[:400])
+    info, measured = das2.run(windows=das2.WINDOWS[:1])
+    lines = printed(info, measured[:100])
     assert sum(line[1:].startswith(" Test ") for line in lines) == MOST_NOTES == 5
-    assert "75 more notes are in the report." in lines
+    assert "15 more notes are in the report." in lines
     info, measured = builders.gigablox()
     lines = printed(info, measured[:1], 120)
     assert "1 more note is in the report." in lines

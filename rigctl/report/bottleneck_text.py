@@ -61,13 +61,12 @@ def _lost(share: float) -> str:
 
 def _window(cell: CellSummary) -> str:
     """What the window allows per round trip, and that nearly all of it was achieved."""
-    streams = [
-        stream for stream in cell.streams if stream.advertised_bytes and stream.rtt_min_us and stream.goodput_mbps
-    ]
-    if not streams or cell.held_share is None:
+    stream = cell.binding
+    if stream is None or cell.held_share is None:
         return ""
-    stream = streams[0]
-    advertised, rtt_us = round(stream.advertised_bytes or 0), stream.rtt_min_us or 0.0
+    if not (stream.advertised_bytes and stream.rtt_min_us and stream.goodput_mbps):
+        return ""
+    advertised, rtt_us = round(stream.advertised_bytes), stream.rtt_min_us
     mss = stream.mss_effective or 1
     allowed = cell.cell.parallel * window_allows_bps(advertised, mss, rtt_us) / 1e6
     flows = "" if cell.cell.parallel == 1 else f" on each of {cell.cell.parallel} flows"
@@ -85,7 +84,7 @@ def _window(cell: CellSummary) -> str:
 
 def _send_buffer(cell: CellSummary) -> str:
     """How much was in flight, and why not more."""
-    cause, rate = cell.window_cause, cell.goodput_mbps
+    cause, rate = cell.window_cause, cell.binding.goodput_mbps if cell.binding else None
     if cause is None or rate is None:
         return ""
     size = "of an unknown size" if cause.buffer_bytes is None else f"of {size_words(cause.buffer_bytes)}"

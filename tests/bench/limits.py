@@ -1,6 +1,7 @@
 """Does rigctl name the limit that was injected? Measures labelled cells, judges them, prints the confusion matrix.
 
-`python tests/bench/limits.py measure SET --store FILE` (five minutes, root, an idle machine); SET is one of `SETS`.
+`python tests/bench/limits.py measure SET --store FILE` (eight minutes, root, an idle machine); SET is one of `SETS`.
+Cells that the store has already are not measured again, so `--cells 30` and the same once more measure the halves.
 `python tests/bench/limits.py judge --store FILE [--details]` judges what is stored by the rules as they are: nothing is
 measured again. Rules are tuned on all sets but the proofs; `limit_cells.py` makes them.
 """
@@ -36,6 +37,8 @@ SETS: Final = {
     "issue": (once_unknown, 0),
     "proof": (cases, 260611),
     "proof2": (cases, 990131),
+    "proof3": (cases, 20261122),
+    "proof4": (cases, 5810377),
 }
 """What makes the cells of each, and its seed."""
 AGENT: Final = re.compile(rb"/agent-[0-9a-f]{64}")
@@ -53,18 +56,30 @@ def rigctl(*arguments: str) -> str:
     return done.stdout
 
 
-def measure(half: str, store: str, only: str | None) -> None:
+def measure(half: str, store: str, only: str | None, most: int | None) -> None:
     make, seed = SETS[half]
+    stored = _stored(store)
+    asked = [
+        (number, case)
+        for number, case in enumerate(make(seed), 1)
+        if number not in stored and (not only or only in f"{case.kind} {case.label} {number}")
+    ]
     with tempfile.TemporaryDirectory() as name:
-        for number, case in enumerate(make(seed), 1):
-            if only and only not in f"{case.kind} {case.label} {number}":
-                continue
+        for number, case in asked[:most]:
             began_s = time.monotonic()
             try:
                 _measure(Path(name), number, case, store)
             except (RuntimeError, OSError, subprocess.SubprocessError) as error:
                 print(f"{number:3} {case.kind}: {error}", file=sys.stderr)
             print(f"{number:3} {case.label:12} {case.kind:16} {time.monotonic() - began_s:.1f} s", flush=True)
+
+
+def _stored(store: str) -> set[int]:
+    """The numbers of the cells that were measured, whatever became of them: none is measured twice."""
+    if not Path(store).exists():
+        return set()
+    with open_store(store) as opened:
+        return {int(opened.run(run).plan.title.split()[0]) for run in opened.run_ids()}
 
 
 def _measure(folder: Path, number: int, case: Case, store: str) -> None:
@@ -190,10 +205,11 @@ def main() -> None:
     parser.add_argument("half", nargs="?", choices=sorted(SETS))
     parser.add_argument("--store", required=True)
     parser.add_argument("--only")
+    parser.add_argument("--cells", type=int, help="measure at most this number of those that are missing")
     parser.add_argument("--details", action="store_true")
     asked = parser.parse_args()
     if asked.what == "measure":
-        measure(asked.half, asked.store, asked.only)
+        measure(asked.half, asked.store, asked.only, asked.cells)
     else:
         judge(asked.store, asked.details)
 

@@ -32,6 +32,7 @@ class Case:
     quota: tuple[str, int] | None = None  # node, and what its agent may have of one processor, in per cent
     read_bytes_per_s: int | None = None  # by the sender's agent, of the disk
     busy_programs: int = 0
+    of_pairs: tuple[str, ...] = ()  # the limit of each pair, where it is not the test's
 
 
 def cases(seed: int) -> list[Case]:

@@ -22,6 +22,7 @@ from typing import Any, Final
 
 import yaml
 from limit_cells import Case, bbr_and_distance, cases, clumped_far, dropped_nearby, more, once_unknown
+from limit_wide_cells import alone_and_together, unlike, wide
 
 from rigctl.analysis.frames import load
 from rigctl.analysis.summary import summaries
@@ -35,6 +36,9 @@ SETS: Final = {
     "nearby": (dropped_nearby, 4242),
     "clumped": (clumped_far, 31),
     "issue": (once_unknown, 0),
+    "wide": (wide, 1406),
+    "both": (alone_and_together, 8),
+    "unlike": (unlike, 512),
     "proof": (cases, 260611),
     "proof2": (cases, 990131),
     "proof3": (cases, 20261122),
@@ -85,7 +89,7 @@ def _stored(store: str) -> set[int]:
 def _measure(folder: Path, number: int, case: Case, store: str) -> None:
     rig, scenario = folder / f"rig{number}.yaml", folder / "scenario.yaml"
     rig.write_text(yaml.safe_dump(case.rig, sort_keys=False))
-    notes = json.dumps({"label": case.label, "kind": case.kind, "note": case.note})
+    notes = json.dumps({"label": case.label, "kind": case.kind, "note": case.note, "of_pairs": case.of_pairs})
     said = {"title": f"{number} {case.kind}", "notes": notes, "rig": str(rig), **case.scenario}
     if case.quota is not None:
         said["max_skew"] = f"{2 * PERIOD_US}us"  # a thread may begin by waiting for the next period
@@ -167,7 +171,7 @@ def judged(store: str) -> Iterator[tuple[dict[str, Any], str, list[str], str]]:
                 print(f"not measured: {info.plan.title}", file=sys.stderr)
                 continue
             goodput = f"{summary.goodput_mbps.mean:.0f} Mbit/s" if summary.goodput_mbps else "-"
-            limits = [row["limit"] for row in frames.derived.pairs]
+            limits = [stream.limit for stream in summary.streams]
             told = {"run": info.run, "title": info.plan.title, "goodput": goodput, **json.loads(info.plan.notes)}
             yield told, summary.limit, limits, bottleneck_text(summary)
 
@@ -177,7 +181,7 @@ def judge(store: str, details: bool) -> None:
     wrong = []
     for told, limit, pairs, sentence in judged(store):
         found[told["label"]][limit] += 1
-        right = limit == told["label"] and set(pairs) == {limit}
+        right = limit == told["label"] and pairs == (told.get("of_pairs") or [limit] * len(pairs))
         if "policer" in told["kind"] and limit == "path":
             right = right and "policer" in sentence
         if not right:

@@ -50,7 +50,8 @@ def _path(cell: CellSummary) -> str:
         longer = f"round trips took {_three(seen.get('queue_ms'))} ms longer than without a queue"
         return f"{longer}, and the goodput stayed at {rate}: a shaper or a slower hop, whose queue fills"
     if cell.verdict.rule == "policer":
-        return f"{lost} of the segments were dropped, the round trip did not grow, and {rate} passed: a policer"
+        how = f"while the goodput stayed at {rate}" if "unevenness" in seen else f"many at once, and {rate} passed"
+        return f"{lost} of the segments were dropped {how}: a policer"
     if cell.verdict.rule == "slow interface":
         return f"{rate} left the sender at a constant rate and nothing was lost: a shaper at its interface"
     dropped = f"{rate} passed at a constant rate and {lost} of the datagrams were dropped"

@@ -11,7 +11,7 @@ from documents import finding
 from rigctl.analysis.evidence import of_flows
 from rigctl.analysis.frames import load
 from rigctl.analysis.summary import CellSummary, summaries
-from rigctl.model.limits import Evidence
+from rigctl.model.limits import Evidence, judged
 from rigctl.model.window import CommonWindow
 from rigctl.records import Cell, Condition, Link, NodeUsage, Pair, Repetition, RunInfo, Series, Setting
 from rigctl.report.bottleneck_text import bottleneck_text
@@ -55,7 +55,13 @@ def test_many_losses_at_a_constant_rate_are_a_policer() -> None:
     lost = [50 * step for step in range(STEPS)]
     _, _, summary = told(one_flow(), 197.0, again=lost[-1], rtt_us=210, rtt_min_us=200, series=sampled(210, lost))
     assert (summary.limit, summary.verdict.cause) == ("path", "policer")
-    assert bottleneck_text(summary).endswith("the round trip did not grow, and 197 Mbit/s passed: a policer.")
+    assert bottleneck_text(summary).endswith("were dropped while the goodput stayed at 197 Mbit/s: a policer.")
+
+
+def test_a_bucket_that_runs_empty_and_fills_is_a_policer() -> None:
+    seen = replace(varying([8_000_000, -8_000_000] * 20), efficiency=0.2, loss_clumps=50.0, sending_share=1.0)
+    assert (judged(seen).limit, judged(seen).cause) == ("path", "policer")
+    assert judged(replace(seen, variance_ratio=0.5)).limit == "unknown"
 
 
 def varying(changes: list[int], flows: int = 1) -> Evidence:

@@ -59,7 +59,7 @@ def test_many_losses_at_a_constant_rate_are_a_policer() -> None:
 
 
 def test_a_bucket_that_runs_empty_and_fills_is_a_policer() -> None:
-    seen = replace(varying([8_000_000, -8_000_000] * 20), efficiency=0.2, loss_clumps=50.0, sending_share=1.0)
+    seen = replace(varying([8_000_000, -8_000_000] * 20), efficiency=0.2, lost_share=0.05, loss_clumps=50.0)
     assert (judged(seen).limit, judged(seen).cause) == ("path", "policer")
     assert judged(replace(seen, variance_ratio=0.5)).limit == "unknown"
 

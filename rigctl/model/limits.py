@@ -186,11 +186,16 @@ def _dropped(seen: Known) -> bool:
     return bool(seen.lost_share >= LOSSY and seen.sending_share >= HALF and (seen.efficiency or 0.0) < NEARLY)
 
 
-def _even(seen: Known) -> bool:
-    """A constant rate, and losses that are not one by one, or do not explain it."""
+def _explained(seen: Known) -> bool:
+    """Losses one by one, of which the goodput follows; of bbr it does not, which does not make them a policer's."""
     least, most = EXPLAINED
-    explained = not seen.halves or seen.loss_allows is None or least <= seen.loss_allows <= most
-    return bool(seen.unevenness <= EVEN and (seen.loss_clumps >= TOGETHER or not explained))
+    follows = not seen.halves or seen.loss_allows is None or least <= seen.loss_allows <= most
+    return bool(follows and seen.loss_clumps < TOGETHER)
+
+
+def _even(seen: Known) -> bool:
+    """A constant rate, and losses that do not explain it."""
+    return bool(seen.unevenness <= EVEN and not _explained(seen))
 
 
 def _regulated(seen: Known) -> bool:
@@ -202,9 +207,9 @@ def _at_random(seen: Known) -> bool:
     """Nothing says that the losses are a policer's, as far as is known."""
     if seen.unevenness is None or seen.loss_clumps is None or (seen.efficiency or 0.0) >= NEARLY:
         return True
-    if seen.loss_clumps < TOGETHER:
-        return bool(seen.unevenness > EVEN)
     independent = (seen.variance_ratio or 0.0) >= INDEPENDENT and (seen.loss_events or 0.0) >= EVENTS
+    if seen.loss_clumps < TOGETHER:
+        return bool(seen.unevenness > EVEN or (seen.halves and independent and _explained(seen)))
     return bool(seen.unevenness >= UNEVEN and independent)
 
 

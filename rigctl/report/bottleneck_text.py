@@ -1,5 +1,6 @@
 """What limits a test, in a sentence: the window and what it allows, processors and how busy they were, or losses."""
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
@@ -9,7 +10,8 @@ from rigctl.analysis.summary import CellSummary
 from rigctl.analysis.window_cause import WindowCause
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.report.limit_text import limit_findings, limit_text
-from rigctl.report.text import few_text, numbers_text, plural, rate_text, size_words
+from rigctl.report.per_stream import MOST_LISTED
+from rigctl.report.text import few_text, listed, numbers_text, plural, rate_text, size_words
 
 _HALF: Final = 0.5
 _SHARED: Final = "the processors of the one machine that all virtual nodes share were busy"
@@ -17,7 +19,21 @@ _OWN: Final = "processors of its node, or its agent's threads, were busy"
 
 
 def bottleneck_text(cell: CellSummary) -> str:
-    """Of one test; empty where its limit explains itself or is unknown."""
+    """Of one test; empty where its limit explains itself or is unknown, and no pair has another."""
+    return " ".join(filter(None, (_bottleneck(cell), _unlike(cell))))
+
+
+def _unlike(cell: CellSummary) -> str:
+    """Pairs whose limits differ: each with its own, or the number that have each."""
+    limits = Counter(stream.limit for stream in cell.streams)
+    if len(limits) < 2:
+        return ""
+    if len(cell.streams) <= MOST_LISTED:
+        return f"By pair: {', '.join(f'{stream} {stream.limit}' for stream in cell.streams)}."
+    return f"By pair: {listed([f'{count} {limit}' for limit, count in limits.most_common()])}."
+
+
+def _bottleneck(cell: CellSummary) -> str:
     if said := limit_text(cell):
         return said
     if cell.limit == "window":

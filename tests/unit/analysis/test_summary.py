@@ -22,6 +22,7 @@ from rigctl.records import (
     Side,
     Status,
 )
+from rigctl.report.bottleneck_text import bottleneck_text
 
 PAIR = Pair("a", "b")
 ONE = builders.cell(pairs=(PAIR,))
@@ -109,6 +110,7 @@ class TestStreams:
         assert (found.limit, found.binding, found.held_share) == ("window", found.streams[1], 0.9)
         assert found.window_cause is not None
         assert found.window_cause.node == "d"
+        assert bottleneck_text(found).endswith(f"By pair: {found.streams[0]} line-rate, {found.streams[1]} window.")
 
     def test_where_the_links_are_full_together_the_limit_is_that_of_no_stream(self) -> None:
         cell = builders.cell(pairs=(PAIR, Pair("c", "d")))

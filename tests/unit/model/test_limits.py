@@ -115,6 +115,8 @@ AT_RANDOM |= {"loss_events": 40.0}
         # 0.5 % over 16 ms, 4 flows of reno, whose 24 samples happened to be even: losses one by one explain them.
         ({**AT_RANDOM, "unevenness": 0.18, "variance_ratio": 0.66, "loss_allows": 1.0}, "unknown"),
         ({**AT_RANDOM, "unevenness": 0.24, "variance_ratio": 0.3, "loss_allows": 1.0}, "loss"),
+        ({**AT_RANDOM, "unevenness": 0.195, "variance_ratio": 2.2, "loss_allows": 1.05}, "loss"),
+        ({**AT_RANDOM, "unevenness": 0.195, "variance_ratio": 2.2, "loss_allows": 1.6}, "path"),
         # Policers over a distance: 400 Mbit/s of 4 flows; 50, 30 and 400 Mbit/s.
         ({**AT_RANDOM, "unevenness": 0.077, "loss_clumps": 2.2, "variance_ratio": 0.41, "loss_allows": 0.43}, "path"),
         ({**AT_RANDOM, "unevenness": 0.104, "loss_clumps": 0.5, "variance_ratio": 0.3, "loss_allows": 0.48}, "path"),

@@ -93,6 +93,7 @@ def test_unevenness_is_that_of_one_flow_or_of_one_loss() -> None:
     changes = [5_000_000, -5_000_000] * 20
     alone, few, many = (varying(changes, flows).unevenness for flows in (1, 2, 16))
     variation = varying(changes).variation
+    assert variation is not None
     assert variation == pytest.approx(0.5, rel=0.05)
     assert alone == pytest.approx(variation * 2, rel=0.05)  # 4 losses in an interval
     assert few == pytest.approx(variation * 8**0.5, rel=0.05)

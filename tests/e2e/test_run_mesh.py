@@ -65,6 +65,6 @@ def test_a_mesh_of_ping_pongs_has_round_trips_in_its_table(user: User) -> None:
     )
     assert "the median round trip is shortest at" in user.rigctl("run", scenario).replace("\n", " ")
     table = json.loads(user.rigctl("show", "--json"))["results"][0]["blocks"][0]
-    measured = {(row["source"], row["destination"]): row["app_rtt_p50_us"] for row in user.rows()}
+    measured = {(row["source"], row["destination"]): row["app_rtt_p50_us"] for row in user.rows("flows")}
     assert len(measured) == 6
     assert abs(table["rows"][0]["values"][3] - measured["n1", "n2"]) < 0.1

@@ -3,7 +3,17 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rigctl.analysis.slow import FarNode, Lopsided, SlowNode, far_nodes, lopsided, slow_around, slow_nodes
+from rigctl.analysis.slow import (
+    FarNode,
+    Lopsided,
+    SlowNode,
+    SmallFrames,
+    far_nodes,
+    lopsided,
+    slow_around,
+    slow_nodes,
+    small_frames,
+)
 from rigctl.analysis.ways import LEAST, Ends, Measured, Way, by_ends, centre_of
 from rigctl.records import Cell
 
@@ -18,6 +28,7 @@ class Mesh:
     slow: tuple[SlowNode, ...]
     lopsided: tuple[Lopsided, ...]  # the largest difference first
     far: tuple[FarNode, ...] = ()
+    small: tuple[SmallFrames, ...] = ()
     centre: str | None = None
 
     @property
@@ -52,12 +63,12 @@ def _mesh(point: Cell, measured: Sequence[Measured], ranks: Mapping[str, int]) -
     nodes = tuple(sorted({node for ends in ways for node in ends}, key=lambda node: ranks.get(node, len(ranks))))
     if len(nodes) <= LEAST:
         return None
-    far = far_nodes(nodes, ways)
+    far, small = far_nodes(nodes, ways), small_frames(nodes, ways)
     if len(ways) == len(nodes) * (len(nodes) - 1):
         slow = slow_nodes(nodes, ways)
-        return Mesh(point, nodes, ways, slow, lopsided(nodes, ways, slow), far)
+        return Mesh(point, nodes, ways, slow, lopsided(nodes, ways, slow), far, small)
     centre = centre_of(nodes, ways)
     if centre is None:
         return None
     slow = slow_around(centre, nodes, ways)
-    return Mesh(point, nodes, ways, slow, lopsided(nodes, ways, slow), far, centre)
+    return Mesh(point, nodes, ways, slow, lopsided(nodes, ways, slow), far, small, centre)

@@ -145,6 +145,38 @@ def far_nodes(nodes: Sequence[str], ways: Mapping[Ends, Way]) -> tuple[FarNode, 
     return tuple(FarNode(node, us, usual) for node, us in shortest.items() if us > FAR * usual)
 
 
+@dataclass(frozen=True, slots=True)
+class SmallFrames:
+    """Nodes whose paths all have a smaller MTU than those of others; ceilings of one of each."""
+
+    nodes: tuple[str, ...]
+    mtu: int
+    others_mtu: int
+    ceiling_mbps: float | None
+    others_ceiling_mbps: float | None
+
+
+def small_frames(nodes: Sequence[str], ways: Mapping[Ends, Way]) -> tuple[SmallFrames, ...]:
+    """One for each MTU that is smaller than the largest, the smallest first."""
+    known = [way for way in ways.values() if way.mtu is not None]
+    own = {node: max((way for way in known if node in way.ends), key=_mtu, default=None) for node in nodes}
+    best = max(known, key=_mtu, default=None)
+    grouped: dict[int, list[str]] = {}
+    for node, way in own.items():
+        if way is not None and best is not None and _mtu(way) < _mtu(best):
+            grouped.setdefault(_mtu(way), []).append(node)
+    found = []
+    for mtu, names in sorted(grouped.items()):
+        way = own[names[0]]
+        if way is not None and best is not None:
+            found.append(SmallFrames(tuple(names), mtu, _mtu(best), way.ceiling_mbps, best.ceiling_mbps))
+    return tuple(found)
+
+
+def _mtu(way: Way) -> int:
+    return way.mtu or 0
+
+
 def lopsided(nodes: Sequence[str], ways: Mapping[Ends, Way], slow: Sequence[SlowNode]) -> tuple[Lopsided, ...]:
     """Pairs whose directions differ by more than `DIFFER` and by more than both spreads; without what is explained."""
     levels: dict[tuple[str, Role], float] = {(node.node, role): node.mbps for node in slow for role in node.roles}

@@ -7,7 +7,8 @@ from typing import Final, Literal, TypeAlias
 
 from rigctl.analysis.message_results import MessageResult
 from rigctl.analysis.summary import CellSummary, Estimate
-from rigctl.model.unknowns import mean
+from rigctl.analysis.window_cause import WindowCause
+from rigctl.model.unknowns import least, mean
 from rigctl.records import Cell
 
 Role: TypeAlias = Literal["sending", "receiving"]
@@ -28,9 +29,12 @@ class Way:
     goodput_mbps: Estimate | None
     retransmits: float | None
     loss_pct: float | None = None  # of datagrams
-    limit: str | None = None  # None: the test had other pairs, too
+    limit: str | None = None  # its own, whatever limited others of its test; None: nothing was measured
     rtt_p50_us: float | None = None  # of messages that come back
     rtt_p99_us: float | None = None
+    mtu: int | None = None  # of the path
+    ceiling_mbps: float | None = None
+    window: WindowCause | None = None  # where its window is the limit
 
     @property
     def ends(self) -> Ends:
@@ -48,12 +52,20 @@ Measured: TypeAlias = tuple[Cell, Sequence[Way]]
 def of_streams(cells: Iterable[CellSummary]) -> Iterator[Measured]:
     """The ways of tests that count bytes or datagrams."""
     for cell in cells:
-        limit = cell.limit if len(cell.streams) == 1 and cell.counted else None
         ways = []
         for stream in cell.streams:
-            loss = None if stream.datagrams is None else stream.datagrams.loss_pct
-            ends, number = stream.stream.ends, cell.cell.number
-            ways.append(Way(*ends, number, stream.goodput_mbps, stream.retransmits, loss, limit))
+            way = Way(
+                *stream.stream.ends,
+                cell.cell.number,
+                stream.goodput_mbps,
+                stream.retransmits,
+                None if stream.datagrams is None else stream.datagrams.loss_pct,
+                stream.limit if cell.counted else None,
+                mtu=stream.mtu,
+                ceiling_mbps=stream.ceiling_mbps,
+                window=cell.window_cause if stream == cell.binding else None,
+            )
+            ways.append(way)
         yield cell.cell, ways
 
 
@@ -86,6 +98,9 @@ def merged(ways: Sequence[Way]) -> Way:
         limits.pop() if len(limits) == 1 else None,
         mean(way.rtt_p50_us for way in ways),
         mean(way.rtt_p99_us for way in ways),
+        least(way.mtu for way in ways),
+        mean(way.ceiling_mbps for way in ways),
+        ways[0].window,
     )
 
 

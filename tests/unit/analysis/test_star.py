@@ -6,7 +6,7 @@ from meshes import messages_between
 
 from rigctl.analysis.mesh import Mesh
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.slow import far_nodes, lopsided, slow_around
+from rigctl.analysis.slow import far_nodes, lopsided, slow_around, small_frames
 from rigctl.analysis.summary import Estimate
 from rigctl.analysis.ways import Ends, Way
 from rigctl.model.rounds import around, ordered
@@ -117,3 +117,27 @@ def test_a_star_of_blasts_has_the_goodput_of_its_messages() -> None:
     (star,) = RunView(*messages_between("blast", times_s, size=1000)).meshes
     assert star.ways["c", "x"].mbps == pytest.approx(800)
     assert [(slow.node, slow.roles) for slow in star.slow] == [("z", ("sending", "receiving"))]
+
+
+def jumbo(sizes: dict[str, int]) -> dict[Ends, Way]:
+    """The ways of a mesh whose path MTU is the smaller of both ends'."""
+    mtus = {ends: min(sizes[ends[0]], sizes[ends[1]]) for (ends,) in ordered(tuple(sizes))}
+    return {
+        ends: Way(*ends, 1, Estimate(900), 0.0, mtu=mtu, ceiling_mbps=990.0 if mtu > 1500 else 941.0)
+        for ends, mtu in mtus.items()
+    }
+
+
+def test_a_node_whose_paths_have_a_smaller_mtu_than_others_is_found_once() -> None:
+    sizes = {"a": 9000, "b": 9000, "c": 1500, "d": 9000}
+    (small,) = small_frames(tuple(sizes), jumbo(sizes))
+    assert (small.nodes, small.mtu, small.others_mtu) == (("c",), 1500, 9000)
+    assert (small.ceiling_mbps, small.others_ceiling_mbps) == (941, 990)
+
+
+def test_nodes_with_the_same_smaller_mtu_are_named_together_and_equal_or_unknown_ones_not_at_all() -> None:
+    sizes = {"a": 9000, "b": 1500, "c": 1500, "d": 9000}
+    assert [small.nodes for small in small_frames(tuple(sizes), jumbo(sizes))] == [("b", "c")]
+    equal = dict.fromkeys("abc", 1500)
+    assert small_frames(tuple(equal), jumbo(equal)) == ()
+    assert small_frames(NODES, ways({})) == ()

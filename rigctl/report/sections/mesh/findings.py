@@ -33,6 +33,7 @@ def findings(plan: RunPlan, found: Sequence[Mesh], scale: Scale) -> Iterator[Fin
     """The answer first."""
     yield _answer(found, scale)
     yield from _slow(plan, found, scale)
+    yield from _small(found, scale)
     yield from _lopsided(found, scale)
 
 
@@ -70,7 +71,8 @@ def _slow(plan: RunPlan, found: Sequence[Mesh], scale: Scale) -> Iterator[Findin
     for node, places in grouped.items():
         mesh, slow = min(places, key=lambda place: place[1].mbps / place[1].others_mbps)
         link = _narrow(plan, node)
-        cause = f" Its link in the rig file has only {link}." if link else _limits(mesh, slow)
+        own = [way for way in mesh.known if _of(way, slow) and way.limit not in (None, "unknown")]
+        cause = f" Its link in the rig file has only {link}." if link else _limits(own)
         where = _where(found, mesh, len(places))
         text = f"{node} is slow {_compared(mesh, slow, scale)} {scale.text(slow.others_mbps)}{where}.{cause}"
         numbers: dict[str, Number] = {
@@ -79,7 +81,8 @@ def _slow(plan: RunPlan, found: Sequence[Mesh], scale: Scale) -> Iterator[Findin
             "roles": " and ".join(slow.roles),
         }
         level = Severity.NOTE if link else Severity.WARNING
-        yield Finding(text, Weight.BOTTLENECK, level, Subject("node", (node,)), numbers)
+        remedy = None if link else _remedy(node, own)
+        yield Finding(text, Weight.BOTTLENECK, level, Subject("node", (node,)), numbers, remedy)
 
 
 def _compared(mesh: Mesh, slow: SlowNode, scale: Scale) -> str:
@@ -103,12 +106,48 @@ def _narrow(plan: RunPlan, node: str) -> str:
     return f"{format_rate(own)}" if own and known and own < (1 - SLOW) * max(known) else ""
 
 
-def _limits(mesh: Mesh, slow: SlowNode) -> str:
+def _limits(own: Sequence[Way]) -> str:
     """What limited its tests, the most frequent first."""
-    own = [way for way in mesh.known if _of(way, slow) and way.limit not in (None, "unknown")]
     counts = Counter(way.limit for way in own)
-    said = [f"{limit} ({plural(count, 'pair')})" for limit, count in counts.most_common()]
+    said = []
+    for limit, count in counts.most_common():
+        why = {"path": "; a firewall, a shaper or a slower hop", "window": _bounded(own)}.get(str(limit), "")
+        said.append(f"{limit} ({plural(count, 'pair')}{why})")
     return f" Its pairs are limited by: {listed(said)}." if said else ""
+
+
+def _bounded(own: Sequence[Way]) -> str:
+    """Which sysctls allow no more, on which nodes."""
+    causes = [way.window for way in own if way.window is not None and way.window.sysctl]
+    names = list(dict.fromkeys(f"{cause.sysctl} of {cause.node} allows no more" for cause in causes))
+    return f"; {listed(names)}" if names else ""
+
+
+def _remedy(node: str, own: Sequence[Way]) -> str | None:
+    limit = next(iter(Counter(way.limit for way in own).most_common(1)), (None, 0))[0]
+    if limit == "path":
+        return f"Look at what is before {node}: firewall, shaper, switch port; or correct the rate in the rig file."
+    causes = [way.window for way in own if way.limit == "window" and way.window is not None and way.window.sysctl]
+    if limit == "window" and causes:
+        third = " (its third value)" if str(causes[0].sysctl).startswith("net.ipv4") else ""
+        return f"Raise {causes[0].sysctl}{third} on {causes[0].node}."
+    return None
+
+
+def _small(found: Sequence[Mesh], scale: Scale) -> Iterator[Finding]:
+    """Nodes with a smaller MTU, each once."""
+    once = {(small.nodes, small.mtu): small for mesh in reversed(found) for small in mesh.small}
+    for small in once.values():
+        have = "has" if len(small.nodes) == 1 else "have"
+        text = f"{listed(small.nodes)} {have} paths of MTU {small.mtu} only, others of {small.others_mtu}"
+        ceilings = (small.ceiling_mbps, small.others_ceiling_mbps)
+        if None not in ceilings:
+            most, others = (scale.text(mbps or 0.0) for mbps in ceilings)
+            text += f": at most {most} in place of {others}"
+        numbers: dict[str, Number] = {"mtu": small.mtu, "others_mtu": small.others_mtu}
+        numbers |= {"ceiling_mbps": small.ceiling_mbps, "others_ceiling_mbps": small.others_ceiling_mbps}
+        remedy = f"Give {listed(small.nodes)} and the way there an MTU of {small.others_mtu}."
+        yield Finding(f"{text}.", Weight.BOTTLENECK, Severity.WARNING, Subject("node", small.nodes), numbers, remedy)
 
 
 def _of(way: Way, slow: SlowNode) -> bool:

@@ -63,7 +63,8 @@ class Visit:
         seen.facts = await gather(run, node.data_interface, node.data_address or node.address, CHECKED)
         answered_s, said_s = time.time(), seen.facts.get("time_s")
         if said_s is not None:
-            seen.clock_ahead_s = (said_s - answered_s, said_s - asked_s)
+            step_s = 1.0 if said_s.is_integer() else 0.0  # of a date(1) without %N
+            seen.clock_ahead_s = (said_s - answered_s, said_s + step_s - asked_s)
         seen.address = data_address_of(node, seen.facts, self._rig.ip_version)
         if unusable(node, seen.facts):
             seen.failure = Failure("address", why_unusable(node, seen.facts, await interfaces(run)))

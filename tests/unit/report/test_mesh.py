@@ -110,7 +110,9 @@ def test_a_clean_mesh_says_that_no_node_is_slow_and_has_no_warning_of_its_own() 
 
 def test_several_slow_nodes_are_named_in_the_answer() -> None:
     made = document(*mesh_run({("", "n3"): 2930, ("n1", ""): 4000}))
-    assert made.answer.endswith("; n1 and n3 are slow.")
+    assert made.answer.endswith("; n1 is slow in sending, n3 in receiving.")
+    made = document(*mesh_run({(node, ""): 4000 for node in ("a", "b", "c", "d")}, nodes=tuple("abcdefghijk")))
+    assert made.answer.endswith("; a, b, c and d are slow.")
 
 
 def test_a_slow_node_is_reported_once_and_its_pairs_are_not() -> None:
@@ -171,7 +173,8 @@ def test_a_node_with_a_smaller_mtu_than_the_others_is_named_with_both_ceilings()
     found = documents.finding(info, made, "n3 has paths of MTU")
     assert found.text == "n3 has paths of MTU 1500 only, others of 9000: at most 9.41 Gbit/s in place of 9.90 Gbit/s."
     assert found.remedy == "Give n3 and the way there an MTU of 9000."
-    assert not [text for text in documents.texts(info, measured) if "paths of MTU" in text]
+    assert document(info, made).answer.endswith("; no node is slow with all others; n3 has a smaller MTU.")
+    assert not [text for text in documents.texts(info, measured) if "MTU" in text and "smaller" in text]
 
 
 def test_more_pairs_than_are_reported_one_by_one_are_counted() -> None:

@@ -14,6 +14,8 @@ from rigctl.report.sections.mesh.tables import point_text
 from rigctl.report.text import listed, plural
 from rigctl.units import format_rate
 
+MOST_NAMED: Final = 3
+"""Slow nodes that the answer names with what they are slow in."""
 MOST_PAIRS: Final = 6
 """Pairs whose directions differ that are reported one by one."""
 _ROLES: Final = {
@@ -45,21 +47,31 @@ def _answer(found: Sequence[Mesh], scale: Scale) -> Finding:
         return f"{way.sender} → {way.receiver}" + (f", {point_text(mesh)}" if len(found) > 1 else "")
 
     names = list(dict.fromkeys(slow.node for mesh in found for slow in mesh.slow))
-    centre = found[0].centre
-    said = "no node is slow" if centre else "no node is slow with all others"
-    if len(names) == 1:
-        roles = tuple(dict.fromkeys(role for mesh in found for slow in mesh.slow for role in slow.roles))
-        said = f"{names[0]} is slow in {listed(sorted(roles, reverse=True))}"
-    elif names:
-        said = f"{listed(names)} are slow"
     nodes, pairs = len(found[0].nodes), sum(len(mesh.ways) for mesh in found)
     missing = f"{len(ways)} of {pairs} pairs were measured; " if len(ways) < pairs else ""
     text = (
         f"{between(found[0])}, goodput is lowest at {scale.text(low[0])} ({place(low[1], low[2])}) and highest at "
-        f"{scale.text(high[0])} ({place(high[1], high[2])}); {missing}{said}."
+        f"{scale.text(high[0])} ({place(high[1], high[2])}); {missing}{_named(found)}."
     )
     numbers = {"nodes": nodes, "lowest_mbps": low[0], "highest_mbps": high[0], "slow_nodes": len(names)}
     return Finding(text, Weight.ANSWER, subject=Subject("node", tuple(names)) if names else Subject(), numbers=numbers)
+
+
+def _named(found: Sequence[Mesh]) -> str:
+    """Which nodes are slow, in what, and which have a smaller MTU."""
+    roles: dict[str, set[str]] = {}
+    for mesh in found:
+        for slow in mesh.slow:
+            roles.setdefault(slow.node, set()).update(slow.roles)
+    small = list(dict.fromkeys(node for mesh in found for each in mesh.small for node in each.nodes))
+    if not roles:
+        said = "no node is slow" if found[0].centre else "no node is slow with all others"
+    elif len(roles) <= MOST_NAMED:
+        words = [f"{node} in {listed(sorted(own, reverse=True))}" for node, own in roles.items()]
+        said = ", ".join(words).replace(" in ", " is slow in ", 1)
+    else:
+        said = f"{listed(list(roles))} are slow"
+    return f"{said}; {listed(small)} {'has' if len(small) == 1 else 'have'} a smaller MTU" if small else said
 
 
 def _slow(plan: RunPlan, found: Sequence[Mesh], scale: Scale) -> Iterator[Finding]:

@@ -157,20 +157,26 @@ class SmallFrames:
 
 
 def small_frames(nodes: Sequence[str], ways: Mapping[Ends, Way]) -> tuple[SmallFrames, ...]:
-    """One for each MTU that is smaller than the largest, the smallest first."""
-    known = [way for way in ways.values() if way.mtu is not None]
-    own = {node: max((way for way in known if node in way.ends), key=_mtu, default=None) for node in nodes}
-    best = max(known, key=_mtu, default=None)
-    grouped: dict[int, list[str]] = {}
-    for node, way in own.items():
-        if way is not None and best is not None and _mtu(way) < _mtu(best):
-            grouped.setdefault(_mtu(way), []).append(node)
-    found = []
-    for mtu, names in sorted(grouped.items()):
-        way = own[names[0]]
-        if way is not None and best is not None:
-            found.append(SmallFrames(tuple(names), mtu, _mtu(best), way.ceiling_mbps, best.ceiling_mbps))
-    return tuple(found)
+    """One for each MTU that is smaller than the largest, the smallest first.
+
+    The MTU of a pair is the smaller of both directions: a sender with a larger one knows its peer's from the MSS only.
+    """
+    pairs: dict[frozenset[str], Way] = {}
+    for way in ways.values():
+        known = pairs.setdefault(frozenset(way.ends), way)
+        if way.mtu is not None and (known.mtu is None or way.mtu < known.mtu):
+            pairs[frozenset(way.ends)] = way
+    best = max(pairs.values(), key=_mtu, default=None)
+    grouped: dict[int, list[tuple[str, Way]]] = {}
+    for node in nodes:
+        own = max((way for ends, way in pairs.items() if node in ends), key=_mtu, default=None)
+        if own is not None and best is not None and 0 < _mtu(own) < _mtu(best):
+            grouped.setdefault(_mtu(own), []).append((node, own))
+    others = (0, None) if best is None else (_mtu(best), best.ceiling_mbps)
+    return tuple(
+        SmallFrames(tuple(node for node, _ in members), mtu, others[0], members[0][1].ceiling_mbps, others[1])
+        for mtu, members in sorted(grouped.items())
+    )
 
 
 def _mtu(way: Way) -> int:

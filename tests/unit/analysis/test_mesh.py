@@ -199,7 +199,7 @@ def test_unlike_pairs_of_one_round_have_limits_of_their_own() -> None:
     def measured(each: Cell) -> Repetition:
         made = repetition(each, [300 if stream.ends == ("a", "b") else 941.4 for stream in each.streams], [0, 0])
         flows = tuple(
-            replace(flow, sender=counting(flow.sender, rwnd_limited_us=10**6, busy_us=10**6))
+            replace(flow, sender=counting(flow.sender, rwnd_limited_us=10**7, busy_us=10**7))
             if flow.sender is not None and flow.stream.ends == ("a", "b")
             else flow
             for flow in made.flows

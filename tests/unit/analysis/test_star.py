@@ -120,10 +120,10 @@ def test_a_star_of_blasts_has_the_goodput_of_its_messages() -> None:
 
 
 def jumbo(sizes: dict[str, int]) -> dict[Ends, Way]:
-    """The ways of a mesh whose path MTU is the smaller of both ends'."""
+    """The ways of a mesh; a sender's path MTU is that of its own interface, and its ceiling that of both."""
     mtus = {ends: min(sizes[ends[0]], sizes[ends[1]]) for (ends,) in ordered(tuple(sizes))}
     return {
-        ends: Way(*ends, 1, Estimate(900), 0.0, mtu=mtu, ceiling_mbps=990.0 if mtu > 1500 else 941.0)
+        ends: Way(*ends, 1, Estimate(900), 0.0, mtu=sizes[ends[0]], ceiling_mbps=990.0 if mtu > 1500 else 941.0)
         for ends, mtu in mtus.items()
     }
 

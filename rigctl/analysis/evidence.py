@@ -21,6 +21,10 @@ NOT_BY_LOSS: Final = ("bbr", "cdg", "nv", "vegas")
 INTERVAL_S: Final = 0.1
 LEAST_INTERVALS: Final = 8
 """Of fewer, a variance says nothing."""
+SUMMED: Final = 4
+"""Intervals whose goodput is summed up for a ratio of variances."""
+LEAST_SUMS: Final = 4
+"""Of fewer sums that do not overlap, it says nothing."""
 Values = NDArray[np.float64]
 
 
@@ -198,15 +202,28 @@ def _with_losses(
     lost = _lost_in(senders, ends, window)
     if not lost.sum():
         return replace(seen, variation=variation)
-    strayed = np.concatenate(([0.0], np.cumsum(rates - rates.mean())))
-    rescaled = (strayed.max() - strayed.min()) / (rates.std() or 1.0)
+    clumps = float(lost.var() / lost.mean())
+    events = float(lost.sum()) / max(1.0, clumps)
     return replace(
         seen,
         variation=variation,
-        unevenness=variation * float(lost.mean()) ** 0.5,
-        loss_clumps=float(lost.var() / lost.mean()),
-        persistence=float(rescaled / np.sqrt(np.pi * len(rates) / 2)),
+        unevenness=variation * max(len(flows), events / len(lost)) ** 0.5,
+        loss_clumps=clumps,
+        loss_events=events,
+        variance_ratio=_variance_ratio(rates),
     )
+
+
+def _variance_ratio(rates: Values) -> float | None:
+    """Variance of sums over four consecutive intervals ÷ that of sums of independent values (Lo and MacKinlay, 1988).
+
+    `None` where there are too few for it. 1 for independent values; less where more than the mean is followed by less.
+    """
+    if len(rates) < SUMMED * LEAST_SUMS:
+        return None
+    strayed = np.concatenate(([0.0], np.cumsum(rates - rates.mean())))
+    summed = strayed[SUMMED:] - strayed[:-SUMMED]
+    return float((summed**2).mean() / (SUMMED * (rates.var() or 1.0)) / (1 - SUMMED / len(rates)))
 
 
 def _rates(flows: Sequence[Flow], window: CommonWindow | None) -> tuple[Values, Values] | None:

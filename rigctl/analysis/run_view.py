@@ -10,6 +10,7 @@ from rigctl.analysis.mesh import Mesh, meshes
 from rigctl.analysis.message_results import MessageResult, message_results
 from rigctl.analysis.panels import Matrix, matrix
 from rigctl.analysis.summary import CellSummary, summaries
+from rigctl.analysis.ways import of_messages, of_streams
 from rigctl.model.search import Search, decided, search
 from rigctl.records import MAX_RATE, Repetition, RunInfo
 
@@ -55,8 +56,9 @@ class RunView:
 
     @cached_property
     def meshes(self) -> tuple[Mesh, ...]:
-        """One for each point of the other axes; none of a run that is no mesh, or that counts messages."""
-        return () if self.plan.in_messages else meshes(self.cells, self.plan.links)
+        """One for each point of the other axes; none of a run that is neither mesh nor star."""
+        measured = of_messages(self.messages) if self.plan.in_messages else of_streams(self.cells)
+        return meshes(measured, self.plan.links)
 
     @cached_property
     def searches(self) -> dict[int, Search]:

@@ -12,7 +12,7 @@ from rigctl.analysis.frames import Frames
 from rigctl.analysis.latency_rows import NAMES
 from rigctl.analysis.rows import Row, busy_of
 from rigctl.analysis.window_cause import WindowCause, window_cause
-from rigctl.model.limits import Verdict, pooled
+from rigctl.model.limits import Evidence, Verdict, judged, pooled
 from rigctl.model.unknowns import agreed, joined, least, mean, most, total
 from rigctl.records import Cell, Flow, Repetition, RunStatus, Status, Stream
 
@@ -79,6 +79,12 @@ class StreamSummary:
     efficiency: float | None
     datagrams: DatagramSummary | None = None  # of UDP
     latency: LatencySummary | None = None  # where there were probes
+    verdict: Verdict = field(default_factory=Verdict)  # what limited this stream, whatever limited the others
+
+    @property
+    def limit(self) -> str:
+        """The stream's own; that of its test is `CellSummary.limit`."""
+        return self.verdict.limit
 
     def __str__(self) -> str:
         return str(self.stream)
@@ -100,7 +106,10 @@ class Exclusion:
 
 @dataclass(frozen=True, slots=True)
 class CellSummary:
-    """One row of the table. `exclusions` are the repetitions that are not in its means."""
+    """One row of the table. `exclusions` are the repetitions that are not in its means.
+
+    What is known of the limit is that of the stream whose limit is the test's.
+    """
 
     cell: Cell
     counted: int
@@ -113,9 +122,14 @@ class CellSummary:
     exclusions: tuple[Exclusion, ...]
     verdict: Verdict = field(default_factory=Verdict)
     window_cause: WindowCause | None = None  # where the window is the limit
-    held_share: float | None = None  # of the senders' busy time, that in which a window or buffer was full
+    held_share: float | None = None  # of its senders' busy time, that in which a window or buffer was full
     busy: Busy = field(default_factory=Busy)
     losses: Losses | None = None  # where they are the limit
+
+    @property
+    def binding(self) -> StreamSummary | None:
+        """The stream whose limit is that of the test: the one furthest below its ceiling; `None` of a full line."""
+        return next((stream for stream in self.streams if stream.verdict == self.verdict), None)
 
     @property
     def above_ceiling(self) -> bool:
@@ -158,34 +172,38 @@ def _summary(
     ok_repetitions = [repetition for repetition in repetitions if repetition.status is Status.OK]
     share = mean(row["efficiency"] for row in ok_rows)
     flows = [flow for repetition in ok_repetitions for flow in repetition.flows]
-    verdict = _verdict(frames, cell, ok_repetitions, share)
+    seen = _evidence(frames, cell, ok_repetitions)
+    streams = tuple(_stream(stream, ok_pairs, ok_repetitions, seen.get(stream)) for stream in cell.streams)
+    verdict = named(seen.values(), share)
+    binding = {stream.stream for stream in streams if stream.verdict == verdict}
+    bound = [flow for flow in flows if flow.stream in binding] or flows
     return CellSummary(
         cell=cell,
         counted=len(ok_rows),
-        streams=tuple(_stream(stream, ok_pairs, ok_repetitions) for stream in cell.streams),
+        streams=streams,
         goodput_mbps=_estimate(row["goodput_mbps"] for row in ok_rows),
         retransmits=mean(row["retransmits"] for row in ok_rows),
         ceiling_mbps=mean(row["ceiling_mbps"] for row in ok_rows),
         efficiency=share,
         limit=verdict.limit,
         verdict=verdict,
-        window_cause=_window_cause(frames, cell, flows, verdict) if verdict.limit == "window" else None,
-        held_share=window_share(flows),
+        window_cause=_window_cause(frames, cell, bound, verdict) if verdict.limit == "window" else None,
+        held_share=window_share(bound),
         busy=busy_of(frames.info, cell, ok_pairs),
-        losses=losses_of(flows) if verdict.limit == "loss" else None,
+        losses=losses_of(bound) if verdict.limit == "loss" else None,
         exclusions=tuple(_exclusions(frames, cell, cell_rows, pair_rows)),
     )
 
 
-def _verdict(frames: Frames, cell: Cell, repetitions: Sequence[Repetition], share: float | None) -> Verdict:
-    """By the means of the evidence over repetitions."""
+def _evidence(frames: Frames, cell: Cell, repetitions: Sequence[Repetition]) -> dict[Stream, Evidence]:
+    """Of each stream, the means over repetitions; without streams of which nothing is known."""
     seen = [frames.derived.seen[key_of(repetition)] for repetition in repetitions]
-    streams = [[own[stream] for own in seen if stream in own] for stream in cell.streams]
-    return named((pooled(several) for several in streams if several), share)
+    streams = {stream: [own[stream] for own in seen if stream in own] for stream in cell.streams}
+    return {stream: pooled(several) for stream, several in streams.items() if several}
 
 
 def _window_cause(frames: Frames, cell: Cell, flows: Sequence[Flow], verdict: Verdict) -> WindowCause | None:
-    stream = cell.streams[0]
+    stream = flows[0].stream
     own = [flow for flow in flows if flow.stream == stream]
     senders = [flow.sender for flow in own if flow.sender is not None]
     of_buffer = total(side.tcp.sndbuf_limited_us for side in senders)
@@ -194,7 +212,9 @@ def _window_cause(frames: Frames, cell: Cell, flows: Sequence[Flow], verdict: Ve
     return window_cause(frames.info, cell, stream, own, verdict, share)
 
 
-def _stream(stream: Stream, pair_rows: Sequence[Row], repetitions: Sequence[Repetition]) -> StreamSummary:
+def _stream(
+    stream: Stream, pair_rows: Sequence[Row], repetitions: Sequence[Repetition], seen: Evidence | None
+) -> StreamSummary:
     names = (stream.pair.source, stream.pair.destination, str(stream.direction))
     rows = [row for row in pair_rows if (row["source"], row["destination"], row["direction"]) == names]
     senders = [
@@ -221,6 +241,7 @@ def _stream(stream: Stream, pair_rows: Sequence[Row], repetitions: Sequence[Repe
         efficiency=mean(row["efficiency"] for row in rows),
         datagrams=_datagrams(rows) if any(row["transport"] == "udp" for row in rows) else None,
         latency=_latency(rows) if any(repetition.probes for repetition in repetitions) else None,
+        verdict=judged(seen) if seen is not None else Verdict(),
     )
 
 

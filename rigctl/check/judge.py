@@ -22,6 +22,7 @@ RULES: Final[dict[str, Rule]] = {
     "buffers": settings.buffers,
     "traffic": links.traffic,
     "clock": access.clock,
+    "unmade": access.unmade,
     "pcie": hardware.pcie,
     "card": hardware.card,
     "processor": hardware.processor,

@@ -48,6 +48,10 @@ class NodeSeen:
         uid = self.facts.get("uid")
         return True if self.node.sudo else None if uid is None else uid == 0
 
+    @property
+    def is_freebsd(self) -> bool:
+        return str(self.facts.get("kernel") or "").startswith("FreeBSD")
+
     def sysctl(self, name: str) -> str | None:
         value: str | None = (self.facts.get("sysctls") or {}).get(name)
         return value

@@ -8,7 +8,7 @@ from rigctl.discovery.targets import Asked, Target
 from rigctl.errors import NodeError
 from rigctl.probe.surroundings import Surroundings, parse, script
 from rigctl.records import Link
-from rigctl.remote.deploy import MACHINES
+from rigctl.remote.deploy import KERNELS
 from rigctl.remote.ssh import connected
 from rigctl.rig.inventory import Node, Rig
 
@@ -38,17 +38,16 @@ async def _asked(target: Target, command: str, gate: asyncio.Semaphore) -> Asked
             return Asked(target, None, f"no complete answer within {HOST_S:g} s")
     # Not on the event loop: a host may give megabytes.
     found = await asyncio.to_thread(parse, reply.stdout)
-    return Asked(target, found, _unfit(found))
+    return Asked(target, found, unfit(found))
 
 
-def _unfit(found: Surroundings) -> str | None:
+def unfit(found: Surroundings) -> str | None:
     """Why a host that answers can't be a node. None: it can."""
     if found.machine is None:
         return "it answers, but runs no POSIX shell commands: `uname -sm` said nothing"
-    if found.system != "Linux":
-        return f"it runs {found.system}: nodes run Linux"
-    if found.machine not in MACHINES:
-        return (
-            f"rigctl has no agent for {found.machine}. There are agents for {', '.join(sorted(set(MACHINES.values())))}"
-        )
-    return None
+    if f"{found.system} {found.machine}" in KERNELS:
+        return None
+    if found.system not in {kernel.split()[0] for kernel in KERNELS}:
+        return f"it runs {found.system}: nodes run Linux or FreeBSD"
+    known = sorted({machine for kernel, machine in KERNELS.items() if kernel.startswith(f"{found.system} ")})
+    return f"rigctl has no agent for {found.system} on {found.machine}. There are agents for {', '.join(known)}"

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network, ip_address
 from typing import TypeAlias
 
-from rigctl.probe.surroundings import Interface, Surroundings
+from rigctl.probe.network import Interface
+from rigctl.probe.surroundings import Surroundings
 from rigctl.units import format_rate
 
 Network: TypeAlias = IPv4Network | IPv6Network

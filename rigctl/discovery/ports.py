@@ -9,7 +9,8 @@ from typing import Final
 
 from rigctl.discovery.paths import with_those_below
 from rigctl.probe.lldp import Neighbour
-from rigctl.probe.surroundings import Interface, Surroundings
+from rigctl.probe.network import Interface
+from rigctl.probe.surroundings import Surroundings
 from rigctl.probe.switches import Forwarding
 
 MOST_MACS: Final = 4

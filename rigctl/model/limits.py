@@ -4,7 +4,8 @@ A rule needs certain evidence; where some of it is not known, the rule is passed
 verdict, so that a reader can check it. Thresholds and their reasons: docs/decisions/0023.
 
 Sources: window ÷ round trip, in-flight bytes (RFC 9293); Web100's triage by shares of time (Mathis et al., 2003);
-pathdiag's model of a path; Flach et al., "An Internet-Wide Analysis of Traffic Policing" (2016), for the token bucket.
+pathdiag's model of a path; Flach et al., "An Internet-Wide Analysis of Traffic Policing" (2016), for the token bucket;
+Lo and MacKinlay, "Stock Market Prices Do Not Follow Random Walks" (1988), for the ratio of variances.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,8 +31,9 @@ COUNTED: Final = 0.1
 """Of its busy time a sender whose window is full waits this long at least, as the kernel counts it: 0.34 to 1."""
 FLAT: Final = 1.3
 """Up to this multiple of the least round trip there is no queue that would matter."""
-BUFFERED: Final = (0.6, 3.0)
-"""Bytes in flight ÷ send buffer: Linux charges its bookkeeping to it, and lets the last write exceed it."""
+BUFFERED: Final = 0.6
+"""From this share of the send buffer on, bytes in flight fill it: Linux charges its bookkeeping to it. More than 1 is
+usual: it lets the last write exceed it, by a super-packet of 64 KB."""
 OPEN: Final = 0.8
 """Up to this share of a window, or of the congestion window, it is not what holds the flow back."""
 HALF: Final = 0.5
@@ -49,13 +51,20 @@ CONSTANT: Final = 0.02
 """Goodput that is as good as constant: then a queue of a tenth of the round trip will do, as bbr leaves it."""
 LOSSY: Final = 0.001
 EVEN: Final = 0.2
-"""Losses at random leave goodput as uneven as their number makes it: standard deviation × √(losses in 0.1 s) is 0.3 to
-0.5. Below this, something gives out a constant rate."""
-CLUMPED: Final = 3.0
-"""Losses at random have a variance of about their mean; those of a bucket that runs empty come together …"""
-REGULATED: Final = 0.66
-"""… and after more than the mean rate comes less: the rescaled range of goodput (Hurst, 1951) is below that of values
-that do not depend on each other. 0.38 to 0.64 were seen with policers, 0.7 to 1.7 with losses at random."""
+"""Losses at random leave goodput uneven: by a fifth or more for one flow, less by the square root of their number."""
+UNEVEN: Final = 0.3
+"""From here on goodput is as uneven as losses at random make it; between the two it may be either."""
+TOGETHER: Final = 1.8
+"""Losses at random have a variance of about their mean in 0.1 s (Poisson); 1.8 times that is chance in 3 of 1000 tests
+of 2.4 s. Those of a bucket that runs empty come together …"""
+REGULATED: Final = 0.4
+"""… and after more than the mean rate comes less: goodput over 0.4 s varies by less than that of independent 0.1 s …"""
+INDEPENDENT: Final = 0.75
+"""… while that of flows which lose at random does not: 1 and more, as windows grow slowly. Between the two: unknown."""
+EVENTS: Final = 8
+"""Of fewer clumps of losses, nobody can say that they came at random."""
+EXPLAINED: Final = (0.8, 1.5)
+"""Losses at random, one by one, allow what is achieved (Mathis et al.): 0.84 to 1.45 times that was seen."""
 MOST_ALLOWED: Final = 2.0
 """Losses that allow more than this multiple of the goodput explain nothing: the rule is a rough one."""
 EVEN_DATAGRAMS: Final = 0.4
@@ -88,9 +97,10 @@ class Evidence:
     variation: float | None = None  # of goodput over 0.1 s: standard deviation ÷ mean
     lost_share: float | None = None  # of segments, sent again; of datagrams
     loss_allows: float | None = None  # goodput by the rule of Mathis et al. ÷ goodput
-    unevenness: float | None = None  # variation × √(losses in 0.1 s)
+    unevenness: float | None = None  # variation × √(flows, or events of loss in 0.1 s where those are more)
     loss_clumps: float | None = None  # variance ÷ mean of the losses in 0.1 s
-    persistence: float | None = None  # rescaled range of goodput over 0.1 s ÷ that of independent values
+    loss_events: float | None = None  # clumps, as many as that makes of the losses
+    variance_ratio: float | None = None  # of goodput over 0.4 s to that of four independent 0.1 s
     datagram_evenness: float | None = None  # variance of the datagrams that passed in 0.1 s ÷ that of random losses
     overflow_share: float | None = None  # of the datagrams lost: dropped at the receiver's full socket buffer
     sent_share: float | None = None  # of datagrams: what was sent ÷ the rate requested, or the ceiling
@@ -140,9 +150,8 @@ def _number(value: float | str | bool) -> str:
 
 
 def _buffered(seen: Known) -> bool:
-    least, most = BUFFERED
     others_open = seen.in_flight_cwnd <= OPEN and seen.in_flight_share <= OPEN
-    return bool(others_open and least <= seen.in_flight_sndbuf <= most)
+    return bool(others_open and seen.in_flight_sndbuf >= BUFFERED)
 
 
 def _filled(seen: Known) -> bool:
@@ -172,13 +181,36 @@ def _queued(seen: Known) -> bool:
     return bool((short or steady) and (seen.efficiency or 0.0) < NEARLY)
 
 
-def _policed(seen: Known) -> bool:
-    """Losses without a queue, and not at random."""
-    if seen.lost_share < LOSSY or seen.sending_share < HALF or (seen.efficiency or 0.0) >= NEARLY:
-        return False
-    clumped = seen.loss_clumps >= CLUMPED
-    constant = seen.variation <= STEADY and (seen.unevenness < EVEN or clumped)
-    return bool(constant or (clumped and seen.persistence <= REGULATED))
+def _dropped(seen: Known) -> bool:
+    """Losses that cost goodput, before the line is full."""
+    return bool(seen.lost_share >= LOSSY and seen.sending_share >= HALF and (seen.efficiency or 0.0) < NEARLY)
+
+
+def _explained(seen: Known) -> bool:
+    """Losses one by one, of which the goodput follows; of bbr it does not, which does not make them a policer's."""
+    least, most = EXPLAINED
+    follows = not seen.halves or seen.loss_allows is None or least <= seen.loss_allows <= most
+    return bool(follows and seen.loss_clumps < TOGETHER)
+
+
+def _even(seen: Known) -> bool:
+    """A constant rate, and losses that do not explain it."""
+    return bool(seen.unevenness <= EVEN and not _explained(seen))
+
+
+def _regulated(seen: Known) -> bool:
+    """A rate that is constant in the mean: a bucket that runs empty, and fills while the flows are silent."""
+    return bool(seen.loss_clumps >= TOGETHER and seen.variance_ratio <= REGULATED)
+
+
+def _at_random(seen: Known) -> bool:
+    """Nothing says that the losses are a policer's, as far as is known."""
+    if seen.unevenness is None or seen.loss_clumps is None or (seen.efficiency or 0.0) >= NEARLY:
+        return True
+    independent = (seen.variance_ratio or 0.0) >= INDEPENDENT and (seen.loss_events or 0.0) >= EVENTS
+    if seen.loss_clumps < TOGETHER:
+        return bool(seen.unevenness > EVEN or (seen.halves and independent and _explained(seen)))
+    return bool(seen.unevenness >= UNEVEN and independent)
 
 
 def _throttled(seen: Known, least: float) -> bool:
@@ -268,8 +300,15 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(
         "path",
         "policer",
-        ("lost_share", "sending_share", "variation", "unevenness", "loss_clumps", "persistence"),
-        _policed,
+        ("lost_share", "sending_share", "loss_clumps", "unevenness"),
+        lambda seen: _dropped(seen) and _even(seen),
+        "policer",
+    ),
+    Rule(
+        "path",
+        "policer",
+        ("lost_share", "sending_share", "loss_clumps", "variance_ratio"),
+        lambda seen: _dropped(seen) and _regulated(seen),
         "policer",
     ),
     Rule(
@@ -277,14 +316,20 @@ RULES: Final[tuple[Rule, ...]] = (
         "losses",
         ("lost_share", "loss_allows", "sending_share", "halves"),
         lambda seen: (
-            seen.halves and seen.lost_share > 0 and seen.sending_share >= HALF and seen.loss_allows <= MOST_ALLOWED
+            seen.halves
+            and seen.lost_share > 0
+            and seen.sending_share >= HALF
+            and seen.loss_allows <= MOST_ALLOWED
+            and _at_random(seen)
         ),
     ),
     Rule(
         "loss",
         "losses that stop bbr",
         ("lost_share", "sending_share", "halves"),
-        lambda seen: not seen.halves and seen.lost_share >= 1 - LINE_RATE and seen.sending_share >= HALF,
+        lambda seen: (
+            not seen.halves and seen.lost_share >= 1 - LINE_RATE and seen.sending_share >= HALF and _at_random(seen)
+        ),
     ),
     Rule(
         "receiver",

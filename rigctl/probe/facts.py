@@ -89,7 +89,7 @@ by_address() { ip -o addr 2>/dev/null | while read -r _ name _ held _; do
 def script(interface: str | None, address: str, facts: Mapping[str, Fact] = FACTS) -> str:
     """The one command that asks for all facts; data flow over `interface`, or else over the one that has `address`."""
     lines = [f"IF={shlex.quote(interface or '')}; ADDRESS={shlex.quote(address)}"]
-    lines += ['if [ "$(uname -s)" = FreeBSD ]; then', freebsd.INTERFACE, *_asked(freebsd.FACTS)]
+    lines += ['if [ "$(uname -s)" = FreeBSD ]; then', freebsd.INTERFACE, *_asked(freebsd.facts_of(facts))]
     lines += [f"echo; echo '{_MARK}freebsd'", "else", _INTERFACE]
     tools = " ".join(sorted({fact.tool for fact in facts.values() if fact.tool}))
     lines.append(f"echo '{_MARK}missing'; for t in {tools}; do command -v $t >/dev/null || echo $t; done")
@@ -107,7 +107,7 @@ def parse(output: str, table: Mapping[str, Fact] = FACTS) -> Facts:
     for part in f"\n{output}".split(f"\n{_MARK}")[1:]:
         key, _, text = part.partition("\n")
         said[key] = text[:MOST_SAID]
-    known = freebsd.FACTS if "freebsd" in said else table
+    known = freebsd.facts_of(table) if "freebsd" in said else table
     facts: Facts = dict.fromkeys(table) | harmless({key: fact.parse(said.get(key, "")) for key, fact in known.items()})
     missing = {fact.tool for fact in table.values() if fact.tool} & set(said.get("missing", "").split())
     facts["notes"] = [_missing(tool, facts) for tool in sorted(missing)]
@@ -126,7 +126,8 @@ async def gather(run: Run, interface: str | None, address: str, table: Mapping[s
 
 async def interfaces(run: Run) -> dict[str, list[str]]:
     """The node's interfaces with their global addresses, in the kernel's order; empty where it has no ip(8)."""
-    return parsers.interfaces(await run("PATH=$PATH:/usr/sbin:/sbin; { ip -o link; ip -o addr; } 2>/dev/null"))
+    said = await run("PATH=$PATH:/usr/sbin:/sbin; { ip -o link && ip -o addr || ifconfig -a; } 2>/dev/null")
+    return parsers.interfaces(said) or freebsd.interfaces(said)
 
 
 async def throttled_now(run: Run) -> int | None:

@@ -1,9 +1,10 @@
-"""Host facts of FreeBSD, by ifconfig(8) and sysctl(8). Written from its manual pages, not run on one: docs/freebsd.md.
+"""Host facts of FreeBSD, by ifconfig(8), sysctl(8), pciconf(8). From its manual pages, not run on one: docs/freebsd.md.
 
-What FreeBSD has not (a cpufreq governor, Raspberry Pi flags) is unknown.
+What FreeBSD has not (a cpufreq governor, Raspberry Pi flags), or only some of its drivers report, is unknown.
 """
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from rigctl.probe import parsers
@@ -22,6 +23,8 @@ SYSCTLS: Final = (
     "net.inet.tcp.sack.enable",
     "net.inet.tcp.pmtud_blackhole_detection",
 )
+AVAILABLE: Final = "net.inet.tcp.cc.available"
+_AVAILABLE_MARK: Final = "@available"
 _VIRTUAL: Final = re.compile(r"(lo|bridge|epair|tap|tun|vlan|gif|gre|wg|lagg|ovpn|vxlan)[0-9]+[ab]?")
 _OPTIONS: Final = {"TSO4": "tso", "LRO": "lro", "RXCSUM": "rx", "TXCSUM": "tx"}
 """Capabilities of ifconfig(8) → the short names that Linux's ethtool takes."""
@@ -88,15 +91,62 @@ def guest(output: str) -> bool | None:
     return None if said is None else said != "none"
 
 
+def blocks(output: str) -> dict[str, str]:
+    """The part of each interface in what `ifconfig -a` prints."""
+    parts = re.split(r"^(?=[a-z][a-z0-9_.]{0,63}: flags=)", output, flags=re.MULTILINE)
+    return {part.partition(":")[0]: part for part in parts if ": flags=" in part}
+
+
+def interfaces(output: str) -> dict[str, list[str]]:
+    """The interfaces with their global addresses; of what is no output of `ifconfig -a` none."""
+    return {name: addresses(part) or [] for name, part in blocks(output).items() if not name.startswith("lo")}
+
+
+def flag_up(output: str) -> bool | None:
+    match = re.search(r"^\S{1,64}: flags=[0-9a-f]{1,16}<([A-Z0-9_,]{0,400})>", output, re.MULTILINE)
+    return "UP" in match[1].split(",") if match else None
+
+
+def carrier(output: str) -> int | None:
+    """Of `status: active`; what has no medium has no status."""
+    match = re.search(r"^\tstatus: (active|associated|no carrier)", output, re.MULTILINE)
+    return int(match[1] != "no carrier") if match else None
+
+
+def pcie(output: str) -> dict[str, float] | None:
+    """`link x4(x8) speed 5.0(8.0)` of `pciconf -lc`: as it is, and the most that the card can."""
+    match = re.search(r"\blink x([0-9]{1,2})\(x([0-9]{1,2})\)(?: speed ([0-9.]{1,5})\(([0-9.]{1,5})\))?", output)
+    if match is None or match[3] is None:
+        return None
+    names = ("width", "width_max", "speed_gts", "speed_max_gts")
+    return dict(zip(names, map(float, match.groups()), strict=True))
+
+
+def available_congestion(output: str) -> str | None:
+    """Of net.inet.tcp.cc.available: a table since FreeBSD 14 (its first line is its head), a list before."""
+    lines = [line.split() for line in output.splitlines() if line.strip()]
+    table = bool(lines) and lines[0][0] == "CCmod"
+    words = [line[0] for line in lines[1:]] if table else re.split(r"[,\s]+", output)
+    return " ".join(word for word in words if re.fullmatch(r"[a-z][a-z0-9_]{0,15}", word)) or None
+
+
 def sysctls(output: str) -> dict[str, str] | None:
-    """`name: value` lines, as sysctl(8) prints them."""
+    """`name: value` lines, as sysctl(8) prints them; after a mark the congestion controls that are available."""
+    output, _, table = output.partition(_AVAILABLE_MARK)
     found = dict(re.findall(r"^([a-z0-9_]{1,40}\.[a-z0-9_.]{1,80}): (\S.{0,255})$", output, re.MULTILINE))
+    there = available_congestion(table)
+    found |= {AVAILABLE: there} if there else {}
     return {name: " ".join(value.split()) for name, value in found.items()} or None
+
+
+def unknown(_: str) -> None:
+    """A fact that FreeBSD has not."""
 
 
 _IFCONFIG: Final = '[ -n "$IF" ] && ifconfig "$IF"'
 
 FACTS: Final[dict[str, Fact]] = {
+    "time_s": Fact("date +%s.%N", parsers.seconds),
     "kernel": Fact("uname -srm", parsers.text),
     "os": Fact("cat /etc/os-release", parsers.os_name),
     "cpu_model": Fact("sysctl -n hw.model", parsers.text),
@@ -114,11 +164,25 @@ FACTS: Final[dict[str, Fact]] = {
     "mac": Fact(_IFCONFIG, mac),
     "virtual": Fact('echo "$IF"', virtual),
     "offloads": Fact(_IFCONFIG, offloads),
-    "sysctls": Fact(f"sysctl {' '.join(SYSCTLS)}", sysctls),
-    "pi_model": Fact(":", lambda _: None),
-    "throttled": Fact(":", lambda _: None),
+    "sysctls": Fact(f"sysctl {' '.join(SYSCTLS)}; echo {_AVAILABLE_MARK}; sysctl -n {AVAILABLE}", sysctls),
+    "pi_model": Fact(":", unknown),
+    "throttled": Fact(":", unknown),
     "iperf3": Fact("iperf3 --version", parsers.iperf3_version),
+    "uid": Fact("id -u", parsers.whole),
+    "up": Fact(_IFCONFIG, flag_up),
+    "carrier": Fact(_IFCONFIG, carrier),
+    "firmware": Fact(":", unknown),
+    "rings": Fact(":", unknown),
+    "coalescing": Fact(":", unknown),
+    "pcie": Fact('[ -n "$IF" ] && pciconf -lc "$IF"', pcie),
+    "allowed_congestion": Fact(":", unknown),
 }
+"""Those of a run and those of a check."""
+
+
+def facts_of(keys: Iterable[str]) -> dict[str, Fact]:
+    return {key: FACTS[key] for key in keys if key in FACTS}
+
 
 INTERFACE: Final = """
 PATH=$PATH:/usr/sbin:/sbin:/usr/local/sbin; LC_ALL=C; export PATH LC_ALL

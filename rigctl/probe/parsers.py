@@ -56,6 +56,12 @@ def text(output: str) -> str | None:
     return next((line[:MOST_CHARS] for line in lines if line), None)
 
 
+def seconds(output: str) -> float | None:
+    """Unix time of `date +%s.%N`; a date(1) without %N leaves the letter."""
+    match = re.match(r"\s*([0-9]{1,12}(?:\.[0-9]{1,12})?)", output)
+    return float(match[1]) if match else None
+
+
 def iperf3_version(output: str) -> str | None:
     """Of `iperf 3.12 (cJSON 1.7.15)`."""
     found = re.match(r"iperf ([0-9]{1,3}(?:\.[0-9a-z+-]{1,16}){1,3})", output)

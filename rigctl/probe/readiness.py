@@ -10,20 +10,15 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
+from rigctl.probe import freebsd_around
 from rigctl.probe.fact import Fact
 from rigctl.probe.facts import FACTS
-from rigctl.probe.parsers import text, whole
+from rigctl.probe.parsers import seconds, text, whole
 from rigctl.texts import printable
 
 _NET: Final = "/sys/class/net/$IF"
 _IF: Final = '[ -n "$IF" ] && '
 _DIGITS: Final = "[0-9]{1,12}"
-
-
-def seconds(output: str) -> float | None:
-    """Unix time of `date +%s.%N`; a date(1) without %N leaves the letter."""
-    match = re.match(rf"\s*({_DIGITS}(?:\.{_DIGITS})?)", output)
-    return float(match[1]) if match else None
 
 
 def firmware(output: str) -> str | None:
@@ -124,34 +119,49 @@ def surroundings_script(
     """The one command for `parse_surroundings`; it counts the interface's octets for a third of a second."""
     counters = 'echo "@counters $(cut -d" " -f1 /proc/uptime) $(cat "$S/rx_bytes") $(cat "$S/tx_bytes")"'
     quoted = shlex.quote
+    route = 'echo "@route $p $(ip -o route get "$p" from "$own" 2>&1 | head -n 1)"'
+    loadable = 'modprobe -nq tcp_$c && echo "@loadable $c"'
     lines = [
         "PATH=$PATH:/usr/sbin:/sbin; LC_ALL=C; export PATH LC_ALL",
-        f"S=/sys/class/net/{quoted(interface or '')}/statistics; own={quoted(own)}",
-        counters if interface else ":",
-        f"for p in {' '.join(map(quoted, peers))}; do",
-        'echo "@route $p $(ip -o route get "$p" from "$own" 2>&1 | head -n 1)"; done',
+        f"IF={quoted(interface or '')}; S=/sys/class/net/$IF/statistics; own={quoted(own)}",
+        'if [ "$(uname -s)" = FreeBSD ]; then',
+        f"way_to() {{ {freebsd_around.ROUTE}; }}",
+        f"loadable() {{ {freebsd_around.LOADABLE}; }}",
+        f"counters() {{ :; }}; later() {{ {freebsd_around.TRAFFIC}; }}",
+        "else",
+        f"way_to() {{ {route}; }}",
+        f"loadable() {{ {loadable}; }}",
+        f"counters() {{ {counters}; }}; later() {{ {{ sleep 0.3 || sleep 1; }} && counters; }}",
+        "fi",
+        "counters" if interface else ":",
+        f"for p in {' '.join(map(quoted, peers))}; do way_to; done",
         f"for f in {' '.join(map(quoted, folders))}; do",
         'echo "@disk $(df -Pk "$f" | tail -n 1 | tr -s " " | cut -d" " -f1,4) $f"; done',
-        f'for c in {" ".join(map(quoted, congestions))}; do modprobe -nq tcp_$c && echo "@loadable $c"; done',
-        f"{{ sleep 0.3 || sleep 1; }} && {counters}" if interface else ":",
+        f"for c in {' '.join(map(quoted, congestions))}; do loadable; done",
+        "later" if interface else ":",
     ]
     return f"sh -c {quoted(chr(10).join(lines))} 2>/dev/null"
 
 
 def parse_surroundings(output: str) -> Surroundings:
     routes, disks, loadable, counted = {}, [], set(), []
+    told: tuple[float, float] | None = None  # by FreeBSD: rates, not counters
     for line in output.splitlines():
         kind, _, rest = line.partition(" ")
         words = rest.split()
         if kind == "@route" and words:
             routes[words[0]] = _route(words)
+        elif kind == "@routed" and words:
+            routes[words[0]] = _route(freebsd_around.route_words(words))
+        elif kind == "@rates":
+            told = freebsd_around.rates_bps(rest)
         elif kind == "@disk" and len(words) >= 1:
             disks.append(_disk(words, rest))
         elif kind == "@loadable" and words:
             loadable.add(words[0])
         elif kind == "@counters" and len(words) == 3:
             counted.append([float(word) for word in words if re.fullmatch(r"[0-9]{1,18}(\.[0-9]{1,6})?", word)])
-    rx_bps, tx_bps = _rates(counted)
+    rx_bps, tx_bps = told or _rates(counted)
     return Surroundings(routes, rx_bps, tx_bps, tuple(disks), frozenset(loadable))
 
 

@@ -5,14 +5,15 @@ known yet. Nothing is changed on the host; what needs root is tried with `sudo -
 """
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from ipaddress import IPv4Interface, IPv4Network, IPv6Interface, IPv6Network, ip_interface, ip_network
+from ipaddress import IPv4Interface, IPv6Interface, ip_interface, ip_network
 from typing import Final, Literal, TypeAlias
 
-from rigctl.probe import parsers
+from rigctl.probe import freebsd, freebsd_around, parsers
 from rigctl.probe.lldp import COMMAND as LLDP_COMMAND
 from rigctl.probe.lldp import Neighbour, neighbours
+from rigctl.probe.network import Interface, Route
 from rigctl.texts import printable
 
 Sudo: TypeAlias = Literal["granted", "password", "absent", "refused"]
@@ -51,30 +52,16 @@ _ASKED: Final = {
     "interfaces": _INTERFACES,
     "lldp": LLDP_COMMAND,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Interface:
-    """A network interface. `speed_bps` and `duplex` are of hardware, its own or below it: a veth's mean nothing."""
-
-    name: str
-    is_up: bool
-    speed_bps: int | None
-    duplex: str | None
-    mtu: int | None
-    mac: str | None
-    driver: str | None
-    is_hardware: bool
-    below: tuple[str, ...] = ()
-    addresses: tuple[IPv4Interface | IPv6Interface, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """A route of the main table: where to, over which interface."""
-
-    to: IPv4Network | IPv6Network
-    interface: str
+_ON_FREEBSD: Final = {
+    "cpuinfo": "sysctl -n kern.vm_guest",
+    "boot": "sysctl -n kern.hostuuid",
+    "namespace": "sysctl -n kern.boottime",
+    "ip": "command -v ifconfig",
+    "addresses": ":",
+    "routes": f"{freebsd_around.ROUTES} | head -n {_MOST_ROUTES}",
+    "interfaces": "ifconfig -a",
+}
+"""What FreeBSD is asked in place of that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +90,14 @@ def script() -> str:
         "PATH=$PATH:/usr/sbin:/sbin:/usr/local/sbin; LC_ALL=C; export PATH LC_ALL",
         "limit=; command -v timeout >/dev/null && limit='timeout 4'",
     ]
-    lines += [f"echo; echo '{_MARK}{key}'; {{ {command.strip()}\n}} 2>/dev/null" for key, command in _ASKED.items()]
+    lines += ['if [ "$(uname -s)" = FreeBSD ]; then', *_questions(_ASKED | _ON_FREEBSD)]
+    lines += ["else", *_questions(_ASKED), "fi"]
     return f"sh -c {shlex.quote(chr(10).join(lines))}"
+
+
+def _questions(asked: Mapping[str, str]) -> Iterator[str]:
+    for key, command in asked.items():
+        yield f"echo; echo '{_MARK}{key}'; {{ {command.strip()}\n}} 2>/dev/null"
 
 
 def parse(output: str) -> Surroundings:
@@ -114,9 +107,11 @@ def parse(output: str) -> Surroundings:
         key, _, text = part.partition("\n")
         said[key] = text[:_MOST_SAID]
     system, _, machine = (parsers.text(said.get("machine", "")) or "").partition(" ")
+    on_freebsd = system == "FreeBSD"
     boot, namespace = parsers.text(said.get("boot", "")), parsers.text(said.get("namespace", ""))
     connection = said.get("ssh", "").split()
     is_root = said.get("uid", "").strip() == "0"
+    listed = said.get("interfaces", "")
     found, why = neighbours(said.get("lldp", ""))
     hostname, os_name = parsers.text(said.get("hostname", "")), parsers.os_name(said.get("os", ""))
     return Surroundings(
@@ -124,14 +119,14 @@ def parse(output: str) -> Surroundings:
         system=system or None,
         hostname=printable(hostname) if hostname else None,
         os=printable(os_name) if os_name else None,
-        is_virtual=parsers.hypervisor(said.get("cpuinfo", "")),
+        is_virtual=(freebsd.guest if on_freebsd else parsers.hypervisor)(said.get("cpuinfo", "")),
         identity=(boot, namespace) if boot and namespace else None,
         ssh_address=connection[2] if len(connection) == 4 else None,
         is_root=is_root,
         sudo=None if is_root else _sudo(said.get("sudo", "")),
         has_ip=bool(said.get("ip", "").strip()),
-        interfaces=_interfaces(said.get("interfaces", ""), said.get("addresses", "")),
-        routes=tuple(_routes(said.get("routes", ""))),
+        interfaces=freebsd_around.interfaces(listed) if on_freebsd else _interfaces(listed, said.get("addresses", "")),
+        routes=tuple((freebsd_around.routes if on_freebsd else _routes)(said.get("routes", ""))),
         neighbours=found,
         lldp=why,
     )

@@ -1,5 +1,6 @@
 """What limits a test, in a sentence: the window and what it allows, processors and how busy they were, or losses."""
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
@@ -9,7 +10,8 @@ from rigctl.analysis.summary import CellSummary
 from rigctl.analysis.window_cause import WindowCause
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.report.limit_text import limit_findings, limit_text
-from rigctl.report.text import few_text, numbers_text, plural, rate_text, size_words
+from rigctl.report.per_stream import MOST_LISTED
+from rigctl.report.text import few_text, listed, numbers_text, plural, rate_text, size_words
 
 _HALF: Final = 0.5
 _SHARED: Final = "the processors of the one machine that all virtual nodes share were busy"
@@ -17,7 +19,21 @@ _OWN: Final = "processors of its node, or its agent's threads, were busy"
 
 
 def bottleneck_text(cell: CellSummary) -> str:
-    """Of one test; empty where its limit explains itself or is unknown."""
+    """Of one test; empty where its limit explains itself or is unknown, and no pair has another."""
+    return " ".join(filter(None, (_bottleneck(cell), _unlike(cell))))
+
+
+def _unlike(cell: CellSummary) -> str:
+    """Pairs whose limits differ: each with its own, or the number that have each."""
+    limits = Counter(stream.limit for stream in cell.streams)
+    if len(limits) < 2:
+        return ""
+    if len(cell.streams) <= MOST_LISTED:
+        return f"By pair: {', '.join(f'{stream} {stream.limit}' for stream in cell.streams)}."
+    return f"By pair: {listed([f'{count} {limit}' for limit, count in limits.most_common()])}."
+
+
+def _bottleneck(cell: CellSummary) -> str:
     if said := limit_text(cell):
         return said
     if cell.limit == "window":
@@ -61,13 +77,12 @@ def _lost(share: float) -> str:
 
 def _window(cell: CellSummary) -> str:
     """What the window allows per round trip, and that nearly all of it was achieved."""
-    streams = [
-        stream for stream in cell.streams if stream.advertised_bytes and stream.rtt_min_us and stream.goodput_mbps
-    ]
-    if not streams or cell.held_share is None:
+    stream = cell.binding
+    if stream is None or cell.held_share is None:
         return ""
-    stream = streams[0]
-    advertised, rtt_us = round(stream.advertised_bytes or 0), stream.rtt_min_us or 0.0
+    if not (stream.advertised_bytes and stream.rtt_min_us and stream.goodput_mbps):
+        return ""
+    advertised, rtt_us = round(stream.advertised_bytes), stream.rtt_min_us
     mss = stream.mss_effective or 1
     allowed = cell.cell.parallel * window_allows_bps(advertised, mss, rtt_us) / 1e6
     flows = "" if cell.cell.parallel == 1 else f" on each of {cell.cell.parallel} flows"
@@ -85,7 +100,7 @@ def _window(cell: CellSummary) -> str:
 
 def _send_buffer(cell: CellSummary) -> str:
     """How much was in flight, and why not more."""
-    cause, rate = cell.window_cause, cell.goodput_mbps
+    cause, rate = cell.window_cause, cell.binding.goodput_mbps if cell.binding else None
     if cause is None or rate is None:
         return ""
     size = "of an unknown size" if cause.buffer_bytes is None else f"of {size_words(cause.buffer_bytes)}"

@@ -43,13 +43,15 @@ def _named(cell: CellSummary) -> tuple[str, str] | None:
 
 
 def _path(cell: CellSummary) -> str:
-    rate = f"{rate_text(cell.goodput_mbps.mean)} Mbit/s" if cell.goodput_mbps else "an unknown rate"
-    seen, lost = cell.verdict.numbers, _percent(cell.verdict.numbers.get("lost_share"))
+    seen, own = cell.verdict.numbers, cell.verdict.numbers.get("goodput_mbps")
+    rate = f"{rate_text(own)} Mbit/s" if isinstance(own, float) else "an unknown rate"
+    lost = _percent(seen.get("lost_share"))
     if cell.verdict.rule == "shaper":
         longer = f"round trips took {_three(seen.get('queue_ms'))} ms longer than without a queue"
         return f"{longer}, and the goodput stayed at {rate}: a shaper or a slower hop, whose queue fills"
     if cell.verdict.rule == "policer":
-        return f"{lost} of the segments were dropped, the round trip did not grow, and {rate} passed: a policer"
+        how = f"while the goodput stayed at {rate}" if "unevenness" in seen else f"many at once, and {rate} passed"
+        return f"{lost} of the segments were dropped {how}: a policer"
     if cell.verdict.rule == "slow interface":
         return f"{rate} left the sender at a constant rate and nothing was lost: a shaper at its interface"
     dropped = f"{rate} passed at a constant rate and {lost} of the datagrams were dropped"
@@ -86,7 +88,7 @@ _WHY: Final[dict[str, Callable[[CellSummary], str]]] = {
 
 
 def _remedy(cell: CellSummary) -> str | None:
-    ends = f"{cell.streams[0].stream.sender} and {cell.streams[0].stream.receiver}" if cell.streams else "both ends"
+    ends = f"{cell.binding.stream.sender} and {cell.binding.stream.receiver}" if cell.binding else "both ends"
     if cell.verdict.rule == "quota":
         return (
             f"Raise the quota (cpu.max, cpu.cfs_quota_us) of the control group that the {cell.limit}'s agent runs in."

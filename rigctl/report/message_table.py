@@ -41,7 +41,6 @@ def message_table(
     columns = [
         of_cell(requested.TEST),
         of_cell(requested.CONDITION),
-        of_cell(requested.SENDING),
         pair,
         *asked,
         of_cell(requested.PARALLEL_VARIED),

@@ -1,92 +1,17 @@
-"""The nodes of a run: each one's connection, lock and agent, opened side by side, opened again after a loss.
-
-Each node has an owner task that enters the context managers and leaves them, so that whatever ends the run, everything
-that was opened is closed by the task that opened it.
-"""
+"""The nodes of a run: each one's connection, lock and agent, opened side by side, opened again after a loss."""
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
-from typing import Final
 
 from rigctl.errors import NodeError, RigError
 from rigctl.probe.data_address import data_address_of, unusable, why_unusable
 from rigctl.probe.facts import gather, interfaces
 from rigctl.records import Facts
 from rigctl.remote.agent import Agent
-from rigctl.remote.deploy import agent_on
-from rigctl.remote.lock import locked
-from rigctl.remote.ssh import Host, connected
+from rigctl.remote.session import Session
+from rigctl.remote.ssh import Host
 from rigctl.rig.inventory import Rig
-
-_log = logging.getLogger(__name__)
-OPEN_DEADLINE_S: Final = 20.0
-"""Connecting, locking, pushing the agent over a slow link, starting it."""
-CLOSE_DEADLINE_S: Final = 2.0
-
-
-class Session:
-    """One node while it is reachable: an owner task holds connection, lock and agent until told to let go."""
-
-    def __init__(self, rig: Rig, name: str, holder: str) -> None:
-        self._rig, self._name, self._holder = rig, name, holder
-        self._opened: asyncio.Future[tuple[Host, Agent]] = asyncio.get_running_loop().create_future()
-        self._let_go = asyncio.Event()
-        self._owner = asyncio.create_task(self._own(), name=f"session {name}")
-
-    async def opened(self) -> tuple[Host, Agent]:
-        """The connection and the agent. Raises `NodeError` where they could not be had."""
-        return await asyncio.shield(self._opened)
-
-    @property
-    def usable(self) -> bool:
-        """Still opening, or open with a living agent."""
-        if not self._opened.done():
-            return True
-        return self._opened.exception() is None and not self._opened.result()[1].ended
-
-    @property
-    def note(self) -> str | None:
-        """What a user should know of how the agent was put on the node."""
-        opened = self._opened.done() and self._opened.exception() is None
-        return self._opened.result()[1].note if opened else None
-
-    async def close(self) -> None:
-        """Let go of the node; never fails, and takes twice `CLOSE_DEADLINE_S` at most."""
-        self._let_go.set()
-        _, late = await asyncio.wait({self._owner}, timeout=CLOSE_DEADLINE_S)
-        for task in late:
-            task.cancel()
-            await asyncio.wait({task}, timeout=CLOSE_DEADLINE_S)
-
-    async def _own(self) -> None:
-        try:
-            async with asyncio.timeout(OPEN_DEADLINE_S) as deadline, connected(self._rig, [self._name]) as hosts:
-                async with locked(hosts, self._holder), agent_on(hosts[self._name]) as agent:
-                    deadline.reschedule(None)
-                    _log.info("%s: connected, locked, agent started", self._name)
-                    self._opened.set_result((hosts[self._name], agent))
-                    await self._let_go.wait()
-        except BaseException as error:  # whatever it is, who waits must be told
-            if not self._opened.done():
-                self._opened.set_exception(self._as_node_error(error))
-                self._opened.exception()  # looked at: nobody may be waiting any more
-            if not isinstance(error, Exception | asyncio.CancelledError):
-                raise
-
-    def _as_node_error(self, error: BaseException) -> NodeError:
-        if isinstance(error, NodeError):
-            return error
-        if isinstance(error, TimeoutError):
-            return NodeError(self._name, f"not ready within {OPEN_DEADLINE_S:g} s. Is it up, and reachable by SSH?")
-        if isinstance(error, RigError | OSError):
-            return NodeError(self._name, str(error) or type(error).__name__)
-        if isinstance(error, asyncio.CancelledError):
-            return NodeError(self._name, "cancelled before it was ready")
-        failure = NodeError(self._name, f"rigctl failed on it: {type(error).__name__}: {error}. Please report this")
-        failure.__cause__ = error  # for --debug
-        return failure
 
 
 class Nodes:

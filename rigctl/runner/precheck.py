@@ -27,7 +27,8 @@ async def prechecked(plan: RunPlan, nodes: Nodes, names: Collection[str]) -> lis
     paths = await probed(agents, spots, [pair for pair in pairs if set(pair) <= spots.keys()])
     if all(path.whole for path in paths):
         return []
-    seen = Seen(nodes.rig, plan, {name: NodeSeen(nodes.rig.nodes[name]) for name in names}, paths)
+    facts = await nodes.facts(names)
+    seen = Seen(nodes.rig, plan, {name: NodeSeen(nodes.rig.nodes[name], facts.get(name, {})) for name in names}, paths)
     found = [errors_of(cell, seen) for cell in plan.cells]
     messages = list(dict.fromkeys(message for errors in found for message in errors))
     if messages and all(found):

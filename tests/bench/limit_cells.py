@@ -32,6 +32,7 @@ class Case:
     quota: tuple[str, int] | None = None  # node, and what its agent may have of one processor, in per cent
     read_bytes_per_s: int | None = None  # by the sender's agent, of the disk
     busy_programs: int = 0
+    of_pairs: tuple[str, ...] = ()  # the limit of each pair, where it is not the test's
 
 
 def cases(seed: int) -> list[Case]:
@@ -350,7 +351,8 @@ def two(rng: random.Random) -> Iterator[Case]:
         yield Case(tighter, "window+loss", note, rig(10**9, rtt_ms), asked, (("far", drop(share, 4)), ALONE))
     shaped = (("switch", tbf(rng.choice((100, 200)), 20, "far")),)
     yield Case("path", "quota+shaper", "sender 20 %", rig(10**9), scenario(2, "cubic"), shaped, quota=("near", 20))
-    tight = Case("sender", "quota+shaper", "sender 4 %", rig(5 * 10**9), scenario(2, "cubic"), quota=("near", 4))
+    # Alone (set `both`), 2 % allow 400 to 800 Mbit/s and this shaper 3010; 4 % allow 800 to 3200.
+    tight = Case("sender", "quota+shaper", "sender 2 %", rig(5 * 10**9), scenario(2, "cubic"), quota=("near", 2))
     yield replace(tight, commands=(("switch", tbf(3500, 10, "far")),))
     yield Case(
         "rate", "rate+shaper", "100M, tbf 300M", rig(10**9), datagrams(10**8), (("switch", tbf(300, 20, "far")),)

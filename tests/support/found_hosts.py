@@ -6,7 +6,8 @@ from typing import Any
 
 from rigctl.discovery.targets import Asked, targets_of
 from rigctl.probe.lldp import Neighbour
-from rigctl.probe.surroundings import Interface, Route, Surroundings
+from rigctl.probe.network import Interface, Route
+from rigctl.probe.surroundings import Surroundings
 
 G = 10**9
 USUAL = Surroundings(

@@ -5,11 +5,16 @@ what is no fault (0.8 and less against 0.95 and more) that there is one right an
 """
 
 import random
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from itertools import permutations
 
-from rigctl.analysis.mesh import Ends, Role, Way
+from builders import cell, plan, run
+from message_runs import side
+
 from rigctl.analysis.summary import Estimate
+from rigctl.analysis.ways import Ends, Role, Way
+from rigctl.records import Flow, Pair, Repetition, RunInfo, Status
 
 ROLES: tuple[tuple[Role, ...], ...] = (("sending",), ("receiving",), ("sending", "receiving"))
 
@@ -59,3 +64,16 @@ def _made(chance: random.Random) -> Made:
         spread = (max(measured) - min(measured)) / 2 if repeat > 1 else None
         ways[ends] = Way(*ends, number, Estimate(sum(measured) / repeat, spread), 0.0)
     return Made(nodes, ways, slow, faults)
+
+
+def messages_between(test: str, times_s: Mapping[Ends, float], size: int = 64) -> tuple[RunInfo, list[Repetition]]:
+    """100 messages of `size` bytes between each of the ends, one after the other, in the time given."""
+    cells = [
+        cell(number, test=test, pairs=(Pair(*ends),), message_bytes=size) for number, ends in enumerate(times_s, 1)
+    ]
+    measured = []
+    for each in cells:
+        sender = side(size, 100, times_s[each.streams[0].ends], test == "pingpong")
+        flows = (Flow(each.pairs[0], each.direction, 1, sender, None),)
+        measured.append(Repetition(each.number, 1, 1, Status.OK, None, 0.0, 1.0, flows=flows))
+    return replace(run(plan(cells)), facts={}), measured

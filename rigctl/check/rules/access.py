@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from rigctl.check.records import NodeSeen, Seen
+from rigctl.check.rules.commands import as_root
 from rigctl.check.rules.findings import found, node
 from rigctl.findings import Finding, Severity
 
@@ -11,6 +12,10 @@ CLOCK_AHEAD_S: Final = 1.0
 """A wall clock off by more makes logs and captures of two nodes hard to compare."""
 SKEW_S: Final = 0.010
 """Bound of the start skew where no scenario has another."""
+UNMADE: Final = (
+    "firmware, ring sizes, interrupt coalescing, CPU governor and throttling are not checked on FreeBSD, and whether "
+    "an ICMP message answers its datagrams is not known."
+)
 
 
 def reached(seen: Seen) -> Iterator[Finding]:
@@ -58,6 +63,13 @@ def rights(seen: Seen) -> Iterator[Finding]:
         yield found(Severity.OK, node(*good), f"root's rights for {', '.join(needs)}.")
 
 
+def unmade(seen: Seen) -> Iterator[Finding]:
+    """What is not checked on a node for its system."""
+    names = [each.name for each in seen.reached() if each.is_freebsd]
+    if names:
+        yield found(Severity.NOTE, node(*names), UNMADE)
+
+
 def clock(seen: Seen) -> Iterator[Finding]:
     """The wall clock, and how well the clock is known by which flows are started together."""
     bound_s = seen.plan.max_skew_s if seen.plan is not None else SKEW_S
@@ -70,7 +82,7 @@ def clock(seen: Seen) -> Iterator[Finding]:
                 f"its clock is {abs(ahead_s):.1f} s {way} the controller's. Measurements are not affected; "
                 "times in its logs are."
             )
-            remedy = "On the node, as root: timedatectl set-ntp true"
+            remedy = as_root(each, "clock")
             yield found(Severity.WARNING, node(each.name), text, remedy, numbers={"clock_ahead_s": round(ahead_s, 3)})
         elif ahead_s is not None:
             good.append(each)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from rigctl.check.records import NodeSeen, Seen
+from rigctl.check.rules.commands import as_root, command
 from rigctl.check.rules.findings import found, node
 from rigctl.findings import Finding, Number, Severity
 from rigctl.units import format_rate
@@ -14,6 +15,8 @@ PCIE_SHARE: Final = 0.85
 """Of that, what is left for data: headers and flow control of 256-byte packets take the rest."""
 FAST_BPS: Final = 5e9
 OFFLOADS: Final = ("tso", "gro", "sg", "tx", "rx")
+FREEBSD_OFFLOADS: Final = {"tso": "tso", "lro": "lro", "tx": "txcsum", "rx": "rxcsum"}
+"""As the facts have them → as ifconfig(8) takes them."""
 
 
 def pcie(seen: Seen) -> Iterator[Finding]:
@@ -28,7 +31,7 @@ def pcie(seen: Seen) -> Iterator[Finding]:
         left_bps, link_bps = lane_bps * width * PCIE_SHARE, seen.rate_bps(each.name)
         numbers: dict[str, Number] = {"pcie_gts": gts, "pcie_lanes": int(width), "pcie_mbps": left_bps / 1e6}
         text = f"the card of {each.interface} has PCIe {gts:g} GT/s × {width:g}: {format_rate(left_bps)}"
-        look = "lspci -vv shows LnkCap and LnkSta."
+        look = f"{command(each, 'slot')}."
         if link_bps is not None and left_bps < link_bps:
             text = f"{text}, less than its link of {format_rate(link_bps)}."
             remedy = f"Put the card into a faster slot: {look}"
@@ -49,9 +52,10 @@ def card(seen: Seen) -> Iterator[Finding]:
         fast = (seen.rate_bps(each.name) or 0) >= FAST_BPS
         level = Severity.WARNING if fast else Severity.NOTE
         offloads = each.facts.get("offloads") or {}
-        off = [name for name in OFFLOADS if offloads.get(name) is False]
+        off = [name for name in (FREEBSD_OFFLOADS if each.is_freebsd else OFFLOADS) if offloads.get(name) is False]
         if off:
-            remedy = f"On the node, as root: ethtool -K {each.interface} {' '.join(f'{name} on' for name in off)}"
+            names = [FREEBSD_OFFLOADS[name] if each.is_freebsd else f"{name} on" for name in off]
+            remedy = as_root(each, "offloads", names=" ".join(names))
             text = f"offloads of {each.interface} are off: {', '.join(off)}. The processor does their work."
             yield found(level, node(each.name), text, remedy)
         if fast:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from rigctl.check.records import NodeSeen, Seen
+from rigctl.check.rules.commands import as_root, command
 from rigctl.check.rules.findings import found, node
 from rigctl.findings import Finding, Severity
 from rigctl.units import format_rate
@@ -24,7 +25,7 @@ def link(seen: Seen) -> Iterator[Finding]:
                 remedy = "Name it in the rig file: data_interface."
                 yield found(Severity.WARNING, name, "the interface of its data address was not found.", remedy)
         elif each.facts.get("up") is False:
-            remedy = f"On the node, as root: ip link set dev {interface} up"
+            remedy = as_root(each, "up")
             yield found(Severity.ERROR, name, f"{interface} is down.", remedy)
         elif each.facts.get("carrier") == 0:
             remedy = "Look at cable, transceiver and the switch's port."
@@ -45,14 +46,14 @@ def _speed(each: NodeSeen) -> Iterator[Finding]:
     speed_bps, wanted_bps, duplex = each.facts.get("speed_bps"), each.node.link.rate_bps, each.facts.get("duplex")
     name, interface = node(each.name), each.interface
     if duplex == "half":
-        remedy = f"Let both ends negotiate: ethtool -s {interface} autoneg on; the same on the switch's port."
+        remedy = f"Let both ends negotiate: {command(each, 'negotiate')}; the same on the switch's port."
         yield found(Severity.WARNING, name, f"{interface} runs half duplex: both directions share the link.", remedy)
     if speed_bps is None or wanted_bps is None or speed_bps == wanted_bps:
         return
     text = f"{interface} runs at {format_rate(speed_bps)}, the rig file has {format_rate(wanted_bps)}."
     numbers = {"speed_mbps": speed_bps / 1e6, "wanted_mbps": wanted_bps / 1e6}
     if speed_bps < wanted_bps:
-        remedy = f"Look at the cable and the switch's port (ethtool {interface}), or correct the rig file."
+        remedy = f"Look at the cable and the switch's port ({command(each, 'medium')}), or correct the rig file."
         yield found(Severity.WARNING, name, text, remedy, numbers=numbers)
     else:
         remedy = "Correct the rig file, unless the link is slower elsewhere."
@@ -67,7 +68,7 @@ def mtu(seen: Seen) -> Iterator[Finding]:
         wanted, has = each.node.link.mtu, each.facts["mtu"]
         if wanted is not None and wanted != has:
             wrong.add(name)
-            remedy = f"On the node, as root: ip link set dev {each.interface} mtu {wanted}"
+            remedy = as_root(each, "mtu", mtu=wanted)
             text = f"{each.interface} has MTU {has}, the rig file {wanted}."
             yield found(Severity.WARNING, node(name), text, remedy, numbers={"mtu": has, "wanted_mtu": wanted})
     counts = Counter(each.facts["mtu"] for each in known.values())
@@ -80,7 +81,7 @@ def mtu(seen: Seen) -> Iterator[Finding]:
                     f"{each.interface} has MTU {size}, {counts[usual]} other nodes {usual}. TCP agrees on the smaller; "
                     f"larger datagrams to it are lost."
                 )
-                remedy = f"On the node, as root: ip link set dev {each.interface} mtu {usual}"
+                remedy = as_root(each, "mtu", mtu=usual)
                 yield found(Severity.WARNING, node(each.name), text, remedy, numbers={"mtu": size, "usual_mtu": usual})
     elif known and not wrong:
         (size,) = counts
@@ -88,7 +89,7 @@ def mtu(seen: Seen) -> Iterator[Finding]:
 
 
 def routes(seen: Seen) -> Iterator[Finding]:
-    """`ip route get`: data go over the data interface, not over that of management."""
+    """`ip route get`, `route get`: data go over the data interface, not over that of management."""
     good = []
     for each in seen.reached():
         if each.around is None or each.interface is None or _dead(each):
@@ -98,12 +99,12 @@ def routes(seen: Seen) -> Iterator[Finding]:
         for peer, way in each.around.routes.items():
             to = names.get(peer, peer)
             if way.device is None:
-                remedy = f"On the node: ip route get {peer} from {each.address}"
+                remedy = f"On the node: {command(each, 'show route', peer=peer, own=each.address)}"
                 yield found(Severity.ERROR, node(each.name), f"no route to {to} ({peer}): {way.said}.", remedy)
-            elif way.device not in (each.interface, "lo"):
+            elif way.device not in (each.interface, "lo", "lo0"):
                 via = f" via {way.via}" if way.via else ""
                 text = f"data to {to} ({peer}) leave by {way.device}{via}, not by {each.interface}."
-                remedy = f"On the node, as root: ip route add {peer} dev {each.interface} src {each.address}"
+                remedy = as_root(each, "add route", peer=peer, own=each.address)
                 yield found(Severity.ERROR, node(each.name), text, remedy)
             else:
                 yield from _route_mtu(each, to, way.mtu)
@@ -119,7 +120,7 @@ def _route_mtu(each: NodeSeen, to: str, route_mtu: int | None) -> Iterator[Findi
     own = each.facts.get("mtu")
     if route_mtu is not None and own is not None and route_mtu < own:
         text = f"the route to {to} has MTU {route_mtu}, its interface {own}."
-        remedy = "On the node, as root: ip route flush cache; or change the route."
+        remedy = f"{as_root(each, 'forget routes')}; or change the route."
         yield found(Severity.WARNING, node(each.name), text, remedy, numbers={"route_mtu": route_mtu, "mtu": own})
 
 
@@ -136,7 +137,7 @@ def traffic(seen: Seen) -> Iterator[Finding]:
             text = (
                 f"other traffic on {each.interface} now: {rx_bps / 1e6:.1f} Mbit/s in, {tx_bps / 1e6:.1f} Mbit/s out."
             )
-            remedy = "Find what causes it, as with: ss -tinp; or measure when it is over."
+            remedy = f"Find what causes it, as with: {command(each, 'sockets')}; or measure when it is over."
             numbers = {"rx_mbps": round(rx_bps / 1e6, 3), "tx_mbps": round(tx_bps / 1e6, 3)}
             yield found(Severity.WARNING, node(each.name), text, remedy, numbers=numbers)
         else:

@@ -5,6 +5,7 @@ from typing import Final
 
 from rigctl.check.paths import SMALL, Icmp, PathSeen
 from rigctl.check.records import Seen
+from rigctl.check.rules.commands import command
 from rigctl.check.rules.findings import found, pair
 from rigctl.findings import Finding, Number, Severity, Subject
 
@@ -22,7 +23,7 @@ def ports(seen: Seen) -> Iterator[Finding]:
     good = []
     datagrams = seen.plan is None or any(cell.transport == "udp" for cell in seen.cells())
     for path in seen.paths:
-        tcp, udp = _tcp(path), _udp(path)
+        tcp, udp = _tcp(seen, path), _udp(seen, path)
         if tcp is None and udp is None:
             good.append(f"{path.source} -> {path.destination}")
             continue
@@ -39,60 +40,66 @@ def ports(seen: Seen) -> Iterator[Finding]:
         yield found(Severity.OK, _paths_subject(good), "TCP and UDP pass.")
 
 
-def _tcp(path: PathSeen) -> tuple[str, str] | None:
+def _tcp(seen: Seen, path: PathSeen) -> tuple[str, str] | None:
     """What became of the connection, and what to do; `None`: it was accepted."""
     if path.stream == "0":
         return None
     if path.stream is None:
-        return _dropped(path)
+        return _dropped(seen, path)
     if path.stream == "ECONNREFUSED":
-        return _rejected(path, "a reset or ICMP port unreachable")
+        return _rejected(seen, path, "a reset or ICMP port unreachable")
     if path.stream in _OWN:
-        return _own_firewall(path, path.stream)
+        return _own_firewall(seen, path, path.stream)
     if path.stream in ("EHOSTUNREACH", "ENETUNREACH", "ENOPROTOOPT") and SMALL not in path.refused:
-        return _rejected(path, _told(path.icmp) or f"ICMP ({path.stream})")
-    return _unsent(path, path.stream)
+        return _rejected(seen, path, _told(path.icmp) or f"ICMP ({path.stream})")
+    return _unsent(seen, path, path.stream)
 
 
-def _udp(path: PathSeen) -> tuple[str, str] | None:
+def _udp(seen: Seen, path: PathSeen) -> tuple[str, str] | None:
     if path.heard:
         return None
     refused = path.refused.get(min(SMALL, path.wanted))
     refusals = {icmp for icmp in path.icmp if icmp.mtu is None}
     if refused in _OWN:
-        return _own_firewall(path, refused)
+        return _own_firewall(seen, path, refused)
     if refusals:
-        return _rejected(path, _told(refusals))
-    return _dropped(path) if refused is None else _unsent(path, refused)
+        return _rejected(seen, path, _told(refusals))
+    return _dropped(seen, path) if refused is None else _unsent(seen, path, refused)
 
 
-def _own_firewall(path: PathSeen, error: str | None) -> tuple[str, str]:
+def _own_firewall(seen: Seen, path: PathSeen, error: str | None) -> tuple[str, str]:
     return (
         f"refused by the sender's own firewall ({error})",
-        f"On {path.source}, as root: nft list ruleset (chains with hook output); allow the data ports.",
+        f"On {path.source}, as root: {_firewall(seen, path.source)} (chains with hook output); allow the data ports.",
     )
 
 
-def _rejected(path: PathSeen, how: str) -> tuple[str, str]:
+def _rejected(seen: Seen, path: PathSeen, how: str) -> tuple[str, str]:
     return (
         f"rejected, {how} came back, although the agent of {path.destination} listens there",
-        f"On {path.destination} and on what is between, as root: nft list ruleset; allow the data ports.",
+        f"{_between(seen, path)}.",
     )
 
 
-def _dropped(path: PathSeen) -> tuple[str, str]:
+def _dropped(seen: Seen, path: PathSeen) -> tuple[str, str]:
     return (
         "dropped without an answer",
-        f"On {path.destination} and on what is between, as root: nft list ruleset; allow the data ports "
-        f"(data_ports in the rig file makes them a fixed range).",
+        f"{_between(seen, path)} (data_ports in the rig file makes them a fixed range).",
     )
 
 
-def _unsent(path: PathSeen, error: str) -> tuple[str, str]:
-    return (
-        f"cannot be sent ({error})",
-        f"On {path.source}: ip route get the data address of {path.destination}; is its interface up?",
-    )
+def _unsent(seen: Seen, path: PathSeen, error: str) -> tuple[str, str]:
+    look = command(seen.nodes[path.source], "way", peer=f"the data address of {path.destination}")
+    return f"cannot be sent ({error})", f"On {path.source}: {look}; is its interface up?"
+
+
+def _firewall(seen: Seen, name: str) -> str:
+    return command(seen.nodes[name], "firewall")
+
+
+def _between(seen: Seen, path: PathSeen) -> str:
+    where = f"On {path.destination} and on what is between"
+    return f"{where}, as root: {_firewall(seen, path.destination)}; allow the data ports"
 
 
 def _told(errors: set[Icmp]) -> str:
@@ -120,25 +127,34 @@ def sizes(seen: Seen) -> Iterator[Finding]:
         if largest >= path.wanted:
             good.setdefault((path.wanted, path.version), []).append(f"{path.source} -> {path.destination}")
             continue
-        yield _smaller(path, largest)
+        yield _smaller(seen, path, largest)
     for (size, version), names in sorted(good.items(), reverse=True):
         numbers: dict[str, Number] = {**numbers_of(size, version)}
         yield found(Severity.OK, _paths_subject(names), f"{said(size, version)} arrive.", numbers=numbers)
 
 
-def _smaller(path: PathSeen, largest: int) -> Finding:
+def _smaller(seen: Seen, path: PathSeen, largest: int) -> Finding:
     subject = pair(path.source, path.destination)
     numbers: dict[str, Number] = {**numbers_of(largest, path.version), "wanted_bytes": path.wanted}
     above = [error for size, error in path.refused.items() if size > largest]
     answers = sorted((icmp for icmp in path.icmp if icmp.mtu is not None or icmp.error == "EMSGSIZE"), key=str)
     if set(_OWN) & set(above):
         text = f"packets above {largest} bytes are refused by the sender's own firewall (EPERM)."
-        return found(Severity.ERROR, subject, text, f"On {path.source}, as root: nft list ruleset", numbers=numbers)
+        return found(
+            Severity.ERROR, subject, text, f"On {path.source}, as root: {_firewall(seen, path.source)}", numbers=numbers
+        )
     if answers:
         numbers["told_mtu"] = answers[0].mtu
         text = (
             f"path MTU {largest}: {said(largest, path.version)} arrive, larger ones are answered by "
             f"{answers[0].sender} (ICMP, MTU {answers[0].mtu}); the interfaces allow {path.wanted}."
+        )
+        remedy = f"Raise the MTU on the way to {path.wanted}, or lower the nodes' to {largest}."
+        return found(Severity.WARNING, subject, text, remedy, numbers=numbers)
+    if seen.nodes[path.source].is_freebsd:
+        text = (
+            f"path MTU {largest}: {said(largest, path.version)} arrive, larger ones do not; the interfaces allow "
+            f"{path.wanted}. FreeBSD does not report to the sender whether an ICMP message answers them."
         )
         remedy = f"Raise the MTU on the way to {path.wanted}, or lower the nodes' to {largest}."
         return found(Severity.WARNING, subject, text, remedy, numbers=numbers)

@@ -5,34 +5,50 @@ from collections.abc import Iterator
 from typing import Final
 
 from rigctl.check.records import NodeSeen, Seen
+from rigctl.check.rules.commands import as_root
 from rigctl.check.rules.findings import found, node
 from rigctl.findings import Finding, Severity
+from rigctl.probe.freebsd import AVAILABLE
 from rigctl.records import Cell
 from rigctl.units import format_bytes, format_rate
 
 _LIMITS: Final = (("SO_RCVBUF", "net.core.rmem_max"), ("SO_SNDBUF", "net.core.wmem_max"))
+_MOST_SOCKET: Final = "kern.ipc.maxsockbuf"
+_USABLE: Final = 8 / 9
+"""Of kern.ipc.maxsockbuf: MCLBYTES / (MSIZE + MCLBYTES), as FreeBSD's sbreserve(9) has it."""
 _AUTOTUNED: Final = (("receive", "net.ipv4.tcp_rmem"), ("send", "net.ipv4.tcp_wmem"))
+_AUTOTUNED_FREEBSD: Final = (("receive", "net.inet.tcp.recvbuf_max"), ("send", "net.inet.tcp.sendbuf_max"))
 UNLIKE: Final = 4
 """Buffers that are this much smaller than another node's are named."""
 _USUAL_MOST: Final = 6 << 20
 _CONGESTION: Final = "net.ipv4.tcp_congestion_control"
+_CONGESTION_FREEBSD: Final = "net.inet.tcp.cc.algorithm"
 _AVAILABLE: Final = "net.ipv4.tcp_available_congestion_control"
 
 
 def windows(seen: Seen) -> Iterator[Finding]:
     """Windows asked for against net.core.*mem_max: the kernel cuts what is above (socket(7))."""
     for each in seen.reached():
-        for option, sysctl in _LIMITS:
-            limit = _number(each, sysctl)
+        for option, sysctl, limit in _socket_limits(each):
             cut = [cell for cell in seen.cells() if _fixed(cell) > (limit or 1 << 62) and each.name in _ends(cell)]
             if not cut or limit is None:
                 continue
             most = max(_fixed(cell) for cell in cut)
             asked = f"{_asking(cut)} up to {format_bytes(most)}"
             text = f"{option} is limited to {format_bytes(limit)} by {sysctl}; {asked}."
-            remedy = f"On the node, as root: sysctl -w {sysctl}={most}"
+            needed = round(most / _USABLE) if each.is_freebsd else most
+            remedy = as_root(each, "sysctl", name=sysctl, value=needed)
             numbers = {"limit_bytes": limit, "wanted_bytes": most}
             yield found(Severity.WARNING, node(each.name), text, remedy, numbers)
+
+
+def _socket_limits(each: NodeSeen) -> Iterator[tuple[str, str, int | None]]:
+    if each.is_freebsd:
+        most = _number(each, _MOST_SOCKET)
+        yield "SO_RCVBUF and SO_SNDBUF", _MOST_SOCKET, None if most is None else int(most * _USABLE)
+        return
+    for option, sysctl in _LIMITS:
+        yield option, sysctl, _number(each, sysctl)
 
 
 def buffers(seen: Seen) -> Iterator[Finding]:
@@ -43,7 +59,7 @@ def buffers(seen: Seen) -> Iterator[Finding]:
     for each in seen.reached():
         small = list(_small_buffers(seen, each))
         yield from small
-        if not small and _most(each, _AUTOTUNED[0][1]) is not None:
+        if not small and _most(each, 0) is not None:
             good.append(each.name)
     if good:
         yield found(Severity.OK, node(*good), "socket buffers may grow to what the links need.")
@@ -51,26 +67,29 @@ def buffers(seen: Seen) -> Iterator[Finding]:
 
 def _small_buffers(seen: Seen, each: NodeSeen) -> Iterator[Finding]:
     rtt_s, rate_bps = _round_trip_s(seen, each.name), seen.rate_bps(each.name)
-    for way, sysctl in _AUTOTUNED:
-        most = _most(each, sysctl)
+    for number, (way, sysctl) in enumerate(_autotuned_by(each)):
+        most = _most(each, number)
         if most is None or any(sysctl in seen.settings_of(cell) for cell in seen.cells()):
             continue
-        usual = max([_most(other, sysctl) or 0 for other in seen.reached()])
-        # Half of a buffer is data, as the kernel reckons at first (ip-sysctl, tcp_adv_win_scale).
-        left_bps = most / 2 * 8 / rtt_s if rtt_s else None
+        usual = max([_most(other, number) or 0 for other in seen.reached()])
+        # Half of a buffer is data, as Linux reckons at first (ip-sysctl, tcp_adv_win_scale); FreeBSD counts data alone.
+        share = 1.0 if each.is_freebsd else 0.5
+        left_bps = most * share * 8 / rtt_s if rtt_s else None
         numbers: dict[str, float | None] = {"most_bytes": most, "rtt_us": rtt_s and round(rtt_s * 1e6)}
         limit = f"{way} buffers grow to {format_bytes(most)} at most ({sysctl})"
         if rtt_s and left_bps and rate_bps and left_bps < rate_bps:
             text = f"{limit}: at a round trip of {rtt_s * 1e3:.3g} ms one flow gets about {format_rate(left_bps)}."
-            needed = 1 << (2 * rate_bps * rtt_s / 8).__ceil__().bit_length()
+            needed = 1 << (rate_bps * rtt_s / 8 / share).__ceil__().bit_length()
             numbers["one_flow_mbps"] = round(left_bps / 1e6, 1)
         elif most * UNLIKE <= usual:
             text = f"{limit}, of another node to {format_bytes(usual)}: a flow may be limited under load."
             needed = usual
         else:
             continue
-        values = " ".join([*(each.sysctl(sysctl) or "4096 131072").split()[:2], str(max(needed, _USUAL_MOST))])
-        remedy = f"On the node, as root: sysctl -w {sysctl}='{values}'"
+        values = str(max(needed, _USUAL_MOST))
+        if not each.is_freebsd:
+            values = f"'{' '.join([*(each.sysctl(sysctl) or '4096 131072').split()[:2], values])}'"
+        remedy = as_root(each, "sysctl", name=sysctl, value=values)
         yield found(Severity.WARNING, node(each.name), text, remedy, numbers={**numbers})
 
 
@@ -87,7 +106,7 @@ def _round_trip_s(seen: Seen, name: str) -> float | None:
 def congestion(seen: Seen) -> Iterator[Finding]:
     """What the scenario asks for is available; what is the default is the same everywhere."""
     for each in seen.reached():
-        there = (each.sysctl(_AVAILABLE) or "").split()
+        there = (each.sysctl(AVAILABLE if each.is_freebsd else _AVAILABLE) or "").split()
         for name in sorted({cell.tcp.congestion for cell in seen.cells() if cell.tcp.congestion} if there else ()):
             cells = [cell for cell in seen.cells() if cell.tcp.congestion == name and each.name in _ends(cell)]
             allowed = (each.facts.get("allowed_congestion") or name).split()
@@ -98,7 +117,7 @@ def congestion(seen: Seen) -> Iterator[Finding]:
                 names = " ".join([*allowed, name])
                 remedy = f"On the node, as root: sysctl -w net.ipv4.tcp_allowed_congestion_control='{names}'"
                 yield found(Severity.ERROR, node(each.name), text, remedy)
-    defaults = {each.name: own for each in seen.reached() if (own := each.sysctl(_CONGESTION))}
+    defaults = {each.name: own for each in seen.reached() if (own := each.sysctl(_default_by(each)))}
     counts = Counter(defaults.values())
     if len(counts) == 1:
         yield found(Severity.OK, node(*defaults), f"congestion control {next(iter(counts))} by default.")
@@ -107,15 +126,17 @@ def congestion(seen: Seen) -> Iterator[Finding]:
         for name, own in defaults.items():
             if own != usual:
                 text = f"the default congestion control is {own}, of {counts[usual]} other nodes {usual}."
-                remedy = f"On the node, as root: sysctl -w {_CONGESTION}={usual}; or set congestion in the scenario."
+                change = as_root(seen.nodes[name], "sysctl", name=_default_by(seen.nodes[name]), value=usual)
+                remedy = f"{change}; or set congestion in the scenario."
                 yield found(Severity.WARNING, node(name), text, remedy)
 
 
 def _unavailable(each: NodeSeen, name: str, there: list[str], asking: str) -> Finding:
     text = f"congestion control {name} is not loaded, and {asking} it; there are {', '.join(there)}."
-    remedy = f"On the node, as root: modprobe tcp_{name}"
+    remedy = as_root(each, "module", name=name)
     loadable = each.around is not None and name in each.around.loadable
-    level = Severity.NOTE if loadable and each.as_root else Severity.ERROR  # root's agent has the kernel load it
+    # Linux loads it when root's agent asks for it.
+    level = Severity.NOTE if loadable and each.as_root and not each.is_freebsd else Severity.ERROR
     return found(level, node(each.name), text, remedy)
 
 
@@ -147,8 +168,19 @@ def _number(each: NodeSeen, sysctl: str) -> int | None:
     return int(value) if value.isascii() and value.isdigit() and len(value) < 16 else None
 
 
-def _most(each: NodeSeen, sysctl: str) -> int | None:
-    """The third value of tcp_rmem or tcp_wmem."""
+def _default_by(each: NodeSeen) -> str:
+    return _CONGESTION_FREEBSD if each.is_freebsd else _CONGESTION
+
+
+def _autotuned_by(each: NodeSeen) -> tuple[tuple[str, str], ...]:
+    return _AUTOTUNED_FREEBSD if each.is_freebsd else _AUTOTUNED
+
+
+def _most(each: NodeSeen, number: int) -> int | None:
+    """Of receiving (0) or sending (1): the third value of tcp_rmem or tcp_wmem, on FreeBSD the one of its sysctl."""
+    _, sysctl = _autotuned_by(each)[number]
+    if each.is_freebsd:
+        return _number(each, sysctl)
     values = (each.sysctl(sysctl) or "").split()
     return int(values[2]) if len(values) == 3 and values[2].isascii() and values[2].isdigit() else None
 

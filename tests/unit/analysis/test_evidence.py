@@ -1,6 +1,7 @@
 """Evidence for the rules: from samples to a limit, its cause and what would lift it."""
 
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
 import builders
@@ -10,6 +11,7 @@ from documents import finding
 from rigctl.analysis.evidence import of_flows
 from rigctl.analysis.frames import load
 from rigctl.analysis.summary import CellSummary, summaries
+from rigctl.model.limits import Evidence, judged
 from rigctl.model.window import CommonWindow
 from rigctl.records import Cell, Condition, Link, NodeUsage, Pair, Repetition, RunInfo, Series, Setting
 from rigctl.report.bottleneck_text import bottleneck_text
@@ -53,7 +55,49 @@ def test_many_losses_at_a_constant_rate_are_a_policer() -> None:
     lost = [50 * step for step in range(STEPS)]
     _, _, summary = told(one_flow(), 197.0, again=lost[-1], rtt_us=210, rtt_min_us=200, series=sampled(210, lost))
     assert (summary.limit, summary.verdict.cause) == ("path", "policer")
-    assert bottleneck_text(summary).endswith("the round trip did not grow, and 197 Mbit/s passed: a policer.")
+    assert bottleneck_text(summary).endswith("were dropped while the goodput stayed at 197 Mbit/s: a policer.")
+
+
+def test_a_bucket_that_runs_empty_and_fills_is_a_policer() -> None:
+    seen = replace(varying([8_000_000, -8_000_000] * 20), efficiency=0.2, lost_share=0.05, loss_clumps=50.0)
+    assert (judged(seen).limit, judged(seen).cause) == ("path", "policer")
+    assert judged(replace(seen, variance_ratio=0.5)).limit == "unknown"
+
+
+def varying(changes: list[int], flows: int = 1) -> Evidence:
+    """Of flows that lose a segment in each interval, with goodput that `changes`."""
+    steps = len(changes)
+    cell = builders.cell(pairs=ONE_PAIR, parallel=flows, duration_s=steps / 10)
+    counted = list(accumulate(10_000_000 + change for change in changes))
+    times, lost = TIMES[:steps], [4 * step for step in range(steps)]
+    sender = Series({"t_ns": times, "bytes": counted, "retransmits": lost, "rtt_us": [900] * steps})
+    made = []
+    for flow in builders.flows(cell, (800.0,), None, **QUIET, rtt_min_us=200, series=sender):
+        assert flow.receiver is not None
+        series = Series({"t_ns": times, "bytes": counted})
+        made.append(replace(flow, receiver=replace(flow.receiver, bytes=counted[-1], series=series)))
+    return of_flows(made, 800.0, CommonWindow(times[0], times[-1], 0))
+
+
+def test_goodput_that_is_regulated_varies_less_over_four_intervals_than_independent_values() -> None:
+    less_after_more = varying([5_000_000, -5_000_000] * 20).variance_ratio
+    slow = varying(([2_000_000] * 10 + [-2_000_000] * 10) * 2).variance_ratio
+    assert less_after_more is not None
+    assert slow is not None
+    assert less_after_more < 0.05
+    assert slow > 2.0
+    assert varying([5_000_000, -5_000_000] * 7).variance_ratio is None
+
+
+def test_unevenness_is_that_of_one_flow_or_of_one_loss() -> None:
+    changes = [5_000_000, -5_000_000] * 20
+    alone, few, many = (varying(changes, flows).unevenness for flows in (1, 2, 16))
+    variation = varying(changes).variation
+    assert variation is not None
+    assert variation == pytest.approx(0.5, rel=0.05)
+    assert alone == pytest.approx(variation * 2, rel=0.05)  # 4 losses in an interval
+    assert few == pytest.approx(variation * 8**0.5, rel=0.05)
+    assert many == pytest.approx(variation * 8, rel=0.05)
 
 
 def test_a_rate_that_was_not_sampled_is_not_constant() -> None:

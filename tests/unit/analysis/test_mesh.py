@@ -7,13 +7,15 @@ from dataclasses import replace
 from itertools import permutations
 
 import pytest
-from builders import asking, cell, failed, plan, repetition, run
+from builders import asking, cell, counting, failed, plan, repetition, run
 from meshes import Made, made_meshes
 
-from rigctl.analysis.mesh import DIFFER, Ends, Mesh, Way, lopsided, slow_nodes
+from rigctl.analysis.mesh import Mesh
 from rigctl.analysis.run_view import RunView
+from rigctl.analysis.slow import DIFFER, lopsided, slow_nodes
 from rigctl.analysis.summary import Estimate
-from rigctl.records import Cell, Direction, Pair, Status
+from rigctl.analysis.ways import Ends, Way
+from rigctl.records import Cell, Direction, Link, Pair, Repetition, Status
 
 TUNED, PROVED, COUNT = 1, 20260, 400
 ABC = ("a", "b", "c", "d")
@@ -146,12 +148,12 @@ def test_rounds_of_disjoint_pairs_are_a_mesh_and_pairs_that_share_a_node_are_non
     cells = [cell(n, pairs=tuple(Pair(*ends) for ends in words.split())) for n, words in enumerate(rounds, 1)]
     (mesh,) = meshes_of(cells)
     assert len(mesh.ways) == 12
-    assert mesh.ways["a", "b"].limit is None  # the test's, not the pair's
+    assert mesh.ways["a", "b"].limit is not None
     shared = [cell(1, pairs=(Pair("a", "b"), Pair("a", "c"))), *mesh_cells()[2:]]
     assert meshes_of([replace(each, number=number) for number, each in enumerate(shared, 1)]) == ()
 
 
-def test_an_incomplete_mesh_two_nodes_and_a_star_are_no_mesh() -> None:
+def test_an_incomplete_mesh_two_nodes_and_one_direction_only_are_no_mesh() -> None:
     assert meshes_of(mesh_cells()[:-1]) == ()
     assert meshes_of(mesh_cells("ab")) == ()
     assert meshes_of([cell(1, pairs=(Pair("a", "b"),)), cell(2, pairs=(Pair("a", "c"),))]) == ()
@@ -185,3 +187,25 @@ def test_reverse_ways_are_those_of_the_data() -> None:
     cells = [asking(each, direction=Direction.REVERSE) for each in mesh_cells()]
     (mesh,) = meshes_of(cells)
     assert mesh.ways["b", "a"].test == 1
+
+
+def test_unlike_pairs_of_one_round_have_limits_of_their_own() -> None:
+    rounds = ["ab cd", "ba dc", "ac bd", "ca db", "ad bc", "da cb"]
+    cells = [
+        asking(cell(n, pairs=tuple(Pair(*ends) for ends in words.split())), window_bytes=None, mss=None)
+        for n, words in enumerate(rounds, 1)
+    ]
+
+    def measured(each: Cell) -> Repetition:
+        made = repetition(each, [300 if stream.ends == ("a", "b") else 941.4 for stream in each.streams], [0, 0])
+        flows = tuple(
+            replace(flow, sender=counting(flow.sender, rwnd_limited_us=10**7, busy_us=10**7))
+            if flow.sender is not None and flow.stream.ends == ("a", "b")
+            else flow
+            for flow in made.flows
+        )
+        return replace(made, flows=flows)
+
+    links = dict.fromkeys("abcd", Link(10**9, 1500))
+    (mesh,) = RunView(run(plan(cells, links=links)), [measured(each) for each in cells]).meshes
+    assert (mesh.ways["a", "b"].limit, mesh.ways["c", "d"].limit) == ("window", "line-rate")

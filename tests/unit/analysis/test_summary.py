@@ -22,6 +22,7 @@ from rigctl.records import (
     Side,
     Status,
 )
+from rigctl.report.bottleneck_text import bottleneck_text
 
 PAIR = Pair("a", "b")
 ONE = builders.cell(pairs=(PAIR,))
@@ -97,6 +98,26 @@ class TestMeans:
 
 
 class TestStreams:
+    def test_each_has_its_own_limit_and_the_test_that_of_the_one_furthest_below_its_ceiling(self) -> None:
+        cell = builders.cell(pairs=(PAIR, Pair("c", "d")))
+        full, held = builders.repetition(cell, (940.0, 200.0)).flows
+        assert held.sender is not None
+        waiting = builders.counting(
+            replace(held.sender, series=Series()), busy_us=1_000_000, rwnd_limited_us=900_000, sndbuf_limited_us=0
+        )
+        found = summary(cell, builders.repetition(cell, (940.0, 200.0), flows=(full, replace(held, sender=waiting))))
+        assert [stream.limit for stream in found.streams] == ["line-rate", "window"]
+        assert (found.limit, found.binding, found.held_share) == ("window", found.streams[1], 0.9)
+        assert found.window_cause is not None
+        assert found.window_cause.node == "d"
+        assert bottleneck_text(found).endswith(f"By pair: {found.streams[0]} line-rate, {found.streams[1]} window.")
+
+    def test_where_the_links_are_full_together_the_limit_is_that_of_no_stream(self) -> None:
+        cell = builders.cell(pairs=(PAIR, Pair("c", "d")))
+        found = summary(cell, builders.repetition(cell, (941.0, 915.0)))
+        assert [stream.limit for stream in found.streams] == ["line-rate", "unknown"]
+        assert (found.limit, found.binding) == ("line-rate", None)
+
     def test_each_pair_and_direction_has_its_own_numbers(self) -> None:
         cell = builders.cell(pairs=(PAIR, Pair("c", "d")), direction=Direction.BOTH)
         found = summary(cell, builders.repetition(cell, (100, 200, 300, 400), (1, 2, 3, 4)))

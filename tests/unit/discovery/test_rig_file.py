@@ -5,13 +5,16 @@ from pathlib import Path
 
 import pytest
 from found_hosts import G, asked, hears, host, nic, simple
+from freebsd_host import freebsd_answer
 
+from rigctl.discovery.asking import unfit
 from rigctl.discovery.draft import Draft, drafted
 from rigctl.discovery.names import node_names
 from rigctl.discovery.rig_file import checked, rig_text
 from rigctl.discovery.switch_option import switch_named
 from rigctl.discovery.targets import Asked, Target
 from rigctl.errors import InputError
+from rigctl.probe.surroundings import parse
 from rigctl.probe.switches import Forwarding
 from rigctl.rig.inventory import Rig
 
@@ -188,3 +191,26 @@ def test_a_switch_that_is_described_wrongly_is_refused(text: str, expected: str)
         switch_named(text)
     assert expected in str(caught.value)
     assert "hush" not in str(caught.value)
+
+
+def test_a_freebsd_host_is_a_node_with_its_interface_address_mtu_and_speed() -> None:
+    bsd = Asked(Target("freenas", "freenas"), found := parse(freebsd_answer()), unfit(found))
+    linux = asked("pi1", simple(2, card={"speed_bps": 10 * G, "mtu": 9000}))
+    text, rig = written(drafted([linux, bsd]))
+    node = rig.nodes["freenas"]
+    assert (node.data_interface, node.data_address) == ("ix0", "10.0.0.1")
+    assert (node.link.rate_bps, node.link.mtu) == (10 * G, 9000)
+    assert "# amd64, FreeBSD 14.1-RELEASE, ix, 10 Gbit/s full duplex, root" in text
+    assert "Left out" not in text
+
+
+@pytest.mark.parametrize(
+    ("machine", "reason"),
+    [
+        ("FreeBSD riscv", "rigctl has no agent for FreeBSD on riscv. There are agents for freebsd-aarch64"),
+        ("Linux s390x", "rigctl has no agent for Linux on s390x. There are agents for aarch64, armv6"),
+        ("OpenBSD amd64", "it runs OpenBSD: nodes run Linux or FreeBSD"),
+    ],
+)
+def test_a_host_without_an_agent_is_left_out_with_the_reason(machine: str, reason: str) -> None:
+    assert (unfit(parse(freebsd_answer(machine=machine))) or "").startswith(reason)

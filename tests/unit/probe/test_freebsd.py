@@ -3,33 +3,34 @@
 from typing import Any
 
 import pytest
+from freebsd_host import CC_TABLE, GIGABIT, IFCONFIG, NO_CARRIER, PCICONF
 
 from rigctl.probe import freebsd
 from rigctl.probe.facts import FACTS, parse, script
-
-IFCONFIG = """\
-ix0: flags=8843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST> metric 0 mtu 9000
-\toptions=e53fbb<RXCSUM,TXCSUM,VLAN_MTU,VLAN_HWTAGGING,JUMBO_MTU,VLAN_HWCSUM,TSO4,TSO6,WOL_UCAST,WOL_MCAST>
-\tether 0c:c4:7a:12:34:56
-\tinet 10.0.0.1 netmask 0xffffff00 broadcast 10.0.0.255
-\tinet6 fe80::ec4:7aff:fe12:3456%ix0 prefixlen 64 scopeid 0x1
-\tinet6 2001:db8::1 prefixlen 64
-\tmedia: Ethernet autoselect (10Gbase-T <full-duplex,rxpause,txpause>)
-\tstatus: active
-\tnd6 options=29<PERFORMNUD,IFDISABLED,AUTO_LINKLOCAL>
-"""
-NO_CARRIER = """\
-em0: flags=8802<BROADCAST,SIMPLEX,MULTICAST> metric 0 mtu 1500
-\tether 00:25:90:00:00:01
-\tmedia: Ethernet autoselect
-\tstatus: no carrier
-"""
-GIGABIT = IFCONFIG.replace("10Gbase-T <full-duplex,rxpause,txpause>", "1000baseT <full-duplex>")
+from rigctl.probe.readiness import CHECKED
 
 
 @pytest.mark.parametrize(
     ("parser", "output", "value"),
     [
+        (freebsd.flag_up, IFCONFIG, True),
+        (freebsd.flag_up, NO_CARRIER, False),
+        (freebsd.flag_up, "", None),
+        (freebsd.carrier, IFCONFIG, 1),
+        (freebsd.carrier, NO_CARRIER, 0),
+        (freebsd.carrier, "tun0: flags=8051<UP,POINTOPOINT,RUNNING,MULTICAST> metric 0 mtu 1500\n", None),
+        (freebsd.pcie, PCICONF, {"width": 4, "width_max": 8, "speed_gts": 5, "speed_max_gts": 8}),
+        (freebsd.pcie, "pciconf: /dev/pci: Permission denied", None),
+        (freebsd.available_congestion, CC_TABLE, "cubic newreno"),
+        (freebsd.available_congestion, "newreno, cubic\n", "newreno cubic"),
+        (freebsd.available_congestion, "", None),
+        (freebsd.interfaces, IFCONFIG + NO_CARRIER, {"ix0": ["10.0.0.1", "2001:db8::1"], "em0": []}),
+        (freebsd.interfaces, "1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536 qdisc noqueue state UNKNOWN", {}),
+        (
+            freebsd.sysctls,
+            f"net.inet.tcp.cc.algorithm: cubic\n@available\n{CC_TABLE}",
+            {"net.inet.tcp.cc.algorithm": "cubic", "net.inet.tcp.cc.available": "cubic newreno"},
+        ),
         (freebsd.addresses, IFCONFIG, ["10.0.0.1", "2001:db8::1"]),
         (freebsd.addresses, NO_CARRIER, None),
         (freebsd.mtu, IFCONFIG, 9000),
@@ -61,8 +62,9 @@ def test_what_freebsd_says_is_read(parser: Any, output: str, value: object) -> N
     assert parser(output) == value
 
 
-def test_facts_of_freebsd_have_the_keys_of_linux() -> None:
-    assert list(freebsd.FACTS) == list(FACTS)
+def test_facts_of_freebsd_have_the_keys_of_linux_in_a_run_and_in_a_check() -> None:
+    assert list(freebsd.facts_of(FACTS)) == list(FACTS)
+    assert list(freebsd.facts_of(CHECKED)) == list(CHECKED)
 
 
 def test_a_freebsd_node_is_read_by_its_own_parsers() -> None:
@@ -73,6 +75,17 @@ def test_a_freebsd_node_is_read_by_its_own_parsers() -> None:
     assert (facts["mtu"], facts["speed_bps"], facts["driver"]) == (9000, 10**10, "ix")
     assert (facts["governor"], facts["throttled"], facts["cpus"]) == (None, None, None)
     assert facts["notes"] == []
+
+
+def test_a_check_of_a_freebsd_node_reads_its_link_its_clock_and_its_slot() -> None:
+    said = {"time_s": "1795211101.N", "kernel": "FreeBSD 14.1-RELEASE amd64", "interface": "ix0", "uid": "0"}
+    said |= dict.fromkeys(("up", "carrier", "mtu"), IFCONFIG) | {"pcie": PCICONF}
+    facts = parse(
+        "".join(f"\n@@rigctl {key}\n{text}\n" for key, text in said.items()) + "\n@@rigctl freebsd\n", CHECKED
+    )
+    assert (facts["time_s"], facts["uid"], facts["up"], facts["carrier"]) == (1795211101, 0, True, 1)
+    assert facts["pcie"]["width"] == 4
+    assert (facts["firmware"], facts["rings"], facts["coalescing"]) == (None, None, None)
 
 
 def test_one_script_asks_either_system() -> None:

@@ -1,5 +1,6 @@
 """Recorded outputs of tools, and what is read from them."""
 
+from rigctl.probe.parsers import seconds
 from rigctl.probe.readiness import (
     Disk,
     Route,
@@ -9,7 +10,6 @@ from rigctl.probe.readiness import (
     parse_surroundings,
     pcie,
     rings,
-    seconds,
     surroundings_script,
 )
 

@@ -9,6 +9,8 @@ import documents
 import pytest
 from builders import asking, cell, failed, plan, repetition, run
 
+from rigctl.analysis.run_view import RunView
+from rigctl.analysis.slow import SlowNode
 from rigctl.findings import Severity
 from rigctl.records import Cell, Link, Pair, Repetition, RunInfo
 from rigctl.report.blocks import Document, Folded, HeatMaps, Paragraph, Table
@@ -16,6 +18,8 @@ from rigctl.report.document import document
 from rigctl.report.printers.html import page, paper_parts
 from rigctl.report.printers.json import as_json
 from rigctl.report.printers.markdown import markdown
+from rigctl.report.sections.mesh.findings import findings
+from rigctl.report.sections.mesh.form import form_of
 
 NODES = ("n1", "n2", "n3", "n4")
 
@@ -106,7 +110,9 @@ def test_a_clean_mesh_says_that_no_node_is_slow_and_has_no_warning_of_its_own() 
 
 def test_several_slow_nodes_are_named_in_the_answer() -> None:
     made = document(*mesh_run({("", "n3"): 2930, ("n1", ""): 4000}))
-    assert made.answer.endswith("; n1 and n3 are slow.")
+    assert made.answer.endswith("; n1 is slow in sending, n3 in receiving.")
+    made = document(*mesh_run({(node, ""): 4000 for node in ("a", "b", "c", "d")}, nodes=tuple("abcdefghijk")))
+    assert made.answer.endswith("; a, b, c and d are slow.")
 
 
 def test_a_slow_node_is_reported_once_and_its_pairs_are_not() -> None:
@@ -140,8 +146,35 @@ def test_what_limits_the_pairs_of_a_slow_node_is_named() -> None:
         )
         for each in measured
     ]  # fmt: skip
-    text = documents.finding(info, made, "n2 is slow in sending to").text
-    assert text.endswith("Its pairs are limited by: window (3 pairs).")
+    info = replace(info, facts={"n3": {"sysctls": {"net.ipv4.tcp_rmem": "4096 131072 425984"}}})
+    found = documents.finding(info, made, "n2 is slow in sending to")
+    assert found.text.endswith("Its pairs are limited by: window (3 pairs; net.ipv4.tcp_rmem of n3 allows no more).")
+    assert found.remedy == "Raise net.ipv4.tcp_rmem (its third value) on n3."
+
+
+def test_a_slow_node_behind_a_path_is_named_with_what_it_may_be_and_where_to_look() -> None:
+    info, measured = mesh_run()
+    view = RunView(info, measured)
+    ways = {ends: replace(way, limit="path") if "n2" in ends else way for ends, way in view.meshes[0].ways.items()}
+    slow = SlowNode("n2", ("sending", "receiving"), 2960, 9400)
+    mesh = replace(view.meshes[0], ways=ways, slow=(slow,))
+    found = list(findings(info.plan, (mesh,), form_of((mesh,)).scale))[1]
+    assert found.text.endswith("Its pairs are limited by: path (6 pairs; a firewall, a shaper or a slower hop).")
+    assert (found.remedy or "").startswith("Look at what is before n2: firewall, shaper, switch port")
+
+
+def test_a_node_with_a_smaller_mtu_than_the_others_is_named_with_both_ceilings() -> None:
+    info, measured = mesh_run()
+    sizes = [(1500, 1448) if "n3" in each.streams[0].ends else (9000, 8948) for each in info.plan.cells]
+    made = [
+        repetition(each, [9400], [0], sender={"pmtu": mtu, "mss": mss})
+        for each, (mtu, mss) in zip(info.plan.cells, sizes, strict=True)
+    ]
+    found = documents.finding(info, made, "n3 has paths of MTU")
+    assert found.text == "n3 has paths of MTU 1500 only, others of 9000: at most 9.41 Gbit/s in place of 9.90 Gbit/s."
+    assert found.remedy == "Give n3 and the way there an MTU of 9000."
+    assert document(info, made).answer.endswith("; no node is slow with all others; n3 has a smaller MTU.")
+    assert not [text for text in documents.texts(info, measured) if "paths of MTU" in text]
 
 
 def test_more_pairs_than_are_reported_one_by_one_are_counted() -> None:

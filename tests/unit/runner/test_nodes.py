@@ -10,8 +10,8 @@ import pytest
 
 from rigctl.errors import NodeError
 from rigctl.records import Link
+from rigctl.remote import session
 from rigctl.rig.inventory import Node, Rig
-from rigctl.runner import nodes
 from rigctl.runner.nodes import nodes_of
 
 RIG = Rig("r", "", {"pi1": Node("pi1", "pi1", Link(None, None))}, None)
@@ -32,7 +32,7 @@ async def test_every_exception_ends_the_wait(monkeypatch: pytest.MonkeyPatch, ra
         raise raised
         yield
 
-    monkeypatch.setattr(nodes, "connected", connected)
+    monkeypatch.setattr(session, "connected", connected)
     problems: list[str] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: problems.append(context["message"]))
     async with asyncio.timeout(5), nodes_of(RIG, "anna") as opened:

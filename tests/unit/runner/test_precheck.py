@@ -3,11 +3,12 @@
 from dataclasses import replace
 
 from rigctl.check.paths import PathSeen
-from rigctl.check.records import Seen
-from rigctl.records import Cell, Condition, MessageSettings, Pair, RunPlan, Setting, TcpSettings
-from rigctl.rig.inventory import Rig
+from rigctl.check.records import NodeSeen, Seen
+from rigctl.records import Cell, Condition, Link, MessageSettings, Pair, RunPlan, Setting, TcpSettings
+from rigctl.rig.inventory import Node, Rig
 from rigctl.runner.precheck import errors_of
 
+NODES = {name: NodeSeen(Node(name, f"10.0.0.{at}", Link(None, None))) for at, name in enumerate("ab", 1)}
 GOOD = PathSeen("a", "b", 4, 1500, port=1, heard={128, 1500}, stream="0")
 HOLE = replace(GOOD, heard={128, 1000}, lost={1001, 1500})
 SHUT = replace(GOOD, heard=set(), lost={128, 1500}, stream=None)
@@ -18,7 +19,7 @@ LOW = Condition("low", (Setting("mtu", "1280"),))
 def seen(path: PathSeen) -> Seen:
     plan = RunPlan("t", "", "s", "", "r", "", (), 1, (CELL,), conditions=(LOW,))
     back = replace(GOOD, source="b", destination="a")
-    return Seen(Rig("r", "r", {}, None), plan, {}, (path, back))
+    return Seen(Rig("r", "r", {}, None), plan, NODES, (path, back))
 
 
 def test_a_stream_over_a_black_hole_or_through_a_closed_port_cannot_work() -> None:

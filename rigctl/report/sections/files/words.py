@@ -1,6 +1,6 @@
 """Each kind of transfer of the largest file beside the one from memory to memory, which is the network's own."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rigctl.analysis.message_results import MessageResult
 from rigctl.analysis.run_view import RunView
@@ -15,6 +15,17 @@ def file_findings(view: RunView) -> Iterator[Finding]:
     if not counted:
         yield Finding("No test gave a valid result; the notes give the reasons.", Weight.ANSWER, Severity.ERROR)
         return
+    if not view.meshes:
+        yield from _compared(counted)
+    yield from message_excess_findings(view.info, counted)
+    lacking = [result.cell.number for result in view.messages if not result.elapsed_s]
+    if lacking:
+        text = f"{plural(len(lacking), 'test')} gave no valid result; the notes give the reasons."
+        yield Finding(text, Weight.MISSING, Severity.WARNING, tests(lacking))
+
+
+def _compared(counted: Sequence[MessageResult]) -> Iterator[Finding]:
+    """The fastest, then each other kind of transfer beside memory to memory."""
     size = max(result.size for result in counted)
     largest = [result for result in counted if result.size == size]
     best = max(largest, key=lambda result: result.bytes_per_s or 0.0)
@@ -29,11 +40,6 @@ def file_findings(view: RunView) -> Iterator[Finding]:
             beside = f", {100 * (result.bytes_per_s or 0) / stream:.0f} % of memory to memory" if stream else ""
             text = f"{_kind(result).capitalize()} achieves {_rate(result)} MB/s{beside}{_disks(result)}."
             yield Finding(text, Weight.COMPARISON, subject=tests([result.cell.number]))
-    yield from message_excess_findings(view.info, counted)
-    lacking = [result.cell.number for result in view.messages if not result.elapsed_s]
-    if lacking:
-        text = f"{plural(len(lacking), 'test')} gave no valid result; the notes give the reasons."
-        yield Finding(text, Weight.MISSING, Severity.WARNING, tests(lacking))
 
 
 def _kind(result: MessageResult) -> str:

@@ -25,10 +25,10 @@ def message_findings(view: RunView) -> Iterator[Finding]:
     if not counted:
         yield Finding("No test gave a valid result; the notes give the reasons.", Weight.ANSWER, Severity.ERROR)
         return
-    if counted[0].cell.kind.round_trips:
-        yield from _trip_answer(counted)
-    else:
-        yield from _blast_answer(counted)
+    trips = counted[0].cell.kind.round_trips
+    if not view.meshes:
+        yield from _trip_answer(counted) if trips else _blast_answer(counted)
+    if not trips:
         yield from message_excess_findings(view.info, counted)
     yield from _noisy(counted, again=view.plan.retest is not None)
     yield from _unanswered(counted)

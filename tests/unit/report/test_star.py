@@ -1,0 +1,146 @@
+"""A star in the report: each node to the centre and from it; and round trips of a mesh in place of goodput."""
+
+import json
+from collections.abc import Mapping
+
+import documents
+import pytest
+from builders import asking, cell, plan, repetition, run
+from meshes import messages_between
+
+from rigctl.findings import Severity
+from rigctl.model.rounds import around, ordered
+from rigctl.records import Link, Pair, Repetition, RunInfo
+from rigctl.report.blocks import Document, Folded, HeatMaps, Table
+from rigctl.report.document import document
+from rigctl.report.printers.html import page
+from rigctl.report.printers.json import as_json
+from rigctl.report.printers.markdown import markdown
+
+NODES = ("n1", "n2", "n3", "n4")
+STAR = [ends for (ends,) in around("n1", NODES)]
+MESH = [ends for (ends,) in ordered(NODES)]
+
+
+def star_run(rates: Mapping[tuple[str, str], float], narrow: str = "") -> tuple[RunInfo, list[Repetition]]:
+    """A star around n1 at 9400 Mbit/s but for `rates`; the link of `narrow` has a gigabit."""
+    cells = [
+        asking(cell(number, pairs=(Pair(*ends),)), window_bytes=None, mss=None) for number, ends in enumerate(STAR, 1)
+    ]
+    measured = [repetition(each, [rates.get(each.streams[0].ends, 9400.0)], [each.number % 3]) for each in cells]
+    links = {name: Link(10**9 if name == narrow else 10**10, 9000) for name in NODES}
+    return run(plan(cells, links=links, title="A star")), measured
+
+
+def table_of(made: Document) -> Table:
+    table = made.results[0].blocks[0]
+    assert isinstance(table, Table)
+    return table
+
+
+def about(made: Document, kind: str) -> list[str]:
+    return [finding.text for finding in made.findings[1:] if finding.subject.kind == kind]
+
+
+def test_the_table_of_a_star_has_a_row_for_each_node_with_both_ways_and_their_limits() -> None:
+    info, measured = star_run({("n3", "n1"): 8000})
+    made = document(info, measured)
+    table = table_of(made)
+    assert made.results[0].title == "To and from n1"
+    assert [(column.title, column.unit) for column in table.columns] == [
+        ("Node", ""),
+        *((way, unit) for way in ("to n1", "from n1") for unit in ("Gbit/s", "Retr", "limit")),
+    ]
+    texts = [[entry.text for entry in row.entries] for row in table.rows]
+    assert [[row[at] for at in (0, 1, 2, 4, 5)] for row in texts] == [
+        ["n2", "9.40", "2", "9.40", "1"],
+        ["n3", "8.00", "1", "9.40", "0"],
+        ["n4", "9.40", "0", "9.40", "2"],
+    ]
+    limits = [each.limit for each in documents.cells_of(info, measured)]
+    assert [row[at] for row in texts for at in (6, 3)] == limits
+    assert [row.entries[1].mark for row in table.rows] == ["", "warn", ""]
+    assert not [block for section in made.sections for block in section.blocks if isinstance(block, HeatMaps)]
+
+
+def test_a_slow_node_of_a_star_is_named_once_and_its_pair_is_not() -> None:
+    made = document(*star_run({("n3", "n1"): 3000, ("n1", "n3"): 2900}))
+    assert made.answer == (
+        "Between n1 and 3 other nodes, goodput is lowest at 2.90 Gbit/s (n1 → n3) and highest at 9.40 Gbit/s "
+        "(n1 → n2); n3 is slow in sending and receiving."
+    )
+    (text,) = about(made, "node")
+    assert text.startswith(
+        "n3 is slow in sending to n1 and in receiving from n1: 2.95 Gbit/s; the others have 9.40 Gbit/s."
+    )
+    assert about(made, "pair") == []
+
+
+def test_a_slow_centre_is_named_and_not_the_nodes_around_it() -> None:
+    made = document(*star_run({("n1", "n2"): 3000, ("n1", "n3"): 3000, ("n1", "n4"): 3100}))
+    assert made.answer.endswith("; n1 is slow in sending.")
+    (text,) = about(made, "node")
+    assert text.startswith("n1 is slow in sending to the others: 3.00 Gbit/s (median); receiving, it has 9.40 Gbit/s.")
+    assert about(made, "pair") == []
+
+
+def test_directions_of_a_star_that_differ_are_reported_and_a_clean_star_has_no_warning() -> None:
+    made = document(*star_run({("n3", "n1"): 8000}))
+    assert about(made, "pair") == ["n3 → n1 has 8.00 Gbit/s, 15 % less than the other direction with 9.40 Gbit/s."]
+    clean = document(*star_run({}))
+    assert clean.answer.endswith("; no node is slow.")
+    assert about(clean, "pair") + about(clean, "node") == []
+
+
+def test_a_node_of_a_star_with_a_narrower_link_is_a_note() -> None:
+    made = document(*star_run({("n2", "n1"): 941, ("n1", "n2"): 941}, narrow="n2"))
+    (found,) = [finding for finding in made.findings[1:] if finding.subject.kind == "node"]
+    assert found.level is Severity.NOTE
+    assert found.text.endswith("Its link in the rig file has only 1 Gbit/s.")
+
+
+def test_every_printer_shows_a_star() -> None:
+    info, measured = star_run({("n3", "n1"): 3000})
+    made = document(info, measured)
+    slow = "n3 is slow in sending to n1: 3.00 Gbit/s; the others have 9.40 Gbit/s."
+    text = " ".join(" ".join(documents.printed(info, measured, everything=True)).split())
+    assert page(made).count(slow) == 1
+    assert slow in text
+    assert "To and from n1" in text
+    assert "| n3 | 3.00 |" in markdown(made)
+    assert json.loads(as_json(made))["results"][0]["blocks"][0]["rows"][1]["values"][1] == pytest.approx(3, abs=0.01)
+
+
+def test_a_mesh_of_round_trips_has_their_median_and_p99_and_names_the_late_node() -> None:
+    times_s = {ends: 0.008 if "n4" in ends else 0.002 for ends in MESH}
+    info, measured = messages_between("pingpong", times_s)
+    made = document(info, measured)
+    assert made.answer == (
+        "Between 4 nodes, the median round trip is shortest at 20.0 µs (n1 → n2) and longest at 80.0 µs (n1 → n4); "
+        "n4 answers late."
+    )
+    table = table_of(made)
+    assert [column.unit for column in table.columns[1:3]] == ["µs", "p99"]
+    assert [entry.text for entry in table.rows[0].entries] == ["n1", "–", "–", *["20.0"] * 4, *["80.0"] * 2]
+    assert about(made, "node") == [
+        "n4 answers late: its shortest median round trip is 80.0 µs, that of the usual node 20.0 µs."
+    ]
+    assert not [text for text in documents.texts(info, measured) if text.startswith("With n")]
+    assert documents.section(made, "Median round trip from every node to every other")
+
+
+def test_a_mesh_of_messages_names_its_pairs_once_in_the_table_of_all_tests() -> None:
+    made = document(*messages_between("pingpong", dict.fromkeys(MESH, 0.002)))
+    folded = made.results[-1].blocks[0]
+    assert isinstance(folded, Folded)
+    (table,) = folded.blocks
+    assert isinstance(table, Table)
+    assert documents.titles(table).count("Pair") == 1
+    assert made.answer.endswith("; no node answers late.")
+
+
+def test_a_star_of_blasts_has_goodput_to_and_from_the_centre_without_limits() -> None:
+    made = document(*messages_between("blast", {ends: 0.01 if "n4" in ends else 0.001 for ends in STAR}, size=1000))
+    table = table_of(made)
+    assert [column.unit for column in table.columns[1:]] == ["Mbit/s", "Retr"] * 2
+    assert about(made, "node")[0].startswith("n4 is slow in sending to n1 and in receiving from n1: 80.0 Mbit/s;")

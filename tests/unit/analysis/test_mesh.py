@@ -15,7 +15,7 @@ from rigctl.analysis.run_view import RunView
 from rigctl.analysis.slow import DIFFER, lopsided, slow_nodes
 from rigctl.analysis.summary import Estimate
 from rigctl.analysis.ways import Ends, Way
-from rigctl.records import Cell, Direction, Link, Pair, Repetition, Status
+from rigctl.records import Cell, Direction, Link, Pair, Repetition, Series, Status
 
 TUNED, PROVED, COUNT = 1, 20260, 400
 ABC = ("a", "b", "c", "d")
@@ -199,7 +199,7 @@ def test_unlike_pairs_of_one_round_have_limits_of_their_own() -> None:
     def measured(each: Cell) -> Repetition:
         made = repetition(each, [300 if stream.ends == ("a", "b") else 941.4 for stream in each.streams], [0, 0])
         flows = tuple(
-            replace(flow, sender=counting(flow.sender, rwnd_limited_us=10**7, busy_us=10**7))
+            replace(flow, sender=counting(flow.sender, rwnd_limited_us=9 * 10**6, busy_us=10**7, series=Series()))
             if flow.sender is not None and flow.stream.ends == ("a", "b")
             else flow
             for flow in made.flows

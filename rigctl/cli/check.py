@@ -68,7 +68,10 @@ def _meant(
     if what in bundled_rigs() and what not in bundled_scenarios():
         path = find(what, what="rig", bundled=bundled_folder())
     else:
-        path = find_scenario(what)
+        try:
+            path = find_scenario(what)
+        except InputError as error:
+            raise InputError(f"{error} Bundled rigs: {', '.join(bundled_rigs())}.") from error
     if "nodes" not in read_document(path).data:
         return load_plan(str(path), Overrides(rig, sets, rig_sets=rig_sets))
     if rig is not None or sets:

@@ -89,7 +89,7 @@ def refusals(target: Target, watch: Watch) -> Iterator[None]:
 
 def _socket_error(target: Target, error: OSError) -> str:
     if isinstance(error, socket.gaierror):
-        return f'the name "{target.host}" is not known ({error.strerror}). Correct its address in the rig file'
+        return f'the name "{target.host}" is not known ({error.strerror}). Check its spelling, or give its IP address'
     if isinstance(error, FileNotFoundError | PermissionError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}. The rig file or ~/.ssh/config names it"
     number = _errno(error)

@@ -13,8 +13,9 @@ from rigctl.cli.tags import check_name
 from rigctl.errors import InputError
 from rigctl.records import tag_text
 
-_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
-_LAST_MICROSECOND: Final = timedelta(days=1) - timedelta(microseconds=1)
+_INSTANT: Final = re.compile(
+    r"\d{4}-\d\d-\d\d(?:[T ](?P<minute>\d\d:\d\d)(?P<second>:\d\d)?(?:Z|[+-]\d\d:\d\d)?)?", re.ASCII
+)
 
 
 class RunState(StrEnum):
@@ -79,18 +80,20 @@ def wanted(
         _plain(rig),
         chosen,
         None if since is None else instant(since, "--since"),
-        None if until is None else instant(until, "--until", whole_day=True),
+        None if until is None else instant(until, "--until", whole=True),
         status,
     )
 
 
-def instant(given: str, option: str, *, whole_day: bool = False) -> float:
-    """Unix seconds of `2026-11-22` (its beginning, or with `whole_day` its end) or `2026-11-22T04:10`, local time."""
+def instant(given: str, option: str, *, whole: bool = False) -> float:
+    """Unix seconds of `2026-11-22` or `2026-11-22T04:10`, local time; with `whole` of the end of that day or minute."""
+    form = _INSTANT.fullmatch(given.strip())
     try:
+        if form is None:
+            raise ValueError(given)
         found = datetime.fromisoformat(given.strip())
-        if whole_day and _DAY.fullmatch(given.strip()):
-            found += _LAST_MICROSECOND
-        return found.timestamp()
+        lasts_s = 1 if form["second"] else 60 if form["minute"] else 86400
+        return (found + timedelta(seconds=lasts_s, microseconds=-1) if whole else found).timestamp()
     except (ValueError, OverflowError, OSError):
         raise InputError(f'{option} "{given}": is no date. Write it as 2026-11-22 or 2026-11-22T04:10') from None
 

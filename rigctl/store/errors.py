@@ -118,7 +118,7 @@ def explained(place: str, writing: bool = False) -> Iterator[None]:
 
 def _meaning(error: BaseException, said: str) -> str | None:
     """What a database's words mean to a user, where that is known."""
-    cause = getattr(error, "orig", None)
+    cause: Any = getattr(error, "orig", None)
     if not hasattr(cause, "sqlstate"):  # of psycopg alone
         return next((meaning for sign, meaning in _KNOWN if sign in said), None)
     state = str(cause.sqlstate).lower()

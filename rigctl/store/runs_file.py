@@ -1,7 +1,8 @@
 """Whole runs as one file: gzip, JSON Lines (docs/store.md, "Runs as a file").
 
-The first line says what it is; then a line per row of the store, `[table, {column: value}]`, each run's together; the last
-has the SHA-256 of all lines before it. Such a file may be anyone's: it is read within bounds, and every value is checked.
+The first line says what it is; then a line per row of the store, `[table, {column: value}]`, each run's together; the
+last has the SHA-256 of all lines before it. Such a file may be anyone's: it is read within bounds, and every value is
+checked.
 """
 
 import base64
@@ -16,6 +17,7 @@ from io import BytesIO
 from typing import Any, BinaryIO, Final
 
 from sqlalchemy import JSON, BigInteger, Column, Float, Integer, LargeBinary, String, Table
+from sqlalchemy.types import TypeEngine
 
 from rigctl.store.foreign import harmless_row
 from rigctl.store.schema import (
@@ -29,13 +31,17 @@ from rigctl.store.schema import (
     runs,
     tags,
 )
+from rigctl.texts import printable
 
 FORMAT: Final = 1
 TABLES: Final = {table.name: table for table in (runs, facts, tags, accepted, repetitions, flows, counters, probes)}
 """What belongs to a run, in the order in which a run's rows stand in a file."""
-_LOCAL: Final = {"runs": ("controller",), "repetitions": ("id", "run"), "flows": ("repetition_id",)} | {
-    "counters": ("repetition_id",), "probes": ("repetition_id",), "facts": ("run",), "tags": ("run",), "accepted": ("run",),
-}  # fmt: skip
+_LOCAL: Final = {
+    runs.name: ("controller",),
+    repetitions.name: ("id", "run"),
+    **{table.name: ("repetition_id",) for table in (flows, counters, probes)},
+    **{table.name: ("run",) for table in (facts, tags, accepted)},
+}
 """Columns that say where a row stands in a store: in a file its place says it."""
 _LEVEL: Final = 6
 _MAGIC: Final = b"\x1f\x8b"
@@ -88,7 +94,7 @@ def packed(names: Iterable[str], lines: Iterable[Line]) -> bytes:
     return held.getvalue()
 
 
-def _put(file: gzip.GzipFile, digest: Any, text: bytes) -> None:
+def _put(file: gzip.GzipFile, digest: "hashlib._Hash", text: bytes) -> None:
     file.write(text + b"\n")
     digest.update(text + b"\n")
 
@@ -106,7 +112,7 @@ class Budget:
 
 
 def lines_of(file: BinaryIO, budget: Budget) -> Iterator[Line]:
-    """The rows of a file of runs. Raises `FileError` as soon as it is none, or when it ends otherwise than it should."""
+    """The rows of a file of runs. Raises `FileError` as soon as it is none, or where its end is not as it should be."""
     if file.read(2) != _MAGIC:
         raise FileError("is no file of runs: `rigctl export --format rigctl` makes them")
     file.seek(0)
@@ -127,7 +133,8 @@ def lines_of(file: BinaryIO, budget: Budget) -> Iterator[Line]:
     except FileError:
         raise
     except _BAD as error:
-        raise FileError(f"is damaged or cut off ({' '.join(str(error).split())[:80] or type(error).__name__})") from error
+        what = printable(" ".join(str(error).split())[:80]) or type(error).__name__
+        raise FileError(f"is damaged or cut off ({what})") from error
 
 
 def _line(file: gzip.GzipFile, budget: Budget) -> bytes:
@@ -140,15 +147,16 @@ def _line(file: gzip.GzipFile, budget: Budget) -> bytes:
     return text
 
 
-def _json(text: bytes) -> Any:
-    return json.loads(text, parse_constant=_no_constant)
+def _json(text: bytes) -> object:
+    made: object = json.loads(text, parse_constant=_no_constant)
+    return made
 
 
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is no number")
 
 
-def _check_head(head: Any) -> None:
+def _check_head(head: object) -> None:
     if not (isinstance(head, dict) and head.get("rigctl") == "runs"):
         raise FileError("is no file of runs: `rigctl export --format rigctl` makes them")
     version, schema = head.get("version"), head.get("schema")
@@ -161,7 +169,7 @@ def _check_head(head: Any) -> None:
         )
 
 
-def _row(value: Any) -> Line:
+def _row(value: object) -> Line:
     """A row with every column of its table. Raises `FileError` for what no store of rigctl holds."""
     if not (isinstance(value, list) and len(value) == 2 and isinstance(value[0], str) and isinstance(value[1], dict)):
         raise FileError("has a line that is no row")
@@ -178,27 +186,34 @@ def _row(value: Any) -> Line:
     return Line(name, row)
 
 
-def _value(table: Table, column: "Column[Any]", value: Any) -> Any:
+def _value(table: Table, column: "Column[Any]", value: object) -> object:
     """`value` as the column holds it."""
     if value is None:
         if not column.nullable:
             raise FileError(f"has a row of {table.name} without {column.name}")
         return None
-    kind = column.type
+    made = _made(column.type, value)
+    if made is None:
+        raise FileError(f"has a row of {table.name} whose {column.name} is none")
+    return made
+
+
+def _made(kind: "TypeEngine[Any]", value: object) -> object:
+    """`value` as a column of this kind holds it; `None` for what it can't hold."""
+    made: object = None
     match kind:
         case JSON() if isinstance(value, str):
-            return Verbatim(value)
+            made = Verbatim(value)
         case String() if isinstance(value, str) and len(value) <= (kind.length or MOST_LINE):
-            return value
+            made = value
         case LargeBinary() if isinstance(value, str):
-            return base64.b64decode(value, validate=True)
-        case Float() if type(value) in (int, float) and math.isfinite(value):
-            return float(value)
-        case BigInteger() if type(value) is int and -(2**63) <= value < 2**63:
-            return value
-        case Integer() if type(value) is int and not isinstance(kind, BigInteger) and -(2**31) <= value < 2**31:
-            return value
-    raise FileError(f"has a row of {table.name} whose {column.name} is none")
+            made = base64.b64decode(value, validate=True)
+        case Float() if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+            made = float(value)
+        case Integer() if type(value) is int:
+            bits = 63 if isinstance(kind, BigInteger) else 31
+            made = value if -(2**bits) <= value < 2**bits else None
+    return made
 
 
 def content_digest(lines: Iterable[Line]) -> str:
@@ -208,4 +223,3 @@ def content_digest(lines: Iterable[Line]) -> str:
         if line.table not in (tags.name, accepted.name):
             digest.update(line.text() + b"\n")
     return digest.hexdigest()
-

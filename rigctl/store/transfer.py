@@ -5,11 +5,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import groupby
+from operator import itemgetter
 from os import SEEK_END
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from sqlalchemy import Connection, Engine, Table, insert, select
+from sqlalchemy import ColumnElement, Connection, Engine, Table, insert, select
 
 from rigctl.errors import InputError
 from rigctl.records import Flow, Series
@@ -98,23 +99,19 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 def _lines(connection: Connection, run: str) -> Iterator[Line]:
     """The rows of a run, in the order of a file. Sorted here: databases sort texts each in their own way."""
 
-    def found(table: Table, *where: Any) -> Iterator[dict[str, Any]]:
-        for row in connection.execute(select(table).where(*where)).mappings():
-            yield harmless_row(row)
+    def found(table: Table, where: "ColumnElement[bool]", order: str) -> Iterator[Line]:
+        rows = map(harmless_row, connection.execute(select(table).where(where)).mappings())
+        return (Line(table.name, row) for row in sorted(rows, key=itemgetter(order)))
 
-    for row in found(runs, runs.c.run == run):
-        yield Line(runs.name, row)
+    yield from found(runs, runs.c.run == run, "run")
     for table in (facts, tags, accepted):
-        for row in sorted(found(table, table.c.run == run), key=lambda row: str(row[_BESIDE[table.name]])):  # noqa: B023
-            yield Line(table.name, row)
-    keys = [repetitions.c[name] for name in ("cell", "repetition", "attempt", "id")]
-    order = select(repetitions.c.id).where(repetitions.c.run == run).order_by(*keys)
-    for key in connection.scalars(order).all():
-        for row in found(repetitions, repetitions.c.id == key):
-            yield Line(repetitions.name, row)
+        yield from found(table, table.c.run == run, _BESIDE[table.name])
+    numbers = [repetitions.c[name] for name in ("cell", "repetition", "attempt", "id")]
+    keys = select(repetitions.c.id).where(repetitions.c.run == run).order_by(*numbers)
+    for key in connection.scalars(keys).all():
+        yield from found(repetitions, repetitions.c.id == key, "id")
         for table in _PARTS:
-            parts = found(table, table.c.repetition_id == key)
-            yield from (Line(table.name, row) for row in sorted(parts, key=lambda row: int(row["position"])))
+            yield from found(table, table.c.repetition_id == key, "position")
 
 
 def _checked(file: BinaryIO) -> dict[str, str]:
@@ -162,7 +159,7 @@ class _Checked:
         self._run = run
         self._budget = budget
         self._head: dict[str, Any] = {}
-        self._seen: set[tuple[Any, ...]] = set()
+        self._seen: set[tuple[object, ...]] = set()
         self._measured = False  # whether a repetition has come: what belongs to the run stands before
         self._positions = dict.fromkeys((table.name for table in _PARTS), 0)
 
@@ -203,7 +200,7 @@ class _Checked:
                 self._positions[part] += 1
                 self._series(part, row)
 
-    def _only_once(self, *key: Any) -> None:
+    def _only_once(self, *key: object) -> None:
         if key in self._seen:
             raise FileError(f"has a row of {key[0]} twice")
         self._seen.add(key)

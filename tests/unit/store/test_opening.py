@@ -241,20 +241,6 @@ def test_an_old_store_that_cannot_be_written_says_what_to_do_and_stays_as_it_is(
     assert path.read_bytes() == before
 
 
-def test_a_store_brought_up_to_date_has_the_tables_of_a_new_one(tmp_path: Path) -> None:
-    path = Path(shutil.copy(OLD_STORE, tmp_path / "old.db"))
-    filled(tmp_path / "new.db")
-    with open_store(str(path)):
-        pass
-
-    def columns(file: Path) -> dict[str, set[str]]:
-        with sqlite3.connect(file) as plain:
-            names = [name for (name,) in plain.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-            return {name: {row[1] for row in plain.execute(f"PRAGMA table_info({name})")} for name in names}
-
-    assert columns(path) == columns(tmp_path / "new.db")
-
-
 def test_a_url_whose_driver_is_not_installed_says_which() -> None:
     with pytest.raises(InputError, match=r'its driver "\w+" is not installed') as raised:
         open_store("postgresql+pg8000://anna:hush@host/name")

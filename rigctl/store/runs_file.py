@@ -201,6 +201,8 @@ def _value(table: Table, column: "Column[Any]", value: object) -> object:
 def _made(kind: "TypeEngine[Any]", value: object) -> object:
     """`value` as a column of this kind holds it; `None` for what it can't hold."""
     made: object = None
+    if isinstance(value, str):
+        value.encode()  # halves of characters, which JSON can spell, are none to a database
     match kind:
         case JSON() if isinstance(value, str):
             made = Verbatim(value)

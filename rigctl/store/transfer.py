@@ -29,8 +29,10 @@ from rigctl.store.rows import (
 )
 from rigctl.store.runs_file import TABLES, Budget, FileError, Line, content_digest, lines_of, packed
 from rigctl.store.schema import accepted, counters, facts, flows, probes, repetitions, runs, tags
+from rigctl.texts import printable
 
 _RUN: Final = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4}", re.ASCII)
+_MOST_SAID: Final = 120
 _PARTS: Final = (flows, counters, probes)
 """Of a repetition, by `position`."""
 _BESIDE: Final = {"facts": "node", "tags": "name", "accepted": "run"}
@@ -170,7 +172,8 @@ class _Checked:
             except UNREADABLE as error:
                 if isinstance(error, FileError):
                     raise
-                raise FileError(f"has a row of {line.table} that can't be read ({wrong(error)})") from error
+                what = printable(wrong(error)[:_MOST_SAID])
+                raise FileError(f"has a row of {line.table} that can't be read ({what})") from error
             yield line
 
     def end(self) -> None:

@@ -17,6 +17,7 @@ import pytest
 from rigctl.errors import InputError
 from rigctl.records import Accepted, Bins, PortSeries, Repetition, RunInfo, RunStatus
 from rigctl.store import Store, open_store
+from rigctl.store.rows import plan_json
 from rigctl.store.transfer import Taken
 
 FUZZED = int(os.environ.get("RIGCTL_FUZZED", "120"))
@@ -146,6 +147,9 @@ def with_row(table: str, **values: Any) -> Callable[[list[Any]], list[Any]]:
     return change
 
 
+PLAN = json.dumps(plan_json(builders.plan([CELL])))
+
+
 def with_head(**values: Any) -> Callable[[list[Any]], list[Any]]:
     return lambda lines: [lines[0] | values, *lines[1:]]
 
@@ -164,6 +168,9 @@ HOSTILE: dict[str, tuple[Callable[[list[Any]], list[Any]], str]] = {
     "a title with an escape": (with_row("runs", title="\x1b[2J"), "control characters"),
     "a plan with an escape": (with_row("runs", plan='{"title": "\\u001b[2J"}'), "control characters"),
     "a reason that turns": (with_row("repetitions", reason="\u202egnp"), "control characters"),
+    "half a character": (with_row("runs", title="\ud800"), "is damaged"),
+    "half a character in JSON": (with_row("facts", facts='{"kernel": "\\ud800"}'), "can't be read"),
+    "a test that is none": (with_row("runs", plan=PLAN.replace('"tcp"', '"' + "x" * 5000 + '"')), "no such test"),
     "a tag with a NUL": (with_row("tags", value="\0"), "control characters"),
     "a controller": (with_row("runs", controller="here 1 1"), "column that runs has not"),
     "a key of its own": (with_row("repetitions", id=1), "column that repetitions has not"),

@@ -56,9 +56,16 @@ class Transfer:
         self._place = place
 
     def packed(self, names: Sequence[str]) -> bytes:
-        """The file of these runs."""
+        """The file of these runs: what `take` takes, or `InputError`."""
         with explained(self._place), self._engine.connect() as connection:
-            return packed(names, (line for run in names for line in _lines(connection, run)))
+            return packed(names, (line for run in names for line in self._whole(connection, run)))
+
+    def _whole(self, connection: Connection, run: str) -> Iterator[Line]:
+        try:
+            yield from _Checked(run, Budget(None)).each(_lines(connection, run))
+        except UNREADABLE as error:
+            what = error if isinstance(error, FileError) else f"has a row that can't be read ({wrong(error)})"
+            raise InputError(f"store {self._place}: run {run} can't be exported: it {what}. It is damaged") from error
 
     def take(self, paths: Sequence[Path]) -> list[Taken]:
         """Store the runs of these files; one that is there already stays as it is."""
@@ -102,7 +109,7 @@ def _lines(connection: Connection, run: str) -> Iterator[Line]:
     """The rows of a run, in the order of a file. Sorted here: databases sort texts each in their own way."""
 
     def found(table: Table, where: "ColumnElement[bool]", order: str) -> Iterator[Line]:
-        rows = map(harmless_row, connection.execute(select(table).where(where)).mappings())
+        rows = (harmless_row(dict(row)) for row in connection.execute(select(table).where(where)).mappings())
         return (Line(table.name, row) for row in sorted(rows, key=itemgetter(order)))
 
     yield from found(runs, runs.c.run == run, "run")

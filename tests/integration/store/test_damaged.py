@@ -50,6 +50,12 @@ def test_a_row_that_cannot_be_read_is_named(store: Store, run: str, statement: s
     assert "It is damaged, or" in said
 
 
+def test_a_damaged_run_is_not_exported(store: Store, run: str) -> None:
+    change(store, "UPDATE flows SET sender_series = substr(sender_series, 1, length(sender_series) - 5)")
+    with pytest.raises(InputError, match=f"run {run} can't be exported: it has a row of flows that can't be read"):
+        store.transfer.packed([run])
+
+
 def test_no_text_of_a_store_commands_a_terminal(store: Store, run: str) -> None:
     spelt = json.dumps(EVIL)[1:-1]
     for table, column in (("runs", "title"), ("repetitions", "reason"), ("tags", "value")):

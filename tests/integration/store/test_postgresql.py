@@ -9,6 +9,7 @@ import pytest
 
 from rigctl.errors import InputError, RigError
 from rigctl.store import NoStoreError, Store, open_store
+from rigctl.store.rows import flow_row
 
 PASSWORD = "hush-5417"
 
@@ -130,15 +131,11 @@ def test_a_connection_that_is_lost_in_the_middle_of_a_repetition_stores_nothing_
 
 
 def _end_connections_at_the_flows(monkeypatch: pytest.MonkeyPatch, server: postgres.Server, database: str) -> None:
-    from rigctl.store import store as module
-
-    made = module.flow_row
-
     def ending(*arguments: object) -> object:
         server.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'rigctl'")
-        return made(*arguments)  # type: ignore[arg-type]
+        return flow_row(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(module, "flow_row", ending)
+    monkeypatch.setattr("rigctl.store.store.flow_row", ending)
 
 
 def test_readers_write_nothing(server: postgres.Server, database: str) -> None:

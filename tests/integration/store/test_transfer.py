@@ -259,6 +259,7 @@ def test_a_bomb_is_refused_before_it_is_unpacked(elsewhere: Store, tmp_path: Pat
         (gzip.compress(b""), "is cut off"),
         (gzip.compress(b"{}\n"), "is no file of runs"),
     ],
+    ids=["empty", "a zip", "two bytes", "nothing in it", "another JSON"],
 )
 def test_what_is_no_file_of_runs_is_refused(elsewhere: Store, tmp_path: Path, content: bytes, words: str) -> None:
     path = tmp_path / "x.rigctl"

@@ -15,9 +15,13 @@ from rigctl.records import RunStatus
 from rigctl.runner.resume import Fate
 
 
-def listed(status: RunStatus = RunStatus.COMPLETE, fate: Fate = Fate.UNKNOWN, **tags: str) -> Listed:
+def listed(
+    status: RunStatus = RunStatus.COMPLETE, fate: Fate = Fate.UNKNOWN, tags: dict[str, str] | None = None
+) -> Listed:
     ended_at = None if status is RunStatus.RUNNING else builders.STARTED_AT + 60
-    return Listed(builders.run(status=status, ended_at=ended_at, tags=tags), {"ok": 7}, fate, builders.STARTED_AT + 60)
+    return Listed(
+        builders.run(status=status, ended_at=ended_at, tags=tags or {}), {"ok": 7}, fate, builders.STARTED_AT + 60
+    )
 
 
 def test_a_tag_is_a_name_and_a_value_or_a_name_alone() -> None:
@@ -52,11 +56,11 @@ def test_what_is_no_tag_is_refused_by_name(given: list[str], words: str) -> None
 
 def takes(run: Listed, **options: object) -> bool:
     defaults = dict.fromkeys(("scenario", "rig", "tags", "since", "until", "status"))
-    return wanted(**(defaults | options)).takes(run)  # type: ignore[arg-type]
+    return wanted(**(defaults | options)).takes(run)
 
 
 def test_runs_are_chosen_by_scenario_rig_tags_and_status() -> None:
-    run = listed(firmware="1.2", baseline="")
+    run = listed(tags={"firmware": "1.2", "baseline": ""})
     assert takes(run)
     assert takes(run, scenario="scenarios/gigablox.yaml", rig="gigablox", status=RunState.COMPLETE)
     assert not takes(run, scenario="das2")
@@ -67,7 +71,7 @@ def test_runs_are_chosen_by_scenario_rig_tags_and_status() -> None:
     assert takes(run, tags=["baseline="])
     assert not takes(run, tags=["firmware=1.3"])
     assert not takes(run, tags=["firmware", "night"])
-    assert takes(listed(**{"rigctl.confirms": "x"}), tags=["rigctl.confirms=x"])
+    assert takes(listed(tags={"rigctl.confirms": "x"}), tags=["rigctl.confirms=x"])
 
 
 def test_a_run_that_died_is_no_running_one() -> None:
@@ -103,8 +107,8 @@ def test_the_list_has_tags_where_there_are_any_and_none_of_rigctls_own() -> None
         print_runs(runs, Console(file=text, width=200))
         return text.getvalue()
 
-    assert "Tags" not in printed(listed(), listed(**{"rigctl.confirms": "x"}))
-    shown = printed(listed(), listed(firmware="1.2.3", baseline="", **{"rigctl.confirms": "x"}))
+    assert "Tags" not in printed(listed(), listed(tags={"rigctl.confirms": "x"}))
+    shown = printed(listed(), listed(tags={"firmware": "1.2.3", "baseline": "", "rigctl.confirms": "x"}))
     assert "Tags" in shown
     assert "baseline firmware=1.2.3" in shown
     assert "confirms" not in shown

@@ -12,7 +12,7 @@ def import_runs(
     files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Files of `rigctl export --format rigctl`.")],
     store: StoreAddress = None,
 ) -> None:
-    """Store the runs of FILE…: all, or none where a file is damaged. A run that is there already stays as it is."""
+    """Store the runs of FILE…: none where a file is damaged. A run that is there already stays as it is."""
     from rigctl.store import open_store
 
     with open_store(store) as opened:

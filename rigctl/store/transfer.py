@@ -1,7 +1,7 @@
 """Runs out of a store into a file, and out of files into a store: all of them, or none."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import groupby
@@ -68,28 +68,41 @@ class Transfer:
             raise InputError(f"store {self._place}: run {run} can't be exported: it {what}. It is damaged") from error
 
     def take(self, paths: Sequence[Path]) -> list[Taken]:
-        """Store the runs of these files; one that is there already stays as it is."""
+        """Store the runs of these files; one that is there already stays as it is.
+
+        All are checked before anything is stored. Then each run is a transaction: a controller that measures meanwhile
+        waits for one run at most.
+        """
         with ExitStack() as stack:
             files = [(path, stack.enter_context(_opened(path))) for path in paths]
-            # Checked before the store is locked; what is stored then has the digests of what was checked.
-            checked = []
+            known: dict[str, str] = {}
             for path, file in files:
                 with _refusing(path):
-                    checked.append(_checked(file))
+                    self._compare(_checked(file), known)
             taken: list[Taken] = []
-            with explained(self._place, writing=True), writing(self._engine) as connection:
-                for (path, file), digests in zip(files, checked, strict=True):
-                    with _refusing(path):
-                        taken += _stored(connection, file, digests)
+            for path, file in files:
+                with _refusing(path, taken):
+                    for run, lines in _by_run(file, Budget(file.seek(0, SEEK_END))):
+                        with explained(self._place, writing=True), writing(self._engine) as connection:
+                            taken.append(_stored(connection, run, lines, known.get(run)))
             return taken
+
+    def _compare(self, digests: Mapping[str, str], known: dict[str, str]) -> None:
+        """Refuse runs of a file that differ from the store's, or from `known` ones; they are known then."""
+        with explained(self._place), self._engine.connect() as connection:
+            for run, digest in digests.items():
+                if known.setdefault(run, digest) != digest:
+                    raise FileError(f"has run {run}, which another of these files has with other content")
+                _same_as_stored(connection, run, digest)
 
 
 @contextmanager
-def _refusing(path: Path) -> Iterator[None]:
+def _refusing(path: Path, taken: Sequence[Taken] = ()) -> Iterator[None]:
     try:
         yield
     except FileError as error:
-        raise InputError(f"{path}: {error}. Nothing was imported") from error
+        before = sum(each.new for each in taken)
+        raise InputError(f"{path}: {error}. {f'{before} runs were' if before else 'Nothing was'} imported") from error
 
 
 @contextmanager
@@ -229,21 +242,25 @@ class _Checked:
             self._budget.spend(sum(map(len, series.columns.values())) * 8)
 
 
-def _stored(connection: Connection, file: BinaryIO, digests: dict[str, str]) -> Iterator[Taken]:
-    """Store the runs of a file that was checked; `digests` are those of the check."""
-    size = file.seek(0, SEEK_END)
-    for run, lines in _by_run(file, Budget(size)):
-        there = connection.scalar(select(runs.c.run).where(runs.c.run == run)) is not None
-        own = content_digest(_lines(connection, run)) if there else digests.get(run)
-        if there and own != digests.get(run):
-            raise FileError(
-                f"has run {run}, which the store has with other content. `rigctl runs rm {run}` removes the store's"
-            )
-        insertion = _Insertion(connection, run, there=there)
-        if content_digest(insertion.each(lines)) != digests.get(run):
-            raise FileError("was changed while it was read")
-        insertion.end()
-        yield Taken(run, not there, tuple(insertion.added))
+def _stored(connection: Connection, run: str, lines: Iterator[Line], digest: str | None) -> Taken:
+    """Store a run of a file that was checked; `digest` is that of the check."""
+    there = _same_as_stored(connection, run, digest)
+    insertion = _Insertion(connection, run, there=there)
+    if content_digest(insertion.each(lines)) != digest:
+        raise FileError("was changed while it was read")
+    insertion.end()
+    return Taken(run, not there, tuple(insertion.added))
+
+
+def _same_as_stored(connection: Connection, run: str, digest: str | None) -> bool:
+    """Whether the store has the run; `FileError` where it has it with other content."""
+    if connection.scalar(select(runs.c.run).where(runs.c.run == run)) is None:
+        return False
+    if content_digest(_lines(connection, run)) != digest:
+        raise FileError(
+            f"has run {run}, which the store has with other content. `rigctl runs rm {run}` removes the store's"
+        )
+    return True
 
 
 class _Insertion:

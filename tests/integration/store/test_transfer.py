@@ -125,6 +125,16 @@ def test_an_id_with_other_content_is_refused_and_nothing_of_the_other_files_is_s
     assert store.run_ids() == [run]
 
 
+def test_two_files_that_disagree_about_a_run_are_refused(store: Store, exported: Path, elsewhere: Store) -> None:
+    (run,) = store.run_ids()
+    store.add(run, replace(builders.failed(CELL), repetition=9))
+    other = exported.with_name("later.rigctl")
+    other.write_bytes(store.transfer.packed([run]))
+    with pytest.raises(InputError, match=f"{other}: has run {run}, which another of these files has with other"):
+        elsewhere.transfer.take([exported, other])
+    assert elsewhere.run_ids() == []
+
+
 def remade(path: Path, change: Callable[[list[Any]], list[Any]], seal: bool = True) -> None:
     """Change the lines of a file, and give it the SHA-256 of what it then has."""
     *lines, _ = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]

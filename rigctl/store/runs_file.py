@@ -164,7 +164,7 @@ def _check_head(head: object) -> None:
         raise FileError("is no file of runs: `rigctl export --format rigctl` makes them")
     version, schema = head.get("version"), head.get("schema")
     if type(version) is not int or type(schema) is not int or version < 1 or schema < 1:
-        raise FileError("has no version that could be read")
+        raise FileError("has no valid version")
     if version > FORMAT or schema > SCHEMA_VERSION:
         raise FileError(
             f"was written by a newer rigctl (version {version}, schema {schema}; this one knows {FORMAT} and "
@@ -175,14 +175,14 @@ def _check_head(head: object) -> None:
 def _row(value: object) -> Line:
     """A row with every column of its table. Raises `FileError` for what no store of rigctl holds."""
     if not (isinstance(value, list) and len(value) == 2 and isinstance(value[0], str) and isinstance(value[1], dict)):
-        raise FileError("has a line that is no row")
+        raise FileError("has a line that is not a row")
     name, given = value
     if name not in TABLES:
-        raise FileError(f"has a row of a table that is none: {name[:40]!r}")
+        raise FileError(f"has a row of an unknown table: {name[:40]!r}")
     table, local = TABLES[name], _LOCAL[name]
     columns = {column.name: column for column in table.c if column.name not in local}
     if unknown := given.keys() - columns.keys():
-        raise FileError(f"has a column that {name} has not: {min(unknown)[:40]!r}")
+        raise FileError(f"has a row of {name} with an unknown column: {min(unknown)[:40]!r}")
     row = {column_name: _value(table, column, given.get(column_name)) for column_name, column in columns.items()}
     if harmless_row(row) != row:
         raise FileError(f"has control characters in a row of {name}")
@@ -197,7 +197,7 @@ def _value(table: Table, column: "Column[Any]", value: object) -> object:
         return None
     made = _made(column.type, value)
     if made is None:
-        raise FileError(f"has a row of {table.name} whose {column.name} is none")
+        raise FileError(f"has a row of {table.name} with an invalid {column.name}")
     return made
 
 

@@ -170,7 +170,7 @@ class _RunOf:
         if line.table == runs.name:
             self._run = line.row["run"]
             if not _RUN.fullmatch(line.row["run"]):
-                raise FileError(f"has a run whose id is none: {self._run[:40]!r}")
+                raise FileError(f"has a run with an invalid id: {self._run[:40]!r}")
         return self._run
 
 

@@ -84,8 +84,12 @@ $(VENV)/mutants.stamp: $(VENV)/dev.stamp
 # What the tests start for real. Installed where we may; otherwise the tests say what is missing, by name.
 PACKAGES := python3-venv gcc libc6-dev clang libclang-rt-14-dev iproute2 iputils-ping ethtool nftables iperf3 openssh-server openssh-client \
 	qemu-user-static chromium util-linux sudo file make snmpd snmp lldpd postgresql
+# Tests start a PostgreSQL server of their own: Debian's package need not make and start one (a few seconds).
+NO_CLUSTER := /etc/postgresql-common/createcluster.conf
 system:
 	@missing=$$(for p in $(PACKAGES); do dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || echo $$p; done); \
 	if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; \
+		mkdir -p /etc/postgresql-common; [ -e $(NO_CLUSTER) ] || echo 'create_main_cluster = false' >$(NO_CLUSTER); \
+		apt-get update -qq && UCF_FORCE_CONFFOLD=1 DEBIAN_FRONTEND=noninteractive \
+			apt-get install -y -qq --no-install-recommends $$missing >/dev/null; \
 	elif [ -n "$$missing" ]; then echo "not installed, and not root to install them:" $$missing; fi

@@ -41,6 +41,7 @@ class StoredRun(_Model):
     tests: int = Field(description="Number of tests.")
     measured: dict[str, int] = Field(description="Tests with a repetition of a status: ok, invalid, failed, …")
     overrides: list[str] = Field(description="Options of the run.")
+    tags: dict[str, str] = Field(description="By name; those that begin with rigctl. are its own.")
 
 
 class RunsDocument(_Model):
@@ -199,6 +200,7 @@ def _stored(listed: Listed) -> StoredRun:
         tests=len(info.plan.cells),
         measured=dict(listed.measured),
         overrides=list(info.plan.overrides),
+        tags=dict(sorted(info.tags.items())),
     )
 
 

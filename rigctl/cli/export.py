@@ -1,15 +1,19 @@
-"""`rigctl export`: the data of a run, as CSV, JSON, Markdown or Parquet."""
+"""`rigctl export`: the data of a run, as CSV, JSON, Markdown or Parquet; whole runs as a file for another store."""
 
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rigctl.cli.options import RunId, StoreAddress
+from rigctl.cli.completion import run_ids
+from rigctl.cli.options import StoreAddress
 from rigctl.columns import Level
 from rigctl.errors import InputError
+
+if TYPE_CHECKING:
+    from rigctl.store import Store
 
 
 class Format(StrEnum):
@@ -17,6 +21,7 @@ class Format(StrEnum):
     JSON = "json"
     MD = "md"
     PARQUET = "parquet"
+    RIGCTL = "rigctl"
 
 
 class LevelName(StrEnum):
@@ -29,7 +34,14 @@ class LevelName(StrEnum):
 
 
 def export(
-    run: RunId = None,
+    runs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[RUN]…",
+            help="Id of the run, or its beginning (default: the latest); several with --format rigctl.",
+            autocompletion=run_ids,
+        ),
+    ] = None,
     kind: Annotated[Format, typer.Option("--format", "-f", help="Write this format.")] = Format.CSV,
     level: Annotated[LevelName, typer.Option("--level", "-l", help="Choose what a row stands for.")] = LevelName.PAIRS,
     output: Annotated[
@@ -38,17 +50,22 @@ def export(
     ] = None,
     store: StoreAddress = None,
 ) -> None:
-    """Write the data of RUN: one row per test, pair, flow, interval, bin or bucket (see docs/columns.md)."""
+    """Write the data of RUN: a row per test, pair, flow, interval, bin or bucket (docs/columns.md); or whole runs."""
     from rigctl.analysis.drawn import sampled
     from rigctl.analysis.frames import load
     from rigctl.report.export import BINARY, FORMATS
     from rigctl.report.files import write_whole
     from rigctl.store import open_store
 
-    if output is None and kind in BINARY:
+    if output is None and kind in (*BINARY, Format.RIGCTL):
         raise InputError(f"export: {kind} is a binary format. Name a file, as in -o run.{kind}")
+    if len(runs or ()) > 1 and kind is not Format.RIGCTL:
+        raise InputError(f"export: {kind} has one run. Name one, or give --format rigctl")
     with open_store(store, create=False) as opened:
-        info = opened.run(run)
+        if kind is Format.RIGCTL and output is not None:
+            write_whole(output, _whole(opened, runs or []))
+            return
+        info = opened.run(runs[0] if runs else None)
         whole = level in (LevelName.INTERVALS, LevelName.BINS)
         repetitions = opened.repetitions(info.run, series=True if whole else sampled(info.plan))
     content = FORMATS[kind](load(info, repetitions), Level[level.upper()])
@@ -57,3 +74,15 @@ def export(
         return
     sys.stdout.buffer.write(content)
     sys.stdout.buffer.flush()
+
+
+def _whole(opened: "Store", names: list[str]) -> bytes:
+    """The runs as they are stored, as one file."""
+    from rigctl.records import RunStatus
+    from rigctl.runner.resume import Fate, fate
+
+    chosen = list(dict.fromkeys(opened.run_id(name) for name in names)) or [opened.run().run]
+    for run in chosen:
+        if opened.run(run).status is RunStatus.RUNNING and fate(opened.controller(run)) is Fate.ALIVE:
+            raise InputError(f"run {run} is still running. Export it when it has ended")
+    return opened.transfer.packed(chosen)

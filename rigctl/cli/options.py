@@ -45,7 +45,7 @@ StoreAddress = Annotated[
         "--store",
         envvar="RIGCTL_STORE",
         metavar="URL",
-        help="Use this store: a path or an SQLAlchemy URL (default: rigctl.db in the user's data folder).",
+        help="Use this store: a path, or postgresql://user@host/name (default: rigctl.db in the user's data folder).",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, as docs/json.md describes it.")]
@@ -74,3 +74,7 @@ Captures = Annotated[
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the run's id only.")]
+RunTags = Annotated[
+    list[str] | None,
+    typer.Option("--tag", metavar="NAME=VALUE", help="Give the run this tag, as firmware=1.2.3; repeatable."),
+]

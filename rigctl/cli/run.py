@@ -1,6 +1,6 @@
 """`rigctl run`: measure a scenario, print its table, write its report."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +17,7 @@ from rigctl.cli.options import (
     Resume,
     RigFile,
     RigSets,
+    RunTags,
     Scenario,
     Sets,
     StoreAddress,
@@ -42,13 +43,16 @@ def run(
     no_report: NoReport = False,
     resume: Resume = None,
     capture: Captures = None,
+    tag: RunTags = None,
     quiet: Quiet = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be measured: plan.")] = False,
 ) -> int:
     """Measure SCENARIO on its rig; print the run's id, the table and where the report is."""
     from rigctl.cli.output import check_page, page_of
+    from rigctl.cli.tags import tags_of
     from rigctl.scenario.load import Overrides
 
+    tags = tags_of(tag, "--tag")
     if dry_run:
         plan_command.plan(scenario, rig, rig_sets, sets, duration, repeat, capture=capture)
         return 0
@@ -57,13 +61,20 @@ def run(
     )
     if not no_report:
         check_page(report)
-    info, repetitions, outcome = _measured(scenario, overrides, store, report, resume, quiet=quiet)
+    info, repetitions, outcome = _measured(scenario, overrides, store, report, resume, tags=tags, quiet=quiet)
     _tell(info, repetitions, None if no_report else page_of(info, report), quiet=quiet)
     return outcome.exit_code
 
 
 def _measured(
-    scenario: str, overrides: "Overrides", store: str | None, report: Path | None, resume: str | None, *, quiet: bool
+    scenario: str,
+    overrides: "Overrides",
+    store: str | None,
+    report: Path | None,
+    resume: str | None,
+    *,
+    tags: Mapping[str, str],
+    quiet: bool,
 ) -> "tuple[RunInfo, Sequence[Repetition], Outcome]":
     from rich.console import Console
 
@@ -86,7 +97,7 @@ def _measured(
             resumed = stored.run
         beside = report.resolve().parent if report is not None else Path.cwd()
         outcome = measure_run(
-            plan, inventory, opened, Console(stderr=True), quiet=quiet, resumed=resumed, captures=beside
+            plan, inventory, opened, Console(stderr=True), quiet=quiet, resumed=resumed, captures=beside, tags=tags
         )
         info = opened.run(outcome.run)
         return info, opened.repetitions(outcome.run, series=sampled(info.plan)), outcome

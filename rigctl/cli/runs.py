@@ -1,18 +1,18 @@
-"""`rigctl runs`: the stored runs; `rigctl runs rm`: remove some of them."""
+"""`rigctl runs`: the stored runs; `rigctl runs rm` and `rigctl runs prune`: remove some of them."""
 
 import sys
-import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rigctl.cli import prune
 from rigctl.cli.common import Debug, Verbose, set_up
-from rigctl.cli.completion import run_ids
+from rigctl.cli.completion import rig_names, run_ids, scenario_names
 from rigctl.cli.options import Json, StoreAddress
+from rigctl.cli.runs_filter import RunState
 
 if TYPE_CHECKING:
-    from rigctl.cli.runs_table import Listed
-    from rigctl.store import Store
+    from rigctl.cli.runs_filter import Wanted
 
 app = typer.Typer(invoke_without_command=True)
 
@@ -20,15 +20,38 @@ app = typer.Typer(invoke_without_command=True)
 @app.callback()
 def runs(
     ctx: typer.Context,
+    scenario: Annotated[
+        str | None,
+        typer.Option("--scenario", metavar="NAME", help="Only runs of this scenario.", autocompletion=scenario_names),
+    ] = None,
+    rig: Annotated[
+        str | None, typer.Option("--rig", metavar="NAME", help="Only runs on this rig.", autocompletion=rig_names)
+    ] = None,
+    tags: Annotated[
+        list[str] | None,
+        typer.Option("--tag", metavar="NAME[=VALUE]", help="Only runs with this tag; repeatable: with all of them."),
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="DATE", help="Only runs from then on, as 2026-11-22[T04:10].")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", metavar="DATE", help="Only runs until then; a day is included.")
+    ] = None,
+    status: Annotated[RunState | None, typer.Option("--status", help="Only runs of this status.")] = None,
     store: StoreAddress = None,
     as_json: Json = False,
     debug: Debug = False,
     verbose: Verbose = 0,
 ) -> None:
-    """List the stored runs, the earliest first. `runs rm` removes some."""
+    """List the stored runs, the earliest first. `runs rm` and `runs prune` remove some."""
+    from rigctl.cli.runs_filter import wanted
+
     set_up(debug=debug, verbose=verbose)
     if ctx.invoked_subcommand is None:
-        _list(store, as_json=as_json)
+        _list(store, wanted(scenario, rig, tags, since, until, status), as_json=as_json)
+
+
+app.command(name="prune")(prune.prune)
 
 
 @app.command()
@@ -67,40 +90,25 @@ def _agreed(chosen: list[str]) -> bool:
     return typer.confirm(f"Remove {', '.join(chosen)}?")
 
 
-def _list(address: str | None, *, as_json: bool) -> None:
-    from rigctl.cli.runs_table import print_runs
+def _list(address: str | None, wanted: "Wanted", *, as_json: bool) -> None:
+    from rigctl.cli.runs_table import EMPTY, print_runs
+    from rigctl.cli.stored import stored_runs
     from rigctl.errors import InputError
     from rigctl.store import NoStoreError, open_store
 
     try:
         with open_store(address, create=False) as opened:
-            listed, damaged = _listed(opened)
+            stored, damaged = stored_runs(opened)
     except NoStoreError:
-        listed, damaged = [], []
+        stored, damaged = [], []
+    chosen = [listed for listed in stored if wanted.takes(listed)]
     if as_json:
         from rigctl.cli.documents import runs_json
 
-        print(runs_json(listed, damaged))
-    elif listed or not damaged:
-        print_runs(listed)
+        print(runs_json(chosen, damaged))
+    elif chosen:
+        print_runs(chosen)
+    elif not damaged:
+        print(f"No run of {len(stored)} fits {wanted}." if stored else EMPTY)
     if damaged:
         raise InputError("\n".join(damaged))
-
-
-def _listed(opened: "Store") -> "tuple[list[Listed], list[str]]":
-    """The runs that can be read, and what is wrong with the others."""
-    from rigctl.cli.runs_table import Listed
-    from rigctl.errors import InputError
-    from rigctl.records import RunStatus
-    from rigctl.runner.resume import fate
-
-    measured, now, found, damaged = opened.measured(), time.time(), [], []
-    for run in opened.run_ids():
-        try:
-            info = opened.run(run)
-        except InputError as error:
-            damaged.append(str(error))
-            continue
-        controller = opened.controller(run) if info.status is RunStatus.RUNNING else None
-        found.append(Listed(info, measured.get(run, {}), fate(controller), now))
-    return found, damaged

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rigctl.records import RunInfo, RunStatus
+from rigctl.records import RunInfo, RunStatus, given_tags, tag_text
 from rigctl.runner.resume import Fate
 from rigctl.units import format_duration
 
@@ -36,6 +36,11 @@ class Listed:
     @property
     def age_s(self) -> float:
         return max(0.0, self.now - self.info.started_at)
+
+    @property
+    def may_run(self) -> bool:
+        """Nobody has finished it, and that it died is not certain."""
+        return self.info.status is RunStatus.RUNNING and self.died is not True
 
     @property
     def died(self) -> bool | None:
@@ -72,8 +77,11 @@ def print_runs(runs: Sequence[Listed], console: Console | None = None) -> None:
         table.add_column(head, no_wrap=kept, min_width=width, justify="right" if head == "Tests" else "left")
     table.add_column("Rig", overflow="fold")
     table.add_column("Title", overflow="fold")
-    for row in rows:
-        table.add_row(*map(Text, row))
+    tags = [[tag_text(*each) for each in given_tags(listed.info.tags).items()] for listed in runs]
+    if any(tags):
+        table.add_column("Tags", overflow="fold")
+    for row, given in zip(rows, tags, strict=True):
+        table.add_row(*map(Text, row), *([Text(" ".join(given))] if any(tags) else []))
     console.print(table, crop=False)
 
 

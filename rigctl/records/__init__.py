@@ -38,7 +38,16 @@ from rigctl.records.counted import (
     Side,
     TcpInfo,
 )
-from rigctl.records.history import BASELINE, CONFIRMS, Accepted, Night, NightOutcome
+from rigctl.records.history import (
+    BASELINE,
+    CONFIRMS,
+    OWN_TAGS,
+    Accepted,
+    Night,
+    NightOutcome,
+    given_tags,
+    tag_text,
+)
 from rigctl.records.plan import Link, Port, Retest, RunPlan, Trunk, Until
 from rigctl.records.run import Facts, Repetition, RunInfo, RunStatus, Status
 
@@ -46,6 +55,7 @@ __all__ = [
     "BASELINE",
     "CONFIRMS",
     "MAX_RATE",
+    "OWN_TAGS",
     "UNLIMITED",
     "Accepted",
     "Bins",
@@ -87,5 +97,7 @@ __all__ = [
     "Trunk",
     "Until",
     "WindowSettings",
+    "given_tags",
     "several_sets",
+    "tag_text",
 ]

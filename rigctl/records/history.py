@@ -1,5 +1,6 @@
 """What is kept of a store's runs beside what they measured: accepted levels, and how each night went."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -8,6 +9,18 @@ CONFIRMS: Final = "rigctl.confirms"
 """Tag of a run that was made to confirm the news of another: that run's id."""
 BASELINE: Final = "baseline"
 """Tag of a run that others are compared with: it is never pruned."""
+OWN_TAGS: Final = "rigctl."
+"""How the names of tags begin that rigctl gives: nobody else does, and no table shows them."""
+
+
+def given_tags(tags: Mapping[str, str]) -> dict[str, str]:
+    """Of a run's tags those that users gave, by name."""
+    return {name: value for name, value in sorted(tags.items()) if not name.startswith(OWN_TAGS)}
+
+
+def tag_text(name: str, value: str) -> str:
+    """`firmware=1.2.3`, or the name alone where there is no value."""
+    return f"{name}={value}" if value else name
 
 
 @dataclass(frozen=True, slots=True)

@@ -191,6 +191,7 @@ class Document:
     results: tuple[Section, ...]
     sections: tuple[Section, ...]
     footer: str
+    tags: tuple[tuple[str, str], ...] = ()  # that users gave the run: names and values
 
     @property
     def answer(self) -> str:

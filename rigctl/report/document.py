@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from rigctl.analysis.run_view import RunView
 from rigctl.findings import Finding, Severity, Weight, by_weight
-from rigctl.records import Repetition, RunInfo, RunStatus
+from rigctl.records import Repetition, RunInfo, RunStatus, given_tags
 from rigctl.report import method
 from rigctl.report.blocks import Document, Folded, Items, Paragraph, Part, Section, Table, Verbatim
 from rigctl.report.sections import (
@@ -73,6 +73,7 @@ def document(info: RunInfo, repetitions: Sequence[Repetition]) -> Document:
         results=results,
         sections=(*rest, *_closing(view, parts)),
         footer=f"Made by rigctl {info.versions.get('rigctl', '')}. “–” is unknown. K is 1024 bytes; rates are decimal.",
+        tags=tuple(given_tags(info.tags).items()),
     )
 
 

@@ -79,18 +79,19 @@ def measure_run(
     quiet: bool = False,
     resumed: str | None = None,
     captures: Path | None = None,
+    tags: Mapping[str, str] | None = None,
 ) -> Outcome:
     """Measure `plan` on `rig` into `store`. Blocks until it is over; progress goes to `console`.
 
     `resumed` is the id of a stored run of this plan (checked by `runner.resume`): what it lacks is measured.
-    `captures` is the folder for pcap files; None: the working folder.
+    `captures` is the folder for pcap files; None: the working folder. The run is given `tags` at its beginning.
 
     Ctrl-C and SIGTERM end it within 3 s, with everything stopped on every node and what was measured stored. Raises
     `RigError` where the rig could not be had at all: then nothing was stored.
     """
     orders = missing(plan, store.statuses(resumed) if resumed else {})
     with progress_on(console, plan, orders, quiet) as progress:
-        work = _Work(plan, rig, store, progress, captures or Path.cwd())
+        work = _Work(plan, rig, store, progress, captures or Path.cwd(), tags or {})
         return asyncio.run(_interruptible(_run(work, orders, resumed)))
 
 
@@ -103,6 +104,7 @@ class _Work:
     store: Store
     progress: Progress
     captures: Path
+    tags: Mapping[str, str]
 
 
 async def _interruptible(work: Coroutine[Any, Any, Outcome]) -> Outcome:
@@ -139,9 +141,11 @@ async def _run(work: _Work, orders: Sequence[Order], resumed: str | None) -> Out
         check_iperf3(plan, facts)
         for message in await prechecked(plan, nodes, names):
             work.progress.said(message)
-        run = resumed or store.begin(plan, versions() | iperf3_versions(plan, facts), facts, time.time(), controller)
+        known = versions() | iperf3_versions(plan, facts)
+        run = resumed or store.begin(plan, known, facts, time.time(), controller, work.tags)
         if resumed is not None:
             store.resume(run, controller)
+            store.history.tag(run, work.tags)
         try:
             async with conditions_of(plan, nodes, names) as conditions:
                 bench = Bench(nodes, conditions, counters, work.captures / f"{file_name(plan.scenario_name)}-{run}")

@@ -27,8 +27,50 @@ _KNOWN: Final = (
     ("database is locked", "is locked by another program. Close it and try again"),
     ("disk i/o error", "cannot be read or written: the disk reports an I/O error"),
 )
+_ELSEWHERE: Final = "or name another store with --store"
+# What PostgreSQL's server (in English, or by its SQLSTATE) and libpq say → what it means and what to do.
+_KNOWN_OF_SERVERS: Final = (
+    (
+        ("28p01", "28000", "password authentication failed", "no pg_hba.conf entry", "peer authentication failed"),
+        f"refuses the user or its password. Check both in the URL, {_ELSEWHERE}",
+    ),
+    (
+        ("no password supplied",),
+        "requires a password. Put it into the environment variable PGPASSWORD or the file ~/.pgpass",
+    ),
+    (
+        ("3d000",),
+        f"does not exist on its server. Make it with createdb, {_ELSEWHERE}",
+    ),
+    (
+        ("connection refused", "is the server running", "no route to host", "network is unreachable"),
+        f"cannot be reached: no server answers there. Start it, {_ELSEWHERE}",
+    ),
+    (
+        ("translate host name", "resolve host", "name or service not known", "nodename nor servname"),
+        f"cannot be reached: its host is unknown. Check the URL, {_ELSEWHERE}",
+    ),
+    (
+        ("connection timeout", "timeout expired", "could not receive data", "timed out"),
+        f"cannot be reached: its server does not answer. Try again, {_ELSEWHERE}",
+    ),
+    (
+        ("57p01", "57p02", "57p03", "08006", "08003", "server closed the connection", "connection is lost",
+         "terminating connection", "consuming input failed", "starting up", "shutting down", "is closed"),
+        "lost its connection: the server has ended or is starting. What was stored before is safe. Try again",
+    ),
+    (("53300", "too many clients", "remaining connection slots"), "has no connection left. Try again later"),
+    (("55p03",), "is locked by another controller. Try again"),
+    (("53100", "no space left"), "cannot be written: its disk is full. What was stored before is safe"),
+    (("25006",), "cannot be written: its server only reads, as a standby does. Name the primary"),
+    (
+        ("42501", "3f000"),
+        "refuses its user. To make tables it needs CREATE on the schema: let the user own the database "
+        "(createdb --owner), or GRANT CREATE ON SCHEMA public",
+    ),
+)  # fmt: skip
 # What it takes to make a record of a row that no rigctl wrote so.
-_UNREADABLE: Final = (
+UNREADABLE: Final = (
     ValueError,
     LookupError,
     TypeError,
@@ -51,7 +93,7 @@ def reason_of(error: BaseException) -> str:
     return " ".join(str(cause).split()) or type(cause).__name__
 
 
-def _wrong(error: Exception) -> str:
+def wrong(error: Exception) -> str:
     """What is wrong with a row: the first of its wrong values, where it is one."""
     if not isinstance(error, ValidationError):
         return f"{type(error).__name__}: {reason_of(error)}"
@@ -71,8 +113,24 @@ def explained(place: str, writing: bool = False) -> Iterator[None]:
     except (SQLAlchemyError, OSError, UnicodeDecodeError) as error:
         said = reason_of(error)
         kind: type[RigctlError] = RigError if writing else InputError
-        meant = next((meaning for sign, meaning in _KNOWN if sign in said.lower()), None)
-        raise kind(f"store {place} {meant or f'failed: {said}'}") from error
+        raise kind(f"store {place} {_meaning(error, said.lower()) or f'failed: {said}'}") from error
+
+
+def _meaning(error: BaseException, said: str) -> str | None:
+    """What a database's words mean to a user, where that is known."""
+    cause: Any = getattr(error, "orig", None)
+    if not hasattr(cause, "sqlstate"):  # of psycopg alone
+        return next((meaning for sign, meaning in _KNOWN if sign in said), None)
+    state = str(cause.sqlstate).lower()
+    # A server that is asked for a database it hasn't refuses before there is a state.
+    if "database" in said and "does not exist" in said:
+        state = "3d000"
+    if "role" in said and "does not exist" in said:
+        state = "28000"
+    for signs, meaning in _KNOWN_OF_SERVERS:
+        if state in signs or any(sign in said for sign in signs if " " in sign):
+            return meaning
+    return None
 
 
 def records_of(
@@ -86,9 +144,9 @@ def records_of(
             if row is None:
                 return
             made = make(harmless_row(row))
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             raise InputError(
-                f"store {place}: {name(at)} can't be read ({_wrong(error)}). It is damaged, or another program "
+                f"store {place}: {name(at)} can't be read ({wrong(error)}). It is damaged, or another program "
                 "changed it. The rest of the store is as it was: name another run, or an older copy with --store"
             ) from error
         yield made

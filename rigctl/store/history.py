@@ -17,6 +17,11 @@ def writing(engine: Engine) -> AbstractContextManager[Connection]:
     return engine.execution_options(rigctl_write=True).begin()
 
 
+def put_tags(connection: Connection, run: str, values: Mapping[str, str]) -> None:
+    if values:
+        connection.execute(insert(tags), [{"run": run, "name": name, "value": value} for name, value in values.items()])
+
+
 class History:
     """Of a `Store`. Writing raises `RigError`, reading `InputError`."""
 
@@ -28,9 +33,7 @@ class History:
         """Give `run` these tags, each in the place of one of the same name."""
         with explained(self._place, writing=True), writing(self._engine) as connection:
             connection.execute(delete(tags).where(tags.c.run == run, tags.c.name.in_(list(values))))
-            if values:
-                rows = [{"run": run, "name": name, "value": value} for name, value in values.items()]
-                connection.execute(insert(tags), rows)
+            put_tags(connection, run, values)
 
     def untag(self, run: str, name: str) -> None:
         with explained(self._place, writing=True), writing(self._engine) as connection:

@@ -17,6 +17,9 @@ from rigctl.errors import InputError, RigError
 from rigctl.store.errors import NoStoreError, explained
 from rigctl.store.foreign import MOST_VALUE, odd_table
 from rigctl.store.migrations import migrate
+from rigctl.store.postgresql import NAME as POSTGRESQL
+from rigctl.store.postgresql import connect_arguments, is_postgresql, prepare, with_driver
+from rigctl.store.runs_file import Verbatim
 from rigctl.store.schema import APPLICATION_ID, SCHEMA_VERSION, metadata, versions
 from rigctl.store.store import Store
 from rigctl.texts import printable
@@ -42,6 +45,8 @@ def open_store(address: str | None = None, create: bool = True) -> Store:
     given = address or os.environ.get("RIGCTL_STORE") or str(default_path())
     url = _url(given)
     place = url.database or ":memory:" if url.get_backend_name() == "sqlite" else _place(url)
+    if is_postgresql(url):
+        url = with_driver(url)
     path = _file_of(url)
     if path is not None:
         url = _sqlite_file(url, path, place, create)
@@ -97,7 +102,8 @@ def _url(given: str) -> URL:
 
 def _place(url: URL) -> str:
     """A database for people, without passwords: drivers take them as parameters, too."""
-    return url.set(query={}).render_as_string()
+    shown = url.set(query={})
+    return (shown.set(drivername=POSTGRESQL) if is_postgresql(url) else shown).render_as_string()
 
 
 def _file_of(url: URL) -> Path | None:
@@ -136,7 +142,11 @@ def _engine(url: URL, place: str) -> Engine:
     try:
         # JSON is read where records are made of it (store.rows), in one step with checking it.
         engine = create_engine(
-            url, json_serializer=_json, json_deserializer=lambda text: text, poolclass=None if memory else NullPool
+            url,
+            json_serializer=_json,
+            json_deserializer=_text,
+            poolclass=None if memory else NullPool,
+            connect_args=connect_arguments(url) if is_postgresql(url) else {},
         )
     except NoSuchModuleError as error:
         raise InputError(f"store {place}: no such kind of database. Use sqlite or postgresql") from error
@@ -147,10 +157,19 @@ def _engine(url: URL, place: str) -> Engine:
     if url.get_backend_name() == "sqlite":
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
+    if is_postgresql(url):
+        prepare(engine)
     return engine
 
 
+def _text(stored: str | bytes) -> str:
+    """JSON as it is stored: SQLite's driver has it as text, PostgreSQL's as bytes."""
+    return stored if isinstance(stored, str) else bytes(stored).decode()
+
+
 def _json(value: object) -> str:
+    if isinstance(value, Verbatim):
+        return str(value)
     # What nodes say may hold bytes that are no character, which Python has as halves of one: no reader takes those.
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()
 

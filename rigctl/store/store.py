@@ -14,7 +14,7 @@ from rigctl.errors import InputError
 from rigctl.garbage import uncollected
 from rigctl.records import Facts, Flow, Repetition, RunInfo, RunPlan, RunStatus, Status
 from rigctl.store.errors import explained, records_of
-from rigctl.store.history import History, writing
+from rigctl.store.history import History, put_tags, writing
 from rigctl.store.rows import (
     Row,
     counters_from,
@@ -32,6 +32,8 @@ from rigctl.store.rows import (
 )
 from rigctl.store.schema import counters, flows, probes, repetitions, runs, tags
 from rigctl.store.schema import facts as facts_table
+from rigctl.store.sizes import sizes_of
+from rigctl.store.transfer import Transfer
 
 T = TypeVar("T")
 _MOST_NAMED: Final = 5
@@ -53,6 +55,7 @@ class Store:
         self._engine = engine
         self.place = place
         self.history = History(engine, place)
+        self.transfer = Transfer(engine, place)
 
     def __enter__(self) -> Self:
         return self
@@ -70,6 +73,7 @@ class Store:
         facts: Mapping[str, Facts],
         started_at: float,
         controller: str | None = None,
+        tags: Mapping[str, str] | None = None,
     ) -> str:
         """Store a run that starts (status `running`); gives its id. `started_at` in Unix seconds.
 
@@ -84,18 +88,19 @@ class Store:
             "controller": controller,
         }
         with explained(self.place, writing=True):
-            return self._begin(row, facts)
+            return self._begin(row, facts, tags or {})
 
-    def _begin(self, row: Row, facts: Mapping[str, Facts], tries: int = 8) -> str:
+    def _begin(self, row: Row, facts: Mapping[str, Facts], tagged: Mapping[str, str], tries: int = 8) -> str:
         run = new_run_id(row["started_at"])
         try:
             with self._writing() as connection:
                 connection.execute(insert(runs).values(run=run, **row))
                 _put_facts(connection, run, facts)
+                put_tags(connection, run, tagged)
         except IntegrityError:  # another run of this second drew the same random bits
             if tries == 1:
                 raise
-            return self._begin(row, facts, tries - 1)
+            return self._begin(row, facts, tagged, tries - 1)
         return run
 
     def controller(self, run: str) -> str | None:
@@ -153,6 +158,22 @@ class Store:
         """The ids of all runs, the earliest first."""
         with explained(self.place), self._engine.connect() as connection:
             return list(connection.scalars(select(runs.c.run).order_by(runs.c.run)))
+
+    def runs(self) -> list[RunInfo]:
+        """All runs, the earliest first, read at once. `InputError` where one can't be read: `run` reads the others."""
+        with explained(self.place), self._engine.connect() as connection:
+            return self._infos(connection, select(runs))
+
+    def controllers(self) -> dict[str, str]:
+        """Who measures each run that has not ended."""
+        query = select(runs.c.run, runs.c.controller).where(runs.c.controller.is_not(None))
+        with explained(self.place), self._engine.connect() as connection:
+            return dict(connection.execute(query).tuples().all())
+
+    def sizes(self) -> dict[str, int]:
+        """About how many bytes each run takes: its series, sides and plan."""
+        with explained(self.place), self._engine.connect() as connection:
+            return sizes_of(connection)
 
     def run(self, reference: str | None = None) -> RunInfo:
         """The run whose id is, or begins with, `reference`; the latest for `None`. `InputError` for none or several."""

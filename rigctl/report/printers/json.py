@@ -40,6 +40,7 @@ class JsonDocument(TypedDict):
     title: str
     run: str
     about: list[str]
+    tags: dict[str, str]
     findings: list[JsonFinding]
     results: list[JsonSection]
     sections: list[JsonSection]
@@ -52,6 +53,7 @@ def as_json(document: Document) -> str:
         "title": document.title,
         "run": document.run,
         "about": list(document.about),
+        "tags": dict(document.tags),
         "findings": [finding_as_json(finding) for finding in document.findings],
         "results": [_section(section) for section in document.results],
         "sections": [_section(section) for section in document.sections],

@@ -9,6 +9,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from rigctl.findings import Finding, Severity
+from rigctl.records import tag_text
 from rigctl.report.blocks import (
     Block,
     Charts,
@@ -36,6 +37,8 @@ _STYLES: Final = {Severity.WARNING: "yellow", Severity.ERROR: "red"}
 def print_document(document: Document, console: Console, *, everything: bool = False) -> None:
     """Print `document`; with `everything` all findings and notes, not only the weightiest."""
     console.print(Text(document.title, style="bold"))
+    if document.tags:
+        console.print(Text(" ".join(tag_text(*tag) for tag in document.tags), style="dim"))
     if document.findings:
         _print_finding(document.findings[0], console)
     for section in document.results:

@@ -6,13 +6,14 @@ import builders
 import das2
 import message_runs
 import pytest
-from documents import blocks_of, finding, result_table, section, texts
+from documents import blocks_of, finding, printed, result_table, section, texts
 
 from rigctl.findings import Finding, Severity, Weight, by_weight
 from rigctl.kinds import KINDS
 from rigctl.records import Pair, Repetition, Retest, RunInfo, RunStatus, Until
 from rigctl.report.blocks import Document, Folded, HeatMaps, Table, Verbatim
 from rigctl.report.document import MOST_ROWS, document
+from rigctl.report.printers.html import page
 from rigctl.report.printers.markdown import markdown
 
 CLOSING = ["Method", "The rig", "Scenario and rig file"]
@@ -181,3 +182,13 @@ def test_a_run_of_any_kind_of_which_nothing_was_measured_has_a_document(kind: st
     assert isinstance(table, Table)
     assert table.notes == ("Test 1: failed: pi4: connection refused.",)
     assert headings(made)[-3:] == CLOSING
+
+
+def test_tags_that_users_gave_are_on_the_page_and_in_the_terminal_and_markup_in_them_is_text() -> None:
+    info, measured = builders.gigablox()
+    tagged = replace(info, tags={"rigctl.confirms": "x", "firmware": "<b>1.2</b>", "baseline": ""})
+    made = document(tagged, measured)
+    assert made.tags == (("baseline", ""), ("firmware", "<b>1.2</b>"))
+    assert "<code>baseline</code> · <code>firmware=&lt;b&gt;1.2&lt;/b&gt;</code></p>" in page(made)
+    assert printed(tagged, measured, 120)[1] == "baseline firmware=<b>1.2</b>"
+    assert printed(info, measured, 120)[1].startswith("The fastest of 7")

@@ -12,15 +12,11 @@ from pathlib import Path
 import builders
 import probing
 import pytest
-from sqlalchemy.dialects import postgresql
-from sqlalchemy.engine import Dialect
-from sqlalchemy.schema import CreateTable
 
 from rigctl.errors import InputError, RigError
 from rigctl.records import PortSeries
 from rigctl.store import default_path, open_store
-from rigctl.store.schema import APPLICATION_ID, SCHEMA_VERSION, metadata
-from rigctl.store.store import new_run_id
+from rigctl.store.schema import APPLICATION_ID, SCHEMA_VERSION
 
 
 def filled(path: Path) -> str:
@@ -210,67 +206,6 @@ def test_a_full_disk_loses_nothing_that_was_stored(tmp_path: Path, monkeypatch: 
         assert store.repetitions(run) == [builders.failed(builders.cell())]
 
 
-def test_two_writers_take_turns(tmp_path: Path) -> None:
-    path = str(tmp_path / "r.db")
-    with open_store(path) as one, open_store(path) as other:
-        first = one.begin(builders.plan(), {}, {}, 1.0)
-        second = other.begin(builders.plan(), {}, {}, 2.0)
-        one.add(first, builders.failed(builders.cell()))
-        other.add(second, builders.failed(builders.cell()))
-        assert one.run_ids() == [first, second]
-
-
-def test_a_reader_sees_a_run_while_it_is_written(tmp_path: Path) -> None:
-    path = str(tmp_path / "r.db")
-    with open_store(path) as writer:
-        run = writer.begin(builders.plan(), {}, {}, 1.0)
-        with open_store(path, create=False) as reader:
-            writer.add(run, builders.failed(builders.cell()))
-            assert len(reader.repetitions(run)) == 1
-
-
-def test_ids_sort_by_time_and_a_run_is_found_by_any_unique_beginning(tmp_path: Path) -> None:
-    assert new_run_id(builders.STARTED_AT).startswith("20261120-214501-")
-    with open_store(str(tmp_path / "r.db")) as store:
-        early = store.begin(builders.plan(), {}, {}, builders.STARTED_AT)
-        late = store.begin(builders.plan(), {}, {}, builders.STARTED_AT + 86400)
-        assert store.run(None).run == late
-        assert store.run("20261120").run == early
-        assert store.run(early).run == early
-        with pytest.raises(InputError, match=r"is not unique: .*Give more"):
-            store.run("2026")
-        with pytest.raises(InputError, match='no run "%"'):
-            store.run("%")
-
-
-def test_an_empty_store_says_how_to_fill_it(tmp_path: Path) -> None:
-    with (
-        open_store(str(tmp_path / "r.db")) as store,
-        pytest.raises(InputError, match=r"has no runs yet. Start one with `rigctl run`"),
-    ):
-        store.run(None)
-
-
-def test_how_many_cells_were_measured_is_known_without_reading_their_series(tmp_path: Path) -> None:
-    with open_store(str(tmp_path / "r.db")) as store:
-        run = store.begin(builders.plan(), {}, {}, 0.0)
-        for number in (1, 2):
-            store.add(run, builders.repetition(builders.cell(number)))
-        store.add(run, builders.repetition(builders.cell(2), number=2))
-        store.add(run, builders.failed(builders.cell(3)))
-        assert store.measured() == {run: {"ok": 2, "failed": 1}}
-
-
-def test_the_tables_can_be_made_in_postgresql_too() -> None:
-    dialect: Dialect = postgresql.dialect()  # type: ignore[no-untyped-call]  # SQLAlchemy has no types here
-    made = [str(CreateTable(table).compile(dialect=dialect)) for table in metadata.sorted_tables]
-    assert len(made) == 10
-    text = " ".join(made)
-    assert "id SERIAL NOT NULL" in text
-    assert "window_start_ns BIGINT" in text
-    assert "sender_series BYTEA" in text
-
-
 OLD_STORE = Path(__file__).parents[1] / "fixtures" / "store-of-0.1.db"
 """Written by rigctl 0.1: the first two cells of `builders.gigablox_cells`, one repetition each."""
 
@@ -304,20 +239,6 @@ def test_an_old_store_that_cannot_be_written_says_what_to_do_and_stays_as_it_is(
         open_store(str(path), create=False)
     assert "Copy it to a writable place" in str(raised.value)
     assert path.read_bytes() == before
-
-
-def test_a_store_brought_up_to_date_has_the_tables_of_a_new_one(tmp_path: Path) -> None:
-    path = Path(shutil.copy(OLD_STORE, tmp_path / "old.db"))
-    filled(tmp_path / "new.db")
-    with open_store(str(path)):
-        pass
-
-    def columns(file: Path) -> dict[str, set[str]]:
-        with sqlite3.connect(file) as plain:
-            names = [name for (name,) in plain.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-            return {name: {row[1] for row in plain.execute(f"PRAGMA table_info({name})")} for name in names}
-
-    assert columns(path) == columns(tmp_path / "new.db")
 
 
 def test_a_url_whose_driver_is_not_installed_says_which() -> None:

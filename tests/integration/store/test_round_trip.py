@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import Any
 
 import builders
@@ -43,10 +42,11 @@ from rigctl.records import (
     Trunk,
     WindowSettings,
 )
-from rigctl.store import open_store
+from rigctl.store import Store
 from rigctl.store.rows import plan_from, plan_json
 from rigctl.store.series import pack, unpack
 
+SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]  # a store takes any number of runs
 INT64 = st.integers(-(2**63), 2**63 - 1)
 COUNT = st.integers(0, 2**63 - 1)
 FLOAT = st.floats(allow_nan=False, allow_infinity=False)
@@ -203,92 +203,87 @@ def test_a_minute_of_samples_packs_into_a_third_of_their_size() -> None:
     assert len(pack(receiver.series)) < 600 * 2 * 8 / 3
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], deadline=None)
+@settings(max_examples=25, suppress_health_check=[*SLOW, HealthCheck.data_too_large], deadline=None)
 @given(st.lists(REPETITION, max_size=3, unique_by=numbers))
-def test_every_repetition_comes_back_equal_and_in_the_order_of_the_scenario(measured: list[Repetition]) -> None:
-    with open_store("sqlite://") as store:
-        run = store.begin(builders.plan(), {}, {}, 0.0)
-        for one in measured:
-            store.add(run, one)
-        assert store.repetitions(run) == sorted(measured, key=numbers)
+def test_every_repetition_comes_back_equal_and_in_the_order_of_the_scenario(
+    store: Store, measured: list[Repetition]
+) -> None:
+    run = store.begin(builders.plan(), {}, {}, 0.0)
+    for one in measured:
+        store.add(run, one)
+    assert store.repetitions(run) == sorted(measured, key=numbers)
 
 
-def test_a_repetition_measured_again_takes_the_place_of_the_one_that_failed() -> None:
-    with open_store("sqlite://") as store:
-        run = store.begin(builders.plan(), {}, {}, 0.0)
-        first, second = builders.repetition(builders.cell(1)), builders.repetition(builders.cell(2))
-        for one in (builders.failed(builders.cell(1)), second, first):
-            store.add(run, one)
-        assert store.repetitions(run) == [first, second]
+def test_a_repetition_measured_again_takes_the_place_of_the_one_that_failed(store: Store) -> None:
+    run = store.begin(builders.plan(), {}, {}, 0.0)
+    first, second = builders.repetition(builders.cell(1)), builders.repetition(builders.cell(2))
+    for one in (builders.failed(builders.cell(1)), second, first):
+        store.add(run, one)
+    assert store.repetitions(run) == [first, second]
 
 
-def test_a_run_that_is_resumed_is_running_until_it_ends_again() -> None:
-    with open_store("sqlite://") as store:
-        run = store.begin(builders.plan(), {}, {}, 0.0, "lab7 4711 99")
-        assert store.controller(run) == "lab7 4711 99"
-        store.finish(run, RunStatus.INTERRUPTED, 5.0)
-        assert store.controller(run) is None
-        store.resume(run, "lab7 4712 100")
-        assert (store.run(run).status, store.run(run).ended_at) == (RunStatus.RUNNING, None)
-        store.finish(run, RunStatus.COMPLETE, 9.0)
-        assert (store.run(run).status, store.run(run).ended_at) == (RunStatus.COMPLETE, 9.0)
+def test_a_run_that_is_resumed_is_running_until_it_ends_again(store: Store) -> None:
+    run = store.begin(builders.plan(), {}, {}, 0.0, "lab7 4711 99")
+    assert store.controller(run) == "lab7 4711 99"
+    store.finish(run, RunStatus.INTERRUPTED, 5.0)
+    assert store.controller(run) is None
+    store.resume(run, "lab7 4712 100")
+    assert (store.run(run).status, store.run(run).ended_at) == (RunStatus.RUNNING, None)
+    store.finish(run, RunStatus.COMPLETE, 9.0)
+    assert (store.run(run).status, store.run(run).ended_at) == (RunStatus.COMPLETE, 9.0)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=25, suppress_health_check=SLOW, deadline=None)
 @given(PLAN, st.dictionaries(NAME, st.dictionaries(TEXT, JSON, max_size=3), max_size=2), st.floats(0, 4e9))
-def test_every_plan_and_its_facts_come_back_equal(plan: RunPlan, facts: dict[str, Any], started_at: float) -> None:
-    with open_store("sqlite://") as store:
-        run = store.begin(plan, {"rigctl": "0.1.0"}, facts, started_at)
-        info = store.run(run)
+def test_every_plan_and_its_facts_come_back_equal(
+    store: Store, plan: RunPlan, facts: dict[str, Any], started_at: float
+) -> None:
+    run = store.begin(plan, {"rigctl": "0.1.0"}, facts, started_at)
+    info = store.run(run)
     assert (info.plan, info.facts, info.started_at) == (plan, facts, started_at)
     assert (info.status, info.ended_at, info.versions) == (RunStatus.RUNNING, None, {"rigctl": "0.1.0"})
 
 
-def test_a_reason_that_ends_inside_a_character_is_stored_with_a_mark_in_its_place(tmp_path: Path) -> None:
-    with open_store(str(tmp_path / "r.db")) as store:
-        run = store.begin(builders.plan(), {}, {}, 0.0)
-        store.add(run, builders.failed(builders.cell(), "pi1: said \udcc3"))
-        assert store.repetitions(run)[0].reason == "pi1: said ?"
+def test_a_reason_that_ends_inside_a_character_is_stored_with_a_mark_in_its_place(store: Store) -> None:
+    run = store.begin(builders.plan(), {}, {}, 0.0)
+    store.add(run, builders.failed(builders.cell(), "pi1: said \udcc3"))
+    assert store.repetitions(run)[0].reason == "pi1: said ?"
 
 
-def test_a_large_repetition_is_stored_whole(tmp_path: Path) -> None:
+def test_a_large_repetition_is_stored_whole(store: Store) -> None:
     pairs = tuple(Pair(f"n{2 * n}", f"n{2 * n + 1}") for n in range(12))
     cell = builders.cell(pairs=pairs, parallel=10)
     one = builders.repetition(cell, [600.0] * 12)
-    with open_store(str(tmp_path / "r.db")) as store:
-        run = store.begin(builders.plan([cell]), {}, {}, 0.0)
-        store.add(run, one)
-        assert store.repetitions(run) == [one]
+    run = store.begin(builders.plan([cell]), {}, {}, 0.0)
+    store.add(run, one)
+    assert store.repetitions(run) == [one]
     assert len(one.flows) == 120
 
 
-def test_facts_learnt_later_replace_those_of_the_beginning(tmp_path: Path) -> None:
-    with open_store(str(tmp_path / "r.db")) as store:
-        run = store.begin(builders.plan(), {"rigctl": "1"}, {"pi1": {"mtu": 1500}, "pi2": {}}, 0.0)
-        store.set_facts(run, {"pi1": {"mtu": 9000}}, {"rigctl": "1", "agent": "abc"})
-        info = store.run(run)
+def test_facts_learnt_later_replace_those_of_the_beginning(store: Store) -> None:
+    run = store.begin(builders.plan(), {"rigctl": "1"}, {"pi1": {"mtu": 1500}, "pi2": {}}, 0.0)
+    store.set_facts(run, {"pi1": {"mtu": 9000}}, {"rigctl": "1", "agent": "abc"})
+    info = store.run(run)
     assert info.facts == {"pi1": {"mtu": 9000}}
     assert info.versions == {"rigctl": "1", "agent": "abc"}
 
 
-def test_a_finished_run_says_when_and_how_it_ended(tmp_path: Path) -> None:
-    with open_store(str(tmp_path / "r.db")) as store:
-        run = store.begin(builders.plan(), {}, {}, 10.0)
-        store.finish(run, RunStatus.PARTIAL, 20.5)
-        info = store.run(run)
+def test_a_finished_run_says_when_and_how_it_ended(store: Store) -> None:
+    run = store.begin(builders.plan(), {}, {}, 10.0)
+    store.finish(run, RunStatus.PARTIAL, 20.5)
+    info = store.run(run)
     assert (info.status, info.ended_at) == (RunStatus.PARTIAL, 20.5)
     assert replace(info, status=RunStatus.RUNNING, ended_at=None).plan == builders.plan()
 
 
 @pytest.mark.parametrize("wanted", [False, (), (2,), frozenset({1, 2}), True])
-def test_only_the_series_of_the_cells_that_are_wanted_are_read(wanted: Any) -> None:
+def test_only_the_series_of_the_cells_that_are_wanted_are_read(store: Store, wanted: Any) -> None:
     cells = (builders.cell(1), builders.cell(2))
-    with open_store("sqlite://") as store:
-        run = store.begin(builders.plan(cells), {}, {}, 0.0)
-        measured = [builders.repetition(cell) for cell in cells]
-        for one in measured:
-            store.add(run, one)
-        read = store.repetitions(run, series=wanted)
+    run = store.begin(builders.plan(cells), {}, {}, 0.0)
+    measured = [builders.repetition(cell) for cell in cells]
+    for one in measured:
+        store.add(run, one)
+    read = store.repetitions(run, series=wanted)
     numbers_wanted = {1, 2} if wanted is True else set(wanted or ())
     for whole, one in zip(measured, read, strict=True):
         if one.cell in numbers_wanted:

@@ -1,0 +1,109 @@
+"""`rigctl runs prune`: remove old runs, except those that others are compared with."""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Final
+
+import typer
+
+from rigctl.cli.options import StoreAddress
+from rigctl.cli.runs_table import Listed
+from rigctl.errors import InputError
+from rigctl.records import BASELINE
+from rigctl.units import UnitError, parse_duration
+
+_DAYS: Final = {"d": 1, "w": 7}
+_DAY_S: Final = 86400.0
+_MOST_NAMED: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Pruning:
+    """What is to go, and which runs stay although they are as old, each with why."""
+
+    gone: tuple[Listed, ...]
+    kept: Mapping[str, str]
+
+
+def prune(
+    ctx: typer.Context,
+    keep: Annotated[str, typer.Option("--keep", metavar="AGE", help="Keep runs younger than this, as 90d or 12w.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove them; else only say what would be removed.")] = False,
+    store: StoreAddress = None,
+) -> None:
+    """Remove runs older than an age; never a baseline, an accepted run, one that runs, or the latest of its kind."""
+    from rigctl.cli.stored import stored_runs
+    from rigctl.store import open_store
+
+    address = store or (ctx.parent.params.get("store") if ctx.parent is not None else None)
+    age_s = age(keep)
+    with open_store(address, create=False) as opened:
+        stored, damaged = stored_runs(opened)
+        accepted = {levels.run for levels in opened.history.accepted()}
+        found = pruning(stored, accepted, age_s)
+        print(_words(found, opened.sizes(), keep, removed=yes))
+        if yes:
+            for listed in found.gone:
+                opened.remove(listed.info.run)
+    if damaged:
+        raise InputError("\n".join(damaged))
+
+
+def pruning(stored: Sequence[Listed], accepted: Collection[str], age_s: float) -> Pruning:
+    """Which of `stored` are older than `age_s` and nobody's measure."""
+    latest = {(listed.info.plan.scenario_name, listed.info.plan.rig_name): listed.info.run for listed in stored}
+    gone, kept = [], {}
+    for listed in stored:
+        info = listed.info
+        if listed.age_s <= age_s:
+            continue
+        if BASELINE in info.tags:
+            kept[info.run] = "baseline"
+        elif info.run in accepted:
+            kept[info.run] = "accepted"
+        elif listed.may_run:
+            kept[info.run] = "may still be running"
+        elif info.run in latest.values():
+            kept[info.run] = "the latest of its scenario and rig"
+        else:
+            gone.append(listed)
+    return Pruning(tuple(gone), kept)
+
+
+def age(text: str) -> float:
+    """Seconds of `90d`, `12w`, or a duration as elsewhere. Raises `InputError`."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([dw])\s*", text, re.ASCII)
+    if match:
+        return float(match[1]) * _DAYS[match[2]] * _DAY_S
+    try:
+        if text.strip()[-1:].isalpha():  # a bare number would be seconds
+            return parse_duration(text)
+    except UnitError:
+        pass
+    raise InputError(f'--keep "{text}": is no age. Write it as 90d, 12w or 36h')
+
+
+def _words(found: Pruning, sizes: Mapping[str, int], keep: str, *, removed: bool) -> str:
+    lines = []
+    if found.gone:
+        count = len(found.gone)
+        runs = "1 run" if count == 1 else f"{count} runs"
+        days = [f"{datetime.fromtimestamp(listed.info.started_at):%Y-%m-%d}" for listed in found.gone]
+        size = sum(sizes.get(listed.info.run, 0) for listed in found.gone)
+        what = f"{runs} from {days[0]} to {days[-1]}, about {_size(size)}"
+        lines.append(
+            f"Removing {what}." if removed else f"Would remove {what}. To remove: rigctl runs prune --keep {keep} --yes"
+        )
+    else:
+        lines.append(f"No run older than {keep} can be removed.")
+    if found.kept:
+        named = [f"{run} ({why})" for run, why in list(found.kept.items())[:_MOST_NAMED]]
+        more = [f"{len(found.kept) - _MOST_NAMED} more"] if len(found.kept) > _MOST_NAMED else []
+        lines.append(f"Kept although older: {', '.join([*named, *more])}")
+    return "\n".join(lines)
+
+
+def _size(size: int) -> str:
+    return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} KB"

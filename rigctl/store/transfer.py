@@ -1,0 +1,308 @@
+"""Runs out of a store into a file, and out of files into a store: all of them, or none."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from os import SEEK_END
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from sqlalchemy import ColumnElement, Connection, Engine, Table, insert, select
+
+from rigctl.errors import InputError
+from rigctl.records import Flow, Series
+from rigctl.store.errors import UNREADABLE, explained, wrong
+from rigctl.store.foreign import harmless_row
+from rigctl.store.history import writing
+from rigctl.store.rows import (
+    accepted_from,
+    counters_from,
+    facts_from,
+    flow_from,
+    info_from,
+    probes_from,
+    repetition_from,
+    tag_from,
+)
+from rigctl.store.runs_file import TABLES, Budget, FileError, Line, content_digest, lines_of, packed
+from rigctl.store.schema import accepted, counters, facts, flows, probes, repetitions, runs, tags
+from rigctl.texts import printable
+
+_RUN: Final = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4}", re.ASCII)
+_MOST_SAID: Final = 120
+_PARTS: Final = (flows, counters, probes)
+"""Of a repetition, by `position`."""
+_BESIDE: Final = {"facts": "node", "tags": "name", "accepted": "run"}
+"""Of a run, by this column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What became of a run of a file."""
+
+    run: str
+    new: bool  # else it was there already
+    added: tuple[str, ...] = ()  # to a run that was there: names of tags, "acceptance"
+
+
+class Transfer:
+    """Of a `Store`. Raises `InputError` for a file that is refused: nothing is stored then."""
+
+    def __init__(self, engine: Engine, place: str) -> None:
+        self._engine = engine
+        self._place = place
+
+    def packed(self, names: Sequence[str]) -> bytes:
+        """The file of these runs: what `take` takes, or `InputError`."""
+        with explained(self._place), self._engine.connect() as connection:
+            return packed(names, (line for run in names for line in self._whole(connection, run)))
+
+    def _whole(self, connection: Connection, run: str) -> Iterator[Line]:
+        try:
+            yield from _Checked(run, Budget(None)).each(_lines(connection, run))
+        except UNREADABLE as error:
+            what = error if isinstance(error, FileError) else f"has a row that can't be read ({wrong(error)})"
+            raise InputError(f"store {self._place}: run {run} can't be exported: it {what}. It is damaged") from error
+
+    def take(self, paths: Sequence[Path]) -> list[Taken]:
+        """Store the runs of these files; one that is there already stays as it is.
+
+        All are checked before anything is stored. Then each run is a transaction: a controller that measures meanwhile
+        waits for one run at most.
+        """
+        with ExitStack() as stack:
+            files = [(path, stack.enter_context(_opened(path))) for path in paths]
+            known: dict[str, str] = {}
+            for path, file in files:
+                with _refusing(path):
+                    self._compare(_checked(file), known)
+            taken: list[Taken] = []
+            for path, file in files:
+                with _refusing(path, taken):
+                    for run, lines in _by_run(file, Budget(file.seek(0, SEEK_END))):
+                        with explained(self._place, writing=True), writing(self._engine) as connection:
+                            taken.append(_stored(connection, run, lines, known.get(run)))
+            return taken
+
+    def _compare(self, digests: Mapping[str, str], known: dict[str, str]) -> None:
+        """Refuse runs of a file that differ from the store's, or from `known` ones; they are known then."""
+        with explained(self._place), self._engine.connect() as connection:
+            for run, digest in digests.items():
+                if known.setdefault(run, digest) != digest:
+                    raise FileError(f"has run {run}, which another of these files has with other content")
+                _same_as_stored(connection, run, digest)
+
+
+@contextmanager
+def _refusing(path: Path, taken: Sequence[Taken] = ()) -> Iterator[None]:
+    try:
+        yield
+    except FileError as error:
+        before = sum(each.new for each in taken)
+        raise InputError(f"{path}: {error}. {f'{before} runs were' if before else 'Nothing was'} imported") from error
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    try:
+        if path.exists() and not path.is_file():
+            raise InputError(f"{path}: is no file. Nothing was imported")
+        file = path.open("rb")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{path}: cannot be read: {reason}. Nothing was imported") from error
+    with file:
+        yield file
+
+
+def _lines(connection: Connection, run: str) -> Iterator[Line]:
+    """The rows of a run, in the order of a file. Sorted here: databases sort texts each in their own way."""
+
+    def found(table: Table, where: "ColumnElement[bool]", order: str) -> Iterator[Line]:
+        rows = (harmless_row(dict(row)) for row in connection.execute(select(table).where(where)).mappings())
+        return (Line(table.name, row) for row in sorted(rows, key=itemgetter(order)))
+
+    yield from found(runs, runs.c.run == run, "run")
+    for table in (facts, tags, accepted):
+        yield from found(table, table.c.run == run, _BESIDE[table.name])
+    numbers = [repetitions.c[name] for name in ("cell", "repetition", "attempt", "id")]
+    keys = select(repetitions.c.id).where(repetitions.c.run == run).order_by(*numbers)
+    for key in connection.scalars(keys).all():
+        yield from found(repetitions, repetitions.c.id == key, "id")
+        for table in _PARTS:
+            yield from found(table, table.c.repetition_id == key, "position")
+
+
+def _checked(file: BinaryIO) -> dict[str, str]:
+    """The runs of a file with the digest of each, once every row has been made a record."""
+    size = file.seek(0, SEEK_END)
+    budget, digests = Budget(size), {}
+    for run, lines in _by_run(file, budget):
+        if run in digests:
+            raise FileError(f"has run {run} twice")
+        checked = _Checked(run, budget)
+        digests[run] = content_digest(checked.each(lines))
+        checked.end()
+    if not digests:
+        raise FileError("has no runs in it")
+    return digests
+
+
+def _by_run(file: BinaryIO, budget: Budget) -> Iterator[tuple[str, Iterator[Line]]]:
+    """The rows of each run of a file; those of one are to be taken before the next."""
+    file.seek(0)
+    for run, lines in groupby(lines_of(file, budget), _RunOf()):
+        if run is None:
+            raise FileError("has rows that belong to no run")
+        yield run, lines
+
+
+class _RunOf:
+    """To which run a row belongs: that of the last row of `runs`."""
+
+    def __init__(self) -> None:
+        self._run: str | None = None
+
+    def __call__(self, line: Line) -> str | None:
+        if line.table == runs.name:
+            self._run = line.row["run"]
+            if not _RUN.fullmatch(line.row["run"]):
+                raise FileError(f"has a run with an invalid id: {self._run[:40]!r}")
+        return self._run
+
+
+class _Checked:
+    """The rows of one run as they are read, each made the record that it is to be."""
+
+    def __init__(self, run: str, budget: Budget) -> None:
+        self._run = run
+        self._budget = budget
+        self._head: dict[str, Any] = {}
+        self._seen: set[tuple[object, ...]] = set()
+        self._measured = False  # whether a repetition has come: what belongs to the run stands before
+        self._positions = dict.fromkeys((table.name for table in _PARTS), 0)
+
+    def each(self, lines: Iterator[Line]) -> Iterator[Line]:
+        for line in lines:
+            try:
+                self._check(line)
+            except UNREADABLE as error:
+                if isinstance(error, FileError):
+                    raise
+                what = printable(wrong(error)[:_MOST_SAID])
+                raise FileError(f"has a row of {line.table} that can't be read ({what})") from error
+            yield line
+
+    def end(self) -> None:
+        if not self._head:
+            raise FileError(f"has rows of run {self._run}, but not the run")
+
+    def _check(self, line: Line) -> None:
+        row = line.row
+        match line.table:
+            case "runs":
+                self._only_once("runs")
+                self._head = row
+                info_from(row, {}, {})
+            case "facts" | "tags" | "accepted":
+                if self._measured:
+                    raise FileError(f"has a row of {line.table} after a repetition")
+                self._only_once(line.table, row.get(_BESIDE[line.table]))
+                {"facts": facts_from, "tags": tag_from, "accepted": accepted_from}[line.table](row | {"run": self._run})
+            case "repetitions":
+                self._measured = True
+                self._positions = dict.fromkeys(self._positions, 0)
+                self._only_once("repetitions", row["cell"], row["repetition"], row["attempt"])
+                repetition_from(row, ())
+            case part:
+                if not self._measured or row["position"] != self._positions[part]:
+                    raise FileError(f"has a row of {part} out of its place")
+                self._positions[part] += 1
+                self._series(part, row)
+
+    def _only_once(self, *key: object) -> None:
+        if key in self._seen:
+            raise FileError(f"has a row of {key[0]} twice")
+        self._seen.add(key)
+
+    def _series(self, part: str, row: dict[str, Any]) -> None:
+        """Unpack the series of a row, within what a file may unpack to in all."""
+        found: list[Series] = []
+        if part == flows.name:
+            flow: Flow = flow_from(row)
+            found = [side.series for side in (flow.sender, flow.receiver) if side is not None]
+            if flow.receiver is not None and flow.receiver.bins is not None:
+                self._budget.spend(len(flow.receiver.bins.bytes) * 4)
+        else:
+            found = [probes_from(row).series] if part == probes.name else [Series(counters_from(row).columns)]
+        for series in found:
+            self._budget.spend(sum(map(len, series.columns.values())) * 8)
+
+
+def _stored(connection: Connection, run: str, lines: Iterator[Line], digest: str | None) -> Taken:
+    """Store a run of a file that was checked; `digest` is that of the check."""
+    there = _same_as_stored(connection, run, digest)
+    insertion = _Insertion(connection, run, there=there)
+    if content_digest(insertion.each(lines)) != digest:
+        raise FileError("was changed while it was read")
+    insertion.end()
+    return Taken(run, not there, tuple(insertion.added))
+
+
+def _same_as_stored(connection: Connection, run: str, digest: str | None) -> bool:
+    """Whether the store has the run; `FileError` where it has it with other content."""
+    if connection.scalar(select(runs.c.run).where(runs.c.run == run)) is None:
+        return False
+    if content_digest(_lines(connection, run)) != digest:
+        raise FileError(
+            f"has run {run}, which the store has with other content. `rigctl runs rm {run}` removes the store's"
+        )
+    return True
+
+
+class _Insertion:
+    """The rows of one run on their way into the store; of one that is `there`, only tags and acceptance it lacks."""
+
+    def __init__(self, connection: Connection, run: str, *, there: bool) -> None:
+        self._connection = connection
+        self._run = run
+        self._there = there
+        self._key: int | None = None  # of the repetition whose parts come
+        self._parts: dict[str, list[dict[str, Any]]] = {}
+        self.added: list[str] = []
+
+    def each(self, lines: Iterator[Line]) -> Iterator[Line]:
+        for line in lines:
+            if not self._there:
+                self._insert(line)
+            elif line.table in (tags.name, accepted.name):
+                self._add(line)
+            yield line
+
+    def _insert(self, line: Line) -> None:
+        if line.table in {table.name for table in _PARTS}:
+            self._parts.setdefault(line.table, []).append(line.row | {"repetition_id": self._key})
+            return
+        self.end()
+        own = line.row if line.table == runs.name else line.row | {"run": self._run}
+        done = self._connection.execute(insert(TABLES[line.table]).values(**own))
+        if line.table == repetitions.name and done.inserted_primary_key is not None:
+            self._key = done.inserted_primary_key[0]
+
+    def end(self) -> None:
+        """Store the parts of the last repetition, all at once."""
+        for name, rows in self._parts.items():
+            self._connection.execute(insert(TABLES[name]), rows)
+        self._parts = {}
+
+    def _add(self, line: Line) -> None:
+        table = TABLES[line.table]
+        same = [table.c.run == self._run]
+        if line.table == tags.name:
+            same.append(tags.c.name == line.row["name"])
+        if self._connection.execute(select(table.c.run).where(*same)).first() is None:
+            self._connection.execute(insert(table).values(**line.row, run=self._run))
+            self.added.append(f"tag {line.row['name']}" if line.table == tags.name else "acceptance")

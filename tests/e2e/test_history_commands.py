@@ -1,0 +1,111 @@
+"""Tags, filters, `runs prune`, and runs as a file, as a user calls them."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import builders
+import jsonschema
+import pytest
+
+from rigctl.records import Accepted, RunStatus
+from rigctl.runner.resume import controller_id
+from rigctl.store import open_store
+
+DAY_S = 86400
+
+
+def rigctl(*words: str, store: Path, code: int = 0) -> tuple[str, str]:
+    environment = os.environ | {
+        "RIGCTL_STORE": str(store),
+        "COLUMNS": "200",
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "rigctl", *words],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    return done.stdout, done.stderr
+
+
+@pytest.fixture
+def nights(tmp_path: Path) -> tuple[Path, list[str]]:
+    """A store with a run every ten days, the latest today; and their ids, the earliest first."""
+    path, runs = tmp_path / "r.db", []
+    with open_store(str(path)) as opened:
+        for days in (40, 30, 20, 10, 0):
+            began = time.time() - days * DAY_S
+            run = opened.begin(builders.plan([builders.cell()]), {}, {}, began, tags={"firmware": f"1.{days}"})
+            opened.add(run, builders.repetition(builders.cell()))
+            opened.finish(run, RunStatus.COMPLETE, began + 5)
+            runs.append(run)
+    return path, runs
+
+
+def test_runs_are_tagged_found_by_their_tags_and_shown_with_them(nights: tuple[Path, list[str]]) -> None:
+    store, runs = nights
+    out, _ = rigctl("tag", runs[1], "firmware=2", "baseline", store=store)
+    assert out == f"{runs[1]}: baseline, firmware=2\n"
+    out, _ = rigctl("tag", runs[1], "--remove", "firmware", store=store)
+    assert out == f"{runs[1]}: baseline\n"
+    out, _ = rigctl("runs", "--tag", "baseline", "--json", store=store)
+    document = json.loads(out)
+    jsonschema.validate(document, json.loads((Path(__file__).parents[2] / "docs/runs.schema.json").read_text()))
+    assert [(run["run"], run["tags"]) for run in document["runs"]] == [(runs[1], {"baseline": ""})]
+    out, _ = rigctl("runs", "--tag", "firmware=1.40", "--scenario", "gigablox", "--status", "complete", store=store)
+    assert runs[0] in out
+    assert "firmware=1.40" in out
+    assert len(out.splitlines()) == 3
+    out, _ = rigctl("runs", "--tag", "firmware=9", store=store)
+    assert out == "No run of 5 fits --tag firmware=9.\n"
+    assert "\nfirmware=1.40\n" in rigctl("show", runs[0], store=store)[0]
+    _, errors = rigctl("tag", runs[0], "rigctl.confirms=x", store=store, code=2)
+    assert "are for rigctl itself" in errors
+    _, errors = rigctl("tag", runs[0], "--remove", "cable", store=store, code=2)
+    assert f"run {runs[0]} has no tag cable" in errors
+
+
+def test_prune_says_what_it_would_remove_and_removes_only_that(nights: tuple[Path, list[str]]) -> None:
+    store, runs = nights
+    with open_store(str(store)) as opened:
+        opened.history.tag(runs[0], {"baseline": ""})
+        opened.history.accept(Accepted(runs[2], 1.0, "anna@lab", "new cable"))
+    out, _ = rigctl("runs", "prune", "--keep", "15d", store=store)
+    assert out.startswith("Would remove 1 run from ")
+    assert "To remove: rigctl runs prune --keep 15d --yes\n" in out
+    assert f"Kept although older: {runs[0]} (baseline), {runs[2]} (accepted)\n" in out
+    with open_store(str(store)) as opened:
+        assert opened.run_ids() == runs
+    out, _ = rigctl("runs", "prune", "--keep", "15d", "--yes", store=store)
+    assert out.startswith("Removing 1 run from ")
+    with open_store(str(store)) as opened:
+        assert opened.run_ids() == [run for run in runs if run != runs[1]]
+    out, _ = rigctl("runs", "prune", "--keep", "15d", "--yes", store=store)
+    assert out.startswith("No run older than 15d can be removed.\n")
+
+
+def test_runs_go_from_one_store_to_another_as_a_file(nights: tuple[Path, list[str]], tmp_path: Path) -> None:
+    store, runs = nights
+    file, other = tmp_path / "two.rigctl", tmp_path / "other" / "r.db"
+    rigctl("export", *runs[:2], "--format", "rigctl", "-o", str(file), store=store)
+    assert rigctl("import", str(file), store=other)[0] == "".join(f"{run}: imported\n" for run in runs[:2])
+    assert rigctl("import", str(file), store=other)[0] == "".join(f"{run}: was there already\n" for run in runs[:2])
+    assert rigctl("show", runs[0], "--json", store=other) == rigctl("show", runs[0], "--json", store=store)
+    file.write_bytes(file.read_bytes()[:-20])
+    _, errors = rigctl("import", str(file), store=other, code=2)
+    assert errors.startswith(f"rigctl: {file}: is damaged or cut off")
+    assert errors.endswith("Nothing was imported\n")
+    with open_store(str(store)) as opened:
+        opened.resume(runs[4], controller_id())
+        _, errors = rigctl("export", "-f", "rigctl", "-o", str(file), store=store, code=2)
+    assert "is still running" in errors
+    _, errors = rigctl("export", *runs[:2], store=store, code=2)
+    assert "csv has one run" in errors

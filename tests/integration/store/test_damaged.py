@@ -1,0 +1,76 @@
+"""Rows that no rigctl wrote so: named in one message, and no text of them commands a terminal."""
+
+import json
+
+import builders
+import pytest
+from sqlalchemy import text
+
+from rigctl.errors import InputError
+from rigctl.store import Store
+from rigctl.store.rows import plan_json
+
+EVIL = "\x1b]0;pwned\x07\x1b[2J\x9b31m\u202e\rrigctl: all is well"
+
+
+@pytest.fixture
+def run(store: Store) -> str:
+    """A run of one measured cell."""
+    cell = builders.cell(parallel=2)
+    made = store.begin(builders.plan([cell]), {}, {"pi1": {"kernel": "6.1"}}, builders.STARTED_AT, tags={"a": "b"})
+    store.add(made, builders.repetition(cell, [900.0] * len(cell.pairs)))
+    return made
+
+
+def change(store: Store, statement: str, **values: str) -> None:
+    with store._engine.execution_options(rigctl_write=True).begin() as connection:
+        assert connection.execute(text(statement), values).rowcount
+
+
+@pytest.mark.parametrize(
+    ("statement", "named"),
+    [
+        ("UPDATE flows SET receiver = '[3]' WHERE position = 1", "flow 2 of run RUN"),
+        ("UPDATE flows SET sender = '{\"bytes\": 1}'", "flow 1 of run RUN"),
+        ("UPDATE flows SET sender_series = substr(sender_series, 1, length(sender_series) - 5)", "flow 1 of run RUN"),
+        ("UPDATE flows SET direction = 'sideways'", "flow 1 of run RUN"),
+        ("UPDATE repetitions SET nodes = 'null'", "repetition 1 of run RUN"),
+        ("UPDATE runs SET plan = '{}'", "run RUN"),
+        ("UPDATE runs SET versions = '[]'", "run RUN"),
+        ("UPDATE runs SET started_at = 1e18", "run RUN"),
+        ("UPDATE facts SET facts = '[1]'", "row 1 of the facts of nodes"),
+    ],
+)
+def test_a_row_that_cannot_be_read_is_named(store: Store, run: str, statement: str, named: str) -> None:
+    change(store, statement)
+    with pytest.raises(InputError) as raised:
+        store.repetitions(store.run(None).run)
+    said = str(raised.value)
+    assert said.startswith(f"store {store.place}: {named.replace('RUN', run)} can't be read (")
+    assert "It is damaged, or" in said
+
+
+def test_a_damaged_run_is_not_exported(store: Store, run: str) -> None:
+    change(store, "UPDATE flows SET sender_series = substr(sender_series, 1, length(sender_series) - 5)")
+    with pytest.raises(InputError, match=f"run {run} can't be exported: it has a row of flows that can't be read"):
+        store.transfer.packed([run])
+
+
+def test_no_text_of_a_store_commands_a_terminal(store: Store, run: str) -> None:
+    spelt = json.dumps(EVIL)[1:-1]
+    for table, column in (("runs", "title"), ("repetitions", "reason"), ("tags", "value")):
+        change(store, f"UPDATE {table} SET {column} = :evil", evil=EVIL)
+    plan = json.dumps(plan_json(builders.plan())).replace("GigaBlox", spelt)
+    change(store, f"UPDATE runs SET plan = {_json(store)}", evil=plan)
+    change(store, f"UPDATE facts SET facts = {_json(store)}", evil=json.dumps({"kernel": EVIL, EVIL: EVIL}))
+    info = store.run()
+    said = [info.plan.title, info.plan.notes, info.tags["a"], *info.facts["pi1"], *info.facts["pi1"].values()]
+    said += [str(repetition.reason) for repetition in store.repetitions(run)]
+    assert sum("rigctl: all is well" in each for each in said) >= 5
+    for each in said:
+        assert not set(each) & set("\x1b\x07\x9b\u202e\r"), each
+
+
+def _json(store: Store) -> str:
+    """A text as JSON, as this database has it."""
+    return "CAST(:evil AS json)" if store.place.startswith("postgresql") else ":evil"

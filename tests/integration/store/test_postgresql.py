@@ -1,0 +1,146 @@
+"""What a PostgreSQL server may do to a store, each in one message; no password is in any."""
+
+from collections.abc import Iterator
+
+import builders
+import postgres
+import psycopg
+import pytest
+
+from rigctl.errors import InputError, RigError
+from rigctl.store import NoStoreError, Store, open_store
+from rigctl.store.rows import flow_row
+
+PASSWORD = "hush-5417"
+
+
+@pytest.fixture
+def database(server: postgres.Server) -> Iterator[str]:
+    """An empty database, with a user `anna` whose password it is."""
+    name = server.emptied()
+    server.sql("DROP ROLE IF EXISTS anna", f"CREATE ROLE anna LOGIN PASSWORD '{PASSWORD}'")
+    yield name
+    server.sql("DROP OWNED BY anna", "DROP ROLE anna")
+
+
+def refused(address: str, create: bool = True) -> str:
+    with pytest.raises(InputError) as raised:
+        open_store(address, create=create)
+    text = str(raised.value)
+    assert PASSWORD not in text
+    assert "\n" not in text
+    return text
+
+
+def test_both_forms_of_the_url_name_the_same_store_and_need_only_psycopg(
+    server: postgres.Server, database: str
+) -> None:
+    with open_store(server.url(database)) as store:
+        run = store.begin(builders.plan(), {}, {}, 1.0)
+        assert store.place == f"postgresql://rigctl@/{database}"
+    for scheme in ("postgresql+psycopg", "postgres"):
+        with open_store(server.url(database, scheme=scheme), create=False) as store:
+            assert store.run_ids() == [run]
+            assert store.place == f"postgresql://rigctl@/{database}"
+
+
+def test_a_wrong_password_a_missing_one_and_an_unknown_user_are_refused(server: postgres.Server, database: str) -> None:
+    server.sql("GRANT CREATE ON SCHEMA public TO anna")
+    with open_store(server.url(database, user=f"anna:{PASSWORD}")):
+        pass
+    wrong = refused(server.url(database, user=f"anna:{PASSWORD}x"))
+    assert wrong == (
+        f"store postgresql://anna:***@/{database} refuses the user or its password. Check both in the URL, "
+        "or name another store with --store"
+    )
+    assert "requires a password. Put it into" in refused(server.url(database, user="anna"))
+    assert "refuses the user or its password" in refused(server.url(database, user="nobody-of-that-name"))
+
+
+def test_a_user_who_may_not_make_tables_is_told_what_it_takes(server: postgres.Server, database: str) -> None:
+    assert "GRANT CREATE ON SCHEMA public" in refused(server.url(database, user=f"anna:{PASSWORD}"))
+
+
+def test_a_database_that_is_not_there_and_one_that_is_empty(server: postgres.Server, database: str) -> None:
+    assert "does not exist on its server. Make it with createdb" in refused(server.url("nowhere"))
+    with pytest.raises(NoStoreError, match="is empty"):
+        open_store(server.url(database), create=False)
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        (f"postgresql://anna:{PASSWORD}@127.0.0.1:1/rigctl", "no server answers there"),
+        (f"postgresql://anna:{PASSWORD}@localhost:1/rigctl", "no server answers there"),
+        (f"postgresql://anna:{PASSWORD}@/rigctl?host=/nowhere", "no server answers there"),
+        (f"postgresql://anna:{PASSWORD}@no-such-host.invalid/rigctl", "its host is unknown"),
+        (f"postgresql://anna:{PASSWORD}@127.0.0.1:99999/rigctl", "failed: "),
+        (f"postgresql://anna@127.0.0.1:1/rigctl?password={PASSWORD}&hush={PASSWORD}", "failed: "),
+        (f"postgresql://anna:{PASSWORD}@127.0.0.1:port/rigctl", "not a database URL"),
+    ],
+)
+def test_a_server_that_is_not_there_is_one_message(address: str, words: str) -> None:
+    assert words in refused(address)
+
+
+def test_tables_of_other_programs_may_stand_beside_but_not_in_the_way(server: postgres.Server, database: str) -> None:
+    server.sql("CREATE TABLE photos (name text)", database=database)
+    with open_store(server.url(database)) as store:
+        store.begin(builders.plan(), {}, {}, 1.0)
+    server.sql("DROP SCHEMA public CASCADE", "CREATE SCHEMA public", "CREATE TABLE flows (name text)")
+    assert "is the database of another program (it has a table flows)" in refused(server.url(database))
+
+
+def test_a_view_in_the_place_of_a_table_is_refused(server: postgres.Server, database: str) -> None:
+    server.sql("CREATE VIEW runs AS SELECT 1 AS run", database=database)
+    assert "runs is a view" in refused(server.url(database))
+
+
+@pytest.fixture
+def own_server() -> Iterator[postgres.Server]:
+    """One that a test may stop."""
+    with postgres.server() as started:
+        yield started
+
+
+def test_a_server_that_goes_in_mid_run_loses_nothing_that_was_stored(own_server: postgres.Server) -> None:
+    with open_store(own_server.url("postgres")) as store:
+        run = store.begin(builders.plan(), {}, {}, 1.0)
+        store.add(run, builders.repetition(builders.cell()))
+        own_server.stop()
+        for what in (lambda: store.add(run, builders.failed(builders.cell(2))), lambda: store.repetitions(run)):
+            with pytest.raises((RigError, InputError), match=r"^store postgresql://rigctl@/postgres cannot be reached"):
+                what()
+        own_server.start()
+        store.add(run, builders.failed(builders.cell(2)))
+        assert store.repetitions(run) == [builders.repetition(builders.cell()), builders.failed(builders.cell(2))]
+
+
+def test_a_connection_that_is_lost_in_the_middle_of_a_repetition_stores_nothing_of_it(
+    server: postgres.Server, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_store(server.url(database)) as store:
+        run = store.begin(builders.plan(), {}, {}, 1.0)
+        _end_connections_at_the_flows(monkeypatch, server, database)
+        with pytest.raises(RigError, match=r"lost its connection: .*What was stored before is safe"):
+            store.add(run, builders.repetition(builders.cell()))
+        monkeypatch.undo()
+        assert store.repetitions(run) == []
+        store.add(run, builders.repetition(builders.cell()))
+        assert store.repetitions(run) == [builders.repetition(builders.cell())]
+
+
+def _end_connections_at_the_flows(monkeypatch: pytest.MonkeyPatch, server: postgres.Server, database: str) -> None:
+    def ending(*arguments: object) -> object:
+        server.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'rigctl'")
+        return flow_row(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("rigctl.store.store.flow_row", ending)
+
+
+def test_readers_write_nothing(server: postgres.Server, database: str) -> None:
+    with open_store(server.url(database)) as store:
+        _: Store = store
+        with store._engine.connect() as connection, pytest.raises(Exception, match="read-only") as raised:
+            connection.exec_driver_sql("DELETE FROM runs")
+    assert isinstance(raised.value.__cause__, psycopg.errors.ReadOnlySqlTransaction)

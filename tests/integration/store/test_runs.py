@@ -1,0 +1,57 @@
+"""Runs of a store: found, listed, and written by several at once."""
+
+import builders
+import pytest
+
+from rigctl.errors import InputError
+from rigctl.store import open_store
+from rigctl.store.store import new_run_id
+
+
+def test_two_writers_take_turns(address: str) -> None:
+    with open_store(address) as one, open_store(address) as other:
+        first = one.begin(builders.plan(), {}, {}, 1.0)
+        second = other.begin(builders.plan(), {}, {}, 2.0)
+        one.add(first, builders.failed(builders.cell()))
+        other.add(second, builders.failed(builders.cell()))
+        assert one.run_ids() == [first, second]
+
+
+def test_a_reader_sees_a_run_while_it_is_written(address: str) -> None:
+    with open_store(address) as writer:
+        run = writer.begin(builders.plan(), {}, {}, 1.0)
+        with open_store(address, create=False) as reader:
+            writer.add(run, builders.failed(builders.cell()))
+            assert len(reader.repetitions(run)) == 1
+
+
+def test_ids_sort_by_time_and_a_run_is_found_by_any_unique_beginning(address: str) -> None:
+    assert new_run_id(builders.STARTED_AT).startswith("20261120-214501-")
+    with open_store(address) as store:
+        early = store.begin(builders.plan(), {}, {}, builders.STARTED_AT)
+        late = store.begin(builders.plan(), {}, {}, builders.STARTED_AT + 86400)
+        assert store.run(None).run == late
+        assert store.run("20261120").run == early
+        assert store.run(early).run == early
+        with pytest.raises(InputError, match=r"is not unique: .*Give more"):
+            store.run("2026")
+        with pytest.raises(InputError, match='no run "%"'):
+            store.run("%")
+
+
+def test_an_empty_store_says_how_to_fill_it(address: str) -> None:
+    with (
+        open_store(address) as store,
+        pytest.raises(InputError, match=r"has no runs yet. Start one with `rigctl run`"),
+    ):
+        store.run(None)
+
+
+def test_how_many_cells_were_measured_is_known_without_reading_their_series(address: str) -> None:
+    with open_store(address) as store:
+        run = store.begin(builders.plan(), {}, {}, 0.0)
+        for number in (1, 2):
+            store.add(run, builders.repetition(builders.cell(number)))
+        store.add(run, builders.repetition(builders.cell(2), number=2))
+        store.add(run, builders.failed(builders.cell(3)))
+        assert store.measured() == {run: {"ok": 2, "failed": 1}}

@@ -1,0 +1,32 @@
+"""A controller that writes: `python writes.py ADDRESS NAME RUNS` begins runs, adds to them, tags and accepts them.
+
+It begins when a line arrives on standard input, so that several begin at once.
+"""
+
+import sys
+
+import builders
+
+from rigctl.records import Accepted, Night, RunStatus
+from rigctl.store import open_store
+
+CELLS = 3
+
+
+def write(address: str, name: str, runs: int) -> None:
+    sys.stdin.readline()
+    cells = [builders.cell(number) for number in range(1, CELLS + 1)]
+    for number in range(runs):
+        with open_store(address) as store:
+            run = store.begin(builders.plan(cells, title=name), {}, {"pi1": {"by": name}}, 1000.0 + number)
+            for cell in cells:
+                store.add(run, builders.repetition(cell))
+            store.history.tag(run, {"by": name, "number": str(number)})
+            store.history.accept(Accepted(run, 1.0, name, "why not"))
+            # The same night of both: the later one stays.
+            store.history.put_night(Night("s", "r", float(number), None, None, None, run, name))
+            store.finish(run, RunStatus.COMPLETE, 2000.0)
+
+
+if __name__ == "__main__":
+    write(sys.argv[1], sys.argv[2], int(sys.argv[3]))

@@ -21,11 +21,12 @@ from rigctl.cli.options import (
     Sets,
     StoreAddress,
 )
-from rigctl.errors import InputError, Interrupted, RigError
+from rigctl.errors import InputError, Interrupted, RigctlError, RigError
 from rigctl.records import RunStatus
 
 if TYPE_CHECKING:
     from rigctl.records import Repetition, RunInfo
+    from rigctl.report.blocks import Document
     from rigctl.runner.run import Outcome
     from rigctl.scenario.load import Overrides
 
@@ -58,8 +59,9 @@ def run(
     if not no_report:
         check_page(report)
     info, repetitions, outcome = _measured(scenario, overrides, store, report, resume, quiet=quiet)
-    _tell(info, repetitions, None if no_report else page_of(info, report), quiet=quiet)
-    return outcome.exit_code
+    made = _tell(info, repetitions, None if no_report else page_of(info, report), quiet=quiet)
+    missed = any(not verdict.met for verdict in made.verdicts)
+    return outcome.exit_code or (RigctlError.exit_code if missed else 0)
 
 
 def _measured(
@@ -92,7 +94,7 @@ def _measured(
         return info, opened.repetitions(outcome.run, series=sampled(info.plan)), outcome
 
 
-def _tell(info: "RunInfo", repetitions: "Sequence[Repetition]", page: Path | None, *, quiet: bool) -> None:
+def _tell(info: "RunInfo", repetitions: "Sequence[Repetition]", page: Path | None, *, quiet: bool) -> "Document":
     """Print the table, or the run's id only; then write the report, whose failure loses nothing printed."""
     from rich.console import Console
 
@@ -107,7 +109,7 @@ def _tell(info: "RunInfo", repetitions: "Sequence[Repetition]", page: Path | Non
         print_document(made, Console())
         print(f"run    {info.run}")
     if page is None:
-        return
+        return made
     try:
         write_page(made, page)
     except InputError as error:
@@ -116,3 +118,4 @@ def _tell(info: "RunInfo", repetitions: "Sequence[Repetition]", page: Path | Non
         raise kind(f"{error}. The run is stored: rigctl report {info.run} -o FILE.html") from error
     if not quiet:
         print(f"report {page.resolve()}")
+    return made

@@ -39,7 +39,7 @@ from rigctl.records.counted import (
     TcpInfo,
 )
 from rigctl.records.history import BASELINE, CONFIRMS, Accepted, Night, NightOutcome
-from rigctl.records.plan import Link, Port, Retest, RunPlan, Trunk, Until
+from rigctl.records.plan import Comparison, Expectation, Link, Port, Retest, RunPlan, Trunk, Until
 from rigctl.records.run import Facts, Repetition, RunInfo, RunStatus, Status
 
 __all__ = [
@@ -51,6 +51,7 @@ __all__ = [
     "Bins",
     "Capture",
     "Cell",
+    "Comparison",
     "Condition",
     "CopySettings",
     "Copying",
@@ -58,6 +59,7 @@ __all__ = [
     "Datagrams",
     "Direction",
     "DiskTimes",
+    "Expectation",
     "Facts",
     "FileSettings",
     "Flow",

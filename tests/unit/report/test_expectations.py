@@ -73,9 +73,11 @@ def test_a_table_with_a_row_for_each_pair_marks_the_pair() -> None:
 
 
 def test_a_value_is_printed_with_the_digits_that_tell_it_from_its_bound() -> None:
-    close = next(verdict for verdict in made(goodput(940.0004, 5)).verdicts if not verdict.met)
-    assert close.measured.removesuffix(" Mbit/s") not in ("940", "940.0")
-    assert float(close.measured.removesuffix(" Mbit/s")) < 940.0004
+    info, repetitions = run_of(goodput(940, 5))
+    repetitions[4] = builders.repetition(info.plan.cells[4], (939.96, 941))
+    missed, met = document(info, repetitions).verdicts
+    assert (missed.measured, missed.met) == ("939.96 Mbit/s", False)
+    assert (met.measured, met.met) == ("941 Mbit/s", True)
 
 
 def test_what_was_not_measured_is_not_met_and_the_reason_is_there() -> None:

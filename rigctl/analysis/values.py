@@ -10,7 +10,7 @@ from typing import Final, Protocol, TypeAlias
 from rigctl.analysis.message_results import MessageResult
 from rigctl.analysis.rows import Row
 from rigctl.analysis.run_view import RunView
-from rigctl.model.limits import judged, pooled
+from rigctl.model.limits import Evidence, judged, pooled
 from rigctl.model.unknowns import least, mean, most
 from rigctl.records import Cell, Status, Stream
 
@@ -57,13 +57,16 @@ class _Streams:
 
     def __init__(self, view: RunView) -> None:
         self._summaries = {summary.cell.number: summary for summary in view.cells}
-        self._evidence = view.frames.derived
+        rows = view.frames.derived
+        self._seen: dict[tuple[int, Stream], list[Evidence]] = {}
         self._rows: dict[tuple[int, Stream | None], list[Row]] = {}
-        pairs = iter(self._evidence.pairs)
-        for derived, row in zip(self._evidence.derivations, self._evidence.cells, strict=True):
+        pairs = iter(rows.pairs)
+        for derived, row in zip(rows.derivations, rows.cells, strict=True):
             own: dict[Stream | None, Row] = {stream: next(pairs) for stream in derived.cell.streams}
             for stream, values in {None: row, **own}.items() if derived.counted else ():
                 self._rows.setdefault((derived.cell.number, stream), []).append(values)
+            for of, seen in derived.seen.items() if derived.counted else ():
+                self._seen.setdefault((derived.cell.number, of), []).append(seen)
 
     def counted(self, cell: Cell) -> bool:
         return bool(self._rows.get((cell.number, None)))
@@ -77,8 +80,7 @@ class _Streams:
     def _limit(self, cell: Cell, stream: Stream | None) -> str:
         if stream is None:
             return self._summaries[cell.number].limit
-        derived = (each for each in self._evidence.derivations if each.cell.number == cell.number and each.counted)
-        seen = [each.seen[stream] for each in derived if stream in each.seen]
+        seen = self._seen.get((cell.number, stream))
         return judged(pooled(seen)).limit if seen else "unknown"
 
 

@@ -1,5 +1,6 @@
 """`rigctl run`: measure a scenario, print its table, write its report."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -98,6 +99,7 @@ def _tell(info: "RunInfo", repetitions: "Sequence[Repetition]", page: Path | Non
     """Print the table, or the run's id only; then write the report, whose failure loses nothing printed."""
     from rich.console import Console
 
+    from rigctl.findings import Weight
     from rigctl.report.document import document
     from rigctl.report.printers.html import write_page
     from rigctl.report.printers.terminal import print_document
@@ -105,6 +107,9 @@ def _tell(info: "RunInfo", repetitions: "Sequence[Repetition]", page: Path | Non
     made = document(info, repetitions)
     if quiet:
         print(info.run)
+        for finding in made.findings:
+            if finding.weight is Weight.EXPECTED:  # the reason of exit code 1
+                print(finding.text, file=sys.stderr)
     else:
         print_document(made, Console())
         print(f"run    {info.run}")

@@ -100,13 +100,13 @@ def run(scenario: Scenario, store: str | Path | None = None, *, progress: bool =
     Blocks until it has ended. `progress` prints it to standard error. Raises `RigError` where nothing was measured,
     `Interrupted` (a `RigctlError`) on Ctrl-C before the first test.
     """
+    if threading.current_thread() is not threading.main_thread() or _in_loop():
+        raise InputError(_MAIN)
     from rich.console import Console
 
     from rigctl.runner.run import measure_run
     from rigctl.store import open_store
 
-    if threading.current_thread() is not threading.main_thread() or _in_loop():
-        raise InputError(_MAIN)
     with open_store(_address(store), create=True) as opened:
         outcome = measure_run(scenario.plan, scenario.rig, opened, Console(stderr=True), quiet=not progress)
         return Run(opened.run(outcome.run), opened.repetitions(outcome.run))

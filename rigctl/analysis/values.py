@@ -10,7 +10,6 @@ from typing import Final, Protocol, TypeAlias
 from rigctl.analysis.message_results import MessageResult
 from rigctl.analysis.rows import Row
 from rigctl.analysis.run_view import RunView
-from rigctl.model.limits import Evidence, judged, pooled
 from rigctl.model.unknowns import least, mean, most
 from rigctl.records import Cell, Status, Stream
 
@@ -56,32 +55,27 @@ class _Streams:
     """The values of tests that are cut to a measurement interval."""
 
     def __init__(self, view: RunView) -> None:
-        self._summaries = {summary.cell.number: summary for summary in view.cells}
+        self._limits: dict[tuple[int, Stream | None], str] = {}
+        for summary in view.cells:
+            number = summary.cell.number
+            self._limits[number, None] = summary.limit
+            self._limits |= {(number, own.stream): own.limit for own in summary.streams}
         rows = view.frames.derived
-        self._seen: dict[tuple[int, Stream], list[Evidence]] = {}
         self._rows: dict[tuple[int, Stream | None], list[Row]] = {}
         pairs = iter(rows.pairs)
         for derived, row in zip(rows.derivations, rows.cells, strict=True):
             own: dict[Stream | None, Row] = {stream: next(pairs) for stream in derived.cell.streams}
             for stream, values in {None: row, **own}.items() if derived.counted else ():
                 self._rows.setdefault((derived.cell.number, stream), []).append(values)
-            for of, seen in derived.seen.items() if derived.counted else ():
-                self._seen.setdefault((derived.cell.number, of), []).append(seen)
 
     def counted(self, cell: Cell) -> bool:
         return bool(self._rows.get((cell.number, None)))
 
     def of(self, cell: Cell, stream: Stream | None, column: str) -> Value:
         if column == "limit":
-            return self._limit(cell, stream) if self.counted(cell) else None
+            return self._limits[cell.number, stream] if self.counted(cell) else None
         known = (row[column] for row in self._rows.get((cell.number, stream), ()))
         return _EXTREMES.get(column, mean)(known)
-
-    def _limit(self, cell: Cell, stream: Stream | None) -> str:
-        if stream is None:
-            return self._summaries[cell.number].limit
-        seen = self._seen.get((cell.number, stream))
-        return judged(pooled(seen)).limit if seen else "unknown"
 
 
 class _Messages:

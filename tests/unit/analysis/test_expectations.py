@@ -83,6 +83,8 @@ def test_the_limit_is_that_of_the_table_and_of_each_pair() -> None:
     assert whole.value == RunView(info, repetitions).cells[0].limit
     assert whole.met is (whole.value == "window")
     assert [str(check.stream) for check in pairs] == ["pi1 → pi2", "pi3 → pi4"]
+    streams = RunView(info, repetitions).cells[0].streams
+    assert [check.value for check in pairs] == [stream.limit for stream in streams]
     assert all(check.met is (check.value in ("line-rate", "window")) for check in pairs)
 
 

@@ -1,5 +1,41 @@
-"""rigctl: an orchestrated multi-host network test rig."""
+"""rigctl: an orchestrated multi-host network test rig. As a library: docs/python.md."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Any
 
-__version__: Final = "0.2.0"
+from rigctl.version import __version__ as __version__
+
+if TYPE_CHECKING:
+    from rigctl.api import (
+        InputError,
+        NodeError,
+        RigctlError,
+        RigError,
+        Run,
+        Scenario,
+        load,
+        open_run,
+        run,
+        runs,
+    )
+
+__all__ = [
+    "InputError",
+    "NodeError",
+    "RigError",
+    "RigctlError",
+    "Run",
+    "Scenario",
+    "load",
+    "open_run",
+    "run",
+    "runs",
+]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 — PEP 562
+    """A name of `rigctl.api`, which is imported when the first of them is used: `rigctl --version` needs none."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from rigctl import api
+
+    return getattr(api, name)

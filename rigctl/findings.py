@@ -25,6 +25,7 @@ class Weight(IntEnum):
     """How soon a reader needs a finding. The one with `ANSWER` is the headline of a run."""
 
     ANSWER = 100
+    EXPECTED = 95  # expectations of the scenario that are not met
     MISSING = 90  # tests without a result, a run that did not end
     SUSPECT = 80  # results above what is possible, counters that disagree, other programs beside the run
     BOTTLENECK = 70

@@ -10,11 +10,11 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from rigctl import __version__
 from rigctl.cli import agent, check, expect, export, import_runs, init, plan, report, rig, run, runs, show, tag
 from rigctl.cli.common import Debug, Verbose, set_up, with_common
 from rigctl.errors import InputError, Interrupted, RigctlError, RigError
 from rigctl.texts import printable_lines
+from rigctl.version import __version__
 
 app = typer.Typer(
     help="Measure a matrix of TCP settings and node pairs, and explain the results.",

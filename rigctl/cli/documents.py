@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from rigctl.cli.runs_table import Listed
 from rigctl.discovery.draft import Draft, Found
-from rigctl.records import Cell, RunPlan
+from rigctl.records import Cell, Expectation, RunPlan
 from rigctl.rig.inventory import Rig
 from rigctl.scenario.axes import AXES
 from rigctl.scenario.forecast import bound, forecasts, notes, setting, sum_ceiling_bps, total_s
@@ -61,6 +61,17 @@ class PlannedPair(_Model):
     ceiling_mbps: float | None = Field(description="Highest goodput of this pair by itself, each direction.")
 
 
+class Expected(_Model):
+    """A bound of a figure, or the bottlenecks that are expected."""
+
+    figure: str = Field(description="As in the scenario: goodput.")
+    expected: str = Field(description="As in the scenario: >= 930M per pair.")
+    column: str = Field(description="docs/columns.md: goodput_mbps.")
+    bound: float | None = Field(description="In the unit of the column; null: words are expected.")
+    words: list[str]
+    per_pair: bool
+
+
 class PlannedTest(_Model):
     """One test: a point of the matrix."""
 
@@ -72,6 +83,7 @@ class PlannedTest(_Model):
     settings: dict[str, Any] = Field(description="Values of the axes; null: the node's default.")
     pairs: list[PlannedPair]
     ceiling_mbps: float | None = Field(description="Highest goodput of all pairs at once, in one direction.")
+    expected: list[Expected] = Field(description="What the scenario expects of it.")
 
 
 class PlanDocument(_Model):
@@ -170,6 +182,10 @@ def runs_json(runs: Sequence[Listed], damaged: Sequence[str]) -> str:
 
 
 def plan_json(plan: RunPlan, rig: Rig) -> str:
+    asked: dict[int, list[Expectation]] = {}
+    for expectation in plan.expectations:
+        for number in expectation.tests:
+            asked.setdefault(number, []).append(expectation)
     document = PlanDocument(
         title=plan.title,
         notes=plan.notes,
@@ -180,7 +196,7 @@ def plan_json(plan: RunPlan, rig: Rig) -> str:
         repeat=plan.repeat,
         total_s=total_s(plan),
         total_is=bound(plan) or "exact",
-        tests=[_planned(cell, plan) for cell in plan.cells],
+        tests=[_planned(cell, plan, asked.get(cell.number, ())) for cell in plan.cells],
         remarks=notes(plan, plan.ip_version),
     )
     return document.model_dump_json(indent=2)
@@ -204,7 +220,7 @@ def _stored(listed: Listed) -> StoredRun:
     )
 
 
-def _planned(cell: Cell, plan: RunPlan) -> PlannedTest:
+def _planned(cell: Cell, plan: RunPlan, asked: Sequence[Expectation]) -> PlannedTest:
     expected = forecasts(cell, plan, plan.ip_version)
     return PlannedTest(
         test=cell.number,
@@ -223,6 +239,17 @@ def _planned(cell: Cell, plan: RunPlan) -> PlannedTest:
             for forecast in expected
         ],
         ceiling_mbps=_mbps(sum_ceiling_bps(expected, plan)),
+        expected=[
+            Expected(
+                figure=each.name,
+                expected=each.text,
+                column=each.column,
+                bound=each.bound,
+                words=list(each.words),
+                per_pair=each.per_pair,
+            )
+            for each in asked
+        ],
     )
 
 

@@ -1,4 +1,4 @@
-"""`rigctl export`: the data of a run, as CSV, JSON, Markdown or Parquet; whole runs as a file for another store."""
+"""`rigctl export`: a run's data (CSV, JSON, Markdown, Parquet), verdicts, figures; whole runs for another store."""
 
 import sys
 from enum import StrEnum
@@ -22,6 +22,8 @@ class Format(StrEnum):
     MD = "md"
     PARQUET = "parquet"
     RIGCTL = "rigctl"
+    JUNIT = "junit"
+    OPENMETRICS = "openmetrics"
 
 
 class LevelName(StrEnum):
@@ -50,10 +52,11 @@ def export(
     ] = None,
     store: StoreAddress = None,
 ) -> None:
-    """Write the data of RUN: a row per test, pair, flow, interval, bin or bucket (docs/columns.md); or whole runs."""
-    from rigctl.analysis.drawn import sampled
-    from rigctl.analysis.frames import load
-    from rigctl.report.export import BINARY, FORMATS
+    """Write the data of RUN: a row per test, pair, flow, interval, bin or bucket (docs/columns.md); whole runs for
+    another store (rigctl); for other systems, what was measured and expected as JUnit XML (junit), or the figures of
+    tests and pairs (openmetrics).
+    """
+    from rigctl.report.export import BINARY
     from rigctl.report.files import write_whole
     from rigctl.store import open_store
 
@@ -65,10 +68,9 @@ def export(
         if kind is Format.RIGCTL and output is not None:
             write_whole(output, _whole(opened, runs or []))
             return
-        info = opened.run(runs[0] if runs else None)
-        whole = level in (LevelName.INTERVALS, LevelName.BINS)
-        repetitions = opened.repetitions(info.run, series=True if whole else sampled(info.plan))
-    content = FORMATS[kind](load(info, repetitions), Level[level.upper()])
+        run = runs[0] if runs else None
+        of_run = kind in (Format.JUNIT, Format.OPENMETRICS)
+        content = _of_run(opened, run, kind) if of_run else _rows(opened, run, kind, level)
     if output is not None:
         write_whole(output, content)
         return
@@ -86,3 +88,32 @@ def _whole(opened: "Store", names: list[str]) -> bytes:
         if opened.run(run).status is RunStatus.RUNNING and fate(opened.controller(run)) is Fate.ALIVE:
             raise InputError(f"run {run} is still running. Export it when it has ended")
     return opened.transfer.packed(chosen)
+
+
+def _rows(opened: "Store", run: str | None, kind: Format, level: LevelName) -> bytes:
+    from rigctl.analysis.drawn import sampled
+    from rigctl.analysis.frames import load
+    from rigctl.report.export import FORMATS
+
+    info = opened.run(run)
+    whole = level in (LevelName.INTERVALS, LevelName.BINS)
+    repetitions = opened.repetitions(info.run, series=True if whole else sampled(info.plan))
+    return FORMATS[kind](load(info, repetitions), Level[level.upper()])
+
+
+def _of_run(opened: "Store", run: str | None, kind: Format) -> bytes:
+    """A file about the run as a whole, whatever the level."""
+    from rigctl.analysis.drawn import sampled
+
+    info = opened.run(run)
+    repetitions = opened.repetitions(info.run, series=sampled(info.plan))
+    if kind is Format.OPENMETRICS:
+        from rigctl.analysis.run_view import RunView
+        from rigctl.report.export import openmetrics
+
+        return openmetrics.render(RunView(info, repetitions))
+    from rigctl.report.document import document
+    from rigctl.report.junit import junit
+    from rigctl.report.run_cases import suite_of
+
+    return junit([suite_of(info, repetitions, document(info, repetitions))]).encode()

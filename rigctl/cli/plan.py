@@ -144,6 +144,7 @@ def foot_lines(run_plan: "RunPlan", most: int | None = MOST_ROWS) -> list[str]:
     hidden = cells - most if most is not None else 0
     lines = [f"… and {hidden:,} more tests: --all shows them."] if hidden > 0 else []
     lines.append(_pairs_line(run_plan))
+    lines += _expected_lines(run_plan)
     times = "1 test" if cells == 1 else f"{cells:,} tests"
     repeated = f" × {run_plan.repeat} repetitions" if run_plan.repeat > 1 else ""
     beyond = format_duration(float(math.ceil(cells * run_plan.repeat * BEYOND_S)))
@@ -164,6 +165,20 @@ def _pairs_line(run_plan: "RunPlan") -> str:
     most = max(map(len, sets))
     how = "one after the other" if most == 1 else f"in {len(sets)} rounds, {most} at once"
     return f"Pairs: {len(pairs)}, {how}."
+
+
+def _expected_lines(run_plan: "RunPlan") -> list[str]:
+    """What is expected of which tests: `Expected: goodput >= 930M, limit line-rate (tests 1 and 3).`"""
+    from rigctl.report.text import numbers_text
+
+    by_tests: dict[tuple[int, ...], list[str]] = {}
+    for expected in run_plan.expectations:
+        by_tests.setdefault(expected.tests, []).append(f"{expected.name} {expected.text}")
+    every = len(run_plan.cells)
+    return [
+        f"Expected: {', '.join(texts)}" + ("." if len(numbers) == every else f" ({numbers_text(numbers)}).")
+        for numbers, texts in by_tests.items()
+    ]
 
 
 def _some(pairs: "tuple[Pair, ...]") -> str:

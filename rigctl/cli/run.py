@@ -1,5 +1,6 @@
 """`rigctl run`: measure a scenario, print its table, write its report."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -22,11 +23,12 @@ from rigctl.cli.options import (
     Sets,
     StoreAddress,
 )
-from rigctl.errors import InputError, Interrupted, RigError
+from rigctl.errors import InputError, Interrupted, RigctlError, RigError
 from rigctl.records import RunStatus
 
 if TYPE_CHECKING:
     from rigctl.records import Repetition, RunInfo
+    from rigctl.report.blocks import Document
     from rigctl.runner.run import Outcome
     from rigctl.scenario.load import Overrides
 
@@ -62,8 +64,9 @@ def run(
     if not no_report:
         check_page(report)
     info, repetitions, outcome = _measured(scenario, overrides, store, report, resume, tags=tags, quiet=quiet)
-    _tell(info, repetitions, None if no_report else page_of(info, report), quiet=quiet)
-    return outcome.exit_code
+    made = _tell(info, repetitions, None if no_report else page_of(info, report), quiet=quiet)
+    missed = any(not verdict.met for verdict in made.verdicts)
+    return outcome.exit_code or (RigctlError.exit_code if missed else 0)
 
 
 def _measured(
@@ -103,10 +106,11 @@ def _measured(
         return info, opened.repetitions(outcome.run, series=sampled(info.plan)), outcome
 
 
-def _tell(info: "RunInfo", repetitions: "Sequence[Repetition]", page: Path | None, *, quiet: bool) -> None:
+def _tell(info: "RunInfo", repetitions: "Sequence[Repetition]", page: Path | None, *, quiet: bool) -> "Document":
     """Print the table, or the run's id only; then write the report, whose failure loses nothing printed."""
     from rich.console import Console
 
+    from rigctl.findings import Weight
     from rigctl.report.document import document
     from rigctl.report.printers.html import write_page
     from rigctl.report.printers.terminal import print_document
@@ -114,11 +118,14 @@ def _tell(info: "RunInfo", repetitions: "Sequence[Repetition]", page: Path | Non
     made = document(info, repetitions)
     if quiet:
         print(info.run)
+        for finding in made.findings:
+            if finding.weight is Weight.EXPECTED:  # the reason of exit code 1
+                print(finding.text, file=sys.stderr)
     else:
         print_document(made, Console())
         print(f"run    {info.run}")
     if page is None:
-        return
+        return made
     try:
         write_page(made, page)
     except InputError as error:
@@ -127,3 +134,4 @@ def _tell(info: "RunInfo", repetitions: "Sequence[Repetition]", page: Path | Non
         raise kind(f"{error}. The run is stored: rigctl report {info.run} -o FILE.html") from error
     if not quiet:
         print(f"report {page.resolve()}")
+    return made

@@ -48,7 +48,7 @@ from rigctl.records.history import (
     given_tags,
     tag_text,
 )
-from rigctl.records.plan import Link, Port, Retest, RunPlan, Trunk, Until
+from rigctl.records.plan import Comparison, Expectation, Link, Port, Retest, RunPlan, Trunk, Until
 from rigctl.records.run import Facts, Repetition, RunInfo, RunStatus, Status
 
 __all__ = [
@@ -61,6 +61,7 @@ __all__ = [
     "Bins",
     "Capture",
     "Cell",
+    "Comparison",
     "Condition",
     "CopySettings",
     "Copying",
@@ -68,6 +69,7 @@ __all__ = [
     "Datagrams",
     "Direction",
     "DiskTimes",
+    "Expectation",
     "Facts",
     "FileSettings",
     "Flow",

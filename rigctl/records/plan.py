@@ -1,6 +1,7 @@
 """What a run is asked to do, and on what rig."""
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from rigctl.records.cell import Cell, Condition
 
@@ -19,6 +20,28 @@ class Until:
 
     ci95: float
     most: int
+
+
+class Comparison(StrEnum):
+    AT_LEAST = ">="
+    ABOVE = ">"
+    AT_MOST = "<="
+    BELOW = "<"
+    ONE_OF = "in"  # of the limit
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What a scenario expects of some tests: a bound of a figure, in its column's unit, or one of some words."""
+
+    name: str  # in the scenario, as goodput
+    column: str  # of rigctl.columns, as goodput_mbps
+    text: str  # as given: >= 930M per pair
+    comparison: Comparison
+    tests: tuple[int, ...]  # Cell.number of those it holds for
+    bound: float | None = None  # None: of words
+    words: tuple[str, ...] = ()
+    per_pair: bool = False  # of each pair and direction by itself; False: of the test as a whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +96,7 @@ class RunPlan:
     max_loss: float = 0.001  # share of datagrams, of the search for the highest rate
     ip_version: int = 4  # of the data addresses, as the rig file has them
     heads: tuple[tuple[str, str], ...] = ()  # of columns of the results table: rigctl's title, the one to print
+    expectations: tuple[Expectation, ...] = ()
 
     @property
     def in_messages(self) -> bool:

@@ -20,8 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from rigctl import __version__, resources
+from rigctl import resources
 from rigctl.errors import InputError, RigctlError
+from rigctl.version import __version__
 
 MOST_BYTES: Final = 100 * 1024
 """A stripped agent made with ziglang is no larger."""

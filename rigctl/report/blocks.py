@@ -180,6 +180,21 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a test, or one of its pairs, is what the scenario expects. `value` in `unit`; `None`: not known."""
+
+    test: int
+    pair: str | None
+    figure: str  # in the scenario: goodput
+    column: str  # goodput_mbps
+    expected: str  # as in the scenario: >= 930M per pair
+    value: float | str | None
+    unit: str
+    met: bool
+    measured: str  # the value for people, or why it is not known
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
     """A whole report of a run. `findings` are in the order of their weight; the first is the answer."""
 
@@ -192,6 +207,7 @@ class Document:
     sections: tuple[Section, ...]
     footer: str
     tags: tuple[tuple[str, str], ...] = ()  # that users gave the run: names and values
+    verdicts: tuple[Verdict, ...] = ()
 
     @property
     def answer(self) -> str:

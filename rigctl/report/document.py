@@ -8,8 +8,8 @@ from typing import Final, TypeAlias
 from rigctl.analysis.run_view import RunView
 from rigctl.findings import Finding, Severity, Weight, by_weight
 from rigctl.records import Repetition, RunInfo, RunStatus, given_tags
-from rigctl.report import method
-from rigctl.report.blocks import Document, Folded, Items, Paragraph, Part, Section, Table, Verbatim
+from rigctl.report import expectations, method
+from rigctl.report.blocks import Document, Folded, Items, Paragraph, Part, Section, Table, Verbatim, Verdict
 from rigctl.report.sections import (
     bins,
     captures,
@@ -62,8 +62,10 @@ def document(info: RunInfo, repetitions: Sequence[Repetition]) -> Document:
     table = next((part.results for part in _parts(again) if part.results), None) if again else None
     if again is not None and table is not None:
         parts.append(retest.part(view, again, _headed(info, table)))
-    results, rest = _results(info, parts)
+    verdicts = expectations.verdicts(view)
+    results, rest = _results(view, parts, verdicts)
     findings = [finding for part in parts for finding in part.findings]
+    findings += expectations.findings(view.plan, verdicts)
     return Document(
         title=info.plan.title or info.plan.scenario_name,
         run=info.run,
@@ -71,7 +73,8 @@ def document(info: RunInfo, repetitions: Sequence[Repetition]) -> Document:
         notes=info.plan.notes,
         findings=by_weight([*findings, *retest.until_findings(view), *_state(info), *host_facts.findings(info)]),
         results=results,
-        sections=(*rest, *_closing(view, parts)),
+        sections=(*expectations.sections(info, verdicts), *rest, *_closing(view, parts)),
+        verdicts=verdicts,
         footer=f"Made by rigctl {info.versions.get('rigctl', '')}. “–” is unknown. K is 1024 bytes; rates are decimal.",
         tags=tuple(given_tags(info.tags).items()),
     )
@@ -82,7 +85,9 @@ def _parts(view: RunView) -> list[Part]:
     return [part for part in made if part is not None]
 
 
-def _results(info: RunInfo, parts: Sequence[Part]) -> tuple[tuple[Section, ...], list[Section]]:
+def _results(
+    view: RunView, parts: Sequence[Part], verdicts: Sequence[Verdict]
+) -> tuple[tuple[Section, ...], list[Section]]:
     """The results, and the sections after them. A long table is folded where something leads in its place."""
     lead = [section for part in parts for section in part.lead]
     rest = [section for part in parts for section in part.sections]
@@ -90,9 +95,9 @@ def _results(info: RunInfo, parts: Sequence[Part]) -> tuple[tuple[Section, ...],
     table = next((part.results for part in parts if part.results is not None), None)
     if table is None:
         return (), [*lead, *rest]
-    table = _headed(info, table)
+    table = expectations.with_column(_headed(view.info, table), view.plan, verdicts)
     if lead and (len(table.rows) > MOST_ROWS or any(part.leads for part in parts)):
-        return (*lead, _folded(info, table)), rest
+        return (*lead, _folded(view.info, table)), rest
     return (Section("Results", (table,), brief=True),), [*lead, *rest]
 
 

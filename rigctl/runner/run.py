@@ -26,7 +26,7 @@ from typing import Any
 
 from rich.console import Console
 
-from rigctl import __version__, protocol
+from rigctl import protocol
 from rigctl.errors import Interrupted, NodeError, RigError
 from rigctl.records import Cell, Repetition, RunPlan, RunStatus, Status
 from rigctl.remote.build import carried
@@ -43,6 +43,7 @@ from rigctl.runner.repetition import measure_cell
 from rigctl.runner.resume import controller_id
 from rigctl.store import Store
 from rigctl.texts import file_name
+from rigctl.version import __version__
 from rigctl.virtual import provided
 
 

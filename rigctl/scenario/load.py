@@ -24,6 +24,7 @@ from rigctl.rig.inventory import Rig
 from rigctl.rig.schema import load_rig
 from rigctl.scenario.conditions import condition_of
 from rigctl.scenario.datagrams import datagram_mistakes, fitting_bytes
+from rigctl.scenario.expecting import expect_mistakes, expectations_of
 from rigctl.scenario.matrix import Matrix, Row, expand, matrix_of, with_axis
 from rigctl.scenario.meshes import PairSet, tests_of
 from rigctl.scenario.mistakes import cell_mistakes, matrix_mistakes, mistakes, set_mistakes
@@ -47,7 +48,7 @@ def load_plan(scenario: str, overrides: Overrides) -> tuple[RunPlan, Rig]:
     """
     path = find_scenario(scenario)
     settings, wrong_options = read_overrides(overrides)
-    document = settings.applied(read_document(path))
+    document = settings.applied(read_document(path)).listed("expect")
     model, found = validated(document, ScenarioFile)
     rig, rig_mistakes = _rig(document, path, overrides)
     found += mistakes(document, rig)
@@ -61,6 +62,8 @@ def load_plan(scenario: str, overrides: Overrides) -> tuple[RunPlan, Rig]:
         tests = [] if found else tests_of(expand(matrix), sets)
         found += islice(cell_mistakes(document, tests, settings.options), MOST_FOUND)
         found += datagram_mistakes(document, tests, rig)
+        rows = [row for row, _ in tests]
+        found += expect_mistakes(document, model.expect, rows, overridden=bool(settings.axes))
     wrong = wrong_options + in_order(found) + rig_mistakes
     if wrong or model is None or rig is None:
         raise MistakesError(wrong)
@@ -143,6 +146,7 @@ def _plan(
         virtual=rig.virtual,
         max_skew_s=model.max_skew,
         heads=tuple(model.heads.items()),
+        expectations=expectations_of(model.expect, [row for row, _ in tests], KINDS[model.test]),
         conditions=tuple(conditions[name] for name in dict.fromkeys(cell.condition for cell in cells) if name),
         ports=rig.ports,
         trunk=rig.trunk,

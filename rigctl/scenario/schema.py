@@ -31,6 +31,7 @@ from rigctl.rig.fields import (
 )
 from rigctl.scenario.axes import AXES
 from rigctl.scenario.conditions import ConditionName, ConditionSection, Section
+from rigctl.scenario.expecting import expect_section
 from rigctl.scenario.matrix import MAX_CELLS, as_list
 from rigctl.scenario.meshes import Rounds
 from rigctl.scenario.pairs import PAIR_SCHEMA, Entry, parse_entry
@@ -177,6 +178,7 @@ MatrixSection = _axes_model(
     "Matrix", "Axes and their values: each combination is a test; the first axis changes slowest.", many=True
 )
 RowSection = _axes_model("Row", "One value for each axis it names.", many=False)
+ExpectSection = expect_section(RowSection)
 
 
 class ScenarioFile(Section):
@@ -271,3 +273,13 @@ class ScenarioFile(Section):
     max_loss: Annotated[
         float, named(_max_loss), WithJsonSchema({"type": "string", "pattern": r"^ *[0-9]+(\.[0-9]+)? *% *$"})
     ] = Field(0.001, description="Highest loss at which a rate passes, in the search of rate: max.", examples=["0.1%"])
+    expect: Annotated[
+        tuple[ExpectSection, ...],  # type: ignore[valid-type]
+        BeforeValidator(lambda value: [] if value is None else as_list(value)),
+        _OneOrMany(),
+    ] = Field(
+        (),
+        description="What is expected of the results, of all tests or of some: what is not met is reported, with exit "
+        "code 1.",
+        examples=[{"efficiency": ">= 0.97"}, [{"where": {"window": "64K"}, "goodput": ">= 930M per pair"}]],
+    )

@@ -34,6 +34,7 @@ _HINTS: Final = (
     ("did not find expected ',' or", "A bracket or a comma is missing."),
     ("could not find expected ':'", 'A key is followed by ": " and its value.'),
     ("did not find expected key", "Look at the indentation: the keys of one mapping stand in one column."),
+    ("expected comment or line break", 'A text that begins with > or | needs quotes, as in ">= 0.97".'),
     ("found unexpected end of stream", "A quote is not closed."),
     ("unexpected end of the stream", "A quote or bracket is not closed."),
 )

@@ -38,6 +38,18 @@ class Document:
                 return mistake_at(self.name, self.text, span, what, path=path)
         return Mistake(self.name, what, path=path)
 
+    def listed(self, key: str) -> "Document":
+        """This document with the value of a top-level `key` as a list, of which it is the only entry."""
+        value = self.data.get(key)
+        if value is None or isinstance(value, list):
+            return self
+
+        def below(places: Mapping[Path, Span]) -> dict[Path, Span]:
+            own = {(key, 0, *path[1:]): span for path, span in places.items() if path[:1] == (key,)}
+            return {**places, **own}
+
+        return replace(self, data={**self.data, key: [value]}, spans=below(self.spans), keys=below(self.keys))
+
     def replaced(self, key: str, value: object, origin: str) -> "Document":
         """This document with `value` at the top-level `key`; mistakes in it will name `origin`, an option."""
         spans = {path: span for path, span in self.spans.items() if path[:1] != (key,)}

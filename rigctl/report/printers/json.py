@@ -7,7 +7,7 @@ from typing import Any, Literal
 from typing_extensions import TypedDict  # docs/json_schemas.py: before Python 3.12 pydantic wants this one
 
 from rigctl.findings import Finding
-from rigctl.report.blocks import Block, Chart, Charts, Document, Folded, HeatMaps, Section, Table
+from rigctl.report.blocks import Block, Chart, Charts, Document, Folded, HeatMaps, Section, Table, Verdict
 
 
 class JsonSubject(TypedDict):
@@ -33,6 +33,20 @@ class JsonSection(TypedDict):
     blocks: list[dict[str, Any]]
 
 
+class JsonExpectation(TypedDict):
+    """One expectation of one test, or of one of its pairs. `value` is in `unit`, that of `column`; null: not known."""
+
+    test: int
+    pair: str | None
+    figure: str
+    column: str
+    expected: str
+    value: float | str | None
+    unit: str
+    met: bool
+    measured: str
+
+
 class JsonDocument(TypedDict):
     """A run as it is reported. A table has `columns`, and rows with `texts` and `values` beside each other."""
 
@@ -42,6 +56,7 @@ class JsonDocument(TypedDict):
     about: list[str]
     tags: dict[str, str]
     findings: list[JsonFinding]
+    expectations: list[JsonExpectation]
     results: list[JsonSection]
     sections: list[JsonSection]
 
@@ -55,6 +70,7 @@ def as_json(document: Document) -> str:
         "about": list(document.about),
         "tags": dict(document.tags),
         "findings": [finding_as_json(finding) for finding in document.findings],
+        "expectations": [_expectation(verdict) for verdict in document.verdicts],
         "results": [_section(section) for section in document.results],
         "sections": [_section(section) for section in document.sections],
     }
@@ -70,6 +86,20 @@ def finding_as_json(finding: Finding) -> JsonFinding:
         "subject": {"kind": finding.subject.kind, "names": list(finding.subject.names)},
         "numbers": dict(finding.numbers),
         "remedy": finding.remedy,
+    }
+
+
+def _expectation(verdict: Verdict) -> JsonExpectation:
+    return {
+        "test": verdict.test,
+        "pair": verdict.pair,
+        "figure": verdict.figure,
+        "column": verdict.column,
+        "expected": verdict.expected,
+        "value": verdict.value,
+        "unit": verdict.unit,
+        "met": verdict.met,
+        "measured": verdict.measured,
     }
 
 

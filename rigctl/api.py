@@ -1,0 +1,141 @@
+"""`import rigctl`: load a scenario, measure it, read what was measured. See docs/python.md.
+
+What a script may rely on: these names, the columns of docs/columns.md, and the fields of the records they give.
+"""
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from rigctl.errors import InputError, NodeError, RigctlError, RigError
+
+if TYPE_CHECKING:
+    from rigctl.analysis.frames import Frames
+    from rigctl.records import Repetition, RunInfo, RunPlan
+    from rigctl.report.blocks import Document
+    from rigctl.rig.inventory import Rig
+
+__all__ = ["InputError", "NodeError", "RigError", "RigctlError", "Run", "Scenario", "load", "open_run", "run", "runs"]
+
+_MAIN: Final = "rigctl.run blocks the main thread, outside of a running event loop. Start it in a process of its own"
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What to measure and where: the plan of a run, and its rig."""
+
+    plan: "RunPlan"
+    rig: "Rig"
+
+
+class Run:
+    """A stored run, read when it was opened."""
+
+    def __init__(self, info: "RunInfo", repetitions: "Sequence[Repetition]") -> None:
+        self.info = info
+        self.repetitions = tuple(repetitions)
+
+    def __repr__(self) -> str:
+        return f"<Run {self.id}: {self.info.plan.scenario_name} on {self.info.plan.rig_name}, {self.info.status}>"
+
+    @property
+    def id(self) -> str:
+        return self.info.run
+
+    @cached_property
+    def frames(self) -> "Frames":
+        """As pandas frames: `frames.cells`, `pairs`, `flows`, `intervals`, `bins`, `histogram`. See docs/columns.md."""
+        from rigctl.analysis.frames import load as framed
+
+        return framed(self.info, self.repetitions)
+
+    @cached_property
+    def report(self) -> "Document":
+        """Its findings, the weightiest first (`report.findings`), and what was expected (`report.verdicts`)."""
+        from rigctl.report.document import document
+
+        return document(self.info, self.repetitions)
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether every expectation of the scenario is met; also where it has none."""
+        return all(verdict.met for verdict in self.report.verdicts)
+
+    def write_page(self, path: str | Path) -> None:
+        """Write the report as one self-contained HTML file."""
+        from rigctl.report.printers.html import write_page
+
+        write_page(self.report, Path(path))
+
+
+def load(
+    scenario: str | Path,
+    rig: str | Path | None = None,
+    *,
+    sets: Sequence[str] = (),
+    rig_sets: Sequence[str] = (),
+    duration: str | None = None,
+    repeat: int | None = None,
+) -> Scenario:
+    """A scenario, a file or a bundled name, with its rig and the changes that `rigctl run` takes as options.
+
+    `sets` as `["window=64K,1M"]`. Touches no node. Raises `InputError` with all mistakes.
+    """
+    from rigctl.scenario.load import Overrides, load_plan
+
+    named = None if rig is None else str(rig)
+    plan, inventory = load_plan(
+        str(scenario), Overrides(named, tuple(sets), duration, repeat, tuple(rig_sets), captures=())
+    )
+    return Scenario(plan, inventory)
+
+
+def run(scenario: Scenario, store: str | Path | None = None, *, progress: bool = False) -> Run:
+    """Measure a scenario into a store (default: that of `rigctl`), and give the run, also one that failed in part.
+
+    Blocks until it has ended. `progress` prints it to standard error. Raises `RigError` where nothing was measured,
+    `Interrupted` (a `RigctlError`) on Ctrl-C before the first test.
+    """
+    if threading.current_thread() is not threading.main_thread() or _in_loop():
+        raise InputError(_MAIN)
+    from rich.console import Console
+
+    from rigctl.runner.run import measure_run
+    from rigctl.store import open_store
+
+    with open_store(_address(store), create=True) as opened:
+        outcome = measure_run(scenario.plan, scenario.rig, opened, Console(stderr=True), quiet=not progress)
+        return Run(opened.run(outcome.run), opened.repetitions(outcome.run))
+
+
+def runs(store: str | Path | None = None) -> list[str]:
+    """The ids of all runs of a store, the earliest first."""
+    from rigctl.store import open_store
+
+    with open_store(_address(store), create=False) as opened:
+        return opened.run_ids()
+
+
+def open_run(run: str | None = None, store: str | Path | None = None) -> Run:
+    """A stored run by its id or the beginning of it; the latest where none is named. Raises `InputError`."""
+    from rigctl.store import open_store
+
+    with open_store(_address(store), create=False) as opened:
+        info = opened.run(run)
+        return Run(info, opened.repetitions(info.run))
+
+
+def _address(store: str | Path | None) -> str | None:
+    return None if store is None else str(store)
+
+
+def _in_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

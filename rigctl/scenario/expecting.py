@@ -1,0 +1,273 @@
+"""What a scenario expects of its results: `expect`, from the scenario's text to the plan.
+
+Figures are columns of the column table without their unit, which the bound has: `goodput: ">= 930M"` is of the column
+goodput_mbps. They are judged on reading, by `rigctl.analysis.expectations`.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, TypeAlias
+
+from pydantic import BaseModel, Field, WithJsonSchema, create_model
+
+from rigctl.columns import COLUMNS, Column, Level
+from rigctl.kinds import KINDS, Kind
+from rigctl.model.limits import RULES
+from rigctl.records import Comparison, Expectation
+from rigctl.rig.fields import MAX_VALUE_CHARS, FieldError, named, parse_whole, shown
+from rigctl.scenario.conditions import Section
+from rigctl.scenario.matrix import MAX_CELLS, Row, as_list
+from rigctl.units import parse_bytes, parse_duration, parse_rate
+from rigctl.yamlfile import Document, Mistake, kind, suggestion
+
+LIMITS: Final = tuple(sorted({"unknown", *(rule.limit for rule in RULES)}))
+
+_STREAMS: Final = (
+    *("goodput_mbps", "goodput_median_mbps", "efficiency", "start_skew_us", "cpu_source_pct", "cpu_destination_pct"),
+    *("latency_idle_p50_us", "latency_idle_p99_us", "latency_loaded_p50_us", "latency_loaded_p99_us"),
+    *("latency_rise_us", "latency_rpm", "latency_lost_pct"),
+)
+_TCP: Final = ("retransmits", "rtt_us", "rtt_min_us", "mss_effective", "window_effective_bytes", "mtu")
+_UDP: Final = (
+    *("sent_mbps", "datagrams_lost", "loss_pct", "loss_burst_max", "reordered", "duplicates"),
+    *("jitter_us", "jitter_max_us", "sender_drops", "receiver_drops"),
+)
+_MESSAGES: Final = ("elapsed_s", "throughput_bytes_per_s", "retransmits")
+_TRIPS: Final = (
+    *("app_rtt_mean_us", "app_rtt_min_us", "app_rtt_p50_us", "app_rtt_p90_us", "app_rtt_p99_us"),
+    *("app_rtt_p999_us", "app_rtt_max_us"),
+)
+OF_KIND: Final[Mapping[str, tuple[str, ...]]] = {
+    "tcp": _STREAMS + _TCP,
+    "udp": _STREAMS + _UDP,
+    "pingpong": _MESSAGES + _TRIPS,
+    "blast": (*_MESSAGES, "efficiency"),
+    "file": (*_MESSAGES, "efficiency"),
+}
+"""The columns of which something can be expected."""
+_BY_COLUMN: Final = {column.name: column for column in COLUMNS}
+_SUFFIXES: Final = {"Mbit/s": "_mbps", "us": "_us", "%": "_pct", "s": "_s", "B": "_bytes", "B/s": "_bytes_per_s"}
+_SHORT: Final = {
+    "rtt_p50": ("app_rtt_p50_us", "latency_loaded_p50_us"),
+    "rtt_p99": ("app_rtt_p99_us", "latency_loaded_p99_us"),
+}
+"""Names of two columns: round trips of messages, and of the probes beside streams."""
+_EXAMPLES: Final = {
+    **{"Mbit/s": ">= 930M", "us": "< 500us", "%": "< 0.1%", "s": "< 2s", "B": ">= 64K", "B/s": ">= 100M/s"},
+    **{"": "< 100", "efficiency": ">= 0.97"},
+}
+_BOUND: Final = re.compile(r"\s*(?P<sign>>=|<=|>|<)\s*(?P<value>[^<>=]+?)(?P<pair>\s+per\s+pair)?\s*")
+_PLAIN: Final = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The value of one figure in `expect`, read."""
+
+    text: str
+    comparison: Comparison
+    number: float | None = None  # in the unit of the column
+    words: tuple[str, ...] = ()
+    per_pair: bool = False
+
+    @property
+    def downwards(self) -> bool:
+        return self.comparison in (Comparison.AT_MOST, Comparison.BELOW)
+
+
+def name_of(column: Column) -> str:
+    """`goodput` of goodput_mbps."""
+    return column.name.removesuffix(_SUFFIXES.get(column.unit, "\0"))
+
+
+COLUMNS_OF: Final[Mapping[str, tuple[str, ...]]] = {
+    **{name_of(_BY_COLUMN[name]): (name,) for own in OF_KIND.values() for name in own},
+    **_SHORT,
+}
+"""Of each figure by its name, the columns it stands for: one for a kind of test."""
+
+
+def column_of(figure: str, kind_: Kind) -> str | None:
+    """The column of a figure in tests of a kind; `None` where they have no such figure."""
+    if figure == "limit":
+        return None if kind_.in_messages else figure
+    return next((name for name in COLUMNS_OF[figure] if name in OF_KIND[kind_.name]), None)
+
+
+def parse_bound(name: str, value: object) -> Bound:
+    """The bound of a figure, as `>= 930M per pair`. Raises `FieldError`."""
+    column = _BY_COLUMN[COLUMNS_OF[name][0]]
+    example = _EXAMPLES.get(column.name) or _EXAMPLES[column.unit]
+    match = _BOUND.fullmatch(value) if isinstance(value, str) and len(value) <= MAX_VALUE_CHARS else None
+    if match is None:
+        expected = f'expected >=, >, <= or < and a value, as in "{example}"'
+        if not isinstance(value, str | float | int):
+            raise FieldError(f"{name}: {expected}, found {kind(value)}")
+        raise FieldError(f"{name} {shown(value)}: {expected}")
+    number = _number(name, column, match["value"], example)
+    text = f"{match['sign']} {match['value']}{' per pair' if match['pair'] else ''}"
+    return Bound(text, Comparison(match["sign"]), number, per_pair=match["pair"] is not None)
+
+
+def _number(name: str, column: Column, text: str, example: str) -> float:
+    """In the unit of `column`."""
+    plain, share = bool(_PLAIN.fullmatch(text)), text.removesuffix("%").rstrip()
+    if column.unit and plain and column.unit != "B":
+        raise FieldError(f'{name} "{text}": a unit is missing, as in "{example}"')
+    if column.unit == "%" or (column.name == "efficiency" and not plain):
+        if share == text or not _PLAIN.fullmatch(share):
+            raise FieldError(f'{name} "{text}": expected a percentage, as in "{"< 97%" if column.unit else ">= 97%"}"')
+        return float(share) if column.unit else float(share) / 100
+    if not column.unit:
+        if not plain:
+            raise FieldError(f'{name} "{text}": expected a number, as in "{example}"')
+        return float(text)
+    readers: dict[str, Callable[[], float]] = {
+        "Mbit/s": lambda: parse_rate(text, name) / 1e6,
+        "us": lambda: parse_duration(text, name) * 1e6,
+        "s": lambda: parse_duration(text, name),
+        "B": lambda: float(parse_bytes(text, name)),
+        "B/s": lambda: float(parse_bytes(text.removesuffix("/s"), name)),
+    }
+    return readers[column.unit]()
+
+
+def parse_limits(name: str, value: object) -> Bound:
+    """The bottlenecks that are expected: one, or one of several. Raises `FieldError`."""
+    words = as_list(value)
+    for word in words or [value]:
+        if not isinstance(word, str) or word not in LIMITS:
+            hint = suggestion(word, LIMITS) if isinstance(word, str) else f" Known: {', '.join(LIMITS)}."
+            raise FieldError(f"{name} {shown(word)}: unknown limit.{hint}")
+    return Bound(" or ".join(words), Comparison.ONE_OF, words=tuple(words))
+
+
+def _numbers(name: str, value: object) -> tuple[int, ...]:
+    return tuple(parse_whole(name, number, 1, MAX_CELLS, 3) for number in as_list(value))
+
+
+_WHOLE: Final = {"type": "integer", "minimum": 1}
+_Tests = Annotated[
+    tuple[int, ...] | None, named(_numbers), WithJsonSchema({"anyOf": [_WHOLE, {"type": "array", "items": _WHOLE}]})
+]
+_Limits = Annotated[
+    Bound | None,
+    named(parse_limits),
+    WithJsonSchema({"anyOf": [{"enum": list(LIMITS)}, {"type": "array", "items": {"enum": list(LIMITS)}}]}),
+]
+_Bound = Annotated[
+    Bound | None, named(parse_bound), WithJsonSchema({"type": "string", "pattern": r"^\s*(>=?|<=?)\s*[0-9]"})
+]
+
+
+def expect_section(row: type[BaseModel]) -> type[BaseModel]:
+    """The model of one entry of `expect`; `row` is that of a row of `exclude`."""
+    fields: dict[str, Any] = {
+        "tests": (_Tests, Field(None, description="Only these tests, by their numbers.", examples=[[1, 3]])),
+        "where": (
+            row | None,
+            Field(None, description="Only tests with all of these settings.", examples=[{"window": "64K"}]),
+        ),
+    }
+    for name, columns in COLUMNS_OF.items():
+        column = _BY_COLUMN[columns[0]]
+        example = _EXAMPLES.get(column.name) or _EXAMPLES[column.unit]
+        meaning = ", or ".join(columns)
+        fields[name] = (_Bound, Field(None, description=f"Column {meaning}.", examples=[example]))
+    fields["limit"] = (_Limits, Field(None, description="Bottleneck of the test.", examples=["line-rate"]))
+    doc = "What is expected of the results, of all tests or of some."
+    return create_model("Expect", __base__=Section, __doc__=doc, **fields)
+
+
+Tests: TypeAlias = Sequence[Row]
+"""The settings of each test, in their order."""
+
+
+def expectations_of(sections: Sequence[BaseModel], tests: Tests, kind_: Kind) -> tuple[Expectation, ...]:
+    """What is expected of which tests: where entries bound a figure from the same side, the last holds."""
+    asked: list[tuple[str, Bound]] = []
+    held: dict[tuple[int, str, bool, bool], int] = {}
+    for section in sections:
+        chosen = _chosen(section, tests)
+        for name in _figures(section):
+            bound: Bound = getattr(section, name)
+            asked.append((name, bound))
+            for number in chosen:
+                held[number, name, bound.per_pair, bound.downwards] = len(asked) - 1
+    of: dict[int, list[int]] = {}
+    for (number, *_), place in held.items():
+        of.setdefault(place, []).append(number)
+    return tuple(
+        Expectation(
+            name=name,
+            column=column_of(name, kind_) or name,
+            text=bound.text,
+            comparison=bound.comparison,
+            tests=tuple(sorted(of[place])),
+            bound=bound.number,
+            words=bound.words,
+            per_pair=bound.per_pair,
+        )
+        for place, (name, bound) in enumerate(asked)
+        if place in of
+    )
+
+
+def expect_mistakes(
+    document: Document, sections: Sequence[BaseModel], tests: Tests, *, overridden: bool
+) -> Iterator[Mistake]:
+    """Entries without a figure or without a test, and figures that their tests don't have.
+
+    With axes replaced on the command line (`overridden`) an entry may lose its tests without anyone's mistake.
+    """
+    kind_ = KINDS[document.data.get("test", "tcp")]
+    for place, section in enumerate(sections):
+        path = ("expect", place)
+        chosen, names = _chosen(section, tests), _figures(section)
+        if not names:
+            yield document.mistake(path, f'expect: names no figure. Name one, as in goodput: "{_EXAMPLES["Mbit/s"]}".')
+        most = max(getattr(section, "tests", None) or [0])
+        if most > len(tests) and not overridden:
+            what = f"expect: there is no test {most}; the scenario has {len(tests)}."
+            yield document.mistake((*path, "tests"), what)
+        elif not chosen and not overridden:
+            yield document.mistake((*path, "where"), "expect: no test has these values.")
+        for name in names:
+            wrong = _wrong(name, getattr(section, name), kind_, [tests[number - 1] for number in chosen])
+            if wrong is not None:
+                yield document.mistake((*path, name), f"{name}: {wrong}.", at_key=True)
+
+
+def _wrong(name: str, bound: Bound, kind_: Kind, chosen: Tests) -> str | None:
+    column = column_of(name, kind_)
+    if column is None:
+        takers = [other.name for other in KINDS.values() if column_of(name, other)]
+        return f"only for test: {' or '.join(filter(None, [', '.join(takers[:-1]), takers[-1]]))}"
+    if column.startswith("latency_") and any(row["latency"] is None for row in chosen):
+        return "some of its tests have no probes. Set latency: true, or choose tests with where: {latency: true}"
+    if (
+        bound.per_pair
+        and column in _BY_COLUMN
+        and Level.PAIRS not in _BY_COLUMN[column].levels
+        and not kind_.in_messages
+    ):
+        return "there is one for the test as a whole. Leave out per pair"
+    return None
+
+
+def _figures(section: BaseModel) -> list[str]:
+    given = section.model_fields_set - {"tests", "where"}
+    return [name for name in type(section).model_fields if name in given and getattr(section, name) is not None]
+
+
+def _chosen(section: BaseModel, tests: Tests) -> list[int]:
+    """The numbers of the tests that an entry speaks of."""
+    numbers: tuple[int, ...] | None = getattr(section, "tests", None)
+    where: BaseModel | None = getattr(section, "where", None)
+    wanted = {name: getattr(where, name) for name in where.model_fields_set} if where is not None else {}
+    return [
+        number
+        for number, row in enumerate(tests, 1)
+        if (numbers is None or number in numbers) and all(row[name] == value for name, value in wanted.items())
+    ]

@@ -1,0 +1,103 @@
+"""The examples and the page on Python, as a reader runs them: a workflow's steps, a job's script, pytest, code."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from user import User
+
+ROOT = Path(__file__).parents[2]
+INSTALL = "pip install rigctl"
+
+
+@pytest.fixture
+def lab(user: User) -> User:
+    """A checkout of the examples, and `rigctl` in the path."""
+    shutil.copytree(ROOT / "examples", user.folder, dirs_exist_ok=True)
+    with (user.folder / "link.yaml").open("a") as scenario:
+        scenario.write("max_skew: 1s\n")  # other tests run beside this one
+    program = user.folder / "bin" / "rigctl"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m rigctl "$@"\n')
+    program.chmod(0o755)
+    user.environment["PATH"] = f"{program.parent}:{os.environ['PATH']}"
+    return user
+
+
+def done(user: User, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = user.environment | variables
+    return subprocess.run(
+        command, cwd=user.folder, env=environment, text=True, capture_output=True, timeout=90, check=False
+    )
+
+
+def shell(user: User, script: str, **variables: str) -> int:
+    return done(user, "bash", "-eo", "pipefail", "-c", script, **variables).returncode
+
+
+def workflow(user: User, **variables: str) -> list[tuple[str, int]]:
+    """Each step of the workflow that ran, with its exit code: after a failure only those that always run."""
+    (job,) = yaml.safe_load((user.folder / "github-actions.yml").read_text())["jobs"].values()
+    codes: list[tuple[str, int]] = []
+    for step in job["steps"]:
+        failed = any(code for _, code in codes)
+        if step.get("run", INSTALL) != INSTALL and (not failed or step.get("if") == "always()"):
+            codes.append((step["name"], shell(user, step["run"], **variables)))
+    return codes
+
+
+def failures(user: User) -> list[str]:
+    cases = ElementTree.parse(user.folder / "junit.xml").iter("testcase")
+    return [case.attrib["name"] for case in cases if case.find("failure") is not None]
+
+
+def test_the_workflow_passes_and_leaves_a_summary_and_test_results(lab: User) -> None:
+    summary = lab.folder / "summary.md"
+    codes = workflow(lab, GITHUB_STEP_SUMMARY=str(summary))
+    assert codes == [("Measure", 0), ("Summary", 0), ("Test results", 0)]
+    assert "| As expected" in summary.read_text()
+    assert failures(lab) == []
+    assert "<html" in (lab.folder / "report.html").read_text()
+
+
+def test_the_job_fails_where_an_expectation_does_and_still_leaves_its_reports(lab: User) -> None:
+    scenario = lab.folder / "link.yaml"
+    scenario.write_text(scenario.read_text().replace(">= 80M", ">= 200M"))
+    job: dict[str, Any] = yaml.safe_load((lab.folder / "gitlab-ci.yml").read_text())["network"]
+    assert job["before_script"] == [INSTALL]
+    assert shell(lab, "\n".join(job["script"])) == 1
+    assert shell(lab, "\n".join(job["after_script"])) == 0
+    assert failures(lab) == ["test 1, dublin → cork: goodput >= 200M per pair"]
+    reported = [*job["artifacts"]["paths"], *job["artifacts"]["reports"].values()]
+    assert all((lab.folder / name).stat().st_size for name in reported)
+    metrics = {family.name for family in text_string_to_metric_families((lab.folder / "metrics.txt").read_text())}
+    assert {"rigctl_pair_goodput_bytes_per_second", "rigctl_expectation_met"} <= metrics
+
+
+@pytest.mark.parametrize(("change", "code"), [("", 0), ("links.rate=40M", 1)])
+def test_the_pytest_file_fails_on_a_slower_link(lab: User, change: str, code: int) -> None:
+    ran = done(lab, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_link.py", RIG_SET=change)
+    assert ran.returncode == code, ran.stdout
+    assert ("goodput 3" in ran.stdout and ">= 80M per pair" in ran.stdout) == bool(code)
+    assert f"{2 - code} passed" in ran.stdout
+
+
+@pytest.mark.timeout(180)
+def test_every_line_on_the_page_about_python_runs(lab: User) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "python.md").read_text(), re.DOTALL)
+    assert len([line for line in blocks[0].splitlines() if line]) == 5
+    ran = done(lab, sys.executable, "-c", "\n".join(blocks))
+    assert ran.returncode == 0, ran.stderr
+    assert "['test 1: 65536 bytes', 'test 2: 409600 bytes']" in ran.stdout
+    assert re.search(r"^1 +\d{2,}\.\d", ran.stdout, re.MULTILINE), "the mean goodput of test 1"
+    said = 'window "64Q": unknown unit "Q". Use K or M, as in 64K.'
+    assert said in ran.stdout
+    assert said in blocks[-1]

@@ -1,0 +1,69 @@
+"""JUnit XML: valid for what CI systems read, whatever the texts hold."""
+
+from pathlib import Path
+from typing import Final
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from junitparser import JUnitXml
+from xmlschema import XMLSchema
+
+from rigctl.report.junit import Case, Outcome, Suite, junit
+
+SCHEMA: Final = XMLSchema(str(Path(__file__).parent.parent / "fixtures" / "junit.xsd"))
+STARTED_AT: Final = 1_790_000_000.0
+
+CASES: Final = (
+    Case("test 1: efficiency >= 0.97", "gigablox on lab", "passed", seconds=10.00049),
+    Case("test 2: goodput >= 930M", "gigablox on lab", "failed", "812 Mbit/s, expected >= 930 Mbit/s\npi1 → pi2"),
+    Case("test 3", "gigablox on lab", "error", "not measured: pi3 unreachable"),
+    Case("test 4", "gigablox on lab", "skipped", "not in the baseline"),
+)
+
+
+def document(*cases: Case) -> str:
+    text = junit([Suite("run 1", cases, STARTED_AT)])
+    SCHEMA.validate(ElementTree.fromstring(text))
+    return text
+
+
+def test_each_outcome_is_counted_where_ci_systems_look_for_it() -> None:
+    read = JUnitXml.fromstring(document(*CASES).encode())
+    suite = next(iter(read))
+    assert (suite.tests, suite.failures, suite.errors, suite.skipped) == (4, 1, 1, 1)
+    assert (read.tests, read.failures, read.errors) == (4, 1, 1)
+    assert suite.timestamp == "2026-09-21T14:13:20"
+    failed = list(suite)[1]
+    assert failed.result[0].message == "812 Mbit/s, expected >= 930 Mbit/s"
+    assert failed.result[0].text.endswith("pi1 → pi2")
+
+
+def test_a_duration_that_is_not_known_is_absent() -> None:
+    known, unknown, *_ = ElementTree.fromstring(document(*CASES)).iter("testcase")
+    assert known.attrib["time"] == "10.0"
+    assert "time" not in unknown.attrib
+
+
+def test_runs_of_one_name_and_second_stay_apart() -> None:
+    text = junit([Suite("run", CASES[:1], STARTED_AT), Suite("run", CASES[1:], STARTED_AT)])
+    assert [suite.tests for suite in JUnitXml.fromstring(text.encode())] == [1, 3]
+
+
+def test_no_suite_is_a_document_too() -> None:
+    SCHEMA.validate(ElementTree.fromstring(junit([])))
+
+
+@pytest.mark.parametrize("outcome", ["passed", "failed", "error", "skipped"])
+@given(text=st.text(st.characters(exclude_categories=()), max_size=40))
+def test_any_text_makes_a_valid_document(outcome: Outcome, text: str) -> None:
+    document(Case(text or "-", text or "-", outcome, text, 0.0))
+
+
+def test_control_characters_are_made_harmless() -> None:
+    text = document(Case("a\x1b[31m\x00b", "c\ud800\uffff", "failed", "one\x07\ntwo\x1b]0;x\x07 & <three>"))
+    case = next(ElementTree.fromstring(text).iter("testcase"))
+    assert case.attrib["name"] == "a?[31m?b"
+    assert case.attrib["classname"] == "c??"
+    assert case[0].text == "one?\ntwo?]0;x? & <three>"

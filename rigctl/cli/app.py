@@ -11,7 +11,7 @@ import typer
 from typer.exceptions import TyperException
 
 from rigctl import __version__
-from rigctl.cli import agent, check, expect, export, init, plan, report, rig, run, runs, show
+from rigctl.cli import agent, check, compare, expect, export, init, plan, report, rig, run, runs, show
 from rigctl.cli.common import Debug, Verbose, set_up, with_common
 from rigctl.errors import InputError, Interrupted, RigctlError, RigError
 from rigctl.texts import printable_lines
@@ -45,6 +45,7 @@ app.command(name="check")(check.check)
 app.command(name="expect")(expect.expect)
 app.command(name="init")(init.init)
 app.command(name="show")(show.show)
+app.command(name="compare")(compare.compare)
 app.command(name="export")(export.export)
 app.command(name="report")(report.report)
 app.add_typer(runs.app, name="runs")

@@ -8,6 +8,8 @@ import typer
 
 from rigctl.cli import plan as plan_command
 from rigctl.cli.options import (
+    Against,
+    Bound,
     Captures,
     Duration,
     NoReport,
@@ -26,6 +28,7 @@ from rigctl.records import RunStatus
 
 if TYPE_CHECKING:
     from rigctl.records import Repetition, RunInfo
+    from rigctl.report.blocks import Document
     from rigctl.runner.run import Outcome
     from rigctl.scenario.load import Overrides
 
@@ -42,24 +45,29 @@ def run(
     no_report: NoReport = False,
     resume: Resume = None,
     capture: Captures = None,
+    against: Against = None,
+    bound: Bound = 2.0,
     quiet: Quiet = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be measured: plan.")] = False,
 ) -> int:
-    """Measure SCENARIO on its rig; print the run's id, the table and where the report is."""
+    """Measure SCENARIO on its rig; print the run's id, the table and where the report is.
+
+    With --against: exit with 1 where the second variant is worse.
+    """
     from rigctl.cli.output import check_page, page_of
     from rigctl.scenario.load import Overrides
 
     if dry_run:
-        plan_command.plan(scenario, rig, rig_sets, sets, duration, repeat, capture=capture)
+        plan_command.plan(scenario, rig, rig_sets, sets, duration, repeat, capture=capture, against=against)
         return 0
     overrides = Overrides(
-        rig, tuple(sets or ()), duration, repeat, captures=tuple(capture or ()), rig_sets=tuple(rig_sets or ())
+        rig, tuple(sets or ()), duration, repeat, tuple(rig_sets or ()), tuple(capture or ()), against
     )
     if not no_report:
         check_page(report)
     info, repetitions, outcome = _measured(scenario, overrides, store, report, resume, quiet=quiet)
-    _tell(info, repetitions, None if no_report else page_of(info, report), quiet=quiet)
-    return outcome.exit_code
+    worse = _tell(info, repetitions, None if no_report else page_of(info, report), bound / 100, quiet=quiet)
+    return outcome.exit_code or int(worse)
 
 
 def _measured(
@@ -92,22 +100,26 @@ def _measured(
         return info, opened.repetitions(outcome.run, series=sampled(info.plan)), outcome
 
 
-def _tell(info: "RunInfo", repetitions: "Sequence[Repetition]", page: Path | None, *, quiet: bool) -> None:
-    """Print the table, or the run's id only; then write the report, whose failure loses nothing printed."""
+def _tell(
+    info: "RunInfo", repetitions: "Sequence[Repetition]", page: Path | None, bound: float, *, quiet: bool
+) -> bool:
+    """Print the table, or the run's id only; then write the report, whose failure loses nothing printed.
+
+    Of two variants their comparison is what is told; gives whether the second is worse.
+    """
     from rich.console import Console
 
-    from rigctl.report.document import document
     from rigctl.report.printers.html import write_page
     from rigctl.report.printers.terminal import print_document
 
-    made = document(info, repetitions)
+    made, worse = _document(info, repetitions, bound)
     if quiet:
         print(info.run)
     else:
         print_document(made, Console())
         print(f"run    {info.run}")
     if page is None:
-        return
+        return worse
     try:
         write_page(made, page)
     except InputError as error:
@@ -116,3 +128,17 @@ def _tell(info: "RunInfo", repetitions: "Sequence[Repetition]", page: Path | Non
         raise kind(f"{error}. The run is stored: rigctl report {info.run} -o FILE.html") from error
     if not quiet:
         print(f"report {page.resolve()}")
+    return worse
+
+
+def _document(info: "RunInfo", repetitions: "Sequence[Repetition]", bound: float) -> "tuple[Document, bool]":
+    if info.plan.against is None:
+        from rigctl.report.document import document
+
+        return document(info, repetitions), False
+    from rigctl.analysis.comparison import of_variants
+    from rigctl.analysis.run_view import RunView
+    from rigctl.report.comparison import comparison_document
+
+    compared = of_variants(RunView(info, repetitions), bound)
+    return comparison_document(compared), compared.worse

@@ -39,7 +39,7 @@ from rigctl.records.counted import (
     TcpInfo,
 )
 from rigctl.records.history import BASELINE, CONFIRMS, Accepted, Night, NightOutcome
-from rigctl.records.plan import Link, Port, Retest, RunPlan, Trunk, Until
+from rigctl.records.plan import Against, Link, Port, Retest, RunPlan, Trunk, Until
 from rigctl.records.run import Facts, Repetition, RunInfo, RunStatus, Status
 
 __all__ = [
@@ -48,6 +48,7 @@ __all__ = [
     "MAX_RATE",
     "UNLIMITED",
     "Accepted",
+    "Against",
     "Bins",
     "Capture",
     "Cell",

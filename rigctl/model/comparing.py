@@ -15,6 +15,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache, lru_cache
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+NEGLIGIBLE: Final = 0.25
+"""Of the bound: what is within it is the same even where it is known not to be equal."""
 LEAST: Final = 4
 """Repetitions on either side. With 3 against 3 Mann-Whitney's least p is 0.10."""
 CONFIDENCE: Final = 0.95
@@ -102,22 +105,49 @@ def differences(tests: Sequence[Samples], bound: float = BOUND) -> list[Differen
 def _verdict(samples: Samples, change: float, low: float, high: float, *, chance: float, bound: float) -> Verdict:
     if chance <= ALPHA and abs(change) >= bound:
         return Verdict.BETTER if (change > 0) == samples.higher_is_better else Verdict.WORSE
-    if low <= 0 <= high and -bound <= low and high <= bound:
+    within = max(-low, high)
+    if within <= bound and (low <= 0 <= high or within <= NEGLIGIBLE * bound):
         return Verdict.SAME
     return Verdict.INCONCLUSIVE
 
 
 def interval(samples: Samples) -> tuple[float, float]:
-    """The interval of the ratio of medians, as changes: -0.02, 0.01."""
+    """The interval of the ratio of medians, as changes: -0.02, 0.01.
+
+    The tails are narrower than those of the plain percentile bootstrap, which is too short of few repetitions
+    (Hesterberg, *The American Statistician* 69, 2015, section 5.3.2).
+    """
+    import numpy as np
+
+    tail = _tail(len(samples.before), len(samples.after))
+    medians = [
+        ordered[middle].mean(axis=1)
+        for ordered, middle in zip(
+            (np.sort(np.asarray(side)) for side in (samples.before, samples.after)),
+            _resampled(len(samples.before), len(samples.after)),
+            strict=True,
+        )
+    ]
+    low, high = np.quantile(medians[1] / medians[0], [tail, 1 - tail])
+    return float(low) - 1, float(high) - 1
+
+
+@cache
+def _tail(before: int, after: int) -> float:
+    from scipy.stats import norm, t
+
+    few = min(before, after)
+    return float(norm.cdf(-math.sqrt(few / (few - 1)) * t.ppf(1 - ALPHA / 2, before + after - 2)))
+
+
+@lru_cache(maxsize=8)
+def _resampled(*counts: int) -> "tuple[npt.NDArray[np.int64], ...]":
+    """Of each side, for every resample, which of its values in rising order are the middle ones."""
     import numpy as np
 
     generator = np.random.default_rng(_SEED)
-    medians = [
-        np.median(generator.choice(np.asarray(values), (_RESAMPLES, len(values))), axis=1)
-        for values in (samples.before, samples.after)
-    ]
-    low, high = np.quantile(medians[1] / medians[0], [ALPHA / 2, 1 - ALPHA / 2])
-    return float(low) - 1, float(high) - 1
+    drawn = [np.sort(generator.integers(count, size=(_RESAMPLES, count)), axis=1) for count in counts]
+    return tuple(taken[:, [(count - 1) // 2, count // 2]] for taken, count in zip(drawn, counts, strict=True))
 
 
 def chances_of(tests: Sequence[Samples]) -> list[float]:
@@ -145,23 +175,20 @@ def rank_chance(samples: Samples) -> float:
 def shuffled(tests: Sequence[Samples]) -> list[float]:
     """Of each test in how many of `tests` shuffling makes a difference as large as its own; at most 1.
 
-    The largest first: a test that chance does not explain is left out when the next one is asked.
+    The largest first; when the next one is asked, those before it are left out, and it is not less probable than they.
     """
     import numpy as np
 
     own = np.asarray([abs(_mean_log(samples.after) - _mean_log(samples.before)) for samples in tests])
-    splits = [_splits(samples) for samples in tests]
-    expected, least = [1.0] * len(tests), 0.0
-    left = set(range(len(tests)))
-    for number in np.argsort(-own, kind="stable").tolist():
-        reached = own[number] * (1 - 1e-9)
-        by_chance = sum(float(np.mean(splits[other] >= reached)) for other in sorted(left))
-        least = max(least, min(1.0, by_chance))
-        expected[number] = least
-        if least > ALPHA:
-            break  # the smaller ones can do no better
-        left.discard(number)
-    return expected
+    order = np.argsort(-own, kind="stable")
+    reached = own[order] * (1 - 1e-9)
+    by_chance = np.zeros(len(tests))  # tests that differ by `reached`, of those that are not larger
+    for place, number in enumerate(order.tolist()):
+        splits = np.sort(_splits(tests[number]))
+        by_chance[: place + 1] += 1 - np.searchsorted(splits, reached[: place + 1]) / len(splits)
+    expected = np.empty(len(tests))
+    expected[order] = np.minimum(1, np.maximum.accumulate(by_chance))
+    return [float(chance) for chance in expected]
 
 
 def smallest_seeable(samples: Samples, tests: int = 1) -> float | None:

@@ -3,12 +3,12 @@
 import difflib
 from collections.abc import Iterator, Sequence
 from statistics import median
-from typing import Final
+from typing import Final, Literal
 
 from rigctl import __version__
 from rigctl.analysis.comparison import Change, Comparison
 from rigctl.findings import by_weight
-from rigctl.model.comparing import CONFIDENCE, Verdict
+from rigctl.model.comparing import CONFIDENCE, NEGLIGIBLE, Verdict
 from rigctl.records import Cell, RunInfo
 from rigctl.report import requested
 from rigctl.report.blocks import Block, Column, Document, Entry, Folded, Items, Paragraph, Row, Section, Table, Verbatim
@@ -27,13 +27,13 @@ from rigctl.report.comparison_words import (
     why,
 )
 from rigctl.report.document import MOST_ROWS, when
-from rigctl.report.requested import Requested
+from rigctl.report.requested import SENDING, Requested
 from rigctl.report.text import UNKNOWN, settings_text
 
 _ASKED: Final[tuple[Requested, ...]] = tuple(
     value for value in vars(requested).values() if isinstance(value, Requested) and value.column.title != "Test"
 )
-_MARKS: Final[dict[Verdict, str]] = {Verdict.WORSE: "warn", Verdict.BETTER: "good"}
+_MARKS: Final[dict[Verdict, Literal["warn", "good"]]] = {Verdict.WORSE: "warn", Verdict.BETTER: "good"}
 
 
 def comparison_document(comparison: Comparison) -> Document:
@@ -79,19 +79,20 @@ def _results(comparison: Comparison) -> Iterator[Section]:
 def _table(changes: Sequence[Change], bound: float, label: str) -> Table:
     cells = [change.cell for change in changes]
     metrics = list(dict.fromkeys(change.metric for change in changes))
-    asked = [item for item in _ASKED if len({item.value(cell) for cell in cells}) > 1]
+    hidden = SENDING if label == "Pairs" else None  # each row names its own pair
+    asked = [item for item in _ASKED if item is not hidden and len({item.value(cell) for cell in cells}) > 1]
     unit = METRICS[metrics[0]][1] if len(metrics) == 1 else ""
     columns = [
         Column("Test", "", "requested"),
         *(item.column for item in asked),
         *([Column("Pair", "", "requested", words=True)] if label == "Pairs" else []),
         *([Column("Figure", "", "requested", words=True)] if len(metrics) > 1 else []),
-        Column("Before", unit),
-        Column("After", unit),
-        Column("Change", "%", "derived"),
-        Column("Interval", "%", "derived"),
+        Column("Change", "%"),
+        Column("Verdict", words=True),
+        Column("Interval", "%"),
+        Column("Before", unit, "derived"),
+        Column("After", unit, "derived"),
         Column("Visible from", "%", "derived"),
-        Column("Verdict", "", "derived", words=True),
     ]
     notes: dict[str, int] = {}
     texts = _values(changes)
@@ -101,8 +102,8 @@ def _table(changes: Sequence[Change], bound: float, label: str) -> Table:
         number = () if said is None else (notes.setdefault(said, len(notes) + 1),)
         rows.append(_row(change, asked, values, label=label, several=len(metrics) > 1, notes=number))
     legend = (
-        f"Medians of the repetitions that count; interval of their ratio, {CONFIDENCE:.0%}. Visible from: the smallest "
-        f"change that so many repetitions with their spread would have shown.",
+        f"Medians of the repetitions that count; interval of their ratio, {100 * CONFIDENCE:g} %. "
+        "Visible from: the smallest change that would have been seen, by the number of repetitions and their spread.",
     )
     return Table(tuple(columns), tuple(rows), tuple(notes), legend, label)
 
@@ -127,11 +128,11 @@ def _row(
         ),
         *([Entry(str(change.stream), str(change.stream))] if label == "Pairs" else []),
         *([Entry(f"{name}, {unit}", change.metric.name)] if several else []),
-        *values,
         _percent(difference.change, None if difference.change is None else signed(difference.change)),
+        Entry(verdict_text(change), str(difference.verdict), _MARKS.get(difference.verdict, "")),
         Entry(interval_text(difference), (_hundred(difference.low), _hundred(difference.high))),
+        *values,
         _percent(difference.seeable, None if difference.seeable is None else up(difference.seeable)),
-        Entry(verdict_text(change), str(difference.verdict), _MARKS.get(difference.verdict, "")),  # type: ignore[arg-type]
     ]
     return Row(tuple(entries), change.cell.number, notes, difference.verdict is not Verdict.INVALID)
 
@@ -167,7 +168,7 @@ def _sections(comparison: Comparison) -> Iterator[Section]:
         f"{named(change.cell, cells)}{', ' + METRICS[change.metric][0] if several else ''}"
         for change in comparison.tests
     ]
-    drawn = chart(comparison.tests, names, comparison.bound)
+    drawn = chart(comparison.tests, [name.removeprefix("test ") for name in names], comparison.bound)
     if drawn is not None:
         yield Section("The changes and their intervals", (drawn,))
     yield from _without_verdict(comparison, names)
@@ -225,6 +226,7 @@ def _method(comparison: Comparison) -> Iterator[str]:
         f"Worse or better: a change of {bound} or more that chance does not explain: by Mann-Whitney's test corrected "
         f"for {len(comparison.tests)} tests (Benjamini and Hochberg), or by shuffling the repetitions of all tests."
     )
-    yield f"Same: the interval lies within ±{bound} and contains no change. Else inconclusive."
+    negligible = f"{100 * NEGLIGIBLE * comparison.bound:g} %"
+    yield f"Same: the interval lies within ±{bound} and contains 0, or within ±{negligible}. Else inconclusive."
     if comparison.after.plan.against is not None and comparison.before.run == comparison.after.run:
         yield "Both variants were measured in turn (ABBA), so that a slow drift acts on both alike."

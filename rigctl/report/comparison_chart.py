@@ -9,8 +9,10 @@ from rigctl.report.blocks import Chart, Charts, Key, Spec
 from rigctl.report.svg import CEILING, SERIES_COLOURS, framed
 
 MOST_DRAWN: Final = 60
-_ROW: Final = 22
-_WIDTH: Final = 560
+_ROWS: Final = 20
+"""Of one chart: so it fits a telephone, and three stand side by side on a screen."""
+_ROW: Final = 20
+_WIDTH: Final = 270
 _LOOKS: Final = (
     ("worse", (Verdict.WORSE,), "s2", SERIES_COLOURS[1]),
     ("better", (Verdict.BETTER,), "s3", SERIES_COLOURS[2]),
@@ -28,10 +30,15 @@ def chart(changes: Sequence[Change], names: Sequence[str], bound: float) -> Char
         return None
     used = {point["look"] for point in points}
     keys = tuple(Key(name, key) for name, _, key, _ in _LOOKS if name in used)
-    label = f"Change of each test in percent, with its interval: {points[0]['test']} {points[0]['change']:+.1f} %"
-    more = len(changes) - len(points)
-    caption = f"The {len(points)} largest changes." if more > 0 and len(points) == MOST_DRAWN else ""
-    return Charts((Chart(framed(_figure(points, bound)), label, caption),), keys, wide=True)
+    values = [0.0, *(point[end] for point in points for end in ("low", "high"))]
+    span = (min(values), max(values))
+    parts = [points[at : at + _ROWS] for at in range(0, len(points), _ROWS)]
+    return Charts(tuple(Chart(framed(_figure(part, span, bound)), _label(part)) for part in parts), keys)
+
+
+def _label(points: Sequence[dict[str, Any]]) -> str:
+    largest = f"{points[0]['test']} {points[0]['change']:+.1f} %"
+    return f"Change of each test in percent, with its interval, the largest first: {largest}"
 
 
 def _point(change: Change, name: str) -> dict[str, Any]:
@@ -41,7 +48,7 @@ def _point(change: Change, name: str) -> dict[str, Any]:
     return {"test": name, "look": look} | {key: 100 * (share or 0.0) for key, share in shares.items()}
 
 
-def _figure(points: Sequence[dict[str, Any]], bound: float) -> Spec:
+def _figure(points: Sequence[dict[str, Any]], span: tuple[float, float], bound: float) -> Spec:
     names = [point["test"] for point in points]
     looks = [name for name, *_ in _LOOKS]
     colour = {
@@ -50,8 +57,13 @@ def _figure(points: Sequence[dict[str, Any]], bound: float) -> Spec:
         "scale": {"domain": looks, "range": [colour for *_, colour in _LOOKS]},
         "legend": None,
     }
-    down = {"field": "test", "type": "nominal", "sort": names, "axis": {"title": None, "labelLimit": 260}}
-    across = {"field": "change", "type": "quantitative", "axis": {"title": "change [%]", "tickCount": 7}}
+    down = {"field": "test", "type": "nominal", "sort": names, "axis": {"title": None, "labelLimit": 150}}
+    across = {
+        "field": "change",
+        "type": "quantitative",
+        "scale": {"domain": [min(span[0], -110 * bound), max(span[1], 110 * bound)]},
+        "axis": {"title": "change [%]", "tickCount": 5},
+    }
     marks: list[Spec] = [
         {
             "mark": {"type": "rule", "strokeWidth": 2},

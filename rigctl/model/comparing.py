@@ -103,10 +103,11 @@ def differences(tests: Sequence[Samples], bound: float = BOUND) -> list[Differen
 
 
 def _verdict(samples: Samples, change: float, low: float, high: float, *, chance: float, bound: float) -> Verdict:
-    if chance <= ALPHA and abs(change) >= bound:
+    negligible, within = NEGLIGIBLE * bound, max(-low, high)
+    beyond = low > negligible or high < -negligible
+    if chance <= ALPHA and beyond and abs(change) >= bound:
         return Verdict.BETTER if (change > 0) == samples.higher_is_better else Verdict.WORSE
-    within = max(-low, high)
-    if within <= bound and (low <= 0 <= high or within <= NEGLIGIBLE * bound):
+    if within <= bound and (low <= 0 <= high or within <= negligible):
         return Verdict.SAME
     return Verdict.INCONCLUSIVE
 

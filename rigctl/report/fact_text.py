@@ -15,6 +15,7 @@ FACT_TITLES: Final = {
     "governor": "CPU governor",
     "memory_bytes": "Memory",
     "driver": "NIC driver",
+    "firmware": "NIC firmware",
     "interface": "Interface",
     "speed_bps": "Link speed",
     "duplex": "Duplex",

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from rigctl.analysis.comparison import Change, Comparison
+from rigctl.cli.documents import Variants, variants_of
 from rigctl.records import Cell, RunInfo
 from rigctl.report.blocks import Document
 from rigctl.report.printers.json import JsonFinding, finding_as_json
@@ -69,14 +70,6 @@ class DifferentFact(_Model):
     after: float | int | str | bool | None
 
 
-class Variants(_Model):
-    """Of a run with --against."""
-
-    setting: str
-    before: str
-    after: str
-
-
 class CompareDocument(_Model):
     """Two runs compared, or the two variants of one."""
 
@@ -95,11 +88,11 @@ class CompareDocument(_Model):
 
 
 def compare_json(comparison: Comparison, document: Document) -> str:
-    against = comparison.after.plan.against if comparison.before.run == comparison.after.run else None
+    one_run = comparison.before.run == comparison.after.run
     return CompareDocument(
         before=_run(comparison.before),
         after=_run(comparison.after),
-        against=against and Variants(setting=against.setting, before=against.before, after=against.after),
+        against=variants_of(comparison.after.plan) if one_run else None,
         bound_pct=100 * comparison.bound,
         worse=comparison.worse,
         findings=[finding_as_json(finding) for finding in document.findings],

@@ -73,6 +73,14 @@ class PlannedTest(_Model):
     ceiling_mbps: float | None = Field(description="Highest goodput of all pairs at once, in one direction.")
 
 
+class Variants(_Model):
+    """Of a run with --against."""
+
+    setting: str = Field(description="An axis, condition among them.")
+    before: str
+    after: str
+
+
 class PlanDocument(_Model):
     """What a run of a scenario would measure."""
 
@@ -86,6 +94,7 @@ class PlanDocument(_Model):
     repeat: int
     total_s: float = Field(description="Seconds of traffic, without preparation.")
     total_is: Literal["exact", "at least", "at most", "about"]
+    against: Variants | None = Field(description="Two variants of every test, in turn; null: no comparison.")
     tests: list[PlannedTest]
     remarks: list[str] = Field(description="What the ceilings assume.")
 
@@ -179,6 +188,7 @@ def plan_json(plan: RunPlan, rig: Rig) -> str:
         repeat=plan.repeat,
         total_s=total_s(plan),
         total_is=bound(plan) or "exact",
+        against=variants_of(plan),
         tests=[_planned(cell, plan) for cell in plan.cells],
         remarks=notes(plan, plan.ip_version),
     )
@@ -200,6 +210,11 @@ def _stored(listed: Listed) -> StoredRun:
         measured=dict(listed.measured),
         overrides=list(info.plan.overrides),
     )
+
+
+def variants_of(plan: RunPlan) -> Variants | None:
+    found = plan.against
+    return None if found is None else Variants(setting=found.setting, before=found.before, after=found.after)
 
 
 def _planned(cell: Cell, plan: RunPlan) -> PlannedTest:

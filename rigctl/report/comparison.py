@@ -30,6 +30,8 @@ from rigctl.report.document import MOST_ROWS, when
 from rigctl.report.requested import SENDING, Requested
 from rigctl.report.text import UNKNOWN, settings_text
 
+MOST_PAIRS: Final = 200
+"""Of many tests of many pairs; the rest is in the JSON."""
 _ASKED: Final[tuple[Requested, ...]] = tuple(
     value for value in vars(requested).values() if isinstance(value, Requested) and value.column.title != "Test"
 )
@@ -68,12 +70,17 @@ def _results(comparison: Comparison) -> Iterator[Section]:
         table = _table(comparison.tests, comparison.bound, "Changes")
         yield Section("Changes", (table,), brief=True)
     if comparison.streams:
-        pairs = _table(comparison.streams, comparison.bound, "Pairs")
         news = any(change.difference.verdict in _MARKS for change in comparison.streams)
-        shown: Block = (
-            pairs if news and len(pairs.rows) <= MOST_ROWS else Folded(f"All {len(pairs.rows)} pairs", (pairs,))
-        )
-        yield Section("Pairs", (shown,), brief=news)
+        yield Section("Pairs", tuple(_pairs(comparison, open_=news)), brief=news)
+
+
+def _pairs(comparison: Comparison, *, open_: bool) -> Iterator[Block]:
+    """The table of pairs, of very many the largest changes; folded where nothing is new."""
+    count = len(comparison.streams)
+    table = _table(comparison.streams[:MOST_PAIRS], comparison.bound, "Pairs")
+    yield table if open_ and count <= MOST_ROWS else Folded(f"The {len(table.rows)} largest changes of pairs", (table,))
+    if count > MOST_PAIRS:
+        yield Paragraph(f"`rigctl compare --json` gives all {count}.", small=True)
 
 
 def _table(changes: Sequence[Change], bound: float, label: str) -> Table:

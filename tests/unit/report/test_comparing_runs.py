@@ -8,9 +8,9 @@ import compared_runs
 from rigctl.analysis.comparison import Comparison, compared, of_variants
 from rigctl.findings import Severity
 from rigctl.model.comparing import Difference, Verdict
-from rigctl.records import Against, Direction, Status
+from rigctl.records import Against, Direction, Pair, Status
 from rigctl.report.blocks import Charts, Document, Folded, Items, Table
-from rigctl.report.comparison import comparison_document
+from rigctl.report.comparison import MOST_PAIRS, comparison_document
 from rigctl.report.comparison_words import interval_text, signed, up
 from rigctl.report.printers.html import page
 from rigctl.report.printers.markdown import markdown
@@ -145,3 +145,15 @@ def test_bounds_are_rounded_up_and_changes_have_a_true_minus() -> None:
     assert (signed(-0.098), signed(0.0003), signed(-0.0004)) == ("−9.8", "0.0", "0.0")
     assert interval_text(Difference(Verdict.SAME, 0.0, -0.002, 0.001)) == "−0.2 to +0.1"
     assert interval_text(Difference(Verdict.INCONCLUSIVE)) == "–"
+
+
+def test_of_very_many_pairs_the_largest_changes_are_shown() -> None:
+    pairs = tuple(Pair(f"a{n:03}", f"b{n:03}") for n in range(MOST_PAIRS + 5))
+    tests = [builders.cell(1, pairs=pairs, window_bytes=None, mss=None, duration_s=0.5)]
+    before, after = (
+        compared_runs.view(tests, repeat=4, seed=seed, run=f"20261120-21450{seed}-3f9a") for seed in (1, 2)
+    )
+    folded, more = next(s for s in comparison_document(compared(before, after)).results if s.title == "Pairs").blocks
+    assert isinstance(folded, Folded) and isinstance(folded.blocks[0], Table)
+    assert len(folded.blocks[0].rows) == MOST_PAIRS
+    assert str(MOST_PAIRS + 5) in str(more)

@@ -1,10 +1,6 @@
 """Recorded outputs of tools, and what is read from them."""
 
-<<<<<<< HEAD
-from rigctl.probe.parsers import seconds
-=======
-from rigctl.probe.parsers import firmware
->>>>>>> 1e56454 (probe: firmware of the card is stored with a run; compare names it)
+from rigctl.probe.parsers import firmware, seconds
 from rigctl.probe.readiness import (
     Disk,
     Route,

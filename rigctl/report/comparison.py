@@ -227,13 +227,13 @@ def _apart(comparison: Comparison) -> Iterator[Block]:
 
 
 def _method(comparison: Comparison) -> Iterator[str]:
-    bound = f"{100 * comparison.bound:g} %"
+    bound, negligible = (f"{100 * share * comparison.bound:g} %" for share in (1, NEGLIGIBLE))
     yield "Of each test the ratio of the medians over repetitions; its interval by bootstrap (10,000 resamples)."
     yield (
-        f"Worse or better: a change of {bound} or more that chance does not explain: by Mann-Whitney's test corrected "
-        f"for {len(comparison.tests)} tests (Benjamini and Hochberg), or by shuffling the repetitions of all tests."
+        f"Worse or better: a change of {bound} or more, all of its interval beyond {negligible}, that chance does not "
+        f"explain: by Mann-Whitney's test, corrected for {len(comparison.tests)} tests (Benjamini and Hochberg), or by "
+        "shuffling the repetitions of all tests."
     )
-    negligible = f"{100 * NEGLIGIBLE * comparison.bound:g} %"
     yield f"Same: the interval lies within ±{bound} and contains 0, or within ±{negligible}. Else inconclusive."
     if comparison.after.plan.against is not None and comparison.before.run == comparison.after.run:
         yield "Both variants were measured in turn (ABBA), so that a slow drift acts on both alike."

@@ -81,8 +81,10 @@ def why(change: Change, bound: float) -> str | None:
         return f"Inconclusive: {plural(few, 'repetition')}; a verdict needs {LEAST} on either side. " + _seeable(
             difference
         )
-    if not difference.low <= 0 <= difference.high and max(-difference.low, difference.high) <= bound:
-        return f"Inconclusive: a difference, but smaller than the bound of {100 * bound:g} %."
+    if not difference.low <= 0 <= difference.high:
+        if abs(difference.change or 0.0) < bound:
+            return f"Inconclusive: a difference, but smaller than the bound of {100 * bound:g} %."
+        return f"Inconclusive: a difference that chance may explain. {_seeable(difference)}"
     return "Inconclusive: the repetitions differ too much. " + _seeable(difference)
 
 

@@ -96,17 +96,23 @@ class Bench:
         return self.rigctl("rig", "exec", str(self.rig), node, "--", *words)
 
 
-def measure(bench: Bench, count: int, most_s: float) -> None:
+def measure(bench: Bench, count: int, most_s: float, first: int) -> None:
     """`count` runs of the same thing; after every second of them one with a slowdown."""
     end_s = time.monotonic() + most_s
     bench.rigctl("rig", "up", str(bench.rig))
+    failed = 0
     try:
-        while (plain := sum(not node for _, node, _ in bench.runs)) < count and time.monotonic() < end_s:
+        while (plain := sum(not node for _, node, _ in bench.runs)) < count and time.monotonic() < end_s and failed < 5:
             slowed = len(bench.runs) - plain
+            node, percent = "", 0
             if plain // 2 > slowed:
-                bench.measure(f"n{slowed % 10 + 1:02}", SLOWDOWNS[slowed % len(SLOWDOWNS)])
-            else:
-                bench.measure()
+                node, percent = f"n{slowed % 10 + 1:02}", SLOWDOWNS[(slowed + first) % len(SLOWDOWNS)]
+            try:
+                bench.measure(node, percent)
+            except subprocess.CalledProcessError as error:
+                failed += 1
+                print(f"a run failed with {error.returncode}", flush=True)
+                continue
             print(len(bench.runs), *bench.runs[-1], flush=True)
     finally:
         bench.rigctl("rig", "down", str(bench.rig))
@@ -197,9 +203,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=1000)
     parser.add_argument("--before", default="", help="a command that starts each run, as nice")
     parser.add_argument("--seconds", type=float, default=36_000, help="start no run after that time")
+    parser.add_argument("--first", type=int, default=0, help="the slowdown to begin with, counted from 0")
     arguments = parser.parse_args()
     if arguments.what == "measure":
-        measure(Bench(arguments.folder[0], arguments.before), arguments.runs, arguments.seconds)
+        measure(Bench(arguments.folder[0], arguments.before), arguments.runs, arguments.seconds, arguments.first)
     elif arguments.what == "judge":
         judge(arguments.folder)
     else:

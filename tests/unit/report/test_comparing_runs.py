@@ -11,7 +11,7 @@ from rigctl.model.comparing import Difference, Verdict
 from rigctl.records import Against, Direction, Pair, Status
 from rigctl.report.blocks import Charts, Document, Folded, Items, Table
 from rigctl.report.comparison import MOST_PAIRS, comparison_document
-from rigctl.report.comparison_words import interval_text, signed, up
+from rigctl.report.comparison_words import interval_text, signed, up, why
 from rigctl.report.printers.html import page
 from rigctl.report.printers.markdown import markdown
 
@@ -157,3 +157,15 @@ def test_of_very_many_pairs_the_largest_changes_are_shown() -> None:
     assert isinstance(folded, Folded) and isinstance(folded.blocks[0], Table)
     assert len(folded.blocks[0].rows) == MOST_PAIRS
     assert str(MOST_PAIRS + 5) in str(more)
+
+
+def test_a_difference_that_is_not_a_verdict_says_why() -> None:
+    change = compared(compared_runs.view(TESTS), compared_runs.view(TESTS, seed=2, run=LATER)).tests[0]
+
+    def said(*numbers: float) -> str:
+        return why(replace(change, difference=Difference(Verdict.INCONCLUSIVE, *numbers)), 0.02) or ""
+
+    assert said(-0.0199, -0.021, -0.018) == "Inconclusive: a difference, but smaller than the bound of 2 %."
+    assert "a difference that chance may explain. Changes from 3.1 %" in said(-0.03, -0.06, -0.001, 0.2, 0.031)
+    assert said(-0.03, -0.06, 0.01).startswith("Inconclusive: the repetitions differ too much.")
+    assert why(replace(change, difference=Difference(Verdict.SAME, 0.0, 0.0, 0.0)), 0.02) is None

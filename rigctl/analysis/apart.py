@@ -4,7 +4,7 @@ A change of the figures is explained by one of these, or by none that is known.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from enum import StrEnum
 from itertools import groupby
 from typing import Any, Final, TypeAlias, TypeVar
@@ -16,6 +16,7 @@ HIDDEN_FACTS: Final = frozenset({"boot_id", "mac", "addresses"})
 """What tells one machine from all others in the world, and says nothing of how it is set."""
 _SETTLED: Final = ("scenario_yaml", "rig_yaml", "title", "notes", "heads", "cells", "links", "conditions", "ports")
 """Of a plan, what is looked at in its own way or changes no figure."""
+_OF_THE_RIG: Final = ("rig_name", "virtual", "trunk", "ip_version")
 
 Value: TypeAlias = float | int | str | bool | None
 
@@ -84,8 +85,8 @@ def _of_plans(before: RunPlan, after: RunPlan) -> Iterator[Apart]:
     for field in fields(RunPlan):
         own, other = getattr(before, field.name), getattr(after, field.name)
         if field.name not in _SETTLED and own != other:
-            source = Source.RIG if field.name in ("rig_name", "virtual", "trunk", "ip_version") else Source.SCENARIO
-            yield Apart(source, field.name, _plain(own), _plain(other))
+            source = Source.RIG if field.name in _OF_THE_RIG else Source.SCENARIO
+            yield from _changed(source, _parts(field.name, own), _parts(field.name, other))
     if before.scenario_yaml != after.scenario_yaml:
         yield Apart(Source.SCENARIO, "scenario_yaml", None, "changed")
     if before.rig_yaml != after.rig_yaml:
@@ -94,6 +95,13 @@ def _of_plans(before: RunPlan, after: RunPlan) -> Iterator[Apart]:
     links = [_links(plan.links) for plan in (before, after)]
     nodes = before.links.keys() & after.links.keys()
     yield from grouped(_of_nodes(Source.RIG, links[0], links[1]), len(nodes))
+
+
+def _parts(name: str, value: object) -> dict[str, Value]:
+    """A field of a plan, or, of a record, each of its fields."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f"{name} {part}": _plain(each) for part, each in asdict(value).items()}
+    return {} if value is None else {name: _plain(value)}
 
 
 def _settings(conditions: Iterable[Condition]) -> dict[str, str]:

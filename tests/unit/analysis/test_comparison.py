@@ -9,7 +9,7 @@ import pytest
 from rigctl.analysis.apart import Apart, Source
 from rigctl.analysis.comparison import Comparison, compared, of_variants
 from rigctl.model.comparing import Verdict
-from rigctl.records import Against, Condition, Direction, Link, Repetition, Setting, Status
+from rigctl.records import Against, Condition, Direction, Link, Repetition, Setting, Status, Trunk
 
 TESTS = compared_runs.cells(4)
 
@@ -115,6 +115,14 @@ def test_plans_versions_tags_and_links_that_differ_are_named() -> None:
         "firmware": ("1", None),
         "rack": (None, "4"),
     }
+
+
+def test_a_trunk_is_compared_by_its_parts() -> None:
+    trunks = [{"trunk": Trunk(("a", "b"), rate_bps)} for rate_bps in (8 * 10**9, 10**10)]
+    found = compared(compared_runs.view(TESTS, plan=trunks[0]), compared_runs.view(TESTS, plan=trunks[1]))
+    assert [(each.name, each.before, each.after) for each in found.apart] == [("trunk rate_bps", 8 * 10**9, 10**10)]
+    without = compared(compared_runs.view(TESTS), compared_runs.view(TESTS, plan=trunks[1]))
+    assert {each.name: each.before for each in without.apart} == {"trunk ends": None, "trunk rate_bps": None}
 
 
 def test_what_kernels_granted_and_how_long_a_test_was_watched_are_compared() -> None:

@@ -7,6 +7,7 @@ from typing import Final
 from pydantic import TypeAdapter
 
 from rigctl.cli.check_document import CheckDocument
+from rigctl.cli.compare_document import CompareDocument
 from rigctl.cli.documents import PlanDocument, RigInitDocument, RunsDocument
 from rigctl.report.printers.json import JsonDocument
 
@@ -16,6 +17,7 @@ FILES: Final[dict[str, type]] = {
     "rig-init.schema.json": RigInitDocument,
     "show.schema.json": JsonDocument,
     "check.schema.json": CheckDocument,
+    "compare.schema.json": CompareDocument,
 }
 
 

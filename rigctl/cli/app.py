@@ -10,7 +10,22 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from rigctl.cli import agent, check, expect, export, import_runs, init, plan, report, rig, run, runs, show, tag
+from rigctl.cli import (
+    agent,
+    check,
+    compare,
+    expect,
+    export,
+    import_runs,
+    init,
+    plan,
+    report,
+    rig,
+    run,
+    runs,
+    show,
+    tag,
+)
 from rigctl.cli.common import Debug, Verbose, set_up, with_common
 from rigctl.errors import InputError, Interrupted, RigctlError, RigError
 from rigctl.texts import printable_lines
@@ -45,6 +60,7 @@ app.command(name="check")(check.check)
 app.command(name="expect")(expect.expect)
 app.command(name="init")(init.init)
 app.command(name="show")(show.show)
+app.command(name="compare")(compare.compare)
 app.command(name="export")(export.export)
 app.command(name="import")(import_runs.import_runs)
 app.command(name="report")(report.report)

@@ -86,6 +86,14 @@ class PlannedTest(_Model):
     expected: list[Expected] = Field(description="What the scenario expects of it.")
 
 
+class Variants(_Model):
+    """Of a run with --against."""
+
+    setting: str = Field(description="An axis, condition among them.")
+    before: str
+    after: str
+
+
 class PlanDocument(_Model):
     """What a run of a scenario would measure."""
 
@@ -99,6 +107,7 @@ class PlanDocument(_Model):
     repeat: int
     total_s: float = Field(description="Seconds of traffic, without preparation.")
     total_is: Literal["exact", "at least", "at most", "about"]
+    against: Variants | None = Field(description="Two variants of every test, in turn; null: no comparison.")
     tests: list[PlannedTest]
     remarks: list[str] = Field(description="What the ceilings assume.")
 
@@ -196,6 +205,7 @@ def plan_json(plan: RunPlan, rig: Rig) -> str:
         repeat=plan.repeat,
         total_s=total_s(plan),
         total_is=bound(plan) or "exact",
+        against=variants_of(plan),
         tests=[_planned(cell, plan, asked.get(cell.number, ())) for cell in plan.cells],
         remarks=notes(plan, plan.ip_version),
     )
@@ -218,6 +228,11 @@ def _stored(listed: Listed) -> StoredRun:
         overrides=list(info.plan.overrides),
         tags=dict(sorted(info.tags.items())),
     )
+
+
+def variants_of(plan: RunPlan) -> Variants | None:
+    found = plan.against
+    return None if found is None else Variants(setting=found.setting, before=found.before, after=found.after)
 
 
 def _planned(cell: Cell, plan: RunPlan, asked: Sequence[Expectation]) -> PlannedTest:

@@ -73,6 +73,20 @@ Captures = Annotated[
         "--capture", metavar="TEST", help="Keep the frames of this test, headers only, as pcap files; repeatable."
     ),
 ]
+Against = Annotated[
+    str | None,
+    typer.Option(
+        "--against",
+        metavar="AXIS=VALUE",
+        help="Measure every test with this value, too, in turn (ABBA), and compare, as in congestion=bbr.",
+    ),
+]
+Bound = Annotated[
+    float,
+    typer.Option(
+        "--bound", metavar="PERCENT", min=0.01, max=100, help="Regard a smaller change as of no practical importance."
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the run's id only.")]
 RunTags = Annotated[
     list[str] | None,

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from rigctl.cli.options import (
+    Against,
+    Bound,
     Captures,
     Duration,
     Json,
@@ -42,6 +44,7 @@ def plan(
     duration: Duration = None,
     repeat: Repeat = None,
     capture: Captures = None,
+    against: Against = None,
     every: Annotated[bool, typer.Option("--all", help="Show every test of a large matrix.")] = False,
     as_json: Json = False,
     # Of a run: accepted and unused, so that one command line serves both.
@@ -51,13 +54,16 @@ def plan(
     resume: Resume = None,  # noqa: ARG001
     tag: RunTags = None,  # noqa: ARG001
     quiet: Quiet = False,  # noqa: ARG001
+    bound: Bound = 2.0,  # noqa: ARG001
 ) -> None:
     """Show the tests, the time they take and the ceiling of each. Touches no node. Takes the options of run."""
     from rich.console import Console
 
     from rigctl.scenario.load import Overrides, load_plan
 
-    overrides = Overrides(rig, tuple(sets or ()), duration, repeat, tuple(rig_sets or ()), tuple(capture or ()))
+    overrides = Overrides(
+        rig, tuple(sets or ()), duration, repeat, tuple(rig_sets or ()), tuple(capture or ()), against
+    )
     run_plan, resolved = load_plan(scenario, overrides)
     if as_json:
         from rigctl.cli.documents import plan_json
@@ -83,6 +89,11 @@ def head_lines(run_plan: "RunPlan", rig: "Rig") -> list[str]:
     lines = [run_plan.title, f"Rig {rig.name}: {rig.title} ({where[rig.virtual]}{switch})"]
     same = constants(run_plan)
     lines += [f"Every test: {', '.join(same)}"] if same else []
+    if run_plan.against is not None:
+        against = run_plan.against
+        lines.append(
+            f"Each test with {against.setting} {against.before} and {against.after} in turn (ABBA), and compared."
+        )
     return lines + [f"Condition {condition.name}: {condition_text(condition)}" for condition in run_plan.conditions]
 
 

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +10,8 @@ import typer
 
 from rigctl.cli import plan as plan_command
 from rigctl.cli.options import (
+    Against,
+    Bound,
     Captures,
     Duration,
     NoReport,
@@ -46,27 +49,33 @@ def run(
     resume: Resume = None,
     capture: Captures = None,
     tag: RunTags = None,
+    against: Against = None,
+    bound: Bound = 2.0,
     quiet: Quiet = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be measured: plan.")] = False,
 ) -> int:
-    """Measure SCENARIO on its rig; print the run's id, the table and where the report is."""
+    """Measure SCENARIO on its rig; print the run's id, the table and where the report is.
+
+    With --against: exit with 1 where the second variant is worse.
+    """
     from rigctl.cli.output import check_page, page_of
     from rigctl.cli.tags import tags_of
     from rigctl.scenario.load import Overrides
 
     tags = tags_of(tag, "--tag")
     if dry_run:
-        plan_command.plan(scenario, rig, rig_sets, sets, duration, repeat, capture=capture)
+        plan_command.plan(scenario, rig, rig_sets, sets, duration, repeat, capture=capture, against=against)
         return 0
     overrides = Overrides(
-        rig, tuple(sets or ()), duration, repeat, captures=tuple(capture or ()), rig_sets=tuple(rig_sets or ())
+        rig, tuple(sets or ()), duration, repeat, tuple(rig_sets or ()), tuple(capture or ()), against
     )
     if not no_report:
         check_page(report)
     info, repetitions, outcome = _measured(scenario, overrides, store, report, resume, tags=tags, quiet=quiet)
-    made = _tell(info, repetitions, None if no_report else page_of(info, report), quiet=quiet)
+    made, worse = _document(info, repetitions, bound / 100)
+    _tell(info, made, None if no_report else page_of(info, report), quiet=quiet)
     missed = any(not verdict.met for verdict in made.verdicts)
-    return outcome.exit_code or (RigctlError.exit_code if missed else 0)
+    return outcome.exit_code or (RigctlError.exit_code if worse or missed else 0)
 
 
 def _measured(
@@ -106,16 +115,14 @@ def _measured(
         return info, opened.repetitions(outcome.run, series=sampled(info.plan)), outcome
 
 
-def _tell(info: "RunInfo", repetitions: "Sequence[Repetition]", page: Path | None, *, quiet: bool) -> "Document":
+def _tell(info: "RunInfo", made: "Document", page: Path | None, *, quiet: bool) -> None:
     """Print the table, or the run's id only; then write the report, whose failure loses nothing printed."""
     from rich.console import Console
 
     from rigctl.findings import Weight
-    from rigctl.report.document import document
     from rigctl.report.printers.html import write_page
     from rigctl.report.printers.terminal import print_document
 
-    made = document(info, repetitions)
     if quiet:
         print(info.run)
         for finding in made.findings:
@@ -125,7 +132,7 @@ def _tell(info: "RunInfo", repetitions: "Sequence[Repetition]", page: Path | Non
         print_document(made, Console())
         print(f"run    {info.run}")
     if page is None:
-        return made
+        return
     try:
         write_page(made, page)
     except InputError as error:
@@ -134,4 +141,21 @@ def _tell(info: "RunInfo", repetitions: "Sequence[Repetition]", page: Path | Non
         raise kind(f"{error}. The run is stored: rigctl report {info.run} -o FILE.html") from error
     if not quiet:
         print(f"report {page.resolve()}")
-    return made
+
+
+def _document(info: "RunInfo", repetitions: "Sequence[Repetition]", bound: float) -> "tuple[Document, bool]":
+    """What is told of a run: of two variants their comparison, and whether the second is worse."""
+    from rigctl.findings import Weight, by_weight
+    from rigctl.report.document import document
+
+    made = document(info, repetitions)
+    if info.plan.against is None:
+        return made, False
+    from rigctl.analysis.comparison import of_variants
+    from rigctl.analysis.run_view import RunView
+    from rigctl.report.comparison import comparison_document
+
+    compared = of_variants(RunView(info, repetitions), bound)
+    missed = [finding for finding in made.findings if finding.weight is Weight.EXPECTED]
+    told = comparison_document(compared)
+    return replace(told, verdicts=made.verdicts, findings=by_weight([*missed, *told.findings])), compared.worse

@@ -53,6 +53,7 @@ FACTS: Final[dict[str, Fact]] = {
     "interface": Fact('echo "$IF"', parsers.text, "ip"),
     "addresses": Fact(f'{_IF}ip -o addr show dev "$IF"', parsers.addresses, "ip"),
     "driver": Fact(f'{_IF}{{ ethtool -i "$IF" || readlink "{_NET}/device/driver"; }}', parsers.driver, "ethtool"),
+    "firmware": Fact(f'{_IF}[ -e "{_NET}/device" ] && ethtool -i "$IF"', parsers.firmware, "ethtool"),
     "speed_bps": Fact(f'{_IF}[ -e "{_NET}/device" ] && cat "{_NET}/speed"', parsers.speed_bps),
     "duplex": Fact(f'{_IF}[ -e "{_NET}/device" ] && cat "{_NET}/duplex"', parsers.duplex),
     "mtu": Fact(f'{_IF}cat "{_NET}/mtu"', parsers.whole),

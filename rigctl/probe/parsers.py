@@ -118,6 +118,12 @@ def duplex(output: str) -> str | None:
     return text(output) if text(output) in ("full", "half") else None
 
 
+def firmware(output: str) -> str | None:
+    """`firmware-version:` of `ethtool -i`."""
+    match = re.search(r"^firmware-version:[ \t]*(\S.{0,255})", output, re.MULTILINE)
+    return match[1].strip() if match and match[1].strip().lower() != "n/a" else None
+
+
 def driver(output: str) -> str | None:
     """`driver:` of `ethtool -i`, or the last part of the link /sys/class/net/…/device/driver."""
     match = re.search(r"^driver:[ \t]*(\S{1,256})", output, re.MULTILINE)

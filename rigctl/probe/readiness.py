@@ -21,12 +21,6 @@ _IF: Final = '[ -n "$IF" ] && '
 _DIGITS: Final = "[0-9]{1,12}"
 
 
-def firmware(output: str) -> str | None:
-    """`firmware-version:` of `ethtool -i`."""
-    match = re.search(r"^firmware-version:[ \t]*(\S.{0,255})", output, re.MULTILINE)
-    return match[1].strip() if match and match[1].strip().lower() != "n/a" else None
-
-
 def rings(output: str) -> dict[str, int] | None:
     """Ring sizes of `ethtool -g`: `rx`, `tx` as they are, `rx_max`, `tx_max` as they can be."""
     most, _, now = output.partition("Current hardware settings")
@@ -69,7 +63,6 @@ CHECKED: Final[dict[str, Fact]] = {
     "uid": Fact("id -u", whole),
     "up": Fact(f'{_IF}cat "{_NET}/flags"', flag_up),
     "carrier": Fact(f'{_IF}cat "{_NET}/carrier"', whole),
-    "firmware": Fact(f'{_IF}[ -e "{_NET}/device" ] && ethtool -i "$IF"', firmware, "ethtool"),
     "rings": Fact(f'{_IF}[ -e "{_NET}/device" ] && ethtool -g "$IF"', rings, "ethtool"),
     "coalescing": Fact(f'{_IF}[ -e "{_NET}/device" ] && ethtool -c "$IF"', coalescing, "ethtool"),
     "pcie": Fact(

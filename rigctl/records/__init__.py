@@ -48,7 +48,7 @@ from rigctl.records.history import (
     given_tags,
     tag_text,
 )
-from rigctl.records.plan import Comparison, Expectation, Link, Port, Retest, RunPlan, Trunk, Until
+from rigctl.records.plan import Against, Comparison, Expectation, Link, Port, Retest, RunPlan, Trunk, Until
 from rigctl.records.run import Facts, Repetition, RunInfo, RunStatus, Status
 
 __all__ = [
@@ -58,6 +58,7 @@ __all__ = [
     "OWN_TAGS",
     "UNLIMITED",
     "Accepted",
+    "Against",
     "Bins",
     "Capture",
     "Cell",

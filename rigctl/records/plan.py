@@ -73,6 +73,16 @@ class Trunk:
 
 
 @dataclass(frozen=True, slots=True)
+class Against:
+    """Two variants in one run, measured in turn. `twins`: numbers of cells that differ in the setting only."""
+
+    setting: str  # the name of an axis, "condition" among them
+    before: str  # its values as a scenario has them
+    after: str
+    twins: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class RunPlan:
     """What a run was asked to do, stored with it before the first cell."""
 
@@ -97,6 +107,7 @@ class RunPlan:
     ip_version: int = 4  # of the data addresses, as the rig file has them
     heads: tuple[tuple[str, str], ...] = ()  # of columns of the results table: rigctl's title, the one to print
     expectations: tuple[Expectation, ...] = ()
+    against: Against | None = None
 
     @property
     def in_messages(self) -> bool:

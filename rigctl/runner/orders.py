@@ -38,12 +38,13 @@ def further_orders(plan: RunPlan, stored: Iterable[Repetition]) -> list[Order]:
     for repetition in stored:  # the last attempt of each counts
         if repetition.status is not Status.INTERRUPTED:
             by_cell.setdefault(repetition.cell, {})[repetition.repetition] = repetition
-    return [
+    more = [
         order
         for cell in plan.cells
         if (own := by_cell.get(cell.number))
         for order in (_next_trial(plan, cell, own) if cell.datagrams.rate == MAX_RATE else _more(plan, cell, own))
     ]
+    return in_turn(plan, more)
 
 
 def _more(plan: RunPlan, cell: Cell, own: Mapping[int, Repetition]) -> list[Order]:
@@ -73,4 +74,24 @@ def missing(plan: RunPlan, stored: Mapping[tuple[int, int, int], Status]) -> lis
             if Status.OK in own or own[-1] is Status.INVALID:
                 continue
             orders.append(Order(cell, repetition, 2 if own[0] is Status.INVALID else 1, _rate(cell)))
-    return orders
+    return in_turn(plan, orders)
+
+
+def in_turn(plan: RunPlan, orders: list[Order]) -> list[Order]:
+    """The orders of two variants as ABBA ABBA …, so that a slow drift acts on both alike; others as they are.
+
+    Test by test; of conditions, which are applied to all nodes, all tests of one before those of the other.
+    """
+    if plan.against is None:
+        return orders
+    places = {cell.number: at for at, cell in enumerate(plan.cells)}
+    firsts = {second: first for first, second in plan.against.twins}
+    by_test = plan.against.setting != "condition"
+
+    def place(order: Order) -> tuple[int, ...]:
+        number = order.cell.number
+        test, is_second = places[firsts.get(number, number)], number in firsts
+        turn = is_second == (order.repetition % 2 == 1)  # the second one comes last in odd repetitions, first in even
+        return (test, order.repetition, turn) if by_test else (order.repetition, turn, test)
+
+    return sorted(orders, key=place)

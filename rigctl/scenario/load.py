@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from rigctl.records import (
 )
 from rigctl.rig.inventory import Rig
 from rigctl.rig.schema import load_rig
+from rigctl.scenario.against import against_mistake, against_of, both
+from rigctl.scenario.axes import AxisValue
 from rigctl.scenario.conditions import condition_of
 from rigctl.scenario.datagrams import datagram_mistakes, fitting_bytes
 from rigctl.scenario.expecting import expect_mistakes, expectations_of
@@ -56,6 +59,13 @@ def load_plan(scenario: str, overrides: Overrides) -> tuple[RunPlan, Rig]:
     if matrix is not None:
         found += matrix_mistakes(document, matrix, overridden=bool(settings.axes))
     tests: list[tuple[Row, PairSet]] = []
+    before: AxisValue = None
+    if matrix is not None and not found and settings.variant is not None:
+        widened = both(matrix, settings.variant)
+        if isinstance(widened, Mistake):
+            found.append(widened)
+        else:
+            matrix, before = widened
     if not found and model is not None and rig is not None and matrix is not None:
         sets = sets_of(model.pairs, rig)
         found += set_mistakes(document, matrix, len(sets), settings.options)
@@ -64,11 +74,17 @@ def load_plan(scenario: str, overrides: Overrides) -> tuple[RunPlan, Rig]:
         found += datagram_mistakes(document, tests, rig)
         rows = [row for row, _ in tests]
         found += expect_mistakes(document, model.expect, rows, overridden=bool(settings.axes))
+    against = None
+    if tests and not found and model is not None and settings.variant is not None:
+        against = against_of(tests, settings.variant, before)
+        retest, until = retest_of(model.retest), until_of(model.until)
+        wrong_against = against_mistake(settings.variant, against, repeat_of(model.repeat, retest or until))
+        found += [wrong_against] if wrong_against is not None else []
     wrong = wrong_options + in_order(found) + rig_mistakes
     if wrong or model is None or rig is None:
         raise MistakesError(wrong)
     _log.info("scenario %s: %d tests; rig %s: %d nodes", path, len(tests), rig.source, len(rig.nodes))
-    return _plan(path, document, model, tests, rig=rig, overrides=overrides), rig
+    return replace(_plan(path, document, model, tests, rig=rig, overrides=overrides), against=against), rig
 
 
 def find_scenario(reference: str) -> Path:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from rigctl.rig.fields import FieldError
+from rigctl.scenario.against import Variant, read_against
 from rigctl.scenario.axes import AXES, AxisValue
 from rigctl.scenario.pairs import is_entry
 from rigctl.scenario.spans import spread
@@ -29,10 +30,13 @@ class Overrides:
     repeat: int | None = None
     rig_sets: tuple[str, ...] = ()  # the texts after each `--rig-set`, as `trunk.rate=10G`
     captures: tuple[int, ...] = ()  # numbers of tests, of each `--capture`
+    against: str | None = None  # the text after `--against`, as `congestion=bbr`
 
     def as_given(self) -> tuple[str, ...]:
         """One text per option, to be stored with the run: `--set window=64K`."""
-        options = {"--rig": self.rig, "--duration": self.duration, "--repeat": self.repeat}
+        options = {
+            "--rig": self.rig, "--duration": self.duration, "--repeat": self.repeat, "--against": self.against
+        }  # fmt: skip
         given = tuple(f"{option} {value}" for option, value in options.items() if value is not None)
         given += tuple(f"--capture {number}" for number in self.captures)
         given += tuple(f"--rig-set {text}" for text in self.rig_sets)
@@ -53,6 +57,7 @@ class Overrides:
             repeat=int(single["--repeat"]) if "--repeat" in single else None,
             captures=tuple(int(number) for number in given.get("--capture", ())),
             rig_sets=tuple(given.get("--rig-set", ())),
+            against=single.get("--against"),
         )
 
 
@@ -63,6 +68,7 @@ class Settings:
     axes: Mapping[str, tuple[AxisValue, ...]] = field(default_factory=dict)
     fields: Mapping[str, tuple[Any, str]] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)  # of each axis, as `--set pairs=4`
+    variant: Variant | None = None  # the second one, of `--against`
 
     def applied(self, document: Document) -> Document:
         """The document with its fields replaced; the schema judges their values and names the option."""
@@ -99,7 +105,13 @@ def read_overrides(overrides: Overrides) -> tuple[Settings, list[Mistake]]:
             fields[name] = (_field_value(name, value), origin)
         else:
             found.append(Mistake(origin, f'unknown name "{printable(name)[:64]}".{_hint(name)}'))
-    return Settings(axes, fields, options), found
+    variant = None if overrides.against is None else read_against(overrides.against)
+    if isinstance(variant, Mistake):
+        found.append(variant)
+        variant = None
+    elif variant is not None:
+        options.setdefault(variant.axis, variant.option)
+    return Settings(axes, fields, options, variant), found
 
 
 def _axis_values(name: str, text: str, origin: str) -> tuple[tuple[AxisValue, ...], list[Mistake]]:

@@ -15,6 +15,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from rigctl.report.comparison import comparison_document
 from rigctl.report.document import document
 from rigctl.report.printers.html import write_page
 
@@ -29,6 +30,7 @@ ARGUMENTS = [
 ]
 LARGE: Final = {"large matrix": pages.large_matrix}
 """Beside `pages.RUNS`: axe takes a minute for 960 rows."""
+COMPARISON: Final = "comparison"
 # Relative luminance and contrast: WCAG 2.2, 1.4.3.
 CONTRAST = """() => {
   const READ = "h1, h2, p, th, td, dt, dd, li, figcaption, svg text, .unit, summary, pre";
@@ -78,7 +80,8 @@ def page_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     def written(name: str) -> Path:
         path = folder / f"{name}.html"
         if not path.exists():
-            write_page(document(*(pages.RUNS | LARGE)[name]()), path)
+            made = comparison_document(pages.comparison()) if name == COMPARISON else None
+            write_page(made or document(*(pages.RUNS | LARGE)[name]()), path)
         return path
 
     return written
@@ -117,7 +120,7 @@ def test_nothing_is_asked_for_and_nothing_complained_of(browser: Browser, report
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", sorted(pages.RUNS))
+@pytest.mark.parametrize("name", [*sorted(pages.RUNS), COMPARISON])
 def test_axe_finds_no_violation_on_a_page_of_any_kind(
     browser: Browser, page_of: Callable[[str], Path], name: str, scheme: Any
 ) -> None:
@@ -215,8 +218,14 @@ def long_report(page_of: Callable[[str], Path]) -> Path:
     return page_of("soak")
 
 
+@pytest.fixture(scope="module")
+def comparison_page(page_of: Callable[[str], Path]) -> Path:
+    """Two runs of 25 tests."""
+    return page_of(COMPARISON)
+
+
 @pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("name", ["matrix_report", "long_report"])
+@pytest.mark.parametrize("name", ["matrix_report", "long_report", "comparison_page"])
 def test_a_large_page_is_as_wide_as_the_window_and_not_endless(
     browser: Browser, name: str, width: int, request: pytest.FixtureRequest
 ) -> None:

@@ -5,10 +5,12 @@ from dataclasses import replace
 from typing import Final, TypeAlias
 
 import builders
+import compared_runs
 import das2
 import message_runs
 from switched import Paper
 
+from rigctl.analysis.comparison import Comparison, compared
 from rigctl.model.histogram import bucket_of
 from rigctl.records import (
     Bins,
@@ -74,6 +76,23 @@ def ping_pong() -> Run:
 
 def blast() -> Run:
     return message_runs.measured("blast", message_runs.BLAST)
+
+
+def comparison() -> Comparison:
+    """Two runs of 24 tests each, of which 23 are the same: one worse, one better, one invalid; a kernel has changed."""
+    tests = compared_runs.cells(25)
+    skewed = builders.repetition(tests[8], (90.0,), status=Status.INVALID, reason="start skew 14 ms, at most 10 ms")
+    after = compared_runs.view(
+        tests[1:],
+        seed=2,
+        factors={7: 0.9, 12: 1.05, 15: 0.99},
+        without={9: skewed},
+        plan={"scenario_yaml": "title: other\n"},
+        run="20261121-214501-77aa",
+        tags={"firmware": "1.2.4"},
+        facts={node: builders.facts(kernel="Linux 6.7") for node in ("hub", *(f"n{n:02}" for n in range(1, 26)))},
+    )
+    return compared(compared_runs.view(tests[:-1]), after)
 
 
 def datagrams() -> Run:

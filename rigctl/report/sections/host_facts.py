@@ -1,50 +1,28 @@
 """Host facts for people: what is the same on all nodes once, what differs a row for each node."""
 
 from collections.abc import Iterator
-from typing import Any, Final
 
+from rigctl.analysis.apart import flattened
 from rigctl.findings import Finding, Severity, Subject, Weight
 from rigctl.model.contract import link_departures
-from rigctl.records import Facts, RunInfo
+from rigctl.records import RunInfo
 from rigctl.report.blocks import Block, Column, Entry, Folded, Row, Section, Table
+from rigctl.report.fact_text import FACT_TITLES, fact_text
 from rigctl.report.text import UNKNOWN, listed, plural
 from rigctl.units import format_duration, format_rate
-
-# What a fact is called on the page; others are shown under their own names.
-_TITLES: Final = {
-    "pi_model": "Model",
-    "kernel": "Kernel",
-    "os": "System",
-    "cpu_model": "CPU",
-    "cpus": "CPUs",
-    "governor": "CPU governor",
-    "memory_bytes": "Memory",
-    "driver": "NIC driver",
-    "interface": "Interface",
-    "speed_bps": "Link speed",
-    "duplex": "Duplex",
-    "mtu": "MTU",
-    "data_address": "Data address",
-    "virtual": "Virtual interface",
-    "hypervisor": "Virtual machine",
-    "throttled": "Throttled",
-    "notes": "Notes",
-}
-# The page is made to be published: what tells one machine from all others in the world stays in the store.
-_HIDDEN: Final = frozenset({"boot_id", "mac", "addresses"})
 
 
 def sections(info: RunInfo) -> Iterator[Section]:
     """What is the same on all nodes, and what differs, a row for each node; nothing where no node was asked."""
-    flat = {node: dict(_flattened(known)) for node, known in info.facts.items()}
+    flat = {node: dict(flattened(known)) for node, known in info.facts.items()}
     names = list(dict.fromkeys(name for known in flat.values() for name in known))
-    order = {name: number for number, name in enumerate(_TITLES)}
+    order = {name: number for number, name in enumerate(FACT_TITLES)}
     names.sort(key=lambda name: (order.get(name, len(order)), name if name not in order else ""))
     same: list[Row] = []
     differing: list[tuple[str, list[str]]] = []
     for name in names:
-        values = [_text(name, known.get(name)) for known in flat.values()]
-        title = _TITLES.get(name, name)
+        values = [fact_text(name, known.get(name)) for known in flat.values()]
+        title = FACT_TITLES.get(name, name)
         if len(set(values)) > 1:
             differing.append((title, values))
         elif values and values[0] != UNKNOWN:
@@ -87,33 +65,3 @@ def findings(info: RunInfo) -> Iterator[Finding]:
         else:
             text = f"The MTU of {departure.where} is {departure.effective}; the rig file has {departure.requested}."
         yield Finding(text, Weight.SUSPECT, Severity.WARNING, subject)
-
-
-def _flattened(facts: Facts, prefix: str = "") -> list[tuple[str, Any]]:
-    found: list[tuple[str, Any]] = []
-    for name, value in facts.items():
-        if name in _HIDDEN:
-            continue
-        if isinstance(value, dict):
-            # A sysctl's own name says what it is; an offload's does not.
-            inner = "" if name == "sysctls" else f"{name}: "
-            found.extend(_flattened(value, prefix + inner))
-        else:
-            found.append((prefix + name, value))
-    return found
-
-
-def _text(name: str, value: object) -> str:
-    if value is None:
-        return UNKNOWN
-    if isinstance(value, bool):
-        words = ("on", "off") if ": " in name else ("yes", "no")
-        return words[0] if value else words[1]
-    if isinstance(value, list):
-        # No notes is nothing to say; never throttled is worth saying.
-        return ", ".join(str(item) for item in value) or (UNKNOWN if name == "notes" else "none")
-    if isinstance(value, int | float) and name.endswith("_bps"):
-        return format_rate(float(value))
-    if isinstance(value, int | float) and name.endswith("_bytes"):
-        return f"{value / 2**20:,.0f} MiB"
-    return " ".join(str(value).split())

@@ -124,7 +124,7 @@ def test_nothing_said_is_all_unknown_and_never_an_error() -> None:
 
 def test_a_missing_tool_is_noted_with_what_is_unknown_for_it() -> None:
     facts = parse(answer(missing="ethtool\n", interface="eth0\n", driver="../drivers/e1000e\n"))
-    assert facts["notes"] == ["ethtool is not installed; therefore unknown: offloads"]
+    assert facts["notes"] == ["ethtool is not installed; therefore unknown: firmware, offloads"]
 
 
 def test_an_interface_that_was_not_found_is_noted() -> None:

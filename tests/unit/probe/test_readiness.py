@@ -1,11 +1,10 @@
 """Recorded outputs of tools, and what is read from them."""
 
-from rigctl.probe.parsers import seconds
+from rigctl.probe.parsers import firmware, seconds
 from rigctl.probe.readiness import (
     Disk,
     Route,
     coalescing,
-    firmware,
     flag_up,
     parse_surroundings,
     pcie,

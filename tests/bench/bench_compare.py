@@ -1,0 +1,221 @@
+"""What `rigctl compare` says of runs of the same thing, and of runs in which one test of twenty was slowed down.
+
+`python tests/bench/bench_compare.py measure FOLDER [--runs N] [--before COMMAND]` measures into FOLDER/store.db and can
+be interrupted and started again; `judge FOLDER…` compares what is there; `simulate` does the same with made-up runs.
+A hub and ten nodes on links of 100 Mbit/s, twenty tests of one pair each, five repetitions of 0.25 s. The slowdown is a
+lower rate of a node's own shaping, of which no fact of the rig tells.
+"""
+
+import argparse
+import json
+import os
+import shlex
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from rigctl.analysis.comparison import compared
+from rigctl.analysis.run_view import RunView
+from rigctl.model.comparing import Samples, Verdict, differences
+from rigctl.store import open_store
+
+RIG: Final = """\
+title: A hub and ten nodes
+virtual: namespaces
+switch: a switch
+links:
+  rate: 100M
+  mtu: 1500
+nodes:
+  hub:
+  "n[01..10]":
+"""
+SCENARIO: Final = """\
+title: Twenty tests
+rig: rig.yaml
+pairs: {star: hub}
+duration: 0.25s
+omit: 0.05s
+repeat: 5
+matrix: {congestion: cubic}
+"""
+SLOWDOWNS: Final = (1, 2, 5, 10)
+LATENCY: Final = ("burst", "12kb", "latency", "122ms")
+
+
+class Bench:
+    """The folder with the rig, the scenario, the store and the list of its runs."""
+
+    def __init__(self, folder: Path, before: str = "") -> None:
+        self.folder, self._before = folder, shlex.split(before)
+        folder.mkdir(parents=True, exist_ok=True)
+        self.rig, self.scenario = folder / "rig.yaml", folder / "compare.yaml"
+        self.store, self._list = folder / "store.db", folder / "runs.json"
+        self.rig.write_text(RIG)
+        self.scenario.write_text(SCENARIO)
+        # Of each run its id, the node that was slowed down, and by how many percent.
+        self.runs: list[tuple[str, str, int]] = []
+        if self._list.exists():
+            self.runs = [(run, node, percent) for run, node, percent in json.loads(self._list.read_text())]
+
+    def rigctl(self, *words: str, patient: bool = False) -> str:
+        """What it prints. A run in which a repetition failed (exit code 3) is a run all the same."""
+        runtime = self.folder / "runtime"  # its rig is not that of another folder
+        runtime.mkdir(mode=0o700, exist_ok=True)
+        environment = {**os.environ, "RIGCTL_STORE": str(self.store), "XDG_RUNTIME_DIR": str(runtime.resolve())}
+        command = [*(self._before if patient else ()), sys.executable, "-m", "rigctl", *words]
+        done = subprocess.run(command, env=environment, check=False, text=True, stdout=subprocess.PIPE)
+        if done.returncode not in (0, 3) or (not done.stdout and patient):
+            raise subprocess.CalledProcessError(done.returncode, command)
+        return done.stdout
+
+    def measure(self, node: str = "", percent: int = 0) -> None:
+        """One run, with the link of `node` to the switch slower by `percent`."""
+        base = self._rate_kbit("n01")
+        if node:
+            self._shape(node, base * (100 - percent) // 100)
+        try:
+            said = self.rigctl("run", str(self.scenario), "--quiet", "--no-report", patient=True)
+        finally:
+            if node:
+                self._shape(node, base)
+        self.runs.append((said.split()[-1], node, percent))
+        self._list.write_text(json.dumps(self.runs))
+
+    def _rate_kbit(self, node: str) -> int:
+        words = self._on(node, "tc", "qdisc", "show", "dev", "eth0").split()
+        return int(words[words.index("rate") + 1].removesuffix("Kbit"))
+
+    def _shape(self, node: str, kbit: int) -> None:
+        self._on(node, "tc", "qdisc", "change", "dev", "eth0", "root", "tbf", "rate", f"{kbit}kbit", *LATENCY)
+
+    def _on(self, node: str, *words: str) -> str:
+        return self.rigctl("rig", "exec", str(self.rig), node, "--", *words)
+
+
+def measure(bench: Bench, count: int, most_s: float, first: int) -> None:
+    """`count` runs of the same thing; after every second of them one with a slowdown."""
+    end_s = time.monotonic() + most_s
+    bench.rigctl("rig", "up", str(bench.rig))
+    failed = 0
+    try:
+        while (plain := sum(not node for _, node, _ in bench.runs)) < count and time.monotonic() < end_s and failed < 5:
+            slowed = len(bench.runs) - plain
+            node, percent = "", 0
+            if plain // 2 > slowed:
+                node, percent = f"n{slowed % 10 + 1:02}", SLOWDOWNS[(slowed + first) % len(SLOWDOWNS)]
+            try:
+                bench.measure(node, percent)
+            except subprocess.CalledProcessError as error:
+                failed += 1
+                print(f"a run failed with {error.returncode}", flush=True)
+                continue
+            print(len(bench.runs), *bench.runs[-1], flush=True)
+    finally:
+        bench.rigctl("rig", "down", str(bench.rig))
+
+
+def judge(folders: Sequence[Path]) -> None:
+    """Each run against the plain one before it: what is said of tests that are the same, and of the slower ones."""
+    plain: Counter[Verdict] = Counter()
+    beside: Counter[Verdict] = Counter()
+    pairs, widest, rows = 0, [], []
+    for folder in folders:
+        bench, last = Bench(folder), None
+        with open_store(str(bench.store), create=False) as store:
+            views = {run: RunView(store.run(run), store.repetitions(run, series=False)) for run, _, _ in bench.runs}
+        for run, node, percent in bench.runs:
+            if last is not None:
+                changes = compared(views[last], views[run]).tests
+                slower = [change for change in changes if node and change.cell.pairs[0].source == node]
+                rows += [(percent, node, change) for change in slower]
+                others = [change.difference for change in changes if change not in slower]
+                (beside if node else plain).update(difference.verdict for difference in others)
+                if not node:
+                    pairs += 1
+                    widest += [found.within for found in others if found.verdict is Verdict.SAME and found.within]
+            last = run if not node else last
+    print(
+        f"{pairs} pairs of runs of the same thing: {counted(plain)}; same within, median {100 * median(widest):.2f} %"
+    )
+    print(f"the other tests of {len(rows)} runs with a slower one: {counted(beside)}\n")
+    print("| slower by, % | from | measured, % | interval, % | chance | verdict |\n|--:|:--|--:|--:|--:|:--|")
+    for percent, node, change in sorted(rows, key=lambda row: row[:2]):
+        found = change.difference
+        shown = [f"{100 * (value or 0):.2f}" for value in (found.change, found.low, found.high)]
+        said = f"same within {100 * (found.within or 0):.2f} %" if found.verdict is Verdict.SAME else found.verdict
+        print(f"| {percent} | {node} | {shown[0]} | {shown[1]} to {shown[2]} | {found.chance or 0:.3f} | {said} |")
+
+
+def counted(verdicts: Counter[Verdict]) -> str:
+    return ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in Verdict)
+
+
+Noise: TypeAlias = Callable[[np.random.Generator, int], "np.ndarray[tuple[int], np.dtype[np.float64]]"]
+NOISES: Final[dict[str, Noise]] = {
+    "normal": lambda generator, count: generator.normal(0, 1, count),
+    "heavy tails": lambda generator, count: generator.standard_t(3, count) / 3**0.5,
+    "dips": lambda generator, count: -generator.exponential(1, count),
+    "one in ten dips by ten": lambda generator, count: (
+        generator.normal(0, 1, count) - 10 * (generator.random(count) < 0.1)
+    ),
+}
+
+
+def simulate(rounds: int) -> None:
+    """Comparisons of twenty made-up tests whose scatter differs between tests, one of them slower or none."""
+    print("| noise | spread, % | repetitions | slower by, % | comparisons | with a false verdict | the slower test | "
+          "same, but outside | interval misses, % |\n|:--|--:|--:|--:|--:|--:|:--|--:|--:|")  # fmt: skip
+    generator = np.random.default_rng(1)
+    cases = [("normal", 0.2, 5, slower) for slower in (0, *SLOWDOWNS)]
+    cases += [("normal", spread, count, 0) for spread, count in ((1, 5), (3, 4), (3, 5), (3, 10))]
+    cases += [(noise, 1.0, 5, slower) for noise in NOISES for slower in (0, 1, 5)]
+    for noise, spread, count, slower in dict.fromkeys(cases):
+        false = outside = missed = 0
+        said: Counter[Verdict] = Counter()
+        for _ in range(rounds):
+            found = differences([made_up(generator, noise, spread, count, 0 if n else slower) for n in range(20)])
+            false += any(each.verdict in (Verdict.WORSE, Verdict.BETTER) for each in found[1 if slower else 0 :])
+            said[found[0].verdict] += 1
+            for number, each in enumerate(found):
+                true = 0.0 if number else -slower / 100
+                missed += not (each.low or 0) <= true <= (each.high or 0)
+                outside += each.verdict is Verdict.SAME and abs(true) > (each.within or 0)
+        told = ", ".join(f"{said[verdict]} {verdict}" for verdict in Verdict if said[verdict]) if slower else "–"
+        print(f"| {noise} | {spread} | {count} | {slower} | {rounds} | {false} | {told} | {outside} | "
+              f"{100 * missed / rounds / 20:.1f} |", flush=True)  # fmt: skip
+
+
+def made_up(generator: np.random.Generator, noise: str, spread: float, count: int, slower: float) -> Samples:
+    scale = spread / 100 * float(np.exp(generator.normal(0, 0.5)))
+    sides = [94 * np.exp(scale * NOISES[noise](generator, count)) for _ in range(2)]
+    return Samples(tuple(sides[0].tolist()), tuple((sides[1] * (1 - slower / 100)).tolist()))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=("measure", "judge", "simulate"))
+    parser.add_argument("folder", type=Path, nargs="*")
+    parser.add_argument("--runs", type=int, default=51)
+    parser.add_argument("--rounds", type=int, default=1000)
+    parser.add_argument("--before", default="", help="a command that starts each run, as nice")
+    parser.add_argument("--seconds", type=float, default=36_000, help="start no run after that time")
+    parser.add_argument("--first", type=int, default=0, help="the slowdown to begin with, counted from 0")
+    arguments = parser.parse_args()
+    if arguments.what == "measure":
+        measure(Bench(arguments.folder[0], arguments.before), arguments.runs, arguments.seconds, arguments.first)
+    elif arguments.what == "judge":
+        judge(arguments.folder)
+    else:
+        simulate(arguments.rounds)
+
+
+if __name__ == "__main__":
+    main()

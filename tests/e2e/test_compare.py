@@ -1,0 +1,59 @@
+"""Runs compared as a user does it: a run and a slower one, and two variants in turn, with host settings among them."""
+
+import json
+from typing import Any
+
+from user import User
+
+HEAD = "rig: rig.yaml\npairs: [a -> b]\nduration: 200ms\nomit: 50ms\nmax_skew: 1s\nrepeat: 4\n"
+RIG = "virtual: namespaces\nlinks:\n  rate: 20M\n  mtu: 1500\nnodes:\n  a:\n  b:\n"
+
+
+def compared(user: User, *words: str, code: int) -> dict[str, Any]:
+    process = user.start("compare", *words, "--json")
+    out, errors = process.communicate(timeout=60)
+    assert process.returncode == code, errors
+    made: dict[str, Any] = json.loads(out)
+    return made
+
+
+def test_a_slower_link_is_found_with_what_else_differs_and_exit_code_1(user: User) -> None:
+    (user.folder / "rig.yaml").write_text(RIG)
+    scenario = user.scenario(HEAD + "matrix: {congestion: cubic}\n")
+    user.rigctl("run", scenario, "--no-report")
+    user.rigctl("run", scenario, "--no-report", "--rig-set", "links.rate=10M")
+    made = compared(user, code=1)
+    assert [test["verdict"] for test in made["tests"]] == ["worse"]
+    assert -60 < made["tests"][0]["change_pct"] < -40
+    assert "link rate_bps" in {each["name"] for each in made["differs"]}
+    page = user.folder / "change.html"
+    assert "got worse" not in user.rigctl("compare", "latest", "latest~1", "-o", str(page))
+    assert "Link rate in the rig file" in page.read_text()
+
+
+def test_two_variants_are_measured_in_turn_and_the_worse_one_is_exit_code_1(user: User) -> None:
+    (user.folder / "rig.yaml").write_text(RIG)
+    scenario = user.scenario(HEAD + "matrix: {window: [256K]}\n")
+    said = user.rigctl("run", scenario, "--against", "window=1K", "--no-report", "--set", "mss=1460", code=1)
+    assert "times its goodput" in said
+    rows = sorted(user.rows("cells"), key=lambda row: row["run"])
+    assert {(row["window_bytes"], row["repetition"]) for row in rows} == {
+        (window, repetition) for window in (262144, 1024) for repetition in range(1, 5)
+    }
+    made = compared(user, code=1)
+    assert made["against"] == {"setting": "window", "before": "256K", "after": "1K"}
+
+
+def test_conditions_are_compared_and_the_nodes_settings_are_back_afterwards(user: User) -> None:
+    (user.folder / "rig.yaml").write_text(RIG)
+    conditions = "conditions: {whole: {mtu: 1500}, small: {mtu: 1280}}\n"
+    scenario = user.scenario(HEAD + conditions + "matrix: {congestion: cubic}\n")
+    assert "with condition whole and small in turn (ABBA)" in user.rigctl(
+        "plan", scenario, "--against", "condition=small"
+    )
+    user.rigctl("run", scenario, "--against", "condition=small", "--report", "c.html", "--bound", "30")
+    made = compared(user, "--bound", "30", code=0)
+    assert {(test["test_before"], test["test"]) for test in made["tests"]} == {(1, 2)}
+    assert {(row["condition"], row["mtu"]) for row in user.rows()} == {("whole", 1500), ("small", 1280)}
+    assert "condition small against whole" in (user.folder / "c.html").read_text()
+    assert user.processes() == {}

@@ -1,0 +1,45 @@
+"""Two made-up runs to be compared: tests of one pair each, with values that scatter by a fixed seed."""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import builders
+
+from rigctl.analysis.run_view import RunView
+from rigctl.records import Cell, Pair, Repetition
+
+BASE_MBPS = 94.0
+
+
+def cells(count: int) -> tuple[Cell, ...]:
+    """Tests that differ in their pair, as those of a star."""
+    return tuple(
+        builders.cell(n, pairs=(Pair("hub", f"n{n:02}"),), window_bytes=None, mss=None, duration_s=2.0)
+        for n in range(1, count + 1)
+    )
+
+
+def view(
+    tests: Sequence[Cell],
+    repeat: int = 6,
+    spread: float = 0.002,
+    seed: int = 1,
+    factors: Mapping[int, float] | None = None,
+    without: Mapping[int, Repetition] | None = None,
+    plan: Mapping[str, Any] | None = None,
+    **info: Any,
+) -> RunView:
+    """A run of `tests`; `factors` slows some down, by number; `without` replaces all repetitions of a test by one."""
+    noise = random.Random(seed)
+    repetitions = []
+    for cell in tests:
+        factor = (factors or {}).get(cell.number, 1.0)
+        speeds = [[BASE_MBPS * factor * (1 + noise.gauss(0, spread)) for _ in cell.streams] for _ in range(repeat)]
+        if without is not None and cell.number in without:
+            repetitions.append(without[cell.number])
+            continue
+        repetitions += [builders.repetition(cell, speed, number=at) for at, speed in enumerate(speeds, 1)]
+    made = replace(builders.plan(tests, repeat=repeat), **(plan or {}))
+    return RunView(builders.run(made, **info), repetitions)

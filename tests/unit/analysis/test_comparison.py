@@ -1,0 +1,159 @@
+"""Two runs test by test: tests known again, those in one run only, and all that else differs."""
+
+from dataclasses import replace
+
+import builders
+import compared_runs
+import pytest
+
+from rigctl.analysis.apart import Apart, Source
+from rigctl.analysis.comparison import Comparison, compared, of_variants
+from rigctl.model.comparing import Verdict
+from rigctl.records import Against, Condition, Direction, Link, Repetition, Setting, Status, Trunk
+
+TESTS = compared_runs.cells(4)
+
+
+def differing(comparison: Comparison, source: Source) -> dict[str, Apart]:
+    return {each.name: each for each in comparison.apart if each.source is source}
+
+
+def test_tests_are_known_again_whatever_their_numbers_and_come_by_the_size_of_the_change() -> None:
+    moved = [replace(cell, number=cell.number + 10) for cell in reversed(TESTS)]
+    after = compared_runs.view(moved, seed=2, factors={11: 0.9, 13: 0.95})
+    found = compared(compared_runs.view(TESTS), after).tests
+    assert [(change.before.cell.number, change.cell.number) for change in found[:2]] == [(1, 11), (3, 13)]
+    assert [change.difference.verdict for change in found[:2]] == [Verdict.WORSE] * 2
+    sizes = [change.size for change in found]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_a_run_with_a_test_that_got_worse_is_worse() -> None:
+    before = compared_runs.view(TESTS)
+    assert compared(before, compared_runs.view(TESTS, factors={2: 0.9})).worse
+    assert not compared(before, compared_runs.view(TESTS, factors={2: 1.1})).worse
+
+
+def test_tests_in_one_run_only_are_listed() -> None:
+    found = compared(compared_runs.view(TESTS[:3]), compared_runs.view(TESTS[1:]))
+    assert [cell.number for cell in found.only_before] == [1]
+    assert [cell.number for cell in found.only_after] == [4]
+    assert len(found.tests) == 2
+
+
+def test_a_test_without_a_valid_repetition_is_invalid_with_the_reason() -> None:
+    skewed = builders.repetition(TESTS[0], (90.0,), status=Status.INVALID, reason="start skew 14 ms")
+    after = compared_runs.view(TESTS, without={1: skewed, 2: builders.failed(TESTS[1])})
+    reasons = {
+        c.cell.number: c.reason for c in compared(compared_runs.view(TESTS), after).with_verdict(Verdict.INVALID)
+    }
+    assert reasons == {1: "after: invalid: start skew 14 ms", 2: "after: failed: pi4: connection refused"}
+
+
+def test_a_test_that_was_not_measured_at_all_is_invalid() -> None:
+    begun = compared_runs.view(TESTS)
+    begun.every = tuple(repetition for repetition in begun.every if repetition.cell != 3)
+    found = compared(begun, compared_runs.view(TESTS)).with_verdict(Verdict.INVALID)
+    assert [(change.cell.number, change.reason) for change in found] == [(3, "before: not measured")]
+
+
+def test_streams_are_compared_where_a_test_has_several() -> None:
+    tests = [replace(cell, direction=Direction.BOTH) for cell in TESTS]
+    found = compared(compared_runs.view(tests), compared_runs.view(tests, seed=2))
+    assert len(found.streams) == 8
+    assert {change.stream for change in found.streams if change.cell.number == 1} == set(tests[0].streams)
+    assert compared(compared_runs.view(TESTS), compared_runs.view(TESTS, seed=2)).streams == ()
+
+
+def test_one_slow_stream_is_found_in_a_test_whose_sum_is_the_same() -> None:
+    """It is worse although the sum lies within the bound."""
+    tests = [replace(TESTS[0], direction=Direction.BOTH)]
+    before, after = compared_runs.view(tests, spread=0.0005), compared_runs.view(tests, spread=0.0005, seed=2)
+    after.every = tuple(builders.repetition(tests[0], (91.0 + 0.01 * at, 97.0), number=at) for at in range(1, 7))
+    found = compared(before, after)
+    assert found.tests[0].difference.verdict is Verdict.SAME
+    assert {c.stream: c.difference.verdict for c in found.streams} == {
+        tests[0].streams[0]: Verdict.WORSE,
+        tests[0].streams[1]: Verdict.BETTER,
+    }
+    assert found.worse
+
+
+def test_facts_that_differ_are_named_with_their_nodes() -> None:
+    before = {node: builders.facts(boot_id="1") for node in ("hub", "n01", "n02", "n03", "n04")}
+    after = {node: builders.facts(boot_id="2", kernel="Linux 6.7") for node in before}
+    after["n03"] |= {"speed_bps": 10**8, "sysctls": {**after["n03"]["sysctls"], "net.core.rmem_max": "1"}}
+    found = compared(compared_runs.view(TESTS, facts=before), compared_runs.view(TESTS, facts=after))
+    facts = differing(found, Source.FACT)
+    assert facts["kernel"].where == ()
+    assert (facts["speed_bps"].before, facts["speed_bps"].after, facts["speed_bps"].where) == (10**9, 10**8, ("n03",))
+    assert facts["net.core.rmem_max"].where == ("n03",)
+    assert "boot_id" not in facts
+
+
+def test_plans_versions_tags_and_links_that_differ_are_named() -> None:
+    fast, slow = Condition("a", (Setting("mtu", "9000"),)), Condition("a", (Setting("mtu", "1500"),))
+    links = {node: Link(10**9, 1500) for node in ("hub", "n01")}
+    before = compared_runs.view(
+        TESTS,
+        plan={"conditions": (fast,), "links": links, "scenario_yaml": "a"},
+        tags={"firmware": "1"},
+        versions={"rigctl": "0.1", "agent a sha256": "1", "agent b sha256": "2"},
+    )
+    after = compared_runs.view(
+        TESTS,
+        plan={"conditions": (slow,), "links": links | {"n01": Link(10**8, 1500)}, "scenario_yaml": "b", "repeat": 7},
+        tags={"rack": "4"},
+        versions={"rigctl": "0.2", "agent a sha256": "3", "agent b sha256": "4"},
+    )
+    found = compared(before, after)
+    assert set(differing(found, Source.SCENARIO)) == {"scenario_yaml", "condition a", "repeat"}
+    assert differing(found, Source.RIG)["link rate_bps"].where == ("n01",)
+    assert set(differing(found, Source.VERSION)) == {"rigctl", "agent a sha256"}
+    tags = differing(found, Source.TAG)
+    assert {name: (each.before, each.after) for name, each in tags.items()} == {
+        "firmware": ("1", None),
+        "rack": (None, "4"),
+    }
+
+
+def test_a_trunk_is_compared_by_its_parts() -> None:
+    trunks = [{"trunk": Trunk(("a", "b"), rate_bps)} for rate_bps in (8 * 10**9, 10**10)]
+    found = compared(compared_runs.view(TESTS, plan=trunks[0]), compared_runs.view(TESTS, plan=trunks[1]))
+    assert [(each.name, each.before, each.after) for each in found.apart] == [("trunk rate_bps", 8 * 10**9, 10**10)]
+    without = compared(compared_runs.view(TESTS), compared_runs.view(TESTS, plan=trunks[1]))
+    assert {each.name: each.before for each in without.apart} == {"trunk ends": None, "trunk rate_bps": None}
+
+
+def test_what_kernels_granted_and_how_long_a_test_was_watched_are_compared() -> None:
+    longer = [replace(cell, duration_s=3.0) if cell.number == 2 else cell for cell in TESTS]
+    after = compared_runs.view(longer)
+    after.every = tuple(_with_congestion(repetition, "bbr") for repetition in after.every)
+    found = compared(compared_runs.view(TESTS), after)
+    granted = differing(found, Source.GRANTED)["congestion"]
+    assert (granted.before, granted.after, granted.where) == ("cubic", "bbr", ())
+    duration = differing(found, Source.SCENARIO)["duration_s"]
+    assert (duration.before, duration.after, duration.where) == (2.0, 3.0, ("2",))
+
+
+def _with_congestion(repetition: Repetition, name: str) -> Repetition:
+    flows = (
+        replace(flow, sender=flow.sender and builders.counting(flow.sender, congestion=name))
+        for flow in repetition.flows
+    )
+    return replace(repetition, flows=tuple(flows))
+
+
+def test_equal_runs_differ_in_nothing() -> None:
+    assert compared(compared_runs.view(TESTS), compared_runs.view(TESTS, seed=9)).apart == ()
+
+
+@pytest.mark.parametrize("factor", [0.9, 1.1])
+def test_the_variants_of_one_run_are_compared_with_each_other(factor: float) -> None:
+    twins = [builders.asking(cell, number=cell.number + 4, congestion="bbr") for cell in TESTS]
+    against = Against("congestion", "default", "bbr", tuple((n, n + 4) for n in range(1, 5)))
+    run = compared_runs.view([*TESTS, *twins], factors={6: factor}, plan={"against": against})
+    found = of_variants(run)
+    assert [(change.before.cell.number, change.cell.number) for change in found.tests[:1]] == [(2, 6)]
+    assert len(found.tests) == 4
+    assert found.worse == (factor < 1)

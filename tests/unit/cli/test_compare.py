@@ -1,0 +1,136 @@
+"""`rigctl compare`: which runs are meant, what is printed in each format, and the exit code."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import compared_runs
+import jsonschema
+import pytest
+
+from rigctl.analysis.run_view import RunView
+from rigctl.cli.app import exit_code
+from rigctl.records import RunStatus
+from rigctl.store import open_store
+
+TESTS = compared_runs.cells(3)
+SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "compare.schema.json").read_text())
+
+
+@pytest.fixture
+def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "160")
+    return f"sqlite:///{tmp_path / 'store.db'}"
+
+
+def stored(address: str, *views: RunView) -> list[str]:
+    """The ids of runs with these repetitions, an hour after each other."""
+    ids = []
+    with open_store(address) as store:
+        for number, view in enumerate(views):
+            info = view.info
+            run = store.begin(info.plan, info.versions, info.facts, info.started_at + 3600 * number)
+            for repetition in view.every:
+                store.add(run, repetition)
+            store.finish(run, RunStatus.COMPLETE, info.started_at + 3600 * number + 60)
+            ids.append(run)
+    return ids
+
+
+def compare(address: str, *words: str, code: int = 0) -> None:
+    assert exit_code(["compare", *words, "--store", address]) == code
+
+
+def compared(capsys: pytest.CaptureFixture[str], address: str, *words: str, code: int = 0) -> dict[str, Any]:
+    compare(address, *words, "--json", code=code)
+    made: dict[str, Any] = json.loads(capsys.readouterr().out)
+    jsonschema.validate(made, SCHEMA)
+    return made
+
+
+def three(address: str) -> Sequence[str]:
+    """Two equal ones and one with a slower test."""
+    slow = compared_runs.view(TESTS, seed=3, factors={2: 0.9})
+    return stored(address, compared_runs.view(TESTS), compared_runs.view(TESTS, seed=2), slow)
+
+
+def test_the_latest_is_compared_with_the_one_before_where_none_is_named(
+    address: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = three(address)
+    made = compared(capsys, address, code=1)
+    assert [made[side]["run"] for side in ("before", "after")] == [runs[1], runs[2]]
+    assert made["worse"]
+    worst = made["tests"][0]
+    assert (worst["test"], worst["verdict"], worst["figure"]) == (2, "worse", "goodput_mbps")
+    assert worst["low_pct"] < worst["change_pct"] < worst["high_pct"] < -9
+    assert len(worst["before"]) == 6
+    assert made["tests"][1]["same_within_pct"] < 1
+
+
+@pytest.mark.parametrize(
+    ("words", "sides"), [(["latest~2"], (0, 2)), (["latest~2", "latest~1"], (0, 1)), (["latest", "latest~2"], (2, 0))]
+)
+def test_runs_can_be_named_from_the_latest_back(
+    address: str, capsys: pytest.CaptureFixture[str], words: list[str], sides: tuple[int, int]
+) -> None:
+    runs = three(address)
+    made = compared(capsys, address, *words, code=1 if sides[1] == 2 else 0)
+    assert (made["before"]["run"], made["after"]["run"]) == (runs[sides[0]], runs[sides[1]])
+
+
+def test_a_run_is_not_compared_with_itself_nor_with_one_that_is_not_there(
+    address: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = three(address)
+    for words, what in (
+        ([runs[0], runs[0]], "is A and B"),
+        (["latest~7"], "the store has 3 runs"),
+        (["2024"], "no run"),
+    ):
+        compare(address, *words, code=2)
+        assert what in capsys.readouterr().err
+
+
+def test_the_terminal_has_the_sentence_and_the_table(address: str, capsys: pytest.CaptureFixture[str]) -> None:
+    three(address)
+    compare(address, code=1)
+    said = capsys.readouterr().out
+    assert "1 of 3 tests got worse: test 2 (hub → n02) has 0.90" in said
+    assert "same within" in said
+
+
+@pytest.mark.parametrize(("name", "begins"), [("c.html", "<!doctype html>"), ("c.md", "# "), ("c.json", "{")])
+def test_a_file_gets_the_format_of_its_ending(
+    address: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str, begins: str
+) -> None:
+    three(address)
+    compare(address, "-o", name, code=1)
+    assert (tmp_path / name).read_text().lstrip().startswith(begins)
+    assert capsys.readouterr().out.strip() == str(tmp_path / name)
+
+
+def test_a_file_of_unknown_ending_needs_a_format(address: str, capsys: pytest.CaptureFixture[str]) -> None:
+    three(address)
+    compare(address, "-o", "c.txt", code=2)
+    assert "c.txt: no format is known by this ending" in capsys.readouterr().err
+
+
+def test_a_wider_bound_leaves_a_slower_test_open(address: str, capsys: pytest.CaptureFixture[str]) -> None:
+    three(address)
+    made = compared(capsys, address, "--bound", "20")
+    assert (made["bound_pct"], made["tests"][0]["verdict"]) == (20, "inconclusive")
+
+
+def test_the_variants_of_a_run_are_compared_where_it_is_named_alone(
+    address: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from rigctl.records import Against
+
+    against = Against("parallel", "1", "5", ((1, 2),))
+    stored(address, compared_runs.view(TESTS, factors={2: 0.9}, plan={"against": against}))
+    made = compared(capsys, address, code=1)
+    assert made["against"] == {"setting": "parallel", "before": "1", "after": "5"}
+    assert [(test["test_before"], test["test"]) for test in made["tests"]] == [(1, 2)]

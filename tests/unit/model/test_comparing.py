@@ -1,0 +1,161 @@
+"""Verdicts on two sets of repetitions: found where there is something, never `same` where there is."""
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+
+from rigctl.model.comparing import (
+    LEAST,
+    Difference,
+    Samples,
+    Verdict,
+    chances_of,
+    differences,
+    interval,
+    rank_chance,
+    shuffled,
+    smallest_seeable,
+)
+
+
+def drawn(noise: random.Random, spread: float, count: int, change: float = 0.0) -> Samples:
+    before, after = ([94.0 * (1 + noise.gauss(0, spread)) for _ in range(count)] for _ in range(2))
+    return Samples(tuple(before), tuple(value * (1 + change) for value in after))
+
+
+def slowed(change: float, *, tests: int = 20, count: int = 5, spread: float = 0.002, seed: int = 1) -> list[Difference]:
+    """The verdicts of `tests`, of which the first changed by `change`."""
+    noise = random.Random(seed)
+    return differences([drawn(noise, spread, count, change if number == 0 else 0.0) for number in range(tests)])
+
+
+def verdicts(found: Sequence[Difference]) -> set[Verdict]:
+    return {difference.verdict for difference in found}
+
+
+@pytest.mark.parametrize("change", [-0.03, -0.05, -0.10, 0.05])
+def test_a_change_in_one_test_of_twenty_is_found_with_five_repetitions(change: float) -> None:
+    found = slowed(change)
+    assert found[0].verdict is (Verdict.WORSE if change < 0 else Verdict.BETTER)
+    assert found[0].change == pytest.approx(change, abs=0.005)
+    assert not {Verdict.WORSE, Verdict.BETTER} & verdicts(found[1:])
+
+
+def test_a_change_in_all_tests_is_found() -> None:
+    noise = random.Random(1)
+    assert verdicts(differences([drawn(noise, 0.002, 5, -0.05) for _ in range(20)])) == {Verdict.WORSE}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_change_below_the_bound_is_never_called_same(seed: int) -> None:
+    assert slowed(-0.01, seed=seed)[0].verdict is Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("spread", [0.001, 0.005, 0.03])
+def test_runs_of_the_same_thing_are_never_better_or_worse(spread: float) -> None:
+    found = Counter(difference.verdict for seed in range(4) for difference in slowed(0.0, spread=spread, seed=seed))
+    assert not {Verdict.WORSE, Verdict.BETTER} & found.keys()
+
+
+def test_same_is_said_only_within_the_interval_that_the_repetitions_support() -> None:
+    for seed in range(4):
+        for difference in slowed(0.0, seed=seed):
+            if difference.verdict is Verdict.SAME:
+                assert difference.low is not None and difference.high is not None
+                assert difference.within == max(-difference.low, difference.high) <= 0.02
+                assert difference.low <= 0 <= difference.high or difference.within <= 0.005
+
+
+def test_a_narrower_bound_leaves_open_what_a_wider_one_calls_same() -> None:
+    samples = [drawn(random.Random(3), 0.004, 6)]
+    assert differences(samples, 0.02)[0].verdict is Verdict.SAME
+    assert differences(samples, 0.001)[0].verdict is Verdict.INCONCLUSIVE
+
+
+def test_repetitions_that_scatter_say_nothing_but_what_could_have_been_seen() -> None:
+    found = slowed(0.0, spread=0.05)[0]
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert found.seeable is not None and found.seeable > 0.1
+
+
+@pytest.mark.parametrize("counts", [(3, 30), (30, 3), (1, 9)])
+def test_below_four_repetitions_on_either_side_there_is_no_verdict(counts: tuple[int, int]) -> None:
+    noise = random.Random(1)
+    before, after = (
+        tuple(scale + noise.gauss(0, 0.1) for _ in range(n)) for scale, n in zip((94, 47), counts, strict=True)
+    )
+    found = differences([Samples(before, after)])[0]
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert found.low is found.high is found.chance is None
+    assert found.change == pytest.approx(-0.5, abs=0.01)
+    assert found.seeable is not None and found.seeable > 0
+
+
+def test_of_one_repetition_on_each_side_nothing_is_known_of_what_could_be_seen() -> None:
+    assert differences([Samples((94.0,), (47.0,))])[0].seeable is None
+
+
+def test_a_shorter_round_trip_is_better() -> None:
+    before, after = (100.0, 101.0, 102.0, 103.0), (80.0, 81.0, 82.0, 83.0)
+    assert differences([Samples(before, after, higher_is_better=False)])[0].verdict is Verdict.BETTER
+    assert differences([Samples(before, after)])[0].verdict is Verdict.WORSE
+
+
+@pytest.mark.parametrize(
+    "sides", [Samples((), (1.0,) * 4), Samples((1.0,) * 4, ()), Samples((0.0, 1.0, 1.0, 1.0), (1.0,) * 4)]
+)
+def test_without_values_above_zero_on_both_sides_a_test_is_invalid(sides: Samples) -> None:
+    others = [drawn(random.Random(1), 0.002, 5, -0.1)]
+    assert [found.verdict for found in differences([sides, *others])] == [Verdict.INVALID, Verdict.WORSE]
+
+
+def test_equal_repetitions_are_the_same_within_nothing() -> None:
+    found = differences([Samples((94.0,) * LEAST, (94.0,) * LEAST)])[0]
+    assert (found.verdict, found.within, found.change) == (Verdict.SAME, 0, 0)
+
+
+def test_mann_whitney_is_exact_where_repetitions_are_few_also_with_ties() -> None:
+    apart = Samples((1.0, 2.0, 3.0, 4.0, 5.0), (6.0, 7.0, 8.0, 9.0, 10.0))
+    tied = Samples((1.0, 1.0, 1.0, 2.0, 2.0), (6.0, 6.0, 7.0, 7.0, 7.0))
+    assert rank_chance(apart) == pytest.approx(2 / 252)
+    assert rank_chance(tied) == pytest.approx(2 / 252)
+    assert rank_chance(Samples((1.0,) * 5, (1.0,) * 5)) == 1.0
+
+
+def test_shuffling_counts_how_many_tests_would_differ_as_much() -> None:
+    quiet = Samples((94.0, 94.1, 94.2, 94.3, 94.4), (94.05, 94.15, 94.25, 94.35, 94.1))
+    apart = Samples((94.0, 94.1, 94.2, 94.3, 94.4), (84.0, 84.1, 84.2, 84.3, 84.4))
+    assert shuffled([quiet, apart])[1] == pytest.approx(2 / 252)
+    assert shuffled([apart, quiet, apart])[0] == pytest.approx(4 / 252)
+    assert shuffled([quiet, apart])[0] > 0.5  # the larger one is left out when the smaller is asked
+
+
+def test_of_many_repetitions_some_ways_to_deal_them_are_enough() -> None:
+    noise = random.Random(1)
+    chances = chances_of([drawn(noise, 0.002, 12, -0.05), drawn(noise, 0.002, 12)])
+    assert chances[0] < 0.01 < chances[1]
+
+
+def test_the_same_repetitions_give_the_same_interval() -> None:
+    samples = drawn(random.Random(1), 0.01, 6)
+    low, high = interval(samples)
+    assert (low, high) == interval(samples)
+    assert low < 0 < high
+
+
+def test_an_interval_holds_the_true_change_at_least_as_often_as_it_says() -> None:
+    missed = sum(not found.low <= -0.02 <= found.high for found in _of_a_known_change() if found.low and found.high)
+    assert missed <= 0.05 * 200
+
+
+def _of_a_known_change() -> list[Difference]:
+    noise = random.Random(5)
+    return differences([drawn(noise, 0.01, 4, -0.02) for _ in range(200)])
+
+
+def test_more_tests_and_fewer_repetitions_make_only_larger_changes_visible() -> None:
+    few, many = (drawn(random.Random(2), 0.01, count) for count in (4, 16))
+    assert (smallest_seeable(few) or 0) > (smallest_seeable(many) or 1)
+    assert (smallest_seeable(few, 20) or 0) > (smallest_seeable(few) or 1)

@@ -8,11 +8,14 @@ absolute deviation), and p-values are corrected over the series of a night (Benj
 docs/measured/regressions.md has the figures, and those of other detectors on the same series.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import exp, log, sqrt
 from statistics import median
-from typing import Final
+from typing import Final, TypeAlias
+
+Ask: TypeAlias = Callable[[int, int], float | None]
+"""Of a series, by its place, and a night."""
 
 WINDOWS: Final = (2, 3, 5, 7)
 """Nights that are compared with the anchor."""
@@ -107,10 +110,12 @@ def judged(
     *,
     accepted: Collection[int] = (),
     altered: Collection[int] = (),
+    ask: Ask | None = None,
 ) -> list[Verdict]:
     """The verdict on each of several series of the same nights.
 
-    `accepted`: nights from which on the levels are the normal ones, whatever they were before. `altered`: nights before
+    `ask` gives the second value of a night that seems to be a change, as a second measurement would, where `series` has
+    none. `accepted`: nights from which on the levels are the normal ones, whatever they were before. `altered`: nights before
     which something else of the rig changed: a confirmed change needs no second night there.
     """
     rules = rules or Rules()
@@ -118,10 +123,14 @@ def judged(
     nights = max((len(points) for points in series), default=0)
     for night in range(nights):
         found = []
-        for own in watched:
+        for number, own in enumerate(watched):
             if night in accepted:
                 own.start = night
-            change = _step(own, night, rules, altered=night in altered)
+            change = _step(own, _point(own, night), rules, altered=night in altered)
+            if ask is not None and (change is not None or _suspicion(own, rules) is not None):
+                own.logs.pop()
+                again = Point(own.points[night].value, ask(number, night))
+                change = _step(own, again, rules, altered=night in altered)
             if change is not None:
                 found.append((own, change))
         kept = significant([change.p for _, change in found], rules.false_rate, len(watched))
@@ -157,12 +166,14 @@ def noise_of(logs: Iterable[float | None], residuals: Sequence[float] = ()) -> f
     return max(noise, _LEAST_NOISE)
 
 
-def _step(own: _Watched, night: int, rules: Rules, *, altered: bool) -> Change | None:
+def _point(own: _Watched, night: int) -> Point:
+    return own.points[night] if night < len(own.points) else Point(None)
+
+
+def _step(own: _Watched, point: Point, rules: Rules, *, altered: bool) -> Change | None:
     """Take one more night of a series; the change that it shows, before correction."""
-    point = own.points[night] if night < len(own.points) else Point(None)
     own.logs.append(_log(point, _level(own.logs[own.start :])))
-    value = own.logs[-1]
-    if value is None or not own.logs[own.start : night]:
+    if own.logs[-1] is None or len(own.logs) - 1 <= own.start:
         return None
     for window in _windows(own, point, rules, altered):
         change = _compared(own, window, rules)
@@ -265,22 +276,27 @@ def _dated(own: _Watched, anchor: float, size: float, latest: int) -> tuple[int,
 
 
 def _verdict(own: _Watched, rules: Rules) -> Verdict:
-    level = _level(own.logs[own.start :])
-    known = [value for value in own.logs[own.start :] if value is not None][:ANCHOR]
-    noise = noise_of(own.logs, [] if level is None else [value - level for value in known])
+    logs = own.logs[own.start :]
+    level = _level(logs)
     if level is None:
-        return Verdict(tuple(own.changes), None, None, noise)
-    return Verdict(tuple(own.changes), _suspicion(own, rules, noise), exp(level), noise)
+        return Verdict(tuple(own.changes), None, None, noise_of(own.logs))
+    found = own.changes and own.changes[-1].found == len(own.logs) - 1
+    return Verdict(tuple(own.changes), None if found else _suspicion(own, rules), exp(level), _noise(own.logs, logs))
 
 
-def _suspicion(own: _Watched, rules: Rules, noise: float | None) -> Suspicion | None:
-    last = own.logs[-1] if own.logs else None
-    level = _level(own.logs[own.start : -1])
-    if last is None or level is None or noise is None or len(own.logs) - 1 <= own.start:
+def _noise(logs: Sequence[float | None], of_level: Sequence[float | None]) -> float | None:
+    level = _level(of_level)
+    known = [value for value in of_level if value is not None][:ANCHOR]
+    return noise_of(logs, [] if level is None else [value - level for value in known])
+
+
+def _suspicion(own: _Watched, rules: Rules) -> Suspicion | None:
+    """What the last night alone shows."""
+    before = own.logs[own.start : -1]
+    last, level, noise = own.logs[-1], _level(before), _noise(own.logs[:-1], before)
+    if last is None or level is None or noise is None:
         return None
-    away, point = last - level, own.points[-1]
-    if own.changes and own.changes[-1].found == len(own.logs) - 1:
+    if abs(last - level) < rules.noises * noise or not _matters(last - level, noise, rules.bound):
         return None
-    if abs(away) < rules.noises * noise or not _matters(away, noise, rules.bound):
-        return None
+    point = _point(own, len(own.logs) - 1)
     return Suspicion(exp(last), exp(level), noise, confirmed=point.second is not None)

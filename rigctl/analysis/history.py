@@ -3,6 +3,7 @@
 A night's value is the median of its repetitions. Runs that confirm others are no nights: theirs are second values.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp, log
@@ -41,6 +42,11 @@ class NightSeries:
     cell: Cell  # a test of the latest run that has it
     tests: tuple[int, ...]  # numbers in that run
     points: tuple[Point, ...]
+    peers: int = 1  # of a node, how many are in its role
+
+    def better(self, ratio: float) -> bool:
+        """Whether a change by `ratio` is for the better."""
+        return (ratio > 1) is self.subject.metric.higher_is_better
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +68,21 @@ def nights(store: Store, run: RunInfo) -> Nights:
     return Nights(tuple(runs), confirmations, (*_of_nodes(series), *_alone(series)))
 
 
+def since(seen: Nights, first: int) -> Nights:
+    """The nights from `first` on, by number."""
+    first = max(first, 0)
+    series = tuple(replace(own, points=own.points[first:]) for own in seen.series)
+    return Nights(seen.runs[first:], seen.confirmations, series)
+
+
+def values_of(store: Store, info: RunInfo) -> dict[Subject, float | None]:
+    """Of a run by itself, the medians of its tests and pairs."""
+    return {Subject(key.test, key.metric, key.stream): value for key, (_, value) in _values(store, info).items()}
+
+
 def _runs(store: Store, run: RunInfo) -> tuple[list[RunInfo], dict[str, str]]:
-    same, confirmations = [], {}
+    same: list[RunInfo] = []
+    confirmations: dict[str, str] = {}
     for name in reversed(store.run_ids()):
         info = run if name == run.run else store.run(name)
         if (info.plan.scenario_name, info.plan.rig_name) != (run.plan.scenario_name, run.plan.rig_name):
@@ -124,26 +143,25 @@ def _of_nodes(series: Sequence[NightSeries]) -> Iterator[NightSeries]:
         for node, role in roles:
             subject = Subject(point, own.subject.metric, node=node, role=role)
             groups.setdefault(subject, []).append(own)
-    for subject, members in groups.items():
-        partners = {_partner(own, subject) for own in members}
-        if len(partners) >= _LEAST_PARTNERS:
-            tests = tuple(sorted({number for own in members for number in own.tests}))
-            yield NightSeries(subject, members[0].cell, tests, _common([own.points for own in members]))
+    seen = {subject: own for subject, own in groups.items() if len(_partners(own, subject)) >= _LEAST_PARTNERS}
+    peers = Counter((subject.test, subject.metric, subject.role) for subject in seen)
+    for subject, members in seen.items():
+        tests = tuple(sorted({number for own in members for number in own.tests}))
+        points = _common([own.points for own in members])
+        yield NightSeries(subject, members[0].cell, tests, points, peers[subject.test, subject.metric, subject.role])
 
 
-def _partner(own: NightSeries, subject: Subject) -> str:
-    stream = own.subject.stream or own.cell.streams[0]
-    return stream.receiver if subject.role == "sending" else stream.sender
+def _partners(members: Iterable[NightSeries], subject: Subject) -> set[str]:
+    streams = [own.subject.stream or own.cell.streams[0] for own in members]
+    return {stream.receiver if subject.role == "sending" else stream.sender for stream in streams}
 
 
 def _common(members: Sequence[Sequence[Point]]) -> tuple[Point, ...]:
-    """Night by night what all of them did: the median of their ratios to their own levels, of two the smaller change."""
+    """Night by night what all did: the median of their ratios to their own levels, of two the smaller change."""
     levels = [median(known) if (known := _known(points)) else None for points in members]
     made = []
     for at in range(len(members[0])):
-        nights = [
-            (points[at], level) for points, level in zip(members, levels, strict=True) if level is not None
-        ]
+        nights = [(points[at], level) for points, level in zip(members, levels, strict=True) if level is not None]
         values = [log(point.value / level) for point, level in nights if point.value]
         seconds = [log(point.second / level) for point, level in nights if point.second]
         made.append(Point(_middle(values, len(members)), _middle(seconds, len(members))))

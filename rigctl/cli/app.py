@@ -11,7 +11,7 @@ import typer
 from typer.exceptions import TyperException
 
 from rigctl import __version__
-from rigctl.cli import agent, check, expect, export, init, plan, report, rig, run, runs, show
+from rigctl.cli import accept, agent, check, expect, export, init, plan, regress, report, rig, run, runs, show
 from rigctl.cli.common import Debug, Verbose, set_up, with_common
 from rigctl.errors import InputError, Interrupted, RigctlError, RigError
 from rigctl.texts import printable_lines
@@ -47,6 +47,8 @@ app.command(name="init")(init.init)
 app.command(name="show")(show.show)
 app.command(name="export")(export.export)
 app.command(name="report")(report.report)
+app.command(name="regress")(regress.regress)
+app.command(name="accept")(accept.accept)
 app.add_typer(runs.app, name="runs")
 app.add_typer(rig.app, name="rig", help="A rig file from hosts; the virtual rig; any command on any node.")
 app.add_typer(agent.app, name="agent", help="The agent's binaries.")

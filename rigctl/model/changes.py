@@ -10,6 +10,7 @@ docs/measured/regressions.md has the figures, and those of other detectors on th
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import exp, log, sqrt
 from statistics import median
 from typing import Final, TypeAlias
@@ -24,12 +25,18 @@ ANCHOR: Final = 20
 LEAST_NIGHTS: Final = 5
 """Fewer nights do not show the noise of a series."""
 NOISE_NIGHTS: Final = 40
+_FEW: Final = 3
+"""Nights that may all be bad by chance: they must be near each other, too."""
 _LEAST_NOISE: Final = 3e-4
 """Share: no series is taken to be quieter."""
 _MAD: Final = 1.4826
 """Standard deviation of normal noise ÷ its median absolute deviation."""
 _OF_MEDIAN: Final = 1.2533
 """Standard error of a median ÷ that of a mean, of normal noise."""
+_LEAST_DRIFT: Final = 8
+"""Nights."""
+_MUCH_BETTER: Final = 0.7
+"""Share of the distance of a step: a drift that is nearer than this is taken for one."""
 _CERTAINLY_BELOW: Final = 0.75
 """Share of the bound: a smaller change is none, however noisy its series."""
 
@@ -49,6 +56,7 @@ class Rules:
     bound: float = 0.02
     false_rate: float = 1e-3
     noises: float = 4.0  # that each night of a window is away from the anchor, at least
+    spread: float = 4.0  # noises that two or three nights which agree are apart, at most
     at_once: float = 0.20  # a change of this size, confirmed, needs no second night
     windows: tuple[int, ...] = WINDOWS
 
@@ -114,9 +122,9 @@ def judged(
 ) -> list[Verdict]:
     """The verdict on each of several series of the same nights.
 
-    `ask` gives the second value of a night that seems to be a change, as a second measurement would, where `series` has
-    none. `accepted`: nights from which on the levels are the normal ones, whatever they were before. `altered`: nights before
-    which something else of the rig changed: a confirmed change needs no second night there.
+    `ask` gives the second value of a night that seems to be a change, as a second measurement would, where `series`
+    has none. `accepted`: nights whose values are normal, whatever they were before. `altered`: nights before which
+    something else of the rig changed: a confirmed change needs no second night there.
     """
     rules = rules or Rules()
     watched = [_Watched(points) for points in series]
@@ -124,14 +132,14 @@ def judged(
     for night in range(nights):
         found = []
         for number, own in enumerate(watched):
-            if night in accepted:
-                own.start = night
             change = _step(own, _point(own, night), rules, altered=night in altered)
             if ask is not None and (change is not None or _suspicion(own, rules) is not None):
                 own.logs.pop()
                 again = Point(own.points[night].value, ask(number, night))
                 change = _step(own, again, rules, altered=night in altered)
-            if change is not None:
+            if night in accepted and (change is not None or _suspicion(own, rules) is not None):
+                own.start = night
+            elif change is not None:
                 found.append((own, change))
         kept = significant([change.p for _, change in found], rules.false_rate, len(watched))
         for (own, change), is_kept in zip(found, kept, strict=True):
@@ -150,6 +158,17 @@ def significant(p_values: Sequence[float], rate: float, tested: int | None = Non
     return [at in kept for at in range(len(p_values))]
 
 
+def compared(points: Sequence[Point], level: float) -> Change | None:
+    """The last night against a level given from outside, whatever its size; None: its noise is not known."""
+    logs = [log(point.value) if point.value else None for point in points]
+    noise, last = noise_of(logs[:-1]), _log(points[-1], log(level))
+    if noise is None or last is None:
+        return None
+    z = (last - log(level)) / (noise * sqrt(2))
+    night = len(points) - 1
+    return Change(night, night, level, exp(last), noise, _p(z, min(len(logs), NOISE_NIGHTS) / 2 - 1))
+
+
 def noise_of(logs: Iterable[float | None], residuals: Sequence[float] = ()) -> float | None:
     """Robust standard deviation from night to night. Steps and single bad nights leave it as it is.
 
@@ -159,7 +178,7 @@ def noise_of(logs: Iterable[float | None], residuals: Sequence[float] = ()) -> f
     known = [value for value in logs if value is not None][-NOISE_NIGHTS:]
     if len(known) < LEAST_NIGHTS:
         return None
-    steps = [abs(later - earlier) for earlier, later in zip(known, known[1:], strict=False)]
+    steps = [abs(later - earlier) for earlier, later in pairwise(known)]
     noise = _MAD * median(steps) / sqrt(2)
     if len(residuals) >= LEAST_NIGHTS:
         noise = max(noise, _MAD * median(abs(residual) for residual in residuals))
@@ -176,7 +195,7 @@ def _step(own: _Watched, point: Point, rules: Rules, *, altered: bool) -> Change
     if own.logs[-1] is None or len(own.logs) - 1 <= own.start:
         return None
     for window in _windows(own, point, rules, altered):
-        change = _compared(own, window, rules)
+        change = _of_window(own, window, rules)
         if change is not None:
             return change
     return None
@@ -204,11 +223,11 @@ def _level(logs: Sequence[float | None]) -> float | None:
     return median(known) if known else None
 
 
-def _compared(own: _Watched, window: int, rules: Rules) -> Change | None:
+def _of_window(own: _Watched, window: int, rules: Rules) -> Change | None:
     """The last `window` nights of the level against its anchor."""
     known = [night for night in range(own.start, len(own.logs)) if own.logs[night] is not None]
     recent, earlier = known[-window:], known[:-window][:ANCHOR]
-    if len(recent) < window or not earlier:
+    if len(recent) < window or len(earlier) < LEAST_NIGHTS:
         return None
     anchored = [_value(own, night) for night in earlier]
     anchor = median(anchored)
@@ -242,11 +261,11 @@ def _value(own: _Watched, night: int) -> float:
 
 
 def _together(away: Sequence[float], size: float, noise: float, rules: Rules) -> bool:
-    """Whether the nights of a window are on one side, and near each other: bad nights differ."""
+    """Whether the nights of a window are on one side, and few of them near each other: bad nights differ."""
     least = min(abs(value) for value in away)
     same_side = all(value * size > 0 for value in away)
-    spread = max(away) - min(away)
-    return same_side and least >= rules.noises * noise / sqrt(len(away)) and spread <= max(6 * noise, abs(size) / 3)
+    near = len(away) > _FEW or max(away) - min(away) <= rules.spread * noise
+    return same_side and near and least >= rules.noises * noise / sqrt(len(away))
 
 
 def _matters(size: float, error: float, bound: float) -> bool:
@@ -272,7 +291,16 @@ def _dated(own: _Watched, anchor: float, size: float, latest: int) -> tuple[int,
 
     splits = [split for split in range(1, len(known)) if known[split] <= latest] or [len(known) - 1]
     best = min(splits, key=cost)
+    begin, of_drift = min(((split, _drift_cost(away, split)) for split in splits), key=lambda drift: drift[1])
+    if len(known) - begin >= _LEAST_DRIFT and of_drift < _MUCH_BETTER * cost(best):
+        return known[begin], True
     return known[best], False
+
+
+def _drift_cost(away: Sequence[float], begin: int) -> float:
+    """How far the nights are from a level up to `begin` and a straight line from there on."""
+    slope = median(value / step for step, value in enumerate(away[begin:], 1))
+    return sum(map(abs, away[:begin])) + sum(abs(value - slope * step) for step, value in enumerate(away[begin:], 1))
 
 
 def _verdict(own: _Watched, rules: Rules) -> Verdict:

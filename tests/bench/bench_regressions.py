@@ -1,7 +1,8 @@
 """How well changes of level are found in nightly series: ours, a plain threshold, jumpavg, Otava, ruptures.
 
-python tests/bench/bench_regressions.py [--seed tune|proof] [--peers PYTHON]: a Python that has apache-otava and ruptures.
-Tables for docs/measured/regressions.md. The rules were tuned on the series of one seed only; `proof` is another.
+python tests/bench/bench_regressions.py [--seed tune|proof] [--peers PYTHON]
+PYTHON is one that has apache-otava and ruptures. Tables for docs/measured/regressions.md.
+The rules were tuned on the series of one seed only; `proof` is another.
 """
 
 import argparse
@@ -11,12 +12,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from statistics import fmean, median
 from typing import Final, TypeAlias
 
 import nightly_noise as simulated
 from jumpavg import classify
+
 from rigctl.model.changes import Point, Rules, judged
 
 SEEDS: Final = {"tune": 20261122, "proof": 977_431}
@@ -88,7 +91,7 @@ def threshold(share: float, confirm: bool = True) -> Detector:
 
 def set_aside(values: Sequence[float], noises: float = 4.0) -> list[int]:
     """The nights that are not single bad ones: far from both the nights before and those after."""
-    steps = [abs(later / earlier - 1) for earlier, later in zip(values, values[1:], strict=False)]
+    steps = [abs(later / earlier - 1) for earlier, later in pairwise(values)]
     noise = max(1.4826 * median(steps) / 2**0.5, 3e-4) if steps else 0.0
     kept = []
     for night, value in enumerate(values):

@@ -1,4 +1,4 @@
-"""Simulated nights for bench_regressions: noise fitted to real nights of a virtual rig (nights.json), and changes in it.
+"""Simulated nights for bench_regressions: noise of real nights of a virtual rig (nights.json), and changes in it.
 
 A series is 90 nights; each has a main value and the one that a second measurement of the same night would give.
 """
@@ -7,6 +7,7 @@ import json
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import exp, log, sqrt
 from pathlib import Path
 from statistics import median
@@ -18,7 +19,7 @@ SIGMA: Final = 0.002
 PHI: Final = 0.6
 BAD_RATE: Final = 0.05
 OWN: Final = Path(__file__).with_name("nights.json")
-"""Of each night and test of tests/bench/nights.yaml: load beside it, goodput of each repetition, and of the second run."""
+"""Of each night and test of nights.yaml: load beside it, goodput of each repetition, and of the second run."""
 
 Night: TypeAlias = tuple[float, float]
 """Logarithms of the main and the second value, less the level's."""
@@ -135,12 +136,12 @@ def fitted(nights: Sequence[Night]) -> dict[str, float]:
     the share whose second measurement is bad on the same side.
     """
     main = [value for value, _ in nights]
-    steps = [abs(later - earlier) for earlier, later in zip(main, main[1:], strict=False)]
+    steps = [abs(later - earlier) for earlier, later in pairwise(main)]
     sigma = max(1.4826 * median(abs(value) for value in main), 1e-5)
     away = [night for night in nights if abs(night[0]) > max(4 * sigma, 0.01)]
     held = [max(-3 * sigma, min(3 * sigma, value)) for value in main]
     power = sum(value * value for value in held) or 1.0
-    phi = sum(earlier * later for earlier, later in zip(held, held[1:], strict=False)) / power
+    phi = sum(earlier * later for earlier, later in pairwise(held)) / power
     kept = [night for night in away if night[1] * night[0] > 0 and abs(night[1]) > abs(night[0]) / 2]
     return {
         "sigma_pct": 100 * sigma,

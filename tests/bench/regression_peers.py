@@ -1,4 +1,4 @@
-"""Other change-point detectors, run by bench_regressions in a Python that has them: series in, first nights of levels out.
+"""Other change-point detectors, run by bench_regressions in a Python that has them: first nights of levels of series.
 
 python regression_peers.py NAME <SERIES.json: a list of lists of values; prints as many lists of indices.
 """
@@ -9,6 +9,7 @@ import math
 import statistics
 import sys
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 BOUND: Final = 0.015
@@ -31,7 +32,7 @@ def ruptures(values: Sequence[float], least: float) -> list[int]:
     """PELT with the cost of normal noise of unknown mean, penalty 3 ln n, noise by the median absolute deviation."""
     rpt: Any = importlib.import_module("ruptures")
     numpy: Any = importlib.import_module("numpy")
-    steps = [abs(later - earlier) for earlier, later in zip(values, values[1:], strict=False)]
+    steps = [abs(later - earlier) for earlier, later in pairwise(values)]
     noise = max(1.4826 * statistics.median(steps) / math.sqrt(2), 1e-9)
     found = rpt.Pelt(model="l2", min_size=2, jump=1).fit(numpy.array(values) / noise)
     ends = found.predict(pen=3 * math.log(len(values)))

@@ -111,6 +111,11 @@ class _Watched:
     logs: list[float | None] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
 
+    @property
+    def known(self) -> list[int]:
+        """The nights of the level that have a value."""
+        return [night for night in range(self.start, len(self.logs)) if self.logs[night] is not None]
+
 
 def judged(
     series: Sequence[Sequence[Point]],
@@ -205,7 +210,7 @@ def _windows(own: _Watched, point: Point, rules: Rules, altered: bool) -> Iterab
     """Sizes of windows to look at; of one night only where there is more than that night to go by."""
     if point.second is not None:
         last, level = own.logs[-1], _level(own.logs[own.start : -1])
-        if last is not None and level is not None and (altered or abs(last - level) >= -log(1 - rules.at_once)):
+        if last is not None and level is not None and (altered or 1 - exp(-abs(last - level)) >= rules.at_once):
             yield 1
     yield from rules.windows
 
@@ -225,18 +230,18 @@ def _level(logs: Sequence[float | None]) -> float | None:
 
 def _of_window(own: _Watched, window: int, rules: Rules) -> Change | None:
     """The last `window` nights of the level against its anchor."""
-    known = [night for night in range(own.start, len(own.logs)) if own.logs[night] is not None]
-    recent, earlier = known[-window:], known[:-window][:ANCHOR]
-    if len(recent) < window or len(earlier) < LEAST_NIGHTS:
+    known = own.known
+    if len(known) < window + LEAST_NIGHTS:
         return None
+    recent, earlier = known[-window:], known[:-window][:ANCHOR]
     anchored = [_value(own, night) for night in earlier]
     anchor = median(anchored)
-    noise = noise_of(own.logs, [value - anchor for value in anchored])
-    if noise is None:
-        return None
     away = [_value(own, night) - anchor for night in recent]
     size = median(away)
-    if not _together(away, size, noise, rules):
+    if not _near_bound(size, rules.bound):
+        return None
+    noise = noise_of(own.logs, [value - anchor for value in anchored])
+    if noise is None or not _together(away, size, noise, rules):
         return None
     error = noise * _OF_MEDIAN * sqrt(1 / window + 1 / len(earlier))
     if not _matters(size, error, rules.bound):
@@ -270,8 +275,11 @@ def _together(away: Sequence[float], size: float, noise: float, rules: Rules) ->
 
 def _matters(size: float, error: float, bound: float) -> bool:
     """Whether a change is not certainly below the bound: one of just its size is found half the time otherwise."""
-    share = abs(exp(size) - 1)
-    return share >= _CERTAINLY_BELOW * bound and share + error >= bound
+    return _near_bound(size, bound) and abs(exp(size) - 1) + error >= bound
+
+
+def _near_bound(size: float, bound: float) -> bool:
+    return abs(exp(size) - 1) >= _CERTAINLY_BELOW * bound
 
 
 def _p(z: float, freedom: float) -> float:
@@ -283,7 +291,7 @@ def _p(z: float, freedom: float) -> float:
 
 def _dated(own: _Watched, anchor: float, size: float, latest: int) -> tuple[int, bool]:
     """The first night of the new level, at most `latest`, and whether it was reached by a drift."""
-    known = [night for night in range(own.start, len(own.logs)) if own.logs[night] is not None]
+    known = own.known
     away = [_value(own, night) - anchor for night in known]
 
     def cost(split: int) -> float:
@@ -321,8 +329,11 @@ def _noise(logs: Sequence[float | None], of_level: Sequence[float | None]) -> fl
 def _suspicion(own: _Watched, rules: Rules) -> Suspicion | None:
     """What the last night alone shows."""
     before = own.logs[own.start : -1]
-    last, level, noise = own.logs[-1], _level(before), _noise(own.logs[:-1], before)
-    if last is None or level is None or noise is None:
+    last, level = own.logs[-1], _level(before)
+    if last is None or level is None or not _near_bound(last - level, rules.bound):
+        return None
+    noise = _noise(own.logs[:-1], before)
+    if noise is None:
         return None
     if abs(last - level) < rules.noises * noise or not _matters(last - level, noise, rules.bound):
         return None

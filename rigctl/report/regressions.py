@@ -11,7 +11,7 @@ from rigctl.analysis.regressions import Regressions
 from rigctl.analysis.shifts import Shift, Suspected
 from rigctl.findings import Finding, Severity, Subject, Weight
 from rigctl.records import RunInfo
-from rigctl.report.blocks import Block, Column, Document, Entry, Paragraph, Row, Section, Table
+from rigctl.report.blocks import Column, Document, Entry, Paragraph, Row, Section, Table
 from rigctl.report.printers.markdown import markdown
 from rigctl.report.text import UNKNOWN, listed, numbers_text, plural, settings_text
 from rigctl.units import format_rate
@@ -43,26 +43,41 @@ _NO_VALUES: Final = frozenset({"scenario", "rig file", "boot_id"})
 def document(regressions: Regressions, most: int | None = None) -> Document:
     """For every printer; `findings[0]` is the sentence on top. `most`: rows of a table, the largest first."""
     info = regressions.run
-    parts: list[Section] = []
-    blocks = [_table(regressions.news, most)] if regressions.news else []
-    results = (Section("News", (*blocks, *_left_out(len(regressions.news), most)), brief=True),) if blocks else ()
-    for title, shifts in (("Not accepted since", regressions.standing), ("Changes of level", regressions.history)):
-        if shifts:
-            kept = shifts[-most:] if most and title.startswith("Changes") else shifts
-            parts.append(Section(title, (_table(kept, most), *_left_out(len(shifts), most)), brief=True))
-    if regressions.suspected:
-        table = _suspected(regressions.suspected, most)
-        parts.append(Section("One night only", (table, *_left_out(len(regressions.suspected), most)), brief=True))
+    earlier = tuple(shift for shift in regressions.history if shift.found < len(regressions.nights.runs) - 1)
+    parts = [
+        _section("Not accepted since", regressions.standing, regressions, most),
+        _section("One night only", regressions.suspected, regressions, most),
+        _section("Earlier changes of level", earlier[-most:] if most else earlier, regressions, most, len(earlier)),
+        Section("Method", (Paragraph(_method(regressions), small=True),), brief=True),
+    ]
+    news = _section("News", regressions.news, regressions, most)
     return Document(
         title=f"Regressions of {info.plan.title or info.plan.scenario_name}",
         run=info.run,
         about=(info.plan.rig_name, _date(info)),
         notes="",
         findings=tuple(_findings(regressions)),
-        results=results,
-        sections=(*parts, Section("Method", (Paragraph(_method(regressions), small=True),), brief=True)),
+        results=(news,) if news else (),
+        sections=tuple(part for part in parts if part),
         footer="",
     )
+
+
+def _section(
+    title: str,
+    rows: Sequence[Shift] | Sequence[Suspected],
+    regressions: Regressions,
+    most: int | None,
+    count: int | None = None,
+) -> Section | None:
+    if not rows:
+        return None
+    count = len(rows) if count is None else count
+    shifts = [own for own in rows if isinstance(own, Shift)]
+    suspected = [own for own in rows if isinstance(own, Suspected)]
+    table = _table(shifts, regressions, most) if shifts else _suspected(suspected, most)
+    more = [Paragraph(f"{count - most} more were left out.", small=True)] if most and count > most else []
+    return Section(title, (table, *more), brief=True)
 
 
 def as_markdown(regressions: Regressions, *, brief: bool = False) -> str:
@@ -81,10 +96,6 @@ def _shortened(made: Document, most: int | None) -> Document:
     return made if most is None else replace(made, findings=made.findings[: max(most // 10, 1)])
 
 
-def _left_out(count: int, most: int | None) -> list[Block]:
-    return [Paragraph(f"{count - most} more were left out.", small=True)] if most is not None and count > most else []
-
-
 def _findings(regressions: Regressions) -> Iterator[Finding]:
     yield Finding(
         _answer(regressions),
@@ -96,7 +107,13 @@ def _findings(regressions: Regressions) -> Iterator[Finding]:
     )
     for shift in regressions.news[1:]:
         level = Severity.NOTE if shift.better else Severity.WARNING
-        yield Finding(f"{sentence(shift)}.", Weight.COMPARISON, level, _subject(shift.series), _numbers(shift))
+        yield Finding(
+            f"{sentence(shift, regressions.baseline)}.",
+            Weight.COMPARISON,
+            level,
+            _subject(shift.series),
+            _numbers(shift),
+        )
     if regressions.accepted is not None:
         kept = regressions.accepted
         when = datetime.fromtimestamp(kept.accepted_at).astimezone()
@@ -108,10 +125,11 @@ def _answer(regressions: Regressions) -> str:
     news = regressions.news
     if news:
         rest = f" {plural(len(news) - 1, 'more change')} below." if len(news) > 1 else ""
-        return f"{sentence(news[0])}.{rest}"
+        return f"{sentence(news[0], regressions.baseline)}.{rest}"
     if not regressions.judged:
         return f"Nothing can be said yet: {_nights(regressions)}, and fewer than six do not show the noise of a test."
-    words = [f"Nothing changed in {plural(regressions.judged, 'series', 'series')}"]
+    tests = {number for series in regressions.nights.series for number in series.tests}
+    words = [f"Nothing changed in {plural(len(tests), 'test')}"]
     if regressions.standing:
         words.append(f"{plural(len(regressions.standing), 'earlier change')} not accepted")
     if regressions.suspected:
@@ -127,14 +145,16 @@ def _remedy(regressions: Regressions) -> str | None:
     return None
 
 
-def sentence(shift: Shift) -> str:
-    """`old is 5.2 % slower as sender since 2026-11-12 (tests 3 and 5): kernel 6.6 → 6.12 on old`."""
+def sentence(shift: Shift, baseline: RunInfo | None = None) -> str:
+    """`old as sender: goodput -5.2 % since 2026-11-12, tests 3 and 5. Changed before that run: kernel 6.6 → 6.12`."""
     since = f"{'drifting ' if shift.change.gradual else ''}since {_date(shift.since)}"
-    text = f"{name(shift.series)}: {_figure(shift.series)[0]} {_percent(shift.ratio)} {since}"
+    against = since if baseline is None else f"against run {baseline.run}"
+    text = f"{name(shift.series)}: {_figure(shift.series)[0]} {_percent(shift.ratio)} {against}"
     if shift.explains or shift.series.subject.node is not None:
         text += f", {numbers_text(shift.series.tests)}"
     facts = facts_text(shift.facts)
-    return f"{text}. Changed before that run: {facts}" if facts else text
+    beside = "Changed before that run" if baseline is None else "Changed as well"
+    return f"{text}. {beside}: {facts}" if facts else text
 
 
 def name(series: NightSeries) -> str:
@@ -171,39 +191,37 @@ def _value(fact: str, value: Value) -> str:
     return (text if len(text) <= _MOST_VALUE else f"{text[: _MOST_VALUE - 1]}…") or "none"
 
 
-def _table(shifts: Sequence[Shift], most: int | None) -> Table:
+def _table(shifts: Sequence[Shift], regressions: Regressions, most: int | None) -> Table:
     columns = (
         _words("What"),
-        _words("Figure"),
+        Column("Change", "%"),
         Column("Before"),
         Column("After"),
-        Column("Change", "%", "derived"),
+        _words("Figure"),
         _words("Since"),
         _words("Confirmed"),
-        _words("Changed before that run"),
+        _words("Changed with it"),
     )
-    return Table(columns, tuple(_row(shift) for shift in shifts[:most]), label="Changes")
+    by_nights = regressions.baseline is None
+    return Table(columns, tuple(_row(shift, by_nights=by_nights) for shift in shifts[:most]), label="Changes")
 
 
-def _row(shift: Shift) -> Row:
+def _row(shift: Shift, *, by_nights: bool) -> Row:
     change, series = shift.change, shift.series
     title, unit, scale = _figure(series)
     is_node = series.subject.node is not None
     levels = [None if is_node else scale * level for level in (change.before, change.after)]
     tests = f" ({numbers_text(series.tests)})" if is_node else ""
+    share = 100 * (shift.ratio - 1)
     since = f"{_date(shift.since)}{' (drift)' if change.gradual else ''}"
     return Row(
         (
             Entry(f"{name(series)}{tests}", name(series)),
-            Entry(f"{title} [{unit}]", series.subject.metric.name),
+            Entry(f"{share:+.1f}", round(share, 2), "good" if shift.better else "warn"),
             *(Entry(_number(level), level) for level in levels),
-            Entry(
-                f"{100 * (shift.ratio - 1):+.1f}",
-                round(100 * (shift.ratio - 1), 2),
-                "good" if shift.better else "warn",
-            ),
+            Entry(title if is_node else f"{title} [{unit}]", series.subject.metric.name),
             Entry(since, shift.since.run),
-            Entry("yes" if shift.confirmed else "by nights", shift.confirmed),
+            Entry("yes" if shift.confirmed else "by nights" if by_nights else "no", shift.confirmed),
             Entry(facts_text(shift.facts) or UNKNOWN, tuple(change.name for change in shift.facts)),
         ),
         test=series.tests[0] if len(series.tests) == 1 else None,
@@ -225,7 +243,7 @@ def _suspected(found: Sequence[Suspected], most: int | None) -> Table:
         share = 100 * (own.suspicion.ratio - 1)
         entries = [Entry(_number(value), value) for value in values]
         what, figure = Entry(name(own.series)), Entry(f"{title} [{unit}]", own.series.subject.metric.name)
-        rows.append(Row((what, figure, *entries, Entry(f"{share:+.1f}", round(share, 2))), test=own.series.tests[0]))
+        rows.append(Row((what, Entry(f"{share:+.1f}", round(share, 2)), *entries, figure), test=own.series.tests[0]))
     return Table(columns, tuple(rows), label="One night only")
 
 
@@ -271,12 +289,14 @@ def _nights(regressions: Regressions) -> str:
 
 
 def _method(regressions: Regressions) -> str:
-    if regressions.baseline is not None:
-        against = f"run {regressions.baseline.run}"
-    else:
-        against = f"the levels of {plural(len(regressions.nights.runs) - 1, 'night')} before"
-    text = f"Compared with {against}: {plural(regressions.judged, 'series', 'series')}"
-    if regressions.too_few:
-        text += f", {regressions.too_few} more have too few nights"
     bound = f"{100 * regressions.rules.bound:g} %"
-    return f"{text}. A change is larger than {bound} and than the noise from night to night, in two nights that agree."
+    if regressions.baseline is not None:
+        text = f"Compared with run {regressions.baseline.run}; the noise is that of the nights before."
+    else:
+        before = plural(len(regressions.nights.runs) - 1, "night")
+        text = (
+            f"Compared with the levels of the {before} before; two nights agree, or a second measurement confirms it."
+        )
+    if regressions.too_few:
+        text += f" {plural(regressions.too_few, 'series', 'series')} with too few nights were not judged."
+    return f"{text} Changes count that are larger than {bound} and than the noise from night to night."

@@ -177,7 +177,7 @@ def table(detectors: dict[str, Detector], seed: int, forms: Sequence[str], count
         print("| " + " | ".join(row) + f" |  {time.perf_counter() - began:.0f} s", flush=True)
 
 
-def roc(seed: int, count: int) -> None:
+def roc(seed: int, forms: Sequence[str], count: int) -> None:
     base = Rules()
     variants = {
         f"ours, {noises:g} noises, at once from {100 * at_once:g} %": ours(
@@ -187,7 +187,7 @@ def roc(seed: int, count: int) -> None:
         for at_once in (0.03, 0.2, 1.0)
     }
     variants |= {f"threshold {100 * share:g} %": threshold(share) for share in (0.01, 0.02, 0.03, 0.05)}
-    table(variants, seed, list(simulated.FORMS), count)
+    table(variants, seed, forms, count)
 
 
 def main() -> None:
@@ -202,7 +202,7 @@ def main() -> None:
         for test, nights in enumerate(simulated.own_nights(), 1):
             print(f"test {test}:", {name: round(value, 3) for name, value in simulated.fitted(nights).items()})
     if given.roc:
-        roc(SEEDS[given.seed], given.count)
+        roc(SEEDS[given.seed], given.forms, given.count)
         return
     detectors: dict[str, Detector] = {
         "ours": ours(Rules()),

@@ -147,7 +147,7 @@ def _of_nodes(series: Sequence[NightSeries]) -> Iterator[NightSeries]:
     peers = Counter((subject.test, subject.metric, subject.role) for subject in seen)
     for subject, members in seen.items():
         tests = tuple(sorted({number for own in members for number in own.tests}))
-        points = _common([own.points for own in members])
+        points = common([own.points for own in members])
         yield NightSeries(subject, members[0].cell, tests, points, peers[subject.test, subject.metric, subject.role])
 
 
@@ -156,7 +156,7 @@ def _partners(members: Iterable[NightSeries], subject: Subject) -> set[str]:
     return {stream.receiver if subject.role == "sending" else stream.sender for stream in streams}
 
 
-def _common(members: Sequence[Sequence[Point]]) -> tuple[Point, ...]:
+def common(members: Sequence[Sequence[Point]]) -> tuple[Point, ...]:
     """Night by night what all did: the median of their ratios to their own levels, of two the smaller change."""
     levels = [median(known) if (known := _known(points)) else None for points in members]
     made = []

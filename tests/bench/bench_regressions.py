@@ -20,6 +20,7 @@ from typing import Final, TypeAlias
 import nightly_noise as simulated
 from jumpavg import classify
 
+from rigctl.analysis.history import common
 from rigctl.model.changes import Point, Rules, judged
 
 SEEDS: Final = {"tune": 20261122, "proof": 977_431}
@@ -177,6 +178,37 @@ def table(detectors: dict[str, Detector], seed: int, forms: Sequence[str], count
         print("| " + " | ".join(row) + f" |  {time.perf_counter() - began:.0f} s", flush=True)
 
 
+def swapped(seed: int, form: str, share: float, meshes: int = 40) -> str:
+    """Four nodes, each to each: one sends slower from a night on. How often it is named, once, and others falsely."""
+    soon = other = pairs = 0
+    for number in range(meshes):
+        nodes, at = "abcd", 30 + number
+        ends = [(sender, receiver) for sender in nodes for receiver in nodes if sender != receiver]
+        noise = [own.main for own in simulated.series(form, 0, seed + number, len(ends))]
+        values = [
+            [value * (1 - share if sender == "c" and night >= at else 1) for night, value in enumerate(main)]
+            for (sender, _), main in zip(ends, noise, strict=True)
+        ]
+        roles = [(node, role) for node in nodes for role in (0, 1)]
+        together = [
+            common([[Point(value) for value in own] for end, own in zip(ends, values, strict=True) if end[role] == node])
+            for node, role in roles
+        ]
+        verdicts = judged([*together, *([Point(value) for value in own] for own in values)], Rules())
+        for (node, role), verdict in zip(roles, verdicts, strict=False):
+            first = verdict.changes[0] if verdict.changes else None
+            if (node, role) == ("c", 0):
+                soon += first is not None and at <= first.found < at + SOON
+                other += len(verdict.changes) > 1
+            else:
+                other += len(verdict.changes)
+        pairs += sum(bool(verdict.changes) for verdict in verdicts[len(roles) :]) - 3
+    return (
+        f"{form}, {100 * share:g} %: node and role named within 2 nights in {soon} of {meshes} meshes; other nodes or "
+        f"roles named {other} times; other pairs {pairs} times"
+    )
+
+
 def roc(seed: int, forms: Sequence[str], count: int) -> None:
     base = Rules()
     variants = {
@@ -204,6 +236,9 @@ def main() -> None:
     if given.roc:
         roc(SEEDS[given.seed], given.forms, given.count)
         return
+    for form in ("white", "bad nights, all persist"):
+        for share in (0.02, 0.05):
+            print(swapped(SEEDS[given.seed], form, share))
     detectors: dict[str, Detector] = {
         "ours": ours(Rules()),
         "threshold 3 %": threshold(0.03),

@@ -3,13 +3,12 @@
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import builders as make
 
-from rigctl.records import CONFIRMS, Cell, Pair, RunInfo, RunPlan, RunStatus
-from rigctl.store import Store, open_store
+from rigctl.records import CONFIRMS, Cell, Pair, RunPlan, RunStatus
+from rigctl.store import Store
 
 DAY_S: Final = 86_400.0
 FIRST_S: Final = 1_793_500_200.0  # 2026-11-01 02:30 UTC
@@ -60,14 +59,3 @@ def measure(
 def confirm(store: Store, plan: RunPlan, night: int, run: str, change: Change = steady) -> str:
     """The second measurement of a night."""
     return measure(store, plan, night, change, tags={CONFIRMS: run})
-
-
-def made(folder: Path, nights: int, change: Change = steady, plan: RunPlan | None = None) -> Store:
-    store = open_store(str(folder / "nights.db"), create=True)
-    for night in range(nights):
-        measure(store, plan or mesh_plan(), night, change)
-    return store
-
-
-def latest(store: Store) -> RunInfo:
-    return store.run()

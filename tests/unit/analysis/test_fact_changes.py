@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import builders as make
+
 from rigctl.analysis.fact_changes import FactChange, fact_changes, on_nodes
 from rigctl.records import BASELINE, CONFIRMS, Link, RunInfo
 
@@ -71,5 +72,5 @@ def test_scenario_rig_file_versions_and_tags_are_of_the_run() -> None:
 
 def test_agents_that_were_built_together_are_one_change() -> None:
     names = ("agent x86_64 sha256", "agent aarch64 sha256")
-    before, after = (replace(real(), versions={name: digit * 64 for name in names}) for digit in "01")
+    before, after = (replace(real(), versions=dict.fromkeys(names, digit * 64)) for digit in "01")
     assert [change.name for change in fact_changes(before, after)] == ["agent x86_64 sha256"]

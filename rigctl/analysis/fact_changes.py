@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import Any, Final, TypeAlias
 
-from rigctl.records import BASELINE, CONFIRMS, RunInfo
+from rigctl.records import BASELINE, RunInfo
 
 Value: TypeAlias = str | int | float | bool | tuple[str, ...]
 
@@ -15,7 +15,8 @@ _NO_FACTS: Final = frozenset({"notes"})
 _FIRST: Final = ("speed_bps", "duplex", "mtu", "driver", "firmware", "kernel", "mac")
 """What changes a goodput most often; the restart of a node, which comes with many of them, is last."""
 _LAST: Final = "boot_id"
-_NO_TAGS: Final = frozenset({CONFIRMS, BASELINE})
+_NO_TAGS: Final = ("rigctl.", BASELINE)
+"""As `CONFIRMS`: what a run is to others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ def fact_changes(before: RunInfo, after: RunInfo) -> list[FactChange]:
         for (node, name), value in _known(after)
         if (node, name) in left and left[node, name] != value
     ]
-    tags = sorted((before.tags.keys() | after.tags.keys()) - _NO_TAGS)
+    tags = sorted(name for name in before.tags.keys() | after.tags.keys() if not name.startswith(_NO_TAGS))
     words = [(name, before.tags.get(name, ""), after.tags.get(name, "")) for name in tags]
     found += [FactChange(None, f"tag {name}", was, is_) for name, was, is_ in words if was != is_]
     return sorted(_agents_once(found), key=_rank)

@@ -55,11 +55,12 @@ class Regressions:
 
     @property
     def to_confirm(self) -> tuple[int, ...]:
-        """Numbers of the tests, in the run's plan, that a second measurement decides upon."""
+        """Numbers of the tests, in the run's plan, that a second measurement, not made yet, decides upon."""
         seen = [own.series for shift in self.news for own in (*shift.explains, shift)]
         seen += [own.series for own in self.suspected]
-        pairs = {number for series in seen if series.subject.node is None for number in series.tests}
-        nodes = [set(series.tests) for series in seen if series.subject.node is not None]
+        left = [series for series in seen if series.points[-1].second is None]
+        pairs = {number for series in left if series.subject.node is None for number in series.tests}
+        nodes = [set(series.tests) for series in left if series.subject.node is not None]
         return tuple(sorted(pairs.union(*(tests for tests in nodes if not tests & pairs))))
 
 

@@ -57,6 +57,7 @@ class Rules:
     false_rate: float = 1e-3
     noises: float = 4.0  # that each night of a window is away from the anchor, at least
     spread: float = 4.0  # noises that two or three nights which agree are apart, at most
+    bad_nights: float = 0.08  # share of a level's nights: of more, two that agree are not enough
     at_once: float = 0.20  # a change of this size, confirmed, needs no second night
     windows: tuple[int, ...] = WINDOWS
 
@@ -243,6 +244,8 @@ def _of_window(own: _Watched, window: int, rules: Rules) -> Change | None:
     noise = noise_of(own.logs, [value - anchor for value in anchored])
     if noise is None or not _together(away, size, noise, rules):
         return None
+    if window < _nights_needed(own, anchor, noise, known[:-window], rules):
+        return None
     error = noise * _OF_MEDIAN * sqrt(1 / window + 1 / len(earlier))
     if not _matters(size, error, rules.bound):
         return None
@@ -271,6 +274,13 @@ def _together(away: Sequence[float], size: float, noise: float, rules: Rules) ->
     same_side = all(value * size > 0 for value in away)
     near = len(away) > _FEW or max(away) - min(away) <= rules.spread * noise
     return same_side and near and least >= rules.noises * noise / sqrt(len(away))
+
+
+def _nights_needed(own: _Watched, anchor: float, noise: float, earlier: Sequence[int], rules: Rules) -> int:
+    """Nights that must agree: three in a series of whose nights many were bad."""
+    away = [abs(_value(own, night) - anchor) for night in earlier]
+    bad = sum(value > rules.noises * noise or _near_bound(value, rules.bound) for value in away)
+    return 3 if bad > rules.bad_nights * len(away) else 0
 
 
 def _matters(size: float, error: float, bound: float) -> bool:

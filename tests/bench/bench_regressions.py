@@ -230,7 +230,7 @@ def main() -> None:
     parser.add_argument("--roc", action="store_true")
     parser.add_argument("--forms", nargs="*", default=list(simulated.FORMS))
     given = parser.parse_args()
-    if "own nights" in given.forms:
+    if any(form.startswith("own") for form in given.forms):
         for test, nights in enumerate(simulated.own_nights(), 1):
             print(f"test {test}:", {name: round(value, 3) for name, value in simulated.fitted(nights).items()})
     if given.roc:

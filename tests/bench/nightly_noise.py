@@ -93,6 +93,11 @@ def own(noise: random.Random, nights: int) -> list[Night]:
     return made[:nights]
 
 
+def own_singly(noise: random.Random, nights: int) -> list[Night]:
+    """Nights of a test of the virtual rig in any order: a day apart they do not follow each other as minutes do."""
+    return noise.choices(noise.choice(_own()), k=nights)
+
+
 _kept: list[list[list[Night]]] = []
 
 
@@ -108,7 +113,8 @@ FORMS: Final[dict[str, Noise]] = {
     "bad nights, gone at once": bad(0.0),
     "bad nights, half persist": bad(0.5),
     "bad nights, all persist": bad(1.0),
-    "own nights": own,
+    "own nights, drawn singly": own_singly,
+    "own nights, in their order": own,
 }
 
 

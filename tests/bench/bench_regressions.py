@@ -8,7 +8,6 @@ The rules were tuned on the series of one seed only; `proof` is another.
 import argparse
 import json
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -61,15 +60,16 @@ def ours(rules: Rules) -> Detector:
         found: list[Points] = []
         for begin in range(0, len(series), RIG):
             rig = series[begin : begin + RIG]
-            verdicts = judged(
-                [[Point(value) for value in own.main] for own in rig],
-                rules,
-                ask=lambda number, night, rig=rig: rig[number].second[night],
-            )
+            points = [[Point(value) for value in own.main] for own in rig]
+            verdicts = judged(points, rules, ask=_second(rig))
             found += [[(change.found, change.at) for change in verdict.changes] for verdict in verdicts]
         return found
 
     return alarms
+
+
+def _second(rig: Sequence[simulated.Series]) -> Callable[[int, int], float]:
+    return lambda number, night: rig[number].second[night]
 
 
 def threshold(share: float, confirm: bool = True) -> Detector:
@@ -190,11 +190,11 @@ def swapped(seed: int, form: str, share: float, meshes: int = 40) -> str:
             for (sender, _), main in zip(ends, noise, strict=True)
         ]
         roles = [(node, role) for node in nodes for role in (0, 1)]
+        points = [[Point(value) for value in own] for own in values]
         together = [
-            common([[Point(value) for value in own] for end, own in zip(ends, values, strict=True) if end[role] == node])
-            for node, role in roles
+            common([own for end, own in zip(ends, points, strict=True) if end[role] == node]) for node, role in roles
         ]
-        verdicts = judged([*together, *([Point(value) for value in own] for own in values)], Rules())
+        verdicts = judged([*together, *points], Rules())
         for (node, role), verdict in zip(roles, verdicts, strict=False):
             first = verdict.changes[0] if verdict.changes else None
             if (node, role) == ("c", 0):
@@ -251,4 +251,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -150,6 +150,7 @@ def test_noise_that_follows_itself_is_taken_from_the_nights_of_one_level() -> No
     slow = [0.004 * ((night // 10) % 2) for night in range(40)]  # differences of nearly all nights are 0
     plain, of_level = noise_of(slow), noise_of(slow, [value - 0.002 for value in slow])
     assert plain is not None
+    assert of_level is not None
     assert of_level == pytest.approx(1.4826 * 0.002)
     assert of_level > plain
 

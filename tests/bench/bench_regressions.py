@@ -225,7 +225,7 @@ def roc(seed: int, forms: Sequence[str], count: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", choices=sorted(SEEDS), default="tune")
-    parser.add_argument("--peers", help="a Python with apache-otava and ruptures")
+    parser.add_argument("--peers", help="a Python with apache-otava and ruptures: those only")
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--roc", action="store_true")
     parser.add_argument("--forms", nargs="*", default=list(simulated.FORMS))
@@ -236,9 +236,6 @@ def main() -> None:
     if given.roc:
         roc(SEEDS[given.seed], given.forms, given.count)
         return
-    for form in ("white", "bad nights, all persist"):
-        for share in (0.02, 0.05):
-            print(swapped(SEEDS[given.seed], form, share))
     detectors: dict[str, Detector] = {
         "ours": ours(Rules()),
         "threshold 3 %": threshold(0.03),
@@ -247,7 +244,13 @@ def main() -> None:
         "jumpavg, bound": jumpavg(bound=0.015),
         "jumpavg, bad nights set aside, bound": jumpavg(aside=True, bound=0.015),
     }
-    table(detectors | (peers(given.peers) if given.peers else {}), SEEDS[given.seed], given.forms, given.count)
+    if given.peers:
+        detectors = peers(given.peers)
+    else:
+        for form in ("white", "bad nights, all persist"):
+            for share in (0.02, 0.05):
+                print(swapped(SEEDS[given.seed], form, share))
+    table(detectors, SEEDS[given.seed], given.forms, given.count)
 
 
 if __name__ == "__main__":

@@ -156,8 +156,11 @@ def peers(python: str) -> dict[str, Detector]:
     return {name: of(name) for name in ("otava", "otava, bound", "ruptures", "ruptures, bound")}
 
 
-def table(detectors: dict[str, Detector], seed: int, forms: Sequence[str], count: int) -> None:
-    heads = ["detector", *forms, *(f"{100 * size:g} %" for size in SIZES), "drift", "false beside steps"]
+def table(
+    detectors: dict[str, Detector], seed: int, forms: Sequence[str], count: int, *, still_only: bool = False
+) -> None:
+    heads = ["detector", *forms]
+    heads += [] if still_only else [*(f"{100 * size:g} %" for size in SIZES), "drift", "false beside steps"]
     print("| " + " | ".join(heads) + " |")
     print("|---|" + "--:|" * (len(heads) - 1))
     for name, detector in detectors.items():
@@ -166,16 +169,21 @@ def table(detectors: dict[str, Detector], seed: int, forms: Sequence[str], count
         for form in forms:
             still = list(simulated.series(form, 0, seed, count))
             row.append(f"{score(still, detector(still)).false:.2f}")
-        beside = []
-        for size in SIZES:
-            stepped = list(simulated.series("white", size, seed, count))
-            result = score(stepped, detector(stepped))
-            beside.append(result.false)
-            row.append(f"{100 * result.soon:.1f} / {100 * result.later:.1f}")
-        drifting = list(simulated.series("white", 0.05, seed, count, drift=True))
-        row.append(f"{100 * score(drifting, detector(drifting)).later:.1f}")
-        row.append(f"{fmean(beside):.2f}")
+        if not still_only:
+            row += _changed(detector, seed, count)
         print("| " + " | ".join(row) + f" |  {time.perf_counter() - began:.0f} s", flush=True)
+
+
+def _changed(detector: Detector, seed: int, count: int) -> list[str]:
+    """Of each size the shares found soon and later, of drifts, and the false alarms beside the steps."""
+    row, beside = [], []
+    for size in SIZES:
+        stepped = list(simulated.series("white", size, seed, count))
+        result = score(stepped, detector(stepped))
+        beside.append(result.false)
+        row.append(f"{100 * result.soon:.1f} / {100 * result.later:.1f}")
+    drifting = list(simulated.series("white", 0.05, seed, count, drift=True))
+    return [*row, f"{100 * score(drifting, detector(drifting)).later:.1f}", f"{fmean(beside):.2f}"]
 
 
 def swapped(seed: int, form: str, share: float, meshes: int = 40) -> str:
@@ -229,6 +237,8 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--roc", action="store_true")
     parser.add_argument("--forms", nargs="*", default=list(simulated.FORMS))
+    parser.add_argument("--still", action="store_true", help="only series without changes")
+    parser.add_argument("--only", nargs="*", metavar="NAME", help="only these detectors")
     given = parser.parse_args()
     if any(form.startswith("own") for form in given.forms):
         for test, nights in enumerate(simulated.own_nights(), 1):
@@ -246,11 +256,12 @@ def main() -> None:
     }
     if given.peers:
         detectors = peers(given.peers)
-    else:
+    elif not given.still and not given.only:
         for form in ("white", "bad nights, all persist"):
             for share in (0.02, 0.05):
                 print(swapped(SEEDS[given.seed], form, share))
-    table(detectors, SEEDS[given.seed], given.forms, given.count)
+    detectors = {name: detector for name, detector in detectors.items() if not given.only or name in given.only}
+    table(detectors, SEEDS[given.seed], given.forms, given.count, still_only=given.still)
 
 
 if __name__ == "__main__":

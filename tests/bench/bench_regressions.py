@@ -220,11 +220,12 @@ def swapped(seed: int, form: str, share: float, meshes: int = 40) -> str:
 def roc(seed: int, forms: Sequence[str], count: int) -> None:
     base = Rules()
     variants = {
-        f"ours, {noises:g} noises, at once from {100 * at_once:g} %": ours(
-            replace(base, noises=noises, at_once=at_once)
-        )
-        for noises in (3.0, 4.0, 6.0)
-        for at_once in (0.03, 0.2, 1.0)
+        "rigctl": ours(base),
+        "one confirmed night": ours(replace(base, at_once=0.03)),
+        "two nights always": ours(replace(base, bad_nights=1.0)),
+        "three nights always": ours(replace(base, windows=(3, 5, 7))),
+        "bound 1 %": ours(replace(base, bound=0.01)),
+        "bound 3 %": ours(replace(base, bound=0.03)),
     }
     variants |= {f"threshold {100 * share:g} %": threshold(share) for share in (0.01, 0.02, 0.03, 0.05)}
     table(variants, seed, forms, count)

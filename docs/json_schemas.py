@@ -9,6 +9,7 @@ from pydantic import TypeAdapter
 from rigctl.cli.check_document import CheckDocument
 from rigctl.cli.compare_document import CompareDocument
 from rigctl.cli.documents import PlanDocument, RigInitDocument, RunsDocument
+from rigctl.cli.regress_document import RegressDocument
 from rigctl.report.printers.json import JsonDocument
 
 FILES: Final[dict[str, type]] = {
@@ -18,6 +19,7 @@ FILES: Final[dict[str, type]] = {
     "show.schema.json": JsonDocument,
     "check.schema.json": CheckDocument,
     "compare.schema.json": CompareDocument,
+    "regress.schema.json": RegressDocument,
 }
 
 

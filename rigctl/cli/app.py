@@ -11,6 +11,7 @@ import typer
 from typer.exceptions import TyperException
 
 from rigctl.cli import (
+    accept,
     agent,
     check,
     compare,
@@ -19,6 +20,7 @@ from rigctl.cli import (
     import_runs,
     init,
     plan,
+    regress,
     report,
     rig,
     run,
@@ -65,6 +67,8 @@ app.command(name="export")(export.export)
 app.command(name="import")(import_runs.import_runs)
 app.command(name="report")(report.report)
 app.command(name="tag")(tag.tag)
+app.command(name="regress")(regress.regress)
+app.command(name="accept")(accept.accept)
 app.add_typer(runs.app, name="runs")
 app.add_typer(rig.app, name="rig", help="A rig file from hosts; the virtual rig; any command on any node.")
 app.add_typer(agent.app, name="agent", help="The agent's binaries.")

@@ -1,0 +1,178 @@
+"""The nights of a scenario on a rig as series: of each test, each pair, and each node as sender and as receiver.
+
+A night's value is the median of its repetitions. Runs that confirm others are no nights: theirs are second values.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import exp, log
+from statistics import median
+from typing import Final, Literal, TypeAlias
+
+from rigctl.analysis.figures import Figure, FigureKey, Metric, figures
+from rigctl.analysis.run_view import RunView
+from rigctl.model.changes import Point
+from rigctl.records import CONFIRMS, Cell, RunInfo, RunStatus, Stream
+from rigctl.store import Store
+
+Role: TypeAlias = Literal["sending", "receiving"]
+MOST_NIGHTS: Final = 120
+"""Earlier nights say little about this one."""
+_LEAST_PARTNERS: Final = 2
+"""A node with fewer in a role is seen by its pair."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a series is of: a test, a pair (`stream`) of it, or a node in a role, in tests that differ in pairs only."""
+
+    test: str  # as in FigureKey; of a node the settings without pairs
+    metric: Metric
+    stream: Stream | None = None
+    node: str | None = None
+    role: Role | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NightSeries:
+    """A point for each night. `points` of a node are ratios: 1 is its usual level."""
+
+    subject: Subject
+    cell: Cell  # a test of the latest run that has it
+    tests: tuple[int, ...]  # numbers in that run
+    points: tuple[Point, ...]
+    peers: int = 1  # of a node, how many are in its role
+
+    def better(self, ratio: float) -> bool:
+        """Whether a change by `ratio` is for the better."""
+        return (ratio > 1) is self.subject.metric.higher_is_better
+
+
+@dataclass(frozen=True, slots=True)
+class Nights:
+    """`runs`: the earliest first; `series` have as many points each."""
+
+    runs: tuple[RunInfo, ...]
+    confirmations: Mapping[str, str]  # of a run, by its id, that which confirms it
+    series: tuple[NightSeries, ...]
+
+
+def nights(store: Store, run: RunInfo) -> Nights:
+    """The nights of the scenario and rig of `run`, up to that one."""
+    runs, confirmations = _runs(store, run)
+    main = [_values(store, info) for info in runs]
+    ids = [confirmations.get(info.run) for info in runs]
+    second = [_values(store, store.run(own)) if own is not None else {} for own in ids]
+    series = _of_figures(main, second)
+    return Nights(tuple(runs), confirmations, (*_of_nodes(series), *_alone(series)))
+
+
+def since(seen: Nights, first: int) -> Nights:
+    """The nights from `first` on, by number."""
+    first = max(first, 0)
+    series = tuple(replace(own, points=own.points[first:]) for own in seen.series)
+    return Nights(seen.runs[first:], seen.confirmations, series)
+
+
+def values_of(store: Store, info: RunInfo) -> dict[Subject, float | None]:
+    """Of a run by itself, the medians of its tests and pairs."""
+    return {Subject(key.test, key.metric, key.stream): value for key, (_, value) in _values(store, info).items()}
+
+
+def _runs(store: Store, run: RunInfo) -> tuple[list[RunInfo], dict[str, str]]:
+    same: list[RunInfo] = []
+    confirmations: dict[str, str] = {}
+    for name in reversed(store.run_ids()):
+        info = run if name == run.run else store.run(name)
+        if (info.plan.scenario_name, info.plan.rig_name) != (run.plan.scenario_name, run.plan.rig_name):
+            continue
+        if CONFIRMS in info.tags:
+            confirmations.setdefault(info.tags[CONFIRMS], info.run)  # the latest counts
+        elif name == run.run or (name < run.run and info.status is not RunStatus.RUNNING):
+            same.append(info)
+        if len(same) == MOST_NIGHTS:
+            break
+    return same[::-1], confirmations
+
+
+def _values(store: Store, info: RunInfo) -> dict[FigureKey, tuple[Cell, float | None]]:
+    repetitions = store.repetitions(info.run, series=False)
+    return {
+        figure.key: (figure.cell, median(figure.values) if figure.values else None)
+        for figure in figures(RunView(info, repetitions).frames)
+        if not _twice(figure)
+    }
+
+
+def _twice(figure: Figure) -> bool:
+    """Whether it is the only pair of its test."""
+    return figure.key.stream is not None and len(figure.cell.streams) == 1
+
+
+def _of_figures(
+    main: Sequence[Mapping[FigureKey, tuple[Cell, float | None]]],
+    second: Sequence[Mapping[FigureKey, tuple[Cell, float | None]]],
+) -> list[NightSeries]:
+    made = []
+    unknown = (None, None)
+    for key in dict.fromkeys(key for values in reversed(main) for key in values):
+        cell = next(values[key][0] for values in reversed(main) if key in values)
+        points = tuple(
+            Point(values.get(key, unknown)[1], again.get(key, unknown)[1])
+            for values, again in zip(main, second, strict=True)
+        )
+        made.append(NightSeries(Subject(key.test, key.metric, key.stream), cell, (cell.number,), points))
+    return made
+
+
+def _alone(series: Iterable[NightSeries]) -> Iterator[NightSeries]:
+    """Those of tests and pairs that were ever measured."""
+    return (own for own in series if any(point.value is not None for point in own.points))
+
+
+def _of_nodes(series: Sequence[NightSeries]) -> Iterator[NightSeries]:
+    """What the pairs of a node in a role have in common, where it has several."""
+    groups: dict[Subject, list[NightSeries]] = {}
+    for own in series:
+        stream = own.subject.stream or (own.cell.streams[0] if len(own.cell.streams) == 1 else None)
+        if stream is None:
+            continue
+        point = str(replace(own.cell, number=0, pairs=()))
+        roles: tuple[tuple[str, Role], ...] = ((stream.sender, "sending"), (stream.receiver, "receiving"))
+        for node, role in roles:
+            subject = Subject(point, own.subject.metric, node=node, role=role)
+            groups.setdefault(subject, []).append(own)
+    seen = {subject: own for subject, own in groups.items() if len(_partners(own, subject)) >= _LEAST_PARTNERS}
+    peers = Counter((subject.test, subject.metric, subject.role) for subject in seen)
+    for subject, members in seen.items():
+        tests = tuple(sorted({number for own in members for number in own.tests}))
+        points = common([own.points for own in members])
+        yield NightSeries(subject, members[0].cell, tests, points, peers[subject.test, subject.metric, subject.role])
+
+
+def _partners(members: Iterable[NightSeries], subject: Subject) -> set[str]:
+    streams = [own.subject.stream or own.cell.streams[0] for own in members]
+    return {stream.receiver if subject.role == "sending" else stream.sender for stream in streams}
+
+
+def common(members: Sequence[Sequence[Point]]) -> tuple[Point, ...]:
+    """Night by night what all did: the median of their ratios to their own levels, of two the smaller change."""
+    levels = [median(known) if (known := _known(points)) else None for points in members]
+    made = []
+    for at in range(len(members[0])):
+        nights = [(points[at], level) for points, level in zip(members, levels, strict=True) if level is not None]
+        values = [log(point.value / level) for point, level in nights if point.value]
+        seconds = [log(point.second / level) for point, level in nights if point.second]
+        made.append(Point(_middle(values, len(members)), _middle(seconds, len(members))))
+    return tuple(made)
+
+
+def _known(points: Iterable[Point]) -> list[float]:
+    return [point.value for point in points if point.value]
+
+
+def _middle(values: Sequence[float], members: int) -> float | None:
+    if len(values) < max(_LEAST_PARTNERS, members / 2):
+        return None
+    return exp(min(values, key=abs) if len(values) == _LEAST_PARTNERS else median(values))

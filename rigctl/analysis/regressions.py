@@ -1,0 +1,146 @@
+"""What is news in a run: changes of level that its night shows first, those that still stand, and suspicions."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import log
+from typing import Final
+
+from rigctl.analysis.baseline import against_run, baseline_of
+from rigctl.analysis.events import grouped
+from rigctl.analysis.fact_changes import fact_changes
+from rigctl.analysis.history import Nights, nights, since
+from rigctl.analysis.shifts import Shift, Suspected, shift_of
+from rigctl.model.changes import Rules, Verdict, judged
+from rigctl.records import Accepted, RunInfo
+from rigctl.store import Store
+
+_NO_CAUSES: Final = frozenset({"boot_id", "overrides"})
+"""A rig may restart every night."""
+
+
+@dataclass(frozen=True, slots=True)
+class Regressions:
+    """Of one run. The largest change first everywhere; `history` is all changes, the earliest first."""
+
+    run: RunInfo
+    nights: Nights
+    rules: Rules
+    baseline: RunInfo | None  # None: the nights before …
+    among: str | None  # … at most so many, as given
+    news: tuple[Shift, ...]
+    standing: tuple[Shift, ...] = ()  # found in earlier nights, and not accepted since
+    suspected: tuple[Suspected, ...] = ()
+    history: tuple[Shift, ...] = ()
+    accepted: Accepted | None = None  # the latest one of these nights
+    judged: int = 0  # series with enough nights
+    too_few: int = 0  # series that were measured, with too few nights
+
+    @property
+    def worse(self) -> tuple[Shift, ...]:
+        return tuple(shift for shift in self.news if not shift.better)
+
+    @property
+    def better(self) -> tuple[Shift, ...]:
+        return tuple(shift for shift in self.news if shift.better)
+
+    @property
+    def failed(self) -> bool:
+        """Whether something is worse than the accepted level, found now or earlier."""
+        return any(not shift.better for shift in (*self.news, *self.standing))
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether a second measurement was made."""
+        return self.run.run in self.nights.confirmations
+
+    @property
+    def to_confirm(self) -> tuple[int, ...]:
+        """Numbers of the tests, in the run's plan, that a second measurement, not made yet, decides upon."""
+        seen = [own.series for shift in self.news for own in (*shift.explains, shift)]
+        seen += [own.series for own in self.suspected]
+        left = [series for series in seen if series.points[-1].second is None]
+        pairs = {number for series in left if series.subject.node is None for number in series.tests}
+        nodes = [set(series.tests) for series in left if series.subject.node is not None]
+        return tuple(sorted(pairs.union(*(tests for tests in nodes if not tests & pairs))))
+
+
+def news(store: Store, run: RunInfo, *, baseline: str | None = None, rules: Rules | None = None) -> Regressions:
+    """Judge `run` by the nights before it.
+
+    `baseline`: a run's id, `TAG=VALUE` or a number of nights, in place of all nights since the last accepted level.
+    Runs that confirm `run` (tagged `CONFIRMS`) are taken into account: call it again after `confirmed`.
+    Raises `InputError` for a baseline that is none.
+    """
+    rules = rules or Rules()
+    seen = nights(store, run)
+    reference = baseline_of(store, run, baseline)
+    if isinstance(reference, RunInfo):
+        shifts, count, too_few = against_run(store, seen, reference, rules)
+        return Regressions(run, seen, rules, reference, None, grouped(shifts), judged=count, too_few=too_few)
+    if reference is not None:
+        seen = since(seen, len(seen.runs) - 1 - reference)
+    found = _accepted(store, seen)
+    at = [night for night, info in enumerate(seen.runs) if info.run in found]
+    verdicts = judged([series.points for series in seen.series], rules, accepted=at, altered=_altered(seen))
+    made = _of_verdicts(seen, rules, verdicts, at)
+    levels = sorted(found.values(), key=lambda level: level.accepted_at)
+    return replace(made, accepted=levels[-1] if levels else None, among=None if reference is None else str(reference))
+
+
+def _of_verdicts(seen: Nights, rules: Rules, verdicts: Sequence[Verdict], at: Sequence[int]) -> Regressions:
+    last = len(seen.runs) - 1
+    pairs = list(zip(seen.series, verdicts, strict=True))
+    shifts = [shift_of(series, change, seen) for series, verdict in pairs for change in verdict.changes]
+    events = grouped(shifts)
+    latest = max(at, default=-1)
+    open_ = [shift for shift in events if latest < shift.found < last]
+    suspected = [
+        Suspected(series, verdict.suspicion)
+        for series, verdict in pairs
+        if verdict.suspicion is not None and series.subject.node is None
+    ]
+    tonight = [(series, verdict) for series, verdict in pairs if series.points[-1].value is not None]
+    return Regressions(
+        run=seen.runs[-1],
+        nights=seen,
+        rules=rules,
+        baseline=None,
+        among=None,
+        news=_by_size(shift for shift in events if shift.found == last),
+        standing=_by_size(_net(open_, rules)),
+        suspected=tuple(sorted(suspected, key=lambda own: -abs(log(own.suspicion.ratio)))),
+        history=tuple(sorted(events, key=lambda shift: (shift.change.at, -shift.weight))),
+        judged=sum(verdict.noise is not None for _, verdict in tonight),
+        too_few=sum(verdict.noise is None for _, verdict in tonight),
+    )
+
+
+def _by_size(shifts: Iterable[Shift]) -> tuple[Shift, ...]:
+    return tuple(sorted(shifts, key=lambda shift: -shift.weight))
+
+
+def _net(shifts: Sequence[Shift], rules: Rules) -> list[Shift]:
+    """Of each series, what is left of its changes: from the level before the first to that after the last."""
+    kept = []
+    for series in dict.fromkeys(shift.series.subject for shift in shifts):
+        own = sorted((shift for shift in shifts if shift.series.subject == series), key=lambda shift: shift.change.at)
+        first, last = own[0], own[-1]
+        change = replace(last.change, at=first.change.at, before=first.change.before)
+        if abs(change.ratio - 1) >= rules.bound / 2:
+            better = first.series.better(change.ratio)
+            kept.append(replace(last, change=change, since=first.since, better=better, facts=first.facts))
+    return kept
+
+
+def _accepted(store: Store, seen: Nights) -> dict[str, Accepted]:
+    runs = {info.run for info in seen.runs}
+    return {level.run: level for level in store.history.accepted() if level.run in runs}
+
+
+def _altered(seen: Nights) -> list[int]:
+    """Nights before which something of the rig changed."""
+    return [
+        night
+        for night in range(1, len(seen.runs))
+        if any(change.name not in _NO_CAUSES for change in fact_changes(seen.runs[night - 1], seen.runs[night]))
+    ]

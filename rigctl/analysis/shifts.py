@@ -1,0 +1,58 @@
+"""Changes of level with what is known of their night."""
+
+from dataclasses import dataclass
+from math import log
+
+from rigctl.analysis.fact_changes import FactChange, fact_changes
+from rigctl.analysis.history import Nights, NightSeries
+from rigctl.model.changes import Change, Suspicion
+from rigctl.records import RunInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """A series that changed. `explains`: changes of its pairs of the same night; they need no cause of their own."""
+
+    series: NightSeries
+    change: Change
+    since: RunInfo  # the first run on the new level
+    better: bool
+    facts: tuple[FactChange, ...] = ()  # what changed before that run
+    explains: tuple["Shift", ...] = ()
+
+    @property
+    def ratio(self) -> float:
+        return self.change.ratio
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether the night in which it was found was measured twice."""
+        return self.series.points[self.change.found].second is not None
+
+    @property
+    def found(self) -> int:
+        """The night in which the first of them was found."""
+        return min([self.change.found, *(shift.change.found for shift in self.explains)])
+
+    @property
+    def weight(self) -> float:
+        """Size of the largest of them."""
+        return max(abs(log(shift.ratio)) for shift in (self, *self.explains))
+
+
+@dataclass(frozen=True, slots=True)
+class Suspected:
+    """A series whose last night differs: one night is not enough to call it a change."""
+
+    series: NightSeries
+    suspicion: Suspicion
+
+    @property
+    def better(self) -> bool:
+        return self.series.better(self.suspicion.ratio)
+
+
+def shift_of(series: NightSeries, change: Change, nights: Nights) -> Shift:
+    runs = nights.runs
+    facts = () if change.gradual or not change.at else tuple(fact_changes(runs[change.at - 1], runs[change.at]))
+    return Shift(series, change, runs[change.at], series.better(change.ratio), facts)

@@ -1,0 +1,60 @@
+"""Measure what seems to have changed once more, at once: `rigctl regress --confirm`, and every night."""
+
+from dataclasses import replace
+
+from rich.console import Console
+
+from rigctl.analysis.figures import keys_of_tests
+from rigctl.analysis.regressions import Regressions, news
+from rigctl.errors import InputError, Interrupted
+from rigctl.records import CONFIRMS, RunInfo, RunPlan, RunStatus
+from rigctl.rig.inventory import Rig
+from rigctl.runner.run import measure_run
+from rigctl.store import Store
+
+
+def confirmed(regressions: Regressions, plan: RunPlan, rig: Rig, store: Store, console: Console) -> Regressions:
+    """`regressions` once the tests concerned were measured again, into a run tagged `CONFIRMS`; the same where none is.
+
+    `plan` and `rig` are those of the run, loaded again. What the second measurement contradicts is no longer news.
+    Raises `InputError` where `plan` has other tests or the run is not the latest, `RigError` where the rig could not
+    be had, `Interrupted`.
+    """
+    if not regressions.to_confirm:
+        return regressions
+    _check_latest(regressions.run, store)
+    outcome = measure_run(reduced(regressions, plan), rig, store, console)
+    store.history.tag(outcome.run, {CONFIRMS: regressions.run.run})
+    if outcome.status is RunStatus.INTERRUPTED:
+        raise Interrupted(f"interrupted while {regressions.run.run} was measured again; nothing is confirmed")
+    baseline = None if regressions.baseline is None else regressions.baseline.run
+    return news(store, store.run(regressions.run.run), baseline=baseline or regressions.among, rules=regressions.rules)
+
+
+def _check_latest(run: RunInfo, store: Store) -> None:
+    """Refuse to confirm a night by what is measured after others."""
+    plan = run.plan
+    for name in reversed(store.run_ids()):
+        if name == run.run:
+            return
+        other = store.run(name)
+        same = (other.plan.scenario_name, other.plan.rig_name) == (plan.scenario_name, plan.rig_name)
+        if same and CONFIRMS not in other.tags:
+            raise InputError(
+                f"run {run.run}: a second measurement has to be of the same night, and run {name} came after it. "
+                "Leave --confirm out, or judge that run"
+            )
+
+
+def reduced(regressions: Regressions, plan: RunPlan) -> RunPlan:
+    """`plan` with the tests that a second measurement decides upon. Equal tests are told apart by their order: all."""
+    stored = keys_of_tests(regressions.run.plan.cells)
+    wanted = {stored[number].partition("#")[0] for number in regressions.to_confirm}
+    keys = keys_of_tests(plan.cells)
+    cells = tuple(replace(cell, capture=False) for cell in plan.cells if keys[cell.number].partition("#")[0] in wanted)
+    if not wanted <= {keys[cell.number].partition("#")[0] for cell in cells}:
+        raise InputError(
+            f"run {regressions.run.run}: the scenario has changed since, a second measurement would be of other tests. "
+            "Run the scenario again and judge that run"
+        )
+    return replace(plan, cells=cells, retest=None)

@@ -1,0 +1,302 @@
+"""The document of a run's news: one sentence on top, a table of what changed, what stands, changes over the history."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from rigctl.analysis.fact_changes import FactChange, Value, on_nodes
+from rigctl.analysis.history import NightSeries
+from rigctl.analysis.regressions import Regressions
+from rigctl.analysis.shifts import Shift, Suspected
+from rigctl.findings import Finding, Severity, Subject, Weight
+from rigctl.records import RunInfo
+from rigctl.report.blocks import Column, Document, Entry, Paragraph, Row, Section, Table
+from rigctl.report.printers.markdown import markdown
+from rigctl.report.text import UNKNOWN, listed, numbers_text, plural, settings_text
+from rigctl.units import format_rate
+
+MOST_CHARACTERS: Final = 1024 * 1024
+"""Of GitHub's job summaries (docs.github.com, "Adding a job summary")."""
+MOST_BRIEF: Final = 65_536
+"""Of GitHub's comments."""
+_LENGTHS: Final = (None, 3000, 1000, 300, 100, 30, 10, 3, 1)
+_MOST_FACTS: Final = 3
+_MOST_VALUE: Final = 40
+_FIGURES: Final = {
+    "goodput_mbps": ("goodput", "Mbit/s", 1.0),
+    "app_rtt_mean_us": ("round trip", "µs", 1.0),
+    "throughput_bytes_per_s": ("throughput", "MB/s", 1e-6),
+    "latency_loaded_p50_us": ("latency under load", "µs", 1.0),
+}
+_FACTS: Final = {
+    "speed_bps": "link speed",
+    "rig file: rate_bps": "link rate in the rig file",
+    "mtu": "MTU",
+    "mac": "MAC address",
+    "boot_id": "restarted",
+    "net.ipv4.tcp_congestion_control": "default congestion control",
+}
+_NO_VALUES: Final = frozenset({"scenario", "rig file", "boot_id"})
+
+
+def document(regressions: Regressions, most: int | None = None) -> Document:
+    """For every printer; `findings[0]` is the sentence on top. `most`: rows of a table, the largest first."""
+    info = regressions.run
+    earlier = tuple(shift for shift in regressions.history if shift.found < len(regressions.nights.runs) - 1)
+    parts = [
+        _section("Not accepted since", regressions.standing, regressions, most),
+        _section("One night only", regressions.suspected, regressions, most),
+        _section("Earlier changes of level", earlier[-most:] if most else earlier, regressions, most, len(earlier)),
+        Section("Method", (Paragraph(_method(regressions), small=True),), brief=True),
+    ]
+    news = _section("News", regressions.news, regressions, most)
+    return Document(
+        title=f"Regressions of {info.plan.title or info.plan.scenario_name}",
+        run=info.run,
+        about=(info.plan.rig_name, _date(info)),
+        notes="",
+        findings=tuple(_findings(regressions)),
+        results=(news,) if news else (),
+        sections=tuple(part for part in parts if part),
+        footer="",
+    )
+
+
+def _section(
+    title: str,
+    rows: Sequence[Shift] | Sequence[Suspected],
+    regressions: Regressions,
+    most: int | None,
+    count: int | None = None,
+) -> Section | None:
+    if not rows:
+        return None
+    count = len(rows) if count is None else count
+    shifts = [own for own in rows if isinstance(own, Shift)]
+    suspected = [own for own in rows if isinstance(own, Suspected)]
+    table = _table(shifts, regressions, most) if shifts else _suspected(suspected, most)
+    more = [Paragraph(f"{count - most} more were left out.", small=True)] if most and count > most else []
+    return Section(title, (table, *more), brief=True)
+
+
+def as_markdown(regressions: Regressions, *, brief: bool = False) -> str:
+    """The document as Markdown, within the bounds of a job's summary or (`brief`) of a comment: by weight."""
+    bound = MOST_BRIEF if brief else MOST_CHARACTERS
+    text = ""
+    for most in _LENGTHS:
+        text = markdown(_shortened(document(regressions, most), most))
+        if len(text.encode()) < bound:
+            break
+    return text
+
+
+def _shortened(made: Document, most: int | None) -> Document:
+    """Findings repeat what is in the table."""
+    return made if most is None else replace(made, findings=made.findings[: max(most // 10, 1)])
+
+
+def _findings(regressions: Regressions) -> Iterator[Finding]:
+    yield Finding(
+        _answer(regressions),
+        Weight.ANSWER,
+        Severity.WARNING if regressions.worse else Severity.OK if not regressions.news else Severity.NOTE,
+        _subject(regressions.news[0].series) if regressions.news else Subject(),
+        _numbers(regressions.news[0]) if regressions.news else {},
+        _remedy(regressions),
+    )
+    for shift in regressions.news[1:]:
+        level = Severity.NOTE if shift.better else Severity.WARNING
+        yield Finding(
+            f"{sentence(shift, regressions.baseline)}.",
+            Weight.COMPARISON,
+            level,
+            _subject(shift.series),
+            _numbers(shift),
+        )
+    if regressions.accepted is not None:
+        kept = regressions.accepted
+        when = datetime.fromtimestamp(kept.accepted_at).astimezone()
+        text = f"The levels of run {kept.run} were accepted by {kept.who} on {when:%Y-%m-%d}: {kept.because}"
+        yield Finding(text, Weight.DETAIL)
+
+
+def _answer(regressions: Regressions) -> str:
+    news = regressions.news
+    if news:
+        rest = f" {plural(len(news) - 1, 'more change')} below." if len(news) > 1 else ""
+        return f"{sentence(news[0], regressions.baseline)}.{rest}"
+    if not regressions.judged:
+        return f"Nothing can be said yet: {_nights(regressions)}, and fewer than six do not show the noise of a test."
+    tests = {number for series in regressions.nights.series for number in series.tests}
+    words = [f"Nothing changed in {plural(len(tests), 'test')}"]
+    if regressions.standing:
+        words.append(f"{plural(len(regressions.standing), 'earlier change')} not accepted")
+    if regressions.suspected:
+        words.append(f"{len(regressions.suspected)} differ in this night only; the next one decides")
+    return "; ".join(words) + "."
+
+
+def _remedy(regressions: Regressions) -> str | None:
+    if regressions.worse and not regressions.confirmed and regressions.baseline is None:
+        return "Not confirmed: `rigctl regress --confirm` measures these tests again."
+    if regressions.news or regressions.standing:
+        return f"`rigctl accept {regressions.run.run} --because TEXT` makes these levels the normal ones."
+    return None
+
+
+def sentence(shift: Shift, baseline: RunInfo | None = None) -> str:
+    """`old as sender: goodput -5.2 % since 2026-11-12, tests 3 and 5. Changed before that run: kernel 6.6 → 6.12`."""
+    since = f"{'drifting ' if shift.change.gradual else ''}since {_date(shift.since)}"
+    against = since if baseline is None else f"against run {baseline.run}"
+    text = f"{name(shift.series)}: {_figure(shift.series)[0]} {_percent(shift.ratio)} {against}"
+    if shift.explains or shift.series.subject.node is not None:
+        text += f", {numbers_text(shift.series.tests)}"
+    facts = facts_text(shift.facts)
+    beside = "Changed before that run" if baseline is None else "Changed as well"
+    return f"{text}. {beside}: {facts}" if facts else text
+
+
+def name(series: NightSeries) -> str:
+    """`old as sender`, `north → old, window 64 KiB`, `test 3 (window 64 KiB)`."""
+    subject, cell = series.subject, series.cell
+    if subject.node is not None:
+        return f"{subject.node} as {'sender' if subject.role == 'sending' else 'receiver'}"
+    stream = subject.stream or (cell.streams[0] if len(cell.streams) == 1 else None)
+    which = f"test {cell.number}" if stream is None else f"{stream.sender} → {stream.receiver}"
+    return f"{which} ({settings_text(cell)})" if stream is None else f"{which}, test {cell.number}"
+
+
+def facts_text(facts: Sequence[FactChange], most: int | None = _MOST_FACTS) -> str:
+    """`kernel 6.6 → 6.12 on n1 and n2, MTU 1500 → 9000 on n1 and 2 more`."""
+    words = [_fact(nodes, change) for nodes, change in on_nodes(facts)]
+    more = 0 if most is None else len(words) - most
+    return listed([*words[:most], f"{more} more"] if more > 0 else words)
+
+
+def _fact(nodes: Sequence[str], change: FactChange) -> str:
+    title = _FACTS.get(change.name, change.name)
+    where = f" on {listed(nodes) if len(nodes) <= _MOST_FACTS else plural(len(nodes), 'node')}" if nodes else ""
+    if change.name in _NO_VALUES:
+        return f"{title}{where}"
+    return f"{title} {_value(change.name, change.before)} → {_value(change.name, change.after)}{where}"
+
+
+def _value(fact: str, value: Value) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if fact.endswith("_bps") and isinstance(value, int | float):
+        return format_rate(value)
+    text = ", ".join(value) if isinstance(value, tuple) else str(value)
+    return (text if len(text) <= _MOST_VALUE else f"{text[: _MOST_VALUE - 1]}…") or "none"
+
+
+def _table(shifts: Sequence[Shift], regressions: Regressions, most: int | None) -> Table:
+    columns = (
+        _words("What"),
+        Column("Change", "%"),
+        Column("Before"),
+        Column("After"),
+        _words("Figure"),
+        _words("Since"),
+        _words("Confirmed"),
+        _words("Changed with it"),
+    )
+    by_nights = regressions.baseline is None
+    return Table(columns, tuple(_row(shift, by_nights=by_nights) for shift in shifts[:most]), label="Changes")
+
+
+def _row(shift: Shift, *, by_nights: bool) -> Row:
+    change, series = shift.change, shift.series
+    title, unit, scale = _figure(series)
+    is_node = series.subject.node is not None
+    levels = [None if is_node else scale * level for level in (change.before, change.after)]
+    tests = f" ({numbers_text(series.tests)})" if is_node else ""
+    share = 100 * (shift.ratio - 1)
+    since = f"{_date(shift.since)}{' (drift)' if change.gradual else ''}"
+    return Row(
+        (
+            Entry(f"{name(series)}{tests}", name(series)),
+            Entry(f"{share:+.1f}", round(share, 2), "good" if shift.better else "warn"),
+            *(Entry(_number(level), level) for level in levels),
+            Entry(title if is_node else f"{title} [{unit}]", series.subject.metric.name),
+            Entry(since, shift.since.run),
+            Entry("yes" if shift.confirmed else "by nights" if by_nights else "no", shift.confirmed),
+            Entry(facts_text(shift.facts) or UNKNOWN, tuple(change.name for change in shift.facts)),
+        ),
+        test=series.tests[0] if len(series.tests) == 1 else None,
+    )
+
+
+def _suspected(found: Sequence[Suspected], most: int | None) -> Table:
+    columns = (
+        _words("What"),
+        _words("Figure"),
+        Column("Level"),
+        Column("This night"),
+        Column("Change", "%", "derived"),
+    )
+    rows = []
+    for own in found[:most]:
+        title, unit, scale = _figure(own.series)
+        values = [scale * value for value in (own.suspicion.level, own.suspicion.value)]
+        share = 100 * (own.suspicion.ratio - 1)
+        entries = [Entry(_number(value), value) for value in values]
+        what, figure = Entry(name(own.series)), Entry(f"{title} [{unit}]", own.series.subject.metric.name)
+        rows.append(Row((what, Entry(f"{share:+.1f}", round(share, 2)), *entries, figure), test=own.series.tests[0]))
+    return Table(columns, tuple(rows), label="One night only")
+
+
+def _words(title: str) -> Column:
+    return Column(title, "", "requested", words=True)
+
+
+def _figure(series: NightSeries) -> tuple[str, str, float]:
+    return _FIGURES.get(series.subject.metric.name, (series.subject.metric.name, "", 1.0))
+
+
+def _number(value: float | None) -> str:
+    return UNKNOWN if value is None else f"{value:.4g}" if value < 1000 else f"{value:.0f}"
+
+
+def _percent(ratio: float) -> str:
+    return f"{100 * (ratio - 1):+.1f} %"
+
+
+def _date(info: RunInfo) -> str:
+    return f"{datetime.fromtimestamp(info.started_at).astimezone():%Y-%m-%d}"
+
+
+def _numbers(shift: Shift) -> dict[str, float | int | str | bool | None]:
+    return {
+        "change_pct": round(100 * (shift.ratio - 1), 3),
+        "before": shift.change.before,
+        "after": shift.change.after,
+        "noise_pct": round(100 * shift.change.noise, 4),
+        "p": shift.change.p,
+    }
+
+
+def _subject(series: NightSeries) -> Subject:
+    subject = series.subject
+    if subject.node is not None:
+        return Subject("node", (subject.node,))
+    return Subject("test", tuple(str(number) for number in series.tests))
+
+
+def _nights(regressions: Regressions) -> str:
+    return plural(len(regressions.nights.runs), "night")
+
+
+def _method(regressions: Regressions) -> str:
+    bound = f"{100 * regressions.rules.bound:g} %"
+    if regressions.baseline is not None:
+        text = f"Compared with run {regressions.baseline.run}; the noise is that of the nights before."
+    else:
+        before = plural(len(regressions.nights.runs) - 1, "night")
+        text = (
+            f"Compared with the levels of the {before} before; two nights agree, or a second measurement confirms it."
+        )
+    if regressions.too_few:
+        text += f" {plural(regressions.too_few, 'series', 'series')} with too few nights were not judged."
+    return f"{text} Changes count that are larger than {bound} and than the noise from night to night."

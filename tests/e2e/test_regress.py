@@ -1,0 +1,81 @@
+"""`rigctl regress` and `accept`, as a user has them: a virtual rig that has become slower, measured again at once."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+from user import User
+
+from rigctl.records import CONFIRMS, RunStatus, Status
+from rigctl.store import open_store
+
+SCENARIO = """
+title: Nightly
+rig: fast-ethernet
+pairs: [dublin -> cork]
+duration: 400ms
+max_skew: 500ms
+matrix: {congestion: cubic}
+"""
+DAY_S = 86_400.0
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.fixture
+def slower(tmp_path: Path) -> User:
+    """Someone whose rig was faster by a quarter, with another kernel, on each of eight nights before this one."""
+    user = User(tmp_path)
+    user.rigctl("run", user.scenario(SCENARIO), "--no-report")
+    with open_store(str(tmp_path / "store.db")) as store:
+        info = store.run()
+        measured = next(own for own in store.repetitions(info.run) if own.status is Status.OK)
+        facts = {node: known | {"kernel": "Linux 5.10.0 x86_64"} for node, known in info.facts.items()}
+        for night in range(1, 9):
+            at = info.started_at - night * DAY_S
+            earlier = store.begin(info.plan, info.versions, facts, at)
+            scaled = [replace(flow, bytes=round((flow.bytes or 0) * (1.25 + night / 1e4))) for flow in measured.flows]
+            store.add(earlier, replace(measured, flows=tuple(scaled), started_at=at))
+            store.finish(earlier, RunStatus.COMPLETE, at + 5)
+    return user
+
+
+def test_a_slower_rig_is_measured_again_reported_with_what_changed_and_accepted(slower: User) -> None:
+    night = json.loads(slower.rigctl("runs", "--json"))["runs"][-1]["run"]
+    assert "1 differ in this night only" in slower.rigctl("regress")
+    said = slower.rigctl("regress", "--confirm", "--format", "json", code=1)
+    found = json.loads(said[said.index("{") : said.rindex("}") + 1])
+    jsonschema.validate(found, json.loads((DOCS / "regress.schema.json").read_text()))
+    (change,) = found["news"]
+    assert change["subject"]["kind"] == "pair"
+    assert -30 < change["change_pct"] < -10
+    assert change["confirmed"]
+    assert {(fact["node"], fact["fact"]) for fact in change["facts"]} == {("dublin", "kernel"), ("cork", "kernel")}
+    with open_store(str(slower.folder / "store.db")) as store:
+        again = store.run(found["confirmed_by"])
+        assert again.tags == {CONFIRMS: night}
+
+    # The latest run is now the one that confirms; it stands for the one that it confirms.
+    for kind in ("terminal", "md"):
+        text = slower.rigctl("regress", "--format", kind, code=1)
+        assert "dublin → cork" in text
+        assert "Linux 5.10.0 x86" in text
+    report = slower.folder / "junit.xml"
+    slower.rigctl("regress", "--format", "junit", "-o", report.name, code=1)
+    suite = ElementTree.parse(report).getroot()
+    assert suite.get("failures") == "1"
+
+    slower.rigctl("accept", "--because", "the kernel of the lab's image")
+    text = slower.rigctl("regress")
+    assert "Nothing changed in 1 test" in text
+    assert "the kernel of the lab's image" in text
+
+
+def test_mistakes_are_refused_before_anything_is_measured(slower: User) -> None:
+    assert "expected a share" in slower.rigctl("regress", "--bound", "much", code=2)
+    assert "--format md" in slower.rigctl("regress", "--brief", code=2)
+    assert "expected a reason" in slower.rigctl("accept", "--because", " ", code=2)
+    slower.scenario(SCENARIO.replace("400ms", "400ms\nomit: 100ms").replace("cubic", "reno"))
+    assert "the scenario has changed since" in slower.rigctl("regress", "--confirm", "--scenario", "s.yaml", code=2)

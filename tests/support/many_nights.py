@@ -1,0 +1,61 @@
+"""Nights in a store: a mesh of nodes, measured night by night, with the noise and the changes that a test asks for."""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, TypeAlias
+
+import builders as make
+
+from rigctl.records import CONFIRMS, Cell, Pair, RunPlan, RunStatus
+from rigctl.store import Store
+
+DAY_S: Final = 86_400.0
+FIRST_S: Final = 1_793_500_200.0  # 2026-11-01 02:30 UTC
+LEVEL: Final = 940.0
+Change: TypeAlias = Callable[[int, Pair], float]
+"""Of a night and a pair, its goodput ÷ the usual one."""
+
+
+def steady(night: int, pair: Pair) -> float:
+    return 1.0
+
+
+def mesh_plan(nodes: Sequence[str] = ("a", "b", "c", "d"), repeat: int = 1, **fields: Any) -> RunPlan:
+    """Each node to each other, one pair after the other, for a second."""
+    pairs = [Pair(left, right) for left in nodes for right in nodes if left != right]
+    cells = [make.cell(number, pairs=(pair,), duration_s=1.0) for number, pair in enumerate(pairs, 1)]
+    named = {"scenario_name": "nightly", "rig_name": "lab", "virtual": None, "title": "Every host", "repeat": repeat}
+    return make.plan(cells, **named | fields)
+
+
+def measure(
+    store: Store,
+    plan: RunPlan,
+    night: int,
+    change: Change = steady,
+    *,
+    facts: Mapping[str, Any] | None = None,
+    tags: Mapping[str, str] | None = None,
+    cells: Sequence[Cell] | None = None,
+    seed: int = 0,
+) -> str:
+    """One night into `store`, with noise of 0.2 %; gives its id. `cells`: only these."""
+    noise = random.Random(f"{night} {seed} {tags}")
+    kept = replace(plan, cells=tuple(cells or plan.cells))
+    at = FIRST_S + night * DAY_S + 600 * bool(tags)
+    known = {node: make.facts(**dict(facts or {})) for node in plan.links}
+    run = store.begin(kept, {"rigctl": "0.2.0"}, known, at)
+    for cell in kept.cells:
+        for number in range(1, kept.repeat + 1):
+            speeds = [LEVEL * change(night, pair) * (1 + noise.gauss(0, 0.002)) for pair in cell.pairs]
+            store.add(run, make.repetition(cell, speeds, number=number))
+    store.finish(run, RunStatus.COMPLETE, at + 60)
+    if tags:
+        store.history.tag(run, tags)
+    return run
+
+
+def confirm(store: Store, plan: RunPlan, night: int, run: str, change: Change = steady) -> str:
+    """The second measurement of a night."""
+    return measure(store, plan, night, change, tags={CONFIRMS: run})

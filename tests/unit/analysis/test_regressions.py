@@ -1,0 +1,224 @@
+"""What is news of a run: from nights in a store."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import many_nights as nightly
+import pytest
+
+from rigctl.analysis.regressions import Regressions, news
+from rigctl.analysis.shifts import Shift
+from rigctl.errors import InputError
+from rigctl.model.changes import Rules
+from rigctl.records import CONFIRMS, Accepted, Pair, RunStatus
+from rigctl.store import Store, open_store
+
+PLAN = nightly.mesh_plan(("a", "b", "c"))
+KERNEL = {"kernel": "Linux 6.12.47+rpt-rpi-v8 aarch64"}
+CHANGED = 12
+"""The night of the change."""
+NIGHTS = 16
+
+
+def slow_sender(night: int, pair: Pair) -> float:
+    return 0.95 if night >= CHANGED and pair.source == "c" else 1.0
+
+
+def fast_sender(night: int, pair: Pair) -> float:
+    return 1 / slow_sender(night, pair)
+
+
+def slow_pair(night: int, pair: Pair) -> float:
+    return 0.93 if night >= CHANGED and pair == Pair("a", "b") else 1.0
+
+
+def slow_all(night: int, pair: Pair) -> float:
+    return 0.95 if night >= CHANGED else 1.0
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Stores that were made, by the change in them."""
+    return {"folder": tmp_path_factory.mktemp("nights")}
+
+
+@pytest.fixture
+def measured(kept: dict[str, Path], tmp_path: Path) -> Iterator[Callable[..., Store]]:
+    """Makes a store of 16 nights; each change is measured once, and each test has a copy."""
+    opened: list[Store] = []
+
+    def made(change: nightly.Change, facts: dict[str, Any] | None = None) -> Store:
+        name = f"{change.__name__}{len(facts or {})}.db"
+        if name not in kept:
+            kept[name] = kept["folder"] / name
+            with open_store(str(kept[name]), create=True) as store:
+                for night in range(NIGHTS):
+                    nightly.measure(store, PLAN, night, change, facts=facts if night >= CHANGED else None)
+        copy = tmp_path / name
+        copy.write_bytes(kept[name].read_bytes())
+        opened.append(open_store(str(copy)))
+        return opened[-1]
+
+    yield made
+    for store in opened:
+        store.close()
+
+
+Measured: TypeAlias = Callable[..., Store]
+
+
+def of(store: Store, night: int) -> Regressions:
+    """The news of a night, from 0."""
+    return news(store, store.run(store.run_ids()[night]))
+
+
+def subjects(shifts: tuple[Shift, ...]) -> list[tuple[str | None, str | None, tuple[int, ...]]]:
+    return [(shift.series.subject.node, shift.series.subject.role, shift.series.tests) for shift in shifts]
+
+
+def test_a_slow_node_is_news_once_by_its_role_and_not_once_for_each_pair(measured: Measured) -> None:
+    store = measured(slow_sender)
+    found = of(store, CHANGED + 1)
+    (shift,) = found.news
+    assert subjects(found.news) == [("c", "sending", (5, 6))]
+    assert shift.ratio == pytest.approx(0.95, abs=0.005)
+    assert not shift.better
+    assert shift.since.run == store.run_ids()[CHANGED]
+    assert len(shift.explains) == 2
+    assert found.failed
+
+
+def test_a_slow_pair_is_news_by_itself(measured: Measured) -> None:
+    assert subjects(of(measured(slow_pair), CHANGED + 1).news) == [(None, None, (1,))]
+
+
+def test_what_all_nodes_have_in_common_is_not_called_a_node(measured: Measured) -> None:
+    found = of(measured(slow_all), CHANGED + 1)
+    assert sorted(subjects(found.news)) == [(None, None, (number,)) for number in range(1, 7)]
+
+
+def test_a_change_is_news_once_and_stands_until_it_is_accepted(measured: Measured) -> None:
+    store = measured(slow_sender)
+    found = of(store, CHANGED + 3)
+    assert found.news == ()
+    assert subjects(found.standing) == [("c", "sending", (5, 6))]
+    assert found.failed
+    store.history.accept(Accepted(found.run.run, 1.8e9, "anna@lab", "a new cable"))
+    nightly.measure(store, PLAN, NIGHTS, slow_sender)
+    later = news(store, store.run())
+    assert (later.news, later.standing, later.failed) == ((), (), False)
+    assert later.accepted is not None
+    assert later.accepted.because == "a new cable"
+    assert subjects(later.history) == [("c", "sending", (5, 6))]
+
+
+def test_a_night_that_is_accepted_at_once_is_never_news(measured: Measured) -> None:
+    store = measured(slow_sender)
+    found = of(store, CHANGED)
+    assert sorted(own.series.tests for own in found.suspected) == [(5,), (6,)]
+    store.history.accept(Accepted(found.run.run, 1.8e9, "anna@lab", "a new cable"))
+    for night in range(CHANGED + 1, NIGHTS):
+        later = of(store, night)
+        assert (later.news, later.standing, later.history) == ((), (), ())
+
+
+def test_faster_is_news_too_and_fails_nothing(measured: Measured) -> None:
+    found = of(measured(fast_sender), CHANGED + 1)
+    (shift,) = found.news
+    assert shift.better
+    assert not found.failed
+
+
+def test_what_changed_with_it_stands_beside_it(measured: Measured) -> None:
+    (shift,) = of(measured(slow_sender, KERNEL), CHANGED + 1).news
+    assert {(fact.node, fact.name, fact.after) for fact in shift.facts} == {
+        (node, "kernel", KERNEL["kernel"]) for node in "abc"
+    }
+
+
+def test_a_second_measurement_makes_a_changed_night_with_a_changed_fact_news_at_once(measured: Measured) -> None:
+    store = measured(slow_sender, KERNEL)
+    found = of(store, CHANGED)
+    assert found.news == ()
+    assert found.to_confirm == (5, 6)
+    cells = [cell for cell in PLAN.cells if cell.number in found.to_confirm]
+    nightly.measure(store, PLAN, CHANGED, slow_sender, tags={CONFIRMS: found.run.run}, cells=cells)
+    again = news(store, store.run(found.run.run))
+    assert subjects(again.news) == [("c", "sending", (5, 6))]
+    assert again.confirmed
+    assert all(shift.confirmed for shift in again.news)
+
+
+def test_what_a_second_measurement_contradicts_is_no_news_and_the_run_of_it_is_no_night(measured: Measured) -> None:
+    store = measured(slow_sender)
+    found = of(store, CHANGED + 1)
+    assert found.news
+    nightly.confirm(store, PLAN, CHANGED + 1, found.run.run)
+    again = news(store, store.run(found.run.run))
+    assert again.news == ()
+    assert len(again.nights.runs) == CHANGED + 2
+
+
+def test_runs_of_another_scenario_or_rig_and_runs_that_go_on_are_no_nights(measured: Measured) -> None:
+    store = measured(slow_sender)
+    for other in (replace(PLAN, scenario_name="other"), replace(PLAN, rig_name="other")):
+        nightly.measure(store, other, NIGHTS)
+    store.begin(PLAN, {}, {}, nightly.FIRST_S + (NIGHTS + 1) * nightly.DAY_S)
+    nightly.measure(store, PLAN, NIGHTS + 2)
+    assert len(news(store, store.run()).nights.runs) == NIGHTS + 1
+
+
+def test_an_earlier_run_is_judged_by_what_was_known_then(measured: Measured) -> None:
+    assert of(measured(slow_sender), CHANGED - 1).history == ()
+
+
+def test_a_run_is_compared_with_a_baseline_run_or_the_latest_with_a_tag(measured: Measured) -> None:
+    store = measured(slow_sender)
+    runs = store.run_ids()
+    store.history.tag(runs[3], {"firmware": "1.2"})
+    for baseline in (runs[3], "firmware=1.2"):
+        found = news(store, store.run(), baseline=baseline)
+        assert found.baseline is not None
+        assert found.baseline.run == runs[3]
+        assert {shift.series.tests for shift in found.news} == {(5,), (6,)}
+    assert news(store, store.run(), baseline=runs[CHANGED + 1]).news == ()
+
+
+def test_the_last_nights_only_know_no_earlier_level(measured: Measured) -> None:
+    store = measured(slow_sender)
+    found = news(store, store.run(), baseline="8")
+    assert len(found.nights.runs) == 9
+    assert found.among == "8"
+
+
+@pytest.mark.parametrize("baseline", ["3", "firmware=9", "nonsense"])
+def test_a_baseline_that_is_none_is_refused(measured: Measured, baseline: str) -> None:
+    store = measured(slow_sender)
+    with pytest.raises(InputError):
+        news(store, store.run(), baseline=baseline)
+
+
+def test_the_run_itself_is_no_baseline(measured: Measured) -> None:
+    store = measured(slow_sender)
+    with pytest.raises(InputError, match="is the run that is to be judged"):
+        news(store, store.run(), baseline=store.run().run)
+
+
+def test_few_nights_are_counted_not_judged(measured: Measured) -> None:
+    found = of(measured(slow_sender), 3)
+    assert (found.judged, found.too_few) == (0, 12)  # six tests, three nodes in two roles
+
+
+def test_a_test_that_failed_tonight_is_not_judged(measured: Measured) -> None:
+    store = measured(slow_sender)
+    at = nightly.FIRST_S + NIGHTS * nightly.DAY_S
+    store.finish(store.begin(PLAN, {}, {}, at), RunStatus.PARTIAL, at + 1)
+    found = news(store, store.run())
+    assert (found.judged, found.too_few, found.news) == (0, 0, ())
+
+
+def test_a_larger_bound_ignores_what_is_smaller(measured: Measured) -> None:
+    store = measured(slow_sender)
+    assert news(store, store.run(), rules=Rules(bound=0.10)).history == ()

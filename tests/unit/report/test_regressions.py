@@ -1,0 +1,141 @@
+"""The news of a run as people and CI systems read them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+from xml.etree import ElementTree
+
+import builders as make
+import many_nights as nightly
+import pytest
+
+from rigctl.analysis.fact_changes import FactChange
+from rigctl.analysis.figures import GOODPUT
+from rigctl.analysis.history import Nights, NightSeries, Subject
+from rigctl.analysis.regressions import Regressions
+from rigctl.analysis.shifts import Shift, Suspected
+from rigctl.findings import Severity
+from rigctl.model.changes import Change, Point, Rules, Suspicion
+from rigctl.records import Accepted, Pair
+from rigctl.report.regressions import MOST_BRIEF, MOST_CHARACTERS, as_markdown, document, facts_text, name
+from rigctl.report.regressions_junit import as_junit
+
+PLAN = nightly.mesh_plan(("a", "b", "c"))
+RUN = make.run(PLAN)
+KERNEL = FactChange("a", "kernel", "6.6", "6.12")
+
+
+def series(number: int = 1, points: int = 8, **subject: Any) -> NightSeries:
+    cell = make.cell(number, pairs=(Pair("a", "b"),))
+    return NightSeries(Subject(str(number), GOODPUT, **subject), cell, (number,), (Point(900.0),) * points)
+
+
+def shift(ratio: float = 0.95, number: int = 1, facts: Sequence[FactChange] = (), **subject: Any) -> Shift:
+    change = Change(6, 7, 900.0, 900.0 * ratio, 0.002, 1e-9)
+    return Shift(series(number, **subject), change, RUN, ratio > 1, tuple(facts))
+
+
+def found(*news: Shift, **fields: Any) -> Regressions:
+    nights = Nights((RUN,) * 8, {}, tuple(own.series for own in news) or (series(),))
+    return replace(Regressions(RUN, nights, Rules(), None, None, news, judged=len(nights.series)), **fields)
+
+
+def test_the_answer_names_what_changed_by_how_much_since_when_and_what_changed_with_it() -> None:
+    made = document(found(shift(facts=[KERNEL])))
+    assert made.answer == (
+        "a → b, test 1: goodput -5.0 % since 2026-11-20. Changed before that run: kernel 6.6 → 6.12 on a."
+    )
+    assert made.findings[0].level is Severity.WARNING
+    assert made.findings[0].remedy == "Not confirmed: `rigctl regress --confirm` measures these tests again."
+
+
+def test_faster_is_news_without_a_warning() -> None:
+    first = document(found(shift(1.05))).findings[0]
+    assert "+5.0 %" in first.text
+    assert first.level is Severity.NOTE
+
+
+def test_a_quiet_night_is_one_sentence() -> None:
+    made = document(found())
+    assert made.answer == "Nothing changed in 1 test."
+    assert made.findings[0].level is Severity.OK
+    assert [section.title for section in made.sections] == ["Method"]
+
+
+def test_what_stands_and_what_is_suspected_is_in_the_answer_of_a_quiet_night() -> None:
+    suspected = Suspected(series(), Suspicion(850.0, 900.0, 0.002, confirmed=False))
+    made = document(found(standing=(shift(),), suspected=(suspected,)))
+    assert made.answer == (
+        "Nothing changed in 1 test; 1 earlier change not accepted; 1 differ in this night only; the next one decides."
+    )
+    assert [section.title for section in made.sections] == ["Not accepted since", "One night only", "Method"]
+
+
+def test_too_few_nights_are_said_to_be_too_few() -> None:
+    assert "Nothing can be said yet" in document(found(judged=0, too_few=1)).answer
+
+
+def test_who_accepted_a_level_and_why_is_shown() -> None:
+    made = document(found(accepted=Accepted("20261101-x", make.STARTED_AT, "anna@lab", "a new cable")))
+    assert any("anna@lab" in finding.text and "a new cable" in finding.text for finding in made.findings)
+
+
+@pytest.mark.parametrize(
+    ("subject", "expected"),
+    [
+        ({"node": "a", "role": "sending"}, "a as sender"),
+        ({"node": "b", "role": "receiving"}, "b as receiver"),
+        ({}, "a → b, test 3"),
+    ],
+)
+def test_a_series_is_named_by_its_node_its_pair_or_its_test(subject: dict[str, Any], expected: str) -> None:
+    assert name(series(3, **subject)) == expected
+
+
+def test_a_test_of_several_pairs_is_named_by_its_number_and_settings() -> None:
+    own = replace(series(3), cell=make.cell(3))
+    assert name(own).startswith("test 3 (window 64 KiB")
+    assert name(replace(own, subject=Subject("3", GOODPUT, own.cell.streams[1]))) == "pi3 → pi4, test 3"
+
+
+def test_the_same_change_on_several_nodes_is_said_once_and_many_are_counted() -> None:
+    everywhere = [replace(KERNEL, node=node) for node in "abcd"]
+    others = [FactChange("a", f"net.ipv4.x{number}", "0", "1") for number in range(5)]
+    speed = FactChange("b", "speed_bps", 10**9, 10**8)
+    assert facts_text([speed, *everywhere, *others]) == (
+        "link speed 1 Gbit/s → 100 Mbit/s on b, kernel 6.6 → 6.12 on 4 nodes, net.ipv4.x0 0 → 1 on a and 4 more"
+    )
+    assert facts_text([FactChange(None, "scenario", "12ab", "34cd")]) == "scenario"
+    assert facts_text([]) == ""
+
+
+@pytest.mark.parametrize(("count", "brief", "bound"), [(1500, True, MOST_BRIEF), (9000, False, MOST_CHARACTERS)])
+def test_markdown_stays_within_its_bound_and_says_how_much_was_left_out(count: int, brief: bool, bound: int) -> None:
+    facts = [FactChange("a", f"net.ipv4.some_setting_{number}", "0" * 30, "1" * 30) for number in range(3)]
+    news = [shift(0.9, number, facts) for number in range(1, count + 1)]
+    text = as_markdown(found(*news), brief=brief)
+    assert bound / 20 < len(text.encode()) < bound
+    assert "more were left out" in text
+    assert "test 1:" in text
+    assert f"test {count} " not in text
+
+
+def test_a_short_summary_leaves_nothing_out() -> None:
+    assert "left out" not in as_markdown(found(shift(), shift(number=2)), brief=True)
+
+
+def test_names_in_markdown_are_no_markup() -> None:
+    fact = FactChange("a", "tag note", "", "<img src=x>|*")
+    assert "\\<img src=x\\>\\|\\*" in as_markdown(found(shift(facts=[fact])))
+
+
+def test_junit_has_a_case_for_each_series_and_only_what_is_worse_has_failed() -> None:
+    absent = replace(series(4), points=(Point(900.0), Point(None)))
+    nights = Nights((RUN,) * 8, {}, (series(1), series(2), series(3), absent))
+    worse, better = replace(shift(0.9), series=nights.series[0]), replace(shift(1.1), series=nights.series[1])
+    root = ElementTree.fromstring(as_junit(found(worse, better, nights=nights)))
+    assert (root.get("tests"), root.get("failures")) == ("4", "1")
+    failed = root.find(".//failure")
+    assert failed is not None
+    assert "-10.0 %" in (failed.get("message") or "")
+    assert len(root.findall(".//skipped")) == 1

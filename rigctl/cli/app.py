@@ -12,7 +12,8 @@ from typer.exceptions import TyperException
 
 from rigctl import __version__
 from rigctl.cli import agent, check, expect, export, init, plan, report, rig, run, runs, show
-from rigctl.cli.common import Debug, Verbose, set_up, with_common
+from rigctl.cli.common import Debug, LogFile, LogFormat, Verbose, set_up, with_common
+from rigctl.cli.log import log_error, on_standard_error
 from rigctl.errors import InputError, Interrupted, RigctlError, RigError
 from rigctl.texts import printable_lines
 
@@ -34,9 +35,11 @@ def _version(wanted: bool) -> None:
 def _options(
     debug: Debug = False,
     verbose: Verbose = 0,
+    log_format: LogFormat = None,
+    log_file: LogFile = None,
     _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
 ) -> None:
-    set_up(debug=debug, verbose=verbose)
+    set_up(debug=debug, verbose=verbose, log_format=log_format, log_file=log_file)
 
 
 app.command(name="run")(run.run)
@@ -117,9 +120,10 @@ def _discard_output() -> None:
 
 def _say(error: RigctlError, cause: BaseException | None = None) -> None:
     """One message on standard error; with --debug the traceback of its cause."""
+    log_error(error)
     if os.environ.get("RIGCTL_DEBUG"):
         traceback.print_exception(cause or error)
-    else:
+    elif not on_standard_error():
         # What nodes, switches and files say may be in it.
         print(f"rigctl: {printable_lines(str(error))}", file=sys.stderr)
 

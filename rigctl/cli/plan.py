@@ -19,6 +19,7 @@ from rigctl.cli.options import (
     Scenario,
     Sets,
     StoreAddress,
+    Wait,
 )
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def plan(
     report: ReportFile = None,  # noqa: ARG001
     no_report: NoReport = False,  # noqa: ARG001
     resume: Resume = None,  # noqa: ARG001
+    wait: Wait = None,  # noqa: ARG001
     quiet: Quiet = False,  # noqa: ARG001
 ) -> None:
     """Show the tests, the time they take and the ceiling of each. Touches no node. Takes the options of run."""

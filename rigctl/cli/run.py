@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rigctl.cli import plan as plan_command
+from rigctl.cli.log import on_standard_error
 from rigctl.cli.options import (
     Captures,
     Duration,
@@ -20,6 +21,8 @@ from rigctl.cli.options import (
     Scenario,
     Sets,
     StoreAddress,
+    Wait,
+    wait_s,
 )
 from rigctl.errors import InputError, Interrupted, RigError
 from rigctl.records import RunStatus
@@ -42,6 +45,7 @@ def run(
     no_report: NoReport = False,
     resume: Resume = None,
     capture: Captures = None,
+    wait: Wait = None,
     quiet: Quiet = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be measured: plan.")] = False,
 ) -> int:
@@ -49,6 +53,7 @@ def run(
     from rigctl.cli.output import check_page, page_of
     from rigctl.scenario.load import Overrides
 
+    waiting_s = wait_s(wait)
     if dry_run:
         plan_command.plan(scenario, rig, rig_sets, sets, duration, repeat, capture=capture)
         return 0
@@ -57,13 +62,20 @@ def run(
     )
     if not no_report:
         check_page(report)
-    info, repetitions, outcome = _measured(scenario, overrides, store, report, resume, quiet=quiet)
+    info, repetitions, outcome = _measured(scenario, overrides, store, report, resume, waiting_s, quiet=quiet)
     _tell(info, repetitions, None if no_report else page_of(info, report), quiet=quiet)
     return outcome.exit_code
 
 
 def _measured(
-    scenario: str, overrides: "Overrides", store: str | None, report: Path | None, resume: str | None, *, quiet: bool
+    scenario: str,
+    overrides: "Overrides",
+    store: str | None,
+    report: Path | None,
+    resume: str | None,
+    waiting_s: float,
+    *,
+    quiet: bool,
 ) -> "tuple[RunInfo, Sequence[Repetition], Outcome]":
     from rich.console import Console
 
@@ -86,7 +98,14 @@ def _measured(
             resumed = stored.run
         beside = report.resolve().parent if report is not None else Path.cwd()
         outcome = measure_run(
-            plan, inventory, opened, Console(stderr=True), quiet=quiet, resumed=resumed, captures=beside
+            plan,
+            inventory,
+            opened,
+            Console(stderr=True),
+            quiet=quiet or on_standard_error(),
+            resumed=resumed,
+            captures=beside,
+            wait_s=waiting_s,
         )
         info = opened.run(outcome.run)
         return info, opened.repetitions(outcome.run, series=sampled(info.plan)), outcome

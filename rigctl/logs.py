@@ -7,7 +7,7 @@
 import json
 import logging
 from collections import ChainMap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
@@ -40,11 +40,15 @@ def learnt(**subjects: str | int | None) -> None:
         here.update(subjects)
 
 
+def _here() -> Mapping[str, Any]:
+    return _about.get() or {}
+
+
 class JsonLines(logging.Formatter):
     """One JSON object per line: time, level, logger, message, run, cell, node, and what the line has of its own."""
 
     def format(self, record: logging.LogRecord) -> str:
-        here = _about.get() or {}
+        here = _here()
         own = {name: value for name, value in vars(record).items() if name not in _PLAIN}
         line = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
@@ -63,7 +67,7 @@ class TextLines(logging.Formatter):
     """Lines for people: what nodes and files say in them cannot move a cursor."""
 
     def format(self, record: logging.LogRecord) -> str:
-        here = _about.get() or {}
+        here = _here()
         words = [f"{name} {here[name]}" for name in SUBJECTS if here.get(name) is not None]
         subject = f" [{', '.join(words)}]" if words else ""
         traceback = f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""

@@ -11,7 +11,7 @@ import typer
 from typer.exceptions import TyperException
 
 from rigctl import __version__
-from rigctl.cli import agent, check, expect, export, init, plan, report, rig, run, runs, show
+from rigctl.cli import agent, check, expect, export, init, nightly, plan, report, rig, run, runs, show
 from rigctl.cli.common import Debug, LogFile, LogFormat, Verbose, set_up, with_common
 from rigctl.cli.log import log_error, on_standard_error
 from rigctl.errors import InputError, Interrupted, RigctlError, RigError
@@ -52,8 +52,9 @@ app.command(name="export")(export.export)
 app.command(name="report")(report.report)
 app.add_typer(runs.app, name="runs")
 app.add_typer(rig.app, name="rig", help="A rig file from hosts; the virtual rig; any command on any node.")
+app.add_typer(nightly.app, name="nightly")
 app.add_typer(agent.app, name="agent", help="The agent's binaries.")
-for group in (app, runs.app, rig.app, agent.app):
+for group in (app, runs.app, rig.app, nightly.app, agent.app):
     for registered in group.registered_commands:
         assert registered.callback is not None
         registered.callback = with_common(registered.callback)

@@ -63,7 +63,9 @@ class Commands:
         if not found["news"]:
             return Judged(False, found["answer"], "")
         words = ["regress", run, "--format", "md", "--brief"]
-        return Judged(True, found["answer"], _whole(self._rigctl(words, READ_S, self.folder / "brief.jsonl"), "regress"))
+        return Judged(
+            True, found["answer"], _whole(self._rigctl(words, READ_S, self.folder / "brief.jsonl"), "regress")
+        )
 
     def tell(self, told: Message) -> None:
         tell(told, self.settings, os.environ)

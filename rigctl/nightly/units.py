@@ -1,5 +1,6 @@
 """The texts that start a nightly: a service and a timer of systemd's user manager, or a line for crontab(5)."""
 
+import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,8 @@ def unit_name(name: str) -> str:
 
 def passed_on(environment: Mapping[str, str]) -> dict[str, str]:
     """What of the environment a nightly needs to find its own files: systemd and cron give it none of that."""
-    return {name: environment[name] for name in _HOMES if environment.get(name)}
+    said = {name: environment[name] for name in _HOMES if environment.get(name)}
+    return {name: os.pathsep.join(map(os.path.abspath, value.split(os.pathsep))) for name, value in said.items()}
 
 
 def service(name: str, command: Sequence[str], environment: Mapping[str, str]) -> str:

@@ -8,6 +8,7 @@ from pydantic import TypeAdapter
 
 from rigctl.cli.check_document import CheckDocument
 from rigctl.cli.documents import PlanDocument, RigInitDocument, RunsDocument
+from rigctl.cli.nightly_status import StatusDocument
 from rigctl.report.printers.json import JsonDocument
 
 FILES: Final[dict[str, type]] = {
@@ -16,6 +17,7 @@ FILES: Final[dict[str, type]] = {
     "rig-init.schema.json": RigInitDocument,
     "show.schema.json": JsonDocument,
     "check.schema.json": CheckDocument,
+    "nightly-status.schema.json": StatusDocument,
 }
 
 

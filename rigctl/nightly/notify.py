@@ -9,7 +9,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from rigctl import __version__
@@ -41,7 +41,7 @@ def tell(
     answer_s: float = ANSWER_S,
     command_s: float = COMMAND_S,
 ) -> None:
-    """Deliver `told` where `settings` say. Raises `RigError` once every attempt has failed, with the last one's reason."""
+    """Deliver `told` where `settings` say. Raises `RigError` once every attempt has failed, with why."""
     if settings.notify is None:
         return
     secrets = secrets_of(settings.secrets, environment)
@@ -87,7 +87,7 @@ def _request(told: Message, settings: Settings, secrets: Mapping[str, str]) -> u
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     """A redirected POST would become a GET, and its secrets would go to another server: it is refused instead."""
 
-    def redirect_request(self, *_: Any) -> None:
+    def redirect_request(self, *_: object) -> None:
         return None
 
 

@@ -63,7 +63,7 @@ def _pairs(file: Path, lines: Iterable[str]) -> Iterable[tuple[str, str]]:
 
 
 def open_secret(address: str) -> str | None:
-    """Why an address, of a web server or a database, is not kept in a file: a password stands in it. None: it may be."""
+    """Why an address, of a web server or a database, is not kept: a password stands in it. None: it may be."""
     try:
         password = urlsplit(address).password
     except ValueError as error:

@@ -34,7 +34,7 @@ def parse_at(text: object) -> time:
 def parse_span(name: str, value: object) -> float:
     """Seconds, at most `MOST_S`. Raises `ValueError`."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError(f"{name}: expected a time as 30m, found {kind(value)}")
+        raise ValueError(f"{name}: expected a time as 30m, found {kind(value)}")  # noqa: TRY004 — pydantic's
     try:
         span_s = parse_duration(value, name)
     except UnitError as error:
@@ -122,7 +122,7 @@ def names() -> list[str]:
 
 
 def load(name: str) -> Settings:
-    """The settings of the nightly `name`. Raises `InputError` where there is none, or with every mistake in its file."""
+    """The settings of the nightly `name`. Raises `InputError`: there is none, or every mistake in its file."""
     path = file_of(name)
     if not NAME.fullmatch(name) or not path.is_file():
         known = ", ".join(names())

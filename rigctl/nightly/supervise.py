@@ -25,7 +25,7 @@ class Ended:
 
 
 def supervised(words: Sequence[str], deadline_s: float, folder: Path) -> Ended:
-    """`rigctl WORDS`, ended after `deadline_s`. Its output goes through files in `folder`: nobody reads it meanwhile."""
+    """`rigctl WORDS`, ended after `deadline_s`. Its output goes to files in `folder`: nobody reads meanwhile."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     out, errors = folder / "output", folder / "errors"
     with out.open("wb") as out_file, errors.open("wb") as error_file:

@@ -57,8 +57,6 @@ def site() -> Iterator[Site]:
                 self.send_header("Location", "http://127.0.0.1:9/stolen?token=1")
             self.end_headers()
 
-        do_GET = do_POST
-
         def log_message(self, *_: Any) -> None: ...
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
@@ -136,7 +134,7 @@ def test_a_redirect_is_not_followed_but_told(site: Site, code: int) -> None:
 
 def test_a_refusal_is_final(site: Site) -> None:
     site.answers = [403]
-    with pytest.raises(RigError, match="answered 403 Forbidden$"):
+    with pytest.raises(RigError, match=r"answered 403 Forbidden$"):
         tell(TOLD, settings(site.address), {}, pauses_s=AT_ONCE)
     assert len(site.seen) == 1
 
@@ -162,7 +160,7 @@ def test_a_command_that_fails_is_tried_again(tmp_path: Path) -> None:
 
 def test_a_command_that_hangs_is_ended_with_all_it_started(tmp_path: Path) -> None:
     command = f"sleep 61 & echo $! >{tmp_path}/pid; wait"
-    with pytest.raises(RigError, match="not finished within 0.5 s"):
+    with pytest.raises(RigError, match=r"not finished within 0\.5 s"):
         tell(TOLD, settings(command), {"PATH": "/usr/bin:/bin"}, pauses_s=(), command_s=0.5)
     pid = (tmp_path / "pid").read_text().strip()
     until_s = time.monotonic() + 10

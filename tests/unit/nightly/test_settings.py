@@ -84,9 +84,10 @@ def test_a_file_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> No
     file = tmp_path / "secrets"
     file.write_text("TOKEN=hidden")
     file.chmod(mode)
-    with pytest.raises(InputError, match=rf"others may read it \(mode {mode:04o}\), so it is not used\. chmod 600") as no:
+    expected = rf"others may read it \(mode {mode:04o}\), so it is not used\. chmod 600"
+    with pytest.raises(InputError, match=expected) as refused:
         secrets_of(file, {})
-    assert "hidden" not in str(no.value)
+    assert "hidden" not in str(refused.value)
 
 
 def test_a_line_that_is_none_is_not_shown(tmp_path: Path) -> None:

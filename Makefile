@@ -83,7 +83,7 @@ $(VENV)/mutants.stamp: $(VENV)/dev.stamp
 
 # What the tests start for real. Installed where we may; otherwise the tests say what is missing, by name.
 PACKAGES := python3-venv gcc libc6-dev clang libclang-rt-14-dev iproute2 iputils-ping ethtool nftables iperf3 openssh-server openssh-client \
-	qemu-user-static chromium util-linux sudo file make snmpd snmp lldpd postgresql
+	qemu-user-static chromium util-linux sudo file make snmpd snmp lldpd postgresql systemd
 system:
 	@missing=$$(for p in $(PACKAGES); do dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || echo $$p; done); \
 	if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \

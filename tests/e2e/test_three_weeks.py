@@ -51,6 +51,9 @@ class Lab:
     told: dict[int, Message] = field(default_factory=dict)
     noise: random.Random = field(default_factory=lambda: random.Random(20261101))
 
+    def clock(self) -> float:
+        return FIRST_DUE_S + (self.number - 1) * DAY_S + 1
+
     def measure(self) -> Measured:
         if self.number == FAILED:
             return Measured(None, NightOutcome.FAILED, "pi4: connection refused. Is its SSH server running?")
@@ -119,8 +122,7 @@ def weeks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Weeks]:
             if lab.number == MISSED:
                 continue
             state = state_of(folder / "state.json", FIRST_DUE_S - DAY_S / 2)
-            now_s = FIRST_DUE_S + (lab.number - 1) * DAY_S + 1
-            done[lab.number] = one_night(NIGHTLY, store.history, state, lab, lambda at=now_s: at)
+            done[lab.number] = one_night(NIGHTLY, store.history, state, lab, lab.clock)
         yield Weeks(lab, done)
 
 

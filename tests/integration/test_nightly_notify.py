@@ -72,7 +72,7 @@ def site() -> Iterator[Site]:
 
 
 def settings(notify: str, **more: Any) -> Settings:
-    return Settings(scenario="s", rig="r", at="02:30", store="/x.db", notify=notify, **more)  # type: ignore[arg-type]
+    return Settings(scenario="s", rig="r", at="02:30", store="/x.db", notify=notify, **more)
 
 
 def test_a_webhook_gets_json_with_the_markdown(site: Site) -> None:

@@ -71,7 +71,7 @@ def test_a_shell_takes_a_line_for_cron_apart_as_it_was_put_together() -> None:
 
 
 def settings() -> Settings:
-    return Settings(scenario="gigablox", rig="gigablox", at="02:30", store="/x.db")  # type: ignore[arg-type]
+    return Settings(scenario="gigablox", rig="gigablox", at="02:30", store="/x.db")
 
 
 def stand_in(home: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> Path:

@@ -30,7 +30,7 @@ def service(name: str, command: Sequence[str], environment: Mapping[str, str]) -
         "[Service]",
         "Type=oneshot",
         *(f"Environment={_quoted(f'{key}={value}', dollar='$')}" for key, value in environment.items()),
-        f"ExecStart={' '.join(_quoted(word, dollar='$$') for word in command)}",
+        f"ExecStart={' '.join(_quoted(word, dollar='$$') for word in _startable(command))}",
         "SuccessExitStatus=1",
         "# Its own deadline ends a night that hangs; this is for the case that nothing else does.",
         "TimeoutStartSec=22h",
@@ -64,6 +64,12 @@ def cron_line(at: time, command: Sequence[str], environment: Mapping[str, str]) 
     words = [f"{key}={shlex.quote(value)}" for key, value in environment.items()]
     line = " ".join([*words, *map(shlex.quote, command)])
     return f"{at.minute} {at.hour} * * * {line.replace('%', chr(92) + '%')}"  # crontab(5): % ends the command
+
+
+def _startable(command: Sequence[str]) -> list[str]:
+    """`command` with a program whose path systemd takes: it refuses quotes and backslashes there, however quoted."""
+    odd = any(character in "\"'\\" for character in command[0])
+    return [*(["/bin/sh", "-c", 'exec "$@"', "sh"] if odd else []), *command]
 
 
 def _quoted(word: str, dollar: str) -> str:

@@ -17,6 +17,8 @@ def test_a_service_names_its_program_and_lets_news_be_no_failure() -> None:
 def test_odd_words_stay_what_they_are() -> None:
     lines = service("lab", ODD, {"XDG_STATE_HOME": "/home/a b/100%"}).splitlines()
     assert r"""ExecStart="/opt/my tools/py%%thon" -m rigctl "a\"b\\c" "$$HOME" 50%% "a'b" """.strip() in lines
+    shell = service("lab", ['/my "tools"/python', "-m"], {}).splitlines()
+    assert r"""ExecStart=/bin/sh -c "exec \"$$@\"" sh "/my \"tools\"/python" -m""" in shell
     assert 'Environment="XDG_STATE_HOME=/home/a b/100%%"' in lines
 
 

@@ -9,6 +9,7 @@ from pydantic import TypeAdapter
 from rigctl.cli.check_document import CheckDocument
 from rigctl.cli.compare_document import CompareDocument
 from rigctl.cli.documents import PlanDocument, RigInitDocument, RunsDocument
+from rigctl.cli.nightly_status import StatusDocument
 from rigctl.cli.regress_document import RegressDocument
 from rigctl.report.printers.json import JsonDocument
 
@@ -20,6 +21,7 @@ FILES: Final[dict[str, type]] = {
     "check.schema.json": CheckDocument,
     "compare.schema.json": CompareDocument,
     "regress.schema.json": RegressDocument,
+    "nightly-status.schema.json": StatusDocument,
 }
 
 

@@ -37,6 +37,10 @@ class NodeError(RigError):
         self.what = what
 
 
+class BusyError(NodeError):
+    """A node is in use by another run, or others wait for it."""
+
+
 class Interrupted(RigctlError):
     """Ctrl-C or SIGTERM ended the run; what was measured is stored."""
 

@@ -19,6 +19,7 @@ from rigctl.cli import (
     export,
     import_runs,
     init,
+    nightly,
     plan,
     regress,
     report,
@@ -28,7 +29,8 @@ from rigctl.cli import (
     show,
     tag,
 )
-from rigctl.cli.common import Debug, Verbose, set_up, with_common
+from rigctl.cli.common import Debug, LogFile, LogFormat, Verbose, set_up, with_common
+from rigctl.cli.log import log_error, on_standard_error
 from rigctl.errors import InputError, Interrupted, RigctlError, RigError
 from rigctl.texts import printable_lines
 from rigctl.version import __version__
@@ -51,9 +53,11 @@ def _version(wanted: bool) -> None:
 def _options(
     debug: Debug = False,
     verbose: Verbose = 0,
+    log_format: LogFormat = None,
+    log_file: LogFile = None,
     _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
 ) -> None:
-    set_up(debug=debug, verbose=verbose)
+    set_up(debug=debug, verbose=verbose, log_format=log_format, log_file=log_file)
 
 
 app.command(name="run")(run.run)
@@ -71,8 +75,9 @@ app.command(name="regress")(regress.regress)
 app.command(name="accept")(accept.accept)
 app.add_typer(runs.app, name="runs")
 app.add_typer(rig.app, name="rig", help="A rig file from hosts; the virtual rig; any command on any node.")
+app.add_typer(nightly.app, name="nightly")
 app.add_typer(agent.app, name="agent", help="The agent's binaries.")
-for group in (app, runs.app, rig.app, agent.app):
+for group in (app, runs.app, rig.app, nightly.app, agent.app):
     for registered in group.registered_commands:
         assert registered.callback is not None
         registered.callback = with_common(registered.callback)
@@ -139,9 +144,10 @@ def _discard_output() -> None:
 
 def _say(error: RigctlError, cause: BaseException | None = None) -> None:
     """One message on standard error; with --debug the traceback of its cause."""
+    log_error(error)
     if os.environ.get("RIGCTL_DEBUG"):
         traceback.print_exception(cause or error)
-    else:
+    elif not on_standard_error():
         # What nodes, switches and files say may be in it.
         print(f"rigctl: {printable_lines(str(error))}", file=sys.stderr)
 

@@ -1,11 +1,15 @@
 """Options that several commands share, declared once."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from rigctl.cli.completion import rig_names, run_ids, scenario_names
+from rigctl.errors import InputError
+from rigctl.units import UnitError, parse_duration
+
+MOST_WAIT_S: Final = 86400.0
 
 Scenario = Annotated[
     str, typer.Argument(help="A scenario file, or the name of a bundled scenario.", autocompletion=scenario_names)
@@ -87,8 +91,25 @@ Bound = Annotated[
         "--bound", metavar="PERCENT", min=0.01, max=100, help="Regard a smaller change as of no practical importance."
     ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the run's id only.")]
 RunTags = Annotated[
     list[str] | None,
     typer.Option("--tag", metavar="NAME=VALUE", help="Give the run this tag, as firmware=1.2.3; repeatable."),
 ]
+Wait = Annotated[
+    str | None,
+    typer.Option(
+        "--wait", metavar="D", help="Wait at most D, as 30m, for nodes that are in use: first come, first served."
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the run's id only.")]
+
+
+def wait_s(given: str | None) -> float:
+    """Seconds of `--wait`; 0 where it is not given. Raises `InputError`."""
+    try:
+        waiting_s = 0.0 if given is None else parse_duration(given, "--wait")
+    except UnitError as error:
+        raise InputError(f"{error}") from None
+    if waiting_s > MOST_WAIT_S:
+        raise InputError(f'--wait "{given}": at most 24h')
+    return waiting_s

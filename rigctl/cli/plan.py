@@ -22,6 +22,7 @@ from rigctl.cli.options import (
     Scenario,
     Sets,
     StoreAddress,
+    Wait,
 )
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def plan(
     no_report: NoReport = False,  # noqa: ARG001
     resume: Resume = None,  # noqa: ARG001
     tag: RunTags = None,  # noqa: ARG001
+    wait: Wait = None,  # noqa: ARG001
     quiet: Quiet = False,  # noqa: ARG001
     bound: Bound = 2.0,  # noqa: ARG001
 ) -> None:

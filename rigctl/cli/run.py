@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rigctl.cli import plan as plan_command
+from rigctl.cli.log import on_standard_error
 from rigctl.cli.options import (
     Against,
     Bound,
@@ -25,6 +26,8 @@ from rigctl.cli.options import (
     Scenario,
     Sets,
     StoreAddress,
+    Wait,
+    wait_s,
 )
 from rigctl.errors import InputError, Interrupted, RigctlError, RigError
 from rigctl.records import RunStatus
@@ -51,6 +54,7 @@ def run(
     tag: RunTags = None,
     against: Against = None,
     bound: Bound = 2.0,
+    wait: Wait = None,
     quiet: Quiet = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be measured: plan.")] = False,
 ) -> int:
@@ -63,6 +67,7 @@ def run(
     from rigctl.scenario.load import Overrides
 
     tags = tags_of(tag, "--tag")
+    waiting_s = wait_s(wait)
     if dry_run:
         plan_command.plan(scenario, rig, rig_sets, sets, duration, repeat, capture=capture, against=against)
         return 0
@@ -71,7 +76,9 @@ def run(
     )
     if not no_report:
         check_page(report)
-    info, repetitions, outcome = _measured(scenario, overrides, store, report, resume, tags=tags, quiet=quiet)
+    info, repetitions, outcome = _measured(
+        scenario, overrides, store, report, resume, waiting_s=waiting_s, tags=tags, quiet=quiet
+    )
     made, worse = _document(info, repetitions, bound / 100)
     _tell(info, made, None if no_report else page_of(info, report), quiet=quiet)
     missed = any(not verdict.met for verdict in made.verdicts)
@@ -85,6 +92,7 @@ def _measured(
     report: Path | None,
     resume: str | None,
     *,
+    waiting_s: float,
     tags: Mapping[str, str],
     quiet: bool,
 ) -> "tuple[RunInfo, Sequence[Repetition], Outcome]":
@@ -109,7 +117,15 @@ def _measured(
             resumed = stored.run
         beside = report.resolve().parent if report is not None else Path.cwd()
         outcome = measure_run(
-            plan, inventory, opened, Console(stderr=True), quiet=quiet, resumed=resumed, captures=beside, tags=tags
+            plan,
+            inventory,
+            opened,
+            Console(stderr=True),
+            quiet=quiet or on_standard_error(),
+            resumed=resumed,
+            captures=beside,
+            tags=tags,
+            wait_s=waiting_s,
         )
         info = opened.run(outcome.run)
         return info, opened.repetitions(outcome.run, series=sampled(info.plan)), outcome

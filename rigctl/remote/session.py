@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from rigctl.errors import NodeError, RigctlError
+from rigctl.logs import about
 from rigctl.remote.agent import Agent
 from rigctl.remote.deploy import agent_on
 from rigctl.remote.host import Host
@@ -33,9 +34,11 @@ class Session:
         holder: str,
         deadline_s: float = OPEN_DEADLINE_S,
         arrived: Callable[[Host], Awaitable[None]] | None = None,
+        *,
+        queue: bool = True,
     ) -> None:
-        """`arrived` is called once the node is connected, before it is locked."""
-        self._rig, self._name, self._holder = rig, name, holder
+        """`arrived` is called once the node is connected, before it is locked; `queue`: leave it to those who wait."""
+        self._rig, self._name, self._holder, self._queue = rig, name, holder, queue
         self._deadline_s, self._arrived = deadline_s, arrived
         self.stage = "ssh"  # then "lock" and "agent": how far it came
         self._opened: asyncio.Future[tuple[Host, Agent]] = asyncio.get_running_loop().create_future()
@@ -68,21 +71,27 @@ class Session:
             await asyncio.wait({task}, timeout=CLOSE_DEADLINE_S)
 
     async def _own(self) -> None:
+        with about(node=self._name):
+            await self._hold()
+
+    async def _hold(self) -> None:
         try:
             async with asyncio.timeout(self._deadline_s) as deadline, connected(self._rig, [self._name]) as hosts:
                 if self._arrived is not None:
                     await self._arrived(hosts[self._name])
                 self.stage = "lock"
-                async with locked(hosts, self._holder):
+                async with locked(hosts, self._holder, queue=self._queue):
                     self.stage = "agent"
                     async with agent_on(hosts[self._name]) as agent:
                         deadline.reschedule(None)
                         _log.info("%s: connected, locked, agent started", self._name)
                         self._opened.set_result((hosts[self._name], agent))
                         await self._let_go.wait()
+                        _log.info("%s: let go", self._name)
         except BaseException as error:  # whatever it is, who waits must be told
             if not self._opened.done():
-                self._opened.set_exception(self._as_node_error(error))
+                _log.info("%s", failure := self._as_node_error(error))
+                self._opened.set_exception(failure)
                 self._opened.exception()  # looked at: nobody may be waiting any more
             if not isinstance(error, Exception | asyncio.CancelledError):
                 raise

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import Final, Literal
 
-from rigctl import __version__
 from rigctl.analysis.comparison import Change, Comparison
 from rigctl.findings import by_weight
 from rigctl.model.comparing import CONFIDENCE, NEGLIGIBLE, Verdict
@@ -29,6 +28,7 @@ from rigctl.report.comparison_words import (
 from rigctl.report.document import MOST_ROWS, when
 from rigctl.report.requested import SENDING, Requested
 from rigctl.report.text import UNKNOWN, settings_text
+from rigctl.version import __version__
 
 MOST_PAIRS: Final = 200
 """Of many tests of many pairs; the rest is in the JSON."""

@@ -19,7 +19,8 @@ class Nodes:
 
     def __init__(self, rig: Rig, holder: str) -> None:
         self.rig = rig
-        self._holder = holder
+        self.holder = holder
+        self._mine: set[str] = set()  # nodes that were had once, or whose turn was waited for
         self._sessions: dict[str, Session] = {}
         self._facts: dict[str, Facts] = {}
         self._unusable: dict[str, str] = {}  # nodes whose `data_interface` cannot carry data, with why
@@ -32,9 +33,15 @@ class Nodes:
         await asyncio.gather(*(self._sessions.pop(name).close() for name in lost))
         for name in wanted:
             if name not in self._sessions:
-                self._sessions[name] = Session(self.rig, name, self._holder)
+                self._sessions[name] = Session(self.rig, name, self.holder, queue=name not in self._mine)
         outcomes = await asyncio.gather(*(self._outcome(name) for name in wanted))
-        return dict(zip(wanted, outcomes, strict=True))
+        by_name = dict(zip(wanted, outcomes, strict=True))
+        self._mine |= {name for name, outcome in by_name.items() if not isinstance(outcome, NodeError)}
+        return by_name
+
+    def have_waited(self, names: Iterable[str]) -> None:
+        """The turn at `names` has come: whoever else waits there is passed over."""
+        self._mine |= set(names)
 
     async def agents(self, names: Collection[str]) -> dict[str, Agent]:
         """The agents of `names`. Raises the `NodeError` of the first node that can't be had."""

@@ -14,6 +14,7 @@
 
 import asyncio
 import getpass
+import logging
 import os
 import platform
 import signal
@@ -28,6 +29,7 @@ from rich.console import Console
 
 from rigctl import protocol
 from rigctl.errors import Interrupted, NodeError, RigError
+from rigctl.logs import about, learnt
 from rigctl.records import Cell, Repetition, RunPlan, RunStatus, Status
 from rigctl.remote.build import carried
 from rigctl.rig.inventory import Rig
@@ -35,16 +37,20 @@ from rigctl.runner.by_iperf3 import check_iperf3, iperf3_versions
 from rigctl.runner.conditions import conditions_of
 from rigctl.runner.counters import counters_of
 from rigctl.runner.engine import Bench
+from rigctl.runner.logged import Logged
 from rigctl.runner.nodes import Nodes, nodes_of
 from rigctl.runner.orders import MOST_ATTEMPTS, Order, further_orders, missing, planned
 from rigctl.runner.precheck import prechecked
 from rigctl.runner.progress import Progress, progress_on
 from rigctl.runner.repetition import measure_cell
 from rigctl.runner.resume import controller_id
+from rigctl.runner.waiting import opened
 from rigctl.store import Store
 from rigctl.texts import file_name
 from rigctl.version import __version__
 from rigctl.virtual import provided
+
+_log = logging.getLogger("rigctl.run")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +87,20 @@ def measure_run(
     resumed: str | None = None,
     captures: Path | None = None,
     tags: Mapping[str, str] | None = None,
+    wait_s: float = 0.0,
 ) -> Outcome:
     """Measure `plan` on `rig` into `store`. Blocks until it is over; progress goes to `console`.
 
     `resumed` is the id of a stored run of this plan (checked by `runner.resume`): what it lacks is measured.
-    `captures` is the folder for pcap files; None: the working folder. The run is given `tags` at its beginning.
+    `captures` is the folder for pcap files; None: the working folder. The run is given `tags` at its beginning. A node
+    that another run has is waited for, for at most `wait_s`.
 
     Ctrl-C and SIGTERM end it within 3 s, with everything stopped on every node and what was measured stored. Raises
     `RigError` where the rig could not be had at all: then nothing was stored.
     """
     orders = missing(plan, store.statuses(resumed) if resumed else {})
-    with progress_on(console, plan, orders, quiet) as progress:
-        work = _Work(plan, rig, store, progress, captures or Path.cwd(), tags or {})
+    with about(), progress_on(console, plan, orders, quiet) as progress:
+        work = _Work(plan, rig, store, Logged(progress), captures or Path.cwd(), tags or {}, wait_s)
         return asyncio.run(_interruptible(_run(work, orders, resumed)))
 
 
@@ -106,6 +114,7 @@ class _Work:
     progress: Progress
     captures: Path
     tags: Mapping[str, str]
+    wait_s: float
 
 
 async def _interruptible(work: Coroutine[Any, Any, Outcome]) -> Outcome:
@@ -136,7 +145,7 @@ async def _run(work: _Work, orders: Sequence[Order], resumed: str | None) -> Out
         nodes_of(reachable, holder()) as nodes,
     ):
         plan = replace(plan, ports=reachable.ports)  # a virtual rig knows its switches' ports only now
-        await _open(plan, nodes, names)
+        await _open(work, nodes, names)
         facts, controller = await nodes.facts(names), controller_id()
         nodes.check_data_addresses()
         check_iperf3(plan, facts)
@@ -147,6 +156,8 @@ async def _run(work: _Work, orders: Sequence[Order], resumed: str | None) -> Out
         if resumed is not None:
             store.resume(run, controller)
             store.history.tag(run, work.tags)
+        learnt(run=run)
+        _log.info("run %s: %d tests on %s", run, len(plan.cells), plan.rig_name, extra={"event": "run begins"})
         try:
             async with conditions_of(plan, nodes, names) as conditions:
                 bench = Bench(nodes, conditions, counters, work.captures / f"{file_name(plan.scenario_name)}-{run}")
@@ -157,17 +168,23 @@ async def _run(work: _Work, orders: Sequence[Order], resumed: str | None) -> Out
                     await _measure_all(work, more, run, bench)
         except asyncio.CancelledError:
             store.finish(run, RunStatus.INTERRUPTED, time.time())
+            _ended(run, RunStatus.INTERRUPTED)
             return Outcome(run, RunStatus.INTERRUPTED)
         status = _status(plan, store.statuses(run))
         store.finish(run, status, time.time())
+        _ended(run, status)
     return Outcome(run, status)
 
 
-async def _open(plan: RunPlan, nodes: Nodes, names: list[str]) -> None:
+def _ended(run: str, status: RunStatus) -> None:
+    _log.info("run %s ended: %s", run, status, extra={"event": "run ended", "status": str(status)})
+
+
+async def _open(work: _Work, nodes: Nodes, names: list[str]) -> None:
     """Open all nodes. Raises where not one cell could be measured: then nothing is stored."""
-    outcomes = await nodes.open(names)
+    outcomes = await opened(nodes, names, work.wait_s, work.progress.said)
     lost = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, NodeError)}
-    if lost and all(_needs(cell) & lost.keys() for cell in plan.cells):
+    if lost and all(_needs(cell) & lost.keys() for cell in work.plan.cells):
         raise RigError("\n".join(str(error) for error in lost.values()))
 
 

@@ -93,7 +93,7 @@ async def test_who_holds_it_and_since_when_is_told(sshd: Start, name: str) -> No
         with pytest.raises(NodeError) as caught:
             async with locked(mine, "bob"):
                 pass
-        since = r"since \d\d:\d\d:\d\d\. Wait for it to end, or end it"
+        since = r"since \d\d:\d\d:\d\d\. Wait for it to end \(--wait 30m\), or end it"
         assert re.match(rf"{name}: in use by anna@lab7 pid 4711, {since}", str(caught.value))
     async with hosts_of(server, name) as mine, locked(mine, "bob"):
         pass
@@ -180,7 +180,7 @@ async def test_a_live_link_with_an_absurd_time_is_told_in_one_line(sshd: Start, 
             with pytest.raises(NodeError) as caught:
                 async with locked(hosts, "bob"):
                     pass
-            expected = f"{name}: in use by an unknown run. Wait for it to end, or end it"
+            expected = f"{name}: in use by an unknown run. Wait for it to end (--wait 30m), or end it"
             assert str(caught.value) == f"{expected} (its lock on the node: process {pid})"
         finally:
             shutil.rmtree(forged.parent)

@@ -1,0 +1,189 @@
+"""`rigctl nightly`: runs every night without anybody looking; what is told, and of which nights."""
+
+import os
+import re
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from rigctl.cli.options import Json, Scenario, StoreAddress
+from rigctl.errors import InputError
+
+if TYPE_CHECKING:
+    from rigctl.nightly.install import Installed
+    from rigctl.nightly.settings import Settings
+    from rigctl.records import RunPlan
+
+app = typer.Typer(no_args_is_help=True, help="Run a scenario every night, and report what changed.")
+_UNFIT = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+def _names() -> list[str]:
+    from rigctl.nightly.settings import names
+
+    return names()
+
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the nightly.", autocompletion=_names)]
+
+
+@app.command()
+def install(
+    scenario: Scenario,
+    rig: Annotated[str, typer.Option("--rig", metavar="RIG", help="Run on this rig file or bundled rig.")],
+    at: Annotated[str, typer.Option("--at", metavar="HH:MM", help="Run at this local time, as 02:30.")],
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="Give it this name (default: SCENARIO-RIG).")
+    ] = None,
+    store: StoreAddress = None,
+    wait: Annotated[str, typer.Option("--wait", metavar="D", help="Wait at most D for nodes that are in use.")] = "30m",
+    deadline: Annotated[
+        str | None,
+        typer.Option("--deadline", metavar="D", help="End a run after D (default: twice its plan and 10 minutes)."),
+    ] = None,
+    no_confirm: Annotated[bool, typer.Option("--no-confirm", help="Measure news no second time.")] = False,
+    notify: Annotated[
+        str | None,
+        typer.Option(
+            "--notify", metavar="URL|COMMAND", help="POST news to this address, or give them to this command."
+        ),
+    ] = None,
+    notify_format: Annotated[
+        Literal["json", "markdown"], typer.Option("--notify-format", help="What is POSTed.")
+    ] = "json",
+    header: Annotated[
+        list[str] | None,
+        typer.Option("--header", metavar="NAME: VALUE", help="Send this header with it; repeatable."),
+    ] = None,
+    secrets: Annotated[
+        Path | None,
+        typer.Option("--secrets", metavar="FILE", help="Take ${NAME} from this file of mode 0600, or the environment."),
+    ] = None,
+) -> None:
+    """Run SCENARIO every night: write its settings, and a systemd timer or the line for cron."""
+    from rigctl.nightly.install import install as put
+    from rigctl.nightly.notify import check
+    from rigctl.scenario.load import Overrides, load_plan
+
+    plan, _ = load_plan(scenario, Overrides(rig))
+    chosen = name or _name_of(plan)
+    given = {
+        "scenario": _lasting(scenario),
+        "rig": _lasting(rig),
+        "at": at,
+        "store": _store_address(store),
+        "wait": wait,
+        "deadline": deadline,
+        "confirm": not no_confirm,
+        "notify": notify,
+        "notify_format": notify_format,
+        "headers": _headers(header or []),
+        "secrets": None if secrets is None else str(secrets.expanduser().absolute()),
+    }
+    settings = _checked(chosen, {key: value for key, value in given.items() if value is not None})
+    check(settings, os.environ)
+    _tell_installed(chosen, put(chosen, settings, time.time()), settings)
+
+
+@app.command()
+def run(name: Name) -> int:
+    """Do one night of NAME: run, compare, confirm, notify. This is what the timer starts."""
+    from rigctl.cli.nightly_run import do
+
+    return do(name)
+
+
+@app.command()
+def status(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Only this one.", autocompletion=_names)] = None,
+    as_json: Json = False,
+) -> None:
+    """Show when each nightly runs next, and how its last nights went."""
+    from rigctl.cli.nightly_status import show
+
+    show(name, as_json=as_json)
+
+
+@app.command()
+def remove(name: Name) -> None:
+    """Remove NAME: its settings and its timer. What it measured stays in the store."""
+    from rigctl.nightly.install import remove as take_away
+
+    for path in take_away(name):
+        print(f"removed {path}")
+    print("The store keeps its nights. A line of yours for cron is still there: crontab -e")
+
+
+def _checked(name: str, given: dict[str, object]) -> "Settings":
+    """The settings. Raises `InputError` that names the option."""
+    from pydantic import ValidationError
+
+    from rigctl.nightly.settings import NAME, Settings
+
+    if not NAME.fullmatch(name):
+        raise InputError(f'--name "{name}": expected letters, digits, "-", "_" and ".", at most 61')
+    try:
+        return Settings.model_validate(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise InputError(f"--{first.get('ctx', {}).get('error', first['msg'])}") from None
+
+
+def _name_of(plan: "RunPlan") -> str:
+    return _UNFIT.sub("-", f"{plan.scenario_name}-{plan.rig_name}").strip("-._")[:61] or "nightly"
+
+
+def _lasting(reference: str) -> str:
+    """A file by its absolute path; a bundled name as it is."""
+    path = Path(reference).expanduser()
+    return str(path.absolute()) if path.is_file() else reference
+
+
+def _store_address(store: str | None) -> str:
+    """The store of the nightly, wherever it is started. Raises `InputError` for an address with a password."""
+    from rigctl.nightly.secret import open_secret
+    from rigctl.store.open import default_path
+
+    if store is None:
+        return str(default_path())
+    if "://" not in store:
+        return str(Path(store).expanduser().absolute())
+    if (why := open_secret(store)) is not None:
+        raise InputError(f"--store: {why}. Give it in ~/.pgpass, of mode 0600 (PostgreSQL, section 34.16)")
+    return store
+
+
+def _headers(given: list[str]) -> dict[str, str]:
+    found = {}
+    for text in given:
+        key, colon, value = text.partition(":")
+        if not colon or not re.fullmatch(r"[A-Za-z0-9-]+", key.strip()) or not value.strip():
+            raise InputError('--header: expected NAME: VALUE, as in "Authorization: Bearer ${TOKEN}"')
+        secret = key.strip().lower() in {"authorization", "cookie", "x-api-key", "private-token"}
+        if secret and "${" not in value:
+            raise InputError(f"--header {key.strip()}: a secret. Write ${{NAME}} and NAME=… in the file of --secrets")
+        found[key.strip()] = value.strip()
+    return found
+
+
+def _tell_installed(name: str, done: "Installed", settings: "Settings") -> None:
+    from rigctl.nightly.commands import deadline_s
+    from rigctl.nightly.schedule import moment, next_due
+    from rigctl.units import format_duration
+
+    due = moment(next_due(settings.at, time.time()))
+    if done.cron is None:
+        print(f"{name} runs every night at {settings.at:%H:%M}; next: {due}.")
+    else:
+        print("There is no systemd of yours here. Add this line to your crontab (crontab -e):")
+        print(done.cron)
+    limit = f"{format_duration(settings.wait)} of waiting and {format_duration(deadline_s(settings))} of measuring"
+    print(f"A night ends after {limit}, whatever happens.")
+    print(f"settings {done.settings}")
+    for unit in done.units:
+        print(f"unit     {unit}")
+    if done.remark:
+        print(done.remark)
+    print(f"Try it now: rigctl nightly run {name}")

@@ -1,0 +1,61 @@
+"""`rigctl nightly run`: one night, with the real clock, store and commands."""
+
+import signal
+import sys
+import time
+from datetime import datetime
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from rigctl.errors import Interrupted, RigError
+from rigctl.records import NightOutcome
+
+if TYPE_CHECKING:
+    from rigctl.nightly.night import Done
+    from rigctl.nightly.settings import Settings
+
+
+def do(name: str) -> int:
+    """0: a quiet night; 1: news; 3: it failed, or nobody could be told."""
+    from rigctl.logs import about
+    from rigctl.nightly.commands import Commands, pruned
+    from rigctl.nightly.install import state
+    from rigctl.nightly.night import Nightly, one_night
+    from rigctl.nightly.settings import load, state_folder
+    from rigctl.nightly.state import alone
+    from rigctl.store import open_store
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupted)
+    settings = load(name)
+    scenario, rig = Path(settings.scenario).stem, Path(settings.rig).stem
+    remembered = state(name, time.time())
+    logs = state_folder() / "logs" / name
+    with alone(remembered.file, name), about(), open_store(settings.store) as store:
+        pruned(logs)
+        work = Commands(settings, logs / f"{datetime.now():%Y%m%d-%H%M%S}")
+        done = one_night(Nightly(scenario, rig, settings.at), store.history, remembered, work, time.time)
+    return _tell(done, settings)
+
+
+def _interrupted(_number: int, _frame: FrameType | None) -> None:
+    raise Interrupted("rigctl nightly was ended by a signal")
+
+
+def _tell(done: "Done", settings: "Settings") -> int:
+    from rigctl.nightly.schedule import date_of
+
+    night = done.night
+    ran = f" Run {night.run}." if night.run else ""
+    if done.told is not None:
+        print(done.told.markdown, end="")
+    else:
+        print(f"{night.scenario} on {night.rig}, {date_of(night.due_at)}: nothing changed.{ran}")
+    if done.untold is not None:
+        raise RigError(f"{done.untold}. The message is kept, and goes out with the next one")
+    if done.told is not None and settings.notify is None:
+        print("Nobody was notified: rigctl nightly install --notify", file=sys.stderr)
+    if night.outcome is NightOutcome.QUIET:
+        return 0
+    return 1 if night.outcome is NightOutcome.NEWS else RigError.exit_code

@@ -1,0 +1,158 @@
+"""`rigctl nightly status`: a sentence on each nightly, its last nights; as JSON by docs/nightly-status.schema.json."""
+
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, ClassVar, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from rigctl.errors import RigctlError
+from rigctl.nightly import install, settings
+from rigctl.nightly.schedule import date_of, moment, next_due
+from rigctl.nightly.settings import Settings
+from rigctl.records import Night, NightOutcome
+
+Instant = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+SHOWN: Final = 14
+_WORDS: Final = {
+    NightOutcome.QUIET: "nothing changed",
+    NightOutcome.NEWS: "news",
+    NightOutcome.FAILED: "failed",
+    NightOutcome.OVERDUE: "ended at its deadline",
+    NightOutcome.BUSY: "the rig was in use",
+    NightOutcome.MISSED: "missed",
+}
+
+
+class _Model(BaseModel):
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True)
+
+
+class NightStatus(_Model):
+    """One night."""
+
+    due_at: Instant
+    began_at: Instant | None
+    ended_at: Instant | None
+    outcome: Literal["quiet", "news", "failed", "overdue", "busy", "missed"] | None = Field(
+        description="null: it is running, or was killed."
+    )
+    run: str | None
+    reason: str | None
+
+
+class NightlyStatus(_Model):
+    """One nightly."""
+
+    name: str
+    scenario: str
+    rig: str
+    answer: str = Field(description="One sentence.")
+    next_due_at: Instant
+    timer: Literal["active", "inactive", "none"] = Field(description="none: cron starts it, or nothing does.")
+    undelivered: int = Field(description="Nights whose message could not be delivered yet.")
+    nights: list[NightStatus] = Field(description="The latest first.")
+
+
+class StatusDocument(_Model):
+    """The nightlies of this user."""
+
+    version: Literal[1] = 1
+    nightlies: list[NightlyStatus]
+    damaged: list[str] = Field(description="A message for each whose settings or store can't be read.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    name: str
+    own: Settings
+    nights: list[Night]  # the latest first
+    untold: int
+    active: bool | None
+
+
+def show(name: str | None, *, as_json: bool) -> None:
+    """Print it. Raises `InputError` where `name` is not installed."""
+    known, damaged = [], []
+    if name is not None:
+        settings.load(name)
+    for each in [name] if name is not None else settings.names():
+        try:
+            known.append(_look(each))
+        except RigctlError as error:
+            damaged.append(f"{each}: {error}")
+    if as_json:
+        print(StatusDocument(nightlies=[_status(own) for own in known], damaged=damaged).model_dump_json(indent=2))
+        return
+    if not known and not damaged:
+        print("No nightly is installed: rigctl nightly install SCENARIO --rig RIG --at 02:30")
+    for own in known:
+        _print(own)
+    for message in damaged:
+        print(message)
+
+
+def _look(name: str) -> _Known:
+    from pathlib import Path
+
+    from rigctl.store import open_store
+    from rigctl.store.errors import NoStoreError
+
+    own = settings.load(name)
+    scenario, rig = Path(own.scenario).stem, Path(own.rig).stem
+    try:
+        with open_store(own.store, create=False) as store:
+            nights = store.history.nights(scenario, rig)[::-1]
+    except NoStoreError:  # it has not run yet
+        nights = []
+    pending = install.state(name, time.time()).pending
+    return _Known(name, own, nights[:SHOWN], len(pending), install.timer_active(name))
+
+
+def _answer(own: _Known) -> str:
+    last = "has not run yet"
+    if own.nights:
+        night = own.nights[0]
+        became = _WORDS[night.outcome] if night.outcome else "is running, or was killed"
+        last = f"last night ({date_of(night.due_at)}): {became}"
+    untold = (
+        f"; {own.untold} {'night is' if own.untold == 1 else 'nights are'} still to be reported" if own.untold else ""
+    )
+    stopped = "; its timer does not run" if own.active is False else ""
+    return f"{own.name}: {last}; next: {moment(next_due(own.own.at, time.time()))}{untold}{stopped}."
+
+
+def _print(own: _Known) -> None:
+    print(_answer(own))
+    for night in own.nights:
+        word = str(night.outcome) if night.outcome else "unknown"
+        told = " ".join(text for text in (night.run, night.reason) if text)
+        print(f"  {date_of(night.due_at)}  {word:<8} {told}".rstrip())
+
+
+def _status(own: _Known) -> NightlyStatus:
+    return NightlyStatus(
+        name=own.name,
+        scenario=own.own.scenario,
+        rig=own.own.rig,
+        answer=_answer(own),
+        next_due_at=_instant(next_due(own.own.at, time.time())),
+        timer={True: "active", False: "inactive", None: "none"}[own.active],
+        undelivered=own.untold,
+        nights=[
+            NightStatus(
+                due_at=_instant(night.due_at),
+                began_at=None if night.began_at is None else _instant(night.began_at),
+                ended_at=None if night.ended_at is None else _instant(night.ended_at),
+                outcome=None if night.outcome is None else night.outcome.value,
+                run=night.run,
+                reason=night.reason,
+            )
+            for night in own.nights
+        ],
+    )
+
+
+def _instant(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -1,0 +1,139 @@
+"""What a night does, by rigctl's own commands, each a process with a deadline: `run`, then `regress --confirm`.
+
+Each is what a person would type. Its log, lines of JSON, tells which run it is and why it failed.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from rigctl.errors import InputError, RigError
+from rigctl.nightly.message import Message
+from rigctl.nightly.night import Judged, Measured
+from rigctl.nightly.notify import tell
+from rigctl.nightly.settings import Settings
+from rigctl.nightly.supervise import Ended, supervised
+from rigctl.records import NightOutcome
+from rigctl.scenario.forecast import total_s
+from rigctl.scenario.load import Overrides, load_plan
+from rigctl.units import format_duration
+
+BEYOND_S: Final = 600.0
+READ_S: Final = 600.0
+"""Judging and printing take seconds; measuring once more is added to it."""
+_KEPT: Final = 30
+_MOST_REASONS: Final = 3
+
+
+def deadline_s(settings: Settings) -> float:
+    """Seconds that a run may take, waiting not included. Raises `InputError` where the scenario is wrong."""
+    plan, _ = load_plan(settings.scenario, Overrides(settings.rig))
+    return settings.deadline if settings.deadline is not None else 2 * total_s(plan) + BEYOND_S
+
+
+@dataclass(slots=True)
+class Commands:
+    """The work of one night. `folder` takes its logs."""
+
+    settings: Settings
+    folder: Path
+
+    def measure(self) -> Measured:
+        """Run the scenario; a run that hangs is ended."""
+        settings = self.settings
+        try:
+            limit_s = deadline_s(settings)
+        except InputError as error:
+            return Measured(None, NightOutcome.FAILED, " ".join(str(error).splitlines()[:1]))
+        words = ["run", settings.scenario, "--rig", settings.rig, "--wait", f"{settings.wait:g}s", "--no-report"]
+        log = self.folder / "run.jsonl"
+        ended = self._rigctl([*words, "--quiet"], limit_s + settings.wait, log)
+        return _measured(ended, list(_lines(log)), limit_s)
+
+    def judge(self, run: str) -> Judged:
+        """Compare it with the nights before it; measure news once more. Raises `RigError`."""
+        words = ["regress", run, "--format", "json"]
+        if self.settings.confirm:
+            words += ["--confirm", "--scenario", self.settings.scenario]
+        limit_s = READ_S + (deadline_s(self.settings) if self.settings.confirm else 0)
+        found = json.loads(_whole(self._rigctl(words, limit_s, self.folder / "regress.jsonl"), "regress"))
+        if not found["news"]:
+            return Judged(False, found["answer"], "")
+        words = ["regress", run, "--format", "md", "--brief"]
+        return Judged(
+            True, found["answer"], _whole(self._rigctl(words, READ_S, self.folder / "brief.jsonl"), "regress")
+        )
+
+    def tell(self, told: Message) -> None:
+        tell(told, self.settings, os.environ)
+
+    def _rigctl(self, words: list[str], limit_s: float, log: Path) -> Ended:
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        log.unlink(missing_ok=True)
+        common = ["--store", self.settings.store, "--log-format", "json", "--log-file", str(log)]
+        return supervised([*words, *common], limit_s, self.folder)
+
+
+def _whole(ended: Ended, what: str) -> str:
+    """The output of a command that found something, or nothing. Raises `RigError`."""
+    if ended.exit_code in {0, 1} and ended.output:
+        return ended.output
+    if ended.exit_code is None:
+        raise RigError(f"rigctl {what} was not finished at its deadline, and was ended")
+    last = ended.errors.strip().splitlines()
+    raise RigError(last[-1].removeprefix("rigctl: ") if last else f"rigctl {what}: exit code {ended.exit_code}")
+
+
+def _lines(log: Path) -> Iterator[dict[str, Any]]:
+    """The lines of a log; one that was cut off by the end of its writer is passed over."""
+    if log.exists():
+        for line in log.read_text("utf-8", "replace").splitlines():
+            try:
+                said = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(said, dict):
+                yield said
+
+
+def _measured(ended: Ended, log: list[dict[str, Any]], limit_s: float) -> Measured:
+    run = next((line["run"] for line in reversed(log) if line.get("run")), None)
+    last = next((line for line in reversed(log) if line.get("event") == "failed"), None)
+    if ended.exit_code is None:
+        doing = f"; last in its log: {log[-1].get('message')}" if log else ""
+        reason = f"not finished after {format_duration(limit_s)}, so it was ended{doing}"
+        return Measured(run, NightOutcome.OVERDUE, reason)
+    if ended.exit_code == 0:
+        return Measured(run) if run else Measured(None, NightOutcome.FAILED, "its log names no run")
+    if last is not None:
+        why = " ".join(str(last.get("message")).splitlines())
+        busy = last.get("error") == "busy"
+        return Measured(run, NightOutcome.BUSY if busy else NightOutcome.FAILED, why)
+    if ended.exit_code == 1 and run:
+        return Measured(run, NightOutcome.NEWS, f"an expectation was not met: rigctl show {run}")
+    return Measured(run, NightOutcome.FAILED, _why(ended, log))
+
+
+def _why(ended: Ended, log: list[dict[str, Any]]) -> str:
+    """Why a run that ended by itself did not measure everything."""
+    failed = [line for line in log if line.get("event") == "test ended" and line.get("status") != "ok"]
+    if failed:
+        tests = sorted({line["cell"] for line in failed if line.get("cell")})
+        reasons = list(dict.fromkeys(str(line["message"]).removeprefix("test ended: ") for line in failed))
+        more = f" and {len(reasons) - _MOST_REASONS} more" if len(reasons) > _MOST_REASONS else ""
+        shown = "; ".join(reasons[:_MOST_REASONS])
+        return f"test{'s' if len(tests) > 1 else ''} {', '.join(map(str, tests))}: {shown}{more}"
+    how = f"signal {-ended.exit_code}" if ended.exit_code and ended.exit_code < 0 else f"exit code {ended.exit_code}"
+    words = ended.errors.strip().splitlines()
+    return f"rigctl run ended with {how}{f': {words[-1]}' if words else ''}"
+
+
+def pruned(logs: Path) -> None:
+    """Keep the logs of the latest nights only."""
+    import shutil
+
+    for old in sorted(logs.iterdir())[:-_KEPT] if logs.is_dir() else []:
+        shutil.rmtree(old, ignore_errors=True)

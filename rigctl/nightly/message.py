@@ -1,0 +1,58 @@
+"""What a morning's message says: the night's news, and of earlier nights what was not told yet."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import Final
+
+from rigctl.nightly.schedule import date_of
+from rigctl.nightly.state import Item
+from rigctl.records import Night
+from rigctl.texts import printable, printable_lines
+
+MOST_CHARACTERS: Final = 65_536
+"""Of GitHub's comments; other services have bounds near it."""
+_CUT: Final = "\n\n… The rest was left out: `rigctl regress` has it.\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """`title`: one sentence. `markdown`: all, the title included."""
+
+    title: str
+    markdown: str
+    night: str  # its date
+    outcome: str
+    run: str | None
+
+
+def message(scenario: str, rig: str, night: Night, items: Sequence[Item], zone: tzinfo | None = None) -> Message:
+    """The message of the morning after `night`. `items`, at least one, are what is to be told, the earliest first."""
+    tonight = [item for item in items if item.due_at == night.due_at]
+    earlier = [item for item in items if item.due_at != night.due_at]
+    date = date_of(night.due_at, zone)
+    if tonight:
+        title = f"{scenario} on {rig}, {date}: {printable(tonight[-1].headline)}"
+    else:
+        title = f"{scenario} on {rig}, {date_of(earlier[-1].due_at, zone)}: {printable(earlier[-1].headline)}"
+    parts = [f"**{title}**"]
+    parts += [printable_lines(item.markdown.strip()) for item in tonight if item.markdown.strip()]
+    if not tonight:
+        parts.append(f"The night of {date} was measured; nothing changed.")
+    if tonight and night.run is not None:
+        parts.append(f"Run `{night.run}`: `rigctl show {night.run}`, `rigctl regress {night.run}`.")
+    if tonight and earlier:
+        parts.append("Earlier nights:")
+        parts.append("\n".join(f"- {date_of(item.due_at, zone)}: {printable(item.headline)}" for item in earlier))
+    if not tonight and len(earlier) > 1:
+        parts.append("Nights before it:")
+        parts.append("\n".join(f"- {date_of(item.due_at, zone)}: {printable(item.headline)}" for item in earlier[:-1]))
+    parts += [printable_lines(item.markdown.strip()) for item in earlier if item.markdown.strip()]
+    return Message(title, _bounded("\n\n".join(parts) + "\n"), date, str(night.outcome), night.run)
+
+
+def _bounded(text: str) -> str:
+    if len(text) <= MOST_CHARACTERS:
+        return text
+    kept = text[: MOST_CHARACTERS - len(_CUT)]
+    return kept[: kept.rfind("\n")] + _CUT

@@ -1,0 +1,158 @@
+"""The life of a night, on one page.
+
+1. Nights that did not happen since the last one are found in the schedule, and one that began and never ended.
+2. The night is stored as begun.
+3. The scenario is run, ended at its deadline (`Work.measure`).
+4. What it measured is judged, news are confirmed by a second measurement (`Work.judge`).
+5. The night is stored with its outcome.
+6. What is to be told is told (`Work.tell`): nothing of a quiet night. What could not be delivered is told next time.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import time, tzinfo
+from typing import Protocol
+
+from rigctl.errors import RigctlError
+from rigctl.nightly.message import Message, message
+from rigctl.nightly.schedule import MOST_MISSED, due_times, latest_due, moment
+from rigctl.nightly.state import Item, State
+from rigctl.records import Night, NightOutcome
+from rigctl.store.history import History
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What became of the run. `outcome` None: it was measured, and is to be judged."""
+
+    run: str | None
+    outcome: NightOutcome | None = None
+    reason: str | None = None  # of any outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Whether there is news in a run; one sentence, and Markdown that tells more."""
+
+    news: bool
+    headline: str
+    markdown: str
+
+
+class Work(Protocol):
+    """What a night does to the world."""
+
+    def measure(self) -> Measured: ...
+
+    def judge(self, run: str) -> Judged:
+        """Raises `RigctlError` where it could not be judged."""
+        ...
+
+    def tell(self, told: Message) -> None:
+        """Raises `RigctlError` where nobody could be told."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A night that is over. `untold`: why its message could not be delivered."""
+
+    night: Night
+    told: Message | None
+    untold: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Nightly:
+    """Which nights: of a scenario on a rig, due at `at`."""
+
+    scenario: str
+    rig: str
+    at: time
+    zone: tzinfo | None = None  # None: the machine's
+
+
+def one_night(nightly: Nightly, history: History, state: State, work: Work, now: Callable[[], float]) -> Done:
+    """Do one night: that which was due last, or one of its own where that one was done already."""
+    due_at = _look_back(nightly, history, state, now())
+    night = Night(nightly.scenario, nightly.rig, due_at, now(), None, None, None, None)
+    history.put_night(night)
+    state.save()
+    try:
+        measured = work.measure()
+        night, headline, markdown = _judged(night, measured, work)
+    except BaseException as error:  # what ends rigctl itself ends the night, too: it is told the next time
+        night = replace(night, outcome=NightOutcome.FAILED, reason=f"{error}".strip() or type(error).__name__)
+        history.put_night(replace(night, ended_at=now()))
+        state.add(Item(due_at, str(night.outcome), None, f"the night failed: {night.reason}"))
+        state.save()
+        raise
+    night = replace(night, ended_at=now())
+    history.put_night(night)
+    if night.outcome is not NightOutcome.QUIET:
+        state.add(Item(due_at, str(night.outcome), night.run, headline, markdown))
+    state.save()
+    return _told(nightly, night, state, work)
+
+
+def _look_back(nightly: Nightly, history: History, state: State, now_s: float) -> float:
+    """Store what became of earlier nights, and give when this one is due."""
+    due_at = latest_due(nightly.at, now_s, nightly.zone)
+    for night in history.nights(nightly.scenario, nightly.rig):
+        if night.outcome is None and night.began_at is not None:
+            reason = f"it began at {moment(night.began_at, nightly.zone)} and never ended: rigctl nightly was killed"
+            history.put_night(replace(night, outcome=NightOutcome.FAILED, reason=reason))
+            state.add(Item(night.due_at, str(NightOutcome.FAILED), night.run, f"the night failed: {reason}"))
+    known = {night.due_at for night in history.nights(nightly.scenario, nightly.rig)}
+    for missed in due_times(nightly.at, state.looked_until, due_at, nightly.zone)[:-1][-MOST_MISSED:]:
+        if missed not in known:
+            reason = "it did not begin: was the machine off, or nobody logged in?"
+            night = Night(nightly.scenario, nightly.rig, missed, None, None, NightOutcome.MISSED, None, reason)
+            history.put_night(night)
+            state.add(Item(missed, str(night.outcome), None, f"the night was missed: {reason}"))
+    by_hand = due_at <= state.looked_until or due_at in known
+    state.looked_until = max(due_at, state.looked_until)
+    return now_s if by_hand else due_at
+
+
+def _judged(night: Night, measured: Measured, work: Work) -> tuple[Night, str, str]:
+    """The night with its outcome and reason; of anything but a quiet one what there is to tell."""
+    night = replace(night, run=measured.run, outcome=measured.outcome, reason=measured.reason)
+    if measured.run is None or night.outcome in {NightOutcome.OVERDUE, NightOutcome.BUSY}:
+        return night, _sentence(night), ""
+    try:
+        judged = work.judge(measured.run)
+    except RigctlError as error:
+        why = f"measured, but not judged: {error}"
+        reason = why if night.reason is None else f"{night.reason}; {why}"
+        night = replace(night, outcome=NightOutcome.FAILED, reason=reason)
+        return night, _sentence(night), ""
+    if night.outcome is not None:  # a part of it failed, or an expectation was not met
+        headline = f"{_sentence(night)} {judged.headline}" if judged.news else _sentence(night)
+        return night, headline, judged.markdown if judged.news else ""
+    if judged.news:
+        return replace(night, outcome=NightOutcome.NEWS, reason=judged.headline), judged.headline, judged.markdown
+    return replace(night, outcome=NightOutcome.QUIET), "", ""
+
+
+def _sentence(night: Night) -> str:
+    before = {
+        NightOutcome.FAILED: "the night failed",
+        NightOutcome.OVERDUE: "the night was ended at its deadline",
+        NightOutcome.BUSY: "the rig was in use all the time",
+    }
+    head = before.get(night.outcome) if night.outcome else None
+    return f"{head}: {night.reason}" if head else f"{night.reason}"
+
+
+def _told(nightly: Nightly, night: Night, state: State, work: Work) -> Done:
+    if not state.pending:
+        return Done(night, None)
+    made = message(nightly.scenario, nightly.rig, night, state.pending, nightly.zone)
+    try:
+        work.tell(made)
+    except RigctlError as error:
+        return Done(night, made, str(error))
+    state.pending = []
+    state.save()
+    return Done(night, made)

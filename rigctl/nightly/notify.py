@@ -1,0 +1,179 @@
+"""Telling somebody: a message POSTed to a webhook, or given to a command; tried again, within bounds."""
+
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+from urllib.parse import urlsplit
+
+from rigctl.errors import InputError, RigError
+from rigctl.nightly.message import Message
+from rigctl.nightly.secret import filled_in, secrets_of
+from rigctl.nightly.settings import Settings
+from rigctl.texts import printable
+from rigctl.version import __version__
+
+PAUSES_S: Final = (2.0, 15.0, 60.0)
+"""Between attempts: four in all."""
+ANSWER_S: Final = 15.0
+"""An attempt takes no longer, however slowly the other side answers."""
+COMMAND_S: Final = 60.0
+_AGAIN: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
+_SHOWN: Final = 200
+
+
+class _Again(RigError):
+    """An attempt failed, and another may not."""
+
+
+def tell(
+    told: Message,
+    settings: Settings,
+    environment: Mapping[str, str],
+    *,
+    pauses_s: Sequence[float] = PAUSES_S,
+    answer_s: float = ANSWER_S,
+    command_s: float = COMMAND_S,
+) -> None:
+    """Deliver `told` where `settings` say. Raises `RigError` once every attempt has failed, with why."""
+    if settings.notify is None:
+        return
+    secrets = secrets_of(settings.secrets, environment)
+    if is_address(settings.notify):
+        request = _request(told, settings, secrets)
+        _tried(lambda: _within(answer_s, lambda: _post(request, answer_s)), pauses_s)
+    else:
+        own = {name: value for name, value in secrets.items() if name not in environment}
+        _tried(lambda: _run(settings.notify or "", told, dict(environment) | own, command_s), pauses_s)
+
+
+def is_address(notify: str) -> bool:
+    return notify.startswith(("http://", "https://"))
+
+
+def check(settings: Settings, environment: Mapping[str, str]) -> None:
+    """Raises `InputError` where telling cannot work: a secret that is not there, an address that is none."""
+    if settings.notify is None:
+        return
+    secrets = secrets_of(settings.secrets, environment)
+    for text in settings.headers.values():
+        filled_in(text, secrets)
+    if is_address(settings.notify):
+        address = filled_in(settings.notify, secrets)
+        if not urlsplit(address).hostname:
+            raise InputError(f"--notify {settings.notify}: expected an address, as https://chat.example.org/hook")
+
+
+def _request(told: Message, settings: Settings, secrets: Mapping[str, str]) -> urllib.request.Request:
+    said = {"text": told.markdown, "title": told.title, "night": told.night, "outcome": told.outcome, "run": told.run}
+    as_json = settings.notify_format == "json"
+    body = json.dumps(said, ensure_ascii=False).encode() if as_json else told.markdown.encode()
+    kind = "application/json" if as_json else "text/markdown; charset=utf-8"
+    headers = {name: filled_in(value, secrets) for name, value in settings.headers.items()}
+    headers = {"Content-Type": kind, "User-Agent": f"rigctl/{__version__}"} | headers
+    address = filled_in(settings.notify or "", secrets)
+    try:
+        return urllib.request.Request(address, body, headers, method="POST")  # noqa: S310 — `is_address` has looked
+    except ValueError:
+        raise RigError(f"--notify: {_place(address)} is not an address") from None
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A redirected POST would become a GET, and its secrets would go to another server: it is refused instead."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
+def _post(request: urllib.request.Request, answer_s: float) -> None:
+    opener = urllib.request.build_opener(_NoRedirect())
+    place = _place(request.full_url)
+    try:
+        with opener.open(request, timeout=answer_s):
+            return
+    except urllib.error.HTTPError as error:
+        with error:
+            why = f"{place} answered {error.code} {printable(str(error.reason))[:_SHOWN]}"
+            if 300 <= error.code < 400:
+                moved = _place(error.headers.get("Location", ""))
+                raise RigError(f"{why}: it has moved to {moved}. Give that address to --notify") from None
+        raise (_Again if error.code in _AGAIN else RigError)(why) from None
+    except OSError as error:  # URLError and timeouts among them
+        reason = getattr(error, "reason", None) or error
+        raise _Again(f"{place}: {printable(str(reason))[:_SHOWN]}") from None
+    except ValueError as error:  # http.client, of what is no HTTP or no header
+        raise RigError(f"{place}: {type(error).__name__}") from None
+    except Exception as error:  # http.client's own, which are no OSError
+        raise _Again(f"{place}: {type(error).__name__}") from None
+
+
+def _place(address: str) -> str:
+    """Scheme, host and port of an address: the rest may be a secret."""
+    try:
+        parts = urlsplit(address)
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return "an address that cannot be read"
+    return printable(f"{parts.scheme}://{parts.hostname}{port}")[:_SHOWN] if parts.hostname else "nowhere"
+
+
+def _within(limit_s: float, attempt: Callable[[], None]) -> None:
+    """`attempt` in a thread: a socket's timeout begins again with every byte, this one does not."""
+    failed: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            attempt()
+        except BaseException as error:  # raised below, in the thread that asked
+            failed.append(error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(limit_s)
+    if thread.is_alive():
+        raise _Again(f"no answer within {limit_s:g} s")
+    if failed:
+        raise failed[0]
+
+
+def _run(command: str, told: Message, environment: Mapping[str, str], limit_s: float) -> None:
+    said = {"RIGCTL_TITLE": told.title, "RIGCTL_OUTCOME": told.outcome, "RIGCTL_NIGHT": told.night}
+    process = subprocess.Popen(
+        ["/bin/sh", "-c", command],
+        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
+        env={**environment, **said, "RIGCTL_RUN": told.run or ""},
+    )  # fmt: skip
+    try:
+        _, errors = process.communicate(told.markdown.encode(), timeout=limit_s)
+    except subprocess.TimeoutExpired:
+        raise _Again(f"{command}: not finished within {limit_s:g} s") from None
+    except BrokenPipeError:
+        errors = b""
+        process.wait(limit_s)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    if process.returncode:
+        words = errors.decode("utf-8", "replace").strip().splitlines()
+        last = f": {printable(words[-1])[:_SHOWN]}" if words else ""
+        raise _Again(f"{command}: exit code {process.returncode}{last}")
+
+
+def _tried(attempt: Callable[[], None], pauses_s: Sequence[float]) -> None:
+    for pause_s in (*pauses_s, None):
+        try:
+            return attempt()
+        except _Again as error:
+            if pause_s is None:
+                raise RigError(f"--notify: {error} ({len(pauses_s) + 1} attempts)") from None
+            time.sleep(pause_s)
+        except RigError as error:
+            raise RigError(f"--notify: {error}") from None
+    return None

@@ -1,0 +1,73 @@
+"""Secrets in a nightly's settings: `${NAME}` stands for one, which is in the environment or in a file of mode 0600."""
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from rigctl.errors import InputError
+
+_REFERENCE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_LINE: Final = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*")
+_MOST_BYTES: Final = 64 * 1024
+
+
+def filled_in(text: str, secrets: Mapping[str, str]) -> str:
+    """`text` with each `${NAME}` replaced. Raises `InputError`, which names what is missing and no value."""
+
+    def value(found: re.Match[str]) -> str:
+        if found[1] not in secrets:
+            raise InputError(
+                f"the secret {found[1]} is neither in the environment nor in the file of --secrets. Put "
+                f"{found[1]}=… into a file of mode 0600 and name it with --secrets"
+            )
+        return secrets[found[1]]
+
+    return _REFERENCE.sub(value, text)
+
+
+def secrets_of(file: Path | None, environment: Mapping[str, str]) -> dict[str, str]:
+    """What the file says, and the environment, which wins. Raises `InputError` for a file that others may read."""
+    return {} | (_read(file) if file is not None else {}) | dict(environment)
+
+
+def _read(file: Path) -> dict[str, str]:
+    try:
+        found = file.stat()
+        if not stat.S_ISREG(found.st_mode) or found.st_size > _MOST_BYTES:
+            raise InputError(f"--secrets {file}: expected a file of lines NAME=VALUE, at most 64 KiB")
+        if found.st_uid != os.geteuid():
+            raise InputError(f"--secrets {file}: belongs to another user, so it is not used. Copy it")
+        if found.st_mode & 0o077:
+            mode = f"{stat.S_IMODE(found.st_mode):04o}"
+            raise InputError(f"--secrets {file}: others may read it (mode {mode}), so it is not used. chmod 600 {file}")
+        lines = file.read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"--secrets {file}: cannot be read: {error}") from None
+    return dict(_pairs(file, lines))
+
+
+def _pairs(file: Path, lines: Iterable[str]) -> Iterable[tuple[str, str]]:
+    for number, line in enumerate(lines, 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        match = _LINE.fullmatch(line)
+        if match is None:  # its text is not shown: it may be a secret
+            raise InputError(f"{file}:{number}: expected NAME=VALUE")
+        value = match[2]
+        quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
+        yield match[1], value[1:-1] if quoted else value
+
+
+def open_secret(address: str) -> str | None:
+    """Why an address, of a web server or a database, is not kept: a password stands in it. None: it may be."""
+    try:
+        password = urlsplit(address).password
+    except ValueError as error:
+        return f"not an address: {error}"
+    if password and not _REFERENCE.fullmatch(password):
+        return "holds a password, which no file of rigctl keeps"
+    return None

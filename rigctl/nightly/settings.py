@@ -1,0 +1,153 @@
+"""The settings of a nightly: a small YAML file of each in the user's configuration folder, of mode 0600."""
+
+import os
+import re
+from collections.abc import Callable
+from datetime import time
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Final, Literal
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from rigctl.errors import InputError, RigError
+from rigctl.nightly.secret import open_secret
+from rigctl.units import UnitError, parse_duration
+from rigctl.yamlfile import MistakesError, kind, read_document, validated
+
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,60}", re.ASCII)
+"""Of a nightly: it becomes the name of files and of systemd units."""
+_TIME: Final = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])", re.ASCII)
+MOST_S: Final = 20 * 3600.0
+"""A night ends before the next one."""
+FORMATS: Final = ("json", "markdown")
+
+
+def parse_at(text: object) -> time:
+    """`02:30`, local time. Raises `ValueError`."""
+    match = _TIME.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        raise ValueError(f'at "{text}": expected a time of day, as 02:30')
+    return time(int(match[1]), int(match[2]))
+
+
+def parse_span(name: str, value: object) -> float:
+    """Seconds, at most `MOST_S`. Raises `ValueError`."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError(f"{name}: expected a time as 30m, found {kind(value)}")  # noqa: TRY004 — pydantic's
+    try:
+        span_s = parse_duration(value, name)
+    except UnitError as error:
+        raise ValueError(str(error)) from None
+    if span_s > MOST_S:
+        raise ValueError(f'{name} "{value}": at most 20h, so that a night ends before the next one')
+    return span_s
+
+
+def _text(name: str) -> BeforeValidator:
+    def check(value: object) -> str:
+        if not isinstance(value, str) or not value.strip() or "\n" in value or "\0" in value:
+            raise ValueError(f"{name}: expected a text of one line, found {kind(value)}")
+        return value
+
+    return BeforeValidator(check)
+
+
+def _address(name: str) -> BeforeValidator:
+    def check(value: object) -> object:
+        why = open_secret(value) if isinstance(value, str) and "://" in value else None
+        if why is not None:
+            raise ValueError(f"{name}: {why}")
+        return value
+
+    return BeforeValidator(check)
+
+
+def _flag(value: object) -> object:
+    if not isinstance(value, bool):
+        raise ValueError(f"confirm: expected true or false, found {kind(value)}")  # noqa: TRY004 — pydantic's
+    return value
+
+
+def _format(value: object) -> object:
+    if value not in FORMATS:
+        raise ValueError(f'notify_format "{value}": expected json or markdown')
+    return value
+
+
+def _span(name: str) -> BeforeValidator:
+    checked: Callable[[object], float] = lambda value: parse_span(name, value)  # noqa: E731
+    return BeforeValidator(checked)
+
+
+class Settings(BaseModel):
+    """What a nightly runs, when, and whom it tells."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True)
+
+    scenario: Annotated[str, _text("scenario")] = Field(description="a file's absolute path, or a bundled name")
+    rig: Annotated[str, _text("rig")] = Field(description="a file's absolute path, or a bundled name")
+    at: Annotated[time, BeforeValidator(parse_at)] = Field(description="local time, as 02:30")
+    store: Annotated[str, _text("store"), _address("store")] = Field(description="a path or an SQLAlchemy URL")
+    wait: Annotated[float, _span("wait")] = 1800.0
+    deadline: Annotated[float, _span("deadline")] | None = None
+    confirm: Annotated[bool, BeforeValidator(_flag)] = True
+    notify: Annotated[str, _text("notify"), _address("notify")] | None = None
+    notify_format: Annotated[Literal["json", "markdown"], BeforeValidator(_format)] = "json"
+    headers: dict[str, Annotated[str, _text("headers")]] = Field(default_factory=dict)
+    secrets: Annotated[Path, _text("secrets")] | None = None
+
+
+def folder() -> Path:
+    """Where the files are."""
+    from platformdirs import user_config_path
+
+    return user_config_path("rigctl", appauthor=False) / "nightly"
+
+
+def state_folder() -> Path:
+    """Where logs and messages that are to be delivered are."""
+    from platformdirs import user_state_path
+
+    return user_state_path("rigctl", appauthor=False) / "nightly"
+
+
+def file_of(name: str) -> Path:
+    return folder() / f"{name}.yaml"
+
+
+def names() -> list[str]:
+    """The nightlies that are installed."""
+    return sorted(path.stem for path in folder().glob("*.yaml") if NAME.fullmatch(path.stem))
+
+
+def load(name: str) -> Settings:
+    """The settings of the nightly `name`. Raises `InputError`: there is none, or every mistake in its file."""
+    path = file_of(name)
+    if not NAME.fullmatch(name) or not path.is_file():
+        known = ", ".join(names())
+        there = f"Installed: {known}" if known else "None is installed: rigctl nightly install"
+        raise InputError(f'no nightly "{name}". {there}')
+    document = read_document(path)
+    settings, wrong = validated(document, Settings)
+    if settings is None or wrong:
+        raise MistakesError(wrong)
+    return settings
+
+
+def save(name: str, settings: Settings) -> Path:
+    """Write the file, which only its user can read."""
+    path = file_of(name)
+    said: dict[str, Any] = settings.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+    said["at"] = f"{settings.at:%H:%M}"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        beside = path.with_name(f".{path.name}.new")
+        beside.unlink(missing_ok=True)
+        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:  # noqa: PTH123
+            file.write(f"# What rigctl nightly run {name} does. docs/nightly.md explains the keys.\n")
+            yaml.safe_dump(said, file, sort_keys=False, allow_unicode=True, default_style=None, width=1000)
+        beside.replace(path)
+    except OSError as error:
+        raise RigError(f"{path}: cannot be written: {error.strerror or error}") from error
+    return path

@@ -1,0 +1,132 @@
+"""Three weeks of real nights on a virtual rig, with a link that really gets slower: what each morning says.
+
+`python tests/bench/bench_three_weeks.py [--share 0.9]`. Every night is what a timer starts (`nightly.commands`); only
+the clock is an argument. Night 5: the scenario cannot be read. Night 9: missed. Night 12: the run is halted
+(SIGSTOP) and ended at its deadline. From night 15 on the link of pi3 has `share` of its rate, and its kernel another
+sysctl. About three minutes.
+"""
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time as clock
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import time
+from pathlib import Path
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from rigctl.nightly.commands import Commands
+from rigctl.nightly.message import Message
+from rigctl.nightly.night import Judged, Measured, Nightly, one_night
+from rigctl.nightly.settings import Settings
+from rigctl.nightly.state import state_of
+from rigctl.store import open_store
+
+RIGCTL: Final = (sys.executable, "-m", "rigctl")
+SCENARIO: Final = "title: Nights\nrig: gigablox\npairs: mesh\nduration: 300ms\nrepeat: 2\n"
+NIGHTS: Final = 21
+FAILED, MISSED, HUNG, SLOWER = 5, 9, 12, 15
+FIRST_DUE_S: Final = 1_793_500_200.0  # 2026-11-01 02:30 UTC: night 1
+DAY_S: Final = 86_400.0
+SHAPED_KBIT: Final = 984_395
+
+
+@dataclass
+class Lab:
+    """The nights' work, and who is told."""
+
+    commands: Commands
+    number: int = 0
+    told: list[Message] = field(default_factory=list)
+
+    def clock(self) -> float:
+        return FIRST_DUE_S + (self.number - 1) * DAY_S + 1
+
+    def measure(self) -> Measured:
+        if self.number == HUNG:
+            threading.Thread(target=_stop_the_run, args=(self.commands.settings.store,), daemon=True).start()
+        return self.commands.measure()
+
+    def judge(self, run: str) -> Judged:
+        return self.commands.judge(run)
+
+    def tell(self, told: Message) -> None:
+        self.told.append(told)
+
+
+def _stop_the_run(store: str) -> None:
+    """Stop the run of this store as soon as it measures."""
+    for _ in range(200):
+        clock.sleep(0.1)
+        for entry in Path("/proc").glob("[0-9]*"):
+            try:
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if b"run" in words and b"--quiet" in words and store.encode() in words:
+                clock.sleep(2)
+                os.kill(int(entry.name), signal.SIGSTOP)
+                return
+
+
+@contextmanager
+def kept_up() -> Iterator[None]:
+    subprocess.run([*RIGCTL, "rig", "up", "gigablox"], check=True, stdout=subprocess.DEVNULL, timeout=60)
+    try:
+        yield
+    finally:
+        subprocess.run([*RIGCTL, "rig", "down", "gigablox"], check=True, stdout=subprocess.DEVNULL, timeout=60)
+
+
+def on_pi3(*words: str) -> str:
+    command = [*RIGCTL, "rig", "exec", "gigablox", "pi3", "--", *words]
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+
+
+def slower(share: float) -> None:
+    at = next(words for words in (line.split() for line in on_pi3("tc", "qdisc").splitlines()) if "tbf" in words)
+    device = at[at.index("dev") + 1]
+    rate = f"{round(SHAPED_KBIT * share)}kbit"
+    on_pi3("tc", "qdisc", "replace", "dev", device, "root", "tbf", "rate", rate, "burst", "128kb", "limit", "400kb")
+    on_pi3("sysctl", "-qw", "net.ipv4.tcp_mtu_probing=1")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--share", type=float, default=0.9)
+    share = parser.parse_args().share
+    with tempfile.TemporaryDirectory() as text, kept_up():
+        folder = Path(text)
+        (folder / "nights.yaml").write_text(SCENARIO)
+        given = {"scenario": str(folder / "nights.yaml"), "rig": "gigablox", "at": "02:30"}
+        settings = Settings.model_validate({**given, "store": str(folder / "store.db"), "wait": 0, "deadline": "40s"})
+        nightly = Nightly("nights", "gigablox", time(2, 30), ZoneInfo("UTC"))
+        lab = Lab(Commands(settings, folder / "logs"))
+        with open_store(settings.store) as store:
+            for lab.number in (number for number in range(1, NIGHTS + 1) if number != MISSED):
+                if lab.number == SLOWER:
+                    slower(share)
+                (folder / "nights.yaml").write_text("titel: x\n" if lab.number == FAILED else SCENARIO)
+                state = state_of(folder / "state.json", FIRST_DUE_S - DAY_S / 2)
+                began_s, before = clock.monotonic(), len(lab.told)
+                done = one_night(nightly, store.history, state, lab, lab.clock)
+                title = lab.told[-1].title if len(lab.told) > before else ""
+                took_s = clock.monotonic() - began_s
+                print(f"{lab.number:2} {done.night.outcome!s:8} {took_s:5.1f} s  {title}", flush=True)
+        print("\n" + "\n---\n".join(message.markdown for message in lab.told))
+        command = [*RIGCTL, "regress", "--format", "json", "--store", settings.store]
+        said = subprocess.run(command, capture_output=True, timeout=60, check=False)
+        for change in json.loads(said.stdout)["changes"]:
+            print(change["subject"]["name"], change["change_pct"], change["since"], change["facts"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+"""The log of a run, as a log collector reads it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from user import User
+
+SCENARIO = "title: logged\nrig: gigablox\npairs: [pi1 -> pi2]\nduration: 500ms\nmatrix: {parallel: [1, 2]}\n"
+KEYS = ["time", "level", "logger", "message", "run", "cell", "node"]
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> User:
+    return User(tmp_path)
+
+
+def test_each_line_of_a_run_is_json_with_run_test_and_node(user: User) -> None:
+    process = user.start("--log-format", "json", "run", user.scenario(SCENARIO), "--no-report", "--quiet")
+    out, errors = process.communicate(timeout=90)
+    assert process.returncode == 0, errors
+    lines = [json.loads(line) for line in errors.splitlines()]
+    assert all(list(line)[: len(KEYS)] == KEYS for line in lines)
+    run = out.strip()
+    ended = [line for line in lines if line.get("event") == "test ended"]
+    assert [(line["run"], line["cell"], line["status"]) for line in ended] == [(run, 1, "ok"), (run, 2, "ok")]
+    let_go = [line for line in lines if line["message"].endswith(": let go")]
+    assert {(line["run"], line["node"]) for line in let_go} == {(run, "pi1"), (run, "pi2")}
+
+
+def test_a_file_takes_the_log_and_the_screen_stays_as_it_is(user: User) -> None:
+    log = user.folder / "rigctl.log"
+    out = user.rigctl("plan", "gigablox", "--log-file", str(log), "--log-format", "json")
+    assert out == user.rigctl("plan", "gigablox")
+    assert json.loads(log.read_text())["logger"] == "rigctl.scenario.load"
+
+
+def test_an_error_is_one_line_of_the_log_and_no_other(user: User) -> None:
+    out = user.rigctl("show", "--log-format", "json", code=2)
+    failed = json.loads(out)
+    assert (failed["event"], failed["error"], failed["exit_code"]) == ("failed", "input", 2)
+    assert "does not exist" in failed["message"]
+
+
+def test_a_log_that_cannot_be_written_is_an_error_of_the_user(user: User) -> None:
+    out = user.rigctl("plan", "gigablox", "--log-file", "/nowhere/x.log", code=2)
+    assert out == "rigctl: --log-file /nowhere/x.log: cannot be written: No such file or directory\n"

@@ -1,0 +1,181 @@
+"""Telling somebody: a real web server that fails, hangs and redirects; real commands that do."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rigctl.errors import InputError, RigError
+from rigctl.nightly.message import Message
+from rigctl.nightly.notify import check, tell
+from rigctl.nightly.settings import Settings
+
+TOLD = Message("s on r: slower", "**s on r: slower**\n\n| ü |\n", "2026-11-22", "news", "run1")
+AT_ONCE = (0.0, 0.0, 0.0)
+
+
+@dataclass
+class Site:
+    """A web server that answers as it was told to, one answer after another; the last one stays."""
+
+    port: int
+    answers: list[int | str] = field(default_factory=lambda: [200])
+    seen: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)
+    over: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.port}/hook/s3cret"
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    class Answers(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            made.seen.append((self.path, dict(self.headers), body))
+            answer = made.answers.pop(0) if len(made.answers) > 1 else made.answers[0]
+            if answer == "hang":
+                made.over.wait(20)
+                return
+            if answer == "drip":
+                self.wfile.write(b"HTTP/1.0 200 OK\r\n")
+                while not made.over.wait(0.1):
+                    self.wfile.write(b"X: y\r\n")
+                return
+            if answer == "garbage":
+                self.wfile.write(b"\x1b[2J no HTTP at all\r\n\r\n")
+                return
+            self.send_response(int(answer))
+            if 300 <= int(answer) < 400:
+                self.send_header("Location", "http://127.0.0.1:9/stolen?token=1")
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None: ...
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+    server.daemon_threads = True
+    made = Site(server.server_port)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    yield made
+    made.over.set()
+    server.shutdown()
+    thread.join(10)
+    server.server_close()
+
+
+def settings(notify: str, **more: Any) -> Settings:
+    return Settings(scenario="s", rig="r", at="02:30", store="/x.db", notify=notify, **more)
+
+
+def test_a_webhook_gets_json_with_the_markdown(site: Site) -> None:
+    tell(TOLD, settings(site.address), {})
+    ((path, headers, body),) = site.seen
+    assert path == "/hook/s3cret"
+    assert headers["Content-Type"] == "application/json"
+    expected = {"text": TOLD.markdown, "title": TOLD.title, "night": "2026-11-22", "outcome": "news", "run": "run1"}
+    assert json.loads(body) == expected
+
+
+def test_or_the_markdown_itself_and_secrets_from_a_file(site: Site, tmp_path: Path) -> None:
+    file = tmp_path / "secrets"
+    file.write_text("TOKEN=t0ken\nHOOK=s3cret\n")
+    file.chmod(0o600)
+    address = f"http://127.0.0.1:{site.port}/hook/${{HOOK}}"
+    more = {"headers": {"Authorization": "Bearer ${TOKEN}"}, "secrets": str(file), "notify_format": "markdown"}
+    tell(TOLD, settings(address, **more), {})
+    ((path, headers, body),) = site.seen
+    assert (path, headers["Authorization"]) == ("/hook/s3cret", "Bearer t0ken")
+    assert headers["Content-Type"] == "text/markdown; charset=utf-8"
+    assert body.decode() == TOLD.markdown
+
+
+@pytest.mark.parametrize("first", [[500, 503], [429, 502], ["garbage", 500], ["hang", "drip"]])
+def test_one_that_fails_twice_is_tried_a_third_time(site: Site, first: list[int | str]) -> None:
+    site.answers = [*first, 204]
+    tell(TOLD, settings(site.address), {}, pauses_s=AT_ONCE, answer_s=0.5)
+    assert len(site.seen) == 3
+
+
+def test_attempts_are_bounded_and_the_message_hides_the_address(site: Site) -> None:
+    site.answers = [500]
+    with pytest.raises(RigError) as caught:
+        tell(TOLD, settings(site.address), {}, pauses_s=AT_ONCE)
+    place = f"http://127.0.0.1:{site.port}"
+    assert str(caught.value) == f"--notify: {place} answered 500 Internal Server Error (4 attempts)"
+    assert len(site.seen) == 4
+
+
+@pytest.mark.parametrize("slow", ["hang", "drip"])
+def test_one_that_never_answers_costs_no_more_than_its_time(site: Site, slow: str) -> None:
+    site.answers = [slow]
+    began_s = time.monotonic()
+    with pytest.raises(RigError, match=r"(no answer within 0\.3 s|timed out)\.? ?.*\(4 attempts\)"):
+        tell(TOLD, settings(site.address), {}, pauses_s=AT_ONCE, answer_s=0.3)
+    assert time.monotonic() - began_s < 60
+
+
+@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+def test_a_redirect_is_not_followed_but_told(site: Site, code: int) -> None:
+    site.answers = [code]
+    with pytest.raises(RigError) as caught:
+        tell(TOLD, settings(site.address), {}, pauses_s=AT_ONCE)
+    assert "it has moved to http://127.0.0.1:9. Give that address to --notify" in str(caught.value)
+    assert "token" not in str(caught.value)
+    assert len(site.seen) == 1
+
+
+def test_a_refusal_is_final(site: Site) -> None:
+    site.answers = [403]
+    with pytest.raises(RigError, match=r"answered 403 Forbidden$"):
+        tell(TOLD, settings(site.address), {}, pauses_s=AT_ONCE)
+    assert len(site.seen) == 1
+
+
+def test_a_server_that_is_not_there_is_tried_again_and_named() -> None:
+    with pytest.raises(RigError, match=r"http://127\.0\.0\.1:9: .*refused.*\(4 attempts\)"):
+        tell(TOLD, settings("http://127.0.0.1:9/s3cret"), {}, pauses_s=AT_ONCE)
+
+
+def test_a_command_gets_the_markdown_and_the_title(tmp_path: Path) -> None:
+    file = tmp_path / "told"
+    command = f'cat >"{file}"; echo "$RIGCTL_TITLE|$RIGCTL_OUTCOME|$RIGCTL_RUN" >>"{file}"'
+    tell(TOLD, settings(command), {"PATH": "/usr/bin:/bin"})
+    assert file.read_text() == f"{TOLD.markdown}{TOLD.title}|news|run1\n"
+
+
+def test_a_command_that_fails_is_tried_again(tmp_path: Path) -> None:
+    command = f"echo x >>{tmp_path}/tries; [ $(wc -l <{tmp_path}/tries) = 3 ]"
+    tell(TOLD, settings(command), {"PATH": "/usr/bin:/bin"}, pauses_s=AT_ONCE)
+    with pytest.raises(RigError, match=r"--notify: echo no >&2; false: exit code 1: no \(4 attempts\)"):
+        tell(TOLD, settings("echo no >&2; false"), {"PATH": "/usr/bin:/bin"}, pauses_s=AT_ONCE)
+
+
+def test_a_command_that_hangs_is_ended_with_all_it_started(tmp_path: Path) -> None:
+    command = f"sleep 61 & echo $! >{tmp_path}/pid; wait"
+    with pytest.raises(RigError, match=r"not finished within 0\.5 s"):
+        tell(TOLD, settings(command), {"PATH": "/usr/bin:/bin"}, pauses_s=(), command_s=0.5)
+    pid = (tmp_path / "pid").read_text().strip()
+    until_s = time.monotonic() + 10
+    while Path(f"/proc/{pid}/exe").exists() and time.monotonic() < until_s:
+        time.sleep(0.02)
+    assert not Path(f"/proc/{pid}/exe").exists()
+
+
+def test_what_cannot_work_is_found_before(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="the secret TOKEN is neither"):
+        check(settings("https://x.org/${TOKEN}"), {})
+    with pytest.raises(InputError, match="expected an address"):
+        check(settings("https:///hook"), {})
+    open_file = tmp_path / "secrets"
+    open_file.write_text("TOKEN=x")
+    open_file.chmod(0o644)
+    with pytest.raises(InputError, match="others may read it"):
+        check(settings("https://x.org/${TOKEN}", secrets=str(open_file)), {})

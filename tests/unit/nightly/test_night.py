@@ -1,0 +1,223 @@
+"""The life of a night: what is stored, what is told, and what is left where something goes wrong."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import time
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+from builders import plan
+
+from rigctl.errors import RigError
+from rigctl.nightly.message import MOST_CHARACTERS, Message, message
+from rigctl.nightly.night import Done, Judged, Measured, Nightly, one_night
+from rigctl.nightly.schedule import date_of
+from rigctl.nightly.state import Item, State, alone, state_of
+from rigctl.records import Night, NightOutcome
+from rigctl.store import Store, open_store
+
+UTC = ZoneInfo("UTC")
+NIGHTLY = Nightly("gigablox", "lab", time(2, 30), UTC)
+FIRST = 1_795_314_600.0  # 2026-11-22 02:30 UTC
+DAY = 86400.0
+
+
+@dataclass
+class Desk:
+    """A night's work as told, and what was told to people."""
+
+    store: Store
+    measured: Measured | BaseException | None = None
+    judged: Judged | RigError = field(default_factory=lambda: Judged(False, "nothing changed", ""))
+    mute: RigError | None = None
+    told: list[Message] = field(default_factory=list)
+
+    def measure(self) -> Measured:
+        if isinstance(self.measured, BaseException):
+            raise self.measured
+        return self.measured or Measured(self.store.begin(plan(), {}, {}, FIRST))
+
+    def judge(self, run: str) -> Judged:
+        if isinstance(self.judged, RigError):
+            raise self.judged
+        return self.judged
+
+    def tell(self, told: Message) -> None:
+        if self.mute is not None:
+            raise self.mute
+        self.told.append(told)
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    with open_store(str(tmp_path / "store.db")) as store:
+        yield Desk(store)
+
+
+@pytest.fixture
+def night(desk: Desk, tmp_path: Path) -> Callable[[int], Done]:
+    """Do the night of day `number`, 1 being the first after it was installed."""
+
+    def do(number: int, seconds_late: float = 0.2) -> Done:
+        state = state_of(tmp_path / "state.json", FIRST - DAY / 2)
+        at = FIRST + (number - 1) * DAY + seconds_late
+        return one_night(NIGHTLY, desk.store.history, state, desk, lambda: at)
+
+    return do
+
+
+Do = Callable[..., Done]
+
+
+def outcomes(desk: Desk) -> list[str]:
+    return [str(night.outcome) for night in desk.store.history.nights()]
+
+
+def test_of_a_quiet_night_nobody_hears(desk: Desk, night: Do) -> None:
+    done = night(1)
+    assert (done.night.outcome, done.night.due_at, desk.told) == (NightOutcome.QUIET, FIRST, [])
+    assert desk.store.history.nights() == [done.night]
+    assert done.night.run is not None
+
+
+def test_news_are_told_in_the_judges_own_words(desk: Desk, night: Do) -> None:
+    desk.judged = Judged(True, "Test 1 is 10 % slower.", "| a | b |")
+    done = night(1)
+    assert done.night.outcome is NightOutcome.NEWS
+    (told,) = desk.told
+    assert told.title == "gigablox on lab, 2026-11-22: Test 1 is 10 % slower."
+    assert told.markdown.startswith(f"**{told.title}**\n\n| a | b |\n\nRun `{done.night.run}`")
+    assert (told.night, told.outcome, told.run) == ("2026-11-22", "news", done.night.run)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "expected"),
+    [
+        (NightOutcome.FAILED, "the night failed: pi4: connection refused"),
+        (NightOutcome.OVERDUE, "the night was ended at its deadline: pi4: connection refused"),
+        (NightOutcome.BUSY, "the rig was in use all the time: pi4: connection refused"),
+    ],
+)
+def test_a_night_that_did_not_measure_is_told(desk: Desk, night: Do, outcome: NightOutcome, expected: str) -> None:
+    desk.measured = Measured(None, outcome, "pi4: connection refused")
+    done = night(1)
+    assert done.night.outcome is outcome
+    assert [told.title for told in desk.told] == [f"gigablox on lab, 2026-11-22: {expected}"]
+
+
+def test_what_was_told_is_not_told_again(desk: Desk, night: Do) -> None:
+    desk.measured = Measured(None, NightOutcome.FAILED, "x")
+    night(1)
+    desk.measured = None
+    night(2)
+    assert len(desk.told) == 1
+
+
+def test_a_part_that_failed_hides_no_news(desk: Desk, night: Do) -> None:
+    run = desk.store.begin(plan(), {}, {}, FIRST)
+    desk.measured = Measured(run, NightOutcome.FAILED, "test 3: pi4: connection refused")
+    desk.judged = Judged(True, "Test 1 is slower.", "| more |")
+    night(1)
+    assert "the night failed: test 3: pi4: connection refused Test 1 is slower." in desk.told[0].title
+    assert "| more |" in desk.told[0].markdown
+
+
+def test_a_night_that_cannot_be_judged_failed(desk: Desk, night: Do) -> None:
+    desk.judged = RigError("pi1: connection refused")
+    assert night(1).night.reason == "measured, but not judged: pi1: connection refused"
+    assert "not judged" in desk.told[0].title
+
+
+def test_missed_nights_are_found_and_told_with_the_next_one(desk: Desk, night: Do) -> None:
+    night(1)
+    night(4)
+    assert outcomes(desk) == ["quiet", "missed", "missed", "quiet"]
+    (told,) = desk.told
+    assert told.title.startswith("gigablox on lab, 2026-11-24: the night was missed: it did not begin")
+    assert "The night of 2026-11-25 was measured; nothing changed." in told.markdown
+    assert "- 2026-11-23: the night was missed" in told.markdown
+    night(5)
+    assert len(desk.told) == 1
+
+
+def test_one_that_begins_hours_late_was_not_missed(desk: Desk, night: Do) -> None:
+    night(1)
+    late = night(2, 8 * 3600)
+    night(3)
+    assert outcomes(desk) == ["quiet"] * 3
+    assert late.night.due_at == FIRST + DAY
+    assert desk.told == []
+
+
+def test_nights_before_it_was_installed_were_not_missed(desk: Desk, night: Do) -> None:
+    night(1)
+    assert outcomes(desk) == ["quiet"]
+
+
+def test_a_night_by_hand_is_one_of_its_own(desk: Desk, night: Do) -> None:
+    night(1)
+    by_hand = night(1, 3600)
+    night(2)
+    assert by_hand.night.due_at == FIRST + 3600
+    assert outcomes(desk) == ["quiet"] * 3
+
+
+def test_by_hand_on_the_day_of_installing_it_is_no_scheduled_night(desk: Desk, night: Do) -> None:
+    assert night(0, 14 * 3600).night.due_at == FIRST - DAY + 14 * 3600
+    night(1)
+    assert outcomes(desk) == ["quiet"] * 2
+    assert desk.told == []
+
+
+def test_a_night_that_was_killed_is_told_with_the_next_one(desk: Desk, night: Do) -> None:
+    desk.store.history.put_night(Night("gigablox", "lab", FIRST, FIRST + 1, None, None, None, None))
+    night(2)
+    assert outcomes(desk) == ["failed", "quiet"]
+    assert "it began at 2026-11-22 02:30 and never ended" in desk.told[0].title
+
+
+def test_what_ends_rigctl_ends_the_night_and_is_told_with_the_next_one(desk: Desk, night: Do) -> None:
+    desk.measured = KeyboardInterrupt("Ctrl-C")
+    with pytest.raises(KeyboardInterrupt):
+        night(1)
+    assert outcomes(desk) == ["failed"]
+    desk.measured = None
+    night(2)
+    assert [told.title for told in desk.told] == ["gigablox on lab, 2026-11-22: the night failed: Ctrl-C"]
+
+
+def test_what_could_not_be_delivered_goes_out_with_the_next_one(desk: Desk, night: Do) -> None:
+    desk.judged, desk.mute = Judged(True, "Test 1 is slower.", "| the table |"), RigError("connection refused")
+    assert night(1).untold == "connection refused"
+    desk.judged, desk.mute = Judged(False, "", ""), None
+    assert night(2).untold is None
+    (told,) = desk.told
+    assert told.title == "gigablox on lab, 2026-11-22: Test 1 is slower."
+    assert "| the table |" in told.markdown
+    night(3)
+    assert len(desk.told) == 1
+
+
+def test_a_damaged_memory_is_a_new_one(tmp_path: Path) -> None:
+    for text in ("", "{", "[]", '{"looked_until": "x", "pending": []}', '{"looked_until": 1, "pending": [{}]}'):
+        (tmp_path / "s.json").write_text(text)
+        assert state_of(tmp_path / "s.json", 5.0) == State(tmp_path / "s.json", 5.0)
+
+
+def test_one_night_at_a_time(tmp_path: Path) -> None:
+    with alone(tmp_path / "s.json", "lab"):
+        with pytest.raises(RigError, match="nightly lab is still running"), alone(tmp_path / "s.json", "lab"):
+            pass
+    with alone(tmp_path / "s.json", "lab"):
+        pass
+
+
+def test_a_message_is_bounded_and_harmless() -> None:
+    night = Night("s", "r", FIRST, FIRST, FIRST, NightOutcome.NEWS, "run1", None)
+    long = Item(FIRST, "news", "run1", "slow \x1b[2J", "| row |\n" * 20_000)
+    made = message("s", "r", night, [long], UTC)
+    assert len(made.markdown) <= MOST_CHARACTERS
+    assert made.markdown.endswith("… The rest was left out: `rigctl regress` has it.\n")
+    assert "\x1b" not in made.markdown + made.title
+    assert date_of(FIRST, UTC) in made.title

@@ -1,0 +1,39 @@
+"""What systemd and cron are given."""
+
+from datetime import time
+
+from rigctl.nightly.units import cron_line, passed_on, service, timer
+
+ODD = ["/opt/my tools/py%thon", "-m", "rigctl", 'a"b\\c', "$HOME", "50%", "a'b"]
+
+
+def test_a_service_names_its_program_and_lets_news_be_no_failure() -> None:
+    lines = service("lab", ["/usr/bin/python3", "-m", "rigctl", "nightly", "run", "lab"], {}).splitlines()
+    assert "ExecStart=/usr/bin/python3 -m rigctl nightly run lab" in lines
+    assert "Type=oneshot" in lines
+    assert "SuccessExitStatus=1" in lines
+
+
+def test_odd_words_stay_what_they_are() -> None:
+    lines = service("lab", ODD, {"XDG_STATE_HOME": "/home/a b/100%"}).splitlines()
+    assert r"""ExecStart="/opt/my tools/py%%thon" -m rigctl "a\"b\\c" "$$HOME" 50%% "a'b" """.strip() in lines
+    shell = service("lab", ['/my "tools"/python', "-m"], {}).splitlines()
+    assert r"""ExecStart=/bin/sh -c "exec \"$$@\"" sh "/my \"tools\"/python" -m""" in shell
+    assert 'Environment="XDG_STATE_HOME=/home/a b/100%%"' in lines
+
+
+def test_a_timer_catches_up_and_does_not_wait_at_random() -> None:
+    lines = timer("lab", time(2, 5)).splitlines()
+    assert {"OnCalendar=*-*-* 02:05:00", "Persistent=true", "RandomizedDelaySec=0"} <= set(lines)
+    assert "Unit=rigctl-nightly-lab.service" in lines
+
+
+def test_a_line_for_cron_is_quoted_for_the_shell_and_for_cron() -> None:
+    line = cron_line(time(2, 5), ODD, {"XDG_STATE_HOME": "/a b"})
+    assert line.startswith("5 2 * * * XDG_STATE_HOME='/a b' '/opt/my tools/py\\%thon' -m rigctl ")
+    assert line.endswith(r""" 'a"b\c' '$HOME' 50\% 'a'"'"'b'""")
+
+
+def test_only_what_finds_its_files_is_passed_on_and_as_absolute_paths() -> None:
+    found = passed_on({"XDG_CONFIG_HOME": "/c", "SECRET": "x", "PYTHONPATH": "/a:/b", "XDG_DATA_HOME": ""})
+    assert found == {"XDG_CONFIG_HOME": "/c", "PYTHONPATH": "/a:/b"}

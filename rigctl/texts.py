@@ -43,7 +43,9 @@ def _harmless(value: object, depth: int) -> object:
 
 def _holds(value: object) -> bool:
     """Whether it is a number that JSON and a store of 64 bits hold."""
-    return math.isfinite(value) if isinstance(value, float) else isinstance(value, int) and abs(value) < MOST_NUMBER
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, int) and -MOST_NUMBER <= value < MOST_NUMBER
 
 
 def file_name(text: str) -> str:

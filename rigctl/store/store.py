@@ -168,7 +168,7 @@ class Store:
         """Who measures each run that has not ended."""
         query = select(runs.c.run, runs.c.controller).where(runs.c.controller.is_not(None))
         with explained(self.place), self._engine.connect() as connection:
-            return dict(connection.execute(query).tuples().all())
+            return {row.run: row.controller for row in connection.execute(query)}
 
     def sizes(self) -> dict[str, int]:
         """About how many bytes each run takes: its series, sides and plan."""

@@ -2,42 +2,43 @@
 
 import json
 import os
-import subprocess
-import sys
+import socket
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 import builders
 import jsonschema
 import pytest
 
+from rigctl.cli.app import exit_code
 from rigctl.records import Accepted, RunStatus
-from rigctl.runner.resume import controller_id
+from rigctl.runner.resume import _started
 from rigctl.store import open_store
 
+Rigctl: TypeAlias = Callable[..., tuple[str, str]]
+Nights: TypeAlias = tuple[Path, list[str]]
 DAY_S = 86400
 
 
-def rigctl(*words: str, store: Path, code: int = 0) -> tuple[str, str]:
-    environment = os.environ | {
-        "RIGCTL_STORE": str(store),
-        "COLUMNS": "200",
-        "PYTHONPATH": str(Path(__file__).parents[2]),
-    }
-    done = subprocess.run(
-        [sys.executable, "-m", "rigctl", *words],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == code, done.stderr
-    return done.stdout, done.stderr
+@pytest.fixture
+def rigctl(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Rigctl:
+    """The command line, without the half second that a process takes to begin; what it printed."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def call(*words: str, store: Path, code: int = 0) -> tuple[str, str]:
+        monkeypatch.setenv("RIGCTL_STORE", str(store))
+        ended = exit_code(list(words))
+        out, errors = capsys.readouterr()
+        assert ended == code, errors
+        return out, errors
+
+    return call
 
 
 @pytest.fixture
-def nights(tmp_path: Path) -> tuple[Path, list[str]]:
+def nights(tmp_path: Path) -> Nights:
     """A store with a run every ten days, the latest today; and their ids, the earliest first."""
     path, runs = tmp_path / "r.db", []
     with open_store(str(path)) as opened:
@@ -50,7 +51,7 @@ def nights(tmp_path: Path) -> tuple[Path, list[str]]:
     return path, runs
 
 
-def test_runs_are_tagged_found_by_their_tags_and_shown_with_them(nights: tuple[Path, list[str]]) -> None:
+def test_runs_are_tagged_found_by_their_tags_and_shown_with_them(nights: Nights, rigctl: Rigctl) -> None:
     store, runs = nights
     out, _ = rigctl("tag", runs[1], "firmware=2", "baseline", store=store)
     assert out == f"{runs[1]}: baseline, firmware=2\n"
@@ -73,7 +74,7 @@ def test_runs_are_tagged_found_by_their_tags_and_shown_with_them(nights: tuple[P
     assert f"run {runs[0]} has no tag cable" in errors
 
 
-def test_prune_says_what_it_would_remove_and_removes_only_that(nights: tuple[Path, list[str]]) -> None:
+def test_prune_says_what_it_would_remove_and_removes_only_that(nights: Nights, rigctl: Rigctl) -> None:
     store, runs = nights
     with open_store(str(store)) as opened:
         opened.history.tag(runs[0], {"baseline": ""})
@@ -92,7 +93,7 @@ def test_prune_says_what_it_would_remove_and_removes_only_that(nights: tuple[Pat
     assert out.startswith("No run older than 15d can be removed.\n")
 
 
-def test_runs_go_from_one_store_to_another_as_a_file(nights: tuple[Path, list[str]], tmp_path: Path) -> None:
+def test_runs_go_from_one_store_to_another_as_a_file(nights: Nights, rigctl: Rigctl, tmp_path: Path) -> None:
     store, runs = nights
     file, other = tmp_path / "two.rigctl", tmp_path / "other" / "r.db"
     rigctl("export", *runs[:2], "--format", "rigctl", "-o", str(file), store=store)
@@ -104,7 +105,8 @@ def test_runs_go_from_one_store_to_another_as_a_file(nights: tuple[Path, list[st
     assert errors.startswith(f"rigctl: {file}: is damaged or cut off")
     assert errors.endswith("Nothing was imported\n")
     with open_store(str(store)) as opened:
-        opened.resume(runs[4], controller_id())
+        other = os.getppid()  # this process itself does not count as one that measures
+        opened.resume(runs[4], f"{socket.gethostname()} {other} {_started(other)}")
         _, errors = rigctl("export", "-f", "rigctl", "-o", str(file), store=store, code=2)
     assert "is still running" in errors
     _, errors = rigctl("export", *runs[:2], store=store, code=2)

@@ -23,6 +23,11 @@ def test_a_record_loses_what_nothing_can_store_or_show() -> None:
     assert harmless(wrong) == {"?": "?", "big": None, "inf": None, "nan": None, "odd": None, "long": "x" * 4096}
 
 
+def test_a_record_keeps_the_least_and_the_highest_number_of_64_bits() -> None:
+    kept = {"least": -(2**63), "highest": 2**63 - 1}
+    assert harmless(kept | {"below": -(2**63) - 1, "above": 2**63}) == kept | {"below": None, "above": None}
+
+
 def test_a_record_is_only_so_deep() -> None:
     nested: dict[str, object] = {}
     for _ in range(10_000):

@@ -1,6 +1,6 @@
 """Two sets of repetitions of the same test: how far apart they are, and whether chance does that.
 
-The unit is the repetition: samples within one are correlated. Why the verdicts are as they are: docs/decisions/0024.
+The unit is the repetition: samples within one are correlated. Why the verdicts are as they are: docs/decisions/0027.
 
 * The change is the ratio of the medians, its interval by the percentile bootstrap (Efron and Tibshirani, *An
   Introduction to the Bootstrap*, 1993, chapter 13).

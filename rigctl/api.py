@@ -15,7 +15,7 @@ from rigctl.errors import InputError, NodeError, RigctlError, RigError
 
 if TYPE_CHECKING:
     from rigctl.analysis.frames import Frames
-    from rigctl.records import Repetition, RunInfo, RunPlan
+    from rigctl.records import Cell, Repetition, RunInfo, RunPlan
     from rigctl.report.blocks import Document
     from rigctl.rig.inventory import Rig
 
@@ -30,6 +30,10 @@ class Scenario:
 
     plan: "RunPlan"
     rig: "Rig"
+
+    @property
+    def tests(self) -> "tuple[Cell, ...]":
+        return self.plan.cells
 
 
 class Run:

@@ -23,8 +23,8 @@ def confirmed(regressions: Regressions, plan: RunPlan, rig: Rig, store: Store, c
     if not regressions.to_confirm:
         return regressions
     _check_latest(regressions.run, store)
-    outcome = measure_run(reduced(regressions, plan), rig, store, console)
-    store.history.tag(outcome.run, {CONFIRMS: regressions.run.run})
+    tags = {CONFIRMS: regressions.run.run}
+    outcome = measure_run(reduced(regressions, plan), rig, store, console, tags=tags)
     if outcome.status is RunStatus.INTERRUPTED:
         raise Interrupted(f"interrupted while {regressions.run.run} was measured again; nothing is confirmed")
     baseline = None if regressions.baseline is None else regressions.baseline.run

@@ -42,6 +42,7 @@ def slower(tmp_path: Path) -> User:
     return user
 
 
+@pytest.mark.timeout(300)
 def test_a_slower_rig_is_measured_again_reported_with_what_changed_and_accepted(slower: User) -> None:
     night = json.loads(slower.rigctl("runs", "--json"))["runs"][-1]["run"]
     assert "1 differ in this night only" in slower.rigctl("regress")
@@ -58,10 +59,9 @@ def test_a_slower_rig_is_measured_again_reported_with_what_changed_and_accepted(
         assert again.tags == {CONFIRMS: night}
 
     # The latest run is now the one that confirms; it stands for the one that it confirms.
-    for kind in ("terminal", "md"):
-        text = slower.rigctl("regress", "--format", kind, code=1)
-        assert "dublin → cork" in text
-        assert "Linux 5.10.0 x86" in text
+    text = slower.rigctl("regress", "--format", "md", code=1)
+    assert "dublin → cork" in text
+    assert "Linux 5.10.0 x86" in text
     report = slower.folder / "junit.xml"
     slower.rigctl("regress", "--format", "junit", "-o", report.name, code=1)
     suite = ElementTree.parse(report).getroot()

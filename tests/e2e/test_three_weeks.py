@@ -25,7 +25,7 @@ from rigctl.nightly.state import state_of
 from rigctl.records import CONFIRMS, NightOutcome, Pair, RunPlan, RunStatus
 from rigctl.store import Store, open_store
 
-NODES: Final = ("pi1", "pi2", "pi3", "pi4")
+NODES: Final = ("pi1", "pi2", "pi3")
 NIGHTLY: Final = Nightly("mesh", "lab", time(2, 30), ZoneInfo("UTC"))
 FIRST_DUE_S: Final = 1_793_500_200.0  # 2026-11-01 02:30 UTC: night 1
 DAY_S: Final = 86_400.0

@@ -13,17 +13,20 @@ from rigctl.runner.run import measure_run
 from rigctl.store import Store
 
 
-def confirmed(regressions: Regressions, plan: RunPlan, rig: Rig, store: Store, console: Console) -> Regressions:
+def confirmed(
+    regressions: Regressions, plan: RunPlan, rig: Rig, store: Store, console: Console, wait_s: float = 0.0
+) -> Regressions:
     """`regressions` once the tests concerned were measured again, into a run tagged `CONFIRMS`; the same where none is.
 
-    `plan` and `rig` are those of the run, loaded again. What the second measurement contradicts is no longer news.
+    `plan` and `rig` are those of the run, loaded again; the rig is waited for at most `wait_s`. What the second
+    measurement contradicts is no longer news.
     Raises `InputError` where `plan` has other tests or the run is not the latest, `RigError` where the rig could not
     be had, `Interrupted`.
     """
     if not regressions.to_confirm:
         return regressions
     _check_latest(regressions.run, store)
-    outcome = measure_run(reduced(regressions, plan), rig, store, console)
+    outcome = measure_run(reduced(regressions, plan), rig, store, console, wait_s=wait_s)
     store.history.tag(outcome.run, {CONFIRMS: regressions.run.run})
     if outcome.status is RunStatus.INTERRUPTED:
         raise Interrupted(f"interrupted while {regressions.run.run} was measured again; nothing is confirmed")

@@ -88,7 +88,8 @@ def test_a_night_that_hangs_is_ended_and_its_rig_is_left_without_a_trace(tmp_pat
     finally:
         end(night)
     assert night.returncode == 3, errors
-    assert "the night was ended at its deadline: not finished after 9 s, so it was ended; last in its log: " in out
+    assert "the night was ended at its deadline: not finished after 9 s, so it was ended" in out
+    assert "; last in its log: " in out or not measures
     last = user.night()
     assert last["outcome"] == "overdue"
     assert last["run"] is not None or not measures

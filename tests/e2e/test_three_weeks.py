@@ -157,13 +157,13 @@ def test_the_message_names_the_node_the_size_and_what_changed_with_it(weeks: Wee
 def test_a_newcomer_finds_the_night_and_its_cause_a_week_later(weeks: Weeks) -> None:
     found: dict[str, Any] = json.loads(said("regress", "--format", "json", "--store", weeks.lab.address))
     assert found["news"] == []
-    (change,) = (own for own in found["changes"] if own["subject"]["kind"] == "node")
-    assert change["subject"]["node"] == "pi3"
-    assert change["since_at"].startswith("2026-11-15")
-    assert -10 < change["change_pct"] < -6
-    assert change["confirmed"]
+    assert {own["subject"]["node"] for own in found["changes"]} == {"pi3"}
     kernel = {"node": "pi3", "fact": "kernel", "before": KERNELS[0], "after": KERNELS[1]}
-    assert kernel in change["facts"]
+    for change in found["changes"]:
+        assert change["since_at"].startswith("2026-11-15")
+        assert -10 < change["change_pct"] < -6
+        assert change["confirmed"]
+        assert kernel in change["facts"]
     shown = said("regress", "--store", weeks.lab.address)
     assert "pi3" in shown
     assert "2026-11-15" in shown or "15 Nov" in shown

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from rigctl.cli.completion import scenario_names
-from rigctl.cli.options import RunId, StoreAddress
+from rigctl.cli.options import RunId, StoreAddress, Wait, wait_s
 
 if TYPE_CHECKING:
     from rigctl.analysis.regressions import Regressions
@@ -49,6 +49,7 @@ def regress(
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to FILE instead of printing.")
     ] = None,
     store: StoreAddress = None,
+    wait: Wait = None,
 ) -> int:
     """Compare RUN with the nights before it: what changed, since when. Exit code 1 where something got worse."""
     from rigctl.analysis.regressions import news
@@ -58,11 +59,11 @@ def regress(
 
     if brief and form != "md":
         raise InputError(f"--brief: is for --format md, not {form}")
-    rules = Rules(bound=_share(bound))
+    rules, waiting_s = Rules(bound=_share(bound)), wait_s(wait)
     with open_store(store, create=False) as opened:
         found = news(opened, night_of(opened, run), baseline=baseline, rules=rules)
         if confirm and found.to_confirm:
-            found = _confirmed(found, opened, scenario)
+            found = _confirmed(found, opened, scenario, waiting_s)
     _tell(found, form, output, brief=brief)
     return int(found.failed)
 
@@ -89,7 +90,7 @@ def _share(text: str) -> float:
     return value
 
 
-def _confirmed(found: "Regressions", opened: "Store", scenario: str | None) -> "Regressions":
+def _confirmed(found: "Regressions", opened: "Store", scenario: str | None, waiting_s: float) -> "Regressions":
     from rich.console import Console
 
     from rigctl.nightly.confirm import confirmed
@@ -99,7 +100,7 @@ def _confirmed(found: "Regressions", opened: "Store", scenario: str | None) -> "
     here = Path(f"{stored.scenario_name}.yaml")
     named = scenario or (str(here) if here.is_file() else stored.scenario_name)
     plan, rig = load_plan(named, Overrides.from_given(stored.overrides))
-    return confirmed(found, plan, rig, opened, Console(stderr=True))
+    return confirmed(found, plan, rig, opened, Console(stderr=True), waiting_s)
 
 
 def _tell(found: "Regressions", form: str, output: Path | None, *, brief: bool) -> None:

@@ -57,8 +57,8 @@ class Commands:
         """Compare it with the nights before it; measure news once more. Raises `RigError`."""
         words = ["regress", run, "--format", "json"]
         if self.settings.confirm:
-            words += ["--confirm", "--scenario", self.settings.scenario]
-        limit_s = READ_S + (deadline_s(self.settings) if self.settings.confirm else 0)
+            words += ["--confirm", "--scenario", self.settings.scenario, "--wait", f"{self.settings.wait:g}s"]
+        limit_s = READ_S + (deadline_s(self.settings) + self.settings.wait if self.settings.confirm else 0)
         found = json.loads(_whole(self._rigctl(words, limit_s, self.folder / "regress.jsonl"), "regress"))
         if not found["news"]:
             return Judged(False, found["answer"], "")
@@ -113,7 +113,7 @@ def _measured(ended: Ended, log: list[dict[str, Any]], limit_s: float) -> Measur
         busy = last.get("error") == "busy"
         return Measured(run, NightOutcome.BUSY if busy else NightOutcome.FAILED, why)
     if ended.exit_code == 1 and run:
-        return Measured(run, NightOutcome.NEWS, f"an expectation was not met: rigctl show {run}")
+        return Measured(run, NightOutcome.NEWS, f"an expectation was not met, or a variant is worse: rigctl show {run}")
     return Measured(run, NightOutcome.FAILED, _why(ended, log))
 
 

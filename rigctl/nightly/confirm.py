@@ -13,10 +13,13 @@ from rigctl.runner.run import measure_run
 from rigctl.store import Store
 
 
-def confirmed(regressions: Regressions, plan: RunPlan, rig: Rig, store: Store, console: Console) -> Regressions:
+def confirmed(
+    regressions: Regressions, plan: RunPlan, rig: Rig, store: Store, console: Console, wait_s: float = 0.0
+) -> Regressions:
     """`regressions` once the tests concerned were measured again, into a run tagged `CONFIRMS`; the same where none is.
 
-    `plan` and `rig` are those of the run, loaded again. What the second measurement contradicts is no longer news.
+    `plan` and `rig` are those of the run, loaded again; the rig is waited for at most `wait_s`. What the second
+    measurement contradicts is no longer news.
     Raises `InputError` where `plan` has other tests or the run is not the latest, `RigError` where the rig could not
     be had, `Interrupted`.
     """
@@ -24,7 +27,7 @@ def confirmed(regressions: Regressions, plan: RunPlan, rig: Rig, store: Store, c
         return regressions
     _check_latest(regressions.run, store)
     tags = {CONFIRMS: regressions.run.run}
-    outcome = measure_run(reduced(regressions, plan), rig, store, console, tags=tags)
+    outcome = measure_run(reduced(regressions, plan), rig, store, console, tags=tags, wait_s=wait_s)
     if outcome.status is RunStatus.INTERRUPTED:
         raise Interrupted(f"interrupted while {regressions.run.run} was measured again; nothing is confirmed")
     baseline = None if regressions.baseline is None else regressions.baseline.run

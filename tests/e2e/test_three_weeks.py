@@ -25,7 +25,7 @@ from rigctl.nightly.state import state_of
 from rigctl.records import CONFIRMS, NightOutcome, Pair, RunPlan, RunStatus
 from rigctl.store import Store, open_store
 
-NODES: Final = ("pi1", "pi2", "pi3", "pi4")
+NODES: Final = ("pi1", "pi2", "pi3")
 NIGHTLY: Final = Nightly("mesh", "lab", time(2, 30), ZoneInfo("UTC"))
 FIRST_DUE_S: Final = 1_793_500_200.0  # 2026-11-01 02:30 UTC: night 1
 DAY_S: Final = 86_400.0
@@ -157,13 +157,13 @@ def test_the_message_names_the_node_the_size_and_what_changed_with_it(weeks: Wee
 def test_a_newcomer_finds_the_night_and_its_cause_a_week_later(weeks: Weeks) -> None:
     found: dict[str, Any] = json.loads(said("regress", "--format", "json", "--store", weeks.lab.address))
     assert found["news"] == []
-    (change,) = (own for own in found["changes"] if own["subject"]["kind"] == "node")
-    assert change["subject"]["node"] == "pi3"
-    assert change["since_at"].startswith("2026-11-15")
-    assert -10 < change["change_pct"] < -6
-    assert change["confirmed"]
+    assert {own["subject"]["node"] for own in found["changes"]} == {"pi3"}
     kernel = {"node": "pi3", "fact": "kernel", "before": KERNELS[0], "after": KERNELS[1]}
-    assert kernel in change["facts"]
+    for change in found["changes"]:
+        assert change["since_at"].startswith("2026-11-15")
+        assert -10 < change["change_pct"] < -6
+        assert change["confirmed"]
+        assert kernel in change["facts"]
     shown = said("regress", "--store", weeks.lab.address)
     assert "pi3" in shown
     assert "2026-11-15" in shown or "15 Nov" in shown

@@ -105,8 +105,8 @@ def test_runs_go_from_one_store_to_another_as_a_file(nights: Nights, rigctl: Rig
     assert errors.startswith(f"rigctl: {file}: is damaged or cut off")
     assert errors.endswith("Nothing was imported\n")
     with open_store(str(store)) as opened:
-        other = os.getppid()  # this process itself does not count as one that measures
-        opened.resume(runs[4], f"{socket.gethostname()} {other} {_started(other)}")
+        alive = os.getppid()  # this process itself does not count as one that measures
+        opened.resume(runs[4], f"{socket.gethostname()} {alive} {_started(alive)}")
         _, errors = rigctl("export", "-f", "rigctl", "-o", str(file), store=store, code=2)
     assert "is still running" in errors
     _, errors = rigctl("export", *runs[:2], store=store, code=2)

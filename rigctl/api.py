@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rigctl.errors import InputError, NodeError, RigctlError, RigError
+from rigctl.records import Cell
 
 if TYPE_CHECKING:
     from rigctl.analysis.frames import Frames
-    from rigctl.records import Cell, Repetition, RunInfo, RunPlan
+    from rigctl.records import Repetition, RunInfo, RunPlan
     from rigctl.report.blocks import Document
     from rigctl.rig.inventory import Rig
 
@@ -32,7 +33,7 @@ class Scenario:
     rig: "Rig"
 
     @property
-    def tests(self) -> "tuple[Cell, ...]":
+    def tests(self) -> tuple[Cell, ...]:
         return self.plan.cells
 
 

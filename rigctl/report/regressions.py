@@ -43,7 +43,10 @@ _NO_VALUES: Final = frozenset({"scenario", "rig file", "boot_id"})
 def document(regressions: Regressions, most: int | None = None) -> Document:
     """For every printer; `findings[0]` is the sentence on top. `most`: rows of a table, the largest first."""
     info = regressions.run
-    earlier = tuple(shift for shift in regressions.history if shift.found < len(regressions.nights.runs) - 1)
+    shown = (*regressions.news, *regressions.standing)
+    earlier = tuple(
+        shift for shift in regressions.history if shift.found < len(regressions.nights.runs) - 1 and shift not in shown
+    )
     parts = [
         _section("Not accepted since", regressions.standing, regressions, most),
         _section("One night only", regressions.suspected, regressions, most),
@@ -231,10 +234,10 @@ def _row(shift: Shift, *, by_nights: bool) -> Row:
 def _suspected(found: Sequence[Suspected], most: int | None) -> Table:
     columns = (
         _words("What"),
-        _words("Figure"),
+        Column("Change", "%", "derived"),
         Column("Level"),
         Column("This night"),
-        Column("Change", "%", "derived"),
+        _words("Figure"),
     )
     rows = []
     for own in found[:most]:

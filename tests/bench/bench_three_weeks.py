@@ -31,7 +31,7 @@ from rigctl.nightly.state import state_of
 from rigctl.store import open_store
 
 RIGCTL: Final = (sys.executable, "-m", "rigctl")
-SCENARIO: Final = "title: Nights\nrig: gigablox\npairs: mesh\nduration: 300ms\nrepeat: 2\n"
+SCENARIO: Final = "title: Nights\nrig: gigablox\npairs: mesh\nduration: 300ms\n"
 NIGHTS: Final = 21
 FAILED, MISSED, HUNG, SLOWER = 5, 9, 12, 15
 FIRST_DUE_S: Final = 1_793_500_200.0  # 2026-11-01 02:30 UTC: night 1

@@ -3,8 +3,8 @@
 from math import exp, log
 from typing import Final
 
-from rigctl.analysis.fact_changes import fact_changes
 from rigctl.analysis.history import Nights, values_of
+from rigctl.analysis.setup_changes import setup_changes
 from rigctl.analysis.shifts import Shift
 from rigctl.errors import InputError
 from rigctl.model.changes import LEAST_NIGHTS, Change, Rules, compared, significant
@@ -49,7 +49,7 @@ def against_run(store: Store, nights: Nights, baseline: RunInfo, rules: Rules) -
     """What differs between the last night and `baseline`; how many series were judged, and how many have no noise."""
     run, found = nights.runs[-1], []
     values = values_of(store, baseline)
-    facts = tuple(fact_changes(baseline, run))
+    facts = tuple(setup_changes(baseline, run))
     judged = too_few = 0
     for series in nights.series:
         before, point = values.get(series.subject), series.points[-1]

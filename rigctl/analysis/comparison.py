@@ -1,14 +1,14 @@
 """Two runs test by test, or the two variants of one run: how the figures changed, and what else did."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rigctl.analysis.apart import Apart, Source, Value, apart, grouped
 from rigctl.analysis.figures import Figure, FigureKey, Metric, figures
 from rigctl.analysis.rows import Row
 from rigctl.analysis.run_view import RunView
+from rigctl.analysis.setup_changes import SetupChange, Source, Value, by_cause, grouped, setup_changes
 from rigctl.model.comparing import BOUND, Difference, Samples, Verdict, differences
 from rigctl.records import Cell, RunInfo, Status, Stream
 
@@ -56,7 +56,7 @@ class Comparison:
     streams: tuple[Change, ...]  # of tests with several streams, each
     only_before: tuple[Cell, ...]
     only_after: tuple[Cell, ...]
-    apart: tuple[Apart, ...]
+    differs: tuple[SetupChange, ...]  # the likeliest causes first
 
     @property
     def worse(self) -> bool:
@@ -80,7 +80,7 @@ def compared(before: RunView, after: RunView, bound: float = BOUND) -> Compariso
         _changes([pair for pair in both if _is_a_part(pair[1])], before, after, bound),
         _only(old, new),
         _only(new, old),
-        (*apart(before.info, after.info), *_granted(both, before, after)),
+        tuple(by_cause([*setup_changes(before.info, after.info), *_granted(both, before, after)])),
     )
 
 
@@ -97,7 +97,7 @@ def of_variants(run: RunView, bound: float = BOUND) -> Comparison:
     wholes = [pair for pair in both if pair[1].key.stream is None]
     parts = [pair for pair in both if _is_a_part(pair[1])]
     tests, streams = (_changes(pairs, run, run, bound) for pairs in (wholes, parts))
-    return Comparison(run.info, run.info, bound, tests, streams, (), (), tuple(_granted(both, run, run)))
+    return Comparison(run.info, run.info, bound, tests, streams, (), (), tuple(by_cause(_granted(both, run, run))))
 
 
 def _is_a_part(figure: Figure) -> bool:
@@ -143,7 +143,7 @@ def _missing(figure: Figure, view: RunView) -> str:
     )
 
 
-def _granted(both: Sequence[tuple[Figure, Figure]], before: RunView, after: RunView) -> Iterator[Apart]:
+def _granted(both: Sequence[tuple[Figure, Figure]], before: RunView, after: RunView) -> list[SetupChange]:
     """What kernels granted to the connections of a test, and how long it was watched."""
     tests = {new.cell.number: (old.cell, new.cell) for old, new in both if new.key.stream is None}
     rows = [_rows_by_cell(before), _rows_by_cell(after)]
@@ -152,14 +152,14 @@ def _granted(both: Sequence[tuple[Figure, Figure]], before: RunView, after: RunV
         where = (str(number),)
         for name in _WATCHED:
             if getattr(old, name) != getattr(new, name):
-                found.append(Apart(Source.SCENARIO, name, getattr(old, name), getattr(new, name), where))
+                found.append(SetupChange(Source.SCENARIO, name, getattr(old, name), getattr(new, name), where))
         for name in _GRANTED:
             if name == "window_effective_bytes" and (new.window.bytes is None or new.window.resize):
                 continue  # the kernel sizes it as it goes
             values = [_seen(rows[0].get(old.number, []), name), _seen(rows[1].get(number, []), name)]
             if values[0] != values[1] and None not in values:
-                found.append(Apart(Source.GRANTED, name, values[0], values[1], where))
-    yield from grouped(found, len(tests))
+                found.append(SetupChange(Source.GRANTED, name, values[0], values[1], where))
+    return grouped(found, len(tests))
 
 
 def _rows_by_cell(view: RunView) -> dict[int, list[Row]]:

@@ -3,19 +3,15 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import log
-from typing import Final
 
 from rigctl.analysis.baseline import against_run, baseline_of
 from rigctl.analysis.events import grouped
-from rigctl.analysis.fact_changes import fact_changes
 from rigctl.analysis.history import Nights, nights, since
+from rigctl.analysis.setup_changes import RESTART, SCENARIO_FILE, SetupChange, Source, setup_changes
 from rigctl.analysis.shifts import Shift, Suspected, shift_of
 from rigctl.model.changes import Rules, Verdict, judged
 from rigctl.records import Accepted, RunInfo
 from rigctl.store import Store
-
-_NO_CAUSES: Final = frozenset({"boot_id", "overrides"})
-"""A rig may restart every night."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,5 +138,12 @@ def _altered(seen: Nights) -> list[int]:
     return [
         night
         for night in range(1, len(seen.runs))
-        if any(change.name not in _NO_CAUSES for change in fact_changes(seen.runs[night - 1], seen.runs[night]))
+        if any(map(_is_a_cause, setup_changes(seen.runs[night - 1], seen.runs[night])))
     ]
+
+
+def _is_a_cause(change: SetupChange) -> bool:
+    """A rig may restart every night; options of a run are no change of its scenario."""
+    if change.source is Source.SCENARIO:
+        return change.name == SCENARIO_FILE
+    return not (change.source is Source.FACT and change.name == RESTART)

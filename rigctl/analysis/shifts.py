@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from math import log
 
-from rigctl.analysis.fact_changes import FactChange, fact_changes
 from rigctl.analysis.history import Nights, NightSeries
+from rigctl.analysis.setup_changes import SetupChange, setup_changes
 from rigctl.model.changes import Change, Suspicion
 from rigctl.records import RunInfo
 
@@ -17,7 +17,7 @@ class Shift:
     change: Change
     since: RunInfo  # the first run on the new level
     better: bool
-    facts: tuple[FactChange, ...] = ()  # what changed before that run
+    facts: tuple[SetupChange, ...] = ()  # what changed before that run
     explains: tuple["Shift", ...] = ()
 
     @property
@@ -54,5 +54,5 @@ class Suspected:
 
 def shift_of(series: NightSeries, change: Change, nights: Nights) -> Shift:
     runs = nights.runs
-    facts = () if change.gradual or not change.at else tuple(fact_changes(runs[change.at - 1], runs[change.at]))
+    facts = () if change.gradual or not change.at else tuple(setup_changes(runs[change.at - 1], runs[change.at]))
     return Shift(series, change, runs[change.at], series.better(change.ratio), facts)

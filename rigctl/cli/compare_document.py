@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from rigctl.analysis.comparison import Change, Comparison
+from rigctl.analysis.setup_changes import Value
 from rigctl.cli.documents import Variants, variants_of
 from rigctl.records import Cell, RunInfo
 from rigctl.report.blocks import Document
@@ -102,11 +103,19 @@ def compare_json(comparison: Comparison, document: Document) -> str:
         only_after=[_test(cell) for cell in comparison.only_after],
         differs=[
             DifferentFact(
-                source=each.source.value, name=each.name, where=list(each.where), before=each.before, after=each.after
+                source=change.source.value,
+                name=change.name,
+                where=[] if change.everywhere else list(change.where),
+                before=_plain(change.before),
+                after=_plain(change.after),
             )
-            for each in comparison.apart
+            for change in comparison.differs
         ],
     ).model_dump_json(indent=2)
+
+
+def _plain(value: Value) -> float | int | str | bool | None:
+    return " ".join(value) if isinstance(value, tuple) else value
 
 
 def _run(info: RunInfo) -> ComparedRun:

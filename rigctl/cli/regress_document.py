@@ -2,17 +2,20 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from rigctl.analysis.fact_changes import Value
 from rigctl.analysis.history import NightSeries
 from rigctl.analysis.regressions import Regressions
+from rigctl.analysis.setup_changes import RIG_FILE, SCENARIO_FILE, SetupChange, Source
 from rigctl.analysis.shifts import Shift, Suspected
 from rigctl.report.regressions import document, name
 
 Instant = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+Value: TypeAlias = str | int | float | bool | tuple[str, ...]
+
+_OF_FILES: Final = {SCENARIO_FILE: "scenario", RIG_FILE: "rig file"}
 
 
 class _Model(BaseModel):
@@ -139,14 +142,26 @@ def _levels(shifts: Sequence[Shift], found: Regressions) -> list[ChangedLevel]:
             since_at=_instant(shift.since.started_at),
             found=found.nights.runs[shift.found].run,
             confirmed=shift.confirmed,
-            facts=[
-                ChangedFact(node=fact.node, fact=fact.name, before=fact.before, after=fact.after)
-                for fact in shift.facts
-            ],
+            facts=[fact for change in shift.facts for fact in _facts(change)],
             explains=[name(own.series) for own in shift.explains],
         )
         for shift in shifts
     ]
+
+
+def _facts(change: SetupChange) -> list[ChangedFact]:
+    """One for each node."""
+    before, after = ("" if value is None else value for value in (change.before, change.after))
+    nodes = change.where or (None,)
+    return [ChangedFact(node=node, fact=_fact_name(change), before=before, after=after) for node in nodes]
+
+
+def _fact_name(change: SetupChange) -> str:
+    if change.source is Source.TAG:
+        return f"tag {change.name}"
+    if change.source is Source.RIG and change.name.startswith("link "):
+        return f"rig file: {change.name.removeprefix('link ')}"
+    return _OF_FILES.get(change.name, change.name)
 
 
 def _one_night(own: Suspected) -> OneNight:

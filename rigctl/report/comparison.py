@@ -14,19 +14,17 @@ from rigctl.report.blocks import Block, Column, Document, Entry, Folded, Items, 
 from rigctl.report.comparison_chart import chart
 from rigctl.report.comparison_words import (
     METRICS,
-    apart_texts,
-    apart_title,
     findings,
     interval_text,
     named,
     signed,
     up,
     verdict_text,
-    where_text,
     why,
 )
 from rigctl.report.document import MOST_ROWS, when
 from rigctl.report.requested import SENDING, Requested
+from rigctl.report.setup_words import setup_texts, setup_title, where_text
 from rigctl.report.text import UNKNOWN, settings_text
 from rigctl.version import __version__
 
@@ -182,8 +180,8 @@ def _sections(comparison: Comparison) -> Iterator[Section]:
     for title, only in (("first", comparison.only_before), ("second", comparison.only_after)):
         if only:
             yield Section(f"In the {title} run only", (Items(tuple(_one_of(cell) for cell in only)),), brief=True)
-    if comparison.before.run != comparison.after.run or comparison.apart:
-        yield Section("What else differs", tuple(_apart(comparison)), brief=True)
+    if comparison.before.run != comparison.after.run or comparison.differs:
+        yield Section("What else differs", tuple(_differs(comparison)), brief=True)
     yield Section("Method", (Items(tuple(_method(comparison))),))
 
 
@@ -204,15 +202,15 @@ def _without_verdict(comparison: Comparison, names: Sequence[str]) -> Iterator[S
         yield Section("Without a verdict", (block,))
 
 
-def _apart(comparison: Comparison) -> Iterator[Block]:
-    if not comparison.apart:
+def _differs(comparison: Comparison) -> Iterator[Block]:
+    if not comparison.differs:
         yield Paragraph("Nothing that rigctl knows of: host facts, versions, rig, scenario and tags are the same.")
         return
     columns = tuple(Column(title, "", "derived", words=True) for title in ("What", "Where", "Before", "After"))
     rows = []
-    for each in comparison.apart:
-        shown = (apart_title(each), where_text(each), *apart_texts(each))
-        values = (each.name, each.where, each.before, each.after)
+    for change in comparison.differs:
+        shown = (setup_title(change), where_text(change), *setup_texts(change))
+        values = (change.name, change.where, change.before, change.after)
         rows.append(Row(tuple(Entry(text, value) for text, value in zip(shown, values, strict=True))))
     yield Table(columns, tuple(rows), label="What else differs")
     plans = (comparison.before.plan, comparison.after.plan)

@@ -4,13 +4,12 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from rigctl.analysis.apart import Apart, Source
 from rigctl.analysis.comparison import Change, Comparison
 from rigctl.analysis.figures import GOODPUT, LOADED_LATENCY, ROUND_TRIP, THROUGHPUT, Metric
 from rigctl.findings import Finding, Number, Severity, Weight, tests
 from rigctl.model.comparing import LEAST, Difference, Verdict
 from rigctl.records import Cell
-from rigctl.report.fact_text import FACT_TITLES, fact_text
+from rigctl.report.setup_words import MOST_NAMED, setup_title
 from rigctl.report.text import UNKNOWN, listed, numbers_text, pairs_text, plural, settings_text, told_apart
 
 METRICS: Final[dict[Metric, tuple[str, str, float]]] = {
@@ -20,38 +19,6 @@ METRICS: Final[dict[Metric, tuple[str, str, float]]] = {
     LOADED_LATENCY: ("latency under load, p50", "µs", 1.0),
 }
 """What a figure is called, its unit in print, and what it is multiplied by for that."""
-MOST_NAMED: Final = 3
-_TITLES: Final = {
-    "scenario_name": "Scenario",
-    "scenario_yaml": "Scenario file",
-    "rig_name": "Rig",
-    "rig_yaml": "Rig file",
-    "overrides": "Options",
-    "repeat": "Repetitions",
-    "virtual": "Virtual rig",
-    "ip_version": "IP version",
-    "trunk rate_bps": "Rate of the trunk",
-    "trunk ends": "Ends of the trunk",
-    "max_skew_s": "Start skew at most, s",
-    "max_loss": "Loss at most",
-    "retest variation": "Retest from a variation of",
-    "retest repeat": "Repetitions of a retest",
-    "until ci95": "Until an interval of",
-    "until most": "Repetitions at most",
-    "link rate_bps": "Link rate in the rig file",
-    "link mtu": "MTU in the rig file",
-    "link rtt_s": "Round-trip time in the rig file",
-    "link switch": "Switch in the rig file",
-    "node": "Node",
-    "congestion": "Congestion control in use",
-    "mss_effective": "MSS in use",
-    "window_effective_bytes": "Window in use",
-    "duration_s": "Duration",
-    "omit_s": "Omitted",
-    "capture": "Capture",
-    "bin_us": "Bins",
-    "latency_ms": "Probes every, ms",
-}
 
 
 def signed(share: float, decimals: int = 1) -> str:
@@ -173,8 +140,8 @@ def findings(comparison: Comparison) -> Iterator[Finding]:
             are = "is" if len(cells) == 1 else "are"
             text = f"{numbers[:1].upper()}{numbers[1:]} of the {which} run {are} in that run only."
             yield Finding(text, Weight.MISSING, Severity.WARNING)
-    if comparison.apart:
-        titles = list(dict.fromkeys(apart_title(each) for each in comparison.apart))
+    if comparison.differs:
+        titles = list(dict.fromkeys(setup_title(change) for change in comparison.differs))
         more = len(titles) - MOST_NAMED
         named_ = [*titles[:MOST_NAMED], *([f"{more} more"] if more > 0 else [])]
         yield Finding(f"What else differs: {listed(named_)}.", Weight.COMPARISON)
@@ -189,33 +156,3 @@ def _of_streams(comparison: Comparison) -> Iterator[Finding]:
             text = f"{plural(len(found), 'pair')} got {verdict}: {which} has {_times(first)}"
             more = f"; {len(found) - 1} more in the table of pairs" if len(found) > 1 else ""
             yield Finding(f"{text}{more}.", Weight.BOTTLENECK, level, tests({change.cell.number for change in found}))
-
-
-def apart_title(each: Apart) -> str:
-    """What differs, by its name in tables."""
-    if each.source is Source.GRANTED and each.name == "mtu":
-        return "Path MTU in use"
-    if each.source is Source.VERSION:
-        return "Agent" if each.name.startswith("agent ") and each.name.endswith("sha256") else each.name
-    if each.source is Source.TAG:
-        return f"Tag {each.name}"
-    return FACT_TITLES.get(each.name, each.name) if each.source is Source.FACT else _TITLES.get(each.name, each.name)
-
-
-def apart_texts(each: Apart) -> tuple[str, str]:
-    """Both values."""
-    if each.name in ("scenario_yaml", "rig_yaml"):
-        return UNKNOWN, "changed, see below"
-    name = each.name.removeprefix("link ") if each.source is Source.RIG else each.name
-    texts = [fact_text(name, value) for value in (each.before, each.after)]
-    if each.source is Source.VERSION:
-        texts = [text[:12] for text in texts]
-    return texts[0], texts[1]
-
-
-def where_text(each: Apart) -> str:
-    """Nodes or tests; `all`."""
-    if not each.where:
-        return "all"
-    of_tests = each.source in (Source.GRANTED, Source.SCENARIO)
-    return numbers_text([int(number) for number in each.where]) if of_tests else listed(each.where)

@@ -35,7 +35,7 @@ def fact_text(name: str, value: object) -> str:
     if isinstance(value, bool):
         words = ("on", "off") if ": " in name else ("yes", "no")
         return words[0] if value else words[1]
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         # No notes is nothing to say; never throttled is worth saying.
         return ", ".join(str(item) for item in value) or (UNKNOWN if name == "notes" else "none")
     if isinstance(value, int | float) and name.endswith("_bps"):

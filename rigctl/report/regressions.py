@@ -5,39 +5,28 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from rigctl.analysis.fact_changes import FactChange, Value, on_nodes
 from rigctl.analysis.history import NightSeries
 from rigctl.analysis.regressions import Regressions
+from rigctl.analysis.setup_changes import SetupChange
 from rigctl.analysis.shifts import Shift, Suspected
 from rigctl.findings import Finding, Severity, Subject, Weight
 from rigctl.records import RunInfo
 from rigctl.report.blocks import Column, Document, Entry, Paragraph, Row, Section, Table
 from rigctl.report.printers.markdown import markdown
+from rigctl.report.setup_words import MOST_NAMED, setup_sentence
 from rigctl.report.text import UNKNOWN, listed, numbers_text, plural, settings_text
-from rigctl.units import format_rate
 
 MOST_CHARACTERS: Final = 1024 * 1024
 """Of GitHub's job summaries (docs.github.com, "Adding a job summary")."""
 MOST_BRIEF: Final = 65_536
 """Of GitHub's comments."""
 _LENGTHS: Final = (None, 3000, 1000, 300, 100, 30, 10, 3, 1)
-_MOST_FACTS: Final = 3
-_MOST_VALUE: Final = 40
 _FIGURES: Final = {
     "goodput_mbps": ("goodput", "Mbit/s", 1.0),
     "app_rtt_mean_us": ("round trip", "µs", 1.0),
     "throughput_bytes_per_s": ("throughput", "MB/s", 1e-6),
     "latency_loaded_p50_us": ("latency under load", "µs", 1.0),
 }
-_FACTS: Final = {
-    "speed_bps": "link speed",
-    "rig file: rate_bps": "link rate in the rig file",
-    "mtu": "MTU",
-    "mac": "MAC address",
-    "boot_id": "restarted",
-    "net.ipv4.tcp_congestion_control": "default congestion control",
-}
-_NO_VALUES: Final = frozenset({"scenario", "rig file", "boot_id"})
 
 
 def document(regressions: Regressions, most: int | None = None) -> Document:
@@ -170,28 +159,11 @@ def name(series: NightSeries) -> str:
     return f"{which} ({settings_text(cell)})" if stream is None else f"{which}, test {cell.number}"
 
 
-def facts_text(facts: Sequence[FactChange], most: int | None = _MOST_FACTS) -> str:
-    """`kernel 6.6 → 6.12 on n1 and n2, MTU 1500 → 9000 on n1 and 2 more`."""
-    words = [_fact(nodes, change) for nodes, change in on_nodes(facts)]
-    more = 0 if most is None else len(words) - most
-    return listed([*words[:most], f"{more} more"] if more > 0 else words)
-
-
-def _fact(nodes: Sequence[str], change: FactChange) -> str:
-    title = _FACTS.get(change.name, change.name)
-    where = f" on {listed(nodes) if len(nodes) <= _MOST_FACTS else plural(len(nodes), 'node')}" if nodes else ""
-    if change.name in _NO_VALUES:
-        return f"{title}{where}"
-    return f"{title} {_value(change.name, change.before)} → {_value(change.name, change.after)}{where}"
-
-
-def _value(fact: str, value: Value) -> str:
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    if fact.endswith("_bps") and isinstance(value, int | float):
-        return format_rate(value)
-    text = ", ".join(value) if isinstance(value, tuple) else str(value)
-    return (text if len(text) <= _MOST_VALUE else f"{text[: _MOST_VALUE - 1]}…") or "none"
+def facts_text(facts: Sequence[SetupChange]) -> str:
+    """`kernel 6.6 → 6.12 on n1 and n2, MTU 1500 → 9000 on 4 nodes`."""
+    words = [setup_sentence(change) for change in facts[:MOST_NAMED]]
+    more = len(facts) - MOST_NAMED
+    return listed([*words, f"{more} more"] if more > 0 else words)
 
 
 def _table(shifts: Sequence[Shift], regressions: Regressions, most: int | None) -> Table:

@@ -1,8 +1,9 @@
 """Host facts for people: what is the same on all nodes once, what differs a row for each node."""
 
 from collections.abc import Iterator
+from typing import Final
 
-from rigctl.analysis.apart import flattened
+from rigctl.analysis.setup_changes import flattened
 from rigctl.findings import Finding, Severity, Subject, Weight
 from rigctl.model.contract import link_departures
 from rigctl.records import RunInfo
@@ -11,10 +12,16 @@ from rigctl.report.fact_text import FACT_TITLES, fact_text
 from rigctl.report.text import UNKNOWN, listed, plural
 from rigctl.units import format_duration, format_rate
 
+_HIDDEN: Final = frozenset({"boot_id", "mac", "addresses"})
+"""What tells one machine from all others in the world, and says nothing of how it is set."""
+
 
 def sections(info: RunInfo) -> Iterator[Section]:
     """What is the same on all nodes, and what differs, a row for each node; nothing where no node was asked."""
-    flat = {node: dict(flattened(known)) for node, known in info.facts.items()}
+    flat = {
+        node: {name: value for name, value in flattened(known) if name not in _HIDDEN}
+        for node, known in info.facts.items()
+    }
     names = list(dict.fromkeys(name for known in flat.values() for name in known))
     order = {name: number for number, name in enumerate(FACT_TITLES)}
     names.sort(key=lambda name: (order.get(name, len(order)), name if name not in order else ""))

@@ -6,16 +6,16 @@ import builders
 import compared_runs
 import pytest
 
-from rigctl.analysis.apart import Apart, Source
 from rigctl.analysis.comparison import Comparison, compared, of_variants
+from rigctl.analysis.setup_changes import SetupChange, Source
 from rigctl.model.comparing import Verdict
 from rigctl.records import Against, Condition, Direction, Link, Repetition, Setting, Status, Trunk
 
 TESTS = compared_runs.cells(4)
 
 
-def differing(comparison: Comparison, source: Source) -> dict[str, Apart]:
-    return {each.name: each for each in comparison.apart if each.source is source}
+def differing(comparison: Comparison, source: Source) -> dict[str, SetupChange]:
+    return {each.name: each for each in comparison.differs if each.source is source}
 
 
 def test_tests_are_known_again_whatever_their_numbers_and_come_by_the_size_of_the_change() -> None:
@@ -85,7 +85,7 @@ def test_facts_that_differ_are_named_with_their_nodes() -> None:
     after["n03"] |= {"speed_bps": 10**8, "sysctls": {**after["n03"]["sysctls"], "net.core.rmem_max": "1"}}
     found = compared(compared_runs.view(TESTS, facts=before), compared_runs.view(TESTS, facts=after))
     facts = differing(found, Source.FACT)
-    assert facts["kernel"].where == ()
+    assert facts["kernel"].everywhere
     assert (facts["speed_bps"].before, facts["speed_bps"].after, facts["speed_bps"].where) == (10**9, 10**8, ("n03",))
     assert facts["net.core.rmem_max"].where == ("n03",)
     assert "boot_id" not in facts
@@ -120,9 +120,9 @@ def test_plans_versions_tags_and_links_that_differ_are_named() -> None:
 def test_a_trunk_is_compared_by_its_parts() -> None:
     trunks = [{"trunk": Trunk(("a", "b"), rate_bps)} for rate_bps in (8 * 10**9, 10**10)]
     found = compared(compared_runs.view(TESTS, plan=trunks[0]), compared_runs.view(TESTS, plan=trunks[1]))
-    assert [(each.name, each.before, each.after) for each in found.apart] == [("trunk rate_bps", 8 * 10**9, 10**10)]
+    assert [(each.name, each.before, each.after) for each in found.differs] == [("trunk rate_bps", 8 * 10**9, 10**10)]
     without = compared(compared_runs.view(TESTS), compared_runs.view(TESTS, plan=trunks[1]))
-    assert {each.name: each.before for each in without.apart} == {"trunk ends": None, "trunk rate_bps": None}
+    assert {each.name: each.before for each in without.differs} == {"trunk ends": None, "trunk rate_bps": None}
 
 
 def test_what_kernels_granted_and_how_long_a_test_was_watched_are_compared() -> None:
@@ -131,7 +131,7 @@ def test_what_kernels_granted_and_how_long_a_test_was_watched_are_compared() -> 
     after.every = tuple(_with_congestion(repetition, "bbr") for repetition in after.every)
     found = compared(compared_runs.view(TESTS), after)
     granted = differing(found, Source.GRANTED)["congestion"]
-    assert (granted.before, granted.after, granted.where) == ("cubic", "bbr", ())
+    assert (granted.before, granted.after, granted.everywhere) == ("cubic", "bbr", True)
     duration = differing(found, Source.SCENARIO)["duration_s"]
     assert (duration.before, duration.after, duration.where) == (2.0, 3.0, ("2",))
 
@@ -145,7 +145,7 @@ def _with_congestion(repetition: Repetition, name: str) -> Repetition:
 
 
 def test_equal_runs_differ_in_nothing() -> None:
-    assert compared(compared_runs.view(TESTS), compared_runs.view(TESTS, seed=9)).apart == ()
+    assert compared(compared_runs.view(TESTS), compared_runs.view(TESTS, seed=9)).differs == ()
 
 
 @pytest.mark.parametrize("factor", [0.9, 1.1])

@@ -133,7 +133,7 @@ def test_faster_is_news_too_and_fails_nothing(measured: Measured) -> None:
 
 def test_what_changed_with_it_stands_beside_it(measured: Measured) -> None:
     (shift,) = of(measured(slow_sender, KERNEL), CHANGED + 1).news
-    assert {(fact.node, fact.name, fact.after) for fact in shift.facts} == {
+    assert {(node, fact.name, fact.after) for fact in shift.facts for node in fact.where} == {
         (node, "kernel", KERNEL["kernel"]) for node in "abc"
     }
 

@@ -91,12 +91,12 @@ def test_what_else_differs_stands_beside_with_a_diff_of_the_files() -> None:
     facts = {node: builders.facts(kernel="Linux 6.7") for node in ("hub", *(f"n{n:02}" for n in range(1, 7)))}
     document = comparison_document(slowed(facts=facts, tags={"firmware": "2"}, plan={"scenario_yaml": "rig: other\n"}))
     table = shown(document, "What else differs")
-    assert texts(table, "What") == ["Scenario file", "Kernel", "Tag firmware"]
-    assert texts(table, "After") == ["changed, see below", "Linux 6.7", "2"]
+    assert texts(table, "What") == ["Kernel", "Scenario file", "Tag firmware"]
+    assert texts(table, "After") == ["Linux 6.7", "changed, see below", "2"]
     section = next(section for section in document.sections if section.title == "What else differs")
     assert isinstance(section.blocks[1], Folded)
     assert "+rig: other" in str(section.blocks[1].blocks[0])
-    assert "What else differs: Scenario file, Kernel and Tag firmware." in [each.text for each in document.findings]
+    assert "What else differs: Kernel, Scenario file and Tag firmware." in [each.text for each in document.findings]
 
 
 def test_runs_that_differ_in_nothing_else_say_so() -> None:

@@ -1,5 +1,6 @@
 """The news of a run as people and CI systems read them."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,11 +10,12 @@ import builders as make
 import many_nights as nightly
 import pytest
 
-from rigctl.analysis.fact_changes import FactChange
 from rigctl.analysis.figures import GOODPUT
 from rigctl.analysis.history import Nights, NightSeries, Subject
 from rigctl.analysis.regressions import Regressions
+from rigctl.analysis.setup_changes import SetupChange, Source
 from rigctl.analysis.shifts import Shift, Suspected
+from rigctl.cli.regress_document import regress_json
 from rigctl.findings import Severity
 from rigctl.model.changes import Change, Point, Rules, Suspicion
 from rigctl.records import Accepted, Pair
@@ -22,7 +24,7 @@ from rigctl.report.regressions_junit import as_junit
 
 PLAN = nightly.mesh_plan(("a", "b", "c"))
 RUN = make.run(PLAN)
-KERNEL = FactChange("a", "kernel", "6.6", "6.12")
+KERNEL = SetupChange(Source.FACT, "kernel", "6.6", "6.12", ("a",))
 
 
 def series(number: int = 1, points: int = 8, **subject: Any) -> NightSeries:
@@ -30,7 +32,7 @@ def series(number: int = 1, points: int = 8, **subject: Any) -> NightSeries:
     return NightSeries(Subject(str(number), GOODPUT, **subject), cell, (number,), (Point(900.0),) * points)
 
 
-def shift(ratio: float = 0.95, number: int = 1, facts: Sequence[FactChange] = (), **subject: Any) -> Shift:
+def shift(ratio: float = 0.95, number: int = 1, facts: Sequence[SetupChange] = (), **subject: Any) -> Shift:
     change = Change(6, 7, 900.0, 900.0 * ratio, 0.002, 1e-9)
     return Shift(series(number, **subject), change, RUN, ratio > 1, tuple(facts))
 
@@ -99,19 +101,36 @@ def test_a_test_of_several_pairs_is_named_by_its_number_and_settings() -> None:
 
 
 def test_the_same_change_on_several_nodes_is_said_once_and_many_are_counted() -> None:
-    everywhere = [replace(KERNEL, node=node) for node in "abcd"]
-    others = [FactChange("a", f"net.ipv4.x{number}", "0", "1") for number in range(5)]
-    speed = FactChange("b", "speed_bps", 10**9, 10**8)
-    assert facts_text([speed, *everywhere, *others]) == (
+    everywhere = replace(KERNEL, where=tuple("abcd"), everywhere=True)
+    others = [SetupChange(Source.FACT, f"net.ipv4.x{number}", "0", "1", ("a",)) for number in range(5)]
+    speed = SetupChange(Source.FACT, "speed_bps", 10**9, 10**8, ("b",))
+    assert facts_text([speed, everywhere, *others]) == (
         "link speed 1 Gbit/s → 100 Mbit/s on b, kernel 6.6 → 6.12 on 4 nodes, net.ipv4.x0 0 → 1 on a and 4 more"
     )
-    assert facts_text([FactChange(None, "scenario", "12ab", "34cd")]) == "scenario"
     assert facts_text([]) == ""
+
+
+def test_json_has_what_changed_once_for_each_node() -> None:
+    facts = [
+        replace(KERNEL, where=("a", "b"), everywhere=True),
+        SetupChange(Source.RIG, "link mtu", 1500, 9000, ("c",)),
+        SetupChange(Source.RIG, "rig_yaml", "12ab", "34cd"),
+        SetupChange(Source.TAG, "firmware", None, "1.2"),
+    ]
+    (level,) = json.loads(regress_json(found(shift(facts=facts))))["news"]
+    assert [tuple(fact.values()) for fact in level["facts"]] == [
+        ("a", "kernel", "6.6", "6.12"),
+        ("b", "kernel", "6.6", "6.12"),
+        ("c", "rig file: mtu", 1500, 9000),
+        (None, "rig file", "12ab", "34cd"),
+        (None, "tag firmware", "", "1.2"),
+    ]
 
 
 @pytest.mark.parametrize(("count", "brief", "bound"), [(1500, True, MOST_BRIEF), (9000, False, MOST_CHARACTERS)])
 def test_markdown_stays_within_its_bound_and_says_how_much_was_left_out(count: int, brief: bool, bound: int) -> None:
-    facts = [FactChange("a", f"net.ipv4.some_setting_{number}", "0" * 30, "1" * 30) for number in range(3)]
+    names = [f"net.ipv4.some_setting_{number}" for number in range(3)]
+    facts = [SetupChange(Source.FACT, setting, "0" * 30, "1" * 30, ("a",)) for setting in names]
     news = [shift(0.9, number, facts) for number in range(1, count + 1)]
     text = as_markdown(found(*news), brief=brief)
     assert bound / 20 < len(text.encode()) < bound
@@ -125,7 +144,7 @@ def test_a_short_summary_leaves_nothing_out() -> None:
 
 
 def test_names_in_markdown_are_no_markup() -> None:
-    fact = FactChange("a", "tag note", "", "<img src=x>|*")
+    fact = SetupChange(Source.TAG, "note", None, "<img src=x>|*")
     assert "\\<img src=x\\>\\|\\*" in as_markdown(found(shift(facts=[fact])))
 
 

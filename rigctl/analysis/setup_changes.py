@@ -1,0 +1,196 @@
+"""What differs between two runs beside their figures: host facts, versions, rig, scenario, tags, what kernels granted.
+
+A change of the figures is explained by one of these, or by none that is known.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+from enum import StrEnum
+from hashlib import sha256
+from typing import Any, Final, TypeAlias
+
+from rigctl.records import BASELINE, Condition, Facts, RunInfo, RunPlan
+
+Value: TypeAlias = str | int | float | bool | tuple[str, ...] | None
+
+SCENARIO_FILE: Final = "scenario_yaml"
+RIG_FILE: Final = "rig_yaml"
+RESTART: Final = "boot_id"
+_OF_VIRTUAL_NODES: Final = frozenset({"mac", "addresses", "interface", "data_address", RESTART})
+"""What a virtual rig makes anew for every run."""
+_NO_FACTS: Final = frozenset({"notes"})
+_SETTLED: Final = frozenset(
+    {"title", "notes", "heads", "cells", "links", "conditions", "ports", "expectations", SCENARIO_FILE, RIG_FILE}
+)
+"""Of a plan, what is looked at in its own way or changes no figure."""
+_OF_THE_RIG: Final = frozenset({"rig_name", "virtual", "trunk", "ip_version"})
+_FIRST: Final = ("speed_bps", "link rate_bps", "duplex", "mtu", "driver", "firmware", "kernel", "mac")
+"""What changes a goodput most often; the restart of a node, which comes with many of them, is last."""
+_OF_RIGCTL: Final = "rigctl."
+"""Tags that begin so, and `BASELINE`, are what a run is to others."""
+
+
+class Source(StrEnum):
+    """Where something that differs was found, in the order in which a reader wants it."""
+
+    SCENARIO = "scenario"
+    RIG = "rig"
+    GRANTED = "granted"  # by the kernels, to the tests' own connections
+    FACT = "fact"  # of nodes
+    VERSION = "version"
+    TAG = "tag"
+
+
+@dataclass(frozen=True, slots=True)
+class SetupChange:
+    """One thing that differs. `None`: that run has none; what is unknown in a run has not changed.
+
+    `name` is that of the fact (docs/host-facts.md), `sysctls` and `offloads` by the names in them; "link mtu" is what
+    the rig file says. Scenario and rig file are compared by digest.
+    """
+
+    source: Source
+    name: str
+    before: Value
+    after: Value
+    where: tuple[str, ...] = ()  # nodes, or numbers of tests; none: the run as a whole
+    everywhere: bool = False  # `where` is all of them, and several
+
+
+def setup_changes(before: RunInfo, after: RunInfo) -> list[SetupChange]:
+    """What differs between two runs as they were stored, the likeliest causes first."""
+    return by_cause(
+        [
+            *_of_plans(before.plan, after.plan),
+            *_of_nodes(before, after),
+            *_of_versions(before.versions, after.versions),
+            *_changed(Source.TAG, _tags(before), _tags(after)),
+        ]
+    )
+
+
+def by_cause(changes: Iterable[SetupChange]) -> list[SetupChange]:
+    """The likeliest causes first."""
+    sources = list(Source)
+    return sorted(changes, key=lambda change: (_rank(change), sources.index(change.source)))
+
+
+def grouped(changes: Iterable[SetupChange], places: int) -> list[SetupChange]:
+    """Each change once, with all nodes or tests that have it, of `places`."""
+    groups: dict[tuple[Source, str, Value, Value], list[SetupChange]] = {}
+    for change in changes:
+        groups.setdefault((change.source, change.name, change.before, change.after), []).append(change)
+    wheres = [tuple(place for change in same for place in change.where) for same in groups.values()]
+    return [
+        replace(same[0], where=where, everywhere=len(where) == places > 1)
+        for same, where in zip(groups.values(), wheres, strict=True)
+    ]
+
+
+def flattened(facts: Facts, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Facts by name, nested ones too: a sysctl's own name says what it is, an offload's does not."""
+    for name, value in facts.items():
+        if isinstance(value, dict):
+            yield from flattened(value, prefix if name == "sysctls" else f"{prefix}{name}: ")
+        else:
+            yield prefix + name, value
+
+
+def _rank(change: SetupChange) -> int:
+    if change.source is Source.FACT and change.name == RESTART:
+        return len(_FIRST) + 1
+    first = change.source is not Source.TAG and change.name in _FIRST
+    return _FIRST.index(change.name) if first else len(_FIRST)
+
+
+def _of_plans(before: RunPlan, after: RunPlan) -> Iterator[SetupChange]:
+    for field in fields(RunPlan):
+        old, new = getattr(before, field.name), getattr(after, field.name)
+        if field.name not in _SETTLED and old != new:
+            source = Source.RIG if field.name in _OF_THE_RIG else Source.SCENARIO
+            yield from _changed(source, _parts(field.name, old), _parts(field.name, new))
+    for source, name in ((Source.SCENARIO, SCENARIO_FILE), (Source.RIG, RIG_FILE)):
+        digests = [sha256(getattr(plan, name).encode()).hexdigest()[:8] for plan in (before, after)]
+        yield from _changed(source, {name: digests[0]}, {name: digests[1]})
+    yield from _changed(Source.SCENARIO, _settings(before.conditions), _settings(after.conditions))
+
+
+def _parts(name: str, value: object) -> dict[str, Value]:
+    """A field of a plan, or, of a record, each of its fields."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f"{name} {part}": _joined(inner) for part, inner in asdict(value).items()}
+    return {name: _joined(value)}
+
+
+def _joined(value: object) -> Value:
+    return _plain(" ".join(map(str, value)) or None if isinstance(value, tuple) else value)
+
+
+def _settings(conditions: Iterable[Condition]) -> dict[str, str]:
+    return {
+        f"condition {condition.name}": ", ".join(
+            f"{setting.name or setting.kind} {setting.value}" for setting in condition.settings
+        )
+        + (", resize" if condition.resize else "")
+        for condition in conditions
+    }
+
+
+def _of_nodes(before: RunInfo, after: RunInfo) -> Iterator[SetupChange]:
+    """Nodes that one run has; of those that both have, links as in the rig file, and facts, as far as known to both."""
+    old, new = (dict.fromkeys([*run.plan.links, *run.facts]) for run in (before, after))
+    for node in sorted(old.keys() ^ new.keys()):
+        yield SetupChange(Source.RIG, "node", node if node in old else None, node if node in new else None)
+    nodes = [node for node in new if node in old]
+    virtual = before.plan.virtual is not None or after.plan.virtual is not None
+    hidden = _NO_FACTS | _OF_VIRTUAL_NODES if virtual else _NO_FACTS
+    for source, facts in ((Source.RIG, _links), (Source.FACT, _facts)):
+        found = [
+            replace(change, where=(node,))
+            for node in nodes
+            for change in _known(_changed(source, facts(before, node), facts(after, node)))
+            if change.name not in hidden
+        ]
+        yield from grouped(found, len(nodes))
+
+
+def _links(run: RunInfo, node: str) -> dict[str, Value]:
+    link = run.plan.links.get(node)
+    return {} if link is None else {f"link {name}": value for name, value in asdict(link).items()}
+
+
+def _facts(run: RunInfo, node: str) -> dict[str, Value]:
+    return {name: _plain(value) for name, value in flattened(run.facts.get(node, {}))}
+
+
+def _of_versions(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[SetupChange]:
+    """The agents of all machines are built together: the first that differs stands for all."""
+    seen = False
+    for change in _known(_changed(Source.VERSION, before, after)):
+        agent = change.name.startswith("agent ") and change.name.endswith(" sha256")
+        if not (agent and seen):
+            yield change
+        seen = seen or agent
+
+
+def _tags(run: RunInfo) -> dict[str, str]:
+    return {name: text for name, text in run.tags.items() if name != BASELINE and not name.startswith(_OF_RIGCTL)}
+
+
+def _changed(source: Source, before: Mapping[str, Value], after: Mapping[str, Value]) -> Iterator[SetupChange]:
+    for name in dict.fromkeys([*before, *after]):
+        if before.get(name) != after.get(name):
+            yield SetupChange(source, name, before.get(name), after.get(name))
+
+
+def _known(changes: Iterable[SetupChange]) -> Iterator[SetupChange]:
+    return (change for change in changes if change.before is not None and change.after is not None)
+
+
+def _plain(value: object) -> Value:
+    """A value as one that can be compared, printed and written as JSON."""
+    if isinstance(value, list | tuple):
+        return tuple(str(item) for item in value)
+    if value is None or isinstance(value, int | float):
+        return value
+    return " ".join(str(value).split())

@@ -11,6 +11,9 @@ import pytest
 from processes import end
 from user import User, all_commands, kept_up, waited
 
+from rigctl.errors import InputError
+from rigctl.store import open_store
+
 SCENARIO = "title: nightly\nrig: gigablox\npairs: [pi1 -> pi2]\nduration: {}\n"
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -37,6 +40,15 @@ class Sleeper(User):
     @property
     def told(self) -> str:
         return (self.folder / "told.md").read_text() if (self.folder / "told.md").exists() else ""
+
+    @property
+    def began_to_measure(self) -> bool:
+        """Whether a run is in the store: its agents are there somewhat earlier."""
+        try:
+            with open_store(str(self.folder / "store.db"), create=False) as store:
+                return bool(store.run_ids())
+        except InputError:
+            return False
 
     def night(self) -> dict[str, object]:
         """The last night, as a program sees it."""
@@ -81,7 +93,7 @@ def test_a_night_that_hangs_is_ended_and_its_rig_is_left_without_a_trace(tmp_pat
     user.install("--deadline", "9s", "--wait", "0s")
     night = user.start("nightly", "run", "lab")
     try:
-        measures = waited(lambda: len(user.agents()) >= 2, 7)
+        measures = waited(lambda: user.began_to_measure, 7)
         for hung in [pid for pid, _ in all_commands() if _is_run(pid, user)]:
             os.kill(hung, signal.SIGSTOP)  # it cannot even heed SIGTERM
         out, errors = night.communicate(timeout=90)

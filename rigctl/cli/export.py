@@ -52,9 +52,10 @@ def export(
     ] = None,
     store: StoreAddress = None,
 ) -> None:
-    """Write the data of RUN: a row per test, pair, flow, interval, bin or bucket (docs/columns.md); whole runs for
-    another store (rigctl); for other systems, what was measured and expected as JUnit XML (junit), or the figures of
-    tests and pairs (openmetrics).
+    """Write the data of RUN as rows, for other systems, or whole for another store.
+
+    Rows (csv, json, md, parquet) are of tests, pairs, flows, intervals, bins or buckets (docs/columns.md); junit:
+    what was measured and expected; openmetrics: figures of tests and pairs; rigctl: whole runs, for `rigctl import`.
     """
     from rigctl.report.export import BINARY
     from rigctl.report.files import write_whole

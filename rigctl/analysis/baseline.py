@@ -1,6 +1,6 @@
 """What a run is compared with in place of the nights before it: another run, a tagged one, or the last nights."""
 
-from math import exp, log
+from math import log
 from typing import Final
 
 from rigctl.analysis.history import Nights, values_of
@@ -71,5 +71,4 @@ def against_run(store: Store, nights: Nights, baseline: RunInfo, rules: Rules) -
 
 
 def _counts(change: Change, rules: Rules) -> bool:
-    away = log(change.ratio)
-    return abs(exp(away) - 1) >= rules.bound and abs(away) >= rules.noises * change.noise
+    return abs(change.ratio - 1) >= rules.bound and abs(log(change.ratio)) >= rules.noises * change.noise

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rigctl.analysis.figures import Figure, FigureKey, Metric, figures
+from rigctl.analysis.figures import WATCHED, Figure, FigureKey, Metric, figures
 from rigctl.analysis.rows import Row
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.setup_changes import SetupChange, Source, Value, by_cause, grouped, setup_changes
@@ -13,8 +13,6 @@ from rigctl.model.comparing import BOUND, Difference, Samples, Verdict, differen
 from rigctl.records import Cell, RunInfo, Status, Stream
 
 _GRANTED: Final = ("congestion", "mss_effective", "mtu", "window_effective_bytes")
-_WATCHED: Final = ("duration_s", "omit_s", "capture", "bin_us", "latency_ms")
-"""Of a test, how long and how closely it is watched: it is the same test, but not the same measurement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +148,7 @@ def _granted(both: Sequence[tuple[Figure, Figure]], before: RunView, after: RunV
     found = []
     for number, (old, new) in tests.items():
         where = (str(number),)
-        for name in _WATCHED:
+        for name in WATCHED:
             if getattr(old, name) != getattr(new, name):
                 found.append(SetupChange(Source.SCENARIO, name, getattr(old, name), getattr(new, name), where))
         for name in _GRANTED:

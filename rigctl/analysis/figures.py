@@ -15,7 +15,7 @@ from rigctl.analysis.rows import Row
 from rigctl.model.unknowns import mean_of_all, total
 from rigctl.records import Cell, Flow, Stream
 
-_NO_PART: Final = ("number", "duration_s", "omit_s", "capture", "bin_us", "latency_ms")
+WATCHED: Final = ("duration_s", "omit_s", "capture", "bin_us", "latency_ms")
 """Fields of a cell that say how long and how closely it is watched, not what it measures."""
 
 
@@ -56,7 +56,7 @@ def keys_of_tests(cells: Sequence[Cell]) -> dict[int, str]:
     seen: Counter[str] = Counter()
     keys = {}
     for cell in cells:
-        settings = {name: value for name, value in asdict(cell).items() if name not in _NO_PART}
+        settings = {name: value for name, value in asdict(cell).items() if name not in ("number", *WATCHED)}
         text = json.dumps(settings, sort_keys=True, separators=(",", ":"), default=str)
         seen[text] += 1
         keys[cell.number] = text if seen[text] == 1 else f"{text}#{seen[text]}"
@@ -92,16 +92,15 @@ def _metrics(cell: Cell) -> list[Metric]:
 
 def _values(frames: Frames) -> Iterator[tuple[int, dict[Stream | None, Row]]]:
     """Of each repetition that counts: its cell, and the values of its streams and, under `None`, of all of them."""
-    pairs = iter(frames.derived.pairs)
-    for derived, row in zip(frames.derived.derivations, frames.derived.cells, strict=True):
+    for derived, rows in frames.derived.by_stream():
         cell = derived.cell
-        own: dict[Stream | None, Row] = {stream: next(pairs) for stream in cell.streams}
-        if not derived.counted:
-            continue
-        if cell.in_messages:
-            own = {stream: _of_messages(cell, derived.flows_of(stream)) for stream in cell.streams}
-        own[None] = _together(list(own.values())) if cell.in_messages else row
-        yield cell.number, own
+        if derived.counted and cell.in_messages:
+            own: dict[Stream | None, Row] = {
+                stream: _of_messages(cell, derived.flows_of(stream)) for stream in cell.streams
+            }
+            yield cell.number, own | {None: _together(list(own.values()))}
+        elif derived.counted:
+            yield cell.number, rows
 
 
 def _of_messages(cell: Cell, flows: Sequence[Flow]) -> Row:

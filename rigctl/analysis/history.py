@@ -8,19 +8,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp, log
 from statistics import median
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 from rigctl.analysis.figures import Figure, FigureKey, Metric, figures
 from rigctl.analysis.run_view import RunView
+from rigctl.analysis.ways import LEAST, Role
 from rigctl.model.changes import Point
 from rigctl.records import CONFIRMS, Cell, RunInfo, RunStatus, Stream
 from rigctl.store import Store
 
-Role: TypeAlias = Literal["sending", "receiving"]
 MOST_NIGHTS: Final = 120
 """Earlier nights say little about this one."""
-_LEAST_PARTNERS: Final = 2
-"""A node with fewer in a role is seen by its pair."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +141,7 @@ def _of_nodes(series: Sequence[NightSeries]) -> Iterator[NightSeries]:
         for node, role in roles:
             subject = Subject(point, own.subject.metric, node=node, role=role)
             groups.setdefault(subject, []).append(own)
-    seen = {subject: own for subject, own in groups.items() if len(_partners(own, subject)) >= _LEAST_PARTNERS}
+    seen = {subject: own for subject, own in groups.items() if len(_partners(own, subject)) >= LEAST}
     peers = Counter((subject.test, subject.metric, subject.role) for subject in seen)
     for subject, members in seen.items():
         tests = tuple(sorted({number for own in members for number in own.tests}))
@@ -173,6 +171,6 @@ def _known(points: Iterable[Point]) -> list[float]:
 
 
 def _middle(values: Sequence[float], members: int) -> float | None:
-    if len(values) < max(_LEAST_PARTNERS, members / 2):
+    if len(values) < max(LEAST, members / 2):
         return None
-    return exp(min(values, key=abs) if len(values) == _LEAST_PARTNERS else median(values))
+    return exp(min(values, key=abs) if len(values) == LEAST else median(values))

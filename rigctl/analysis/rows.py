@@ -4,7 +4,7 @@ Nothing here is stored: a better ceiling explains last year's runs too. Plain Py
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, TypeAlias
@@ -59,6 +59,14 @@ class Rows:
     def seen(self) -> dict[Key, dict[Stream, Evidence]]:
         """The evidence of each repetition's streams."""
         return {key_of(derived.repetition): derived.seen for derived in self.derivations}
+
+    def by_stream(self) -> Iterator[tuple["_Derivation", dict[Stream | None, Row]]]:
+        """Each repetition with the rows of its streams and, under `None`, that of its test."""
+        pairs = iter(self.pairs)
+        for derived, whole in zip(self.derivations, self.cells, strict=True):
+            rows: dict[Stream | None, Row] = {None: whole}
+            rows.update({stream: next(pairs) for stream in derived.cell.streams})
+            yield derived, rows
 
     @cached_property
     def flows(self) -> list[Row]:

@@ -60,13 +60,10 @@ class _Streams:
             number = summary.cell.number
             self._limits[number, None] = summary.limit
             self._limits |= {(number, own.stream): own.limit for own in summary.streams}
-        rows = view.frames.derived
         self._rows: dict[tuple[int, Stream | None], list[Row]] = {}
-        pairs = iter(rows.pairs)
-        for derived, row in zip(rows.derivations, rows.cells, strict=True):
-            own: dict[Stream | None, Row] = {stream: next(pairs) for stream in derived.cell.streams}
-            for stream, values in {None: row, **own}.items() if derived.counted else ():
-                self._rows.setdefault((derived.cell.number, stream), []).append(values)
+        for derived, rows in view.frames.derived.by_stream():
+            for stream, row in rows.items() if derived.counted else ():
+                self._rows.setdefault((derived.cell.number, stream), []).append(row)
 
     def counted(self, cell: Cell) -> bool:
         return bool(self._rows.get((cell.number, None)))

@@ -87,15 +87,14 @@ def _comparison(opened: "Store", before: str | None, after: str | None, bound: f
 def _resolved(opened: "Store", reference: str) -> str:
     """The id that `latest~2` means; another reference is what it is."""
     from rigctl.errors import InputError
+    from rigctl.report.text import plural
 
     match = _LATEST.fullmatch(reference)
     if match is None:
         return reference
     runs, back = opened.run_ids(), int(match[1] or 0)
     if back >= len(runs):
-        raise InputError(
-            f"{reference}: the store has {len(runs)} run{'' if len(runs) == 1 else 's'}. `rigctl runs` lists them"
-        )
+        raise InputError(f"{reference}: the store has {plural(len(runs), 'run')}. `rigctl runs` lists them")
     return runs[-1 - back]
 
 

@@ -1,23 +1,20 @@
 """What `compare --json` prints, as a model: the JSON Schema follows from it. docs/json.md explains it."""
 
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from rigctl.analysis.comparison import Change, Comparison
 from rigctl.analysis.setup_changes import Value
 from rigctl.cli.documents import Variants, variants_of
+from rigctl.cli.json_model import Model
 from rigctl.records import Cell, RunInfo
 from rigctl.report.blocks import Document
 from rigctl.report.printers.json import JsonFinding, finding_as_json
 from rigctl.report.text import settings_text
 
 
-class _Model(BaseModel):
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True)
-
-
-class ComparedRun(_Model):
+class ComparedRun(Model):
     """One of both runs."""
 
     run: str
@@ -27,13 +24,13 @@ class ComparedRun(_Model):
     tags: dict[str, str]
 
 
-class ComparedStream(_Model):
+class ComparedStream(Model):
     source: str
     destination: str
     direction: str
 
 
-class ComparedFigure(_Model):
+class ComparedFigure(Model):
     """One figure of a test in both runs. Changes are percent of the value before."""
 
     test: int = Field(description="Number of the test in run B.")
@@ -54,14 +51,14 @@ class ComparedFigure(_Model):
     reason: str | None = Field(description="Of the verdict invalid.")
 
 
-class OneSidedTest(_Model):
+class OneSidedTest(Model):
     """A test that only one of the runs has."""
 
     test: int
     settings: str
 
 
-class DifferentFact(_Model):
+class DifferentFact(Model):
     """Something that differs beside the figures."""
 
     source: Literal["scenario", "rig", "granted", "fact", "version", "tag"]
@@ -71,7 +68,7 @@ class DifferentFact(_Model):
     after: float | int | str | bool | None
 
 
-class CompareDocument(_Model):
+class CompareDocument(Model):
     """Two runs compared, or the two variants of one."""
 
     version: Literal[1] = 1

@@ -5,11 +5,11 @@ unknown, never 0.
 """
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from rigctl.cli.json_model import Instant, Model, instant
 from rigctl.cli.runs_table import Listed
 from rigctl.discovery.draft import Draft, Found
 from rigctl.records import Cell, Expectation, RunPlan
@@ -17,15 +17,10 @@ from rigctl.rig.inventory import Rig
 from rigctl.scenario.axes import AXES
 from rigctl.scenario.forecast import bound, forecasts, notes, setting, sum_ceiling_bps, total_s
 
-Instant = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 _NOT_SETTINGS: Final = ("pairs", "condition")  # fields beside the settings of a test
 
 
-class _Model(BaseModel):
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True)
-
-
-class StoredRun(_Model):
+class StoredRun(Model):
     """One stored run."""
 
     run: str = Field(description="Id of the run.")
@@ -44,7 +39,7 @@ class StoredRun(_Model):
     tags: dict[str, str] = Field(description="By name; those that begin with rigctl. are its own.")
 
 
-class RunsDocument(_Model):
+class RunsDocument(Model):
     """The stored runs, the earliest first."""
 
     version: Literal[1] = 1
@@ -52,7 +47,7 @@ class RunsDocument(_Model):
     damaged: list[str] = Field(description="A message for each run that can't be read.")
 
 
-class PlannedPair(_Model):
+class PlannedPair(Model):
     """A pair of a test."""
 
     source: str
@@ -61,7 +56,7 @@ class PlannedPair(_Model):
     ceiling_mbps: float | None = Field(description="Highest goodput of this pair by itself, each direction.")
 
 
-class Expected(_Model):
+class Expected(Model):
     """A bound of a figure, or the bottlenecks that are expected."""
 
     figure: str = Field(description="As in the scenario: goodput.")
@@ -72,7 +67,7 @@ class Expected(_Model):
     per_pair: bool
 
 
-class PlannedTest(_Model):
+class PlannedTest(Model):
     """One test: a point of the matrix."""
 
     test: int = Field(description="Number of the test, from 1.")
@@ -86,7 +81,7 @@ class PlannedTest(_Model):
     expected: list[Expected] = Field(description="What the scenario expects of it.")
 
 
-class Variants(_Model):
+class Variants(Model):
     """Of a run with --against."""
 
     setting: str = Field(description="An axis, condition among them.")
@@ -94,7 +89,7 @@ class Variants(_Model):
     after: str
 
 
-class PlanDocument(_Model):
+class PlanDocument(Model):
     """What a run of a scenario would measure."""
 
     version: Literal[1] = 1
@@ -112,7 +107,7 @@ class PlanDocument(_Model):
     remarks: list[str] = Field(description="What the ceilings assume.")
 
 
-class RigNode(_Model):
+class RigNode(Model):
     """A host that became a node."""
 
     node: str
@@ -135,14 +130,14 @@ class RigNode(_Model):
     port_unknown: str | None = Field(description="Why the switch's port is not in the file.")
 
 
-class LeftOutHost(_Model):
+class LeftOutHost(Model):
     """A host that did not become a node."""
 
     host: str
     reason: str
 
 
-class RigInitDocument(_Model):
+class RigInitDocument(Model):
     """What `rig init` found and wrote."""
 
     version: Literal[1] = 1
@@ -221,8 +216,8 @@ def _stored(listed: Listed) -> StoredRun:
         rig=info.plan.rig_name,
         virtual=info.plan.virtual,
         status="died" if listed.died else str(info.status),
-        started_at=_instant(info.started_at),
-        ended_at=None if info.ended_at is None else _instant(info.ended_at),
+        started_at=instant(info.started_at),
+        ended_at=None if info.ended_at is None else instant(info.ended_at),
         tests=len(info.plan.cells),
         measured=dict(listed.measured),
         overrides=list(info.plan.overrides),
@@ -270,7 +265,3 @@ def _planned(cell: Cell, plan: RunPlan, asked: Sequence[Expectation]) -> Planned
 
 def _mbps(rate_bps: float | None) -> float | None:
     return None if rate_bps is None else round(rate_bps / 1e6, 3)
-
-
-def _instant(unix_s: float) -> str:
-    return datetime.fromtimestamp(unix_s, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -105,16 +105,15 @@ def _rows(opened: "Store", run: str | None, kind: Format, level: LevelName) -> b
 def _of_run(opened: "Store", run: str | None, kind: Format) -> bytes:
     """A file about the run as a whole, whatever the level."""
     from rigctl.analysis.drawn import sampled
+    from rigctl.analysis.run_view import RunView
 
     info = opened.run(run)
-    repetitions = opened.repetitions(info.run, series=sampled(info.plan))
+    view = RunView(info, opened.repetitions(info.run, series=sampled(info.plan)))
     if kind is Format.OPENMETRICS:
-        from rigctl.analysis.run_view import RunView
         from rigctl.report.export import openmetrics
 
-        return openmetrics.render(RunView(info, repetitions))
-    from rigctl.report.document import document
+        return openmetrics.render(view)
     from rigctl.report.junit import junit
     from rigctl.report.run_cases import suite_of
 
-    return junit([suite_of(info, repetitions, document(info, repetitions))]).encode()
+    return junit([suite_of(view)]).encode()

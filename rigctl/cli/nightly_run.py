@@ -4,7 +4,6 @@ import signal
 import sys
 import time
 from datetime import datetime
-from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -29,7 +28,7 @@ def do(name: str) -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupted)
     settings = load(name)
-    scenario, rig = Path(settings.scenario).stem, Path(settings.rig).stem
+    scenario, rig = settings.stored_as
     remembered = state(name, time.time())
     logs = state_folder() / "logs" / name
     with alone(remembered.file, name), about(), open_store(settings.store) as store:

@@ -2,18 +2,18 @@
 
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from rigctl.cli.json_model import Instant, Model, instant
 from rigctl.errors import RigctlError
 from rigctl.nightly import install, settings
 from rigctl.nightly.schedule import date_of, moment, next_due
 from rigctl.nightly.settings import Settings
 from rigctl.records import Night, NightOutcome
+from rigctl.report.text import plural
 
-Instant = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 SHOWN: Final = 14
 _WORDS: Final = {
     NightOutcome.QUIET: "nothing changed",
@@ -25,11 +25,7 @@ _WORDS: Final = {
 }
 
 
-class _Model(BaseModel):
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True)
-
-
-class NightStatus(_Model):
+class NightStatus(Model):
     """One night."""
 
     due_at: Instant
@@ -42,7 +38,7 @@ class NightStatus(_Model):
     reason: str | None
 
 
-class NightlyStatus(_Model):
+class NightlyStatus(Model):
     """One nightly."""
 
     name: str
@@ -55,7 +51,7 @@ class NightlyStatus(_Model):
     nights: list[NightStatus] = Field(description="The latest first.")
 
 
-class StatusDocument(_Model):
+class StatusDocument(Model):
     """The nightlies of this user."""
 
     version: Literal[1] = 1
@@ -94,16 +90,13 @@ def show(name: str | None, *, as_json: bool) -> None:
 
 
 def _look(name: str) -> _Known:
-    from pathlib import Path
-
     from rigctl.store import open_store
     from rigctl.store.errors import NoStoreError
 
     own = settings.load(name)
-    scenario, rig = Path(own.scenario).stem, Path(own.rig).stem
     try:
         with open_store(own.store, create=False) as store:
-            nights = store.history.nights(scenario, rig)[::-1]
+            nights = store.history.nights(*own.stored_as)[::-1]
     except NoStoreError:  # it has not run yet
         nights = []
     pending = install.state(name, time.time()).pending
@@ -116,9 +109,7 @@ def _answer(own: _Known) -> str:
         night = own.nights[0]
         became = _WORDS[night.outcome] if night.outcome else "is running, or was killed"
         last = f"last night ({date_of(night.due_at)}): {became}"
-    untold = (
-        f"; {own.untold} {'night is' if own.untold == 1 else 'nights are'} still to be reported" if own.untold else ""
-    )
+    untold = f"; {plural(own.untold, 'night is', 'nights are')} still to be reported" if own.untold else ""
     stopped = "; its timer does not run" if own.active is False else ""
     return f"{own.name}: {last}; next: {moment(next_due(own.own.at, time.time()))}{untold}{stopped}."
 
@@ -137,14 +128,14 @@ def _status(own: _Known) -> NightlyStatus:
         scenario=own.own.scenario,
         rig=own.own.rig,
         answer=_answer(own),
-        next_due_at=_instant(next_due(own.own.at, time.time())),
+        next_due_at=instant(next_due(own.own.at, time.time())),
         timer={True: "active", False: "inactive", None: "none"}[own.active],
         undelivered=own.untold,
         nights=[
             NightStatus(
-                due_at=_instant(night.due_at),
-                began_at=None if night.began_at is None else _instant(night.began_at),
-                ended_at=None if night.ended_at is None else _instant(night.ended_at),
+                due_at=instant(night.due_at),
+                began_at=None if night.began_at is None else instant(night.began_at),
+                ended_at=None if night.ended_at is None else instant(night.ended_at),
                 outcome=None if night.outcome is None else night.outcome.value,
                 run=night.run,
                 reason=night.reason,
@@ -152,7 +143,3 @@ def _status(own: _Known) -> NightlyStatus:
             for night in own.nights
         ],
     )
-
-
-def _instant(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

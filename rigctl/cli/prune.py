@@ -55,7 +55,8 @@ def prune(
 
 def pruning(stored: "Sequence[Listed]", accepted: Collection[str], age_s: float) -> Pruning:
     """Which of `stored` are older than `age_s` and nobody's measure."""
-    latest = {(listed.info.plan.scenario_name, listed.info.plan.rig_name): listed.info.run for listed in stored}
+    by_kind = {(listed.info.plan.scenario_name, listed.info.plan.rig_name): listed.info.run for listed in stored}
+    latest = set(by_kind.values())
     gone, kept = [], {}
     for listed in stored:
         info = listed.info
@@ -67,7 +68,7 @@ def pruning(stored: "Sequence[Listed]", accepted: Collection[str], age_s: float)
             kept[info.run] = "accepted"
         elif listed.may_run:
             kept[info.run] = "may still be running"
-        elif info.run in latest.values():
+        elif info.run in latest:
             kept[info.run] = "the latest of its scenario and rig"
         else:
             gone.append(listed)
@@ -88,13 +89,13 @@ def age(text: str) -> float:
 
 
 def _words(found: Pruning, sizes: Mapping[str, int], keep: str, *, removed: bool) -> str:
+    from rigctl.report.text import plural
+
     lines = []
     if found.gone:
-        count = len(found.gone)
-        runs = "1 run" if count == 1 else f"{count} runs"
         days = [f"{datetime.fromtimestamp(listed.info.started_at):%Y-%m-%d}" for listed in found.gone]
         size = sum(sizes.get(listed.info.run, 0) for listed in found.gone)
-        what = f"{runs} from {days[0]} to {days[-1]}, about {_size(size)}"
+        what = f"{plural(len(found.gone), 'run')} from {days[0]} to {days[-1]}, about {_size(size)}"
         lines.append(
             f"Removing {what}." if removed else f"Would remove {what}. To remove: rigctl runs prune --keep {keep} --yes"
         )

@@ -1,28 +1,23 @@
 """What `rigctl regress --format json` prints, as models: docs/regress.schema.json follows from them."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
-from typing import Annotated, ClassVar, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from rigctl.analysis.history import NightSeries
 from rigctl.analysis.regressions import Regressions
 from rigctl.analysis.setup_changes import RIG_FILE, SCENARIO_FILE, SetupChange, Source
 from rigctl.analysis.shifts import Shift, Suspected
+from rigctl.cli.json_model import Instant, Model, instant
 from rigctl.report.regressions import document, name
 
-Instant = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 Value: TypeAlias = str | int | float | bool | tuple[str, ...]
 
 _OF_FILES: Final = {SCENARIO_FILE: "scenario", RIG_FILE: "rig file"}
 
 
-class _Model(BaseModel):
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True)
-
-
-class ChangedFact(_Model):
+class ChangedFact(Model):
     """Something of the rig that is not the same as in the run before."""
 
     node: str | None = Field(description="null: of the run as a whole, as the scenario, or a tag.")
@@ -31,7 +26,7 @@ class ChangedFact(_Model):
     after: Value
 
 
-class Compared(_Model):
+class Compared(Model):
     """What a series is of."""
 
     name: str
@@ -44,7 +39,7 @@ class Compared(_Model):
     metric: str = Field(description="A column, in whose unit the levels are; of a node they are ratios.")
 
 
-class ChangedLevel(_Model):
+class ChangedLevel(Model):
     """A series that changed."""
 
     subject: Compared
@@ -62,7 +57,7 @@ class ChangedLevel(_Model):
     explains: list[str] = Field(description="Names of pairs and tests that changed with it.")
 
 
-class OneNight(_Model):
+class OneNight(Model):
     """A series whose last night differs, which one night does not decide."""
 
     subject: Compared
@@ -73,7 +68,7 @@ class OneNight(_Model):
     confirmed: bool
 
 
-class AcceptedLevels(_Model):
+class AcceptedLevels(Model):
     """The latest accepted levels."""
 
     run: str
@@ -82,7 +77,7 @@ class AcceptedLevels(_Model):
     because: str
 
 
-class RegressDocument(_Model):
+class RegressDocument(Model):
     """What is news in a run. Lists have the largest change first; `changes` are in the order of their dates."""
 
     version: Literal[1] = 1
@@ -119,7 +114,7 @@ def regress_json(found: Regressions) -> str:
         bound_pct=round(100 * found.rules.bound, 6),
         confirmed_by=found.nights.confirmations.get(found.run.run),
         accepted=kept
-        and AcceptedLevels(run=kept.run, at=_instant(kept.accepted_at), who=kept.who, because=kept.because),
+        and AcceptedLevels(run=kept.run, at=instant(kept.accepted_at), who=kept.who, because=kept.because),
         news=_levels(found.news, found),
         standing=_levels(found.standing, found),
         one_night=[_one_night(own) for own in found.suspected],
@@ -139,7 +134,7 @@ def _levels(shifts: Sequence[Shift], found: Regressions) -> list[ChangedLevel]:
             noise_pct=round(100 * shift.change.noise, 4),
             gradual=shift.change.gradual,
             since=shift.since.run,
-            since_at=_instant(shift.since.started_at),
+            since_at=instant(shift.since.started_at),
             found=found.nights.runs[shift.found].run,
             confirmed=shift.confirmed,
             facts=[fact for change in shift.facts for fact in _facts(change)],
@@ -193,7 +188,3 @@ def _subject(series: NightSeries) -> Compared:
 
 def _single(series: NightSeries) -> bool:
     return len(series.cell.streams) == 1
-
-
-def _instant(unix_s: float) -> str:
-    return datetime.fromtimestamp(unix_s, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

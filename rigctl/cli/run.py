@@ -161,17 +161,18 @@ def _tell(info: "RunInfo", made: "Document", page: Path | None, *, quiet: bool) 
 
 def _document(info: "RunInfo", repetitions: "Sequence[Repetition]", bound: float) -> "tuple[Document, bool]":
     """What is told of a run: of two variants their comparison, and whether the second is worse."""
-    from rigctl.findings import Weight, by_weight
-    from rigctl.report.document import document
-
-    made = document(info, repetitions)
     if info.plan.against is None:
-        return made, False
+        from rigctl.report.document import document
+
+        return document(info, repetitions), False
     from rigctl.analysis.comparison import of_variants
     from rigctl.analysis.run_view import RunView
+    from rigctl.findings import Weight, by_weight
+    from rigctl.report import expectations
     from rigctl.report.comparison import comparison_document
 
-    compared = of_variants(RunView(info, repetitions), bound)
-    missed = [finding for finding in made.findings if finding.weight is Weight.EXPECTED]
+    view = RunView(info, repetitions)
+    compared, verdicts = of_variants(view, bound), expectations.verdicts(view)
+    missed = [each for each in expectations.findings(info.plan, verdicts) if each.weight is Weight.EXPECTED]
     told = comparison_document(compared)
-    return replace(told, verdicts=made.verdicts, findings=by_weight([*missed, *told.findings])), compared.worse
+    return replace(told, verdicts=verdicts, findings=by_weight([*missed, *told.findings])), compared.worse

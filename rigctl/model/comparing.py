@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, lru_cache
 from itertools import combinations
+from statistics import median
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def differences(tests: Sequence[Samples], bound: float = BOUND) -> list[Differen
         if not samples.comparable:
             found.append(Difference(Verdict.INVALID))
             continue
-        change = _median(samples.after) / _median(samples.before) - 1
+        change = median(samples.after) / median(samples.before) - 1
         seeable = smallest_seeable(samples, len(judged) or 1)
         if not samples.enough:
             found.append(Difference(Verdict.INCONCLUSIVE, change, seeable=seeable))
@@ -229,8 +230,3 @@ def _splits(samples: Samples) -> "npt.NDArray[np.float64]":
 
 def _mean_log(values: Sequence[float]) -> float:
     return math.fsum(map(math.log, values)) / len(values)
-
-
-def _median(values: Sequence[float]) -> float:
-    middle, half = sorted(values), len(values) // 2
-    return middle[half] if len(values) % 2 else (middle[half - 1] + middle[half]) / 2

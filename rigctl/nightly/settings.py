@@ -97,6 +97,11 @@ class Settings(BaseModel):
     headers: dict[str, Annotated[str, _text("headers")]] = Field(default_factory=dict)
     secrets: Annotated[Path, _text("secrets")] | None = None
 
+    @property
+    def stored_as(self) -> tuple[str, str]:
+        """Scenario and rig by the names that runs and nights have: without folder and ending."""
+        return Path(self.scenario).stem, Path(self.rig).stem
+
 
 def folder() -> Path:
     """Where the files are."""

@@ -122,10 +122,10 @@ def _rest(comparison: Comparison) -> str:
     words = []
     if same:
         widest = max(change.difference.within or 0.0 for change in same)
-        words.append(f"{len(same)} {'is' if len(same) == 1 else 'are'} the same within {up(widest)} %")
+        words.append(f"{plural(len(same), 'is', 'are')} the same within {up(widest)} %")
     for verdict in (Verdict.INCONCLUSIVE, Verdict.INVALID):
         if found := comparison.with_verdict(verdict):
-            words.append(f"{len(found)} {'is' if len(found) == 1 else 'are'} {verdict}")
+            words.append(f"{plural(len(found), 'is', 'are')} {verdict}")
     text = listed(words)
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 

@@ -2,20 +2,23 @@
 
 from collections.abc import Iterator, Sequence
 
+from rigctl.analysis.run_view import RunView
 from rigctl.records import Cell, Repetition, RunInfo, RunStatus, Status
-from rigctl.report.blocks import Document, Verdict
+from rigctl.report import expectations
+from rigctl.report.blocks import Verdict
 from rigctl.report.exclusions import MOST_NAMED
 from rigctl.report.junit import Case, Outcome, Suite
 from rigctl.report.text import settings_text, told_apart
 
 
-def suite_of(info: RunInfo, repetitions: Sequence[Repetition], document: Document) -> Suite:
+def suite_of(view: RunView) -> Suite:
     """A case for each test, which passes where it was measured, and one for each expectation."""
+    info = view.info
     by_cell: dict[int, list[Repetition]] = {}
-    for repetition in repetitions:
+    for repetition in view.every:
         by_cell.setdefault(repetition.cell, []).append(repetition)
     by_test: dict[int, list[Verdict]] = {}
-    for verdict in document.verdicts:
+    for verdict in expectations.verdicts(view):
         by_test.setdefault(verdict.test, []).append(verdict)
     apart = told_apart(info.plan.cells)
     cases = [
@@ -26,7 +29,7 @@ def suite_of(info: RunInfo, repetitions: Sequence[Repetition], document: Documen
             *_expected(info, by_test.get(cell.number, ())),
         )
     ]
-    return Suite(f"{document.title} ({info.run})", cases, info.started_at)
+    return Suite(f"{info.plan.title or info.plan.scenario_name} ({info.run})", cases, info.started_at)
 
 
 def _class(info: RunInfo) -> str:

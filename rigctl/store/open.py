@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -57,9 +58,8 @@ def open_store(address: str | None = None, create: bool = True) -> Store:
         if version < SCHEMA_VERSION:
             _update(engine, place)
         if made and path is not None:
-            # Kept in the file. Readers (`rigctl show`) then never wait for a writer (sqlite.org/wal.html).
             with explained(place), engine.connect() as connection:
-                connection.connection.cursor().execute("PRAGMA journal_mode = WAL")
+                _keep_wal(connection)
     except BaseException:
         engine.dispose()
         raise
@@ -71,6 +71,26 @@ def open_store(address: str | None = None, create: bool = True) -> Store:
 def _transaction(engine: Engine, write: bool) -> Iterator[Connection]:
     with engine.connect().execution_options(rigctl_write=write) as connection, connection.begin():
         yield connection
+
+
+def _keep_wal(connection: Connection) -> None:
+    """Readers (`rigctl show`) then never wait for a writer (sqlite.org/wal.html); the file remembers it.
+
+    Here SQLite itself does not wait where another process reads the file at this moment.
+    """
+    end = time.monotonic() + _BUSY_MS / 1000
+    while True:
+        try:
+            connection.connection.cursor().execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise
+            if time.monotonic() > end:
+                _log.info("the store is busy: it is written without WAL")
+                return
+            time.sleep(0.02)
+        else:
+            return
 
 
 def _update(engine: Engine, place: str) -> None:

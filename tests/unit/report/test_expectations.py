@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 import builders
 import message_runs
 
+from rigctl.analysis.run_view import RunView
 from rigctl.findings import Severity, Weight
 from rigctl.records import Comparison, Expectation, Repetition, RunInfo
 from rigctl.report.blocks import Document, Table
@@ -101,7 +102,7 @@ def test_a_section_lists_those_not_met_and_json_has_all() -> None:
 def test_junit_has_a_case_for_each_test_and_each_expectation() -> None:
     info, repetitions = run_of(goodput(930, 1))
     repetitions[6] = builders.failed(info.plan.cells[6])
-    text = junit([suite_of(info, repetitions, document(info, repetitions))])
+    text = junit([suite_of(RunView(info, repetitions))])
     (suite,) = ElementTree.fromstring(text)
     assert (suite.attrib["tests"], suite.attrib["failures"], suite.attrib["errors"]) == ("9", "1", "1")
     failed = next(case for case in suite if case.find("failure") is not None)

@@ -1,4 +1,4 @@
-"""JSON Schemas of what `--json` prints: `python docs/json_schemas.py` writes them to docs/schemas, which the package carries."""
+"""JSON Schemas of what `--json` prints: `python docs/json_schemas.py` writes them to docs/schemas."""
 
 import json
 from pathlib import Path

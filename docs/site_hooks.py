@@ -1,17 +1,18 @@
-"""What mkdocs does not do by itself: pages of a folder in the navigation, and files of the repository that are not in docs/.
+"""What mkdocs does not do by itself: pages of a folder in the navigation, files from outside of docs/.
 
-A link to `reports/samples/…` or `CHANGELOG.md` is right in the repository; in the site those files have a place of their own.
+A link to `reports/samples/…` or `CHANGELOG.md` is right in the repository; in the site they have places of their own.
 """
 
 import posixpath
 import re
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, TypeAlias
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
+Nav: TypeAlias = "str | list[Nav] | dict[str, Nav]"
 ROOT: Final = Path(__file__).parents[1]
 PLACES: Final = {
     "reports/samples": "samples",
@@ -26,7 +27,7 @@ _LINK: Final = re.compile(r"(?<=\]\()(?!\w+:|#)([^)#\s]+)")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """`decisions/*` in the navigation is each page of that folder that is not named elsewhere, in order of their names."""
+    """`decisions/*` in the navigation: each page of that folder that is not named elsewhere, by its name."""
     named = set(_named(config.nav))
     config.nav = _expanded(config.nav, named)
     return config
@@ -42,10 +43,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001
     source = Path(page.file.abs_src_path or "").relative_to(ROOT).as_posix()
     if page.file.src_uri in LISTS:
-        markdown += "".join(f"\n- [{_title(path)}]({path.name})" for path in _pages(page.file.src_uri))
+        markdown += "\n" + "".join(f"\n- [{_title(path)}]({path.name})" for path in _pages(page.file.src_uri))
     return _LINK.sub(lambda found: _in_site(found[1], source, page.file.src_uri), markdown)
 
 
@@ -68,19 +69,19 @@ def _title(path: Path) -> str:
     return path.read_text().splitlines()[0].removeprefix("# ")
 
 
-def _named(nav: Any) -> list[str]:
+def _named(nav: Nav) -> list[str]:
     if isinstance(nav, str):
         return [nav]
     parts = nav.values() if isinstance(nav, dict) else nav
     return [name for part in parts for name in _named(part)]
 
 
-def _expanded(nav: Any, named: set[str]) -> Any:
+def _expanded(nav: Nav, named: set[str]) -> Nav:
     if isinstance(nav, dict):
         return {title: _expanded(part, named) for title, part in nav.items()}
     if not isinstance(nav, list):
         return nav
-    found: list[Any] = []
+    found: list[Nav] = []
     for part in nav:
         if isinstance(part, str) and part.endswith("/*"):
             pages = sorted((ROOT / "docs" / part.removesuffix("/*")).glob("*.md"))

@@ -20,7 +20,7 @@ _OF_HARDWARE: Final = "Negotiated"
 
 
 class CheckedNode(TypedDict):
-    """One node. `facts` are those of docs/reference/host-facts.md and those that only a check asks for; null is unknown."""
+    """One node. `facts`: docs/reference/host-facts.md, with those that only a check asks for; null is unknown."""
 
     node: str
     address: str | None

@@ -1,7 +1,7 @@
 """What `runs --json`, `plan --json` and `rig init --json` print, as models: the JSON Schemas follow from them.
 
-docs/reference/json.md explains them. Fields may be added; none is renamed or removed while `version` stays the same. null is
-unknown, never 0.
+docs/reference/json.md explains them. Fields may be added; none is renamed or removed while `version` stays the same.
+null is unknown, never 0.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """The shell blocks of README and documentation: which command lines stand where, and whether they run as they stand.
 
-A block without a title runs as it stands. A title says what it needs that isn't here: your own rig, your own runs, a checkout.
+A block without a title runs as it stands. A title says what it needs that isn't here: your own rig, a checkout.
 """
 
 import re

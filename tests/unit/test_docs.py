@@ -1,8 +1,7 @@
-"""README and documentation: commands that the command line knows, links that lead somewhere, examples that are right."""
+"""README and documentation: commands that the command line takes, links that lead somewhere, worked numbers."""
 
 import doctest
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +49,9 @@ def test_a_command_line_that_is_wrong_is_found() -> None:
             parsed(line.split())
 
 
-@pytest.mark.parametrize("fence", [fence for fence in shell() if fence.title == "in a checkout"], ids=lambda fence: fence.where)
+@pytest.mark.parametrize(
+    "fence", [fence for fence in shell() if fence.title == "in a checkout"], ids=lambda fence: fence.where
+)
 def test_what_is_for_a_checkout_is_there(fence: Fence) -> None:
     targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     for words in (words for line in fence.commands() for words in simple_commands(line)):

@@ -5,6 +5,7 @@ A block without a title runs as it stands. A title says what it needs that isn't
 
 import re
 import shlex
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,3 +92,46 @@ def simple_commands(line: str) -> list[list[str]]:
         else:
             found[-1].append(word)
     return [words for words in found if words]
+
+
+SHORTER = {
+    "gigablox": ("window=64K", "mss=default", "parallel=1"),
+    "das2-quick": ("window_total=32K", "parallel=1", "pairs=2", "condition=no resize 1500"),
+    "nettest-pingpong": ("size=1", "iterations=10", "retest=variation > 1000%"),
+    "nettest-blast": ("size=1K", "iterations=10"),
+    "udp": ("size=1472", "rate=100M"),
+    "stratus": ("window=32K", "bins=10ms"),
+    "stratus-put": ("size=100K", "read=memory", "write=memory"),
+    "10gbe-mesh": ("pairs=mesh: [bsd, ubuntu]",),
+    "10gbe-mesh-mended": ("pairs=mesh: [bsd, ubuntu]",),
+}
+"""Settings with which a bundled scenario has one or two tests."""
+
+
+def shortened(words: list[str]) -> list[str]:
+    """The words of `rigctl run` with a shorter time and fewer tests; those of any other command as they are.
+
+    What a line of a page sets stays as it is.
+    """
+    if words[:1] != ["run"] or "--help" in words:
+        return words
+    given = {word.partition("=")[0] for word in words}
+    scenario = Path(words[1]).stem
+    sets = [each for each in SHORTER.get(scenario, SHORTER["gigablox"]) if each.partition("=")[0] not in given]
+    whole = "engine=agent,iperf3" in words  # iperf3 counts in whole seconds
+    short = ["--duration", "1s" if whole else "200ms", "--set", "omit=0s"]
+    short += [] if whole else ["--set", "max_skew=1s"]
+    quiet = [] if "--report" in words else ["--no-report"]
+    few = ["--repeat", "1"] if not {"--repeat", "--against"} & set(words) else []
+    return [*words, *(word for each in sets for word in ("--set", each)), *short, *few, *quiet]
+
+
+def main() -> None:
+    """`rigctl`, shortened, for lines that a shell runs."""
+    from rigctl.cli.app import exit_code
+
+    sys.exit(exit_code(shortened(sys.argv[1:])))
+
+
+if __name__ == "__main__":
+    main()

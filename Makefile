@@ -9,7 +9,7 @@ AGENT := agents/dist/rigctl-agent-$(MACHINE)
 SOURCES := $(wildcard agents/*.c agents/*.h) agents/Makefile
 DEMO_STORE := $(VENV)/demo.db
 
-.PHONY: samples demo test whole lint types unit bench clean system agents mutants
+.PHONY: samples demo test whole lint types unit bench clean system agents mutants docs pages
 
 demo: $(VENV)/run.stamp $(AGENT)
 	@echo "Seven tests of 5 s each on the virtual rig: about one minute."
@@ -52,6 +52,19 @@ mutants: $(VENV)/mutants.stamp
 samples: $(VENV)/dev.stamp agents
 	$(BIN)/python reports/make_samples.py
 
+# The documentation as a site in build/docs: no server, no request that leaves it.
+docs: $(VENV)/dev.stamp pages
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+	@echo "build/docs/index.html"
+
+# What is made from the code.
+pages: $(VENV)/dev.stamp
+	$(BIN)/python docs/columns_page.py >docs/reference/columns.md
+	$(BIN)/python docs/commands_page.py >docs/reference/commands.md
+	$(BIN)/python docs/rules_page.py >docs/reference/limit-rules.md
+	$(BIN)/python docs/json_schemas.py >/dev/null
+	$(BIN)/python -m rigctl.scenario.jsonschema >/dev/null
+
 clean:
 	rm -rf $(VENV) mutants dist build agents/build agents/dist .pytest_cache .ruff_cache .mypy_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -83,7 +96,7 @@ $(VENV)/mutants.stamp: $(VENV)/dev.stamp
 
 # What the tests start for real. Installed where we may; otherwise the tests say what is missing, by name.
 PACKAGES := python3-venv gcc libc6-dev clang libclang-rt-14-dev iproute2 iputils-ping ethtool nftables iperf3 openssh-server openssh-client \
-	qemu-user-static chromium util-linux sudo file make snmpd snmp lldpd postgresql systemd
+	qemu-user-static chromium util-linux sudo file make jq snmpd snmp lldpd postgresql systemd
 # Tests start a PostgreSQL server of their own: Debian's package need not make and start one (a few seconds).
 NO_CLUSTER := /etc/postgresql-common/createcluster.conf
 system:

@@ -53,7 +53,7 @@ class Sleeper(User):
     def night(self) -> dict[str, object]:
         """The last night, as a program sees it."""
         status = json.loads(self.rigctl("nightly", "status", "--json"))
-        jsonschema.validate(status, json.loads((DOCS / "nightly-status.schema.json").read_text()))
+        jsonschema.validate(status, json.loads((DOCS / "schemas" / "nightly-status.schema.json").read_text()))
         last: dict[str, object] = status["nightlies"][0]["nights"][0]
         return last
 

@@ -180,7 +180,7 @@ def test_runs_never_cuts_an_id(store: Path, columns: str) -> None:
 
 def test_runs_as_json_follows_its_schema(store: Path) -> None:
     document = json.loads(rigctl("runs", "--json", store=store).stdout)
-    schema = Path(__file__).parents[2] / "docs" / "runs.schema.json"
+    schema = Path(__file__).parents[2] / "docs" / "schemas" / "runs.schema.json"
     jsonschema.validate(document, json.loads(schema.read_text()))
     assert [(run["status"], run["tests"]) for run in document["runs"]] == [("running", 7), ("complete", 7)]
     assert document["runs"][1]["measured"] == {"ok": 7}

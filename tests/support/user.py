@@ -71,19 +71,29 @@ class User:
         )  # fmt: skip
 
     def rigctl(self, *words: str, code: int = 0, deadline_s: float = 90) -> str:
-        """What a command prints, by a process of its own that need not import everything again."""
+        """What a command prints, which has to end with `code`."""
+        ended = self.exit_code(*words, deadline_s=deadline_s)
+        assert ended == code, f"{words} gave {ended}, None is too late:\n{self.said()}"
+        return self.said()
+
+    def exit_code(self, *words: str, deadline_s: float = 90) -> int | None:
+        """How a command ends, by a process of its own that need not import everything again; None: too late."""
         said = self.folder / "out.txt", self.folder / "errors.txt"
+        for path in said:
+            path.unlink(missing_ok=True)
         process = _imported().Process(target=_command, args=(words, self.environment, self.folder, said))
         process.start()
         try:
             process.join(deadline_s)
-            ended = process.exitcode
+            return process.exitcode
         finally:
             process.kill()
             process.join()
-        out, errors = (path.read_text() if path.exists() else "" for path in said)
-        assert ended == code, f"{words} gave {ended}, None is too late:\n{out}\n{errors}"
-        return out + errors
+
+    def said(self) -> str:
+        """What the last command printed: its output, then its messages."""
+        paths = self.folder / "out.txt", self.folder / "errors.txt"
+        return "".join(path.read_text() if path.exists() else "" for path in paths)
 
     def scenario(self, text: str) -> str:
         (self.folder / "s.yaml").write_text(text)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from functools import cache
 from multiprocessing import get_context
 from multiprocessing.context import ForkServerContext
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,6 +19,8 @@ from typing import Any
 from processes import end
 
 AGENT = re.compile(r"/agent-[0-9a-f]{64}")
+INVALID = ": invalid: "
+ATTEMPTS = 3
 
 
 PRELOADED = (
@@ -50,14 +53,23 @@ def _command(words: Sequence[str], environment: dict[str, str], folder: Path, sa
     sys.exit(exit_code(list(words)))
 
 
+def begun(words: Sequence[str], folder: Path, environment: dict[str, str], said: Sequence[Path]) -> BaseProcess:
+    """A command as a process of its own, forked from one that need not import everything again.
+
+    `said`: the files of its output and of its messages.
+    """
+    process = _imported().Process(target=_command, args=(words, environment, folder, said))
+    process.start()
+    return process
+
+
 def ended(
     words: Sequence[str], folder: Path, environment: dict[str, str], deadline_s: float = 60
 ) -> "subprocess.CompletedProcess[bytes]":
-    """A command as a process of its own, forked from one that need not import everything again."""
+    """What a command printed and how it ended."""
     with TemporaryDirectory(prefix="rigctl-said-") as place:
         said = Path(place, "out"), Path(place, "errors")
-        process = _imported().Process(target=_command, args=(words, environment, folder, said))
-        process.start()
+        process = begun(words, folder, environment, said)
         try:
             process.join(deadline_s)
             code = process.exitcode
@@ -91,9 +103,15 @@ class User:
         )  # fmt: skip
 
     def rigctl(self, *words: str, code: int = 0, deadline_s: float = 90) -> str:
-        """What a command prints: its output, then its messages."""
-        done = ended(words, self.folder, self.environment, deadline_s)
-        out, errors = done.stdout.decode(), done.stderr.decode()
+        """What a command prints: its output, then its messages.
+
+        A run that must succeed is started again where the machine was too busy for a repetition to be valid.
+        """
+        for _ in range(ATTEMPTS):
+            done = ended(words, self.folder, self.environment, deadline_s)
+            out, errors = done.stdout.decode(), done.stderr.decode()
+            if not (words[0] == "run" and code == 0 and done.returncode == 3 and INVALID in errors):
+                break
         assert done.returncode == code, f"{words} gave {done.returncode}:\n{out}\n{errors}"
         return out + errors
 

@@ -32,10 +32,10 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/lint-imports --no-cache
 
 types: $(VENV)/dev.stamp
-	nice -n 10 $(BIN)/mypy
+	nice -n 5 $(BIN)/mypy
 
 unit: $(VENV)/dev.stamp
-	CI=1 nice -n 10 $(BIN)/python -m pytest -q --durations=5 tests/unit
+	CI=1 nice -n 5 $(BIN)/python -m pytest -q --durations=5 tests/unit
 
 agents: $(VENV)/dev.stamp
 	$(BIN)/rigctl agent build
@@ -67,7 +67,6 @@ $(AGENT): $(VENV)/run.stamp $(SOURCES)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) --upgrade pip
 
 # --no-build-isolation: an editable install then needs hatchling alone, not what a wheel's agents are built with.
 $(VENV)/run.stamp: $(VENV)/bin/python pyproject.toml constraints.txt

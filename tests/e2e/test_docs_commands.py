@@ -4,13 +4,13 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 import shell_blocks
 from shell_blocks import Fence, shell, shortened, simple_commands
-from user import User
+from user import User, ended
 
 RUNNABLE = [fence for fence in shell() if not fence.title]
 PAGES = list(dict.fromkeys(fence.page for fence in RUNNABLE))
@@ -41,11 +41,14 @@ class Reader:
             command = ["bash", "-euo", "pipefail", "-c", line]
             subprocess.run(command, cwd=self.user.folder, env=self.user.environment, check=True, timeout=60)
             return
-        code = self.user.exit_code(*shortened(words[1:]))
-        if words[1] == "run" and code == 3:  # a busy machine
-            assert set(self.latest()["measured"]) <= {"ok", "invalid"}, self.user.said()
+        done = self.rigctl(words[1:])
+        if words[1] == "run" and done.returncode == 3:  # a busy machine
+            assert set(self.latest()["measured"]) <= {"ok", "invalid"}, done
         else:
-            assert code == 0 or (either and code == 1), f"{line}: {code}\n{self.user.said()}"
+            assert done.returncode == 0 or (either and done.returncode == 1), f"{line}: {done}"
+
+    def rigctl(self, words: Sequence[str]) -> "subprocess.CompletedProcess[bytes]":
+        return ended(shortened(words), self.user.folder, self.user.environment)
 
     def latest(self) -> dict[str, str]:
         latest: dict[str, str] = json.loads(self.user.rigctl("runs", "--json"))["runs"][-1]
@@ -56,7 +59,7 @@ class Reader:
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     found = Reader(User(tmp_path_factory.mktemp("reader")))
     for _ in range(2):  # so that each page has runs to show and compare
-        found.user.exit_code(*shortened(["run", "gigablox"]))
+        found.rigctl(["run", "gigablox"])
     yield found
     assert found.user.processes() == {}
 

@@ -5,7 +5,7 @@ A number in a table keeps its value beside its text: nothing is read back from p
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from rigctl.findings import Finding, Weight
 
@@ -195,6 +195,9 @@ class Verdict:
     measured: str  # the value for people, or why it is not known
 
 
+FALLEN_SHORT: Final = (Weight.EXPECTED, Weight.MISSING)
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """A whole report of a run. `findings` are in the order of their weight; the first is the answer."""
@@ -216,7 +219,7 @@ class Document:
     @property
     def fell_short(self) -> tuple[Finding, ...]:
         """After the answer: what was not as expected, or not measured."""
-        return tuple(finding for finding in self.findings[1:] if finding.weight >= Weight.MISSING)
+        return tuple(finding for finding in self.findings[1:] if finding.weight in FALLEN_SHORT)
 
     @property
     def answer(self) -> str:

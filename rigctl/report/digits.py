@@ -1,5 +1,6 @@
 """The digits of a column alike: every number of it is printed with as many decimals as the one that has most."""
 
+import math
 import re
 from dataclasses import replace
 from typing import Final
@@ -8,7 +9,7 @@ from rigctl.report.blocks import Block, Column, Entry, Folded, Row, Scalar, Sect
 from rigctl.report.text import UNKNOWN
 
 MOST_DECIMALS: Final = 3
-"""Where some number of a column has more, its unit does not suit the others: all stay as they are."""
+"""Where some number of a column has more, the least has two digits; if that takes more, too, nothing changes."""
 _NUMBER: Final = r"[+\-−]?\d+(?:,\d{3})*(?:\.\d+)?"
 _SEVERAL: Final = re.compile(rf"(?:{_NUMBER}|–)(?:(?:, | / | to )(?:{_NUMBER}|–))*(?: together)?", re.ASCII)
 _TOKEN: Final = re.compile(rf"{_NUMBER}|–", re.ASCII)
@@ -51,9 +52,19 @@ def _column(column: Column, entries: list[Entry]) -> list[Entry] | None:
             spreads.add(_decimals(found["spread"]))
         elif _SEVERAL.fullmatch(entry.text):
             means |= {_decimals(number) for number in _TOKEN.findall(entry.text) if number != UNKNOWN}
-    if max(means | spreads, default=0) > MOST_DECIMALS or (len(means) < 2 and len(spreads) < 2):
+    most = max(means, default=0)
+    decimals = most if most <= MOST_DECIMALS else _two_digits(entries)
+    if (len(means) < 2 and len(spreads) < 2) or decimals is None:
         return None
-    return [_entry(entry, max(means), max(spreads, default=0)) for entry in entries]
+    return [_entry(entry, decimals, max(spreads, default=0)) for entry in entries]
+
+
+def _two_digits(entries: list[Entry]) -> int | None:
+    """Decimals with which the least number has two digits; `None` where it has none with `MOST_DECIMALS`."""
+    numbers = (token for entry in entries for token in _TOKEN.findall(entry.text) if token != UNKNOWN)
+    least = min((abs(_plain(number)) for number in numbers if _plain(number)), default=1.0)
+    first = -math.floor(math.log10(least))
+    return None if first > MOST_DECIMALS else min(MOST_DECIMALS, max(1, first + 1))
 
 
 def _entry(entry: Entry, decimals: int, spread: int) -> Entry:
@@ -70,13 +81,17 @@ def _entry(entry: Entry, decimals: int, spread: int) -> Entry:
 
 def _number(text: str, value: Scalar, decimals: int) -> str:
     """`text` with `decimals`: the digits of `value`, where that is what the text rounds, else zeros."""
-    missing = decimals - _decimals(text)
-    if text == UNKNOWN or missing <= 0:
+    missing = decimals - _decimals(text) if text != UNKNOWN else 0
+    if missing == 0:
         return text
-    plain = float(text.replace(",", "").replace("−", "-"))
+    plain = _plain(text)
     if isinstance(value, int | float) and abs(value - plain) <= 0.5 * 10.0 ** -_decimals(text) and text[0] not in "+−":
         return f"{value:,.{decimals}f}" if "," in text else f"{value:.{decimals}f}"
-    return text + ("" if "." in text else ".") + "0" * missing
+    return text + ("" if "." in text else ".") + "0" * missing if missing > 0 else f"{plain:.{decimals}f}"
+
+
+def _plain(text: str) -> float:
+    return float(text.replace(",", "").replace("−", "-"))
 
 
 def _decimals(text: str) -> int:

@@ -43,8 +43,13 @@ def _links(view: RunView, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
     if rates:
         yield "Links", _names(None if rate is None else format_rate(float(rate)) for rate in rates)
     known = [row["mtu"] for row in rows]
-    if rows:
+    if any(mtu is not None for mtu in known):
         yield "Path MTU", _names(None if mtu is None else str(mtu) for mtu in known)
+    elif rates:
+        # Datagrams: no kernel reports their path's; that of the interfaces, unless a condition changed it meanwhile.
+        changed = any(condition.mtu is not None for condition in view.plan.conditions)
+        own = [None if changed else (view.info.facts.get(node) or {}).get("mtu") for node in view.plan.links]
+        yield "MTU", _names(None if mtu is None else str(mtu) for mtu in own)
 
 
 def _tags(view: RunView) -> Iterator[tuple[str, str]]:

@@ -28,6 +28,7 @@ from rigctl.report.printers.table_parts import (
     MOST_CARDS,
     anchors,
     first_table,
+    is_tight,
     paper_parts,
     repeated,
     screen_parts,
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 MOST_FINDINGS: Final = 3
 SHORT_PAGE: Final = 4
 """A page of no more parts than this needs no contents."""
+ONE_LINE: Final = 9
+"""Contents of more entries than this are folded on a wide screen, too."""
 STYLES: Final = ("report.css", "matrix.css")
 """The style sheet of a page; its colours and letters are custom properties at the top of the first."""
 _KINDS: Final[dict[type[Any], str]] = {
@@ -103,6 +106,7 @@ def page(document: Document, around: Around = Around()) -> str:
             short=short,
             findings=rest,
             most=MOST_FINDINGS,
+            one_line=ONE_LINE,
             first_table=first_table(block for section in document.results for block in section.blocks),
         )
     )
@@ -126,7 +130,7 @@ def environment() -> "Environment":
         lstrip_blocks=True,
     )
     made.filters |= {"svg": svg, "kind": _kind, "paper": paper_parts, "screen": screen_parts, "label": _label}
-    made.filters |= {"repeated": repeated, "anchors": anchors}
+    made.filters |= {"repeated": repeated, "anchors": anchors, "tight": is_tight}
     made.globals["most_cards"] = MOST_CARDS
     return made
 

@@ -7,19 +7,26 @@ from typing import Final
 from rigctl.report.blocks import Block, Column, Folded, Row, Table
 
 PAPER_CHARACTERS: Final = 112
-"""What a line of a printed table holds; a wider one is printed in parts, and on a screen in smaller letters."""
+"""What a line of a printed table holds."""
+TIGHT_CHARACTERS: Final = 130
+"""The same in smaller letters; a wider table is printed in parts, and smaller on a screen, too."""
 SCREEN_CHARACTERS: Final = 165
 """The same for a window of 1280 pixels."""
-MOST_PAPER_ROWS: Final = 200
-"""A table of more rows that is wider than paper is printed across: a second copy would make a page twice as large."""
+MOST_PAPER_ROWS: Final = 60
+"""A table of more rows that is wider than paper is printed across: its parts would be pages apart."""
 MOST_CARDS: Final = 60
 """A phone shows the rows of a table of up to this number of them as cards."""
 
 
 def paper_parts(table: Table) -> list[Table]:
     """`table` in tables that fit paper, the first column leads each; none where it is to be printed across."""
-    parts = _parts(table, PAPER_CHARACTERS)
+    parts = _parts(table, TIGHT_CHARACTERS if len(_parts(table, TIGHT_CHARACTERS)) == 1 else PAPER_CHARACTERS)
     return [] if len(parts) > 1 and len(table.rows) > MOST_PAPER_ROWS else parts
+
+
+def is_tight(table: Table) -> bool:
+    """Whether `table` fits paper in smaller letters only."""
+    return len(_parts(table, PAPER_CHARACTERS)) > 1 == len(_parts(table, TIGHT_CHARACTERS))
 
 
 def screen_parts(table: Table) -> list[Table]:
@@ -69,13 +76,22 @@ def _parts(table: Table, most: int) -> list[Table]:
     widths = [_characters(table, number) for number in range(len(table.columns))]
     if sum(widths) <= most:
         return [table]
+    # Of as few parts as fit, the narrowest: none is left with a column or two.
+    parts = _split(widths, most)
+    while len(narrower := _split(widths, most := most - 1)) == len(parts) and most > widths[0] + max(widths):
+        parts = narrower
+    made = [_columns_of(table, part) for part in parts]
+    return [replace(part, notes=(), legend=()) for part in made[:-1]] + made[-1:]
+
+
+def _split(widths: Sequence[int], most: int) -> list[list[int]]:
+    """The numbers of the columns of each part."""
     parts: list[list[int]] = [[0]]
     for number in range(1, len(widths)):
         if len(parts[-1]) > 1 and sum(widths[kept] for kept in parts[-1]) + widths[number] > most:
             parts.append([0])
         parts[-1].append(number)
-    made = [_columns_of(table, part) for part in parts]
-    return [replace(part, notes=(), legend=()) for part in made[:-1]] + made[-1:]
+    return parts
 
 
 def _characters(table: Table, number: int) -> int:

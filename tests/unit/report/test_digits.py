@@ -37,9 +37,15 @@ def test_what_is_no_number_stays(text: str) -> None:
     assert column(Entry(text), Entry("1"), Entry("1.5")) == [text, "1.0", "1.5"]
 
 
-def test_words_and_units_that_suit_one_number_only_stay() -> None:
+def test_words_stay() -> None:
     assert column(Entry("6.1.0"), Entry("7"), words=True) == ["6.1.0", "7"]
-    assert column(Entry("0.09765", 0.09765), Entry("64", 64)) == ["0.09765", "64"]
+
+
+def test_a_number_of_many_decimals_does_not_stretch_the_others() -> None:
+    assert column(Entry("3.1992", 3276 / 1024), Entry("25.6", 25.6), Entry("32", 32)) == ["3.2", "25.6", "32.0"]
+    assert column(Entry("0.09765", 0.09765), Entry("64", 64)) == ["0.098", "64.000"]
+    assert column(Entry("0.00001", 0.00001), Entry("1", 1)) == ["0.00001", "1"]
+    assert column(Entry("0.0152"), Entry("0.0160")) == ["0.0152", "0.0160"]
 
 
 def test_the_total_is_as_the_rows() -> None:

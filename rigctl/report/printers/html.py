@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rigctl.garbage import uncollected
 from rigctl.report.blocks import (
@@ -26,6 +27,10 @@ from rigctl.report.plot import Plot
 from rigctl.report.svg import render_svg
 from rigctl.resources import templates
 
+if TYPE_CHECKING:
+    from jinja2 import Template
+    from markupsafe import Markup
+
 MOST_FINDINGS: Final = 3
 PAPER_CHARACTERS: Final = 112
 """What a line of a printed table holds; a wider one is printed in parts, and on a screen in smaller letters."""
@@ -47,6 +52,18 @@ def write_page(document: Document, path: Path) -> None:
 @uncollected()
 def page(document: Document) -> str:
     """The page as text. Every text of the user is escaped."""
+    template, style = _template()
+    return template.render(
+        style=style,
+        document=document,
+        first=document.findings[1 : MOST_FINDINGS + 1],
+        rest=document.findings[MOST_FINDINGS + 1 :],
+    )
+
+
+@cache
+def _template() -> tuple["Template", "Markup"]:
+    """The page's template, compiled once for all pages, and its style sheet."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -63,14 +80,7 @@ def page(document: Document) -> str:
     )
     environment.filters |= {"svg": svg, "kind": _kind, "paper": paper_parts, "screen": screen_parts, "label": _label}
     style = "".join((templates() / name).read_text("utf-8") for name in ("report.css", "matrix.css"))
-    return environment.get_template(
-        "report.html.j2"
-    ).render(
-        style=Markup(style),  # noqa: S704 — our own file
-        document=document,
-        first=document.findings[1 : MOST_FINDINGS + 1],
-        rest=document.findings[MOST_FINDINGS + 1 :],
-    )
+    return environment.get_template("report.html.j2"), Markup(style)  # noqa: S704 — our own file
 
 
 def _kind(block: Block) -> str:

@@ -71,7 +71,7 @@ def test_a_cell_is_measured_until_its_mean_is_known(user: User) -> None:
 
 def test_a_blast_of_large_messages_comes_close_to_the_ceiling(user: User) -> None:
     options = ["--set", "size=64,128K", "--set", "iterations=100", "--repeat", "1"]
-    shares = []
+    shares: list[float] = []
     while len(shares) < 3 and max(shares, default=0) <= 0.9:  # a busy machine may reach less
         said = user.rigctl("run", "nettest-blast", *options, "--no-report", deadline_s=120)
         assert "The highest throughput is" in said

@@ -120,7 +120,7 @@ def shortened(words: list[str]) -> list[str]:
     sets = [each for each in SHORTER.get(scenario, SHORTER["gigablox"]) if each.partition("=")[0] not in given]
     whole = "engine=agent,iperf3" in words  # iperf3 counts in whole seconds
     sets += ["omit=0s"] if whole else ["omit=0s", "max_skew=1s"]
-    repeat = "4" if "4" in words else "2" if scenario == "nettest-pingpong" else "1"
+    repeat = "4" if "--against" in words else "2" if scenario == "nettest-pingpong" else "1"
     kept = [word for at, word in enumerate(words) if word not in _TIMES and words[at - 1] not in _TIMES]
     longest = "1s" if whole else "10s" if scenario.startswith("nettest") else "150ms"  # messages end by their number
     times = ["--duration", longest, "--repeat", repeat]

@@ -12,6 +12,8 @@ from shell_blocks import Fence, shell, shortened
 from user import User
 
 RUNNABLE = [fence for fence in shell() if not fence.title]
+LINE = re.compile(r"""((?:[^|>'"]|'[^']*'|"[^"]*")*)(\|\||[|>]|)(.*)""")
+"""rigctl's own words, a sign of the shell, and what comes behind it."""
 PAGES = list(dict.fromkeys(fence.page for fence in RUNNABLE))
 pytestmark = pytest.mark.timeout(300)
 
@@ -25,9 +27,11 @@ class Reader:
 
     def types(self, line: str) -> None:
         """One line: `rigctl …`, maybe with its output to a file or to other programs, as a shell does it."""
-        own, sign, rest = re.match(r"((?:[^|>'\"]|'[^']*'|\"[^\"]*\")*)(\|\||[|>]|$)(.*)", line).groups()
+        found = LINE.fullmatch(line)
+        assert found, line
+        own, sign, rest = found.groups()
         if re.search(r"\bRUN\b", own):
-            own = own.replace("RUN", self.latest()["run"])
+            own = re.sub(r"\bRUN\b", self.latest()["run"], own)
         program, *words = shlex.split(own)
         assert program == "rigctl", line
         words = shortened(words)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from shell_blocks import Fence, shell, shortened
-from user import User
+from user import User, ended
 
 RUNNABLE = [fence for fence in shell() if not fence.title]
 LINE = re.compile(r"""((?:[^|>'"]|'[^']*'|"[^"]*")*)(\|\||[|>]|)(.*)""")
@@ -38,16 +38,17 @@ class Reader:
         if (*words, sign, rest) in self.typed:
             return
         self.typed.add((*words, sign, rest))
-        code = self.user.exit_code(*words)
-        said = f"{line}: {code}\n{self.user.said()}"
-        if words[0] == "run" and code == 3:  # a busy machine
-            assert set(self.latest()["measured"]) <= {"ok", "invalid"}, said
+        done = self.rigctl(words)
+        if words[0] == "run" and done.returncode == 3:  # a busy machine
+            assert set(self.latest()["measured"]) <= {"ok", "invalid"}, done
         else:
-            assert code in ((0, 1) if sign.startswith("|") else (0,)), said
+            assert done.returncode in ((0, 1) if sign.startswith("|") else (0,)), f"{line}: {done}"
         if sign in ("|", ">"):
             shell = ["bash", "-euc", f"cat {sign} {rest}"]
-            with (self.user.folder / "out.txt").open() as output:
-                subprocess.run(shell, cwd=self.user.folder, stdin=output, check=True, timeout=20)
+            subprocess.run(shell, cwd=self.user.folder, input=done.stdout, check=True, timeout=20)
+
+    def rigctl(self, words: list[str]) -> "subprocess.CompletedProcess[bytes]":
+        return ended(words, self.user.folder, self.user.environment)
 
     def latest(self) -> dict[str, Any]:
         latest: dict[str, Any] = json.loads(self.user.rigctl("runs", "--json"))["runs"][-1]
@@ -60,9 +61,9 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     found = Reader(User(tmp_path_factory.mktemp("reader")))
     found.user.rigctl("rig", "up", "gigablox")
     for _ in range(2):
-        found.user.exit_code(*shortened(["run", "gigablox"]))
+        found.rigctl(shortened(["run", "gigablox"]))
     yield found
-    found.user.exit_code("rig", "down", "gigablox")  # a page may have done so
+    found.rigctl(["rig", "down", "gigablox"])  # a page may have done so
     assert found.user.processes() == {}
 
 

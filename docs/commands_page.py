@@ -83,7 +83,10 @@ def _kind(param: Click) -> str:
 
 def _choices(param: Click) -> list[str]:
     annotation = param.type_descriptor.annotation
-    return [str(each.value) for each in annotation] if isinstance(annotation, enum.EnumMeta) else []
+    if not isinstance(annotation, enum.EnumMeta):
+        return []
+    members: list[enum.Enum] = list(annotation)
+    return [str(member.value) for member in members]
 
 
 def _text(text: str) -> str:

@@ -116,7 +116,7 @@ def page(document: Document, around: Around = Around()) -> str:
 
 @cache
 def environment() -> "Environment":
-    """Jinja2 with the templates of pages and what they call; every text is escaped."""
+    """Jinja2 with the templates of pages and what they call; every text is escaped. A template is compiled once."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 from rigctl.findings import Finding, Weight
+from rigctl.report.plot import Plot
 
 Scalar: TypeAlias = float | int | str | bool | None
-Spec: TypeAlias = dict[str, Any]
-"""A Vega-Lite specification, or a part of one."""
 
 Group: TypeAlias = Literal["requested", "measured", "derived"]
 
@@ -65,7 +64,7 @@ class Key:
 class Chart:
     """`label` is the text alternative: what is drawn and its message."""
 
-    spec: Spec
+    plot: Plot
     label: str
     caption: str = ""
     heading: str = ""  # before the caption, in bold

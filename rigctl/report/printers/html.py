@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -115,6 +116,7 @@ def page(document: Document, around: Around = Around()) -> str:
     return with_data(made, document)
 
 
+@cache
 def environment() -> "Environment":
     """Jinja2 with the templates of pages and what they call; every text is escaped."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined

@@ -1,0 +1,51 @@
+"""A report as the rig's screen shows it: the answer, the tables, the findings."""
+
+from typing import TYPE_CHECKING, Final
+
+from rigctl.display.state import Column, Results, Said, Table
+
+if TYPE_CHECKING:
+    from rigctl.report.blocks import Document, HeatMap
+    from rigctl.report.blocks import Table as ReportTable
+
+MOST_ROWS: Final = 500
+MOST_FINDINGS: Final = 12
+
+
+def results_of(document: "Document") -> Results:
+    """What is shown after a run."""
+    from rigctl.report.blocks import HeatMaps
+    from rigctl.report.blocks import Table as ReportTable
+
+    tables = []
+    for section in document.results:
+        title = section.title if len(document.results) > 1 else ""
+        for block in section.blocks:
+            if isinstance(block, ReportTable):
+                tables.append(_table(title, block))
+            elif isinstance(block, HeatMaps):
+                tables += [_map(title, heat_map, block.unit) for heat_map in block.maps]
+    findings = [
+        Said(level=finding.level.value, text=" ".join(filter(None, (finding.text, finding.remedy))))
+        for finding in document.findings
+    ]
+    answer = findings[0].text if findings else None
+    return Results(answer=answer, findings=tuple(findings[1 : MOST_FINDINGS + 1]), tables=tuple(tables))
+
+
+def _table(title: str, block: "ReportTable") -> Table:
+    rows = [*block.rows[:MOST_ROWS], *((block.total,) if block.total else ())]
+    return Table(
+        title=title,
+        columns=tuple(Column(title=each.title, unit=each.unit, words=each.words) for each in block.columns),
+        rows=tuple(tuple(entry.text for entry in row.entries) for row in rows),
+    )
+
+
+def _map(title: str, heat_map: "HeatMap", unit: str) -> Table:
+    name = ", ".join(filter(None, (title, heat_map.title, unit)))
+    return Table(
+        title=name,
+        columns=(Column(title=heat_map.corner), *(Column(title=column) for column in heat_map.columns)),
+        rows=tuple((label, *(field.text for field in fields)) for label, fields in heat_map.rows[:MOST_ROWS]),
+    )

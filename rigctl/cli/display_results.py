@@ -1,8 +1,9 @@
 """A report as the rig's screen shows it: the answer, the tables, the findings."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from rigctl.display.state import Column, Results, Said, Table
+from rigctl.display.state import Column, Results, Said, Table, Total
 
 if TYPE_CHECKING:
     from rigctl.report.blocks import Document, HeatMap
@@ -30,7 +31,30 @@ def results_of(document: "Document") -> Results:
         for finding in document.findings
     ]
     answer = findings[0].text if findings else None
-    return Results(answer=answer, findings=tuple(findings[1 : MOST_FINDINGS + 1]), tables=tuple(tables))
+    return Results(
+        answer=answer,
+        totals=tuple(_totals(document)),
+        findings=tuple(findings[1 : MOST_FINDINGS + 1]),
+        tables=tuple(tables),
+    )
+
+
+def _totals(document: "Document") -> "Iterator[Total]":
+    """From the first column of measured rates of the first table that has one."""
+    from rigctl.report.blocks import Table as ReportTable
+
+    blocks = (block for section in document.results for block in section.blocks if isinstance(block, ReportTable))
+    for block in blocks:
+        rates = [at for at, each in enumerate(block.columns) if each.unit == "Mbit/s" and each.group == "measured"]
+        if not rates:
+            continue
+        for row in block.rows[:MOST_ROWS]:
+            value = row.entries[rates[0]].value
+            parts = value if isinstance(value, tuple) else (value,)
+            known = [part for part in parts if isinstance(part, int | float)]
+            if row.test is not None and known and len(known) == len(parts):
+                yield Total(test=row.test, goodput_mbps=sum(known))
+        return
 
 
 def _table(title: str, block: "ReportTable") -> Table:

@@ -86,7 +86,7 @@ def _foot(shown: Published, width: int, height: int, since_s: float) -> list[Tex
     scale = 2 if height >= 28 and width >= 80 else 0
     test = state.test
     if not scale or test is None:
-        line = Text(f" {progress_bar(share, max(4, width - 34))} {share:4.0%}  {left}")
+        line = Text(f" {progress_bar(share, max(4, width - 34))} {100 * share:3.0f} %  {left}")
         return [line, *notes]
     number, clock = f"{test.number}/{state.tests}", _clock(shown, since_s)
     rows = [Text() for _ in range(rows_of(scale))]
@@ -100,7 +100,7 @@ def _foot(shown: Published, width: int, height: int, since_s: float) -> list[Tex
         used += width_of(text, scale) + len(label) + 2
     beside = width - used - 3
     if beside >= 16:
-        texts = [progress_bar(share, beside), progress_bar(share, beside), f"{share:.0%} measured", left]
+        texts = [progress_bar(share, beside), progress_bar(share, beside), f"{100 * share:.0f} % measured", left]
         for row, text in zip(rows, texts, strict=False):
             row.append(f"   {text}")
     return [*rows, *([Text()] if height >= 30 else []), *notes]
@@ -124,7 +124,11 @@ def _left(shown: Published, since_s: float) -> str:
     if left_s is None:
         return "time left not known" if shown.fate is Fate.RUNNING else ""
     most = "at most " if shown.state.left_at_most else ""
-    return f"{most}{format_duration(float(round(left_s)))} left"
+    return f"{most}{_time(left_s)} left"
+
+
+def _time(duration_s: float) -> str:
+    return format_duration(float(max(1, round(duration_s))))
 
 
 def _clock(shown: Published, since_s: float) -> str | None:
@@ -143,7 +147,7 @@ def _news(shown: Published, since_s: float) -> Said | None:
         kept = f" What was measured is stored: rigctl run … --resume {state.run}." if state.run else ""
         return Said(level="error", text=f"The run died: its process {state.pid} is gone.{kept}")
     if shown.fate is Fate.SILENT:
-        silent = format_duration(float(round(since_s)))
+        silent = _time(since_s)
         return Said(level="error", text=f"No news for {silent}: process {state.pid} is stopped, or hangs.")
     return None
 
@@ -163,9 +167,9 @@ def _brief(shown: Published, width: int, height: int, since_s: float) -> list[Te
     """Before the first test, and after a run without results: its messages."""
     state = shown.state
     if state.phase == "ended":
-        what = f"{state.outcome or 'ended'}, {format_duration(float(round(since_s)))} ago"
+        what = f"{state.outcome or 'ended'}, {_time(since_s)} ago"
     else:
-        what = f"preparing the nodes, {format_duration(float(round(state.written_at - state.began_at + since_s)))}"
+        what = f"preparing the nodes, {_time(state.written_at - state.began_at + since_s)}"
     lines = [_head(shown, width), Text(), Text(f" {what}", style="bold"), Text()]
     news = _news(shown, since_s)
     for said in [*state.messages[-8:], *([news] if news is not None else [])]:

@@ -7,9 +7,12 @@ from typing import Final
 from rich.cells import cell_len
 from rich.text import Text
 
+from rigctl.display.digits import big, rows_of, width_of
+from rigctl.display.figures import number_text
 from rigctl.display.state import Results, Table
 
 _GAP: Final = 2
+_SCALE: Final = 2
 _STYLES: Final = {"ok": "green", "note": "", "warning": "yellow", "error": "red"}
 
 
@@ -17,8 +20,39 @@ def pages_of(results: Results, width: int, height: int) -> list[list[Text]]:
     """Each of at most `height` lines of at most `width` columns."""
     if width < 1 or height < 1:
         return []
-    pages = [page for table in results.tables for page in _table_pages(table, width, height)]
+    pages = _total_pages(results, width, height)
+    pages += [page for table in results.tables for page in _table_pages(table, width, height)]
     return pages + _finding_pages(results, width, height)
+
+
+def _total_pages(results: Results, width: int, height: int) -> list[list[Text]]:
+    """The goodput of each test in digits that can be read from afar."""
+    texts = [(f"test {total.test} ", *number_text(total.goodput_mbps)) for total in results.totals]
+    if not texts:
+        return []
+    label = max(len(name) for name, _, _ in texts)
+    digits = max(width_of(number, _SCALE) for _, number, _ in texts)
+    each, tall = label + digits + len(" Mbit/s") + _GAP, rows_of(_SCALE) + 1
+    columns = min(max(1, width // each), -(-len(texts) // max(1, (height - 1) // tall)))
+    room = columns * ((height - 1) // tall)
+    if each > width or room < 1:
+        return []
+    several = "Total goodput of each test" if len(texts) > 1 else "Total goodput"
+    pages = []
+    for first in range(0, len(texts), room):
+        shown = texts[first : first + room]
+        page = [Text(several, style="bold")]
+        for row in range(0, len(shown), columns):
+            lines = [Text() for _ in range(tall)]
+            for name, number, unit in shown[row : row + columns]:
+                for line, part in zip(lines[1:], big(number, _SCALE), strict=True):
+                    last = line is lines[-1]
+                    line.append((name if last else "").ljust(label), style="bold")
+                    line.append(part.rjust(digits), style="bold green")
+                    line.append((f" {unit}" if last else "").ljust(each - label - digits))
+            page += lines
+        pages.append([_cut(line, width) for line in page])
+    return pages
 
 
 def _table_pages(table: Table, width: int, height: int) -> list[list[Text]]:

@@ -82,10 +82,18 @@ class Table(Part):
     rows: tuple[tuple[Shown, ...], ...]
 
 
+class Total(Part):
+    """The goodput of a test: total of its pairs, mean over its repetitions."""
+
+    test: Count
+    goodput_mbps: Mbps
+
+
 class Results(Part):
     """What a run achieved: there once it has ended."""
 
     answer: Shown | None = None
+    totals: tuple[Total, ...] = ()
     findings: tuple[Said, ...] = ()
     tables: tuple[Table, ...] = ()
 

@@ -4,6 +4,7 @@ The run's own calls only keep numbers; a thread makes them a file (`display.publ
 a test runs by its receivers, once a second; afterwards as the report derives them.
 """
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -234,7 +235,7 @@ def _counted(before: _Live | None, clock_ns: int, total_bytes: int) -> _Live:
 
 
 def _sentence(made: Result) -> str:
-    share = f", {made.efficiency:.1%} of the ceiling" if made.efficiency is not None else ""
+    share = f", {100 * made.efficiency:.1f} % of the ceiling" if made.efficiency is not None else ""
     limit = f", limited by {made.limit}" if made.limit not in {None, "unknown"} else ""
     return f"test {made.test}: {made.goodput_mbps:,.0f} Mbit/s{share}{limit}"
 
@@ -242,8 +243,6 @@ def _sentence(made: Result) -> str:
 @contextmanager
 def board_of(plan: RunPlan, orders: Sequence[Order], progress: Progress) -> Iterator[Board]:
     """The board of this process's run, published until the block ends. A run that could not begin is published, too."""
-    import os
-
     me = process(os.getpid()) or Process(os.getpid(), 0)
     board = Board(plan, orders, me, time.time())
     with publishing(board.snapshot) as changed:

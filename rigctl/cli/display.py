@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from rigctl.records import RunInfo
-
-STORE_ASKED_S = 30.0
+    from rigctl.store import Store
 
 
 class DisplayRun(Model):
@@ -62,6 +61,8 @@ def display(
     screen.choose()
     if not watch(screen.lines, sys.stdout, interrupts=process is None):
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # there is nobody to read what is left to be written
+    elif process is not None and screen.going:
+        print("The run goes on: rigctl display shows it again, Ctrl-C ends it.", file=sys.stderr)
 
 
 def document(runs: Sequence[Published]) -> str:
@@ -81,7 +82,11 @@ class _Screen:
         self._rig, self._store, self._process = rig, store, process
         self._parent = os.getppid()
         self._shown: Published | None = None
-        self._asked_s = -STORE_ASKED_S
+        self._asked = False
+
+    @property
+    def going(self) -> bool:
+        return self._shown is not None and self._shown.going
 
     def choose(self) -> None:
         """Raises `InputError` where several runs are in progress."""
@@ -125,10 +130,8 @@ class _Screen:
     def _latest(self, found: Sequence[Published]) -> Published | None:
         """The latest run with results: published ones, or that of the store."""
         ended = [each for each in found if each.state.results is not None]
-        if time.monotonic() - self._asked_s < STORE_ASKED_S:
-            return ended[-1] if ended else None
-        self._asked_s = time.monotonic()
-        stored = _stored(self._store, self._rig)
+        stored = None if self._asked else _stored(self._store, self._rig)  # later runs are published
+        self._asked = True
         known = [*ended, *([stored] if stored is not None else [])]
         return max(known, key=lambda each: each.state.began_at, default=None)
 
@@ -143,18 +146,24 @@ def _stored(store: str | None, rig: str | None) -> Published | None:
 
     try:
         with open_store(store, create=False) as opened:
-            runs = [info for info in opened.runs() if rig in {None, info.plan.rig_name, info.run}]
-            if not runs:
+            info = _latest_of(opened, rig)
+            if info is None:
                 return None
             from rigctl.analysis.drawn import sampled
             from rigctl.cli.display_results import results_of
             from rigctl.report.document import document as report
 
-            info = runs[-1]
             made = report(info, opened.repetitions(info.run, series=sampled(info.plan)))
             return _as_published(info, results_of(made))
     except RigctlError:
         return None
+
+
+def _latest_of(opened: "Store", rig: str | None) -> "RunInfo | None":
+    ids = opened.run_ids()
+    if rig is None or rig in ids:
+        return opened.run(rig) if ids else None
+    return next((info for info in reversed(opened.runs()) if info.plan.rig_name == rig), None)
 
 
 def _as_published(info: "RunInfo", results: object) -> Published:

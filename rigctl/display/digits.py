@@ -23,8 +23,7 @@ _GLYPHS: Final = {
 }
 _PIXELS: Final = 5  # each as many half rows as its scale
 _HALVES: Final = {(False, False): " ", (True, False): "▀", (False, True): "▄", (True, True): "█"}
-MOST_SCALE: Final = 4
-LEAST_SCALE: Final = 1
+MOST_SCALE: Final = 8
 
 
 def width_of(text: str, scale: int) -> int:

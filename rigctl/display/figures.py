@@ -13,6 +13,10 @@ MOST_PANELS: Final = 4
 _GBIT_FROM: Final = 9_999.5
 _MARGIN: Final = 2
 _LEAST_LIST: Final = 24
+_LEAST_MEANING: Final = 24
+_LEAST_DIGITS_ROWS: Final = 5
+_COURSE_ROWS: Final = 4
+_MOST_COURSE_ROWS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +73,14 @@ def figure_rows(streams: Sequence[Stream], test: Test, width: int, height: int) 
 
 def _grid(figures: Sequence[Figure], test: Test, width: int, height: int) -> list[Text]:
     """The panels side by side in as many columns as gives the biggest digits."""
-    best: tuple[int, int] = (-1, 1)
+    best: tuple[int, bool, int, int] = (-1, False, 0, 1)
     for columns in range(1, len(figures) + 1):
         rows = -(-len(figures) // columns)
         inner, tall = width // columns - _MARGIN, height // rows
-        scales = [scale_for(number_text(figure.mbps)[0], inner, tall - 2) or 0 for figure in figures]
-        best = max(best, (min(scales), columns))
-    columns = best[1]
+        digits_rows = max(tall - 2 - _COURSE_ROWS, min(tall - 2, _LEAST_DIGITS_ROWS))
+        scales = [scale_for(number_text(figure.mbps)[0], inner, digits_rows) or 0 for figure in figures]
+        best = max(best, (min(scales), inner >= _LEAST_MEANING, len(figures) - rows * columns, columns))
+    columns = best[3]
     rows = -(-len(figures) // columns)
     inner, tall = max(1, width // columns - _MARGIN), max(1, height // rows)
     lines: list[Text] = []
@@ -114,7 +119,9 @@ def _course(figure: Figure, test: Test, width: int, height: int) -> list[str]:
     if height < 1 or not figure.history:
         return []
     most = max(figure.ceiling_mbps or 0.0, *figure.history)
-    return bars(figure.history, most, width, min(height, 4), min(120, max(1, round(test.duration_s) - 1)))
+    return bars(
+        figure.history, most, width, min(height, _MOST_COURSE_ROWS), min(120, max(1, round(test.duration_s) - 1))
+    )
 
 
 def _meaning(figure: Figure, test: Test) -> str:
@@ -122,7 +129,7 @@ def _meaning(figure: Figure, test: Test) -> str:
         if not test.live:
             return "reported at the end of the test"
         return "measuring" if test.running else "no figure yet"
-    ceiling = f", ceiling {number_text(figure.ceiling_mbps)[0]}" if figure.ceiling_mbps is not None else ""
+    ceiling = f", ceiling {figure.ceiling_mbps:,.1f}" if figure.ceiling_mbps is not None else ""
     return ("now" if figure.present else "last repetition") + ceiling
 
 

@@ -46,21 +46,23 @@ def changed(user: User) -> dict[str, str]:
 
 
 def test_a_run_has_its_screen_and_outlives_its_terminal(user: User) -> None:
-    scenario = user.scenario(SCENARIO.format(duration_s=4))
+    scenario = user.scenario(SCENARIO.format(duration_s=5))
     command = [*RIGCTL, "run", scenario, "--display", "--no-report"]
-    with terminal(user.folder, command, changed(user)) as own:
-        during = own.shows(lambda text: "Mbit/s now" in text)
-        assert during.count(BIG) > 20
-        assert "test 1 of 2" in during
-        pid = own.process()
-        seen_by_another(user)
-        with terminal(user.folder, [*RIGCTL, "display", "gigablox"], changed(user), 80, 24) as other:
+    assert json.loads(user.rigctl("display", "--json")) == {"version": 1, "runs": []}
+    with terminal(user.folder, [*RIGCTL, "display", "gigablox"], changed(user), 80, 24) as other:
+        other.shows(lambda text: "No run yet" in text)
+        with terminal(user.folder, command, changed(user)) as own:
+            during = own.shows(lambda text: "Mbit/s now" in text)
+            assert during.count(BIG) > 20
+            assert "test 1 of 2" in during
+            pid = own.process()
+            seen_by_another(user)
             other.shows(lambda text: "pi3 → pi4" in text)
             resized(own)
             own.tmux("kill-server")
-            after = other.shows(lambda text: "Total goodput of each test" in text)
-            assert "complete" in after
-            other.press("q")
+        after = other.shows(lambda text: "Total goodput of each test" in text)
+        assert "complete" in after
+        other.press("q")
     assert waited(lambda: process(pid) is None, 30)
     (listed,) = json.loads(user.rigctl("runs", "--json"))["runs"]
     assert listed["status"] == "complete"

@@ -7,7 +7,7 @@ from typing import Final
 from rich.text import Text
 
 from rigctl.display.digits import bars, big, rows_of, scale_for
-from rigctl.display.state import Stream, Test
+from rigctl.display.state import MOST_HISTORY, Stream, Test
 
 MOST_PANELS: Final = 4
 _GBIT_FROM: Final = 9_999.5
@@ -119,9 +119,8 @@ def _course(figure: Figure, test: Test, width: int, height: int) -> list[str]:
     if height < 1 or not figure.history:
         return []
     most = max(figure.ceiling_mbps or 0.0, *figure.history)
-    return bars(
-        figure.history, most, width, min(height, _MOST_COURSE_ROWS), min(120, max(1, round(test.duration_s) - 1))
-    )
+    expected = min(MOST_HISTORY, max(1, round(test.duration_s) - 1))
+    return bars(figure.history, most, width, min(height, _MOST_COURSE_ROWS), expected)
 
 
 def _meaning(figure: Figure, test: Test) -> str:

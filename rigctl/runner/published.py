@@ -38,6 +38,9 @@ _OUTCOMES: Final[Mapping[RunStatus, Literal["complete", "partial", "interrupted"
     RunStatus.PARTIAL: "partial",
     RunStatus.INTERRUPTED: "interrupted",
 }
+_MOST_FIGURES: Final = 4000
+"""In the histories of all streams together; each has some."""
+_LEAST_HISTORY: Final = 10
 _ANALYSED_S: Final = 2.0
 """Figures of shorter tests come when the run is over: deriving them takes milliseconds, which add up."""
 
@@ -211,12 +214,13 @@ class Board:
 
     def _streams(self, now: _Now, running: bool) -> tuple[Stream, ...]:
         live, measured = dict(now.live), self._measured
+        most = max(_LEAST_HISTORY, _MOST_FIGURES // max(1, len(now.cell.streams)))
         ip_version = self._plan.ip_version
         ceilings = {each.pair: each.ceiling_bps for each in forecasts(now.cell, self._plan, ip_version)}
         made = []
         for endpoint, stream in enumerate(now.cell.streams, 1):
             counted, ceiling = live.get(endpoint), ceilings.get(stream.pair)
-            history = counted.mbps if counted is not None else ()
+            history = counted.mbps[-most:] if counted is not None else ()
             values: dict[str, Any] = {
                 "ceiling_mbps": None if ceiling is None else ceiling / 1e6,
                 "now_mbps": history[-1] if history and running else None,

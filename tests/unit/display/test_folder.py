@@ -48,7 +48,7 @@ def test_what_was_written_is_read_by_whoever_may_look(folder: Path) -> None:
     assert found.state == state
     assert found.going
     assert path_of(folder, state.pid).stat().st_mode & 0o777 == 0o644
-    assert os.listdir(folder) == [f"{state.pid}.json"]
+    assert [path.name for path in folder.iterdir()] == [f"{state.pid}.json"]
 
 
 def test_a_run_whose_process_is_gone_died(folder: Path) -> None:

@@ -62,7 +62,7 @@ def ended(rows: int = 7, columns: int = 4, **fields: Any) -> State:
 
 
 EVERY = {
-    "preparing": state(phase="preparing", test=None, streams=()),
+    "preparing": state(0, phase="preparing", test=None),
     "one pair": state(1),
     "two pairs": state(2),
     "three pairs": state(3),

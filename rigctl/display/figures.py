@@ -7,7 +7,7 @@ from typing import Final
 from rich.text import Text
 
 from rigctl.display.digits import bars, big, rows_of, scale_for
-from rigctl.display.state import MOST_HISTORY, Stream, Test
+from rigctl.display.state import MOST_HISTORY, CurrentTest, Stream
 
 MOST_PANELS: Final = 4
 _GBIT_FROM: Final = 9_999.5
@@ -61,7 +61,7 @@ def number_text(mbps: float | None) -> tuple[str, str]:
     return (f"{mbps:,.0f}" if mbps >= 99.95 else f"{mbps:.1f}" if mbps >= 9.995 else f"{mbps:.2f}"), "Mbit/s"
 
 
-def figure_rows(streams: Sequence[Stream], test: Test, width: int, height: int) -> list[Text]:
+def figure_rows(streams: Sequence[Stream], test: CurrentTest, width: int, height: int) -> list[Text]:
     """At most `height` rows of at most `width` columns."""
     figures = figures_of(streams)
     if not figures or height < 1 or width < 1:
@@ -71,7 +71,7 @@ def figure_rows(streams: Sequence[Stream], test: Test, width: int, height: int) 
     return _grid(figures, test, width, height)
 
 
-def _grid(figures: Sequence[Figure], test: Test, width: int, height: int) -> list[Text]:
+def _grid(figures: Sequence[Figure], test: CurrentTest, width: int, height: int) -> list[Text]:
     """The panels side by side in as many columns as gives the biggest digits."""
     best: tuple[int, bool, int, int] = (-1, False, 0, 1)
     for columns in range(1, len(figures) + 1):
@@ -99,7 +99,7 @@ def _beside(parts: Sequence[Text], inner: int) -> Text:
     return line
 
 
-def _panel(figure: Figure, test: Test, width: int, height: int, scale: int) -> list[Text]:
+def _panel(figure: Figure, test: CurrentTest, width: int, height: int, scale: int) -> list[Text]:
     """The name, the figure, how it is meant, its course: `height` rows."""
     number, unit = number_text(figure.mbps)
     style = "bold cyan" if figure.present else "bold green"
@@ -114,7 +114,7 @@ def _panel(figure: Figure, test: Test, width: int, height: int, scale: int) -> l
     return (rows + [Text()] * height)[:height]
 
 
-def _course(figure: Figure, test: Test, width: int, height: int) -> list[str]:
+def _course(figure: Figure, test: CurrentTest, width: int, height: int) -> list[str]:
     """Its goodput over the time of the test, from 0 to its ceiling, or to the highest figure."""
     if height < 1 or not figure.history:
         return []
@@ -123,7 +123,7 @@ def _course(figure: Figure, test: Test, width: int, height: int) -> list[str]:
     return bars(figure.history, most, width, min(height, _MOST_COURSE_ROWS), expected)
 
 
-def _meaning(figure: Figure, test: Test) -> str:
+def _meaning(figure: Figure, test: CurrentTest) -> str:
     if figure.mbps is None:
         if not test.live:
             return "reported at the end of the test"
@@ -132,7 +132,7 @@ def _meaning(figure: Figure, test: Test) -> str:
     return ("now" if figure.present else "last repetition") + ceiling
 
 
-def _many(figures: Sequence[Figure], test: Test, width: int, height: int) -> list[Text]:
+def _many(figures: Sequence[Figure], test: CurrentTest, width: int, height: int) -> list[Text]:
     """The sum in big digits; below it the streams, the slowest first, as far as there is room."""
     total = total_of(figures)
     number = number_text(total.mbps)[0]

@@ -33,9 +33,9 @@ def _total_pages(results: Results, width: int, height: int) -> list[list[Text]]:
     label = max(len(name) for name, _, _ in texts)
     digits = max(width_of(number, _SCALE) for _, number, _ in texts)
     each, tall = label + digits + len(" Mbit/s") + _GAP, rows_of(_SCALE) + 1
-    columns = min(max(1, width // each), -(-len(texts) // max(1, (height - 1) // tall)))
+    columns = min(max(1, (width + _GAP) // each), -(-len(texts) // max(1, (height - 1) // tall)))
     room = columns * ((height - 1) // tall)
-    if each > width or room < 1:
+    if each > width + _GAP or room < 1:
         return []
     several = "Total goodput of each test" if len(texts) > 1 else "Total goodput"
     pages = []

@@ -36,7 +36,7 @@ class Stream(Part):
     measured_mbps: Mbps | None = Field(None, description="Goodput of the repetition that was finished last.")
 
 
-class Test(Part):
+class CurrentTest(Part):
     """The test that is measured, or was measured last."""
 
     number: Count
@@ -118,7 +118,7 @@ class State(Part):
     total: Count = Field(description="… of those that are planned.")
     left_s: Seconds | None = Field(None, description="null: not known.")
     left_at_most: bool = False
-    test: Test | None = None
+    test: CurrentTest | None = None
     streams: tuple[Stream, ...] = ()
     messages: tuple[Said, ...] = Field((), description="The latest last.")
     measured: tuple[Result, ...] = Field((), description="The latest last.")

@@ -17,11 +17,11 @@ from rigctl.display.state import (
     MOST_HISTORY,
     MOST_MESSAGES,
     MOST_RESULTS,
+    CurrentTest,
     Result,
     Said,
     State,
     Stream,
-    Test,
 )
 from rigctl.engines import AGENT
 from rigctl.errors import InputError, RigctlError
@@ -198,9 +198,9 @@ class Board:
             measured=self._results,
         )
 
-    def _test(self, now: _Now, gone_s: float, running: bool) -> Test:
+    def _test(self, now: _Now, gone_s: float, running: bool) -> CurrentTest:
         known = now.repetition <= self._plan.repeat
-        return Test(
+        return CurrentTest(
             number=now.cell.number,
             settings=settings_text(now.cell, named=self._named),
             repetition=now.repetition,

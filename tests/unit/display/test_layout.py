@@ -8,14 +8,14 @@ from rich.cells import cell_len
 
 from rigctl.display.folder import Fate, Published
 from rigctl.display.layout import PAGE_S, screen, waiting
-from rigctl.display.state import Column, Results, Said, State, Stream, Table, Test, Total
+from rigctl.display.state import Column, CurrentTest, Results, Said, State, Stream, Table, Total
 
 SIZES = ((100, 30), (80, 24), (60, 20), (200, 60), (20, 5), (1, 1))
 BIG_941 = "████████████    ████    ████        ████"
 
 
 def state(streams: int = 2, **fields: Any) -> State:
-    test = Test(
+    test = CurrentTest(
         number=3,
         settings="2 pairs, window 64K, MSS 8960, 1 flow, cubic",
         repetition=1,
@@ -131,7 +131,7 @@ def test_what_is_not_known_is_no_figure() -> None:
 
 
 def test_a_killed_controller_is_said_with_how_to_go_on() -> None:
-    text = text_of(shown(fate=Fate.DIED))
+    text = " ".join(text_of(shown(fate=Fate.DIED)).split())
     assert "process 4711 is gone" in text
     assert "--resume 20261122-134338-dd07" in text
     assert "left" not in text

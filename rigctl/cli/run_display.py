@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from rigctl.cli.log import on_standard_error
 from rigctl.display.folder import own_folder, published, write
 from rigctl.errors import InputError
 
@@ -47,6 +48,8 @@ def displayed() -> Iterator[OwnDisplay]:
     """A screen on standard error. A hangup does not end the run from here on."""
     if not sys.stderr.isatty():
         raise InputError("--display: standard error is no terminal. Attach one later: rigctl display")
+    if on_standard_error():
+        raise InputError("--display: the log goes to standard error, too. Name a file for it: --log-file FILE")
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     command = [sys.executable, "-m", "rigctl", "display", "--process", str(os.getpid())]
     screen = OwnDisplay(subprocess.Popen(command, stdout=sys.stderr.fileno()))

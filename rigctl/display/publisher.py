@@ -46,7 +46,7 @@ class Publisher:
                 self._changed.wait(SIGN_OF_LIFE_S - INTERVAL_S)
             write(self._folder, self._snapshot())
         except OSError as error:
-            _log.warning("rigctl display cannot show this run: %s", error)
+            _log.info("rigctl display cannot show this run: %s", error)
 
 
 @contextmanager
@@ -54,7 +54,7 @@ def publishing(snapshot: Callable[[], State]) -> Iterator[Callable[[], None]]:
     """What `snapshot` gives is published during the block; the function given is to be called when it has changed."""
     folder = own_folder()
     if folder is None:
-        _log.warning("rigctl display cannot show this run: no folder for its state")
+        _log.info("rigctl display cannot show this run: no folder for its state")
         yield lambda: None
         return
     publisher = Publisher(folder, snapshot)

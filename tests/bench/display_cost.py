@@ -1,7 +1,7 @@
 """What publishing a run costs it: `python tests/bench/display_cost.py [ROUNDS]` on an idle machine.
 
 In turn: a run that publishes nothing, one that does, one that is also watched by `rigctl display` in a terminal.
-Printed are medians: processor time of the controller, start skew and goodput of its tests, processor time of the display.
+Printed are medians: processor time of the controller, start skew and goodput of its tests, that of the display.
 """
 
 import json

@@ -11,12 +11,15 @@ import termios
 from collections.abc import Iterator
 from pathlib import Path
 
+import builders
 import pytest
 from processes import end
 from screens import Terminal, terminal
 from user import User, ended, waited
 
 from rigctl.processes import process
+from rigctl.records import RunStatus
+from rigctl.store import open_store
 
 RIGCTL = (sys.executable, "-m", "rigctl")
 NOBODY = 65534
@@ -105,6 +108,34 @@ def test_a_run_whose_terminal_is_gone_exits_as_ever_with_its_report(user: User) 
     (shown,) = json.loads(user.rigctl("display", "--json"))["runs"]
     assert shown["fate"] == "ended"
     assert len(shown["state"]["results"]["totals"]) == 2
+
+
+def stored(user: User) -> None:
+    """The run of the product page, in the store."""
+    info, repetitions = builders.gigablox()
+    with open_store(user.environment["RIGCTL_STORE"], create=True) as opened:
+        run = opened.begin(info.plan, info.versions, info.facts, info.started_at)
+        for repetition in repetitions:
+            opened.add(run, repetition)
+        opened.finish(run, RunStatus.COMPLETE, info.started_at + 100)
+
+
+def test_a_killed_run_has_died_and_the_latest_table_of_the_store_is_shown(user: User) -> None:
+    stored(user)
+    with terminal(user.folder, [*RIGCTL, "display"], changed(user)) as idle:
+        idle.shows(lambda text: "Total goodput of each test" in text)
+        scenario = user.scenario(SCENARIO.format(duration_s=20))
+        killed = user.start("run", scenario, "--quiet", "--no-report")
+        try:
+            idle.shows(lambda text: "Mbit/s now" in text)
+            killed.kill()
+            killed.communicate(timeout=10)
+            idle.shows(lambda text: f"process {killed.pid} is gone" in text)
+        finally:
+            end(killed)
+    (shown,) = json.loads(user.rigctl("display", "--json"))["runs"]
+    assert shown["fate"] == "died"
+    assert waited(lambda: not user.processes(), 30)
 
 
 def test_without_a_terminal_there_is_no_screen(user: User) -> None:

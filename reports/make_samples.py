@@ -112,6 +112,9 @@ def drawn(name: str, lines: "Sequence[Text]") -> None:
             console.print(line, no_wrap=True)
     text = console.export_svg(title="rigctl display", theme=MONOKAI, unique_id=name)
     text = re.sub(r"@font-face \{.*?\}", "", text, flags=re.DOTALL)  # no font is fetched from anywhere
+    # Blocks without gaps between them, and the clips of the lines, which would cut them.
+    text = re.sub(r' clip-path="url\(#[\w-]+-line-\d+\)"', "", text.replace("font-size: 20px", "font-size: 21px"))
+    text = re.sub(r'<clipPath id="[\w-]+-line-\d+">.*?</clipPath>\n?', "", text, flags=re.DOTALL)
     (SAMPLES / f"{name}.svg").write_text(re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE))
 
 

@@ -10,7 +10,7 @@ from typing import Final
 from rich.text import Text
 
 from rigctl.display.digits import big, progress_bar, rows_of, width_of
-from rigctl.display.figures import figure_rows, figures_of, number_text, total_of
+from rigctl.display.figures import MOST_PANELS, figure_rows, figures_of, number_text, total_of
 from rigctl.display.folder import Fate, Published
 from rigctl.display.pages import pages_of
 from rigctl.display.state import Said, State
@@ -101,7 +101,7 @@ def _foot(shown: Published, width: int, height: int, since_s: float) -> list[Tex
     beside = width - used - 3
     if beside >= 16:
         texts = [progress_bar(share, beside), progress_bar(share, beside), f"{100 * share:.0f} % measured", left]
-        texts += [_total(state)] if len(state.streams) > 1 else []
+        texts += [_total(state)] if 1 < len(state.streams) <= MOST_PANELS else []
         for row, text in zip(rows, texts, strict=False):
             row.append(f"   {text}")
     return [*rows, *([Text()] if height >= 30 else []), *notes]

@@ -129,7 +129,8 @@ def _meaning(figure: Figure, test: CurrentTest) -> str:
             return "reported at the end of the test"
         return "measuring" if test.running else "no figure yet"
     ceiling = f", ceiling {figure.ceiling_mbps:,.1f}" if figure.ceiling_mbps is not None else ""
-    return ("now" if figure.present else "last repetition") + ceiling
+    when = "last repetition" if not figure.present else "now" if test.running else "when last heard of"
+    return when + ceiling
 
 
 def _many(figures: Sequence[Figure], test: CurrentTest, width: int, height: int) -> list[Text]:

@@ -63,6 +63,8 @@ def _head(shown: Published, width: int) -> Text:
 def _measuring(shown: Published, width: int, height: int, since_s: float) -> list[Text]:
     state, test = shown.state, shown.state.test
     assert test is not None
+    if shown.fate is not Fate.RUNNING:
+        test = test.model_copy(update={"running": False})
     nth = f", repetition {test.repetition}" if (test.repetitions or 2) > 1 else ""
     nth += f"/{test.repetitions}" if nth and test.repetitions else ""
     again = ", measured once more" if test.attempt > 1 else ""
@@ -110,7 +112,7 @@ def _foot(shown: Published, width: int, height: int, since_s: float) -> list[Tex
 def _total(state: State) -> str:
     total = total_of(figures_of(state.streams))
     number, unit = number_text(total.mbps)
-    return f"total {number} {unit} {'now' if total.present else ''}".rstrip() if total.mbps is not None else ""
+    return f"total {number} {unit}" if total.mbps is not None else ""
 
 
 def _share(state: State, since_s: float) -> float:

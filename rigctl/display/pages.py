@@ -33,15 +33,15 @@ def _total_pages(results: Results, width: int, height: int) -> list[list[Text]]:
     label = max(len(name) for name, _, _ in texts)
     digits = max(width_of(number, _SCALE) for _, number, _ in texts)
     each, tall = label + digits + len(" Mbit/s") + _GAP, rows_of(_SCALE) + 1
-    columns = min(max(1, (width + _GAP) // each), -(-len(texts) // max(1, (height - 1) // tall)))
-    room = columns * ((height - 1) // tall)
+    columns = min(max(1, (width + _GAP) // each), -(-len(texts) // max(1, height // tall)))
+    room = columns * (height // tall)
     if each > width + _GAP or room < 1:
         return []
     several = "Total goodput of each test" if len(texts) > 1 else "Total goodput"
     pages = []
     for first in range(0, len(texts), room):
         shown = texts[first : first + room]
-        page = [Text(several, style="bold")]
+        page: list[Text] = []
         for row in range(0, len(shown), columns):
             lines = [Text() for _ in range(tall)]
             for name, number, unit in shown[row : row + columns]:
@@ -50,7 +50,7 @@ def _total_pages(results: Results, width: int, height: int) -> list[list[Text]]:
                     line.append((name if last else "").ljust(label), style="bold")
                     line.append(part.rjust(digits), style="bold green")
                     line.append((f" {unit}" if last else "").ljust(each - label - digits))
-            page += lines
+            page += lines if page else [Text(several, style="bold"), *lines[1:]]
         pages.append([_cut(line, width) for line in page])
     return pages
 

@@ -49,7 +49,8 @@ def terminal(
     found = Terminal(folder / f"tmux-{columns}x{rows}")
     given = [word for name, value in environment.items() for word in ("-e", f"{name}={value}")]
     size = ["-x", str(columns), "-y", str(rows)]
-    found.tmux("new-session", "-d", "-c", str(folder), *size, *given, "--", *command)
+    kept = [";", "set-option", "-g", "remain-on-exit", "on"]  # what a command said at its end stays to be read
+    found.tmux("new-session", "-d", "-c", str(folder), *size, *given, "--", *command, *kept)
     try:
         yield found
     finally:

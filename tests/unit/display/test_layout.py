@@ -91,7 +91,7 @@ def test_the_rig_screen_has_a_figure_per_pair_the_course_the_progress_and_the_la
     assert "test 3 of 7: 2 pairs, window 64K" in text
     assert "36 % measured" in text
     assert "4m 18s left" in text  # two seconds after it was written
-    assert "total 1,881 Mbit/s now" in text
+    assert "total 1,881 Mbit/s" in text
     assert "1448 effective" in text
 
 
@@ -135,6 +135,7 @@ def test_a_killed_controller_is_said_with_how_to_go_on() -> None:
     assert "process 4711 is gone" in text
     assert "--resume 20261122-134338-dd07" in text
     assert "left" not in text
+    assert " now" not in text
 
 
 def test_a_stopped_controller_is_said_with_the_time_of_silence() -> None:

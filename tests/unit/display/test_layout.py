@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
+from rigctl.display.figures import Figure, total_of
 from rigctl.display.folder import Fate, Published
 from rigctl.display.layout import PAGE_S, screen, waiting
 from rigctl.display.state import Column, CurrentTest, Results, Said, State, Stream, Table, Total
@@ -109,6 +110,16 @@ def test_many_pairs_are_shown_as_their_total_and_the_slowest() -> None:
     assert "slowest of 132" in text
     assert "pi263 → pi264" in text
     assert "pi1 → pi2 " not in text
+
+
+def test_of_pairs_that_report_at_different_instants_the_total_is_that_of_the_seconds_all_have() -> None:
+    histories = ((), (1.0,), (1.0, 2.0))
+    for first in histories:
+        for second in histories:
+            pair = [Figure(name="a", mbps=1.0, present=True, history=each) for each in (first, second)]
+            common = min(len(first), len(second))
+            assert len(total_of(pair).history) == common
+    assert total_of(pair).history == (2.0, 4.0)
 
 
 def test_between_two_tests_the_goodput_of_the_last_repetition_stands_there() -> None:

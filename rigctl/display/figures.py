@@ -43,9 +43,8 @@ def total_of(figures: Sequence[Figure]) -> Figure:
     """Their sum; not known where one of them is not."""
     known = [figure.mbps for figure in figures if figure.mbps is not None]
     shortest = min((len(figure.history) for figure in figures), default=0)
-    history = tuple(
-        sum(at) for at in zip(*(figure.history[len(figure.history) - shortest :] for figure in figures), strict=True)
-    )
+    latest = (figure.history[len(figure.history) - shortest :] for figure in figures)
+    history = tuple(sum(at) for at in zip(*latest, strict=True))
     return Figure(
         f"total of {len(figures)}",
         sum(known) if len(known) == len(figures) else None,

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given, settings, strategies
 from rich.cells import cell_len
 
 from rigctl.display.figures import Figure, total_of
@@ -83,6 +84,30 @@ def test_no_line_is_wider_or_lower_than_the_terminal(name: str, width: int, heig
         lines = screen(shown(EVERY[name]), width, height, clock_s)
         assert len(lines) == height
         assert [line.plain for line in lines if cell_len(line.plain) > width or "\n" in line.plain] == []
+
+
+FIGURES = strategies.one_of(strategies.none(), strategies.floats(0, 1e9))
+STREAMS = strategies.lists(
+    strategies.builds(
+        Stream,
+        name=strategies.text(max_size=40),
+        ceiling_mbps=FIGURES,
+        now_mbps=FIGURES,
+        measured_mbps=FIGURES,
+        history_mbps=strategies.lists(strategies.floats(0, 1e9), max_size=130).map(tuple),
+    ),
+    max_size=8,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(STREAMS, strategies.integers(1, 210), strategies.integers(1, 60), strategies.sampled_from(Fate))
+def test_whatever_streams_report_the_screen_is_drawn(
+    streams: list[Stream], width: int, height: int, fate: Fate
+) -> None:
+    drawn = screen(shown(state(0).model_copy(update={"streams": tuple(streams)}), fate), width, height, 130.0)
+    assert len(drawn) == height
+    assert [line.plain for line in drawn if cell_len(line.plain) > width] == []
 
 
 def test_the_rig_screen_has_a_figure_per_pair_the_course_the_progress_and_the_last_message() -> None:

@@ -8,6 +8,7 @@ from pydantic import TypeAdapter
 
 from rigctl.cli.check_document import CheckDocument
 from rigctl.cli.compare_document import CompareDocument
+from rigctl.cli.display import DisplayDocument
 from rigctl.cli.documents import PlanDocument, RigInitDocument, RunsDocument
 from rigctl.cli.nightly_status import StatusDocument
 from rigctl.cli.regress_document import RegressDocument
@@ -21,6 +22,7 @@ FILES: Final[dict[str, type]] = {
     "check.schema.json": CheckDocument,
     "compare.schema.json": CompareDocument,
     "regress.schema.json": RegressDocument,
+    "display.schema.json": DisplayDocument,
     "nightly-status.schema.json": StatusDocument,
 }
 

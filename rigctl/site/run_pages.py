@@ -1,0 +1,85 @@
+"""The pages of runs, made beside each other in several processes: each run is read once, for its page and its values."""
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Final
+
+from rigctl.analysis.drawn import sampled
+from rigctl.analysis.history import night_values
+from rigctl.analysis.run_view import RunView
+from rigctl.findings import Severity
+from rigctl.report.document import document
+from rigctl.report.printers.html import page
+from rigctl.site.folder import written
+from rigctl.site.manifest import MadeRun
+from rigctl.site.names import INDEX, link, page_of_run
+from rigctl.site.values import Plain, to_plain
+from rigctl.store import Store, open_store
+
+_FEW: Final = 6
+"""Pages that are made sooner than processes start."""
+_AT_ONCE: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A run whose page is to be made into a file of the stage."""
+
+    run: str
+    made_from: str
+    file: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    made: MadeRun
+    values: Plain
+
+
+def run_pages(store: Store, address: str | None, jobs: Sequence[Job]) -> Iterator[Page]:
+    """Make them, in any number of processes; `address` is that of the store."""
+    workers = min(os.process_cpu_count() or 1 if hasattr(os, "process_cpu_count") else os.cpu_count() or 1, len(jobs))
+    if len(jobs) <= _FEW or workers < 2 or store.place == ":memory:":
+        yield from (_made(store, job) for job in jobs)
+        return
+    parts = [jobs[at : at + _AT_ONCE] for at in range(0, len(jobs), _AT_ONCE)]
+    with ProcessPoolExecutor(workers, mp_context=get_context("fork")) as pool:
+        for pages in pool.map(_part, [address] * len(parts), parts):
+            yield from pages
+
+
+def _part(address: str | None, jobs: Sequence[Job]) -> list[Page]:
+    with open_store(address, create=False) as store:
+        return [_made(store, job) for job in jobs]
+
+
+def _made(store: Store, job: Job) -> Page:
+    info = store.run(job.run)
+    repetitions = store.repetitions(info.run, series=sampled(info.plan))
+    made = document(info, repetitions)
+    here = page_of_run(info.run)
+    with written(job.file.parent):
+        job.file.parent.mkdir(parents=True, exist_ok=True)
+        job.file.write_bytes(page(made, home=link(here, INDEX)).encode("utf-8", "replace"))
+    first = made.findings[0] if made.findings else None
+    return Page(
+        MadeRun(
+            run=info.run,
+            made_from=job.made_from,
+            scenario=info.plan.scenario_name,
+            rig=info.plan.rig_name,
+            title=info.plan.title,
+            status=info.status,
+            started_at=info.started_at,
+            ended_at=info.ended_at,
+            tests=len(info.plan.cells),
+            answer=first.text if first else "",
+            level=str(first.level if first else Severity.NOTE),
+            tags=dict(info.tags),
+        ),
+        to_plain(night_values(RunView(info, repetitions))),
+    )

@@ -1,9 +1,9 @@
 """The page: a document as one self-contained HTML file. No script, no request, no font but the reader's own."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rigctl.garbage import uncollected
 from rigctl.report.blocks import (
@@ -26,6 +26,9 @@ from rigctl.report.files import write_whole
 from rigctl.report.svg import render_svg
 from rigctl.resources import templates
 
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
 MOST_FINDINGS: Final = 3
 PAPER_CHARACTERS: Final = 112
 """What a line of a printed table holds; a wider one is printed in parts, and on a screen in smaller letters."""
@@ -39,38 +42,69 @@ _KINDS: Final[dict[type[Any], str]] = {
 }  # fmt: skip
 
 
+STYLES: Final = ("report.css", "matrix.css")
+"""The style sheet of a page; its colours and letters are custom properties at the top of the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Another page of the same site: what its link says, and its address relative to this page."""
+
+    name: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """Where a page lies in a site; a page on its own has no such links."""
+
+    home: Place | None = None
+    earlier: Place | None = None
+    later: Place | None = None
+
+
 def write_page(document: Document, path: Path) -> None:
     """Write the page to `path`, whole or not at all. Raises `InputError` where that can't be."""
     write_whole(path, page(document).encode("utf-8", "replace"))
 
 
 @uncollected()
-def page(document: Document) -> str:
+def page(document: Document, around: Around = Around()) -> str:
     """The page as text. Every text of the user is escaped."""
+    from markupsafe import Markup
+
+    style = "".join((templates() / name).read_text("utf-8") for name in STYLES)
+    return (
+        environment()
+        .get_template("report.html.j2")
+        .render(
+            style=Markup(style),  # noqa: S704 — our own file
+            document=document,
+            around=around,
+            first=document.findings[1 : MOST_FINDINGS + 1],
+            rest=document.findings[MOST_FINDINGS + 1 :],
+        )
+    )
+
+
+def environment() -> "Environment":
+    """Jinja2 with the templates of pages and what they call; every text is escaped."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
     def svg(figure: Spec) -> Markup:
-        return Markup(render_svg(figure))  # noqa: S704 — made by vl-convert, which escapes the names in it
+        return Markup(render_svg(figure))  # noqa: S704 — our own, the names in it are escaped
 
     # What ends in .html.j2 is escaped too; only the style sheet and the charts, which are ours, go in as they are.
-    environment = Environment(
+    made = Environment(
         loader=FileSystemLoader(templates()),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"svg": svg, "kind": _kind, "paper": paper_parts, "screen": screen_parts, "label": _label}
-    style = "".join((templates() / name).read_text("utf-8") for name in ("report.css", "matrix.css"))
-    return environment.get_template(
-        "report.html.j2"
-    ).render(
-        style=Markup(style),  # noqa: S704 — our own file
-        document=document,
-        first=document.findings[1 : MOST_FINDINGS + 1],
-        rest=document.findings[MOST_FINDINGS + 1 :],
-    )
+    made.filters |= {"svg": svg, "kind": _kind, "paper": paper_parts, "screen": screen_parts, "label": _label}
+    return made
 
 
 def _kind(block: Block) -> str:

@@ -21,6 +21,7 @@ from rigctl.cli import (
     init,
     nightly,
     plan,
+    publish,
     regress,
     report,
     rig,
@@ -70,6 +71,7 @@ app.command(name="compare")(compare.compare)
 app.command(name="export")(export.export)
 app.command(name="import")(import_runs.import_runs)
 app.command(name="report")(report.report)
+app.command(name="publish")(publish.publish)
 app.command(name="tag")(tag.tag)
 app.command(name="regress")(regress.regress)
 app.command(name="accept")(accept.accept)

@@ -1,8 +1,8 @@
 """The folder of a site: whose it is, one publisher at a time, and files that are all there before one is seen.
 
 Files are made under `.rigctl-site/stage` and renamed from there: first those that nothing links to yet, then those that
-are replaced, the front page last; what is removed goes at the end. So every page that can be reached links to pages that
-are there, and a publish that ends early, for want of room or by a signal, leaves the old site as it was.
+are replaced, the front page last. So every page that can be reached links to pages that are there, and a publish that
+ends early, for want of room or by a signal, leaves the old site as it was.
 """
 
 import contextlib
@@ -94,15 +94,17 @@ def written(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-            raise InputError(f"{path}: {error.strerror}: the site is as it was. Make room, or name another folder") from error
+            raise InputError(
+                f"{path}: {error.strerror}: the site is as it was. Make room, or name another folder"
+            ) from error
         raise InputError(f"{path}: cannot be written: {error.strerror}. Name another folder") from error
 
 
 @contextmanager
-def opened(path: Path, place: str, wait_s: float = _WAIT_S) -> Iterator[Folder]:
+def opened(path: Path, wait_s: float = _WAIT_S) -> Iterator[Folder]:
     """The folder at `path`, made where it is not there, for one publisher; another is waited for.
 
-    `place` is where the store is. Raises `InputError` for what is no folder, holds files of others, is locked, or
+    Raises `InputError` for what is no folder, holds files of others, is locked, or
     cannot be written: nothing was touched then. Whether a site of another store is there, its mark tells.
     """
     _check(path)
@@ -122,7 +124,7 @@ def _check(path: Path) -> None:
     if path.exists() and not path.is_dir():
         raise InputError(f"{path}: is a file. Name a folder for the site")
     try:
-        there = set(os.listdir(path)) - _NOT_LOOKED_AT if path.exists() else set()
+        there = {entry.name for entry in path.iterdir()} - _NOT_LOOKED_AT if path.exists() else set()
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}. Name another folder") from error
     if there and there != {OWN} and not (path / OWN / _MARK).is_file():

@@ -1,6 +1,5 @@
 """What a site was made from: of each run and each other page, so that only what changed is made anew."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -8,10 +7,10 @@ from typing import Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from rigctl.records import RunStatus
 from rigctl.resources import templates
+from rigctl.site.course import Summary
 from rigctl.site.folder import Folder
-from rigctl.site.names import Course
+from rigctl.site.made import MadeRun
 from rigctl.version import __version__
 
 _FILE: Final = "manifest.json"
@@ -19,35 +18,13 @@ _ROOMS: Final = ("analysis", "model", "report", "site")
 """The rooms whose code decides what is on a page."""
 
 
-@dataclass(frozen=True, slots=True)
-class MadeRun:
-    """A run as the site has it. `made_from` is a digest of all that its page depends on."""
-
-    run: str
-    made_from: str
-    scenario: str
-    rig: str
-    title: str
-    status: RunStatus
-    started_at: float
-    ended_at: float | None
-    tests: int
-    answer: str  # the sentence on top of its page
-    level: str  # of that finding
-    tags: Mapping[str, str]  # all, also rigctl's own
-
-    @property
-    def course(self) -> Course:
-        return Course(self.scenario, self.rig)
-
-
 @dataclass(slots=True)
 class Manifest:
-    """`pages`: of each page that is of no single run, a digest of what it was made from; `gone`: removed runs."""
+    """`compared`: of each page that compares two runs, these and a digest of what it was made from."""
 
     runs: dict[str, MadeRun] = field(default_factory=dict)
-    pages: dict[str, str] = field(default_factory=dict)
-    gone: dict[str, str] = field(default_factory=dict)  # run → its course's page
+    courses: dict[str, Summary] = field(default_factory=dict)  # by the course's name
+    compared: dict[str, tuple[str, str, str]] = field(default_factory=dict)
 
 
 _ADAPTER: Final = TypeAdapter(Manifest)

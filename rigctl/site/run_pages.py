@@ -1,4 +1,4 @@
-"""The pages of runs, made beside each other in several processes: each run is read once, for its page and its values."""
+"""The pages of runs, made in several processes: each run is read once, for its page and for its values."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -13,10 +13,9 @@ from rigctl.analysis.history import night_values
 from rigctl.analysis.run_view import RunView
 from rigctl.findings import Severity
 from rigctl.report.document import document
-from rigctl.report.printers.html import page
+from rigctl.report.printers.html import Around, page
 from rigctl.site.folder import written
-from rigctl.site.manifest import MadeRun
-from rigctl.site.names import INDEX, link, page_of_run
+from rigctl.site.made import MadeRun
 from rigctl.site.values import Plain, to_plain
 from rigctl.store import Store, open_store
 
@@ -31,7 +30,9 @@ class Job:
 
     run: str
     made_from: str
+    state: str
     file: Path
+    around: Around
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Page:
 
 def run_pages(store: Store, address: str | None, jobs: Sequence[Job]) -> Iterator[Page]:
     """Make them, in any number of processes; `address` is that of the store."""
-    workers = min(os.process_cpu_count() or 1 if hasattr(os, "process_cpu_count") else os.cpu_count() or 1, len(jobs))
+    workers = len(os.sched_getaffinity(0))
     if len(jobs) <= _FEW or workers < 2 or store.place == ":memory:":
         yield from (_made(store, job) for job in jobs)
         return
@@ -61,15 +62,15 @@ def _made(store: Store, job: Job) -> Page:
     info = store.run(job.run)
     repetitions = store.repetitions(info.run, series=sampled(info.plan))
     made = document(info, repetitions)
-    here = page_of_run(info.run)
     with written(job.file.parent):
         job.file.parent.mkdir(parents=True, exist_ok=True)
-        job.file.write_bytes(page(made, home=link(here, INDEX)).encode("utf-8", "replace"))
+        job.file.write_bytes(page(made, job.around).encode("utf-8", "replace"))
     first = made.findings[0] if made.findings else None
     return Page(
         MadeRun(
             run=info.run,
             made_from=job.made_from,
+            state=job.state,
             scenario=info.plan.scenario_name,
             rig=info.plan.rig_name,
             title=info.plan.title,

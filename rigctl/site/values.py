@@ -1,4 +1,4 @@
-"""The values of nights, kept beside the pages: a night is read from the store once, its trends are drawn every morning."""
+"""The values of nights, kept beside the pages: a night is read from the store once, and drawn every morning."""
 
 import json
 from collections.abc import Iterable, Mapping

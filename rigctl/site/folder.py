@@ -107,7 +107,7 @@ def opened(path: Path, wait_s: float = _WAIT_S) -> Iterator[Folder]:
     Raises `InputError` for what is no folder, holds files of others, is locked, or
     cannot be written: nothing was touched then. Whether a site of another store is there, its mark tells.
     """
-    _check(path)
+    check_folder(path)
     with written(path):
         (path / OWN).mkdir(parents=True, exist_ok=True)
         lock = os.open(path / OWN / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -120,7 +120,8 @@ def opened(path: Path, wait_s: float = _WAIT_S) -> Iterator[Folder]:
         os.close(lock)
 
 
-def _check(path: Path) -> None:
+def check_folder(path: Path) -> None:
+    """Refuse what is no place for a site; nothing is touched. Raises `InputError`."""
     if path.exists() and not path.is_dir():
         raise InputError(f"{path}: is a file. Name a folder for the site")
     try:

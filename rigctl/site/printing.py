@@ -20,7 +20,6 @@ from rigctl.site.trends import KEYS, trends
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-NO_CHARTS = True
 MOST_NEWS: Final = 12
 MOST_RUNS: Final = 30
 
@@ -45,7 +44,7 @@ def front(title: str, summaries: Sequence[Summary], runs: Sequence[MadeRun], wri
 def course(judged: Judged, own: Summary, compared: Mapping[str, str]) -> bytes:
     """The page of a scenario on a rig. `compared`: of runs, the page that compares each with the one before it."""
     seen = None if judged.regressions is None else judged.regressions.nights
-    drawn = () if seen is None or NO_CHARTS else trends(seen, judged.history, judged.slots, judged.accepted)
+    drawn = () if seen is None else trends(seen, judged.history, judged.slots, judged.accepted)
     changed = [trend for trend in drawn if trend.shifts]
     steady = [trend for trend in drawn if not trend.shifts]
     return _printed(

@@ -58,6 +58,9 @@ class Lab:
     def judge(self, run: str) -> Judged:
         return self.commands.judge(run)
 
+    def publish(self) -> None:
+        self.commands.publish()
+
     def tell(self, told: Message) -> None:
         self.told.append(told)
 

@@ -10,6 +10,7 @@ from rigctl.cli.check_document import CheckDocument
 from rigctl.cli.compare_document import CompareDocument
 from rigctl.cli.documents import PlanDocument, RigInitDocument, RunsDocument
 from rigctl.cli.nightly_status import StatusDocument
+from rigctl.cli.publish import PublishDocument
 from rigctl.cli.regress_document import RegressDocument
 from rigctl.report.printers.json import JsonDocument
 
@@ -22,6 +23,7 @@ FILES: Final[dict[str, type]] = {
     "compare.schema.json": CompareDocument,
     "regress.schema.json": RegressDocument,
     "nightly-status.schema.json": StatusDocument,
+    "publish.schema.json": PublishDocument,
 }
 
 

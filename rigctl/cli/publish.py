@@ -2,7 +2,7 @@
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from pydantic import Field
@@ -14,7 +14,7 @@ from rigctl.cli.options import Json, StoreAddress
 class PublishDocument(Model):
     """What `rigctl publish` wrote."""
 
-    version: int = 1
+    version: Literal[1] = 1
     index: str = Field(description="The front page.")
     answer: str = Field(description="The sentence on top of it.")
     runs: int

@@ -10,7 +10,7 @@ docs/measured/regressions.md has the figures, and those of other detectors on th
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import islice, pairwise
 from math import exp, log, sqrt
 from statistics import median
 from typing import Final, TypeAlias
@@ -197,11 +197,12 @@ def _point(own: _Watched, night: int) -> Point:
 
 def _step(own: _Watched, point: Point, rules: Rules, *, altered: bool) -> Change | None:
     """Take one more night of a series; the change that it shows, before correction."""
-    own.logs.append(_log(point, _level(own.logs[own.start :])))
+    own.logs.append(_log(point, _level(islice(own.logs, own.start, None))))
     if own.logs[-1] is None or len(own.logs) - 1 <= own.start:
         return None
+    known = own.known
     for window in _windows(own, point, rules, altered):
-        change = _of_window(own, window, rules)
+        change = _of_window(own, known, window, rules)
         if change is not None:
             return change
     return None
@@ -224,17 +225,16 @@ def _log(point: Point, level: float | None) -> float | None:
     return known[0] if level is None else min(known, key=lambda value: abs(value - level))
 
 
-def _level(logs: Sequence[float | None]) -> float | None:
-    known = [value for value in logs if value is not None][:ANCHOR]
+def _level(logs: Iterable[float | None]) -> float | None:
+    known = list(islice((value for value in logs if value is not None), ANCHOR))
     return median(known) if known else None
 
 
-def _of_window(own: _Watched, window: int, rules: Rules) -> Change | None:
-    """The last `window` nights of the level against its anchor."""
-    known = own.known
+def _of_window(own: _Watched, known: Sequence[int], window: int, rules: Rules) -> Change | None:
+    """The last `window` nights of the level, whose nights with a value are `known`, against its anchor."""
     if len(known) < window + LEAST_NIGHTS:
         return None
-    recent, earlier = known[-window:], known[:-window][:ANCHOR]
+    recent, earlier = known[-window:], known[: min(ANCHOR, len(known) - window)]
     anchored = [_value(own, night) for night in earlier]
     anchor = median(anchored)
     away = [_value(own, night) - anchor for night in recent]

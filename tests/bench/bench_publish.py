@@ -1,6 +1,6 @@
 """How long a site takes: 365 nights × 20 tests × 2 scenarios, then one more, then nothing new; when a page is open.
 
-`python tests/bench/bench_publish.py [--nights 365]`. The nights are simulated (tests/support/many_nights.py): five nodes,
+`python tests/bench/bench_publish.py [--nights 365]`. The nights are simulated (support/many_nights.py): five nodes,
 every pair by itself, with a step, missed and failed nights. Chromium opens pages from the disk with an empty cache.
 """
 

@@ -63,12 +63,10 @@ class _References(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.found: list[str] = []
-        self.names: set[str] = set()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
         self.found += [given[name] or "" for name in ("href", "src") if name in given]
-        self.names |= {given["id"] or ""} if "id" in given else set()
 
 
 def references(page: Path) -> list[str]:
@@ -89,12 +87,18 @@ def dead(site: Path, start: str | None = None) -> list[str]:
             continue
         seen.add(page)
         for text in references(page):
-            parts = urlsplit(text)
-            target = (page.parent / unquote(parts.path)).resolve() if parts.path else page
-            if parts.scheme or not target.is_file() or not target.is_relative_to(site.resolve()):
-                wrong.append(f"{page.relative_to(site)}: {text}")
-            elif parts.fragment and f'id="{parts.fragment}"' not in target.read_text():
+            target = _target(site, page, text)
+            if target is None:
                 wrong.append(f"{page.relative_to(site)}: {text}")
             elif start:
                 left.append(target)
     return wrong
+
+
+def _target(site: Path, page: Path, reference: str) -> Path | None:
+    """The file that a reference leads to; none where it or the part of it is not there, or outside of the site."""
+    parts = urlsplit(reference)
+    target = (page.parent / unquote(parts.path)).resolve() if parts.path else page
+    if parts.scheme or not target.is_file() or not target.is_relative_to(site.resolve()):
+        return None
+    return target if not parts.fragment or f'id="{parts.fragment}"' in target.read_text() else None

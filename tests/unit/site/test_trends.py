@@ -1,6 +1,6 @@
 """Trends: what is marked is what is listed, and no line passes a night without a value."""
 
-from pathlib import Path
+from itertools import pairwise
 
 import pytest
 from sites import ACCEPTED, FAILED, MISSED, SLOWER, weeks
@@ -89,7 +89,7 @@ def test_no_line_passes_a_night_without_a_value(judged: Judged, drawn: tuple[Tre
         assert len(gaps) == len(missing)
         known = [at for at, value in line.points if value is not None]
         assert len(known) == len(judged.slots) - len(missing)
-        steps = [later - earlier for earlier, later in zip(known, known[1:], strict=False)]
+        steps = [later - earlier for earlier, later in pairwise(known)]
         assert sum(step > 1.5 * 86400 for step in steps) == len(gaps)
 
 

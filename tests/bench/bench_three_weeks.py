@@ -1,8 +1,8 @@
 """Three weeks of real nights on a virtual rig, with a link that really gets slower: what each morning says.
 
 `python tests/bench/bench_three_weeks.py [--share 0.9] [--keep STORE]`. Every night is what a timer starts
-(`nightly.commands`); only the clock is an argument. Night 5: the scenario cannot be read. Night 9: missed. Night 12: the
-run is halted (SIGSTOP) and ended at its deadline. From night 15 on the link of pi3 has `share` of its rate, and its
+(`nightly.commands`); only the clock is an argument. Night 5: the scenario cannot be read. Night 9: missed. Night 12:
+the run is halted (SIGSTOP) and ended at its deadline. From night 15 on the link of pi3 has `share` of its rate, and its
 kernel another sysctl. About three minutes.
 """
 

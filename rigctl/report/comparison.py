@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from rigctl.analysis.comparison import Change, Comparison
 from rigctl.findings import by_weight
-from rigctl.model.comparing import CONFIDENCE, NEGLIGIBLE, Verdict
+from rigctl.model.comparing import ALIKE, CONFIDENCE, NEGLIGIBLE, Verdict
 from rigctl.records import Cell, RunInfo
 from rigctl.report import requested
 from rigctl.report.blocks import Block, Column, Document, Entry, Folded, Items, Paragraph, Row, Section, Table, Verbatim
@@ -225,13 +225,13 @@ def _differs(comparison: Comparison) -> Iterator[Block]:
 
 
 def _method(comparison: Comparison) -> Iterator[str]:
-    bound, negligible = (f"{100 * share * comparison.bound:g} %" for share in (1, NEGLIGIBLE))
+    bound, alike, negligible = (f"{100 * share * comparison.bound:g} %" for share in (1, ALIKE, NEGLIGIBLE))
     yield "Of each test the ratio of the medians over repetitions; its interval by bootstrap (10,000 resamples)."
     yield (
         f"Worse or better: a change of {bound} or more, all of its interval beyond {negligible}, that chance does not "
         f"explain: by Mann-Whitney's test, corrected for {len(comparison.tests)} tests (Benjamini and Hochberg), or by "
         "shuffling the repetitions of all tests."
     )
-    yield f"Same: the interval lies within ±{bound} and contains 0, or within ±{negligible}. Else inconclusive."
+    yield f"Same: the interval lies within ±{alike} and contains 0, or within ±{negligible}. Else inconclusive."
     if comparison.after.plan.against is not None and comparison.before.run == comparison.after.run:
         yield "Both variants were measured in turn (ABBA), so that a slow drift acts on both alike."

@@ -43,7 +43,7 @@ def plain(text: str) -> str:
     ('gigablox', 'lab-c29d61')
     """
     safe = _UNFIT.sub("-", text.lower()).strip("-.")[:_MOST]
-    return safe if safe == text else f"{safe or 'name'}-{sha256(text.encode()).hexdigest()[:6]}"
+    return safe if safe and safe == text else f"{safe or 'name'}-{sha256(text.encode()).hexdigest()[:6]}"
 
 
 def page_of_run(run: str) -> str:

@@ -76,7 +76,7 @@ def opening_s(page: Path, tries: int = 5) -> float:
             taken.append(own.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd") / 1000)
             own.close()
         browser.close()
-    return median(taken)
+    return float(median(taken))
 
 
 def main() -> None:

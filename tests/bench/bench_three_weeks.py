@@ -107,8 +107,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--share", type=float, default=0.9)
     parser.add_argument("--keep", type=Path, help="copy the store to this file")
-    given = parser.parse_args()
-    share: float = given.share
+    asked = parser.parse_args()
+    share: float = asked.share
     with tempfile.TemporaryDirectory() as text, kept_up():
         folder = Path(text)
         (folder / "nights.yaml").write_text(SCENARIO)
@@ -127,8 +127,8 @@ def main() -> None:
                 title = lab.told[-1].title if len(lab.told) > before else ""
                 took_s = clock.monotonic() - began_s
                 print(f"{lab.number:2} {done.night.outcome!s:8} {took_s:5.1f} s  {title}", flush=True)
-        if given.keep:
-            shutil.copy(settings.store, given.keep)
+        if asked.keep:
+            shutil.copy(settings.store, asked.keep)
         print("\n" + "\n---\n".join(message.markdown for message in lab.told))
         command = [*RIGCTL, "regress", "--format", "json", "--store", settings.store]
         said = subprocess.run(command, capture_output=True, timeout=60, check=False)

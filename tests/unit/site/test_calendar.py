@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from rigctl.records import Night, NightOutcome, RunStatus
+from rigctl.records import CONFIRMS, Night, NightOutcome, RunStatus
 from rigctl.site.calendar import Day, months
 from rigctl.site.made import MadeRun
 from rigctl.site.nights import Slot, State, slots
@@ -13,8 +13,9 @@ DAY_S = 86400.0
 NOV_1 = datetime(2026, 11, 1, 12, tzinfo=UTC).timestamp()  # noon: the same day in all of Europe
 
 
-def run(name: str, day: int, status: RunStatus = RunStatus.COMPLETE, **tags: str) -> MadeRun:
+def run(name: str, day: int, status: RunStatus = RunStatus.COMPLETE, confirms: str = "") -> MadeRun:
     at = NOV_1 + (day - 1) * DAY_S
+    tags = {CONFIRMS: confirms} if confirms else {}
     return MadeRun(name, "", "", "mesh", "lab", "", status, at, at + 60, 12, "", "ok", tags)
 
 
@@ -79,7 +80,7 @@ def test_a_run_that_was_ended_at_its_deadline_is_partly_measured_and_tells_why()
 
 
 def test_a_second_measurement_is_no_night() -> None:
-    assert len(slots([run("a", 1), run("b", 1, **{"rigctl.confirms": "a"})], [], {}, {})) == 1
+    assert len(slots([run("a", 1), run("b", 1, confirms="a")], [], {}, {})) == 1
 
 
 def test_of_several_nights_of_a_day_the_one_that_needs_attention_is_shown() -> None:

@@ -7,7 +7,7 @@ from sites import ACCEPTED, FAILED, MISSED, SLOWER, weeks
 
 from rigctl.analysis.history import night_values
 from rigctl.analysis.run_view import RunView
-from rigctl.report.plot import Line, Plot, Rule
+from rigctl.report.plot import Line, Rule
 from rigctl.site.course import Judged, changes, judge
 from rigctl.site.heat import heats
 from rigctl.site.made import MadeRun
@@ -52,8 +52,7 @@ def drawn(judged: Judged) -> tuple[Trend, ...]:
 
 
 def marks(trend: Trend) -> list[object]:
-    assert isinstance(trend.chart.spec, Plot)
-    return list(trend.chart.spec.panels[0].marks)
+    return list(trend.chart.plot.panels[0].marks)
 
 
 def test_the_marked_change_is_the_listed_one(judged: Judged, drawn: tuple[Trend, ...]) -> None:
@@ -95,7 +94,7 @@ def test_no_line_passes_a_night_without_a_value(judged: Judged, drawn: tuple[Tre
 
 def test_a_chart_says_in_words_what_it_shows(drawn: tuple[Trend, ...]) -> None:
     node = next(trend for trend in drawn if trend.subject.node == "c")
-    assert "2 without a value; change 1: -10." in node.chart.label
+    assert "2 without a value; change 1: -9." in node.chart.label
     assert "no change of level" in next(trend for trend in drawn if not trend.shifts).chart.label
 
 

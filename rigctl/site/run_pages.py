@@ -12,7 +12,7 @@ from rigctl.analysis.drawn import sampled
 from rigctl.analysis.history import night_values
 from rigctl.analysis.run_view import RunView
 from rigctl.findings import Severity
-from rigctl.report.document import document
+from rigctl.report.document import of_view
 from rigctl.report.printers.html import Around, page
 from rigctl.site.folder import written
 from rigctl.site.made import MadeRun
@@ -61,7 +61,8 @@ def _part(address: str | None, jobs: Sequence[Job]) -> list[Page]:
 def _made(store: Store, job: Job) -> Page:
     info = store.run(job.run)
     repetitions = store.repetitions(info.run, series=sampled(info.plan))
-    made = document(info, repetitions)
+    view = RunView(info, repetitions)
+    made = of_view(view)
     with written(job.file.parent):
         job.file.parent.mkdir(parents=True, exist_ok=True)
         job.file.write_bytes(page(made, job.around).encode("utf-8", "replace"))
@@ -82,5 +83,5 @@ def _made(store: Store, job: Job) -> Page:
             level=str(first.level if first else Severity.NOTE),
             tags=dict(info.tags),
         ),
-        to_plain(night_values(RunView(info, repetitions))),
+        to_plain(night_values(view)),
     )

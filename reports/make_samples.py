@@ -28,7 +28,8 @@ RUNS: Final[dict[str, tuple[str, ...]]] = {
 }
 CHECKS: Final = ("10gbe", "10gbe-mended")
 """Rigs, of which `rigctl check` says what it found."""
-PICTURES: Final = ("gigablox-60s", "das2-quick-8g")
+PICTURES: Final = ("gigablox-60s", "das2-quick-8g", "10gbe-mesh", "nettest-pingpong", "stratus")
+"""Those that README and documentation show."""
 COLUMNS: Final = "140"
 
 

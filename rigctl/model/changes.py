@@ -111,6 +111,8 @@ class _Watched:
     start: int = 0  # of its level
     logs: list[float | None] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
+    anchored: tuple[int, int] = (0, 0)  # where the level of `anchor` begins, and of how many nights it is
+    anchor: float = 0.0
 
     @property
     def known(self) -> list[int]:
@@ -201,7 +203,10 @@ def _step(own: _Watched, point: Point, rules: Rules, *, altered: bool) -> Change
     if own.logs[-1] is None or len(own.logs) - 1 <= own.start:
         return None
     known = own.known
+    latest = [_value(own, night) for night in known[-max(rules.windows) :]]
     for window in _windows(own, point, rules, altered):
+        if not _may_be(own, known, latest[-window:], rules):
+            continue
         change = _of_window(own, known, window, rules)
         if change is not None:
             return change
@@ -228,6 +233,17 @@ def _log(point: Point, level: float | None) -> float | None:
 def _level(logs: Iterable[float | None]) -> float | None:
     known = list(islice((value for value in logs if value is not None), ANCHOR))
     return median(known) if known else None
+
+
+def _may_be(own: _Watched, known: Sequence[int], recent: Sequence[float], rules: Rules) -> bool:
+    """Whether these nights are away from the anchor at all: on almost all nights nothing more is to be looked at."""
+    count = len(known) - len(recent)
+    if count < LEAST_NIGHTS:
+        return False
+    if own.anchored != (own.start, min(count, ANCHOR)):
+        own.anchored = own.start, min(count, ANCHOR)
+        own.anchor = median([_value(own, night) for night in known[: own.anchored[1]]])
+    return _near_bound(median(recent) - own.anchor, rules.bound * (1 - 1e-9))
 
 
 def _of_window(own: _Watched, known: Sequence[int], window: int, rules: Rules) -> Change | None:

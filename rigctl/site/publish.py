@@ -3,7 +3,7 @@
 1. The folder is opened, for this publisher alone; one of another store is refused (`folder`).
 2. The heads of runs tell which have changed since the last publish (`manifest`).
 3. Pages of runs that changed are made, and their values as nights kept (`run_pages`, `values`).
-4. Courses with something new are judged (`course`), and runs compared with those before them (`neighbours`).
+4. Courses with something new are judged, and their runs compared with those before them (`courses`).
 5. The front page, the search and the feed are made from what is known of all courses.
 6. All files are put in their places (`Folder.commit`), then what they were made from is kept.
 
@@ -11,28 +11,26 @@ Until 6 the old site is as it was; what ends in 6 is made again by the next publ
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 from uuid import UUID, uuid4
 
-from rigctl.analysis.history import Values, night_values
-from rigctl.analysis.run_view import RunView
 from rigctl.errors import InputError
-from rigctl.records import CONFIRMS, RunInfo
+from rigctl.records import CONFIRMS
 from rigctl.report.printers.html import Around, Place
 from rigctl.site import manifest as manifests
 from rigctl.site import printing, values
-from rigctl.site.course import judge, summary
+from rigctl.site.courses import make_courses
 from rigctl.site.feed import feed
 from rigctl.site.folder import Folder, opened, set_mark, where
 from rigctl.site.made import MadeRun
-from rigctl.site.manifest import Manifest, digest
+from rigctl.site.manifest import digest
 from rigctl.site.names import FEED, INDEX, SEARCH, Course, link, page_of_run
-from rigctl.site.neighbours import comparisons, pairs
-from rigctl.site.run_pages import Job, run_pages
+from rigctl.site.run_pages import Damaged, Job, run_pages
 from rigctl.site.search import index
+from rigctl.site.work import Work
 from rigctl.store import Store
 from rigctl.store.heads import Head
 
@@ -53,24 +51,11 @@ class Published:
     damaged: tuple[str, ...]  # a message for each run that cannot be read
 
 
-@dataclass(slots=True)
-class _Work:
-    """What one publish knows."""
-
-    store: Store
-    folder: Folder
-    manifest: Manifest
-    maker: str
-    infos: dict[str, RunInfo] = field(default_factory=dict)
-    fresh: dict[str, Values] = field(default_factory=dict)  # of runs whose pages were made now
-    damaged: dict[str, str] = field(default_factory=dict)
-
-
 def publish(store: Store, address: str | None, path: Path, now: float, title: str | None = None) -> Published:
     """Write the site of `store`, which is at `address`, into the folder `path`. Raises `InputError`."""
     with opened(path) as folder:
         _claim(folder, store, title)
-        work = _Work(store, folder, manifests.load(folder), manifests.maker())
+        work = Work(store, folder, manifests.load(folder), manifests.maker())
         try:
             return _published(work, address, now)
         finally:
@@ -93,7 +78,7 @@ def _claim(folder: Folder, store: Store, title: str | None) -> None:
         set_mark(folder, mark)
 
 
-def _published(work: _Work, address: str | None, now: float) -> Published:
+def _published(work: Work, address: str | None, now: float) -> Published:
     folder, known = work.folder, work.manifest
     heads = work.store.heads()
     gone = sorted(known.runs.keys() - {head.run for head in heads})
@@ -101,11 +86,14 @@ def _published(work: _Work, address: str | None, now: float) -> Published:
     heads = [head for head in heads if head.run not in work.damaged]
     jobs = _jobs(work, heads)
     for page in run_pages(work.store, address, jobs):
+        if isinstance(page, Damaged):
+            work.damaged[page.run] = page.message
+            continue
         known.runs[page.made.run] = page.made
         work.fresh[page.made.run] = values.from_plain(page.values)
     for run in gone:
         _removed(work, known.runs.pop(run))
-    kept = _courses(work)
+    make_courses(work)
     courses = sorted(known.courses.values(), key=lambda own: own.course)
     runs = list(known.runs.values())
     title = str(folder.mark.get("title", TITLE))
@@ -117,8 +105,6 @@ def _published(work: _Work, address: str | None, now: float) -> Published:
         INDEX, printing.front(title, courses, runs, f"{datetime.fromtimestamp(now).astimezone():%Y-%m-%d %H:%M %Z}")
     )
     written = folder.commit()
-    for course, own in kept.items():
-        values.save(folder, course, own)
     manifests.save(folder, known)
     return Published(
         folder.path / INDEX,
@@ -132,7 +118,7 @@ def _published(work: _Work, address: str | None, now: float) -> Published:
     )
 
 
-def _read_new(work: _Work, heads: Sequence[Head]) -> None:
+def _read_new(work: Work, heads: Sequence[Head]) -> None:
     """The runs of which the site knows nothing, so that each has its place among the others; and damaged ones."""
     new = [head.run for head in heads if head.run not in work.manifest.runs]
     if len(new) > len(heads) // 2:
@@ -149,7 +135,7 @@ def _read_new(work: _Work, heads: Sequence[Head]) -> None:
             work.damaged[run] = str(error)
 
 
-def _jobs(work: _Work, heads: Sequence[Head]) -> list[Job]:
+def _jobs(work: Work, heads: Sequence[Head]) -> list[Job]:
     """The runs whose page is to be made: new ones, changed ones, and those that get another neighbour."""
     around = _around(work, heads)
     jobs = []
@@ -162,7 +148,7 @@ def _jobs(work: _Work, heads: Sequence[Head]) -> list[Job]:
     return jobs
 
 
-def _around(work: _Work, heads: Iterable[Head]) -> dict[str, Around]:
+def _around(work: Work, heads: Iterable[Head]) -> dict[str, Around]:
     """What each run's page links to: its course, and the nights before and after."""
     courses: dict[Course, list[tuple[str, float]]] = {}
     found = {}
@@ -195,7 +181,7 @@ def _to(run: str, other: str, started_at: float) -> Place:
     return Place(f"{datetime.fromtimestamp(started_at):%Y-%m-%d}", link(page_of_run(run), page_of_run(other)))
 
 
-def _place(work: _Work, run: str) -> tuple[Course, float, Mapping[str, str]]:
+def _place(work: Work, run: str) -> tuple[Course, float, Mapping[str, str]]:
     info = work.infos.get(run)
     if info is not None:
         return Course(info.plan.scenario_name, info.plan.rig_name), info.started_at, info.tags
@@ -203,67 +189,7 @@ def _place(work: _Work, run: str) -> tuple[Course, float, Mapping[str, str]]:
     return made.course, made.started_at, made.tags
 
 
-def _courses(work: _Work) -> dict[Course, values.Kept]:
-    """Make the pages of the courses that changed; gives their values."""
-    folder, known = work.folder, work.manifest
-    courses: dict[Course, list[MadeRun]] = {}
-    for run in sorted(known.runs.values(), key=lambda own: own.run):
-        courses.setdefault(run.course, []).append(run)
-    accepted, nights = work.store.history.accepted(), work.store.history.nights()
-    changed = {}
-    for course, runs in courses.items():
-        own = [night for night in nights if (night.scenario, night.rig) == (course.scenario, course.rig)]
-        names = {run.run for run in runs}
-        levels = [level for level in accepted if level.run in names]
-        made_from = digest(work.maker, [(run.run, run.state) for run in runs], levels, own)
-        old = known.courses.get(course.name)
-        if old is None or old.made_from != made_from or not (folder.path / course.page).is_file():
-            changed[course] = (runs, own, levels, made_from)
-    kept = {}
-    for course, (runs, own, levels, made_from) in changed.items():
-        infos = _infos(work, runs)
-        kept[course] = _values(work, course, infos)
-        judged = judge(work.store, course, runs, infos, kept[course].runs, own, levels)
-        comparisons(work.store, folder, known.compared, pairs(judged), work.maker)
-        known.courses[course.name] = summary(judged, made_from)
-        names = {run.run for run in runs}
-        compared = {after: page for page, (before, after, _) in known.compared.items() if {before, after} <= names}
-        folder.add(course.page, printing.course(judged, known.courses[course.name], compared))
-    _without_runs(work, courses)
-    return kept
-
-
-def _without_runs(work: _Work, courses: Mapping[Course, object]) -> None:
-    names = {course.name for course in courses}
-    for name in sorted(work.manifest.courses.keys() - names):
-        course = work.manifest.courses.pop(name).course
-        work.folder.add(course.page, printing.removed(course.page, f"All runs of {course}", INDEX, "All scenarios"))
-
-
-def _infos(work: _Work, runs: Sequence[MadeRun]) -> list[RunInfo]:
-    """The stored runs of a course, the latest first."""
-    missing = [run.run for run in runs if run.run not in work.infos]
-    if len(missing) > 20:
-        work.infos |= {info.run: info for info in work.store.runs()}
-    for run in missing:
-        if run not in work.infos:
-            work.infos[run] = work.store.run(run)
-    return [work.infos[run.run] for run in reversed(runs)]
-
-
-def _values(work: _Work, course: Course, infos: Sequence[RunInfo]) -> values.Kept:
-    """What was kept, with what was read now; of a run that is in neither, its own."""
-    kept = values.load(work.folder, course)
-    found = {}
-    for info in infos:
-        own = work.fresh.get(info.run) or kept.runs.get(info.run)
-        if own is None:
-            own = night_values(RunView(info, work.store.repetitions(info.run, series=False)))
-        found[info.run] = dict(own)
-    return values.Kept(found)
-
-
-def _removed(work: _Work, run: MadeRun) -> None:
+def _removed(work: Work, run: MadeRun) -> None:
     """Leave a page that says so in the place of a run's page, and of its comparisons."""
     known = work.manifest
     pages = [page_of_run(run.run), *(page for page, own in known.compared.items() if run.run in own[:2])]

@@ -11,6 +11,7 @@ from typing import Final
 from rigctl.analysis.drawn import sampled
 from rigctl.analysis.history import night_values
 from rigctl.analysis.run_view import RunView
+from rigctl.errors import InputError
 from rigctl.findings import Severity
 from rigctl.report.document import of_view
 from rigctl.report.printers.html import Around, page
@@ -41,9 +42,17 @@ class Page:
     values: Plain
 
 
-def run_pages(store: Store, address: str | None, jobs: Sequence[Job]) -> Iterator[Page]:
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """A run that cannot be read, with one message."""
+
+    run: str
+    message: str
+
+
+def run_pages(store: Store, address: str | None, jobs: Sequence[Job]) -> Iterator[Page | Damaged]:
     """Make them, in any number of processes; `address` is that of the store."""
-    workers = len(os.sched_getaffinity(0))
+    workers = processors()
     if len(jobs) <= _FEW or workers < 2 or store.place == ":memory:":
         yield from (_made(store, job) for job in jobs)
         return
@@ -53,16 +62,23 @@ def run_pages(store: Store, address: str | None, jobs: Sequence[Job]) -> Iterato
             yield from pages
 
 
-def _part(address: str | None, jobs: Sequence[Job]) -> list[Page]:
+def processors() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def _part(address: str | None, jobs: Sequence[Job]) -> list[Page | Damaged]:
     with open_store(address, create=False) as store:
         return [_made(store, job) for job in jobs]
 
 
-def _made(store: Store, job: Job) -> Page:
-    info = store.run(job.run)
-    repetitions = store.repetitions(info.run, series=sampled(info.plan))
-    view = RunView(info, repetitions)
-    made = of_view(view)
+def _made(store: Store, job: Job) -> Page | Damaged:
+    try:
+        info = store.run(job.run)
+        view = RunView(info, store.repetitions(info.run, series=sampled(info.plan)))
+        made, values = of_view(view), to_plain(night_values(view))
+    except InputError as error:
+        return Damaged(job.run, str(error))
     with written(job.file.parent):
         job.file.parent.mkdir(parents=True, exist_ok=True)
         job.file.write_bytes(page(made, job.around).encode("utf-8", "replace"))
@@ -83,5 +99,5 @@ def _made(store: Store, job: Job) -> Page:
             level=str(first.level if first else Severity.NOTE),
             tags=dict(info.tags),
         ),
-        to_plain(night_values(view)),
+        values,
     )

@@ -12,8 +12,10 @@ from rigctl.site.nights import Slot
 
 MOST_NIGHTS: Final = 60
 _LEAST_NODES: Final = 3
-_BOUNDS: Final = (0.01, 0.03, 0.10)
-"""Shares at which a colour begins."""
+_WITHIN: Final = 0.01
+"""A share: what is nearer to the usual value has no number."""
+_BOUNDS: Final = (0, 3, 10)
+"""Percent, as printed, at which a colour begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +75,8 @@ def _fields(series: NightSeries, nights: Sequence[int | None]) -> tuple[Field, .
 def _field(ratio: float | None, series: NightSeries) -> Field:
     if ratio is None:
         return Field("", "none")
-    size = sum(abs(ratio - 1) >= bound for bound in _BOUNDS)
-    if not size:
+    if abs(ratio - 1) < _WITHIN:
         return Field("", "usual")
-    share = 100 * (ratio - 1)
-    return Field(f"{share:+.0f}".replace("-", "−"), f"{'b' if series.better(ratio) else 'w'}{size}")
+    share = round(100 * (ratio - 1))
+    size = sum(abs(share) >= bound for bound in _BOUNDS)
+    return Field(f"{share:+d}".replace("-", "−"), f"{'b' if series.better(ratio) else 'w'}{size}")

@@ -87,7 +87,7 @@ def answer(summaries: Sequence[Summary]) -> str:
     earlier = f"; {plural(standing, 'earlier change')} for the worse not accepted" if standing else ""
     nights = {own.latest.day for own in summaries if own.latest is not None}
     when = f" in the latest night, {max(nights)}" if nights else ""
-    return f"Nothing is news in {plural(len(summaries), 'scenario')}{when}{earlier}."
+    return f"Nothing changed in {plural(len(summaries), 'scenario')}{when}{earlier}."
 
 
 _ORDER: Final = (State.WORSE, State.NEWS, State.FAILED, State.MISSED, State.PARTLY, State.BETTER, State.OPEN)

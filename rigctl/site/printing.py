@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 MOST_NEWS: Final = 12
-MOST_RUNS: Final = 30
+MOST_RUNS: Final = 12
 
 
 def front(title: str, summaries: Sequence[Summary], runs: Sequence[MadeRun], written: str) -> bytes:

@@ -4,7 +4,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -47,7 +47,7 @@ class Reader:
         else:
             assert done.returncode == 0 or (either and done.returncode == 1), f"{line}: {done}"
 
-    def rigctl(self, words: Sequence[str]) -> "subprocess.CompletedProcess[bytes]":
+    def rigctl(self, words: list[str]) -> "subprocess.CompletedProcess[bytes]":
         return ended(shortened(words), self.user.folder, self.user.environment)
 
     def latest(self) -> dict[str, str]:

@@ -49,9 +49,7 @@ class Folder:
     def add(self, page: str, content: bytes) -> None:
         """Make a file that `commit` puts in its place."""
         with written(self.path):
-            target = self.stage / page
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(content)
+            stage(self.stage / page, content)
 
     def keep(self, name: str, content: bytes) -> None:
         """Put one of the site's own files, at once."""
@@ -81,6 +79,15 @@ class Folder:
 
     def discard(self) -> None:
         shutil.rmtree(self.stage, ignore_errors=True)
+
+
+def stage(file: Path, content: bytes) -> None:
+    """Make a file of the stage; it outlives a power cut once it is in its place. Raises `OSError`."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("wb") as opened_:
+        opened_.write(content)
+        opened_.flush()
+        os.fsync(opened_.fileno())
 
 
 def _place(page: str) -> int:

@@ -144,7 +144,7 @@ def _jobs(work: Work, heads: Sequence[Head]) -> list[Job]:
         old = work.manifest.runs.get(head.run)
         if old is None or old.made_from != made_from or not (work.folder.path / page_of_run(head.run)).is_file():
             file = work.folder.stage / page_of_run(head.run)
-            jobs.append(Job(head.run, made_from, digest(head.state), file, around[head.run]))
+            jobs.append(Job(head.run, made_from, digest(head.state), work.folder.path, file, around[head.run]))
     return jobs
 
 

@@ -15,7 +15,7 @@ from rigctl.errors import InputError
 from rigctl.findings import Severity
 from rigctl.report.document import of_view
 from rigctl.report.printers.html import Around, page
-from rigctl.site.folder import written
+from rigctl.site.folder import stage, written
 from rigctl.site.made import MadeRun
 from rigctl.site.values import Plain, to_plain
 from rigctl.store import Store, open_store
@@ -27,11 +27,12 @@ _AT_ONCE: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A run whose page is to be made into a file of the stage."""
+    """A run whose page is to be made into a file of the stage; `site` is named where there is no room."""
 
     run: str
     made_from: str
     state: str
+    site: Path
     file: Path
     around: Around
 
@@ -79,9 +80,9 @@ def _made(store: Store, job: Job) -> Page | Damaged:
         made, values = of_view(view), to_plain(night_values(view))
     except InputError as error:
         return Damaged(job.run, str(error))
-    with written(job.file.parent):
-        job.file.parent.mkdir(parents=True, exist_ok=True)
-        job.file.write_bytes(page(made, job.around).encode("utf-8", "replace"))
+    content = page(made, job.around).encode("utf-8", "replace")
+    with written(job.site):
+        stage(job.file, content)
     first = made.findings[0] if made.findings else None
     return Page(
         MadeRun(

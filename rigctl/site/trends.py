@@ -24,6 +24,8 @@ HEIGHT: Final = 120
 _LEAST_SPAN: Final = 0.06
 """Of an axis, as a share of the middle value: noise of a percent is not drawn as if it were a change."""
 _MARGIN: Final = 0.12
+_MOST_DOTS: Final = 60
+"""Nights: more lie too near to each other to be pointed at."""
 _DAY_S: Final = 86400.0
 _MOST_APART: Final = 1.6
 """Usual distances between nights: nights further apart are not joined."""
@@ -93,7 +95,7 @@ class _Drawing:
         marks: list[Mark] = [
             *self._levels(shifts, scale, len(values)),
             Line(tuple(self._joined(values)), "s1", 1.3),
-            Points(self._places(values), "s1", 2.6, hints=self._hints(values)),
+            *self._dots(values),
             *self._gone(values, low),
             *(Rule(at, "x", "accepted", "ceiling") for at, _ in self.accepted),
             *(
@@ -116,12 +118,20 @@ class _Drawing:
                     yield (before + at) / 2, None
             yield at, value
 
-    def _places(self, values: Sequence[float | None]) -> tuple[Point, ...]:
-        return tuple((at, value) for at, value in zip(self.at, values, strict=True) if value is not None)
-
-    def _hints(self, values: Sequence[float | None]) -> tuple[str, ...]:
-        pairs = zip(self.at, values, strict=True)
-        return tuple(f"{_date(at)}: {value:.5g}" for at, value in pairs if value is not None)
+    def _dots(self, values: Sequence[float | None]) -> Iterator[Points]:
+        """A point for each night, with its value under the mouse; of many nights only those that no line reaches."""
+        known = [(at, value) for at, value in zip(self.at, values, strict=True) if value is not None]
+        if len(known) <= _MOST_DOTS:
+            yield Points(tuple(known), "s1", 2.6, hints=tuple(f"{_date(at)}: {value:.5g}" for at, value in known))
+            return
+        line = [(0.0, None), *self._joined(values), (0.0, None)]
+        alone = [
+            point
+            for before, point, after in zip(line, line[1:], line[2:], strict=False)
+            if point[1] is not None and before[1] is None and after[1] is None
+        ]
+        if alone:
+            yield Points(tuple(alone), "s1", 2.6)
 
     def _gone(self, values: Sequence[float | None], low: float) -> Iterator[Mark]:
         """Crosses at the foot, of nights without a value."""

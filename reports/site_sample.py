@@ -1,6 +1,6 @@
 """The sample of a site, reports/samples/site: three weeks of real nights on a virtual rig.
 
-The nights are those of tests/bench/bench_three_weeks.py, seconds apart; only their dates are simulated: each run is dated
+The nights are those of tests/bench/bench_three_weeks.py, seconds apart; only their dates are simulated: a run is dated
 by the night that it was measured for. `python reports/site_sample.py [--print]`: with it, from what was measured last.
 """
 

@@ -20,7 +20,7 @@ from user import User, waited
 from rigctl.site.folder import OWN
 from rigctl.store import open_store
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[2] / "docs" / "schemas"
 COURSE = "scenarios/nightly@lab.html"
 
 

@@ -28,6 +28,8 @@ RUNS: Final[dict[str, tuple[str, ...]]] = {
 }
 CHECKS: Final = ("10gbe", "10gbe-mended")
 """Rigs, of which `rigctl check` says what it found."""
+SITE: Final = "site"
+"""Three weeks of nights as a static site (site_sample.py)."""
 PICTURES: Final = ("gigablox-60s", "das2-quick-8g", "10gbe-mesh", "nettest-pingpong", "stratus")
 """Those that README and documentation show."""
 COLUMNS: Final = "140"
@@ -79,8 +81,9 @@ def main() -> None:
     words = sys.argv[1:]
     names = [word for word in words if word in RUNS]
     checks = [word for word in words if word in CHECKS]
-    if not names and not checks:
-        names, checks = list(RUNS), list(CHECKS)
+    site = SITE in words
+    if not names and not checks and not site:
+        names, checks, site = list(RUNS), list(CHECKS), True
     STORES.mkdir(parents=True, exist_ok=True)
     for name in names:
         if "--print" not in words:
@@ -91,6 +94,13 @@ def main() -> None:
         (SAMPLES / f"{name}-check.txt").write_text(rigctl(name, "check", name))
         print(name)
     pictured([name for name in names if name in PICTURES])
+    if site:
+        command = [
+            sys.executable,
+            str(ROOT / "reports" / "site_sample.py"),
+            *(["--print"] if "--print" in words else []),
+        ]
+        subprocess.run(command, env=os.environ | {"PYTHONPATH": str(ROOT)}, check=True)
 
 
 if __name__ == "__main__":

@@ -161,7 +161,7 @@ def test_a_site_follows_its_nights_and_what_keeps_it_from_that_is_told(user: Sle
     run = user.night()["run"]
     front = user.folder / "site/index.html"
     assert f"runs/{run}.html" in front.read_text()
-    (user.folder / "quick.yaml").write_text("titel: broken\n")
+    (user.folder / "quick.yaml").write_text(SCENARIO.format("400ms") + "titel: broken\n")
     user.rigctl("nightly", "run", "lab", code=3)
     assert "unknown key" in front.read_text()
 

@@ -86,7 +86,7 @@ def test_runs_are_found_by_scenario_rig_and_tag(page: Page, user: User) -> None:
     page.click("#found a")
     page.wait_for_load_state()
     assert page.url.startswith((user.folder / "site/runs").as_uri())
-    assert "firmware=1.2.3" in page.inner_text("header")
+    assert "1.2.3" in page.inner_text("main")
 
 
 def test_without_script_everything_is_there_but_the_search(browser: Browser, user: User) -> None:

@@ -134,7 +134,7 @@ class _Drawing:
             yield Points(tuple(alone), "s1", 2.6)
 
     def _gone(self, values: Sequence[float | None], low: float) -> Iterator[Mark]:
-        """Crosses at the foot, of nights without a value."""
+        """Circles at the foot, of nights without a value."""
         found = [(_clock(slot.at), slot.label) for slot in self.missing]
         pairs = zip(self.at, values, self.seen.runs, strict=True)
         found += [(at, f"{_date(at)}: no value, run {info.run}") for at, value, info in pairs if value is None]

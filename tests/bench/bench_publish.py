@@ -7,6 +7,7 @@ every pair by itself, with a step, missed and failed nights. Chromium opens page
 import argparse
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -54,11 +55,21 @@ def filled(path: Path, nights: range) -> None:
 
 def published(store: Path, site: Path) -> dict[str, Any]:
     command = [sys.executable, "-m", "rigctl", "publish", str(site), "--store", str(store), "--json"]
-    began_s = time.monotonic()
+    began_s, used_s = time.monotonic(), _used_s()
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600, env=environment)
     said: dict[str, Any] = json.loads(done.stdout)
-    return said | {"wall_s": time.monotonic() - began_s}
+    return said | {"wall_s": time.monotonic() - began_s, "cpu_s": _used_s() - used_s}
+
+
+def _used_s() -> float:
+    """Of processors, by all that was started here and has ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _times(published: dict[str, Any]) -> str:
+    return f"{published['wall_s']:6.2f} s, CPU {published['cpu_s']:6.2f} s"
 
 
 def opening_s(page: Path, tries: int = 5) -> float:
@@ -97,13 +108,13 @@ def main() -> None:
             filled(store, range(given.nights))
         site = folder / "site"
         first = published(store, site)
-        print(f"first    {first['wall_s']:6.2f} s  {len(first['written'])} files, {first['runs']} runs", flush=True)
+        print(f"first    {_times(first)}  {len(first['written'])} files, {first['runs']} runs", flush=True)
         for added in range(3):
             filled(store, range(given.nights + added, given.nights + added + 1))
             new = published(store, site)
-            print(f"night    {new['wall_s']:6.2f} s  {len(new['written'])} files", flush=True)
+            print(f"night    {_times(new)}  {len(new['written'])} files", flush=True)
         same = published(store, site)
-        print(f"nothing  {same['wall_s']:6.2f} s  {len(same['written'])} files", flush=True)
+        print(f"nothing  {_times(same)}  {len(same['written'])} files", flush=True)
         sizes = sum(path.stat().st_size for path in site.rglob("*") if path.is_file())
         print(f"site     {sizes / 2**20:6.1f} MiB")
         run = next(page for page in first["written"] if page.startswith("runs/"))

@@ -55,27 +55,36 @@ class Pen:
 
     palette: Palette | None = None
 
-    def paint(self, colour: str) -> str:
-        return f'class="{colour}"' if self.palette is None else f'color="{escape(self.palette.colour(colour))}"'
+    def stroke(self, colour: str) -> str:
+        """Spelled out where it is a palette's: some programs resolve `currentColor` too early."""
+        return f'class="{colour}"' if self.palette is None else f'stroke="{escape(self.palette.colour(colour))}"'
+
+    def fill(self, colour: str) -> str:
+        if self.palette is None:
+            return f'class="{colour}" fill="currentColor" stroke="none"'
+        return f'fill="{escape(self.palette.colour(colour))}" stroke="none"'
 
     def path(self, colour: str, d: str, **attributes: object) -> str:
         """Nothing where there is nothing to draw."""
         more = "".join(
             f' {name.replace("_", "-")}="{value}"' for name, value in attributes.items() if value is not None
         )
-        return f'<path {self.paint(colour)}{more} d="{d}"/>' if d else ""
+        return f'<path {self.stroke(colour)}{more} d="{d}"/>' if d else ""
+
+    def area(self, colour: str, d: str, opacity: float) -> str:
+        return f'<path {self.fill(colour)} opacity="{opacity}" d="{d}"/>' if d else ""
 
     def texts(self, colour: str, anchor: str, texts: Iterable[tuple[float, float, str]]) -> str:
         """Each with the place of its base line; `anchor` as in SVG."""
         inner = "".join(f'<text x="{number(x)}" y="{number(y)}">{plain(text)}</text>' for x, y, text in texts)
         aligned = "" if anchor == "start" else f' text-anchor="{anchor}"'
-        return f'<g {self.paint(colour)} fill="currentColor" stroke="none"{aligned}>{inner}</g>' if inner else ""
+        return f"<g {self.fill(colour)}{aligned}>{inner}</g>" if inner else ""
 
     def legible(self, colour: str, anchor: str, x: float, y: float, text: str) -> str:
         """A text that lies on marks: with a rim in the colour of the paper."""
         place = f'x="{number(x)}" y="{number(y)}" text-anchor="{anchor}"'
-        rim = f'<text {self.paint("plate")} stroke-width="{_HALO}" {place}>{plain(text)}</text>'
-        return rim + f'<text {self.paint(colour)} fill="currentColor" stroke="none" {place}>{plain(text)}</text>'
+        rim = f'<text {self.stroke("plate")} stroke-width="{_HALO}" {place}>{plain(text)}</text>'
+        return rim + f"<text {self.fill(colour)} {place}>{plain(text)}</text>"
 
 
 def plain(text: str) -> str:
@@ -144,7 +153,7 @@ def drawn(field: Field, mark: Mark, pen: Pen) -> str:
             low = next(_runs(field, ((x, low) for x, low, _ in mark.spans)), [])
             high = next(_runs(field, ((x, high) for x, _, high in mark.spans)), [])
             outline = path_text([high + low[::-1]]) + "z" if low and high else ""
-            made = pen.path(mark.colour, outline, fill="currentColor", stroke="none", opacity=mark.opacity)
+            made = pen.area(mark.colour, outline, mark.opacity)
         case Rule():
             made = _rule(field, mark, pen)
         case Text():

@@ -11,6 +11,7 @@ from rigctl.cli.compare_document import CompareDocument
 from rigctl.cli.display import DisplayDocument
 from rigctl.cli.documents import PlanDocument, RigInitDocument, RunsDocument
 from rigctl.cli.nightly_status import StatusDocument
+from rigctl.cli.publish import PublishDocument
 from rigctl.cli.regress_document import RegressDocument
 from rigctl.report.printers.json import JsonDocument
 
@@ -24,6 +25,7 @@ FILES: Final[dict[str, type]] = {
     "regress.schema.json": RegressDocument,
     "display.schema.json": DisplayDocument,
     "nightly-status.schema.json": StatusDocument,
+    "publish.schema.json": PublishDocument,
 }
 
 

@@ -34,6 +34,8 @@ RUNS: Final[dict[str, tuple[str, ...]]] = {
 }
 CHECKS: Final = ("10gbe", "10gbe-mended")
 """Rigs, of which `rigctl check` says what it found."""
+SITE: Final = "site"
+"""Three weeks of nights as a static site (site_sample.py)."""
 PICTURES: Final = ("gigablox-60s", "das2-quick-8g", "10gbe-mesh", "nettest-pingpong", "stratus")
 """Those that README and documentation show."""
 COLUMNS: Final = "140"
@@ -122,8 +124,9 @@ def main() -> None:
     words = sys.argv[1:]
     names = [word for word in words if word in RUNS]
     checks = [word for word in words if word in CHECKS]
-    if not names and not checks and "display" not in words:
-        names, checks, words = list(RUNS), list(CHECKS), [*words, "display"]
+    site, screen = SITE in words, "display" in words
+    if not (names or checks or site or screen):
+        names, checks, site, screen = list(RUNS), list(CHECKS), True, True
     STORES.mkdir(parents=True, exist_ok=True)
     for name in names:
         if "--print" not in words:
@@ -134,8 +137,12 @@ def main() -> None:
         (SAMPLES / f"{name}-check.txt").write_text(rigctl(name, "check", name))
         print(name)
     pictured([name for name in names if name in PICTURES])
-    if "display" in words and "--print" not in words:
+    if screen and "--print" not in words:
         screened()
+    if site:
+        command = [sys.executable, str(ROOT / "reports" / "site_sample.py")]
+        command += ["--print"] if "--print" in words else []
+        subprocess.run(command, env=os.environ | {"PYTHONPATH": str(ROOT)}, check=True)
 
 
 if __name__ == "__main__":

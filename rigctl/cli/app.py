@@ -22,6 +22,7 @@ from rigctl.cli import (
     init,
     nightly,
     plan,
+    publish,
     regress,
     report,
     rig,
@@ -72,6 +73,7 @@ app.command(name="compare")(compare.compare)
 app.command(name="export")(export.export)
 app.command(name="import")(import_runs.import_runs)
 app.command(name="report")(report.report)
+app.command(name="publish")(publish.publish)
 app.command(name="tag")(tag.tag)
 app.command(name="display")(display.display)
 app.command(name="regress")(regress.regress)

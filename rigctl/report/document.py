@@ -61,7 +61,12 @@ def document(info: RunInfo, repetitions: Sequence[Repetition]) -> Document:
 
     Raises `InputError` where records don't fit together.
     """
-    view = RunView(info, repetitions)
+    return of_view(RunView(info, repetitions))
+
+
+def of_view(view: RunView) -> Document:
+    """The same, of a run from which more is derived."""
+    info = view.info
     parts = _parts(view)
     again = view.again
     table = next((part.results for part in _parts(again) if part.results), None) if again else None

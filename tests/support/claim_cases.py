@@ -1,7 +1,7 @@
-"""Switches with known levels, measured by a seeded chance: what a claim may say of each, to tune its rule and to prove it.
+"""Switches with known levels, measured by a seeded chance, to tune the rule of claims and to prove it.
 
-`TUNING` and `PROOF` were both made before the rule was tuned; they differ in how goodput scatters, in line rates, and in
-how many pairs, tests and repetitions there are. Only `TUNING` was looked at while the rule was chosen.
+`tuning` and `proof` were made before the rule was tuned; they differ in how goodput scatters, in line rates, and in
+how many pairs, tests and repetitions there are. Only `tuning` was looked at while the rule was chosen.
 """
 
 import random

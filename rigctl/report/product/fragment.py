@@ -1,0 +1,40 @@
+"""The fragment: HTML for a shop's page in a declarative shadow root (docs/decisions/0030-a-fragment-in-its-own-root.md)."""
+
+import json
+from collections.abc import Sequence
+
+from rigctl.report.printers.html import environment
+from rigctl.report.product.claim import Claim
+from rigctl.report.product.content import Product
+from rigctl.report.product.data import linked_data
+from rigctl.report.product.pictures import NARROW, bars, bars_label, series_names, what_was_measured
+from rigctl.report.product.style import host_style
+from rigctl.resources import templates
+
+
+def fragment(product: Product, verdict: Sequence[str] = ()) -> str:
+    """As it is pasted. Every text of the user is escaped."""
+    from markupsafe import Markup
+
+    wide, narrow = (bars(product, **size) for size in ({"framed": False}, {"width": NARROW, "framed": False}))  # type: ignore[arg-type]
+    linked = json.dumps(linked_data(product), ensure_ascii=False, indent=1).replace("<", "\\u003c")
+    style = host_style(product.theme) + (templates() / "product.css").read_text("utf-8")
+    return (
+        environment()
+        .get_template("product.html.j2")
+        .render(
+            product=product,
+            theme=product.theme,
+            claim=product.claim if isinstance(product.claim, Claim) else None,
+            verdict=verdict,
+            table=product.table,
+            conditions=product.conditions,
+            label=bars_label(product) if wide else "",
+            keys=list(series_names(product)) if wide else [],
+            wide=Markup(wide or ""),  # noqa: S704 — drawn here, its texts escaped
+            narrow=Markup(narrow or ""),  # noqa: S704
+            plain=what_was_measured(product),
+            linked=Markup(linked),  # noqa: S704 — JSON without <
+            style=Markup(style),  # noqa: S704 — colours and fonts as their patterns allow
+        )
+    )

@@ -132,7 +132,7 @@ def claim(view: RunView, asked: Asked, shown: Sequence[int] | None = None) -> Cl
     if len({round(figure.ceiling_mbps, 1) for figure in figures}) > 1 and asked.tests == "every":
         return NoClaim(("the tests have different ceilings; a claim on one of them needs its number in the theme",))
     chosen = max(figures, key=_by_share) if asked.tests == "best" else min(figures, key=_by_share)
-    return _worded(view, chosen, figures if asked.tests == "every" else [chosen], cells, asked, rows)
+    return _worded(view, chosen, figures if asked.tests == "every" else [chosen], cells, asked)
 
 
 def _by_share(figure: _Figure) -> float:
@@ -201,7 +201,8 @@ def _of_efficiency(cell: CellSummary, own: Sequence[Row], asked: Asked) -> Itera
     if max(shares) > _ABOVE:
         yield f"{100 * max(shares):.1f} % of what the link allows is not possible: the rig file or a node is wrong"
     elif min(shares) < asked.least:
-        yield f"{_down(100 * min(shares))} % of what the link allows is less than the claim's bound of {100 * asked.least:g} %"
+        share, bound = _down(100 * min(shares)), f"{100 * asked.least:g} %"
+        yield f"{share} % of what the link allows is less than the claim's bound of {bound}"
     if cell.limit not in OF_PRODUCT:
         yield f"it is limited by {cell.limit}, not by the line"
 
@@ -257,7 +258,6 @@ def _worded(
     of: Sequence[_Figure],
     cells: Sequence[CellSummary],
     asked: Asked,
-    rows: Mapping[int, list[Row]],
 ) -> Claim:
     count, several = len(cells), len(view.cells)
     which = {"every": f"in each of {count} tests", "best": f"in the best of {count} tests"}.get(str(asked.tests), "")
@@ -281,7 +281,13 @@ def _worded(
 
 def _where(cell: CellSummary) -> str:
     pairs = len(cell.cell.pairs)
-    where = "between two ports" if pairs == 1 else "on both pairs at once" if pairs == 2 else f"on each of {pairs} pairs at once"
+    where = (
+        "between two ports"
+        if pairs == 1
+        else "on both pairs at once"
+        if pairs == 2
+        else f"on each of {pairs} pairs at once"
+    )
     if len(cell.streams) > pairs:
         return where.removesuffix(" at once") + ", in both directions at once"
     return where

@@ -1,12 +1,11 @@
-"""What a product's page holds, as records: its claim, table, bars and conditions. Fragment, pictures and data print it."""
+"""What a product's page holds, as records: claim, table, bars, conditions. Fragment, pictures and data print it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from statistics import fmean
+from typing import Final
 
 from rigctl.analysis.ceiling import link_rate_bps
-from rigctl.analysis.drawn import sampled  # noqa: F401 — what `report` reads with a run
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
 from rigctl.model.unknowns import least
@@ -14,11 +13,14 @@ from rigctl.records import Repetition, RunInfo
 from rigctl.report import method
 from rigctl.report.blocks import Document, Table
 from rigctl.report.document import document
-from rigctl.report.product.claim import Claim, NoClaim, claim, floored
+from rigctl.report.product.claim import Claim, NoClaim, claim, decimals, floored
 from rigctl.report.product.table import product_table
 from rigctl.report.product.theme import Theme
-from rigctl.report.text import listed, settings_text, told_apart
+from rigctl.report.text import ceiling_text, listed, settings_text, told_apart
 from rigctl.units import format_rate
+
+MOST_NAMED: Final = 4
+"""Pairs by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +50,25 @@ class Product:
     table: Table
     bars: tuple[Bar, ...]
     conditions: tuple[Term, ...]
-    technique: str  # how it was measured, in a sentence
+    technique: str  # how it was measured
     source: str  # one line below everything that is published: date, virtual or not
+    summary: str  # what was measured, where nothing is claimed
+    rates_of: str = "each pair"  # the bars
+    keys: tuple[str, ...] = ()  # of the bars of a test, where all tests have the same
+    other: Theme | None = None  # of the product beside it
+    verdict: tuple[str, ...] = ()  # on the two
 
     @property
     def virtual(self) -> bool:
         return self.info.plan.virtual is not None
 
     @property
+    def name(self) -> str:
+        return f"{self.theme.name} and {self.other.name}" if self.other else self.theme.name
+
+    @property
     def title(self) -> str:
-        return f"{self.theme.name}: {self.theme.words.results[:1].lower()}{self.theme.words.results[1:]}"
+        return f"{self.name}: {self.theme.words.results[:1].lower()}{self.theme.words.results[1:]}"
 
 
 def product(info: RunInfo, repetitions: Sequence[Repetition], theme: Theme) -> Product:
@@ -66,6 +77,7 @@ def product(info: RunInfo, repetitions: Sequence[Repetition], theme: Theme) -> P
     made = document(info, repetitions)
     table = product_table(made, view, theme)
     shown = [row.test for row in table.rows if row.test is not None]
+    drawn = tuple(_bars(view, shown))
     found = claim(view, theme.claim, shown) if theme.claim is not None else None
     return Product(
         theme=theme,
@@ -73,10 +85,12 @@ def product(info: RunInfo, repetitions: Sequence[Repetition], theme: Theme) -> P
         document=made,
         claim=found,
         table=table,
-        bars=tuple(_bars(view, shown)),
+        bars=drawn,
         conditions=tuple(_conditions(view, made, found)),
         technique=_technique(view),
         source=_source(info),
+        summary=_summary(view, drawn, len(table.rows)),
+        keys=_keys(view),
     )
 
 
@@ -85,9 +99,11 @@ def _bars(view: RunView, shown: Sequence[int]) -> Iterator[Bar]:
         return
     cells = [cell for cell in view.cells if cell.cell.number in shown]
     pairs = told_apart(cell.cell for cell in cells)
-    for cell in cells:
+    words = [settings_text(cell.cell, pairs).split(", ") for cell in cells]
+    common = set(words[0]).intersection(*words) if len(words) > 1 else set()
+    for cell, own in zip(cells, words, strict=True):
         rates = tuple(None if stream.goodput_mbps is None else stream.goodput_mbps.mean for stream in cell.streams)
-        yield Bar(cell.cell.number, settings_text(cell.cell, pairs), rates, _ceiling(cell))
+        yield Bar(cell.cell.number, ", ".join(word for word in own if word not in common), rates, _ceiling(cell))
 
 
 def _ceiling(cell: CellSummary) -> float | None:
@@ -96,10 +112,30 @@ def _ceiling(cell: CellSummary) -> float | None:
     return found.pop() if len(found) == 1 and not cell.shared else None
 
 
+def _keys(view: RunView) -> tuple[str, ...]:
+    """The pairs, where all tests have the same."""
+    streams = {cell.streams for cell in view.plan.cells}
+    return tuple(map(str, streams.pop())) if len(streams) == 1 and not view.plan.in_messages else ()
+
+
+def _summary(view: RunView, drawn: Sequence[Bar], tests: int) -> str:
+    """`7 tests of 2 pairs at once, 911 to 941 Mbit/s on each pair`."""
+    said = f"{tests} test{'s' if tests > 1 else ''}"
+    rates = [rate for bar in drawn for rate in bar.mbps if rate is not None]
+    pairs = {len(cell.pairs) for cell in view.plan.cells}
+    several = len(pairs) == 1 and pairs != {1}
+    if several:
+        said += f" of {pairs.pop()} pairs at once"
+    if rates:
+        low, high = (f"{floored(rate):.{decimals(rate)}f}" for rate in (min(rates), max(rates)))
+        said += f", {low} Mbit/s" if low == high else f", {low} to {high} Mbit/s"
+    return said + (" on each pair" if rates and several else "")
+
+
 def _source(info: RunInfo) -> str:
     day = f"{datetime.fromtimestamp(info.started_at, UTC):%-d %B %Y}"
-    where = "a virtual rig: no product was connected" if info.plan.virtual is not None else "hardware"
-    return f"Measured on {day} on {where}." if info.plan.virtual is not None else f"Measured on {day}."
+    virtual = " on a virtual rig: no product was connected" if info.plan.virtual is not None else ""
+    return f"Measured on {day}{virtual}."
 
 
 def _technique(view: RunView) -> str:
@@ -128,7 +164,7 @@ def _conditions(view: RunView, made: Document, found: Claim | NoClaim | None) ->
 def _meaning(found: Claim) -> str:
     return (
         f"The slowest of {found.repetitions} repetitions of the slowest pair, rounded down. For its frames "
-        f"{found.link} allows {floored(found.ceiling_mbps, 1):.1f} Mbit/s of application data."
+        f"{found.link} allows {ceiling_text(found.ceiling_mbps)} Mbit/s of application data."
     )
 
 
@@ -139,14 +175,15 @@ def made_of(view: RunView) -> str:
     count = f"{pairs[0]}" if len(pairs) == 1 else f"{pairs[0]} to {pairs[-1]}"
     together = " at once" if pairs[-1] > 1 else ""
     times = method.sentences(view.info, view.every, [])[0]
-    names = listed([f"{pair}".replace("->", "→") for pair in plan.cells[0].pairs]) if len(pairs) == 1 and pairs[0] <= 4 else ""
-    return f"{times} {count} pair{'s' if pairs[-1] > 1 else ''} of hosts{together}{f': {names}' if names else ''}."
+    said = f"{times} {count} pair{'s' if pairs[-1] > 1 else ''} of hosts{together}"
+    few = len(pairs) == 1 and pairs[0] <= MOST_NAMED
+    return f"{said}: {listed([str(stream) for stream in plan.cells[0].streams])}." if few else f"{said}."
 
 
 def _links(view: RunView) -> str:
     info = view.info
-    nodes = sorted({node for cell in view.plan.cells for pair in cell.pairs for node in (pair.source, pair.destination)})
-    rates = {link_rate_bps(info, node) for node in nodes}
+    ends = {stream.ends for cell in view.plan.cells for stream in cell.streams}
+    rates = {link_rate_bps(info, node) for pair in ends for node in pair}
     known = sorted(rate for rate in rates if rate is not None)
     said = f"{' and '.join(format_rate(rate) for rate in known)}" if known else "of unknown rate"
     mtu = least(stream.mtu for cell in view.cells for stream in cell.streams) if not view.plan.in_messages else None
@@ -166,8 +203,3 @@ def _hosts(info: RunInfo) -> Iterator[str]:
         alike.setdefault(", ".join(str(word) for word in words if word), []).append(node)
     for words, nodes in alike.items():
         yield f"{listed(nodes)}: {words or 'unknown'}."
-
-
-def mean_mbps(bar: Bar) -> float | None:
-    known = [rate for rate in bar.mbps if rate is not None]
-    return fmean(known) if known else None

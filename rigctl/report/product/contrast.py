@@ -1,4 +1,4 @@
-"""Contrast of colours, and the nearest colour that has enough: WCAG 2.2, 1.4.3 (text) and 1.4.11 (graphics), level AA."""
+"""Contrast of colours, and the nearest colour that has enough: WCAG 2.2 AA, 1.4.3 (text) and 1.4.11 (graphics)."""
 
 import re
 from dataclasses import dataclass

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from rigctl.report.blocks import Column, Entry, Row
 from rigctl.report.product.claim import Claim
 from rigctl.report.product.content import Product
-from rigctl.report.product.pictures import what_was_measured
+from rigctl.report.product.theme import Theme
 from rigctl.version import __version__
 
 Value = float | int | str | bool | None
@@ -54,7 +54,7 @@ class TermData(Model):
 class ProductDocument(Model):
     """product.json beside a fragment."""
 
-    name: str
+    name: str = Field(description="Of the product, or of both.")
     maker: str | None
     url: str | None
     run: str
@@ -69,10 +69,10 @@ class ProductDocument(Model):
     schema_org: dict[str, Any] = Field(description="A Dataset of schema.org, as it is in the fragment.")
 
 
-def product_json(product: Product, verdict: list[str]) -> str:
+def product_json(product: Product) -> str:
     theme = product.theme
     document = ProductDocument(
-        name=theme.name,
+        name=product.name,
         maker=theme.maker,
         url=theme.url,
         run=product.info.run,
@@ -80,7 +80,7 @@ def product_json(product: Product, verdict: list[str]) -> str:
         rigctl=__version__,
         virtual=product.virtual,
         claim=_claim(product),
-        verdict=verdict,
+        verdict=list(product.verdict),
         columns=[ColumnData(title=column.title, unit=column.unit) for column in product.table.columns],
         rows=[_row(row) for row in product.table.rows],
         conditions=[TermData(name=term.name, text=term.text) for term in product.conditions],
@@ -122,12 +122,8 @@ def _instant(product: Product) -> str:
 def linked_data(product: Product) -> dict[str, Any]:
     theme = product.theme
     maker = {"@type": "Organization", "name": theme.maker} if theme.maker else None
-    about: dict[str, Any] = {"@type": "Product", "name": theme.name}
-    if theme.maker:
-        about["brand"] = {"@type": "Brand", "name": theme.maker}
-    if theme.url:
-        about["url"] = theme.url
-    claimed = str(product.claim) if isinstance(product.claim, Claim) else what_was_measured(product)
+    about = [_about(own) for own in (theme, product.other) if own is not None]
+    claimed = _said(product)
     made: dict[str, Any] = {
         "@context": "https://schema.org",
         "@type": "Dataset",
@@ -140,12 +136,27 @@ def linked_data(product: Product) -> dict[str, Any]:
         "variableMeasured": [value for row in product.table.rows for value in _values(product, row)],
     }
     if not product.virtual:  # a virtual rig's figures are about no product
-        made["about"] = about
+        made["about"] = about if len(about) > 1 else about[0]
     if maker:
         made["creator"] = maker
     if theme.url:
         made["url"] = theme.url
     return made
+
+
+def _said(product: Product) -> str:
+    if isinstance(product.claim, Claim):
+        return str(product.claim)
+    return product.verdict[0].rstrip(".") if product.verdict else product.summary
+
+
+def _about(theme: Theme) -> dict[str, Any]:
+    about: dict[str, Any] = {"@type": "Product", "name": theme.name}
+    if theme.maker:
+        about["brand"] = {"@type": "Brand", "name": theme.maker}
+    if theme.url:
+        about["url"] = theme.url
+    return about
 
 
 def _values(product: Product, row: Row) -> Iterator[dict[str, Any]]:

@@ -6,8 +6,9 @@ Widths are those of Helvetica (Adobe's metrics), with a margin: a reader's font 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
+Anchor: TypeAlias = Literal["start", "middle", "end"]
 _WIDE: Final = 1.06
 _WIDTHS: Final = {
     **dict.fromkeys("ijl'|", 222), **dict.fromkeys(" !,./:;[]\\It", 278), **dict.fromkeys("()-r`", 333),
@@ -54,7 +55,7 @@ class Drawing:
         colour: str,
         *,
         bold: bool = False,
-        anchor: Literal["start", "middle", "end"] = "start",
+        anchor: Anchor = "start",
         fonts: Sequence[str] | None = None,
     ) -> None:
         more = ' font-weight="700"' if bold else ""
@@ -74,7 +75,8 @@ class Drawing:
     def line(self, start: tuple[float, float], end: tuple[float, float], colour: str, dash: str = "") -> None:
         dashes = f' stroke-dasharray="{dash}"' if dash else ""
         self.parts.append(
-            f'<line x1="{start[0]:.1f}" y1="{start[1]:.1f}" x2="{end[0]:.1f}" y2="{end[1]:.1f}" stroke="{colour}"{dashes}/>'
+            f'<line x1="{start[0]:.1f}" y1="{start[1]:.1f}" x2="{end[0]:.1f}" y2="{end[1]:.1f}" '
+            f'stroke="{colour}"{dashes}/>'
         )
 
     def image(self, at: tuple[float, float], size: tuple[float, float], address: str) -> None:

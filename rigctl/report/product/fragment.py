@@ -1,18 +1,17 @@
-"""The fragment: HTML for a shop's page in a declarative shadow root (docs/decisions/0030-a-fragment-in-its-own-root.md)."""
+"""The fragment: HTML for a shop's page in a shadow root of its own (docs/decisions/0030-a-root-of-its-own.md)."""
 
 import json
-from collections.abc import Sequence
 
 from rigctl.report.printers.html import environment
 from rigctl.report.product.claim import Claim
 from rigctl.report.product.content import Product
 from rigctl.report.product.data import linked_data
-from rigctl.report.product.pictures import NARROW, bars, bars_label, series_names, what_was_measured
+from rigctl.report.product.pictures import NARROW, bars, bars_label, keys
 from rigctl.report.product.style import host_style
 from rigctl.resources import templates
 
 
-def fragment(product: Product, verdict: Sequence[str] = ()) -> str:
+def fragment(product: Product) -> str:
     """As it is pasted. Every text of the user is escaped."""
     from markupsafe import Markup
 
@@ -26,14 +25,12 @@ def fragment(product: Product, verdict: Sequence[str] = ()) -> str:
             product=product,
             theme=product.theme,
             claim=product.claim if isinstance(product.claim, Claim) else None,
-            verdict=verdict,
             table=product.table,
             conditions=product.conditions,
             label=bars_label(product) if wide else "",
-            keys=list(series_names(product)) if wide else [],
+            keys=keys(product) if wide else [],
             wide=Markup(wide or ""),  # noqa: S704 — drawn here, its texts escaped
             narrow=Markup(narrow or ""),  # noqa: S704
-            plain=what_was_measured(product),
             linked=Markup(linked),  # noqa: S704 — JSON without <
             style=Markup(style),  # noqa: S704 — colours and fonts as their patterns allow
         )

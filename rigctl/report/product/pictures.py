@@ -1,22 +1,20 @@
 """The pictures of a product's page: bars of goodput, the table, and the card that social networks show."""
 
-import math
-from collections.abc import Iterator, Sequence
-from itertools import zip_longest
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from rigctl.report.blocks import Column, Table
 from rigctl.report.product.claim import Claim, decimals, floored
 from rigctl.report.product.content import Bar, Product
-from rigctl.report.product.contrast import mixed
-from rigctl.report.product.drawing import Drawing, width_of, wrapped
-from rigctl.report.text import UNKNOWN
+from rigctl.report.product.drawing import Anchor, Drawing, width_of, wrapped
+from rigctl.report.text import UNKNOWN, ceiling_text
 
 CARD: Final = (1200, 630)
 """Of an Open Graph image."""
 WIDE, NARROW = 720.0, 340.0
 MOST_BARS: Final = 24
 MOST_PAIRS: Final = 4
+ANCHORS: Final[Mapping[bool, Anchor]] = {True: "start", False: "end"}
 _PAD: Final = 16.0
 
 
@@ -36,6 +34,7 @@ def bars(product: Product, width: float = WIDE, *, framed: bool = True) -> str |
     drawing = Drawing(width, height, theme.text, bars_label(product), colours["paper"] if framed else "none")
     if framed:
         drawing.text((_PAD, 34), chart_title(product), 17, colours["ink"], bold=True, fonts=theme.headings)
+        _legend(drawing, product, (_PAD, 62))
     left = _PAD if framed else 0.0
     label = 0.0 if narrow else min(0.42 * width, 24 + max(width_of(bar.settings, 12) for bar in tests))
     value = 46.0
@@ -51,8 +50,16 @@ def bars(product: Product, width: float = WIDE, *, framed: bool = True) -> str |
     return drawing.svg()
 
 
+def _legend(drawing: Drawing, product: Product, at: tuple[float, float]) -> None:
+    x, y = at
+    for name, colour in keys(product):
+        drawing.box((x, y - 9), (18, 10), colour, 2)
+        drawing.text((x + 25, y), name, 12, product.theme.palette["soft"])
+        x += 25 + width_of(name, 12) + 20
+
+
 def chart_title(product: Product) -> str:
-    return f"{product.theme.name}: {product.theme.words.goodput.lower()}, Mbit/s"
+    return f"{product.name}: {product.theme.words.goodput.lower()}, Mbit/s"
 
 
 def bars_label(product: Product) -> str:
@@ -62,8 +69,9 @@ def bars_label(product: Product) -> str:
     ceiling = next(iter(ceilings), None) if len(ceilings) == 1 else None
     low, high = floored(min(rates)), floored(max(rates))
     count = len(product.bars)
-    said = f"{product.theme.words.goodput} of each pair in {count} test{'s' if count > 1 else ''}: {low:g} to {high:g} Mbit/s"
-    return said + (f"; {product.theme.words.allowed}: {floored(ceiling, 1):.1f} Mbit/s" if ceiling else "")
+    what = f"{product.theme.words.goodput} of {product.rates_of} in {count} test{'s' if count > 1 else ''}"
+    said = f"{what}: {low:g} to {high:g} Mbit/s"
+    return said + (f"; {product.theme.words.allowed}: {ceiling_text(ceiling)} Mbit/s" if ceiling else "")
 
 
 def _shown(bar: Bar) -> tuple[float | None, ...]:
@@ -120,7 +128,7 @@ def _ceiling(
     x = left + room * ceiling / most
     colours = product.theme.palette
     drawing.line((x, span[0]), (x, span[1]), colours["ceiling"], "4 3")
-    text = f"{product.theme.words.allowed}: {floored(ceiling, 1):.1f}"
+    text = f"{product.theme.words.allowed}: {ceiling_text(ceiling)}"
     drawing.text((x, span[0] - 6), text, 11, colours["soft"], anchor="end")
 
 
@@ -146,29 +154,30 @@ def table(product: Product) -> str:
         y = top + head_height + 32 * (row + 1)
         drawing.line((_PAD, y), (width - _PAD, y), colours["line"])
     x = _PAD
-    for number, column in enumerate(shown.columns):
-        _column(drawing, product, number, (x, widths[number], top, head_height), heads[number], words=column.words)
+    for number in range(len(shown.columns)):
+        _column(drawing, product, number, (x, widths[number], top, head_height), heads[number])
         x += widths[number]
     drawing.text((_PAD, height - 14), product.source, 11, colours["soft"])
     return drawing.svg()
 
 
 def _column(
-    drawing: Drawing, product: Product, number: int, place: tuple[float, float, float, float], head: list[str], *, words: bool
+    drawing: Drawing, product: Product, number: int, place: tuple[float, float, float, float], head: list[str]
 ) -> None:
     x, width, top, head_height = place
     colours = product.theme.palette
     column = product.table.columns[number]
-    at, anchor = (x + 12, "start") if words or number == 0 else (x + width - 12, "end")
+    left = column.words or number == 0
+    at, anchor = (x + 12 if left else x + width - 12), ANCHORS[left]
     for line, text in enumerate(reversed(head)):
         unit = bool(column.unit) and line == 0
         y = top + head_height - 12 - 16 * line
-        drawing.text((at, y), text, 12, colours["soft" if unit else "ink"], bold=not unit, anchor=anchor)  # type: ignore[arg-type]
+        drawing.text((at, y), text, 12, colours["soft" if unit else "ink"], bold=not unit, anchor=anchor)
     for row, own in enumerate(product.table.rows):
         entry = own.entries[number]
         y = top + head_height + 32 * row + 21
         bold = column.group == "measured"
-        drawing.text((at, y), entry.text, 14, colours["ink"], bold=bold, anchor=anchor)  # type: ignore[arg-type]
+        drawing.text((at, y), entry.text, 14, colours["ink"], bold=bold, anchor=anchor)
 
 
 def _head(column: Column, shown: Table, number: int) -> list[str]:
@@ -195,9 +204,9 @@ def card(product: Product) -> str:
         tall = logo_width / theme.logo.aspect
         drawing.image((left, 70 + (72 - tall) / 2), (logo_width, tall), theme.logo.address)
         x += logo_width + 28
-    drawing.text((x, 122), theme.name, 44, colours["ink"], bold=True, fonts=theme.headings)
+    drawing.text((x, 122), product.name, 44, colours["ink"], bold=True, fonts=theme.headings)
     if theme.maker:
-        at = x + width_of(theme.name, 44, bold=True) + 18
+        at = x + width_of(product.name, 44, bold=True) + 18
         drawing.text((at, 122), theme.maker, 28, colours["soft"])
     _headline(drawing, product, left)
     drawing.line((left, 540), (width - left, 540), colours["line"])
@@ -211,7 +220,7 @@ def _headline(drawing: Drawing, product: Product, left: float) -> None:
     if isinstance(product.claim, Claim):
         first, rest = product.claim.first, product.claim.rest
     else:
-        first, rest = theme.words.results, what_was_measured(product)
+        first, rest = theme.words.results, product.verdict[0] if product.verdict else product.summary
     size = min(112.0, 112 * room / max(1.0, width_of(first, 112, bold=True)))
     drawing.text((left, 300), first, round(size), colours["accent"], bold=True, fonts=theme.headings)
     lines = wrapped(rest, 44, room)
@@ -220,28 +229,8 @@ def _headline(drawing: Drawing, product: Product, left: float) -> None:
         drawing.text((left, 372 + 1.35 * smaller * number), line, smaller, colours["ink"])
 
 
-def what_was_measured(product: Product) -> str:
-    """`7 tests of 2 pairs at once, 911 to 941 Mbit/s`."""
-    tests = len(product.table.rows)
-    said = f"{tests} test{'s' if tests > 1 else ''}"
-    rates = [rate for bar in product.bars for rate in bar.mbps if rate is not None]
-    pairs = {len(cell.pairs) for cell in product.info.plan.cells}
-    if len(pairs) == 1 and (count := pairs.pop()) > 1:
-        said += f" of {count} pairs at once"
-    if rates:
-        low, high = floored(min(rates)), floored(max(rates))
-        said += f", {low:g} Mbit/s" if math.isclose(low, high) else f", {low:g} to {high:g} Mbit/s"
-    return said + " on each pair" if rates and "pairs" in said else said
-
-
-def series_names(product: Product) -> Iterator[tuple[str, str]]:
-    """The pairs with their colours, where all tests have the same."""
-    streams = {cell.streams for cell in product.info.plan.cells}
-    if len(streams) == 1 and 1 < len(own := streams.pop()) <= MOST_PAIRS:
-        colours = product.theme.palette.series
-        for stream, colour in zip_longest(own, colours[: len(own)], fillvalue=colours[-1]):
-            yield str(stream), str(colour)
-
-
-def faint(product: Product) -> str:
-    return mixed(product.theme.palette["paper"], product.theme.palette["accent"], 0.08)
+def keys(product: Product) -> list[tuple[str, str]]:
+    """The bars of a test with their colours."""
+    colours = product.theme.palette.series
+    shown = 1 < len(product.keys) <= MOST_PAIRS
+    return [(name, colours[number % len(colours)]) for number, name in enumerate(product.keys)] if shown else []

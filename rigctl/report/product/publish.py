@@ -1,6 +1,6 @@
 """Everything that is published of a product, as files in a folder: made whole before the first is written."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from rigctl.errors import InputError
@@ -12,12 +12,12 @@ from rigctl.report.product.drawing import png
 from rigctl.report.product.fragment import fragment
 
 
-def files_of(product: Product, verdict: Sequence[str] = ()) -> dict[str, bytes]:
+def files_of(product: Product) -> dict[str, bytes]:
     """By name."""
     drawn: dict[str, str] = {"table": pictures.table(product)}
     if bars := pictures.bars(product):
         drawn["chart"] = bars
-    made = {"fragment.html": fragment(product, verdict).encode(), "product.json": product_json(product, list(verdict)).encode()}
+    made = {"fragment.html": fragment(product).encode(), "product.json": product_json(product).encode()}
     for name, svg in drawn.items():
         made |= {f"{name}.svg": svg.encode(), f"{name}.png": png(svg)}
     return made | {"og.png": png(pictures.card(product), scale=1)}

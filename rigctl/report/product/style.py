@@ -1,6 +1,7 @@
 """A theme as custom properties: of a fragment's host, and of the whole page in place of its own."""
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from rigctl.report.product.contrast import mixed
@@ -22,11 +23,8 @@ def host_style(theme: Theme) -> str:
 
 def page_style(theme: Theme) -> str:
     """After the report's own style sheet. Paper stays white when printed, with the theme's accents."""
-    light, dark = (" ".join(f"--{name}: {value};" for name, value in _tokens(own)) for own in (theme.palette, theme.dark))
-    accents = " ".join(
-        f"--{name}: {value};" for name, value in _tokens(theme.palette) if name == "accent" or name.startswith("s")
-        if name != "soft"
-    )
+    light, dark = (_declared(_tokens(own)) for own in (theme.palette, theme.dark))
+    accents = _declared((name, value) for name, value in _tokens(theme.palette) if re.fullmatch("accent|s[1-6]", name))
     return (
         f"@media screen and (prefers-color-scheme: light) {{ :root {{ {light} }} }}\n"
         f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n"
@@ -34,6 +32,10 @@ def page_style(theme: Theme) -> str:
         f"body {{ font-family: {families(theme.text)}; }}\n"
         f"h1, h2, h3, .brand {{ font-family: {families(theme.headings)}; }}\n"
     )
+
+
+def _declared(tokens: Iterable[tuple[str, str]]) -> str:
+    return " ".join(f"--{name}: {value};" for name, value in tokens)
 
 
 def _tokens(palette: Palette) -> Iterator[tuple[str, str]]:

@@ -7,7 +7,7 @@ from typing import Final
 from rigctl.analysis.run_view import RunView
 from rigctl.errors import InputError
 from rigctl.records import Cell, Direction
-from rigctl.report.blocks import Block, Column, Document, Entry, Folded, Row, Table
+from rigctl.report.blocks import Block, Column, Document, Entry, Folded, Table
 from rigctl.report.per_stream import many
 from rigctl.report.product.claim import decimals, floored
 from rigctl.report.product.theme import Theme
@@ -39,7 +39,7 @@ def _tables(blocks: Sequence[Block]) -> Iterator[Table]:
 def _check_tests(table: Table, theme: Theme) -> None:
     known = {row.test for row in table.rows}
     if wrong := [number for number in theme.tests or () if number not in known]:
-        what = f'tests: the run has no test {wrong[0]}. Its tests are 1 to {len(table.rows)}.'
+        what = f"tests: the run has no test {wrong[0]}. Its tests are 1 to {len(table.rows)}."
         _refuse(theme, ("tests",), what)
 
 
@@ -84,7 +84,8 @@ def _rounded_down(table: Table, view: RunView) -> Table:
         digits = 1 if efficient else max(map(decimals, numbers), default=0)
         for row, own in zip(table.rows, entries, strict=True):
             own[at] = _down(own[at], digits, cells.get(row.test or 0), several=several)
-    return replace(table, rows=tuple(replace(row, entries=tuple(own)) for row, own in zip(table.rows, entries, strict=True)))
+    both = zip(table.rows, entries, strict=True)
+    return replace(table, rows=tuple(replace(row, entries=tuple(own)) for row, own in both))
 
 
 def _numbers(entry: Entry) -> list[float]:
@@ -119,8 +120,3 @@ def worded(text: str, theme: Theme) -> str:
     """With the theme's word for goodput."""
     word = theme.words.goodput
     return text.replace("Goodput", word).replace("goodput", word[:1].lower() + word[1:])
-
-
-def plain_rows(table: Table) -> list[Row]:
-    """Without the numbers of notes."""
-    return [replace(row, notes=()) for row in table.rows]

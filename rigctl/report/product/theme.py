@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from rigctl.records import RunInfo
 from rigctl.report.product.claim import LEAST_SHARE, Asked, Tests
 from rigctl.report.product.contrast import GRAPHICS, HEX, NEEDS, Need, contrast, mended
 from rigctl.report.product.logo import Logo, read_logo
@@ -301,3 +302,9 @@ def _place(document: Document, section: str, need: Need) -> tuple[str, ...]:
     given = document.data.get(section) or {}
     key = next((key for key in (need.ink, need.ground, "paper") if key in given), None)
     return (section, key) if key else (section,)
+
+
+def default_theme(info: RunInfo, unlike: Theme | None = None) -> Theme:
+    """Of a run without a theme: its rig's name; its id, too, where `unlike` has the same name."""
+    name = info.plan.rig_name
+    return Theme(f"{name}, {info.run}" if unlike is not None and unlike.name == name else name)

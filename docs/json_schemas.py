@@ -12,6 +12,9 @@ from rigctl.cli.documents import PlanDocument, RigInitDocument, RunsDocument
 from rigctl.cli.nightly_status import StatusDocument
 from rigctl.cli.regress_document import RegressDocument
 from rigctl.report.printers.json import JsonDocument
+from rigctl.report.product.data import ProductDocument
+from rigctl.report.product.theme import ThemeFile
+from rigctl.scenario.jsonschema import schema_text as file_schema_text
 
 FILES: Final[dict[str, type]] = {
     "runs.schema.json": RunsDocument,
@@ -22,6 +25,7 @@ FILES: Final[dict[str, type]] = {
     "compare.schema.json": CompareDocument,
     "regress.schema.json": RegressDocument,
     "nightly-status.schema.json": StatusDocument,
+    "product.schema.json": ProductDocument,
 }
 
 
@@ -37,3 +41,4 @@ if __name__ == "__main__":
     for name, model in FILES.items():
         (Path(__file__).parent / name).write_text(schema_text(model), encoding="utf-8")
         print(name)
+    (Path(__file__).parent / "theme.schema.json").write_text(file_schema_text(ThemeFile), encoding="utf-8")

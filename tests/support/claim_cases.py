@@ -1,7 +1,8 @@
 """Switches with known levels, measured by a seeded chance, to tune the rule of claims and to prove it.
 
-`tuning` and `proof` were made before the rule was tuned; they differ in how goodput scatters, in line rates, and in
-how many pairs, tests and repetitions there are. Only `tuning` was looked at while the rule was chosen.
+`tuning` and `retuning` were made before the rule; it was chosen by `tuning`. On `retuning`, then the set for the proof, 7 %
+of its claims were too strong: at 10 Gbit/s four digits were claimed. It claims three since, and `proof` was made anew. The
+sets differ in how goodput scatters, in line rates, and in how many pairs, tests and repetitions there are.
 """
 
 import random
@@ -69,6 +70,20 @@ def _drift(scatter: random.Random, width: float) -> float:
     return scatter.uniform(-2 * width, width)
 
 
+def _box(scatter: random.Random, width: float) -> float:
+    return scatter.uniform(-1.5 * width, 1.5 * width)
+
+
+def _now_and_then(scatter: random.Random, width: float) -> float:
+    """A third of the repetitions meet something else on the machine."""
+    return scatter.gauss(0, width / 3) - (scatter.expovariate(1 / (4 * width)) if scatter.random() < 1 / 3 else 0.0)
+
+
+def _skewed(scatter: random.Random, width: float) -> float:
+    """A long tail upwards."""
+    return scatter.gammavariate(2, width / 2) - width
+
+
 TUNING_FAMILIES: Final = (
     Family((GIGABIT_MBPS,), lambda r: 0.9985 - abs(r.gauss(0, 0.004)), lambda r: r.gauss(0, 2e-4), _normal, (1, 2, 4)),
     Family((GIGABIT_MBPS,), lambda r: 0.9995, lambda r: r.gauss(0, 1e-4), _tail, (2, 4)),
@@ -77,7 +92,7 @@ TUNING_FAMILIES: Final = (
         (GIGABIT_MBPS,), lambda r: 0.997 - abs(r.gauss(0, 3e-3)), lambda r: r.gauss(0, 3e-4), _normal, (2,), (4, 7, 12)
     ),
 )
-PROOF_FAMILIES: Final = (
+RETUNING_FAMILIES: Final = (
     Family(
         (GIGABIT_MBPS, 9414.8), lambda r: 0.997 - abs(r.gauss(0, 5e-3)), lambda r: r.gauss(0, 3e-4), _heavy, (1, 2, 6)
     ),
@@ -85,6 +100,19 @@ PROOF_FAMILIES: Final = (
     Family((9414.8,), lambda r: 0.998 - abs(r.gauss(0, 2e-3)), lambda r: r.gauss(0, 5e-4), _drift, (1, 2, 12)),
     Family(
         (94.15, GIGABIT_MBPS), lambda r: 0.9985, lambda r: r.gauss(0, 1e-4), _tail, (1, 4), (1, 7, 20), (2, 3, 4, 5, 7)
+    ),
+)
+
+PROOF_FAMILIES: Final = (
+    Family(
+        (GIGABIT_MBPS, 23_537.0), lambda r: 0.9975 - r.expovariate(300), lambda r: r.gauss(0, 4e-4), _box, (1, 3, 8)
+    ),
+    Family((4707.4, GIGABIT_MBPS), lambda r: 0.9965, lambda r: r.gauss(0, 2e-4), _now_and_then, (2, 5), (1, 3)),
+    Family(
+        (94.15, 9414.8), lambda r: 0.9985 - abs(r.gauss(0, 1e-3)), lambda r: 3e-4 * (r.random() - 0.5), _skewed, (1, 2)
+    ),
+    Family(
+        (37_659.0, 2353.7), lambda r: 0.998 - abs(r.gauss(0, 4e-3)), lambda r: r.gauss(0, 3e-4), _normal, (2,), (7, 15)
     ),
 )
 
@@ -125,5 +153,9 @@ def tuning() -> Iterator[Measured]:
     return measured(TUNING_FAMILIES, 20261122)
 
 
+def retuning() -> Iterator[Measured]:
+    return measured(RETUNING_FAMILIES, 77)
+
+
 def proof() -> Iterator[Measured]:
-    return measured(PROOF_FAMILIES, 77)
+    return measured(PROOF_FAMILIES, 4711)

@@ -1,6 +1,6 @@
 """What may be claimed of a product by a run, and why nothing may: docs/decisions/0031-claims.md.
 
-The figure is that of the slowest repetition of the slowest pair, rounded down. Of simulated switches with known levels
+The figure is the slowest repetition of the slowest pair, rounded down to three digits. Of simulated switches with known levels
 (tests/support/claim_cases.py) 2 % get a claim that is too strong by it, 16 % by the mean.
 """
 
@@ -42,9 +42,9 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim that the run supports: `figure` is at least achieved on each pair, in Mbit/s, rounded down."""
+    """A claim that the run supports: `mbps` is achieved on each pair, at least; rounded down."""
 
-    figure: str
+    mbps: float
     where: str  # on both pairs at once
     share: str  # per cent of the ceiling, rounded down
     link: str  # gigabit Ethernet
@@ -56,7 +56,7 @@ class Claim:
 
     @property
     def first(self) -> str:
-        return f"{'Virtual rig: ' if self.virtual else ''}{self.figure} Mbit/s"
+        return f"{'Virtual rig: ' if self.virtual else ''}{rate_text(self.mbps)}"
 
     @property
     def rest(self) -> str:
@@ -96,7 +96,7 @@ def lowest(values: Iterable[Sequence[float]]) -> float | None:
     pairs = list(values)
     if not pairs or any(len(own) < LEAST or spread(own) > MOST_SPREAD for own in pairs):
         return None
-    return floored(min(map(min, pairs)))
+    return three_digits(min(map(min, pairs)))
 
 
 def spread(values: Sequence[float]) -> float:
@@ -107,9 +107,19 @@ def decimals(mbps: float) -> int:
     return 0 if mbps >= 100 else 1 if mbps >= 10 else 2
 
 
+def three_digits(mbps: float) -> float:
+    """Rounded down to three significant digits: more are not the same in another run."""
+    return floored(mbps, 2 - math.floor(math.log10(mbps))) if mbps > 0 else 0.0
+
+
+def rate_text(mbps: float) -> str:
+    """Of three digits: `940 Mbit/s`, `9.41 Gbit/s`."""
+    return f"{mbps / 1000:.3g} Gbit/s" if mbps >= 1000 else f"{mbps:.{decimals(mbps)}f} Mbit/s"
+
+
 def floored(mbps: float, digits: int | None = None) -> float:
     """Rounded down to the digits that are printed."""
-    factor = 10 ** (decimals(mbps) if digits is None else digits)
+    factor = 10.0 ** (decimals(mbps) if digits is None else digits)
     return math.floor(mbps * factor + 1e-9) / factor
 
 
@@ -267,7 +277,7 @@ def _worded(
         which = f"in test {cells[0].cell.number} of {several}" if several > 1 else ""
     tests = [figure.test for figure in of]
     return Claim(
-        figure=f"{chosen.mbps:.{decimals(chosen.mbps)}f}",
+        mbps=chosen.mbps,
         where=_where(min(tests, key=lambda cell: len(cell.streams))),
         share=_down(100 * chosen.share),
         link=chosen.link,
@@ -281,13 +291,7 @@ def _worded(
 
 def _where(cell: CellSummary) -> str:
     pairs = len(cell.cell.pairs)
-    where = (
-        "between two ports"
-        if pairs == 1
-        else "on both pairs at once"
-        if pairs == 2
-        else f"on each of {pairs} pairs at once"
-    )
+    where = {1: "between two ports", 2: "on both pairs at once"}.get(pairs, f"on each of {pairs} pairs at once")
     if len(cell.streams) > pairs:
         return where.removesuffix(" at once") + ", in both directions at once"
     return where

@@ -99,7 +99,7 @@ def _claim(product: Product) -> ClaimData | None:
             text=str(found),
             reasons=[],
             tests=list(found.tests),
-            goodput_mbps=float(found.figure),
+            goodput_mbps=found.mbps,
             ceiling_mbps=round(found.ceiling_mbps, 3),
             share_pct=float(found.share),
             repetitions=found.repetitions,

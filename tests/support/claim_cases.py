@@ -1,8 +1,8 @@
 """Switches with known levels, measured by a seeded chance, to tune the rule of claims and to prove it.
 
-`tuning` and `retuning` were made before the rule; it was chosen by `tuning`. On `retuning`, then the set for the proof, 7 %
-of its claims were too strong: at 10 Gbit/s four digits were claimed. It claims three since, and `proof` was made anew. The
-sets differ in how goodput scatters, in line rates, and in how many pairs, tests and repetitions there are.
+`tuning` and `retuning` were made before the rule; it was chosen by `tuning`. On `retuning`, then the set for the proof,
+7 % of its claims were too strong: at 10 Gbit/s four digits were claimed. It claims three since, and `proof` was made
+anew. They differ in how goodput scatters, in line rates, and in how many pairs, tests and repetitions there are.
 """
 
 import random

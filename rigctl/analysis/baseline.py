@@ -26,9 +26,8 @@ def baseline_of(store: Store, run: RunInfo, text: str | None) -> RunInfo | int |
     if "=" not in text:
         return _other(store.run(text), run, text)
     name, _, value = text.partition("=")
-    for own in reversed(store.run_ids()):
-        info = store.run(own)
-        if own != run.run and info.tags.get(name) == value and CONFIRMS not in info.tags and _alike(info, run):
+    for info in store.latest_first():
+        if info.run != run.run and info.tags.get(name) == value and CONFIRMS not in info.tags and _alike(info, run):
             return info
     raise InputError(
         f"--baseline {text}: no other run of {run.plan.scenario_name} has that tag. `rigctl runs` lists them"

@@ -81,13 +81,12 @@ def values_of(store: Store, info: RunInfo) -> dict[Subject, float | None]:
 def _runs(store: Store, run: RunInfo) -> tuple[list[RunInfo], dict[str, str]]:
     same: list[RunInfo] = []
     confirmations: dict[str, str] = {}
-    for name in reversed(store.run_ids()):
-        info = run if name == run.run else store.run(name)
+    for info in store.latest_first():
         if (info.plan.scenario_name, info.plan.rig_name) != (run.plan.scenario_name, run.plan.rig_name):
             continue
         if CONFIRMS in info.tags:
             confirmations.setdefault(info.tags[CONFIRMS], info.run)  # the latest counts
-        elif name == run.run or (name < run.run and info.status is not RunStatus.RUNNING):
+        elif info.run == run.run or (info.run < run.run and info.status is not RunStatus.RUNNING):
             same.append(info)
         if len(same) == MOST_NIGHTS:
             break

@@ -1,8 +1,5 @@
 """`rigctl accept`: the levels of a run become the normal ones."""
 
-import getpass
-import os
-import socket
 import time
 from typing import Annotated
 
@@ -17,6 +14,7 @@ def accept(
     store: StoreAddress = None,
 ) -> None:
     """Make the levels of RUN the normal ones: `regress` compares later runs with them."""
+    from rigctl.account import account
     from rigctl.cli.regress import night_of
     from rigctl.errors import InputError
     from rigctl.records import Accepted
@@ -28,14 +26,5 @@ def accept(
         raise InputError('--because: expected a reason, as --because "new switch, firmware 1.2"')
     with open_store(store, create=False) as opened:
         info = night_of(opened, run)
-        opened.history.accept(Accepted(info.run, time.time(), who(), printable(reason)))
+        opened.history.accept(Accepted(info.run, time.time(), account(), printable(reason)))
     print(f"{info.run}: accepted")
-
-
-def who() -> str:
-    """`anna@lab7`."""
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):
-        user = str(os.getuid())
-    return f"{user}@{socket.gethostname()}"

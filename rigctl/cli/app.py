@@ -103,6 +103,7 @@ def _failed(error: BaseException) -> int:
         return Interrupted.exit_code
     if isinstance(error, TyperException):
         # A usage error, in typer's own words; they can show themselves, though their base does not say so.
+        error.message = error.message.removeprefix("Value error, ")
         show: Callable[[], None] = getattr(error, "show", functools.partial(_say, RigctlError(str(error))))
         show()
         return InputError.exit_code

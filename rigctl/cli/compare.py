@@ -29,7 +29,7 @@ def compare(
     before: Annotated[
         str | None,
         typer.Argument(
-            metavar="[A]",
+            metavar="A",
             help="Id of a run, its beginning, latest, or latest~N: the Nth before it (default: latest~1). Alone, of a "
             "run with --against: its variants.",
             autocompletion=run_ids,
@@ -39,7 +39,7 @@ def compare(
     after: Annotated[
         str | None,
         typer.Argument(
-            metavar="[B]",
+            metavar="B",
             help="The run that is compared with A (default: latest).",
             autocompletion=run_ids,
             show_default=False,

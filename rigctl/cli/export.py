@@ -39,7 +39,7 @@ def export(
     runs: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[RUN]…",
+            metavar="RUN",
             help="Id of the run, or its beginning (default: the latest); several with --format rigctl.",
             autocompletion=run_ids,
         ),

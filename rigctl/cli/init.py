@@ -18,7 +18,7 @@ def init(
     ] = None,
     destination: Annotated[
         Path | None,
-        typer.Argument(metavar="[DEST]", help="A file or folder (default: NAME.yaml here, NAME-rig.yaml for a rig)."),
+        typer.Argument(metavar="DEST", help="A file or folder (default: NAME.yaml here, NAME-rig.yaml for a rig)."),
     ] = None,
     rig: Annotated[bool, typer.Option("--rig", help="Copy the rig of that name, not the scenario.")] = False,
     listed: Annotated[bool, typer.Option("--list", help="List the bundled scenarios and rigs.")] = False,

@@ -97,7 +97,7 @@ def run(name: Name) -> int:
 
 @app.command()
 def status(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Only this one.", autocompletion=_names)] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Only this one.", autocompletion=_names)] = None,
     as_json: Json = False,
 ) -> None:
     """Show when each nightly runs next, and how its last nights went."""

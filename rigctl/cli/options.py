@@ -17,7 +17,7 @@ Scenario = Annotated[
 RunId = Annotated[
     str | None,
     typer.Argument(
-        metavar="[RUN]", help="Id of the run, or its beginning (default: the latest).", autocompletion=run_ids
+        metavar="RUN", help="Id of the run, or its beginning (default: the latest).", autocompletion=run_ids
     ),
 ]
 RigFile = Annotated[
@@ -85,10 +85,23 @@ Against = Annotated[
         help="Measure every test with this value, too, in turn (ABBA), and compare, as in congestion=bbr.",
     ),
 ]
+
+
+def percent(text: str) -> float:
+    """`2`, `2%` or `2 %`."""
+    try:
+        value = float(str(text).strip().removesuffix("%"))
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= 100:
+        raise typer.BadParameter(f"{text}: expected percent above 0, as 2 or 0.5")
+    return value
+
+
 Bound = Annotated[
     float,
     typer.Option(
-        "--bound", metavar="PERCENT", min=0.01, max=100, help="Regard a smaller change as of no practical importance."
+        "--bound", metavar="PERCENT", parser=percent, help="Regard a smaller change as of no practical importance."
     ),
 ]
 RunTags = Annotated[

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from rigctl.cli.completion import scenario_names
-from rigctl.cli.options import RunId, StoreAddress, Wait, wait_s
+from rigctl.cli.options import Bound, RunId, StoreAddress, Wait, wait_s
 
 if TYPE_CHECKING:
     from rigctl.analysis.regressions import Regressions
@@ -24,9 +24,7 @@ def regress(
             help="Compare with this run, the latest with this tag, or N nights (default: the nights of this level).",
         ),
     ] = None,
-    bound: Annotated[
-        str, typer.Option("--bound", metavar="SHARE", help="Ignore changes that are smaller than this.")
-    ] = "2%",
+    bound: Bound = 2.0,
     confirm: Annotated[
         bool, typer.Option("--confirm", help="Measure the tests that changed once more, and believe only both.")
     ] = False,
@@ -59,7 +57,7 @@ def regress(
 
     if brief and form != "md":
         raise InputError(f"--brief: is for --format md, not {form}")
-    rules, waiting_s = Rules(bound=_share(bound)), wait_s(wait)
+    rules, waiting_s = Rules(bound=bound / 100), wait_s(wait)
     with open_store(store, create=False) as opened:
         found = news(opened, night_of(opened, run), baseline=baseline, rules=rules)
         if confirm and found.to_confirm:
@@ -74,20 +72,6 @@ def night_of(opened: "Store", run: str | None) -> "RunInfo":
 
     info = opened.run(run)
     return opened.run(info.tags[CONFIRMS]) if CONFIRMS in info.tags else info
-
-
-def _share(text: str) -> float:
-    """`2%`, `2 %` or `0.02`. Raises `InputError`."""
-    from rigctl.errors import InputError
-
-    digits, percent, _ = text.strip().partition("%")
-    try:
-        value = float(digits) / (100 if percent else 1)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < 1:
-        raise InputError(f"--bound {text}: expected a share above 0, as 2% or 0.02")
-    return value
 
 
 def _confirmed(found: "Regressions", opened: "Store", scenario: str | None, waiting_s: float) -> "Regressions":

@@ -79,7 +79,7 @@ def status(rig: RigArgument, rig_set: RigSets = None) -> None:
 def init(
     hosts: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[HOST]…", help="[USER@]HOST[:PORT], or a range as in node[001-012,20]."),
+        typer.Argument(metavar="HOST", help="[USER@]HOST[:PORT], or a range as in node[001-012,20]."),
     ] = None,
     inventory: Annotated[
         str | None, typer.Option("--from", metavar="FILE[:GROUP]", help="Take hosts from an Ansible inventory, too.")

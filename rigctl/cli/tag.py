@@ -11,7 +11,7 @@ from rigctl.cli.options import StoreAddress
 def tag(
     run: Annotated[str, typer.Argument(metavar="RUN", help="Id of the run, or its beginning.", autocompletion=run_ids)],
     tags: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME=VALUE]…", help="Tags to give, as firmware=1.2.3.")
+        list[str] | None, typer.Argument(metavar="NAME=VALUE", help="Tags to give, as firmware=1.2.3.")
     ] = None,
     remove: Annotated[
         list[str] | None, typer.Option("--remove", metavar="NAME", help="Take this tag away; repeatable.")

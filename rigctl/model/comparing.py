@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 NEGLIGIBLE: Final = 0.25
 """Of the bound: what is within it is the same even where it is known not to be equal."""
+ALIKE: Final = 0.5
+"""Of the bound: a change of as much is never called the same, unless the interval misses it."""
 LEAST: Final = 4
 """Repetitions on either side. With 3 against 3 Mann-Whitney's least p is 0.10."""
 CONFIDENCE: Final = 0.95
@@ -108,7 +110,7 @@ def _verdict(samples: Samples, change: float, low: float, high: float, *, chance
     beyond = low > negligible or high < -negligible
     if chance <= ALPHA and beyond and abs(change) >= bound:
         return Verdict.BETTER if (change > 0) == samples.higher_is_better else Verdict.WORSE
-    if within <= bound and (low <= 0 <= high or within <= negligible):
+    if within <= ALIKE * bound and (low <= 0 <= high or within <= negligible):
         return Verdict.SAME
     return Verdict.INCONCLUSIVE
 

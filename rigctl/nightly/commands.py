@@ -6,11 +6,12 @@ Each is what a person would type. Its log, lines of JSON, tells which run it is 
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from rigctl.errors import InputError, RigError
+from rigctl.findings import Weight
 from rigctl.nightly.message import Message
 from rigctl.nightly.night import Judged, Measured
 from rigctl.nightly.notify import tell
@@ -51,7 +52,20 @@ class Commands:
         words = ["run", settings.scenario, "--rig", settings.rig, "--wait", f"{settings.wait:g}s", "--no-report"]
         log = self.folder / "run.jsonl"
         ended = self._rigctl([*words, "--quiet"], limit_s + settings.wait, log)
-        return _measured(ended, list(_lines(log)), limit_s)
+        measured = _measured(ended, list(_lines(log)), limit_s)
+        if measured.outcome is NightOutcome.NEWS and measured.run is not None:
+            return replace(measured, reason=self._missed(measured.run))
+        return measured
+
+    def _missed(self, run: str) -> str:
+        """Which expectations of the scenario were not met."""
+        try:
+            shown = _whole(self._rigctl(["show", run, "--json"], READ_S, self.folder / "show.jsonl"), "show")
+        except RigError as error:
+            return f"an expectation was not met, and it can't be read which: {error}"
+        found = [finding["text"] for finding in json.loads(shown)["findings"] if finding["weight"] == Weight.EXPECTED]
+        more = f" {len(found) - _MOST_REASONS} more: rigctl show {run}" if len(found) > _MOST_REASONS else ""
+        return " ".join(found[:_MOST_REASONS]) + more or f"an expectation was not met: rigctl show {run}"
 
     def judge(self, run: str) -> Judged:
         """Compare it with the nights before it; measure news once more. Raises `RigError`."""
@@ -113,7 +127,7 @@ def _measured(ended: Ended, log: list[dict[str, Any]], limit_s: float) -> Measur
         busy = last.get("error") == "busy"
         return Measured(run, NightOutcome.BUSY if busy else NightOutcome.FAILED, why)
     if ended.exit_code == 1 and run:
-        return Measured(run, NightOutcome.NEWS, f"an expectation was not met, or a variant is worse: rigctl show {run}")
+        return Measured(run, NightOutcome.NEWS)
     return Measured(run, NightOutcome.FAILED, _why(ended, log))
 
 

@@ -37,14 +37,13 @@ def confirmed(
 def _check_latest(run: RunInfo, store: Store) -> None:
     """Refuse to confirm a night by what is measured after others."""
     plan = run.plan
-    for name in reversed(store.run_ids()):
-        if name == run.run:
+    for other in store.latest_first():
+        if other.run == run.run:
             return
-        other = store.run(name)
         same = (other.plan.scenario_name, other.plan.rig_name) == (plan.scenario_name, plan.rig_name)
         if same and CONFIRMS not in other.tags:
             raise InputError(
-                f"run {run.run}: a second measurement has to be of the same night, and run {name} came after it. "
+                f"run {run.run}: a second measurement has to be of the same night, and run {other.run} came after it. "
                 "Leave --confirm out, or judge that run"
             )
 

@@ -1,6 +1,5 @@
 """The settings of a nightly: a small YAML file of each in the user's configuration folder, of mode 0600."""
 
-import os
 import re
 from collections.abc import Callable
 from datetime import time
@@ -11,6 +10,7 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from rigctl.errors import InputError, RigError
+from rigctl.files import put
 from rigctl.nightly.secret import open_secret
 from rigctl.units import UnitError, parse_duration
 from rigctl.yamlfile import MistakesError, kind, read_document, validated
@@ -145,14 +145,10 @@ def save(name: str, settings: Settings) -> Path:
     path = file_of(name)
     said: dict[str, Any] = settings.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     said["at"] = f"{settings.at:%H:%M}"
+    keys = yaml.safe_dump(said, sort_keys=False, allow_unicode=True, width=1000)
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        beside = path.with_name(f".{path.name}.new")
-        beside.unlink(missing_ok=True)
-        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:  # noqa: PTH123
-            file.write(f"# What rigctl nightly run {name} does. docs/nightly.md explains the keys.\n")
-            yaml.safe_dump(said, file, sort_keys=False, allow_unicode=True, default_style=None, width=1000)
-        beside.replace(path)
+        put(path, f"# What rigctl nightly run {name} does. docs/nightly.md explains the keys.\n{keys}".encode(), 0o600)
     except OSError as error:
         raise RigError(f"{path}: cannot be written: {error.strerror or error}") from error
     return path

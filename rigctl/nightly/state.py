@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from rigctl.errors import RigError
+from rigctl.files import put
 
 _MOST_ITEMS: Final = 60
 
@@ -39,11 +40,9 @@ class State:
     def save(self) -> None:
         """Raises `RigError`."""
         said = {"looked_until": self.looked_until, "pending": [asdict(item) for item in self.pending]}
-        beside = self.file.with_name(f".{self.file.name}.new")
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            beside.write_text(json.dumps(said))
-            beside.replace(self.file)
+            put(self.file, json.dumps(said).encode(), 0o600)
         except OSError as error:
             raise RigError(f"{self.file}: cannot be written: {error.strerror or error}") from error
 

@@ -4,13 +4,12 @@ A number in a table keeps its value beside its text: nothing is read back from p
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from rigctl.findings import Finding
+from rigctl.report.plot import Plot
 
 Scalar: TypeAlias = float | int | str | bool | None
-Spec: TypeAlias = dict[str, Any]
-"""A Vega-Lite specification, or a part of one."""
 
 Group: TypeAlias = Literal["requested", "measured", "derived"]
 
@@ -64,7 +63,7 @@ class Key:
 class Chart:
     """`label` is the text alternative: what is drawn and its message."""
 
-    spec: Spec
+    plot: Plot
     label: str
     caption: str = ""
     heading: str = ""  # before the caption, in bold

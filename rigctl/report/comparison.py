@@ -7,13 +7,12 @@ from typing import Final, Literal
 
 from rigctl.analysis.comparison import Change, Comparison
 from rigctl.findings import by_weight
-from rigctl.model.comparing import CONFIDENCE, NEGLIGIBLE, Verdict
+from rigctl.model.comparing import ALIKE, CONFIDENCE, NEGLIGIBLE, Verdict
 from rigctl.records import Cell, RunInfo
 from rigctl.report import requested
 from rigctl.report.blocks import Block, Column, Document, Entry, Folded, Items, Paragraph, Row, Section, Table, Verbatim
 from rigctl.report.comparison_chart import chart
 from rigctl.report.comparison_words import (
-    METRICS,
     findings,
     interval_text,
     named,
@@ -23,6 +22,7 @@ from rigctl.report.comparison_words import (
     why,
 )
 from rigctl.report.document import MOST_ROWS, when
+from rigctl.report.metric_words import METRICS
 from rigctl.report.requested import SENDING, Requested
 from rigctl.report.setup_words import setup_texts, setup_title, where_text
 from rigctl.report.text import UNKNOWN, settings_text
@@ -86,7 +86,7 @@ def _table(changes: Sequence[Change], bound: float, label: str) -> Table:
     metrics = list(dict.fromkeys(change.metric for change in changes))
     hidden = SENDING if label == "Pairs" else None  # each row names its own pair
     asked = [item for item in _ASKED if item is not hidden and len({item.value(cell) for cell in cells}) > 1]
-    unit = METRICS[metrics[0]][1] if len(metrics) == 1 else ""
+    unit = METRICS[metrics[0]].unit if len(metrics) == 1 else ""
     columns = [
         Column("Test", "", "requested"),
         *(item.column for item in asked),
@@ -124,7 +124,7 @@ def _row(
 ) -> Row:
     difference = change.difference
     settings = [item.value(change.cell) for item in asked]
-    name, unit, _ = METRICS[change.metric]
+    words = METRICS[change.metric]
     entries = [
         Entry(str(change.cell.number), change.cell.number),
         *(
@@ -132,7 +132,7 @@ def _row(
             for item, value in zip(asked, settings, strict=True)
         ),
         *([Entry(str(change.stream), str(change.stream))] if label == "Pairs" else []),
-        *([Entry(f"{name}, {unit}", change.metric.name)] if several else []),
+        *([Entry(f"{words.name}, {words.unit}", change.metric.name)] if several else []),
         _percent(difference.change, None if difference.change is None else signed(difference.change)),
         Entry(verdict_text(change), str(difference.verdict), _MARKS.get(difference.verdict, "")),
         Entry(interval_text(difference), (_hundred(difference.low), _hundred(difference.high))),
@@ -154,7 +154,7 @@ def _values(changes: Sequence[Change]) -> list[tuple[Entry, Entry]]:
     """Medians before and after, in the unit that is printed."""
     medians = []
     for change in changes:
-        factor = METRICS[change.metric][2]
+        factor = METRICS[change.metric].scale
         sides = (change.before.values, change.after.values)
         medians.append([median(side) * factor if side else None for side in sides])
     smallest = min((value for pair in medians for value in pair if value), default=100.0)
@@ -170,7 +170,7 @@ def _sections(comparison: Comparison) -> Iterator[Section]:
     cells = [change.cell for change in comparison.tests]
     several = len({change.metric for change in comparison.tests}) > 1
     names = [
-        f"{named(change.cell, cells)}{', ' + METRICS[change.metric][0] if several else ''}"
+        f"{named(change.cell, cells)}{', ' + METRICS[change.metric].name if several else ''}"
         for change in comparison.tests
     ]
     drawn = chart(comparison.tests, [name.removeprefix("test ") for name in names], comparison.bound)
@@ -225,13 +225,13 @@ def _differs(comparison: Comparison) -> Iterator[Block]:
 
 
 def _method(comparison: Comparison) -> Iterator[str]:
-    bound, negligible = (f"{100 * share * comparison.bound:g} %" for share in (1, NEGLIGIBLE))
+    bound, alike, negligible = (f"{100 * share * comparison.bound:g} %" for share in (1, ALIKE, NEGLIGIBLE))
     yield "Of each test the ratio of the medians over repetitions; its interval by bootstrap (10,000 resamples)."
     yield (
         f"Worse or better: a change of {bound} or more, all of its interval beyond {negligible}, that chance does not "
         f"explain: by Mann-Whitney's test, corrected for {len(comparison.tests)} tests (Benjamini and Hochberg), or by "
         "shuffling the repetitions of all tests."
     )
-    yield f"Same: the interval lies within ±{bound} and contains 0, or within ±{negligible}. Else inconclusive."
+    yield f"Same: the interval lies within ±{alike} and contains 0, or within ±{negligible}. Else inconclusive."
     if comparison.after.plan.against is not None and comparison.before.run == comparison.after.run:
         yield "Both variants were measured in turn (ABBA), so that a slow drift acts on both alike."

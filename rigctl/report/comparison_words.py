@@ -2,23 +2,14 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Final
 
 from rigctl.analysis.comparison import Change, Comparison
-from rigctl.analysis.figures import GOODPUT, LOADED_LATENCY, ROUND_TRIP, THROUGHPUT, Metric
 from rigctl.findings import Finding, Number, Severity, Weight, tests
 from rigctl.model.comparing import LEAST, Difference, Verdict
 from rigctl.records import Cell
+from rigctl.report.metric_words import METRICS
 from rigctl.report.setup_words import MOST_NAMED, setup_title
 from rigctl.report.text import UNKNOWN, listed, numbers_text, pairs_text, plural, settings_text, told_apart
-
-METRICS: Final[dict[Metric, tuple[str, str, float]]] = {
-    GOODPUT: ("goodput", "Mbit/s", 1.0),
-    ROUND_TRIP: ("mean round trip", "µs", 1.0),
-    THROUGHPUT: ("throughput", "MB/s", 1e-6),
-    LOADED_LATENCY: ("latency under load, p50", "µs", 1.0),
-}
-"""What a figure is called, its unit in print, and what it is multiplied by for that."""
 
 
 def signed(share: float, decimals: int = 1) -> str:
@@ -111,7 +102,7 @@ def _news(verdict: Verdict, changes: Sequence[Change], comparison: Comparison) -
 
 def _times(change: Change) -> str:
     """`0.902 times its goodput (−10.2 to −9.5 %)`."""
-    name = METRICS[change.metric][0]
+    name = METRICS[change.metric].name
     ratio = 1 + (change.difference.change or 0.0)
     return f"{ratio:.3f} times its {name} ({interval_text(change.difference)} %)"
 

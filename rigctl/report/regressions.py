@@ -12,6 +12,7 @@ from rigctl.analysis.shifts import Shift, Suspected
 from rigctl.findings import Finding, Severity, Subject, Weight
 from rigctl.records import RunInfo
 from rigctl.report.blocks import Column, Document, Entry, Paragraph, Row, Section, Table
+from rigctl.report.metric_words import METRICS
 from rigctl.report.printers.markdown import markdown
 from rigctl.report.setup_words import MOST_NAMED, setup_sentence
 from rigctl.report.text import UNKNOWN, listed, numbers_text, plural, settings_text
@@ -21,12 +22,6 @@ MOST_CHARACTERS: Final = 1024 * 1024
 MOST_BRIEF: Final = 65_536
 """Of GitHub's comments."""
 _LENGTHS: Final = (None, 3000, 1000, 300, 100, 30, 10, 3, 1)
-_FIGURES: Final = {
-    "goodput_mbps": ("goodput", "Mbit/s", 1.0),
-    "app_rtt_mean_us": ("round trip", "µs", 1.0),
-    "throughput_bytes_per_s": ("throughput", "MB/s", 1e-6),
-    "latency_loaded_p50_us": ("latency under load", "µs", 1.0),
-}
 
 
 def document(regressions: Regressions, most: int | None = None) -> Document:
@@ -141,7 +136,7 @@ def sentence(shift: Shift, baseline: RunInfo | None = None) -> str:
     """`old as sender: goodput -5.2 % since 2026-11-12, tests 3 and 5. Changed before that run: kernel 6.6 → 6.12`."""
     since = f"{'drifting ' if shift.change.gradual else ''}since {_date(shift.since)}"
     against = since if baseline is None else f"against run {baseline.run}"
-    text = f"{name(shift.series)}: {_figure(shift.series)[0]} {_percent(shift.ratio)} {against}"
+    text = f"{name(shift.series)}: {METRICS[shift.series.subject.metric].short} {_percent(shift.ratio)} {against}"
     if shift.explains or shift.series.subject.node is not None:
         text += f", {numbers_text(shift.series.tests)}"
     facts = facts_text(shift.facts)
@@ -183,9 +178,9 @@ def _table(shifts: Sequence[Shift], regressions: Regressions, most: int | None) 
 
 def _row(shift: Shift, *, by_nights: bool) -> Row:
     change, series = shift.change, shift.series
-    title, unit, scale = _figure(series)
+    words = METRICS[series.subject.metric]
     is_node = series.subject.node is not None
-    levels = [None if is_node else scale * level for level in (change.before, change.after)]
+    levels = [None if is_node else words.scale * level for level in (change.before, change.after)]
     tests = f" ({numbers_text(series.tests)})" if is_node else ""
     share = 100 * (shift.ratio - 1)
     since = f"{_date(shift.since)}{' (drift)' if change.gradual else ''}"
@@ -194,7 +189,7 @@ def _row(shift: Shift, *, by_nights: bool) -> Row:
             Entry(f"{name(series)}{tests}", name(series)),
             Entry(f"{share:+.1f}", round(share, 2), "good" if shift.better else "warn"),
             *(Entry(_number(level), level) for level in levels),
-            Entry(title if is_node else f"{title} [{unit}]", series.subject.metric.name),
+            Entry(words.short if is_node else f"{words.short} [{words.unit}]", series.subject.metric.name),
             Entry(since, shift.since.run),
             Entry("yes" if shift.confirmed else "by nights" if by_nights else "no", shift.confirmed),
             Entry(facts_text(shift.facts) or UNKNOWN, tuple(change.name for change in shift.facts)),
@@ -213,21 +208,17 @@ def _suspected(found: Sequence[Suspected], most: int | None) -> Table:
     )
     rows = []
     for own in found[:most]:
-        title, unit, scale = _figure(own.series)
-        values = [scale * value for value in (own.suspicion.level, own.suspicion.value)]
+        words = METRICS[own.series.subject.metric]
+        values = [words.scale * value for value in (own.suspicion.level, own.suspicion.value)]
         share = 100 * (own.suspicion.ratio - 1)
         entries = [Entry(_number(value), value) for value in values]
-        what, figure = Entry(name(own.series)), Entry(f"{title} [{unit}]", own.series.subject.metric.name)
+        what, figure = Entry(name(own.series)), Entry(f"{words.short} [{words.unit}]", own.series.subject.metric.name)
         rows.append(Row((what, Entry(f"{share:+.1f}", round(share, 2)), *entries, figure), test=own.series.tests[0]))
     return Table(columns, tuple(rows), label="One night only")
 
 
 def _words(title: str) -> Column:
     return Column(title, "", "requested", words=True)
-
-
-def _figure(series: NightSeries) -> tuple[str, str, float]:
-    return _FIGURES.get(series.subject.metric.name, (series.subject.metric.name, "", 1.0))
 
 
 def _number(value: float | None) -> str:

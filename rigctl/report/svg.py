@@ -1,72 +1,205 @@
-"""Vega-Lite specifications to static SVG, and what all charts share.
+"""A plot as static SVG, in two readings.
 
-The specifications are plain dictionaries (docs/decisions/0004-charts-without-altair.md). The colours are stand-ins, one
-per role; the page's style sheet replaces them (an attribute selector wins over a presentation attribute), so that one
-SVG serves the light, the dark and the printed page: reports/templates/report.css.
+Within a page its colours are classes of the style sheet, so that one SVG serves the light, the dark and the printed
+page, and it is hidden from screen readers, who read the label of its figure. With a palette it stands alone: with its
+own colours, background, font, name and legend. The same plot gives the same text; coordinates have one decimal.
 """
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Final
 
-from rigctl.report.blocks import Spec
+from rigctl.report.blocks import Key
+from rigctl.report.letters import FONT_SIZE, cut, text_width
+from rigctl.report.marks import Field, Pen, drawn, extent, number, path_text, plain
+from rigctl.report.palette import Palette
+from rigctl.report.plot import Panel, Plot, Rule
+from rigctl.report.scales import Scale, Tick, scale_of, ticks
 
-SERIES_COLOURS: Final = ("#010001", "#010002", "#010003", "#010004", "#010005", "#010006")
-LINE_COLOURS: Final = tuple(f"#0300{number:02}" for number in range(10))
-"""Stand-ins for lines in an order, as 1 to 10 flows."""
-GRID: Final = "#020001"
-INK: Final = "#020002"
-CEILING: Final = "#020003"
-
-_ROLES: Final = re.compile(r' (?:role="graphics-[a-z]+"|aria-roledescription="[^"]*")')
-_TEXT: Final = {
-    "labelColor": INK, "titleColor": INK, "titleFontWeight": "normal", "labelFontSize": 11, "titleFontSize": 11,
-}  # fmt: skip
-
-
-def framed(parts: Spec) -> Spec:
-    """A whole specification of `parts` (width, height, layers) with the frame that all charts have."""
-    return {
-        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
-        "background": "transparent",
-        # Below, room for descenders: the page's font is not the one that the renderer measured with.
-        "padding": {"left": 2, "right": 10, "top": 4, "bottom": 6},
-        "config": {
-            "font": "system-ui",
-            "axis": {"gridColor": GRID, "domain": False, "ticks": False, "labelPadding": 5, "titlePadding": 6} | _TEXT,
-            "view": {"stroke": None},
-            "mark": {"aria": False},
-            "aria": False,
-        },
-        **parts,
-    }
+LINE: Final = 14
+"""Of text, in pixels."""
+_GAP: Final = 8
+"""Between labels beside each other, and between panels."""
+_PADDING: Final = 4
+_TITLE: Final = 11
+"""From the base line of a title to the field below it."""
+_LABEL: Final = 6
+"""From a label to its axis."""
+_DROP: Final = 0.35 * FONT_SIZE
+"""From the middle of a text's height to its base line."""
+_MOST_NAME: Final = 0.45
+"""Of the width, for names beside an axis."""
+_SWATCH: Final = 20
 
 
-def rule(value: float, field: str) -> Spec:
-    """A dashed line at `value`, as of a ceiling."""
-    return {
-        "data": {"values": [{field: value}]},
-        "mark": {"type": "rule", "strokeDash": [4, 3], "color": CEILING, "strokeWidth": 1.2},
-        "encoding": {"y": {"field": field, "type": "quantitative"}},
-    }
+@dataclass(frozen=True, slots=True)
+class _Laid:
+    """A panel with its place and its ticks; the texts of upright rules stand in lanes above its field."""
+
+    panel: Panel
+    field: Field
+    ticks: tuple[Tick, ...]
+    lanes: tuple[tuple[Rule, int, float, str], ...]
 
 
-def coloured(field: str, names: Sequence[str], colours: Sequence[str] = SERIES_COLOURS) -> Spec:
-    """The encoding of lines by colour; where there are more lines than colours, all alike."""
-    few = len(names) <= len(colours)
-    chosen = list(colours[: len(names)]) if few else [colours[0]] * len(names)
-    return {"field": field, "type": "nominal", "scale": {"domain": list(names), "range": chosen}, "legend": None}
+def render_svg(plot: Plot, colours: Palette | None = None, keys: Sequence[Key] = (), label: str = "") -> str:
+    """SVG for a page; with `colours` one that stands alone, with a legend of `keys`, named `label`."""
+    pen = Pen(colours)
+    legend, top = _legend(keys, plot.width, pen) if colours is not None else ("", 0.0)
+    panels, across, bottom = _laid_out(plot, top)
+    parts = [legend]
+    for laid in panels:
+        parts += _panel(laid, across if plot.x.grid else (), pen)
+    below, height = _below(plot, panels[-1].field, across, bottom, pen)
+    return _framed("".join((*parts, *below)), plot.width, height, colours, label)
 
 
-def axis(field: str, title: str | None, domain: Sequence[float] | None = None, **more: object) -> Spec:
-    """A quantitative axis; `domain` is kept as it is."""
-    scale = {"domain": list(domain), "nice": False, "zero": False} if domain is not None else {"nice": False}
-    return {"field": field, "type": "quantitative", "scale": scale, "axis": {"title": title, **more}}
+def _framed(inner: str, width: float, height: float, colours: Palette | None, label: str) -> str:
+    size = f'viewBox="0 0 {number(width)} {number(height)}"'
+    strokes = (
+        f'font-size="{FONT_SIZE}" fill="none" stroke="currentColor" stroke-linecap="round" stroke-linejoin="round"'
+    )
+    if colours is None:
+        return f'<svg aria-hidden="true" focusable="false" {size} {strokes}>{inner}</svg>'
+    background = f'<rect width="100%" height="100%" fill="{plain(colours.background)}" stroke="none"/>'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{plain(label)}" width="{number(width)}" '
+        f'height="{number(height)}" {size} font-family="{plain(colours.font)}" {strokes}>{background}{inner}</svg>'
+    )
 
 
-def render_svg(figure: Spec) -> str:
-    """Static SVG; hidden from screen readers, which read the label of its figure."""
-    import vl_convert
+def _laid_out(plot: Plot, top: float) -> tuple[list[_Laid], tuple[Tick, ...], float]:
+    """The panels, the ticks that they share, and where the last field ends."""
+    beside = [_upright_ticks(panel) for panel in plot.panels]
+    widest = max((text_width(tick.text) for _, found in beside for tick in found), default=0.0)
+    left = min(widest, _MOST_NAME * plot.width) + _LABEL if widest else _PADDING
+    scale = scale_of(plot.x, [value for panel in plot.panels for value in extent(panel.marks)[0]])
+    across, left, right = _across(plot, scale, left)
+    made: list[_Laid] = []
+    for panel, (up, found) in zip(plot.panels, beside, strict=True):
+        top += _GAP if made and not panel.y.title else _PADDING
+        top += FONT_SIZE + _TITLE if panel.y.title else 0
+        field = Field(scale, up, left, top, plot.width - left - right, panel.height)
+        lanes = tuple(_lanes(panel, field))
+        top += LINE * (1 + max((lane for _, lane, _, _ in lanes), default=-1))
+        made.append(_Laid(panel, replace(field, top=top), found, lanes))
+        top += panel.height
+    return made, across, top
 
-    svg = _ROLES.sub("", str(vl_convert.vegalite_to_svg(figure)))
-    return svg.replace("<svg ", '<svg aria-hidden="true" focusable="false" ', 1)
+
+def _upright_ticks(panel: Panel) -> tuple[Scale, tuple[Tick, ...]]:
+    scale = scale_of(panel.y, extent(panel.marks)[1])
+
+    def fit(found: Sequence[Tick]) -> bool:
+        places = sorted((scale.share(tick.value) or 0.0) * panel.height for tick in found)
+        return all(upper - lower >= LINE for lower, upper in pairwise(places))
+
+    return scale, tuple(ticks(scale, fit)) if panel.y.labels != "none" else ()
+
+
+def _across(plot: Plot, scale: Scale, left: float) -> tuple[tuple[Tick, ...], float, float]:
+    """The ticks below, and the margins at the left and the right that their labels need."""
+    if plot.x.labels == "none":
+        return (), left, float(_PADDING)
+    right = float(_PADDING)
+    found: Sequence[Tick] = ()
+    for _ in range(2):  # wider margins move the ticks
+        width = plot.width - left - right
+
+        def edges(tick: Tick, left: float = left, width: float = width) -> tuple[float, float]:
+            middle = left + (scale.share(tick.value) or 0.0) * width
+            half = max(text_width(tick.text), text_width(tick.below)) / 2
+            return middle - half, middle + half
+
+        def fit(found: Sequence[Tick]) -> bool:
+            return all(edges(tick)[1] + _GAP <= edges(follower)[0] for tick, follower in pairwise(found))
+
+        found = ticks(scale, fit)
+        left += max((-edges(tick)[0] for tick in found[:1]), default=0.0) if found and edges(found[0])[0] < 0 else 0.0
+        over = edges(found[-1])[1] - plot.width if found else 0.0
+        right += max(over, 0.0)
+    if scale.axis.kind == "names":
+        slot = (plot.width - left - right) / max(len(found), 1) - _PADDING
+        found = [replace(tick, text=cut(tick.text, slot)) for tick in found]
+    return tuple(found), left, right
+
+
+def _lanes(panel: Panel, field: Field) -> Iterator[tuple[Rule, int, float, str]]:
+    """The upright rules that have a text, each with its lane from the top and where its text begins."""
+    ends: list[float] = []
+    upright = [mark for mark in panel.marks if isinstance(mark, Rule) and mark.axis == "x" and mark.text]
+    for rule in sorted(upright, key=lambda rule: rule.at):
+        at = field.across(rule.at)
+        if at is None:
+            continue
+        text = cut(rule.text, field.right)
+        width = text_width(text)
+        begins = max(0.0, min(at - 2, field.right - width))
+        lane = next((lane for lane, end in enumerate(ends) if end + _GAP <= begins), len(ends))
+        ends[lane : lane + 1] = [begins + width]
+        yield rule, lane, begins, text
+
+
+def _panel(laid: _Laid, across: Sequence[Tick], pen: Pen) -> list[str]:
+    field, y = laid.field, laid.panel.y
+    parts = [_grid(field, laid.ticks if y.grid and y.kind != "names" else (), across, pen)]
+    for rule, lane, begins, text in laid.lanes:
+        base = field.top - LINE * (len({each for _, each, _, _ in laid.lanes}) - lane) + FONT_SIZE - 1
+        at = field.across(rule.at) or 0.0
+        stem = path_text([[(at, base + 2), (at, field.top)]])
+        parts.append(pen.path(rule.colour, stem, stroke_width=rule.width, stroke_linecap="butt"))
+        parts.append(pen.legible(rule.colour, "start", begins, base, text))
+    parts += [drawn(field, mark, pen) for mark in laid.panel.marks]
+    most = field.left - _LABEL
+    labels = [(most, (field.up(tick.value) or 0.0) + _DROP, cut(tick.text, most + 1)) for tick in laid.ticks]
+    parts.append(pen.texts("axis", "end", labels))
+    if y.title:
+        lanes = len({lane for _, lane, _, _ in laid.lanes}) * LINE
+        parts.append(pen.texts("axis", "start", [(0, field.top - lanes - _TITLE, cut(y.title, field.right))]))
+    return parts
+
+
+def _grid(field: Field, beside: Sequence[Tick], across: Sequence[Tick], pen: Pen) -> str:
+    levels = [up for tick in beside if (up := field.up(tick.value)) is not None]
+    columns = [at for tick in across if (at := field.across(tick.value)) is not None]
+    runs = [[(field.left, up), (field.right, up)] for up in levels]
+    runs += [[(at, field.top), (at, field.bottom)] for at in columns]
+    return pen.path("grid", path_text(runs), stroke_linecap="butt")
+
+
+def _below(plot: Plot, field: Field, across: Sequence[Tick], bottom: float, pen: Pen) -> tuple[list[str], float]:
+    """Labels and title of the axis below, and where the picture ends."""
+    marks = [(field.across(tick.value) or 0.0, tick) for tick in across]
+    ticked = path_text([[(at, bottom), (at, bottom + 3)] for at, _ in marks])
+    parts = [pen.path("grid", ticked, stroke_linecap="butt")]
+    if marks:
+        bottom += LINE + 2
+        labels = [(at, bottom, tick.text) for at, tick in marks]
+        if any(tick.below for _, tick in marks):
+            bottom += LINE - 1
+            labels += [(at, bottom, tick.below) for at, tick in marks if tick.below]
+        parts.append(pen.texts("axis", "middle", labels))
+    if plot.x.title:
+        bottom += LINE + 1
+        parts.append(
+            pen.texts("axis", "middle", [(field.left + field.width / 2, bottom, cut(plot.x.title, plot.width))])
+        )
+    return parts, bottom + _PADDING
+
+
+def _legend(keys: Sequence[Key], width: float, pen: Pen) -> tuple[str, float]:
+    """Rows of names with a stroke of their colour, and the height that they take."""
+    x, y, parts = 0.0, 0.0, []
+    for key in keys:
+        name = cut(key.name, width - _SWATCH)
+        wide = _SWATCH + text_width(name)
+        if x and x + wide > width:
+            x, y = 0.0, y + LINE + 2
+        middle = y + _PADDING + LINE / 2
+        dash = "4 3" if key.colour == "ceiling" else None
+        swatch = path_text([[(x + 1, middle), (x + _SWATCH - 6, middle)]])
+        parts.append(pen.path(key.colour, swatch, stroke_width=2.5, stroke_dasharray=dash, stroke_linecap="butt"))
+        parts.append(pen.texts("axis", "start", [(x + _SWATCH, middle + _DROP, name)]))
+        x += wide + 2 * _GAP
+    return "".join(parts), y + LINE + _GAP if keys else 0.0

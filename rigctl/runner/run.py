@@ -13,12 +13,10 @@
 """
 
 import asyncio
-import getpass
 import logging
 import os
 import platform
 import signal
-import socket
 import time
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,6 +26,7 @@ from typing import Any
 from rich.console import Console
 
 from rigctl import protocol
+from rigctl.account import account
 from rigctl.errors import Interrupted, NodeError, RigError
 from rigctl.logs import about, learnt
 from rigctl.records import Cell, Repetition, RunPlan, RunStatus, Status
@@ -70,11 +69,7 @@ class Outcome:
 
 def holder() -> str:
     """Who holds the rig, for those who find it locked: `anna@lab7 pid 4711`."""
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):
-        user = str(os.getuid())
-    return f"{user}@{socket.gethostname()} pid {os.getpid()}"
+    return f"{account()} pid {os.getpid()}"
 
 
 def measure_run(

@@ -7,7 +7,20 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
-from sqlalchemy import Connection, Engine, Select, Table, case, delete, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    Select,
+    Table,
+    case,
+    delete,
+    func,
+    insert,
+    select,
+    true,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
 from rigctl.errors import InputError
@@ -36,6 +49,7 @@ from rigctl.store.sizes import sizes_of
 from rigctl.store.transfer import Transfer
 
 T = TypeVar("T")
+_BATCH: Final = 50
 _MOST_NAMED: Final = 5
 """Runs in the message about an ambiguous beginning."""
 
@@ -162,7 +176,20 @@ class Store:
     def runs(self) -> list[RunInfo]:
         """All runs, the earliest first, read at once. `InputError` where one can't be read: `run` reads the others."""
         with explained(self.place), self._engine.connect() as connection:
-            return self._infos(connection, select(runs))
+            return self._infos(connection, true())
+
+    def latest_first(self) -> Iterator[RunInfo]:
+        """All runs, the latest first, read a few at a time. `InputError` where the next one can't be read."""
+        names = self.run_ids()[::-1]
+        for at in range(0, len(names), _BATCH):
+            batch = names[at : at + _BATCH]
+            try:
+                with explained(self.place), self._engine.connect() as connection:
+                    found = self._infos(connection, runs.c.run.in_(batch))
+            except InputError:  # one of them is damaged: those before it can be read
+                yield from map(self.run, batch)
+            else:
+                yield from reversed(found)
 
     def controllers(self) -> dict[str, str]:
         """Who measures each run that has not ended."""
@@ -178,9 +205,9 @@ class Store:
     def run(self, reference: str | None = None) -> RunInfo:
         """The run whose id is, or begins with, `reference`; the latest for `None`. `InputError` for none or several."""
         latest = select(func.max(runs.c.run)).scalar_subquery()
-        query = select(runs).where(runs.c.run == (latest if reference is None else self.run_id(reference)))
+        wanted = runs.c.run == (latest if reference is None else self.run_id(reference))
         with explained(self.place), self._engine.connect() as connection:
-            found = self._infos(connection, query)
+            found = self._infos(connection, wanted)
         if found:
             return found[0]
         raise InputError(f"store {self.place} has no runs yet. Start one with `rigctl run`")
@@ -243,27 +270,24 @@ class Store:
     def _writing(self) -> AbstractContextManager[Connection]:
         return writing(self._engine)
 
-    def _infos(self, connection: Connection, query: Select[Any]) -> list[RunInfo]:
-        names = list(connection.scalars(query.with_only_columns(runs.c.run).order_by(runs.c.run)))
-        wanted = select(facts_table).order_by(facts_table.c.run, facts_table.c.node)
-        if len(names) == 1:
-            wanted = wanted.where(facts_table.c.run == names[0])
-        tagged = select(tags).order_by(tags.c.run, tags.c.name)
-        if len(names) == 1:
-            tagged = tagged.where(tags.c.run == names[0])
+    def _infos(self, connection: Connection, wanted: ColumnElement[bool]) -> list[RunInfo]:
+        chosen = select(runs.c.run).where(wanted)
+        tagged = select(tags).where(tags.c.run.in_(chosen)).order_by(tags.c.run, tags.c.name)
         tags_by: dict[str, dict[str, str]] = {}
         for run, name, value in self._records(connection, tagged, "row {} of the tags of runs", tag_from):
             tags_by.setdefault(run, {})[name] = value
-        by_run: dict[str, dict[str, Facts]] = {}
-        for run, node, facts in self._records(connection, wanted, "row {} of the facts of nodes", facts_from):
-            by_run.setdefault(run, {})[node] = facts
-        rows = connection.execute(query.order_by(runs.c.run)).mappings()
+        known = select(facts_table).where(facts_table.c.run.in_(chosen)).order_by(facts_table.c.run, facts_table.c.node)
+        facts_by: dict[str, dict[str, Facts]] = {}
+        for run, node, facts in self._records(connection, known, "row {} of the facts of nodes", facts_from):
+            facts_by.setdefault(run, {})[node] = facts
+        names = list(connection.scalars(chosen.order_by(runs.c.run)))
+        rows = connection.execute(select(runs).where(wanted).order_by(runs.c.run)).mappings()
         return list(
             records_of(
                 self.place,
                 lambda at: f"run {names[at]}",
                 rows,
-                lambda row: info_from(row, by_run.get(row["run"], {}), tags_by.get(row["run"], {})),
+                lambda row: info_from(row, facts_by.get(row["run"], {}), tags_by.get(row["run"], {})),
             )
         )
 

@@ -76,6 +76,14 @@ def test_a_night_from_its_installation_to_its_removal(user: Sleeper) -> None:
     assert str(night["run"]) in user.rigctl("nightly", "status", "lab")
     assert user.told == ""
 
+    (user.folder / "quick.yaml").write_text(SCENARIO.format("400ms") + 'expect: {goodput: ">= 2G"}\n')
+    user.rigctl("nightly", "run", "lab")
+    night = user.night()
+    assert night["outcome"] == "news"
+    assert "Not as expected: goodput " in str(night["reason"])
+    assert "expected >= 2G" in user.told
+    (user.folder / "told.md").unlink()
+
     (user.folder / "quick.yaml").write_text(SCENARIO.format("400ms") + "titel: broken\n")
     user.rigctl("nightly", "run", "lab", code=3)
     assert user.night()["outcome"] == "failed"

@@ -74,7 +74,7 @@ def test_a_slower_rig_is_measured_again_reported_with_what_changed_and_accepted(
 
 
 def test_mistakes_are_refused_before_anything_is_measured(slower: User) -> None:
-    assert "expected a share" in slower.rigctl("regress", "--bound", "much", code=2)
+    assert "expected percent" in slower.rigctl("regress", "--bound", "much", code=2)
     assert "--format md" in slower.rigctl("regress", "--brief", code=2)
     assert "expected a reason" in slower.rigctl("accept", "--because", " ", code=2)
     slower.scenario(SCENARIO.replace("400ms", "400ms\nomit: 100ms").replace("cubic", "reno"))

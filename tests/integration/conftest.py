@@ -1,5 +1,6 @@
-"""What the integration tests share: `sshd` starts real OpenSSH servers, `home` keeps your own ~/.ssh out of it."""
+"""What the integration tests share: `sshd` starts real OpenSSH servers, `home` is an empty one, `name` is a node's."""
 
+import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -24,3 +25,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(folder))
     monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
     return folder
+
+
+@pytest.fixture
+def name() -> str:
+    """A node name of its own: tests that run side by side share the host's lock folder."""
+    return f"pi-{secrets.token_hex(4)}"

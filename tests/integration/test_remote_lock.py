@@ -3,17 +3,16 @@
 import asyncio
 import os
 import re
-import secrets
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from locks import LOCKS, hosts_of, links
 from openssh import GUEST_ID, Sshd, rig_of
 from processes import DEADLINE_S, running
 
@@ -24,7 +23,6 @@ from rigctl.remote.ssh import Host, connected
 
 Start = Callable[..., Sshd]
 pytestmark = pytest.mark.usefixtures("home")
-LOCKS = Path(f"/tmp/rigctl-locks-{os.getuid()}")
 
 HOLD = """
 import asyncio, pathlib, sys
@@ -42,22 +40,6 @@ async def hold(name, port, key, known):
 
 asyncio.run(hold(*sys.argv[1:]))
 """
-
-
-@pytest.fixture
-def name() -> str:
-    """A node name of its own: tests that run side by side share the host's lock folder."""
-    return f"pi-{secrets.token_hex(4)}"
-
-
-@asynccontextmanager
-async def hosts_of(server: Sshd, *names: str) -> AsyncIterator[dict[str, Host]]:
-    async with connected(rig_of(*(server.node(name) for name in names)), names) as hosts:
-        yield hosts
-
-
-def links(name: str) -> list[Path]:
-    return sorted(LOCKS.glob(f"*-{name}*"))
 
 
 def holder_pid(name: str) -> int:

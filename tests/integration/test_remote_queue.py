@@ -3,7 +3,6 @@
 import asyncio
 import os
 import re
-import secrets
 import shutil
 import signal
 import subprocess
@@ -15,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from locks import LOCKS, hosts_of, links
 from openssh import GUEST_ID, Sshd, rig_of
 from processes import DEADLINE_S, running
 
@@ -26,7 +26,6 @@ from rigctl.remote.ssh import Host, connected
 
 Start = Callable[..., Sshd]
 pytestmark = pytest.mark.usefixtures("home", "often")
-LOCKS = Path(f"/tmp/rigctl-locks-{os.getuid()}")
 
 WAIT = """
 import asyncio, pathlib, sys
@@ -49,24 +48,8 @@ asyncio.run(wait(*sys.argv[1:]))
 
 
 @pytest.fixture
-def name() -> str:
-    """A node name of its own: tests that run side by side share the host's lock folder."""
-    return f"pi-{secrets.token_hex(4)}"
-
-
-@pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue, "POLL_S", 0.05)
-
-
-@asynccontextmanager
-async def hosts_of(server: Sshd, *names: str) -> AsyncIterator[dict[str, Host]]:
-    async with connected(rig_of(*(server.node(name) for name in names)), names) as hosts:
-        yield hosts
-
-
-def links(name: str) -> list[Path]:
-    return sorted(LOCKS.glob(f"*-{name}*"))
 
 
 def ticket_pid(name: str) -> int:

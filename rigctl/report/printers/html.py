@@ -17,12 +17,12 @@ from rigctl.report.blocks import (
     Items,
     Paragraph,
     Row,
-    Spec,
     Table,
     Terms,
     Verbatim,
 )
 from rigctl.report.files import write_whole
+from rigctl.report.plot import Plot
 from rigctl.report.svg import render_svg
 from rigctl.resources import templates
 
@@ -104,8 +104,8 @@ def environment() -> "Environment":
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
-    def svg(figure: Spec) -> Markup:
-        return Markup(render_svg(figure))  # noqa: S704 — our own, the names in it are escaped
+    def svg(plot: Plot) -> Markup:
+        return Markup(render_svg(plot))  # noqa: S704 — it escapes the names in it
 
     # What ends in .html.j2 is escaped too; only the style sheet and the charts, which are ours, go in as they are.
     made = Environment(

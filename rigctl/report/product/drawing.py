@@ -1,27 +1,19 @@
-"""SVG drawn from texts, lines and boxes, as wide as its letters, and the same as PNG by resvg: no browser, no request.
-
-Widths are those of Helvetica (Adobe's metrics), with a margin: a reader's font is another one.
-"""
+"""SVG drawn from texts, lines and boxes, as wide as its letters, and the same as PNG by resvg: no browser, no request."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Final, Literal, TypeAlias
 
+from rigctl.report.letters import text_width
+
 Anchor: TypeAlias = Literal["start", "middle", "end"]
-_WIDE: Final = 1.06
-_WIDTHS: Final = {
-    **dict.fromkeys("ijl'|", 222), **dict.fromkeys(" !,./:;[]\\It", 278), **dict.fromkeys("()-r`", 333),
-    **dict.fromkeys("ckszvxyJ", 500), **dict.fromkeys("+<=>~", 584), **dict.fromkeys("FTZ", 611),
-    **dict.fromkeys("ABEKPSVXY&", 667), **dict.fromkeys("CDHNRUw", 722), **dict.fromkeys("GOQ", 778),
-    **dict.fromkeys("Mm", 833), "W": 944, "%": 889, "@": 1015, "f": 278, "·": 278, "→": 1000, "–": 556,
-}  # fmt: skip
-"""Thousandths of the size; others are 556."""
+_BOLD: Final = 1.1
+"""How much wider bold letters are."""
 
 
 def width_of(text: str, size: float, *, bold: bool = False) -> float:
-    thousandths = sum(_WIDTHS.get(letter, 556) for letter in text)
-    return thousandths / 1000 * size * (_WIDE + 0.06 if bold else _WIDE)
+    return text_width(text, size) * (_BOLD if bold else 1)
 
 
 def wrapped(text: str, size: float, most: float, *, bold: bool = False) -> list[str]:

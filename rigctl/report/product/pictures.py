@@ -1,12 +1,16 @@
 """The pictures of a product's page: bars of goodput, the table, and the card that social networks show."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from rigctl.report.blocks import Column, Table
+from rigctl.report.blocks import Charts, Column, Table
+from rigctl.report.palette import LIGHT, Palette
 from rigctl.report.product.claim import Claim, decimals, floored
 from rigctl.report.product.content import Bar, Product
 from rigctl.report.product.drawing import Anchor, Drawing, width_of, wrapped
+from rigctl.report.product.style import families
+from rigctl.report.product.table import worded
+from rigctl.report.svg import render_svg
 from rigctl.report.text import UNKNOWN, ceiling_text
 
 CARD: Final = (1200, 630)
@@ -14,6 +18,7 @@ CARD: Final = (1200, 630)
 WIDE, NARROW = 720.0, 340.0
 MOST_BARS: Final = 24
 MOST_PAIRS: Final = 4
+MOST_CHARTS: Final = 40
 ANCHORS: Final[Mapping[bool, Anchor]] = {True: "start", False: "end"}
 _PAD: Final = 16.0
 
@@ -189,6 +194,23 @@ def _head(column: Column, shown: Table, number: int) -> list[str]:
 def _column_width(shown: Table, heads: Sequence[list[str]], number: int) -> float:
     entries = [width_of(row.entries[number].text, 14, bold=True) for row in shown.rows]
     return max([*entries, *(width_of(line, 12, bold=True) for line in heads[number])]) + 24
+
+
+def charts(product: Product) -> Iterator[str]:
+    """Each chart of the report, as a picture that stands alone in the theme's colours."""
+    theme = product.theme
+    own = {f"s{number}": colour for number, colour in enumerate(theme.palette.series, 1)}
+    more = {"ceiling": theme.palette["ceiling"], "axis": theme.palette["soft"], "grid": theme.palette["line"]}
+    marks = {name: theme.palette[name] for name in ("good", "warn")}
+    colours = Palette(
+        {**LIGHT.colours, **own, **more, **marks}, theme.palette["paper"], theme.palette["ink"], families(theme.text)
+    )
+    blocks = [block for section in product.document.sections for block in section.blocks]
+    drawn = [(chart, block.keys) for block in blocks if isinstance(block, Charts) for chart in block.charts]
+    for chart, legend in drawn[:MOST_CHARTS]:
+        label = worded(chart.label or chart.heading, theme)
+        virtual = " Virtual rig." if product.virtual else ""
+        yield render_svg(chart.plot, colours, legend, f"{product.name}: {label}.{virtual}")
 
 
 def card(product: Product) -> str:

@@ -17,6 +17,7 @@ def files_of(product: Product) -> dict[str, bytes]:
     drawn: dict[str, str] = {"table": pictures.table(product)}
     if bars := pictures.bars(product):
         drawn["chart"] = bars
+    drawn |= {f"chart-{number}": svg for number, svg in enumerate(pictures.charts(product), 1)}
     made = {"fragment.html": fragment(product).encode(), "product.json": product_json(product).encode()}
     for name, svg in drawn.items():
         made |= {f"{name}.svg": svg.encode(), f"{name}.png": png(svg)}

@@ -9,8 +9,8 @@ from rigctl.analysis.run_view import RunView
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.model.gaps import BinSeries, Gaps, gaps_of
 from rigctl.records import Cell, Repetition, Status, Stream
-from rigctl.report.blocks import Block, Chart, Charts, Column, Entry, Key, Paragraph, Part, Section, Spec, Table
-from rigctl.report.svg import SERIES_COLOURS, axis, framed
+from rigctl.report.blocks import Block, Chart, Charts, Column, Entry, Key, Paragraph, Part, Section, Table
+from rigctl.report.plot import Axis, Line, Plot, Points, plot
 from rigctl.report.tabular import ColumnOf, Filled, Head, numbers, table_of
 from rigctl.report.text import UNKNOWN, plural, settings_text
 from rigctl.units import format_duration
@@ -18,7 +18,7 @@ from rigctl.units import format_duration
 MOST_CHARTS: Final = 8
 MOST_POINTS: Final = 600
 """A chart shows at most this number of bins; the table is of all."""
-_WIDTH: Final = 720
+_WIDTH: Final = 1040
 _HEIGHT: Final = 240
 
 
@@ -119,8 +119,7 @@ def _charts(found: Sequence[Binned]) -> list[Block]:
     first = f" (the first {format_duration(MOST_POINTS * longest.width_s)})" if len(longest.bytes) > MOST_POINTS else ""
     keys = (Key(f"a bin{first}", "s1"), Key("after a gap", "s2"), Key("cumulative", "s3"))
     charts = tuple(
-        Chart(framed(figure(binned.series)), f"Throughput over time: {_title(binned)}", _title(binned))
-        for binned in shown
+        Chart(figure(binned.series), f"Throughput over time: {_title(binned)}", _title(binned)) for binned in shown
     )
     left = len(found) - len(shown)
     more = [Paragraph(f"{left} more are in the table only.", small=True)] if left else []
@@ -133,32 +132,19 @@ def _title(binned: Binned) -> str:
     return f"Test {binned.cell.number}, {binned.stream}: {what}"
 
 
-def figure(series: BinSeries) -> Spec:
+def figure(series: BinSeries) -> Plot:
     """The first bins and the cumulative throughput over time; what follows a gap in a colour of its own."""
     shown = min(MOST_POINTS, len(series.bytes))
-    kinds = ("bin", "after a gap")
-    rates, cumulative_rates, after = series.bytes_per_s, series.cumulative, series.after_gap
-    points = [
-        {
-            "t": round((number + 0.5) * series.width_s, 7),
-            "v": rates[number] / 1e6,
-            "c": cumulative_rates[number] / 1e6,
-            "kind": kinds[after[number]],
-        }
-        for number in range(shown)
-    ]
-    across = axis("t", "seconds", [0, shown * series.width_s], grid=False, tickCount=8)
-    up = {"type": "quantitative", "axis": {"title": "MB/s", "tickCount": 6}}
-    scale = {"domain": list(kinds), "range": [SERIES_COLOURS[0], SERIES_COLOURS[1]]}
-    colour = {"field": "kind", "type": "nominal", "scale": scale, "legend": None}
-    mark = {"type": "point", "filled": False, "size": 6, "strokeWidth": 2}
-    cumulative = {"type": "line", "strokeWidth": 1.6, "color": SERIES_COLOURS[2]}
-    return {
-        "width": _WIDTH,
-        "height": _HEIGHT,
-        "data": {"values": points},
-        "layer": [
-            {"mark": mark, "encoding": {"x": across, "y": {**up, "field": "v"}, "color": colour}},
-            {"mark": cumulative, "encoding": {"x": across, "y": {**up, "field": "c"}}},
-        ],
-    }
+    rates, cumulative, after = series.bytes_per_s, series.cumulative, series.after_gap
+    middles_s = [(number + 0.5) * series.width_s for number in range(shown)]
+
+    def bins(follow: bool) -> tuple[tuple[float, float], ...]:
+        return tuple((middles_s[at], rates[at] / 1e6) for at in range(shown) if after[at] == follow)
+
+    marks = (
+        Points(bins(False), "s1"),
+        Points(bins(True), "s2"),
+        Line(tuple((middles_s[at], cumulative[at] / 1e6) for at in range(shown)), "s3"),
+    )
+    across = Axis("seconds", 0, shown * series.width_s, ticks=8, grid=False)
+    return plot(_WIDTH, _HEIGHT, across, Axis("MB/s", 0, ticks=6), marks)

@@ -12,15 +12,14 @@ from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
 from rigctl.model.intervals import Times, received_at
 from rigctl.records import Cell, Repetition, Status, Stream
-from rigctl.report.blocks import Chart, Charts, Key, Paragraph, Part, Section, Spec
-from rigctl.report.svg import SERIES_COLOURS, axis, coloured, framed, rule
+from rigctl.report.blocks import Chart, Charts, Key, Paragraph, Part, Section
+from rigctl.report.plot import MOST_COLOURS, Axis, Bars, Line, Mark, Panel, Plot, Rule, stream_colours
 from rigctl.report.text import plural, rate_text, settings_text, told_apart
 
 MOST_POINTS: Final = 120
-WIDTH: Final = 330
+WIDTH: Final = 380
 GOODPUT_HEIGHT: Final = 130
 RETRANSMITS_HEIGHT: Final = 34
-_EXTENT: Final = 34
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,7 @@ def _note(view: RunView, begins_mbps: float, most_retransmits: int) -> str:
     if view.plan.repeat > 1:
         said += " Each shows the last repetition that counts."
     if most_retransmits:
-        said += " Bars below a chart (Retr) are retransmits."
+        said += " Bars below a chart are retransmits."
     left = sum(cell.counted > 0 for cell in view.cells) - len(drawn_numbers(view.plan))
     if left > 0:
         said += f" {plural(left, 'more test is', 'more tests are')} in `rigctl export --level intervals`."
@@ -86,9 +85,7 @@ def _note(view: RunView, begins_mbps: float, most_retransmits: int) -> str:
 def _keys(view: RunView, drawn: Sequence[Drawn]) -> tuple[Key, ...]:
     streams = dict.fromkeys(stream for cell in view.plan.cells for stream in cell.streams)
     names = [str(stream) for stream in streams]
-    keys = (
-        [Key(name, f"s{number}") for number, name in enumerate(names, 1)] if len(names) <= len(SERIES_COLOURS) else []
-    )
+    keys = [Key(name, f"s{number}") for number, name in enumerate(names, 1)] if len(names) <= MOST_COLOURS else []
     if any(one_ceiling(chosen.cell) is not None for chosen in drawn):
         keys.append(Key("ceiling of a pair", "ceiling"))
     return tuple(keys)
@@ -164,59 +161,31 @@ def domain(drawn: Sequence[Trace], ceilings: Sequence[float | None]) -> tuple[fl
 
 
 def _chart(chosen: Drawn, scale: tuple[float, float], most: int, settings: str) -> Chart:
-    ceiling, number = one_ceiling(chosen.cell), chosen.cell.cell.number
-    parts = [_goodput(chosen.traces, ceiling, scale, bottom=most == 0)]
-    if most:
-        parts.append(_retransmit_bars(chosen.traces, most))
+    number = chosen.cell.cell.number
     rates = [rate for trace in chosen.traces for rate in trace.goodput_mbps]
     label = f"Goodput over time of test {number}, {settings}: {rate_text(min(rates))} to {rate_text(max(rates))} Mbit/s"
-    return Chart(framed({"vconcat": parts, "spacing": 6}), label, settings, f"Test {number}")
+    panels = [_goodput(chosen.traces, one_ceiling(chosen.cell), scale)]
+    if most:
+        panels.append(_retransmits_below(chosen.traces, most))
+    longest_s = max(trace.length_s for trace in chosen.traces)
+    plot = Plot(WIDTH, Axis("seconds", 0, longest_s, ticks=6, grid=False), tuple(panels))
+    return Chart(plot, label, settings, f"Test {number}")
 
 
-def _goodput(found: Sequence[Trace], ceiling: float | None, scale: tuple[float, float], bottom: bool) -> Spec:
-    points = [
-        {"pair": trace.name, "t": round(t_s, 4), "mbps": round(rate, 2)}
-        for trace in found
-        for t_s, rate in zip(trace.middles_s, trace.goodput_mbps, strict=True)
-    ]
-    thin = len(found) > len(SERIES_COLOURS)
-    mark = {"type": "line", "strokeWidth": 1 if thin else 1.6, "opacity": 0.45 if thin else 1, "strokeJoin": "round"}
-    lines: Spec = {
-        "data": {"values": points},
-        "mark": mark,
-        "encoding": {
-            "x": _time_axis(found, bottom),
-            "y": axis("mbps", "Mbit/s", scale, tickCount=4, minExtent=_EXTENT),
-            "color": coloured("pair", [trace.name for trace in found]),
-        },
-    }
-    layers = [lines] if ceiling is None else [rule(ceiling, "ceiling"), lines]
-    return {"layer": layers, "width": WIDTH, "height": GOODPUT_HEIGHT}
+def _goodput(found: Sequence[Trace], ceiling_mbps: float | None, scale: tuple[float, float]) -> Panel:
+    thin = len(found) > MOST_COLOURS
+    marks: list[Mark] = [] if ceiling_mbps is None else [Rule(ceiling_mbps)]
+    for trace, colour in zip(found, stream_colours(len(found)), strict=True):
+        points = tuple(zip(trace.middles_s, trace.goodput_mbps, strict=True))
+        marks.append(Line(points, colour, width=1 if thin else 1.6, opacity=0.45 if thin else 1))
+    return Panel(Axis("Mbit/s", *scale, ticks=4), tuple(marks), GOODPUT_HEIGHT)
 
 
-def _retransmit_bars(found: Sequence[Trace], most: int) -> Spec:
-    points = [
-        {"pair": trace.name, "t": round(t_s, 4), "count": count}
-        for trace in found
-        for t_s, count in zip(trace.middles_s, trace.retransmits, strict=True)
-        if count
-    ]
-    values = axis("count", "Retr", [0, most], values=[0, most], minExtent=_EXTENT, format="d")
-    return {
-        "data": {"values": points or [{"pair": found[0].name, "t": 0.0, "count": 0}]},
-        "mark": {"type": "rule", "strokeWidth": 2, "opacity": 0.9},
-        "encoding": {
-            "x": _time_axis(found, True),
-            "y": values,
-            "y2": {"datum": 0},
-            "color": coloured("pair", [trace.name for trace in found]),
-        },
-        "width": WIDTH,
-        "height": RETRANSMITS_HEIGHT,
-    }
-
-
-def _time_axis(found: Sequence[Trace], labelled: bool) -> Spec:
-    longest_s = max(trace.length_s for trace in found)
-    title = "seconds" if labelled else None
-    return axis("t", title, [0, longest_s], labels=labelled, grid=False, tickCount=6)
+def _retransmits_below(found: Sequence[Trace], most: int) -> Panel:
+    bars = (
+        Bars(
+            tuple((t_s, count) for t_s, count in zip(trace.middles_s, trace.retransmits, strict=True) if count), colour
+        )
+        for trace, colour in zip(found, stream_colours(len(found)), strict=True)
+    )
+    return Panel(Axis("retransmits", 0, most, at=(0, most)), tuple(bars), RETRANSMITS_HEIGHT)

@@ -17,15 +17,15 @@ from rigctl.analysis.run_view import RunView
 from rigctl.model.intervals import Times, received_at
 from rigctl.model.unknowns import mean_of_all
 from rigctl.records import Repetition, RunPlan, Status
-from rigctl.report.blocks import Block, Chart, Charts, Column, Entry, Key, Paragraph, Part, Row, Section, Spec, Table
-from rigctl.report.svg import SERIES_COLOURS, axis, coloured, framed, rule
+from rigctl.report.blocks import Block, Chart, Charts, Column, Entry, Key, Paragraph, Part, Row, Section, Table
+from rigctl.report.plot import MOST_COLOURS, Axis, Line, Mark, Plot, Rule, plot, stream_colours
 from rigctl.report.text import UNKNOWN, count_text, rate_text
 from rigctl.units import format_duration
 
 FLOWS_SUM: Final = "sum of the flows"
 MOST_POINTS: Final = 180
 """Of a line. When a switch was read is known to some hundredths of a second: over a short time its rate is a blur."""
-_WIDTH: Final = 980
+_WIDTH: Final = 1040
 _HEIGHT: Final = 230
 
 
@@ -105,11 +105,11 @@ def _over_time(view: RunView, ceiling_mbps: float | None) -> list[Block]:
     if summed is None:
         return []
     lines = [summed, *port_rates(view.plan, counted[-1], MOST_POINTS)]
-    keys = tuple(Key(line.name, f"s{at % len(SERIES_COLOURS) + 1}") for at, line in enumerate(lines))
+    keys = tuple(Key(line.name, f"s{at % MOST_COLOURS + 1}") for at, line in enumerate(lines))
     low, high = min(summed.mbps), max(summed.mbps)
     label = f"Sum of all flows over time: {rate_text(low)} to {rate_text(high)} Mbit/s"
     spacing = format_duration(round(summed.t_s[1] - summed.t_s[0], 1))
-    chart = Chart(framed(_figure(lines, ceiling_mbps)), label)
+    chart = Chart(figure(lines, ceiling_mbps), label)
     return [Charts((chart,), keys, wide=True), Paragraph(f"Each point is the mean over about {spacing}.", small=True)]
 
 
@@ -131,21 +131,11 @@ def sum_over_time(repetition: Repetition) -> PortRate | None:
     return PortRate(FLOWS_SUM, ((edges[1:] + edges[:-1]) / 2).tolist(), goodput.tolist())
 
 
-def _figure(lines: Sequence[PortRate], ceiling_mbps: float | None) -> Spec:
-    points = [
-        {"line": line.name, "t": round(t_s, 3), "gbps": round(mbps / 1000, 4)}
-        for line in reversed(lines)  # the first lies on top
-        for t_s, mbps in zip(line.t_s, line.mbps, strict=True)
-    ]
+def figure(lines: Sequence[PortRate], ceiling_mbps: float | None) -> Plot:
+    """The first line lies on top."""
     top = max([ceiling_mbps or 0.0, *(max(line.mbps) for line in lines if line.mbps)]) * 1.04 / 1000
-    drawn: Spec = {
-        "data": {"values": points},
-        "mark": {"type": "line", "strokeWidth": 1.4, "strokeJoin": "round"},
-        "encoding": {
-            "x": axis("t", "seconds", grid=False, tickCount=10),
-            "y": axis("gbps", "Gbit/s", [0, top], tickCount=5),
-            "color": coloured("line", [line.name for line in lines]),
-        },
-    }
-    layers = [rule(ceiling_mbps / 1000, "gbps"), drawn] if ceiling_mbps else [drawn]
-    return {"width": _WIDTH, "height": _HEIGHT, "layer": layers}
+    marks: list[Mark] = [Rule(ceiling_mbps / 1000)] if ceiling_mbps else []
+    for line, colour in reversed(list(zip(lines, stream_colours(len(lines)), strict=True))):
+        points = tuple((t_s, mbps / 1000) for t_s, mbps in zip(line.t_s, line.mbps, strict=True))
+        marks.append(Line(points, colour, width=1.4))
+    return plot(_WIDTH, _HEIGHT, Axis("seconds", ticks=10, grid=False), Axis("Gbit/s", 0, top), tuple(marks))

@@ -16,6 +16,7 @@ from rigctl.model.gaps import BinSeries, Gaps, gaps_of, together
 from rigctl.records import Bins, Cell, Direction, Flow, Pair, Repetition, RunInfo, Side, Status
 from rigctl.report.blocks import Charts, Part, Table
 from rigctl.report.document import document
+from rigctl.report.plot import Plot, Points
 from rigctl.report.printers.html import page
 from rigctl.report.sections.bins import MOST_CHARTS, MOST_POINTS, figure, part
 from rigctl.scenario.load import Overrides, load_plan
@@ -128,10 +129,17 @@ def test_without_gaps_the_finding_is_good() -> None:
     assert (row["Gaps"], row["Shortest gap"], row["Longest gap"], row["Time in gaps"]) == ("0", "–", "–", "0.0")
 
 
+def dots(drawn: Plot) -> list[Points]:
+    """The bins, then those after a gap."""
+    return [mark for mark in drawn.panels[0].marks if isinstance(mark, Points)]
+
+
 def test_a_chart_shows_the_first_of_many_bins_and_its_legend_tells_how_many() -> None:
     few, many = (figure(BinSeries(500, (100, 0) * (count // 2))) for count in (100, 4 * MOST_POINTS))
-    assert [len(spec["data"]["values"]) for spec in (few, many)] == [100, MOST_POINTS]
-    assert [point["kind"] for point in few["data"]["values"][:3]] == ["bin", "bin", "after a gap"]
+    assert [sum(len(mark.points) for mark in dots(each)) for each in (few, many)] == [100, MOST_POINTS]
+    bins, after = dots(few)
+    assert [at_s for at_s, _ in bins.points[:2]] == [0.00025, 0.00075]
+    assert after.points[0] == (0.00125, 0.2)
     found = made(*measured((100, 0) * MOST_POINTS))
     assert charts_of(found).keys[0].name == "a bin (the first 300 ms)"
     assert documents.column(table_of(found), "Bins") == [str(2 * MOST_POINTS)]

@@ -12,6 +12,7 @@ from rigctl.records import Against, Direction, Pair, Status
 from rigctl.report.blocks import Charts, Document, Folded, Items, Table
 from rigctl.report.comparison import MOST_PAIRS, comparison_document
 from rigctl.report.comparison_words import interval_text, signed, up, why
+from rigctl.report.plot import Points
 from rigctl.report.printers.html import page
 from rigctl.report.printers.markdown import markdown
 
@@ -127,9 +128,10 @@ def test_the_chart_has_a_point_for_each_test_and_at_most_twenty_in_a_column() ->
     section = next(s for s in comparison_document(found).sections if s.title == "The changes and their intervals")
     charts = section.blocks[0]
     assert isinstance(charts, Charts)
-    assert [len(chart.spec["data"]["values"]) for chart in charts.charts] == [20, 5]
-    domains = {str(chart.spec["layer"][0]["encoding"]["x"]["scale"]) for chart in charts.charts}
-    assert len(domains) == 1
+    assert [len(chart.plot.panels[0].y.names) for chart in charts.charts] == [20, 5]
+    drawn = [mark for chart in charts.charts for mark in chart.plot.panels[0].marks if isinstance(mark, Points)]
+    assert sum(len(mark.points) for mark in drawn) == 25
+    assert len({chart.plot.x for chart in charts.charts}) == 1
 
 
 def test_the_page_and_markdown_hold_the_answer_and_escape_what_users_wrote() -> None:

@@ -14,10 +14,11 @@ from rigctl.records import Facts, Pair, Repetition, RunInfo
 from rigctl.report import method
 from rigctl.report.blocks import Charts, Folded, Table
 from rigctl.report.document import document
+from rigctl.report.palette import LIGHT
 from rigctl.report.printers.html import page as page_of
 from rigctl.report.printers.html import write_page
 from rigctl.report.sections import host_facts, over_time
-from rigctl.report.svg import CEILING, GRID, INK, SERIES_COLOURS, render_svg
+from rigctl.report.svg import render_svg
 from rigctl.resources import templates
 
 NASTY = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'&"
@@ -113,22 +114,24 @@ def test_a_node_whose_name_is_markup_does_not_break_its_chart() -> None:
     cell = builders.cell(pairs=(Pair("<b>", "&"),))
     info = builders.run(builders.plan([cell]))
     (chart,) = charts(info, [builders.repetition(cell, (900,))]).charts
-    assert "<b>" not in render_svg(chart.spec)
+    assert "<b>" not in render_svg(chart.plot)
 
 
-def test_the_style_sheet_knows_every_stand_in_colour_of_the_charts() -> None:
-    style = (templates() / "report.css").read_text("utf-8")
-    for colour in (*SERIES_COLOURS, GRID, INK, CEILING):
-        assert f'"{colour}"' in style
+def test_the_style_sheet_knows_every_colour_of_the_charts_and_a_chart_alone_has_the_light_page_s() -> None:
+    style = (templates() / "report.css").read_text("utf-8") + (templates() / "matrix.css").read_text("utf-8")
     for wanted in ("prefers-color-scheme: dark", "@media print", "max-width: 40rem"):
         assert wanted in style
+    for name in (*LIGHT.colours, "plate"):
+        assert re.search(rf"\.{name} {{ color: var\(--", style), name
+    for name, colour in LIGHT.colours.items():
+        variable = {"axis": "soft"}.get(name, name)
+        assert re.search(rf"--{variable}: (#\w+);", style)[1] == colour  # type: ignore[index]
 
 
-def test_the_colours_in_a_chart_are_stand_ins_only(page: str) -> None:
+def test_the_colours_in_a_chart_are_classes_only(page: str) -> None:
     drawn = "".join(re.findall(r"<svg.*?</svg>", page, re.DOTALL))
-    found = set(re.findall(r'(?:stroke|fill)="(#[0-9a-fA-F]+)"', drawn))
-    assert found <= {*SERIES_COLOURS, GRID, INK, CEILING}
-    assert {SERIES_COLOURS[0], SERIES_COLOURS[1], CEILING} <= found
+    assert set(re.findall(r'(?:stroke|fill)="([^"]+)"', drawn)) == {"none", "currentColor"}
+    assert set(re.findall(r'class="([^"]+)"', drawn)) == {"axis", "grid", "ceiling", "s1", "s2"}
 
 
 def test_the_traces_of_a_chart_hold_the_bytes_and_retransmits_of_the_repetition() -> None:
@@ -150,7 +153,7 @@ def test_many_pairs_have_no_legend_and_one_colour() -> None:
     cell = builders.cell(pairs=pairs)
     drawn = charts(builders.run(builders.plan([cell])), [builders.repetition(cell, [600.0] * 12)])
     assert [key.name for key in drawn.keys] == ["ceiling of a pair"]
-    assert SERIES_COLOURS[1] not in render_svg(drawn.charts[0].spec)
+    assert 'class="s2"' not in render_svg(drawn.charts[0].plot)
 
 
 def test_a_run_in_which_nothing_was_measured_still_makes_a_page() -> None:

@@ -10,6 +10,7 @@ from rigctl.findings import Finding, Severity, Weight
 from rigctl.records import Cell, Direction, Pair, Repetition
 from rigctl.report.blocks import Charts, Document, Section, Table
 from rigctl.report.document import document
+from rigctl.report.plot import Line
 from rigctl.report.svg import render_svg
 
 FULL = [3350] * 100
@@ -129,12 +130,13 @@ def test_the_chart_has_round_trips_from_the_idle_time_on_and_the_goodput() -> No
     drawn = section(made(probing.repetition(probing.cell(), probing.probes([100] * 50, FULL)))).blocks[1]
     assert isinstance(drawn, Charts)
     (chart,) = drawn.charts
-    trips, goodput = chart.spec["vconcat"]
-    assert trips["data"]["values"][0]["t"] == -1.0
-    assert max(point["value"] for point in trips["data"]["values"]) == 3.35
-    assert {point["pair"] for point in goodput["data"]["values"]} == {"pi1 → pi2"}
+    trips, goodput = (panel.marks for panel in chart.plot.panels)
+    assert isinstance(trips[0], Line)
+    assert trips[0].points[0][0] == -1.0
+    assert max(ms or 0 for _, ms in trips[0].points) == 3.35
+    assert len(goodput) == 1
     assert chart.label == "Round trips over time of test 1: up to 3.35 ms"
-    assert render_svg(chart.spec).startswith("<svg")
+    assert render_svg(chart.plot).startswith("<svg")
 
 
 def test_a_run_without_probes_has_no_such_section() -> None:

@@ -11,16 +11,16 @@ from rigctl.analysis.run_view import RunView
 from rigctl.model.intervals import received_at
 from rigctl.model.latency import trips
 from rigctl.records import Cell, Probes, Repetition, Status, Stream
-from rigctl.report.blocks import Chart, Charts, Key, Spec
-from rigctl.report.svg import SERIES_COLOURS, axis, coloured, framed
+from rigctl.report.blocks import Chart, Charts, Key
+from rigctl.report.plot import MOST_COLOURS, Axis, Panel, Plot, stream_colours
+from rigctl.report.plot import Line as Drawn
 from rigctl.report.text import settings_text, time_text
 
 MOST_POINTS: Final = 150
 """Of a line; each is the longest round trip of its time."""
-_WIDTH: Final = 330
+_WIDTH: Final = 380
 _HEIGHT: Final = 110
 _GOODPUT_HEIGHT: Final = 60
-_EXTENT: Final = 34
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def charts(view: RunView) -> Charts | None:
         return None
     longest = max(value for _, lines, _ in shown for line in lines for value in line.values)
     streams = dict.fromkeys(str(stream) for cell, _, _ in shown for stream in cell.streams)
-    few = len(streams) <= len(SERIES_COLOURS)
+    few = len(streams) <= MOST_COLOURS
     keys = tuple(Key(name, f"s{number}") for number, name in enumerate(streams, 1)) if few else ()
     return Charts(tuple(_chart(*drawn, longest) for drawn in shown), keys)
 
@@ -83,34 +83,21 @@ def _goodput(repetition: Repetition, stream: Stream) -> Line | None:
 
 def _chart(cell: Cell, round_trips: Sequence[Line], goodput: Sequence[Line], longest_ms: float) -> Chart:
     times = [t_s for line in (*round_trips, *goodput) for t_s in line.t_s]
-    span = [min(0.0, *times), max(times)]
-    parts = [_panel(round_trips, "ms", [0.0, longest_ms * 1.05], span, _HEIGHT, labelled=not goodput)]
+    span = (min(0.0, *times), max(times))
+    panels = [_panel(round_trips, "round trip [ms]", longest_ms * 1.05, _HEIGHT)]
     if goodput:
         most = max(value for line in goodput for value in line.values)
-        parts.append(_panel(goodput, "Mbit/s", [0.0, most * 1.05], span, _GOODPUT_HEIGHT, labelled=True))
+        panels.append(_panel(goodput, "Mbit/s", most * 1.05, _GOODPUT_HEIGHT))
     own = [value for line in round_trips for value in line.values]
     label = f"Round trips over time of test {cell.number}: up to {time_text(1e3 * max(own))}"
     caption = f"{settings_text(cell)}: longest round trips, below them the goodput; the streams start at 0 s"
-    return Chart(framed({"vconcat": parts, "spacing": 6}), label, caption, f"Test {cell.number}")
+    plot = Plot(_WIDTH, Axis("seconds", *span, ticks=6, grid=False), tuple(panels))
+    return Chart(plot, label, caption, f"Test {cell.number}")
 
 
-def _panel(
-    lines: Sequence[Line], unit: str, domain: Sequence[float], span: Sequence[float], height: int, *, labelled: bool
-) -> Spec:
-    points = [
-        {"pair": line.name, "t": round(t_s, 4), "value": round(value, 4)}
-        for line in lines
-        for t_s, value in zip(line.t_s, line.values, strict=True)
-    ]
-    seconds = axis("t", "seconds" if labelled else None, span, labels=labelled, grid=False, tickCount=6)
-    return {
-        "data": {"values": points},
-        "mark": {"type": "line", "strokeWidth": 1.4, "strokeJoin": "round"},
-        "encoding": {
-            "x": seconds,
-            "y": axis("value", unit, domain, tickCount=3, minExtent=_EXTENT),
-            "color": coloured("pair", [line.name for line in lines]),
-        },
-        "width": _WIDTH,
-        "height": height,
-    }
+def _panel(lines: Sequence[Line], title: str, high: float, height: int) -> Panel:
+    marks = tuple(
+        Drawn(tuple(zip(line.t_s, line.values, strict=True)), colour, width=1.4)
+        for line, colour in zip(lines, stream_colours(len(lines)), strict=True)
+    )
+    return Panel(Axis(title, 0, high, ticks=3), marks, height)

@@ -7,8 +7,9 @@ table, and it weighs a tenth of a drawing.
 from typing import Final
 
 from rigctl.analysis.panels import ConditionPanels, Difference, Matrix
-from rigctl.report.blocks import Chart, HeatField, HeatMap, HeatMaps, Key, Spec
+from rigctl.report.blocks import Chart, HeatField, HeatMap, HeatMaps, Key
 from rigctl.report.heat import HEAT_STEPS, heat_step
+from rigctl.report.plot import Axis, Line, Plot, plot
 from rigctl.report.sections.matrix.grid import (
     Grid,
     condition_grids,
@@ -16,12 +17,13 @@ from rigctl.report.sections.matrix.grid import (
     difference_step,
 )
 from rigctl.report.sections.matrix.titles import gbps
-from rigctl.report.svg import LINE_COLOURS, axis, framed
 from rigctl.report.text import UNKNOWN
 
+LINE_COLOURS: Final = 10
+"""Of lines in an order, as 1 to 10 flows: `l0` to `l9`."""
 PALE: Final = 0.10
 """The colours of differences reach at least to this share of the highest sum."""
-_WIDTH: Final = 330
+_WIDTH: Final = 400
 _HEIGHT: Final = 250
 _FEW_POINTS: Final = 60
 """So many are marked one by one; more make a line without them."""
@@ -45,8 +47,8 @@ def condition_maps(found: Matrix, condition: ConditionPanels) -> HeatMaps:
 
 
 def colour_of(number: int, count: int) -> int:
-    """The place in `LINE_COLOURS` of line `number` of `count`: spread over all of them."""
-    return round(number * (len(LINE_COLOURS) - 1) / (count - 1)) if count > 1 else 0
+    """The colour of line `number` of `count`: spread over all `LINE_COLOURS`."""
+    return round(number * (LINE_COLOURS - 1) / (count - 1)) if count > 1 else 0
 
 
 def _heat_map(grid: Grid, top_mbps: float) -> HeatMap:
@@ -56,7 +58,7 @@ def _heat_map(grid: Grid, top_mbps: float) -> HeatMap:
     )
     highest = f", {gbps(max(grid.mbps.values()))} Gbit/s at most" if grid.mbps else ""
     label = f"Total goodput by the number of pairs{f': {grid.title}' if grid.title else ''}{highest}"
-    chart = Chart(framed(lines(grid, top_mbps)), label) if grid.mbps else None
+    chart = Chart(lines(grid, top_mbps), label) if grid.mbps else None
     return HeatMap(grid.title, "pairs", grid.columns, rows, chart)
 
 
@@ -90,23 +92,14 @@ def _change(mbps: float | None, most_mbps: float) -> HeatField:
     return HeatField(gbps(mbps, sign=True), colour, mbps)
 
 
-def lines(grid: Grid, top_mbps: float) -> Spec:
+def lines(grid: Grid, top_mbps: float) -> Plot:
     """The sum as a function of the pairs, one line per column of the grid."""
-    points = [
-        {"pairs": grid.rows[row], "gbps": round(mbps / 1000, 3), "line": f"{column:02}"}
-        for (row, column), mbps in sorted(grid.mbps.items())
-    ]
-    names = [f"{column:02}" for column in range(len(grid.columns))]
-    colours = [LINE_COLOURS[colour_of(column, len(names))] for column in range(len(names))]
-    drawn: Spec = {
-        "data": {"values": points},
-        "mark": {"type": "line", "strokeWidth": 1.5, "strokeJoin": "round"},
-        "encoding": {
-            "x": axis("pairs", "pairs", [0, grid.rows[-1]], tickCount=min(12, grid.rows[-1]), format="d"),
-            "y": axis("gbps", "Gbit/s", [0, top_mbps * 1.03 / 1000], tickCount=6, format="~f"),
-            "color": {"field": "line", "type": "nominal", "scale": {"domain": names, "range": colours}, "legend": None},
-        },
-    }
-    marks = drawn | {"mark": {"type": "point", "size": 9, "strokeWidth": 2}}
-    layers = [drawn, marks] if len(points) <= _FEW_POINTS else [drawn]
-    return {"width": _WIDTH, "height": _HEIGHT, "layer": layers}
+    dots = len(grid.mbps) <= _FEW_POINTS
+    marks = []
+    for column in range(len(grid.columns)):
+        points = tuple(
+            (float(grid.rows[row]), mbps / 1000) for (row, at), mbps in sorted(grid.mbps.items()) if at == column
+        )
+        marks.append(Line(points, f"l{colour_of(column, len(grid.columns))}", width=1.5, dots=dots))
+    pairs = Axis("pairs", 0, grid.rows[-1], ticks=min(12, grid.rows[-1]))
+    return plot(_WIDTH, _HEIGHT, pairs, Axis("Gbit/s", 0, top_mbps * 1.03 / 1000, ticks=6), tuple(marks))

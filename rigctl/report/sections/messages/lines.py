@@ -6,7 +6,7 @@ from typing import Final
 
 from rigctl.analysis.message_results import MessageResult
 from rigctl.report.blocks import Key
-from rigctl.report.svg import SERIES_COLOURS
+from rigctl.report.plot import MOST_COLOURS
 from rigctl.report.text import plural
 
 _VARIED: Final[tuple[Callable[[MessageResult], str], ...]] = (
@@ -44,6 +44,6 @@ def lines(results: Sequence[MessageResult]) -> tuple[Line, ...]:
 
 def keys(drawn: Sequence[Line]) -> tuple[Key, ...]:
     """The legend; empty where one line needs none, or there are more lines than colours."""
-    if not 1 < len(drawn) <= len(SERIES_COLOURS):
+    if not 1 < len(drawn) <= MOST_COLOURS:
         return ()
     return tuple(Key(line.name, f"s{number}") for number, line in enumerate(drawn, 1))

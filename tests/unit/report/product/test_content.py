@@ -96,7 +96,7 @@ def test_nothing_is_drawn_outside_a_picture() -> None:
             width = float(root.attrib["width"])
             for text in root.iter("{http://www.w3.org/2000/svg}text"):
                 bold = "font-weight" in text.attrib
-                wide = width_of(text.text or "", float(text.attrib["font-size"]), bold=bold) / 1.06
+                wide = width_of(text.text or "", float(text.attrib["font-size"]), bold=bold)
                 x = float(text.attrib["x"])
                 start = x - wide if text.attrib.get("text-anchor") == "end" else x
                 assert start >= -2, (name, text.text)

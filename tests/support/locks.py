@@ -1,0 +1,22 @@
+"""The locks of nodes, as they lie on the host that the tests' servers run on."""
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from openssh import Sshd, rig_of
+
+from rigctl.remote.ssh import Host, connected
+
+LOCKS = Path(f"/tmp/rigctl-locks-{os.getuid()}")
+
+
+@asynccontextmanager
+async def hosts_of(server: Sshd, *names: str) -> AsyncIterator[dict[str, Host]]:
+    async with connected(rig_of(*(server.node(name) for name in names)), names) as hosts:
+        yield hosts
+
+
+def links(name: str) -> list[Path]:
+    return sorted(LOCKS.glob(f"*-{name}*"))

@@ -1,0 +1,165 @@
+"""A plot as SVG: its marks and labels where they belong, its colours, what users wrote, and its size."""
+
+import re
+import xml.etree.ElementTree as ET
+from datetime import date
+
+import pytest
+
+from rigctl.report.blocks import Key
+from rigctl.report.letters import cut, text_width
+from rigctl.report.palette import LIGHT, Palette
+from rigctl.report.plot import Area, Axis, Bars, Line, Mark, Panel, Plot, Points, Rule, Spans, Text, plot
+from rigctl.report.scales import day
+from rigctl.report.svg import render_svg
+
+HOSTILE = "<script>alert(1)</script>\"'&\x07"
+LONG = "a name that is much longer than its picture could ever be " * 4
+SVG = "{http://www.w3.org/2000/svg}"
+NIGHTS = Axis(kind="date", low=day(date(2026, 1, 1)), high=day(date(2026, 11, 22)))
+
+
+def plotted(*marks: Mark, x: Axis | None = None, y: Axis | None = None, width: float = 380) -> Plot:
+    return plot(width, 130, x or Axis("seconds", 0, 10), y or Axis("Mbit/s", 0, 1000), marks)
+
+
+def texts(svg: str) -> list[tuple[str, float, float, float]]:
+    """Each text with its left and right ends, estimated, and its base line."""
+    found = []
+    for parent in ET.fromstring(svg).iter():
+        for child in parent:
+            if child.tag.removeprefix(SVG) == "text":
+                text = child.text or ""
+                width, x = text_width(text), float(child.get("x", ""))
+                anchor = child.get("text-anchor") or parent.get("text-anchor") or "start"
+                left = x - {"start": 0, "middle": width / 2, "end": width}[anchor]
+                found.append((text, left, left + width, float(child.get("y", ""))))
+    return found
+
+
+def paths(svg: str, colour: str) -> list[str]:
+    return re.findall(rf'<path class="{colour}"[^>]* d="([^"]*)"', svg)
+
+
+def test_a_line_goes_through_its_points_and_has_a_gap_where_one_is_not_known() -> None:
+    svg = render_svg(plotted(Line(((0, 0), (5, 500), (6, None), (7, 500), (10, 1000)), "s1")))
+    (line,) = paths(svg, "s1")
+    assert line.count("M") == 2
+    assert line.count("l") == 2
+
+
+def test_a_point_between_two_gaps_is_still_seen() -> None:
+    (line,) = paths(render_svg(plotted(Line(((0, None), (5, 500), (6, None)), "s1"))), "s1")
+    assert re.fullmatch(r"M[\d.]+ [\d.]+h0", line)
+
+
+def test_positions_do_not_drift_along_a_line_of_relative_steps() -> None:
+    points = tuple((at / 100, (at * 7919) % 1000) for at in range(1001))
+    whole = render_svg(plotted(Line(points, "s1")))
+    alone = render_svg(plotted(Line(points[-1:], "s1"), x=Axis("seconds", 0, 10)))
+    (line,), (dot,) = paths(whole, "s1"), paths(alone, "s1")
+    numbers = [float(text) for text in re.findall(r"-?(?:\d+\.?\d*|\.\d+)", line)]
+    assert (sum(numbers[::2]), sum(numbers[1::2])) == pytest.approx(
+        [float(text) for text in re.findall(r"[\d.]+", dot.removesuffix("h0"))]
+    )
+
+
+@pytest.mark.parametrize("width", [200, 380, 1040])
+def test_all_labels_are_within_the_picture_and_none_lies_on_another(width: float) -> None:
+    x = Axis("bytes per message", kind="log2", labels="bytes", ticks=30)
+    tall = plotted(Line(((1, 3), (2**27, 120_000)), "s1"), x=x, y=Axis("round trip [µs]", kind="log10"), width=width)
+    nights = plotted(Points(((NIGHTS.low or 0, 941.0),), "s1"), x=NIGHTS, width=width)
+    names = plotted(
+        Points(((3, 0), (5, 1)), "s1"), y=Axis(kind="names", names=(LONG, "short")), x=Axis("", 0, 10), width=width
+    )
+    for drawn in (tall, nights, names):
+        svg = render_svg(drawn, LIGHT)
+        found = texts(svg)
+        height = float(re.findall(r'height="([\d.]+)"', svg)[0])
+        assert len(found) >= 4
+        assert all(left >= -0.6 and right <= width + 0.6 and 8 < base < height for _, left, right, base in found), found
+        for number, (_, left, right, base) in enumerate(found):
+            for _, other_left, other_right, other_base in found[number + 1 :]:
+                assert right <= other_left or other_right <= left or abs(base - other_base) >= 11
+
+
+def test_texts_of_dates_stand_in_lanes_and_do_not_collide() -> None:
+    changes = [Rule(day(date(2026, month, 3)), "x", f"−4.1 % in {month}: kernel 6.12 → 6.13") for month in range(1, 11)]
+    found = [entry for entry in texts(render_svg(plotted(*changes, x=NIGHTS))) if "kernel" in entry[0]]
+    assert len({text for text, *_ in found}) == 10
+    for text, left, right, base in found:
+        assert not [
+            other
+            for other, other_left, other_right, other_base in found
+            if other != text and base == other_base and left < other_right and other_left < right
+        ]
+
+
+def test_every_text_of_a_user_is_escaped_within_and_alone() -> None:
+    marks = (
+        Rule(5, "x", HOSTILE),
+        Rule(500, text=HOSTILE),
+        Text(3, 400, HOSTILE),
+        Points(((1, 2),), "s1", hints=(HOSTILE,)),
+    )
+    named = plotted(Points(((1, 0),), "s1"), y=Axis(HOSTILE, kind="names", names=(HOSTILE,)), x=Axis(HOSTILE, 0, 2))
+    for drawn in (plotted(*marks), named):
+        for svg in (render_svg(drawn), render_svg(drawn, LIGHT, [Key(HOSTILE, "s1")], HOSTILE)):
+            root = ET.fromstring(svg)
+            assert {each.tag.removeprefix(SVG) for each in root.iter()} <= {"svg", "g", "path", "text", "title", "rect"}
+            assert "script" in svg
+
+
+def test_within_a_page_colours_are_classes_and_alone_they_are_those_of_the_palette() -> None:
+    drawn = plotted(Line(((0, 1), (1, 2)), "s1"), Rule(900), Points(((1, 2),), "s2", hollow=True))
+    within, alone = (
+        render_svg(drawn),
+        render_svg(drawn, LIGHT, [Key("a pair", "s1"), Key("ceiling", "ceiling")], "A chart"),
+    )
+    assert within.startswith('<svg aria-hidden="true"')
+    assert "#" not in within
+    assert "class=" not in alone
+    assert re.findall('role="img" aria-label="([^"]*)"', alone) == ["A chart"]
+    assert {LIGHT.colours[name] for name in ("s1", "s2", "axis", "grid", "ceiling")} <= set(
+        re.findall("#[0-9a-f]+", alone)
+    )
+    assert [text for text, *_ in texts(alone)][:2] == ["a pair", "ceiling"]
+    own = render_svg(drawn, Palette({"s1": "#123456", "axis": "#222222"}, background="#fafafa", font="Inter"))
+    assert "#123456" in own
+    assert set(re.findall("#[0-9a-f]+", own)) == {"#123456", "#222222", "#fafafa"}
+
+
+def test_panels_stand_below_each_other_on_one_axis() -> None:
+    rates = Panel(Axis("Mbit/s", 0, 1000), (Line(((0, 10_000), (10, 20)), "s1"),), 130)
+    counts = Panel(Axis("retransmits", 0, 5, at=(0, 5)), (Bars(((2, 5), (4, 1)), "s1"),), 34)
+    svg = render_svg(Plot(380, Axis("seconds", 0, 10), (rates, counts)))
+    assert [text for text, *_ in texts(svg)].count("seconds") == 1
+    line, bars = paths(svg, "s1")
+    assert bars.count("M") == 2
+    first = re.findall(r"^M([\d.]+)", line)
+    grid = re.findall(r"M([\d.]+) ", paths(svg, "grid")[0])
+    assert first == grid[:1]
+
+
+def test_areas_and_spans_reach_from_low_to_high() -> None:
+    svg = render_svg(plotted(Area(((0, 100, 200), (10, 100, 200)), "s1"), Spans(((5, 100, 200),), "s2")))
+    (area,), (span,) = paths(svg, "s1"), paths(svg, "s2")
+    assert area.endswith("z")
+    assert re.fullmatch(r"M[\d.]+ [\d.]+l0-13", span)
+
+
+def test_the_same_plot_gives_the_same_text_and_a_point_takes_few_bytes() -> None:
+    drawn = plotted(Line(tuple((at / 12, 900 + at % 40) for at in range(121)), "s1"))
+    svg = render_svg(drawn)
+    assert svg == render_svg(drawn)
+    assert len(paths(svg, "s1")[0]) < 121 * 9
+
+
+def test_an_empty_plot_has_its_axes() -> None:
+    assert [text for text, *_ in texts(render_svg(plotted()))][-1] == "seconds"
+
+
+def test_a_text_is_cut_to_a_width_with_an_ellipsis() -> None:
+    assert cut("short", 100) == "short"
+    assert cut(LONG, 100).endswith("…")
+    assert text_width(cut(LONG, 100)) <= 100

@@ -48,6 +48,7 @@ class Claim:
     where: str  # on both pairs at once
     share: str  # per cent of the ceiling, rounded down
     link: str  # gigabit Ethernet
+    frames: str  # segments of 536 bytes; empty: as an MTU of 1500 has them
     which: str  # in each of 7 tests; empty: there is one
     tests: tuple[int, ...]
     ceiling_mbps: float
@@ -60,8 +61,9 @@ class Claim:
 
     @property
     def rest(self) -> str:
+        frames = f" with {self.frames}" if self.frames else ""
         which = f", {self.which}" if self.which else ""
-        return f"{self.where}: {self.share} % of what {self.link} allows{which}"
+        return f"{self.where}: {self.share} % of what {self.link} allows{frames}{which}"
 
     def __str__(self) -> str:
         return f"{self.first} {self.rest}"
@@ -239,7 +241,7 @@ def _figure(view: RunView, cell: CellSummary, rows: Mapping[int, list[Row]]) -> 
     ceiling = max(stream.ceiling_mbps or 0.0 for stream in cell.streams)
     if mbps is None:
         raise AssertionError("a test without a figure has a reason")
-    return _Figure(cell, mbps, ceiling, _link(path_rate_bps(view.info, cell.streams[0].stream.ends) or 0, cell))
+    return _Figure(cell, mbps, ceiling, _ethernet(path_rate_bps(view.info, cell.streams[0].stream.ends) or 0))
 
 
 _ETHERNET: Final = {
@@ -255,11 +257,14 @@ _ETHERNET: Final = {
 }
 
 
-def _link(rate_bps: int, cell: CellSummary) -> str:
-    """`gigabit Ethernet`; with the segments where they are not those of an MTU of 1500."""
-    name = _ETHERNET.get(rate_bps, f"a link of {format_rate(rate_bps)}")
+def _ethernet(rate_bps: int) -> str:
+    return _ETHERNET.get(rate_bps, f"a link of {format_rate(rate_bps)}")
+
+
+def _frames(cell: CellSummary) -> str:
+    """What they carry, where that is not what an MTU of 1500 lets them."""
     mss = min(stream.mss_effective or 0 for stream in cell.streams)
-    return name if 1420 <= mss <= 1460 else f"{name} with segments of {mss} bytes"
+    return "" if 1420 <= mss <= 1460 else f"segments of {mss} bytes"
 
 
 def _worded(
@@ -281,6 +286,7 @@ def _worded(
         where=_where(min(tests, key=lambda cell: len(cell.streams))),
         share=_down(100 * chosen.share),
         link=chosen.link,
+        frames=_frames(chosen.test),
         which=which,
         tests=tuple(cell.cell.number for cell in tests),
         ceiling_mbps=chosen.ceiling_mbps,

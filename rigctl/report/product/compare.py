@@ -13,7 +13,8 @@ from rigctl.errors import InputError
 from rigctl.model.comparing import Verdict
 from rigctl.records import Repetition, RunInfo
 from rigctl.report.blocks import Column, Entry, Row, Table
-from rigctl.report.comparison_words import METRICS, up
+from rigctl.report.comparison_words import up
+from rigctl.report.metric_words import METRICS
 from rigctl.report.product.claim import decimals, floored
 from rigctl.report.product.content import Bar, Product, Term, product
 from rigctl.report.product.theme import Theme
@@ -79,9 +80,9 @@ def _sentences(changes: Sequence[Change], themes: tuple[Theme, Theme]) -> Iterat
     for found, (winner, loser) in ((better, names), (worse, names[::-1])):
         if found:
             least = min(_times(change) for change in found)
-            what = f"has {_least_text(least)} the {METRICS[found[0].metric][0]} of {loser}"
+            what = f"has {_least_text(least)} the {METRICS[found[0].metric].name} of {loser}"
             if found[0].metric not in _RATES:
-                what = f"has a {METRICS[found[0].metric][0]} that is at least {_least_text(least)} shorter"
+                what = f"has a {METRICS[found[0].metric].name} that is at least {_least_text(least)} shorter"
             where = f"in {len(found)} of {plural(len(changes), 'test')}" if len(changes) > 1 else ""
             yield f"{winner} is faster than {loser}{f' {where}' if where else ''}: it {what}."
     rest = []
@@ -121,7 +122,7 @@ def _table(own: Product, changes: Sequence[Change], themes: tuple[Theme, Theme],
     asked = [number for number, column in enumerate(own.table.columns) if column.group == "requested" or number == 0]
     rows = {row.test: row for row in own.table.rows}
     metric: Metric = changes[0].metric
-    _, unit, factor = METRICS[metric]
+    unit, factor = METRICS[metric].unit, METRICS[metric].scale
     columns = [own.table.columns[number] for number in asked]
     columns += [Column(theme.name, unit) for theme in themes]
     columns += [Column("Verdict", "", "derived", words=True)] if judged else []

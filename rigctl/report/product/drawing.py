@@ -1,4 +1,4 @@
-"""SVG drawn from texts, lines and boxes, as wide as its letters, and the same as PNG by resvg: no browser, no request."""
+"""SVG from texts, lines and boxes, as wide as its letters, and the same as PNG by resvg: no browser, no request."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

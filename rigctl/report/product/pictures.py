@@ -38,7 +38,7 @@ def bars(product: Product, width: float = WIDE, *, framed: bool = True) -> str |
     theme, colours = product.theme, product.theme.palette
     drawing = Drawing(width, height, theme.text, bars_label(product), colours["paper"] if framed else "none")
     if framed:
-        drawing.text((_PAD, 34), chart_title(product), 17, colours["ink"], bold=True, fonts=theme.headings)
+        _title(drawing, product, chart_title(product))
         _legend(drawing, product, (_PAD, 62))
     left = _PAD if framed else 0.0
     label = 0.0 if narrow else min(0.42 * width, 24 + max(width_of(bar.settings, 12) for bar in tests))
@@ -61,6 +61,14 @@ def _legend(drawing: Drawing, product: Product, at: tuple[float, float]) -> None
         drawing.box((x, y - 9), (18, 10), colour, 2)
         drawing.text((x + 25, y), name, 12, product.theme.palette["soft"])
         x += 25 + width_of(name, 12) + 20
+
+
+def _title(drawing: Drawing, product: Product, text: str) -> None:
+    """In letters as large as fit."""
+    size = min(18.0, 18 * (drawing.width - 2 * _PAD) / width_of(text, 18, bold=True))
+    drawing.text(
+        (_PAD, 34), text, round(size, 1), product.theme.palette["ink"], bold=True, fonts=product.theme.headings
+    )
 
 
 def chart_title(product: Product) -> str:
@@ -151,7 +159,7 @@ def table(product: Product) -> str:
     height = top + head_height + 32 * len(shown.rows) + 34
     label = f"{product.title}, {len(shown.rows)} rows"
     drawing = Drawing(width, height, theme.text, label, colours["paper"])
-    drawing.text((_PAD, 34), product.title, 18, colours["ink"], bold=True, fonts=theme.headings)
+    _title(drawing, product, product.title)
     for number, line in enumerate(claimed):
         drawing.text((_PAD, 58 + 22 * number), line, 15, colours["accent"], bold=True)
     drawing.box((_PAD, top), (width - 2 * _PAD, head_height), colours["panel"])

@@ -3,7 +3,9 @@
 `make_samples.py NAME…` makes some of them; with --print they are printed again from what was measured last.
 """
 
+import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -26,9 +28,19 @@ RUNS: Final[dict[str, tuple[str, ...]]] = {
     "10gbe-mesh-mended": ("10gbe-mesh-mended",),
     "das2-soak": ("das2-soak", "--rig-set", "trunk.rate=10G", "--duration", "2m"),
 }
+PRODUCTS: Final[dict[str, tuple[str, ...]]] = {
+    "product-gigablox": ("gigablox", "--duration", "8s", "--repeat", "4"),
+    "product-switchblox": ("gigablox", "--rig-set", "links.rate=100M", "--duration", "5s", "--repeat", "4"),
+}
+"""What a company would publish: reports/samples/product."""
 CHECKS: Final = ("10gbe", "10gbe-mended")
 """Rigs, of which `rigctl check` says what it found."""
 PICTURES: Final = ("gigablox-60s", "das2-quick-8g")
+SHOP: Final = {
+    "gigablox": ("A tiny gigabit switch", "Five ports on a board as small as a matchbox. We tested it with four hosts."),
+    "beside": ("Which one do I need?", "The gigabit switch beside the one for 100 Mbit/s, in the same seven tests."),
+}
+"""Heading and text of the shop's pages with each fragment."""
 COLUMNS: Final = "140"
 
 
@@ -49,7 +61,7 @@ def rigctl(name: str, *words: str) -> str:
 def measured(name: str) -> None:
     """Measure a sample into a store of its own."""
     (STORES / f"{name}.db").unlink(missing_ok=True)
-    rigctl(name, "run", *RUNS[name], "--no-report", "--quiet")
+    rigctl(name, "run", *(RUNS | PRODUCTS)[name], "--no-report", "--quiet")
 
 
 def printed(name: str) -> None:
@@ -58,6 +70,26 @@ def printed(name: str) -> None:
     (SAMPLES / f"{name}.txt").write_text(rigctl(name, "show"))
     if name == "gigablox-60s":
         rigctl(name, "export", "--level", "pairs", "-o", str(SAMPLES / f"{name}-pairs.csv"))
+
+
+def published() -> None:
+    """The fragment of one product, of two side by side, both in a shop's page, and the whole report in the theme."""
+    folder, own = SAMPLES / "product", "product-gigablox"
+    with_theme = ("report", "--theme", str(folder / "gigablox.yaml"))
+    rigctl(own, *with_theme, "-o", str(folder / "report.html"), "--fragment", str(folder / "gigablox"))
+    other = STORES / "switchblox.rigctl"
+    rigctl("product-switchblox", "export", "--format", "rigctl", "-o", str(other))
+    both = STORES / "product-both.db"
+    shutil.copy(STORES / f"{own}.db", both)
+    rigctl(both.stem, "import", str(other))
+    runs = json.loads(rigctl(both.stem, "runs", "--json"))["runs"]
+    fast, slow = sorted((run["run"] for run in runs), key=lambda run: run not in rigctl(own, "runs"))
+    themes = (*with_theme, "--theme", str(folder / "switchblox.yaml"))
+    rigctl(both.stem, *themes[:1], fast, *themes[1:], "--compare", slow, "--fragment", str(folder / "beside"))
+    for name, (title, text) in SHOP.items():
+        fragment = (folder / name / "fragment.html").read_text()
+        page = (ROOT / "reports" / "shop.html").read_text().replace("{folder}", name).replace("{title}", title)
+        (folder / f"shop-{name}.html").write_text(page.replace("{text}", text).replace("{fragment}", fragment))
 
 
 def pictured(names: list[str]) -> None:
@@ -77,15 +109,21 @@ def pictured(names: list[str]) -> None:
 def main() -> None:
     words = sys.argv[1:]
     names = [word for word in words if word in RUNS]
+    products = [word for word in words if word == "product"]
     checks = [word for word in words if word in CHECKS]
-    if not names and not checks:
-        names, checks = list(RUNS), list(CHECKS)
+    if not names and not checks and not products:
+        names, checks, products = list(RUNS), list(CHECKS), ["product"]
     STORES.mkdir(parents=True, exist_ok=True)
     for name in names:
         if "--print" not in words:
             measured(name)
         printed(name)
         print(name)
+    if products:
+        for name in PRODUCTS if "--print" not in words else ():
+            measured(name)
+        published()
+        print("product")
     for name in checks:
         (SAMPLES / f"{name}-check.txt").write_text(rigctl(name, "check", name))
         print(name)

@@ -8,24 +8,23 @@ MACHINE := $(shell uname -m)
 AGENT := agents/dist/rigctl-agent-$(MACHINE)
 SOURCES := $(wildcard agents/*.c agents/*.h) agents/Makefile
 DEMO_STORE := $(VENV)/demo.db
+# What is imported is compiled once and kept. Where a container sets this, each start of rigctl compiles all of it again: 3 s for 1.
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: samples demo test whole lint types unit bench clean system agents mutants
+.PHONY: samples demo test whole lint types unit bench clean system agents mutants torture docs pages
 
 demo: $(VENV)/run.stamp $(AGENT)
 	@echo "Seven tests of 5 s each on the virtual rig: about one minute."
 	@$(BIN)/rigctl run scenarios/gigablox.yaml --duration 5s --store $(DEMO_STORE) --report reports/demo.html
 
-# A long file that begins last leaves the other processor idle.
-SLOWEST_FIRST := tests/e2e tests/integration tests/agent
-
-# Many tests mostly wait: two files at a time, and what only computes, type checker and unit tests,
+# Many tests mostly wait: four files at a time, and what only computes, type checker and unit tests,
 # takes what they leave.
 test: system $(VENV)/dev.stamp
 	$(MAKE) -j2 --output-sync=target agents lint
 	$(MAKE) -j3 --output-sync=line whole types unit
 
 whole: $(VENV)/dev.stamp
-	CI=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder --durations=15 $(SLOWEST_FIRST)
+	CI=1 $(BIN)/python -m pytest -q -n 4 --dist loadfile --no-loadscope-reorder --durations=15 tests/e2e tests/integration tests/agent
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
@@ -33,16 +32,20 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/lint-imports --no-cache
 
 types: $(VENV)/dev.stamp
-	nice -n 10 $(BIN)/mypy
+	nice -n 5 $(BIN)/mypy
 
 unit: $(VENV)/dev.stamp
-	CI=1 nice -n 10 $(BIN)/python -m pytest -q --durations=5 tests/unit
+	CI=1 nice -n 5 $(BIN)/python -m pytest -q --durations=5 tests/unit
 
 agents: $(VENV)/dev.stamp
 	$(BIN)/rigctl agent build
 
 bench: $(VENV)/dev.stamp agents
 	$(BIN)/python tests/bench/run_all.py
+
+# Not in CI: a quarter of an hour. Kills by the hundred and half a minute of fuzzing each, one test after the other.
+torture: system $(VENV)/dev.stamp agents
+	RIGCTL_TORTURE=30 $(BIN)/python -m pytest -v -m torture tests/agent tests/integration tests/e2e
 
 # Not in CI: a quarter of an hour for a fifth of them, beside other work. MUTANTS=--all takes every one.
 mutants: $(VENV)/mutants.stamp
@@ -51,6 +54,19 @@ mutants: $(VENV)/mutants.stamp
 # About half an hour; wants a machine that does nothing else.
 samples: $(VENV)/dev.stamp agents
 	$(BIN)/python reports/make_samples.py
+
+# The documentation as a site in build/docs: no server, no request that leaves it.
+docs: $(VENV)/dev.stamp pages
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+	@echo "build/docs/index.html"
+
+# What is made from the code.
+pages: $(VENV)/dev.stamp
+	$(BIN)/python docs/columns_page.py >docs/reference/columns.md
+	$(BIN)/python docs/commands_page.py >docs/reference/commands.md
+	$(BIN)/python docs/rules_page.py >docs/reference/limit-rules.md
+	$(BIN)/python docs/json_schemas.py >/dev/null
+	$(BIN)/python -m rigctl.scenario.jsonschema >/dev/null
 
 clean:
 	rm -rf $(VENV) mutants dist build agents/build agents/dist .pytest_cache .ruff_cache .mypy_cache .import_linter_cache
@@ -64,7 +80,6 @@ $(AGENT): $(VENV)/run.stamp $(SOURCES)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) --upgrade pip
 
 # --no-build-isolation: an editable install then needs hatchling alone, not what a wheel's agents are built with.
 $(VENV)/run.stamp: $(VENV)/bin/python pyproject.toml constraints.txt
@@ -83,7 +98,7 @@ $(VENV)/mutants.stamp: $(VENV)/dev.stamp
 
 # What the tests start for real. Installed where we may; otherwise the tests say what is missing, by name.
 PACKAGES := python3-venv gcc libc6-dev clang libclang-rt-14-dev iproute2 iputils-ping ethtool nftables iperf3 openssh-server openssh-client \
-	qemu-user-static chromium util-linux sudo file make snmpd snmp lldpd postgresql systemd
+	qemu-user-static chromium util-linux sudo file make jq snmpd snmp lldpd postgresql systemd
 # Tests start a PostgreSQL server of their own: Debian's package need not make and start one (a few seconds).
 NO_CLUSTER := /etc/postgresql-common/createcluster.conf
 system:

@@ -1,4 +1,4 @@
-/* The frames of an endpoint's flows, their headers only, in a memory of bounded size (docs/agent-protocol.md, "Capture"). */
+/* The frames of an endpoint's flows, their headers only, in a memory of bounded size (docs/reference/agent-protocol.md, "Capture"). */
 #ifndef RIGCTL_CAPTURE_H
 #define RIGCTL_CAPTURE_H
 

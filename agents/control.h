@@ -1,4 +1,4 @@
-/* The control channel: bounded lines in, never-blocking lines out (docs/agent-protocol.md). */
+/* The control channel: bounded lines in, never-blocking lines out (docs/reference/agent-protocol.md). */
 #ifndef RIGCTL_CONTROL_H
 #define RIGCTL_CONTROL_H
 

@@ -1,4 +1,4 @@
-/* Datagrams by their sequence numbers: what was lost, came twice or out of order, and how steadily (docs/agent-protocol.md, "Datagrams"). */
+/* Datagrams by their sequence numbers: what was lost, came twice or out of order, and how steadily (docs/reference/agent-protocol.md, "Datagrams"). */
 #ifndef RIGCTL_DATAGRAMS_H
 #define RIGCTL_DATAGRAMS_H
 

@@ -1,4 +1,4 @@
-/* An endpoint: one agent's side of the flows of one pair and direction in one cell (docs/agent-protocol.md). */
+/* An endpoint: one agent's side of the flows of one pair and direction in one cell (docs/reference/agent-protocol.md). */
 #ifndef RIGCTL_ENDPOINT_H
 #define RIGCTL_ENDPOINT_H
 

@@ -1,4 +1,4 @@
-/* Round trips by their time, in buckets no wider than 1/128 of their value (docs/agent-protocol.md, "Histogram"). */
+/* Round trips by their time, in buckets no wider than 1/128 of their value (docs/reference/agent-protocol.md, "Histogram"). */
 #ifndef RIGCTL_HISTOGRAM_H
 #define RIGCTL_HISTOGRAM_H
 

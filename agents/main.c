@@ -1,4 +1,4 @@
-/* rigctl-agent: makes and measures traffic on a node, by orders on its standard input (docs/agent-protocol.md).
+/* rigctl-agent: makes and measures traffic on a node, by orders on its standard input (docs/reference/agent-protocol.md).
  *
  * One poll loop serves orders, openings, samples and ends; one thread per flow moves the bytes. It ends by itself whenever
  * nobody is left to tell it what to do.

@@ -1,4 +1,4 @@
-/* The opening of data connections: who brings the token is let in (docs/agent-protocol.md). */
+/* The opening of data connections: who brings the token is let in (docs/reference/agent-protocol.md). */
 #ifndef RIGCTL_OPENING_H
 #define RIGCTL_OPENING_H
 

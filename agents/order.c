@@ -1,4 +1,4 @@
-/* Orders: one line of words in, names and numbers out. What is not known by name is refused (docs/agent-protocol.md). */
+/* Orders: one line of words in, names and numbers out. What is not known by name is refused (docs/reference/agent-protocol.md). */
 #include "control.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* The orders: what the controller can ask for (docs/agent-protocol.md). */
+/* The orders: what the controller can ask for (docs/reference/agent-protocol.md). */
 #ifndef RIGCTL_ORDERS_H
 #define RIGCTL_ORDERS_H
 

@@ -1,4 +1,4 @@
-/* IP_DONTFRAG of ip(4) and IPV6_DONTFRAG of ip6(4). A UDP socket gets no ICMP message here. Compiled, not run: docs/freebsd.md. */
+/* IP_DONTFRAG of ip(4) and IPV6_DONTFRAG of ip6(4). A UDP socket gets no ICMP message here. Compiled, not run: docs/reference/freebsd.md. */
 #include "probe.h"
 
 #include <netinet/in.h>

@@ -1,4 +1,4 @@
-/* Probes of a path: datagrams that are never fragmented, a connection, and what became of them (docs/agent-protocol.md, "Probes"). */
+/* Probes of a path: datagrams that are never fragmented, a connection, and what became of them (docs/reference/agent-protocol.md, "Probes"). */
 #ifndef RIGCTL_PROBE_H
 #define RIGCTL_PROBE_H
 

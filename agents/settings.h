@@ -1,4 +1,4 @@
-/* Host settings: changed, read back and put back (docs/agent-protocol.md, "Host settings"). */
+/* Host settings: changed, read back and put back (docs/reference/agent-protocol.md, "Host settings"). */
 #ifndef RIGCTL_SETTINGS_H
 #define RIGCTL_SETTINGS_H
 

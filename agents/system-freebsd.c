@@ -1,4 +1,4 @@
-/* sysctl(3), statfs(2) and signals through a pipe. Compiled, not run, by the tests: docs/freebsd.md. */
+/* sysctl(3), statfs(2) and signals through a pipe. Compiled, not run, by the tests: docs/reference/freebsd.md. */
 #include "system.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-"""docs/columns.md, made from the column table: `python -m columns_page > docs/columns.md`."""
+"""docs/reference/columns.md, made from the column table: `python docs/columns_page.py` prints it."""
 
 from rigctl.analysis.frames import dtype
 from rigctl.columns import COLUMNS, Level
@@ -7,7 +7,7 @@ from rigctl.report.text import escaped
 _HEAD = """# Columns
 
 Columns of `rigctl export` and of the frames in `rigctl.analysis.frames`. Generated from `rigctl/columns.py` by
-`python docs/columns_page.py > docs/columns.md`; do not edit this page.
+`make pages`; do not edit this page.
 
 Columns may be added; none is renamed. Unknown is an empty field in CSV, `null` in JSON and Parquet, `–` in Markdown;
 never 0. A dot marks the levels of export (`--level`) that have the column: `cells` (**c**, one row per test),

@@ -1,4 +1,4 @@
-"""JSON Schemas of what `--json` prints: `python docs/json_schemas.py` writes them beside this file."""
+"""JSON Schemas of what `--json` prints: `python docs/json_schemas.py` writes them to docs/schemas."""
 
 import json
 from pathlib import Path
@@ -39,6 +39,6 @@ def schema_text(model: type) -> str:
 
 if __name__ == "__main__":
     for name, model in FILES.items():
-        (Path(__file__).parent / name).write_text(schema_text(model), encoding="utf-8")
+        (Path(__file__).parent / "schemas" / name).write_text(schema_text(model), encoding="utf-8")
         print(name)
-    (Path(__file__).parent / "theme.schema.json").write_text(file_schema_text(ThemeFile), encoding="utf-8")
+    (Path(__file__).parent / "schemas" / "theme.schema.json").write_text(file_schema_text(ThemeFile), encoding="utf-8")

@@ -35,7 +35,8 @@ PRODUCTS: Final[dict[str, tuple[str, ...]]] = {
 """What a company would publish: reports/samples/product."""
 CHECKS: Final = ("10gbe", "10gbe-mended")
 """Rigs, of which `rigctl check` says what it found."""
-PICTURES: Final = ("gigablox-60s", "das2-quick-8g")
+PICTURES: Final = ("gigablox-60s", "das2-quick-8g", "10gbe-mesh", "nettest-pingpong", "stratus")
+"""Those that README and documentation show."""
 SHOP: Final = {
     "gigablox": ("A tiny gigabit switch", "Five ports on a board as small as a matchbox. We tested it with four hosts."),
     "beside": ("Which one do I need?", "The gigabit switch beside the one for 100 Mbit/s, in the same seven tests."),

@@ -1,4 +1,4 @@
-"""rigctl: an orchestrated multi-host network test rig. As a library: docs/python.md."""
+"""rigctl: an orchestrated multi-host network test rig. As a library: docs/reference/python.md."""
 
 from typing import TYPE_CHECKING, Any
 

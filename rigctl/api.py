@@ -1,6 +1,6 @@
-"""`import rigctl`: load a scenario, measure it, read what was measured. See docs/python.md.
+"""`import rigctl`: load a scenario, measure it, read what was measured. See docs/reference/python.md.
 
-What a script may rely on: these names, the columns of docs/columns.md, and the fields of the records they give.
+What a script may rely on: these names, the columns of docs/reference/columns.md, and the fields of the records.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ class Run:
 
     @cached_property
     def frames(self) -> "Frames":
-        """As pandas frames: `frames.cells`, `pairs`, `flows`, `intervals`, `bins`, `histogram`. See docs/columns.md."""
+        """Pandas frames: `cells`, `pairs`, `flows`, `intervals`, `bins`, `histogram` (docs/reference/columns.md)."""
         from rigctl.analysis.frames import load as framed
 
         return framed(self.info, self.repetitions)

@@ -26,7 +26,7 @@ class Kind:
     needs: frozenset[str] = frozenset()  # of these, those without a default
     bins: bool = False  # its receivers can count bytes in bins of a fixed width
     transport: str = "tcp"  # where the scenario does not choose
-    order: str | None = None  # the agent's word for it (docs/agent-protocol.md, `test=`); None: a stream
+    order: str | None = None  # the agent's word for it (docs/reference/agent-protocol.md, `test=`); None: a stream
     sizes: tuple[int, int] = (1, 2**40)  # least and most bytes of a message, datagram or file
     round_trips: bool = False  # each message comes back, and its time is taken
     # Of files on disks, which are made before the start: no disk is taken to be slower.
@@ -54,7 +54,7 @@ _ALL: Final = (
         needs=frozenset({"rate"}),
         bins=True,
         transport="udp",
-        sizes=(16, MAX_DATAGRAM),  # from its number and its time (docs/agent-protocol.md)
+        sizes=(16, MAX_DATAGRAM),  # from its number and its time (docs/reference/agent-protocol.md)
     ),
     Kind(
         "pingpong",

@@ -1,4 +1,7 @@
-"""For every test: no signal is inherited as ignored, and a test that hangs shows where each of its tasks stands."""
+"""For every test: no signal is inherited as ignored, and a test that hangs shows where each of its tasks stands.
+
+The files that take longest come first: one that begins last leaves the other processors idle.
+"""
 
 import asyncio
 import signal
@@ -9,6 +12,11 @@ from typing import Any, Protocol
 
 import pytest
 
+_LONGEST = (
+    "test_report_page", "test_run", "test_examples", "test_remote_lock", "test_openssh_rig", "test_run_limits",
+    "test_check_faults", "test_nightly", "test_remote_ssh", "test_fuzz", "test_threads", "test_run_iperf3",
+    "test_resume", "test_conditions_restored", "test_remote_push", "test_rig_init", "test_report_commands",
+)  # fmt: skip
 _IGNORED_BY_SHELLS = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 
 
@@ -26,6 +34,11 @@ def pytest_configure() -> None:
     for number in _IGNORED_BY_SHELLS:
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, _nothing)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    place = {name: number for number, name in enumerate(_LONGEST)}
+    items.sort(key=lambda item: place.get(item.path.stem, len(place)))
 
 
 def _nothing(number: int, frame: FrameType | None) -> None:

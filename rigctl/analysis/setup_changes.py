@@ -45,8 +45,8 @@ class Source(StrEnum):
 class SetupChange:
     """One thing that differs. `None`: that run has none; what is unknown in a run has not changed.
 
-    `name` is that of the fact (docs/host-facts.md), `sysctls` and `offloads` by the names in them; "link mtu" is what
-    the rig file says. Scenario and rig file are compared by digest.
+    `name` is that of the fact (docs/reference/host-facts.md), `sysctls` and `offloads` by the names in them;
+    "link mtu" is what the rig file says. Scenario and rig file are compared by digest.
     """
 
     source: Source

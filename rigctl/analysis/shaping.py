@@ -1,7 +1,7 @@
 """What a virtual link carries of frames that are not full: its token bucket is exact for full frames only.
 
 A bucket counts a frame from its Ethernet header to the end of its payload, MTU + 14 bytes of a full one; a wire also
-takes check sequence, preamble and gap, 24 bytes more (docs/virtual-rig.md).
+takes check sequence, preamble and gap, 24 bytes more (docs/reference/virtual-rig.md).
 """
 
 from typing import Final

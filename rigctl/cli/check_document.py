@@ -1,4 +1,4 @@
-"""What `rigctl check` prints: the table of nodes, and everything as JSON (docs/json.md has the schema)."""
+"""What `rigctl check` prints: the table of nodes, and everything as JSON (docs/reference/json.md has the schema)."""
 
 import json
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ _OF_HARDWARE: Final = "Negotiated"
 
 
 class CheckedNode(TypedDict):
-    """One node. `facts` are those of docs/host-facts.md and those that only a check asks for; null is unknown."""
+    """One node. `facts`: docs/reference/host-facts.md, with those that only a check asks for; null is unknown."""
 
     node: str
     address: str | None

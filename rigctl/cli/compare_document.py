@@ -1,4 +1,4 @@
-"""What `compare --json` prints, as a model: the JSON Schema follows from it. docs/json.md explains it."""
+"""What `compare --json` prints, as a model: the JSON Schema follows from it. docs/reference/json.md explains it."""
 
 from typing import Any, Literal
 
@@ -37,7 +37,7 @@ class ComparedFigure(Model):
     test_before: int = Field(description="Its number in run A.")
     settings: str
     stream: ComparedStream | None = Field(description="null: the test as a whole.")
-    figure: str = Field(description="A column of docs/columns.md, in whose unit the values are.")
+    figure: str = Field(description="A column of docs/reference/columns.md, in whose unit the values are.")
     higher_is_better: bool
     before: list[float] = Field(description="Of each repetition that counts.")
     after: list[float]

@@ -1,7 +1,7 @@
 """What `runs --json`, `plan --json` and `rig init --json` print, as models: the JSON Schemas follow from them.
 
-docs/json.md explains them. Fields may be added; none is renamed or removed while `version` stays the same. null is
-unknown, never 0.
+docs/reference/json.md explains them. Fields may be added; none is renamed or removed while `version` stays the same.
+null is unknown, never 0.
 """
 
 from collections.abc import Sequence
@@ -61,7 +61,7 @@ class Expected(Model):
 
     figure: str = Field(description="As in the scenario: goodput.")
     expected: str = Field(description="As in the scenario: >= 930M per pair.")
-    column: str = Field(description="docs/columns.md: goodput_mbps.")
+    column: str = Field(description="docs/reference/columns.md: goodput_mbps.")
     bound: float | None = Field(description="In the unit of the column; null: words are expected.")
     words: list[str]
     per_pair: bool

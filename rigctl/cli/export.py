@@ -54,8 +54,9 @@ def export(
 ) -> None:
     """Write the data of RUN as rows, for other systems, or whole for another store.
 
-    Rows (csv, json, md, parquet) are of tests, pairs, flows, intervals, bins or buckets (docs/columns.md); junit:
-    what was measured and expected; openmetrics: figures of tests and pairs; rigctl: whole runs, for `rigctl import`.
+    Rows (csv, json, md, parquet) are of tests, pairs, flows, intervals, bins or buckets (docs/reference/columns.md);
+    junit: what was measured and expected; openmetrics: figures of tests and pairs; rigctl: whole runs, for
+    `rigctl import`.
     """
     from rigctl.report.export import BINARY
     from rigctl.report.files import write_whole

@@ -1,4 +1,4 @@
-"""`rigctl nightly status`: a sentence on each nightly, its last nights; as JSON by docs/nightly-status.schema.json."""
+"""`rigctl nightly status`: a sentence on each nightly, its last nights (docs/schemas/nightly-status.schema.json)."""
 
 import time
 from dataclasses import dataclass

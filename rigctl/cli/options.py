@@ -52,7 +52,7 @@ StoreAddress = Annotated[
         help="Use this store: a path, or postgresql://user@host/name (default: rigctl.db in the user's data folder).",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, as docs/json.md describes it.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, as docs/reference/json.md describes it.")]
 
 # Of `run`; `plan` accepts them, so that one command line serves both.
 ReportFile = Annotated[

@@ -1,4 +1,4 @@
-"""What `rigctl regress --format json` prints, as models: docs/regress.schema.json follows from them."""
+"""What `rigctl regress --format json` prints, as models: docs/schemas/regress.schema.json follows from them."""
 
 from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias
@@ -21,7 +21,7 @@ class ChangedFact(Model):
     """Something of the rig that is not the same as in the run before."""
 
     node: str | None = Field(description="null: of the run as a whole, as the scenario, or a tag.")
-    fact: str = Field(description="As in docs/host-facts.md; sysctls and offloads by their names.")
+    fact: str = Field(description="As in docs/reference/host-facts.md; sysctls and offloads by their names.")
     before: Value
     after: Value
 

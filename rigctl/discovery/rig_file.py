@@ -108,7 +108,7 @@ def _switches(switches: Sequence[FoundSwitch]) -> Iterator[str]:
             shown = f"version: 3, auth: {snmp.auth}, priv: {snmp.priv}" if snmp.version == "3" else 'version: "2c"'
             port = f", port: {snmp.port}" if snmp.port != 161 else ""
             secret = secret if snmp.version == "2c" else variable(Switch(switch.key, ""), "user") + " and others"
-            yield f"    snmp: {{{shown}{port}}}  # reads its counters, with {secret} set (docs/switches.md)"
+            yield f"    snmp: {{{shown}{port}}}  # reads its counters, with {secret} set (docs/reference/switches.md)"
     if len(switches) > 1:
         yield "# trunk: {rate: 10G}  # the link between the two, with its rate"
 

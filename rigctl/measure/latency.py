@@ -8,7 +8,7 @@ from rigctl.model.latency import PROBE_BYTES
 from rigctl.records import Cell
 
 ORDER: Final = "probe"
-"""The agent's word for it (docs/agent-protocol.md, `test=`)."""
+"""The agent's word for it (docs/reference/agent-protocol.md, `test=`)."""
 
 
 def settings() -> Settings:

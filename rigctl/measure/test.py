@@ -8,7 +8,7 @@ from rigctl.records import Cell, Stream
 
 
 class Settings(TypedDict):
-    """What a test sets on both ends of every flow; `None`: left to the node (docs/agent-protocol.md)."""
+    """What a test sets on both ends of every flow; `None`: left to the node (docs/reference/agent-protocol.md)."""
 
     flows: int
     window: int | None

@@ -11,7 +11,7 @@ from rigctl.records import Cell, Facts, Flow, Link, NodeUsage, Side
 LEAST_WINDOW_SHARE: Final = 0.9
 """A measurement interval shorter than this share of the time to be measured makes the repetition invalid."""
 _FILE_PIECE: Final = 64 * 1024
-"""A file's sender counts what it sends in pieces of this size (docs/agent-protocol.md, "Files")."""
+"""A file's sender counts what it sends in pieces of this size (docs/reference/agent-protocol.md, "Files")."""
 
 
 @dataclass(frozen=True, slots=True)

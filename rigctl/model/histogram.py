@@ -1,7 +1,7 @@
 """A histogram of round trips, as the agent keeps it: from its buckets back to times.
 
 Values below 256 ns have a bucket each; from there on 128 buckets share each power of two, so that a bucket is no wider
-than 1/128 of its values, and its middle is within 0.4 % of each (docs/agent-protocol.md, "Histogram").
+than 1/128 of its values, and its middle is within 0.4 % of each (docs/reference/agent-protocol.md, "Histogram").
 """
 
 import math

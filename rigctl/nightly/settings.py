@@ -148,7 +148,8 @@ def save(name: str, settings: Settings) -> Path:
     keys = yaml.safe_dump(said, sort_keys=False, allow_unicode=True, width=1000)
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        put(path, f"# What rigctl nightly run {name} does. docs/nightly.md explains the keys.\n{keys}".encode(), 0o600)
+        head = f"# What rigctl nightly run {name} does. docs/how-to/nightly.md explains the keys.\n"
+        put(path, f"{head}{keys}".encode(), 0o600)
     except OSError as error:
         raise RigError(f"{path}: cannot be written: {error.strerror or error}") from error
     return path

@@ -1,7 +1,7 @@
 """Host facts: what a node is and how it is set, stored with every run. Each fact is one command and one parser.
 
 All commands go to the node as one script, in one round trip. A tool that is missing gives `None` and a note,
-never an error. The keys are listed in docs/host-facts.md. Knows no SSH: it gets something that runs a command.
+never an error. The keys are in docs/reference/host-facts.md. Knows no SSH: it gets something that runs a command.
 """
 
 import asyncio

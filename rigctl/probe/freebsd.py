@@ -1,4 +1,4 @@
-"""Host facts of FreeBSD, by ifconfig(8), sysctl(8), pciconf(8). From its manual pages, not run on one: docs/freebsd.md.
+"""Host facts of FreeBSD: ifconfig(8), sysctl(8), pciconf(8). After the manual, not run: docs/reference/freebsd.md.
 
 What FreeBSD has not (a cpufreq governor, Raspberry Pi flags), or only some of its drivers report, is unknown.
 """

@@ -1,4 +1,4 @@
-"""FreeBSD's answers to the second question of a check, and to the one of `rig init`. Not run on one: docs/freebsd.md.
+"""FreeBSD's answers to a check's second question, and to the one of `rig init`. Not run: docs/reference/freebsd.md.
 
 Outputs of route(8), netstat(1) and `ifconfig -a`, as their manual pages and the Handbook have them.
 """

@@ -1,4 +1,4 @@
-"""Messages to and from the agent: docs/agent-protocol.md, version 4, as frozen records.
+"""Messages to and from the agent: docs/reference/agent-protocol.md, version 4, as frozen records.
 
 Times stay on the *node's* clock here; `rigctl.remote.sides` moves them to the controller's.
 """

@@ -54,7 +54,7 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One host setting of a condition, as the agent applies it (docs/agent-protocol.md, `set`)."""
+    """One host setting of a condition, as the agent applies it (docs/reference/agent-protocol.md, `set`)."""
 
     kind: str  # "mtu", "sysctl", "offload", "governor"
     value: str

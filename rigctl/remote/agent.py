@@ -35,7 +35,7 @@ from rigctl.remote.clock import Reading
 ORDER_DEADLINE_S: Final = 5.0
 HELLO_DEADLINE_S: Final = 10.0
 PING_AFTER_S: Final = 5.0
-"""The agent's watchdog bites after 15 s without a line (docs/agent-protocol.md)."""
+"""The agent's watchdog bites after 15 s without a line (docs/reference/agent-protocol.md)."""
 END_DEADLINE_S: Final = 2.0
 BEYOND_WAIT_S: Final = 2.0
 """`connect` and `ready` answer within their `wait_ms`; this much later they are given up."""

@@ -28,7 +28,7 @@ from rigctl.texts import printable
 
 UPLOAD_DEADLINE_S: Final = 30.0
 WATCHDOG_S: Final = 15
-"""An agent that hears nothing for so long ends by itself (docs/agent-protocol.md)."""
+"""An agent that hears nothing for so long ends by itself (docs/reference/agent-protocol.md)."""
 MACHINES: Final = {
     "x86_64": "x86_64",
     "amd64": "x86_64",

@@ -1,6 +1,6 @@
 """SSH to the nodes of a rig: one connection per node, opened side by side, host keys checked, keys only.
 
-~/.ssh/config is honoured; what the rig file says wins. See docs/ssh.md.
+~/.ssh/config is honoured; what the rig file says wins. See docs/reference/ssh.md.
 """
 
 import asyncio

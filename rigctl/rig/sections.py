@@ -40,7 +40,9 @@ from rigctl.rig.inventory import Virtual
 from rigctl.rig.sysctls import SysctlName, SysctlValue
 from rigctl.yamlfile import suggestion
 
-_CREDENTIALS: Final = "credentials come from the environment or a 0600 file, see docs/switches.md. Leave it out."
+_CREDENTIALS: Final = (
+    "credentials come from the environment or a 0600 file, see docs/reference/switches.md. Leave it out."
+)
 
 
 def _empty_if_none(value: object) -> object:

@@ -1,7 +1,8 @@
 """Host settings of the run's nodes: applied before the cells they belong to, verified, restored after.
 
-The agent does both (docs/agent-protocol.md, "Host settings"): it keeps the old values on the node's disk, and puts them
-back when it ends, however it ends. So an agent that was lost has restored; its successor is given the settings anew.
+The agent does both (docs/reference/agent-protocol.md, "Host settings"): it keeps the old values on the node's disk, and
+puts them back when it ends, however it ends. So an agent that was lost has restored; its successor is given the
+settings anew.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """Conditions: sets of host settings by name, from the scenario's text to the agents' orders.
 
-The bounds are the agent's own (docs/agent-protocol.md, "Host settings"), so that what it would refuse is a mistake in
-the file, before anything is touched.
+The bounds are the agent's own (docs/reference/agent-protocol.md, "Host settings"), so that what it would refuse is a
+mistake in the file, before anything is touched.
 """
 
 import re

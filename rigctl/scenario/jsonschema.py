@@ -1,7 +1,7 @@
 """JSON Schemas of scenario and rig files, for editors.
 
 `python -m rigctl.scenario.jsonschema [FOLDER]` writes them.
-FOLDER is `docs` where none is given. A test holds the files in docs/ to what this module makes.
+FOLDER is `docs/schemas` where none is given; the package carries what is there, and a test holds it to this module.
 """
 
 import json
@@ -34,7 +34,7 @@ def _without_nulls(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def main(arguments: list[str]) -> int:
-    folder = Path(arguments[0] if arguments else "docs")
+    folder = Path(arguments[0] if arguments else "docs/schemas")
     if not folder.is_dir():
         print(f"{folder}: there is no such folder", file=sys.stderr)
         return 2

@@ -1,4 +1,4 @@
-"""Store: runs and what was measured in them, in SQLite by default, in PostgreSQL by URL. See docs/store.md.
+"""Store: runs and what was measured in them, in SQLite by default, in PostgreSQL by URL. See docs/reference/store.md.
 
 A repetition is committed when it is measured; ceilings, efficiency and limits are *not* stored but derived on reading.
 """

@@ -1,4 +1,4 @@
-"""Cells and sides as they are stored: flat (docs/store.md), where the records nest what belongs together."""
+"""Cells and sides as they are stored: flat (docs/reference/store.md), where the records nest what belongs together."""
 
 from collections.abc import Mapping
 from dataclasses import fields

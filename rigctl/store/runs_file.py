@@ -1,4 +1,4 @@
-"""Whole runs as one file: gzip, JSON Lines (docs/store.md, "Runs as a file").
+"""Whole runs as one file: gzip, JSON Lines (docs/reference/store.md, "Runs as a file").
 
 The first line says what it is; then a line per row of the store, `[table, {column: value}]`, each run's together; the
 last has the SHA-256 of all lines before it. Such a file may be anyone's: it is read within bounds, and every value is

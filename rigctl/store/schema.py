@@ -1,4 +1,4 @@
-"""The tables, in types that SQLite and PostgreSQL both have. docs/store.md explains each."""
+"""The tables, in types that SQLite and PostgreSQL both have. docs/reference/store.md explains each."""
 
 from typing import Final
 

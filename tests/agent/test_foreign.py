@@ -70,7 +70,7 @@ def test_the_binary_is_small_static_and_of_its_machine() -> None:
 
 
 def test_the_agent_for_freebsd_is_built_and_asks_for_its_own_libraries_only() -> None:
-    """It can't be run here (docs/freebsd.md): what is checked is that each of its sources compiles and links."""
+    """It can't be run here (docs/reference/freebsd.md): what is checked is that its sources compile and link."""
     machines = [name for name, target in TARGETS.items() if target.system == "freebsd"]
     assert machines == ["freebsd-x86_64", "freebsd-aarch64"]
     for binary in build(machines):

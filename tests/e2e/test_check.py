@@ -6,7 +6,7 @@ from pathlib import Path
 import jsonschema
 from user import User, kept_up
 
-SCHEMA = Path(__file__).parents[2] / "docs" / "check.schema.json"
+SCHEMA = Path(__file__).parents[2] / "docs" / "schemas" / "check.schema.json"
 RULE = "ip length > 1000 drop"
 HOLE = f"echo 'table inet t {{ chain c {{ type filter hook input priority 0; iifname eth0 {RULE}; }}; }}' | nft -f -"
 

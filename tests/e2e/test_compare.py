@@ -3,17 +3,16 @@
 import json
 from typing import Any
 
-from user import User
+from user import User, ended
 
-HEAD = "rig: rig.yaml\npairs: [a -> b]\nduration: 200ms\nomit: 50ms\nmax_skew: 1s\nrepeat: 4\n"
+HEAD = "rig: rig.yaml\npairs: [a -> b]\nduration: 500ms\nomit: 50ms\nmax_skew: 1s\nrepeat: 4\n"
 RIG = "virtual: namespaces\nlinks:\n  rate: 20M\n  mtu: 1500\nnodes:\n  a:\n  b:\n"
 
 
 def compared(user: User, *words: str, code: int) -> dict[str, Any]:
-    process = user.start("compare", *words, "--json")
-    out, errors = process.communicate(timeout=60)
-    assert process.returncode == code, errors
-    made: dict[str, Any] = json.loads(out)
+    done = ended(("compare", *words, "--json"), user.folder, user.environment)
+    assert done.returncode == code, done.stderr
+    made: dict[str, Any] = json.loads(done.stdout)
     return made
 
 
@@ -24,7 +23,7 @@ def test_a_slower_link_is_found_with_what_else_differs_and_exit_code_1(user: Use
     user.rigctl("run", scenario, "--no-report", "--rig-set", "links.rate=10M")
     made = compared(user, code=1)
     assert [test["verdict"] for test in made["tests"]] == ["worse"]
-    assert -60 < made["tests"][0]["change_pct"] < -40
+    assert -70 < made["tests"][0]["change_pct"] < -20  # half, had both runs the machine for themselves
     assert "link rate_bps" in {each["name"] for each in made["differs"]}
     page = user.folder / "change.html"
     assert "got worse" not in user.rigctl("compare", "latest", "latest~1", "-o", str(page))
@@ -33,15 +32,16 @@ def test_a_slower_link_is_found_with_what_else_differs_and_exit_code_1(user: Use
 
 def test_two_variants_are_measured_in_turn_and_the_worse_one_is_exit_code_1(user: User) -> None:
     (user.folder / "rig.yaml").write_text(RIG)
-    scenario = user.scenario(HEAD + "matrix: {window: [256K]}\n")
-    said = user.rigctl("run", scenario, "--against", "window=1K", "--no-report", "--set", "mss=1460", code=1)
+    scenario = user.scenario(HEAD + "matrix: {mss: [1460]}\n")
+    # Headers take more than half of the link then, however busy the machine is.
+    said = user.rigctl("run", scenario, "--against", "mss=100", "--no-report", code=1)
     assert "times its goodput" in said
     rows = sorted(user.rows("cells"), key=lambda row: row["run"])
-    assert {(row["window_bytes"], row["repetition"]) for row in rows} == {
-        (window, repetition) for window in (262144, 1024) for repetition in range(1, 5)
+    assert {(row["mss"], row["repetition"]) for row in rows} == {
+        (mss, repetition) for mss in (1460, 100) for repetition in range(1, 5)
     }
     made = compared(user, code=1)
-    assert made["against"] == {"setting": "window", "before": "256K", "after": "1K"}
+    assert made["against"] == {"setting": "mss", "before": "1460", "after": "100"}
 
 
 def test_conditions_are_compared_and_the_nodes_settings_are_back_afterwards(user: User) -> None:

@@ -59,7 +59,7 @@ def test_runs_are_tagged_found_by_their_tags_and_shown_with_them(nights: Nights,
     assert out == f"{runs[1]}: baseline\n"
     out, _ = rigctl("runs", "--tag", "baseline", "--json", store=store)
     document = json.loads(out)
-    jsonschema.validate(document, json.loads((Path(__file__).parents[2] / "docs/runs.schema.json").read_text()))
+    jsonschema.validate(document, json.loads((Path(__file__).parents[2] / "docs/schemas/runs.schema.json").read_text()))
     assert [(run["run"], run["tags"]) for run in document["runs"]] == [(runs[1], {"baseline": ""})]
     out, _ = rigctl("runs", "--tag", "firmware=1.40", "--scenario", "gigablox", "--status", "complete", store=store)
     assert runs[0] in out

@@ -53,7 +53,7 @@ class Sleeper(User):
     def night(self) -> dict[str, object]:
         """The last night, as a program sees it."""
         status = json.loads(self.rigctl("nightly", "status", "--json"))
-        jsonschema.validate(status, json.loads((DOCS / "nightly-status.schema.json").read_text()))
+        jsonschema.validate(status, json.loads((DOCS / "schemas" / "nightly-status.schema.json").read_text()))
         last: dict[str, object] = status["nightlies"][0]["nights"][0]
         return last
 
@@ -77,7 +77,7 @@ def test_a_night_from_its_installation_to_its_removal(user: Sleeper) -> None:
     assert user.told == ""
 
     (user.folder / "quick.yaml").write_text(SCENARIO.format("400ms") + 'expect: {goodput: ">= 2G"}\n')
-    user.rigctl("nightly", "run", "lab")
+    user.rigctl("nightly", "run", "lab", code=1)
     night = user.night()
     assert night["outcome"] == "news"
     assert "Not as expected: goodput " in str(night["reason"])

@@ -162,7 +162,7 @@ def test_plan_as_json_has_every_test(tmp_path: Path) -> None:
     done = rigctl(tmp_path, "plan", "udp", "--json")
     assert done.returncode == 0
     document = json.loads(done.stdout)
-    jsonschema.validate(document, json.loads((DOCS / "plan.schema.json").read_text()))
+    jsonschema.validate(document, json.loads((DOCS / "schemas" / "plan.schema.json").read_text()))
     assert (document["ip_version"], document["total_is"]) == (4, "at least")
     first = document["tests"][0]
     assert (first["test"], first["kind"], first["settings"]["rate"]) == (1, "udp", 100_000_000)

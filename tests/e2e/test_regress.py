@@ -48,7 +48,7 @@ def test_a_slower_rig_is_measured_again_reported_with_what_changed_and_accepted(
     assert "1 differ in this night only" in slower.rigctl("regress")
     said = slower.rigctl("regress", "--confirm", "--format", "json", code=1)
     found = json.loads(said[said.index("{") : said.rindex("}") + 1])
-    jsonschema.validate(found, json.loads((DOCS / "regress.schema.json").read_text()))
+    jsonschema.validate(found, json.loads((DOCS / "schemas" / "regress.schema.json").read_text()))
     (change,) = found["news"]
     assert change["subject"]["kind"] == "pair"
     assert -30 < change["change_pct"] < -10

@@ -15,6 +15,7 @@ from pathlib import Path
 import builders
 import jsonschema
 import pytest
+from user import ended
 
 from rigctl.records import RunStatus
 from rigctl.runner.resume import controller_id
@@ -35,11 +36,8 @@ def store(tmp_path: Path) -> Path:
 
 
 def rigctl(*arguments: str, store: Path | None = None, cwd: Path | None = None) -> subprocess.CompletedProcess[bytes]:
-    checkout = str(Path(__file__).parents[2])  # whatever the working folder is
-    environment = os.environ | {"COLUMNS": "160", "TERM": "dumb", "PYTHONPATH": checkout}
-    environment |= {"RIGCTL_STORE": str(store)} if store else {}
-    command = [sys.executable, "-m", "rigctl", *arguments]
-    return subprocess.run(command, env=environment, cwd=cwd, capture_output=True, timeout=60, check=False)
+    environment = os.environ | {"COLUMNS": "160", "TERM": "dumb"} | ({"RIGCTL_STORE": str(store)} if store else {})
+    return ended(arguments, cwd or Path.cwd(), environment)
 
 
 def test_show_prints_the_table_of_the_latest_run(store: Path) -> None:
@@ -173,14 +171,13 @@ def test_runs_never_cuts_an_id(store: Path, columns: str) -> None:
     with open_store(str(store)) as opened:
         ids = opened.run_ids()
     environment = os.environ | {"COLUMNS": columns, "TERM": "dumb", "RIGCTL_STORE": str(store)}
-    command = [sys.executable, "-m", "rigctl", "runs"]
-    text = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False).stdout
+    text = ended(["runs"], store.parent, environment).stdout.decode()
     assert all(run in text for run in ids)
 
 
 def test_runs_as_json_follows_its_schema(store: Path) -> None:
     document = json.loads(rigctl("runs", "--json", store=store).stdout)
-    schema = Path(__file__).parents[2] / "docs" / "runs.schema.json"
+    schema = Path(__file__).parents[2] / "docs" / "schemas" / "runs.schema.json"
     jsonschema.validate(document, json.loads(schema.read_text()))
     assert [(run["status"], run["tests"]) for run in document["runs"]] == [("running", 7), ("complete", 7)]
     assert document["runs"][1]["measured"] == {"ok": 7}

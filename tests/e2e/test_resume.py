@@ -1,20 +1,23 @@
 """Runs that are cut and taken up again: killed at random, refused where they changed, and whole at the end."""
 
+import contextlib
 import json
 import os
 import random
 import signal
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
-from user import User
+from torture import TIMES
+from user import INVALID, User, begun, ended
 
 from rigctl.columns import Level, columns_at
 from rigctl.records import RunInfo
 from rigctl.store import open_store
 
-KILLS = int(os.environ.get("RIGCTL_KILLS", "4"))
+KILLS = 3 * TIMES
 # Longer than 0.2 s: in a shorter time processors' shares are unknown.
 SCENARIO = (
     "title: Cut and resumed\nrig: gigablox\npairs: [pi1 -> pi2, pi3 -> pi4]\nduration: 250ms\nrepeat: 2\nmax_skew: 1s\n"
@@ -24,19 +27,21 @@ SCENARIO = (
 
 def run_whole(user: User, *words: str) -> int:
     """Run to the end; 3 where the machine was too busy for a repetition to be valid, and nothing else went wrong."""
-    process = user.start("run", *words)
-    _, errors = process.communicate(timeout=120)
-    assert process.returncode == 0 or (process.returncode == 3 and ": invalid: " in errors), errors
-    return process.returncode
+    done = ended(("run", *words), user.folder, user.environment, 120)
+    errors = done.stderr.decode()
+    assert done.returncode == 0 or (done.returncode == 3 and INVALID in errors), errors
+    return done.returncode
 
 
 def kill_at(user: User, after_s: float, *words: str) -> bool:
     """Start a command and SIGKILL it after so long. Whether it was still at work."""
-    process = user.start(*words)
+    process = begun(words, user.folder, user.environment, [Path("/dev/null")] * 2)
     time.sleep(after_s)
-    running = process.poll() is None
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate(timeout=10)
+    running = process.is_alive()
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid or 0, signal.SIGKILL)
+    process.kill()
+    process.join(10)
     return running
 
 
@@ -57,6 +62,7 @@ def shape(user: User, level: str) -> list[tuple[Any, ...]]:
     return [tuple(row.get(name) for name in asked) + tuple(row.get(name) is None for name in known) for row in rows]
 
 
+@pytest.mark.torture
 @pytest.mark.timeout(120 + 12 * KILLS)
 def test_a_run_killed_again_and_again_is_in_the_end_like_one_that_never_was(user: User) -> None:
     user.rigctl("rig", "up", "gigablox")
@@ -64,7 +70,7 @@ def test_a_run_killed_again_and_again_is_in_the_end_like_one_that_never_was(user
         scenario = user.scenario(SCENARIO)
         for _ in range(3):  # beside other tests a repetition may be invalid twice: then once more, from the start
             (user.folder / "store.db").unlink(missing_ok=True)
-            if run_whole(user, scenario, "--quiet", "--report", "whole.html") == 0:
+            if run_whole(user, scenario, "--quiet", "--no-report") == 0:
                 break
         whole, expected = stored(user)
         shapes = {level: shape(user, level) for level in ("cells", "pairs", "flows")}
@@ -73,12 +79,12 @@ def test_a_run_killed_again_and_again_is_in_the_end_like_one_that_never_was(user
         moments, hits = random.Random(5), 0
         resume: list[str] = []
         for _ in range(KILLS):
-            hits += kill_at(user, moments.uniform(0.7, 1.7), "run", scenario, "--quiet", *resume)
+            hits += kill_at(user, moments.uniform(0.2, 1.7), "run", scenario, "--quiet", "--no-report", *resume)
             if not resume and (user.folder / "store.db").exists():
                 with open_store(user.environment["RIGCTL_STORE"]) as store:
                     resume = ["--resume", store.run_ids()[0]] if store.run_ids() else []
         assert hits > KILLS / 2  # else this test has shown nothing
-        ended = run_whole(user, scenario, "--report", "resumed.html", *resume)
+        ended = run_whole(user, scenario, "--no-report", *resume)
 
         info, numbers = stored(user)
         assert {one[:2] for one in numbers} == {one[:2] for one in expected}
@@ -97,16 +103,16 @@ def test_the_options_of_the_first_start_need_not_be_given_again(user: User) -> N
     scenario = user.scenario(
         "rig: gigablox\npairs: [pi1 -> pi2]\nduration: 60s\nmax_skew: 1s\nmatrix: {window: [64K, 128K]}\n"
     )
-    user.rigctl("run", scenario, "--duration", "200ms", "--set", "parallel=2", "--quiet", "--report", "a.html")
+    user.rigctl("run", scenario, "--duration", "200ms", "--set", "parallel=2", "--quiet", "--no-report")
     before, numbers = stored(user)
-    user.rigctl("run", scenario, "--resume", before.run[:-2], "--report", "b.html")
+    user.rigctl("run", scenario, "--resume", before.run[:-2], "--no-report")
     assert stored(user) == (stored(user)[0], numbers)  # nothing was missing, nothing was measured again
     assert stored(user)[0].plan == before.plan
 
 
 def test_a_changed_scenario_is_refused_with_what_changed_and_the_run_stays_as_it_was(user: User) -> None:
     scenario = user.scenario("rig: gigablox\npairs: [pi1 -> pi2]\nduration: 200ms\nmax_skew: 1s\n")
-    user.rigctl("run", scenario, "--quiet", "--report", "a.html")
+    user.rigctl("run", scenario, "--quiet", "--no-report")
     before = stored(user)
     user.scenario("rig: gigablox\npairs: [pi1 -> pi2]\nduration: 300ms\nmax_skew: 1s\n")
     said = user.rigctl("run", scenario, "--resume", before[0].run, code=2)
@@ -119,6 +125,6 @@ def test_a_run_that_is_not_there_is_refused_and_no_store_is_made(user: User) -> 
     scenario = user.scenario("rig: gigablox\npairs: [pi1 -> pi2]\nduration: 200ms\nmax_skew: 1s\n")
     assert "does not exist" in user.rigctl("run", scenario, "--resume", "20990101", code=2)
     assert not (user.folder / "store.db").exists()
-    user.rigctl("run", scenario, "--quiet", "--report", "a.html")
+    user.rigctl("run", scenario, "--quiet", "--no-report")
     for reference in ("20990101", "nonsense"):
         assert f'no run "{reference}"' in user.rigctl("run", scenario, "--resume", reference, code=2)

@@ -44,7 +44,9 @@ def test_a_run_measures_stores_and_explains_every_cell(user: User) -> None:
 
 def test_the_counters_of_both_sides_reconcile(user: User) -> None:
     user.rigctl(
-        "run", user.scenario(BESIDE + "matrix: {parallel: [3], direction: [both]}\nduration: 1s\nomit: 300ms\n")
+        "run",
+        "--no-report",
+        user.scenario(BESIDE + "matrix: {parallel: [3], direction: [both]}\nduration: 1s\nomit: 300ms\n"),
     )
     flows = user.rows("flows")
     assert len(flows) == 2 * 2 * 3
@@ -62,6 +64,7 @@ def test_an_ipv6_rig_has_its_own_ceiling(user: User) -> None:
     )
     user.rigctl(
         "run",
+        "--no-report",
         user.scenario("rig: six.yaml\npairs: [a -> b]\nduration: 1s\nmax_skew: 1s\nmatrix: {congestion: [cubic]}\n"),
     )
     (row,) = user.rows()
@@ -72,7 +75,7 @@ def test_an_ipv6_rig_has_its_own_ceiling(user: User) -> None:
 
 def test_the_loopback_rig_says_that_it_has_no_ceiling(user: User) -> None:
     sets = ("--set", "parallel=1", "--set", "mss=1460", "--set", "max_skew=1s", "--duration", "500ms")
-    said = user.rigctl("run", "gigablox", "--rig", "loopback", *sets)
+    said = user.rigctl("run", "gigablox", "--rig", "loopback", "--no-report", *sets)
     assert "unshaped" in said
     assert all(row["ceiling_mbps"] is None and row["limit"] not in ("line-rate", "rate") for row in user.rows())
     assert waited(lambda: user.processes() == {}, 10)
@@ -103,12 +106,12 @@ def test_a_pair_that_cannot_connect_fails_with_the_reason_and_the_run_goes_on(us
     with kept_up(user):
         user.rigctl("rig", "exec", "gigablox", "pi2", "--", "ip link set eth0 down")
         pairs = "rig: gigablox\npairs: [pi3 -> pi4, pi1 -> pi2]\nmatrix: {pairs: [2, 1]}\n"
-        said = user.rigctl("run", user.scenario(pairs + "duration: 500ms\nmax_skew: 1s\n"), code=3)
+        said = user.rigctl("run", user.scenario(pairs + "duration: 500ms\nmax_skew: 1s\n"), "--no-report", code=3)
         assert "pi1: connect:" in said
         assert [row["status"] for row in user.rows("cells")] == ["failed", "ok"]
         user.rigctl("rig", "exec", "gigablox", "pi2", "--", "ip link set eth0 up")
         user.rigctl("rig", "exec", "gigablox", "pi2", "--", "ping -c1 -W2 10.77.0.1")
-        user.rigctl("run", "s.yaml")
+        user.rigctl("run", "s.yaml", "--no-report")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -131,7 +134,7 @@ def test_a_killed_controller_leaves_nothing_on_a_rig_that_stays(user: User) -> N
         listening = user.rigctl("rig", "exec", "gigablox", "pi2", "--", "cat /proc/net/tcp")
         states = [line.split()[3] for line in listening.splitlines() if ":" in line][1:]
         assert states.count("0A") <= 1  # the node's own SSH server
-        user.rigctl("run", "s.yaml", "--duration", "500ms")
+        user.rigctl("run", "s.yaml", "--duration", "500ms", "--no-report")
 
 
 def test_a_killed_controller_takes_its_private_rig_with_it(user: User) -> None:
@@ -150,7 +153,7 @@ def test_a_second_run_on_a_rig_is_told_who_holds_it(user: User) -> None:
 
 
 def test_an_invalid_repetition_is_shown_measured_once_more_and_never_averaged(user: User) -> None:
-    said = user.rigctl("run", user.scenario(PAIR + "duration: 500ms\nmax_skew: 0.001us\n"), code=3)
+    said = user.rigctl("run", user.scenario(PAIR + "duration: 500ms\nmax_skew: 0.001us\n"), "--no-report", code=3)
     assert "invalid" in said
     rows = user.rows(invalid=True)
     assert [(row["attempt"], row["status"]) for row in rows[::2]] == [(1, "invalid"), (2, "invalid")]

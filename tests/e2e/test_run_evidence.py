@@ -1,7 +1,5 @@
 """Captures and fine bins as a user asks for them, on a virtual rig, through SSH and real agents."""
 
-import json
-
 from user import User
 
 from rigctl.model.capture import segments
@@ -35,8 +33,7 @@ def test_a_capture_of_both_ends_lies_beside_the_report(user: User) -> None:
     again = user.rigctl("report", "--output", "out/again.html")
     assert "again.html" in again
     assert files[0].name in (user.folder / "out" / "again.html").read_text()
-    rows = json.loads(user.rigctl("export", "--format", "json", "--level", "cells"))
-    assert [row["status"] for row in rows] == ["ok", "ok"]
+    assert [row["status"] for row in user.rows("cells")] == ["ok", "ok"]
 
 
 def test_a_cell_that_is_not_there_cannot_be_captured(user: User) -> None:

@@ -43,7 +43,7 @@ def at_work(namespaces: set[str]) -> dict[int, str]:
 
 
 def test_both_engines_measure_the_same_cells_into_one_table(user: User) -> None:
-    said = user.rigctl("run", user.scenario(BOTH), "--set", "direction=both", "--set", "parallel=2")
+    said = user.rigctl("run", user.scenario(BOTH), "--no-report", "--set", "direction=both", "--set", "parallel=2")
     assert "Engine" in said
     rows = user.rows("pairs")
     assert [row["engine"] for row in rows].count("agent") == [row["engine"] for row in rows].count("iperf3") == 4
@@ -62,7 +62,7 @@ def test_both_engines_measure_the_same_cells_into_one_table(user: User) -> None:
 
 def test_what_iperf3_grants_is_held_against_what_was_requested(user: User) -> None:
     scenario = BOTH.replace("engine: [agent, iperf3]", "engine: iperf3, window: 64K, mss: [1000, 8960]")
-    said = user.rigctl("run", user.scenario(scenario), "--set", "direction=reverse")
+    said = user.rigctl("run", user.scenario(scenario), "--set", "direction=reverse", "--no-report")
     rows = user.rows("pairs")
     assert [row["mss_effective"] for row in rows] == [988, 988, 1448, 1448]
     assert {row["window_effective_bytes"] for row in rows} == {65536}
@@ -72,7 +72,7 @@ def test_what_iperf3_grants_is_held_against_what_was_requested(user: User) -> No
 
 def test_datagrams_of_both_engines_are_counted(user: User) -> None:
     scenario = BOTH.replace("congestion: cubic", "rate: 20M").replace("matrix", "test: udp\nmatrix")
-    user.rigctl("run", user.scenario(scenario))
+    user.rigctl("run", user.scenario(scenario), "--no-report")
     for row in user.rows("pairs"):
         assert row["goodput_mbps"] == pytest.approx(20, rel=0.1)
         assert row["datagrams_sent"] >= row["datagrams_lost"] >= 0

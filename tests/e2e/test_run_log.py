@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from user import User
+from user import User, ended
 
 SCENARIO = "title: logged\nrig: gigablox\npairs: [pi1 -> pi2]\nduration: 500ms\nmatrix: {parallel: [1, 2]}\n"
 KEYS = ["time", "level", "logger", "message", "run", "cell", "node"]
@@ -16,14 +16,16 @@ def user(tmp_path: Path) -> User:
 
 
 def test_each_line_of_a_run_is_json_with_run_test_and_node(user: User) -> None:
-    process = user.start("--log-format", "json", "run", user.scenario(SCENARIO), "--no-report", "--quiet")
-    out, errors = process.communicate(timeout=90)
-    assert process.returncode == 0, errors
+    words = "--log-format", "json", "run", user.scenario(SCENARIO), "--no-report", "--quiet"
+    done = ended(words, user.folder, user.environment)
+    errors = done.stderr.decode()
+    assert done.returncode in (0, 3), errors  # 3: the machine was too busy for a repetition to be valid
     lines = [json.loads(line) for line in errors.splitlines()]
     assert all(list(line)[: len(KEYS)] == KEYS for line in lines)
-    run = out.strip()
-    ended = [line for line in lines if line.get("event") == "test ended"]
-    assert [(line["run"], line["cell"], line["status"]) for line in ended] == [(run, 1, "ok"), (run, 2, "ok")]
+    run = done.stdout.decode().strip()
+    tests = [line for line in lines if line.get("event") == "test ended"]
+    assert {(line["run"], line["cell"]) for line in tests} == {(run, 1), (run, 2)}
+    assert {line["status"] for line in tests} <= {"ok", "invalid"}
     let_go = [line for line in lines if line["message"].endswith(": let go")]
     assert {(line["run"], line["node"]) for line in let_go} == {(run, "pi1"), (run, "pi2")}
 

@@ -33,19 +33,19 @@ def test_a_mesh_measures_every_ordered_pair_and_names_the_slow_node_once(user: U
 def test_a_parallel_mesh_measures_the_same_pairs_in_six_rounds_and_can_be_resumed(user: User) -> None:
     (user.folder / "rig.yaml").write_text(RIG)
     scenario = user.scenario(MESH)
-    said = user.rigctl("run", scenario, "--set", "pairs=mesh-parallel")
+    said = user.rigctl("run", scenario, "--set", "pairs=mesh-parallel", "--no-report")
     assert "test 1/6: n1 -> n4, n2 -> n3, 1 flow" in said
     rows = user.rows()
     assert {(row["source"], row["destination"]) for row in rows} == set(permutations(NODES, 2))
     assert {row["cell"] for row in rows} == set(range(1, 7))
-    said = user.rigctl("run", scenario, "--set", "pairs=mesh-parallel", "--resume", rows[0]["run"])
+    said = user.rigctl("run", scenario, "--set", "pairs=mesh-parallel", "--no-report", "--resume", rows[0]["run"])
     assert "test 1/6" not in said
     assert "Client by server" in said
 
 
 def test_a_star_measures_each_node_to_the_centre_and_from_it_and_names_the_slow_one(user: User) -> None:
     (user.folder / "rig.yaml").write_text(RIG)
-    said = user.rigctl("run", user.scenario(MESH), "--set", "pairs=star: n1")
+    said = user.rigctl("run", user.scenario(MESH), "--set", "pairs=star: n1", "--no-report")
     assert "To and from n1" in said
     made = json.loads(user.rigctl("show", "--json"))
     table = made["results"][0]["blocks"][0]
@@ -63,7 +63,7 @@ def test_a_mesh_of_ping_pongs_has_round_trips_in_its_table(user: User) -> None:
     scenario = user.scenario(
         "rig: ./rig.yaml\npairs: {mesh: [n1, n2, n3]}\ntest: pingpong\nmatrix: {size: 64, iterations: 50}\n"
     )
-    assert "the median round trip is shortest at" in user.rigctl("run", scenario).replace("\n", " ")
+    assert "the median round trip is shortest at" in user.rigctl("run", scenario, "--no-report").replace("\n", " ")
     table = json.loads(user.rigctl("show", "--json"))["results"][0]["blocks"][0]
     measured = {(row["source"], row["destination"]): row["app_rtt_p50_us"] for row in user.rows("flows")}
     assert len(measured) == 6

@@ -63,7 +63,7 @@ def test_a_cell_is_measured_until_its_mean_is_known(user: User) -> None:
         "rig: gigablox\npairs: [pi1 -> pi2]\nrepeat: 2\nduration: 200ms\nmax_skew: 1s\n"
         "until: {when: ci95 < 0.0001%, most: 4}\n"
     )
-    said = user.rigctl("run", scenario, "--report", "p.html")
+    said = user.rigctl("run", scenario, "--no-report")
     assert "After 4 repetitions half the 95 % confidence interval is not below 0.0001 % in test 1" in said
     cells = json.loads(user.rigctl("export", "--format", "json", "--level", "cells"))
     assert {row["repetition"] for row in cells} == {1, 2, 3, 4}
@@ -71,7 +71,7 @@ def test_a_cell_is_measured_until_its_mean_is_known(user: User) -> None:
 
 def test_a_blast_of_large_messages_comes_close_to_the_ceiling(user: User) -> None:
     options = ["--set", "size=64,128K", "--set", "iterations=100", "--repeat", "1"]
-    said = user.rigctl("run", "nettest-blast", *options, "--report", "b.html", deadline_s=120)
+    said = user.rigctl("run", "nettest-blast", *options, "--no-report", deadline_s=120)
     assert "The highest throughput is" in said
     _, large = json.loads(user.rigctl("export", "--format", "json", "--level", "flows"))
     throughput = large["messages"] * large["message_bytes"] / large["elapsed_s"]
@@ -80,7 +80,7 @@ def test_a_blast_of_large_messages_comes_close_to_the_ceiling(user: User) -> Non
 
 def test_messages_that_do_not_fit_their_time_fail_and_say_what_to_do(user: User) -> None:
     options = ["--set", "size=64K", "--set", "iterations=100000", "--duration", "300ms", "--repeat", "1"]
-    said = user.rigctl("run", "nettest-pingpong", *options, "--report", "p.html", code=3, deadline_s=60)
+    said = user.rigctl("run", "nettest-pingpong", *options, "--no-report", code=3, deadline_s=60)
     assert re.search(r"dublin -> cork: \d+ of 100,000 messages in its 0\.3 s\. Give it a longer duration", said)
 
 

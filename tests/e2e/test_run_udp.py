@@ -26,7 +26,7 @@ def test_a_rate_is_kept_and_the_highest_one_is_found(user: User) -> None:
 def test_a_ping_pong_of_datagrams_and_one_of_tcp_side_by_side(user: User) -> None:
     options = ["--set", "size=64", "--set", "iterations=200", "--set", "transport=tcp,udp", "--repeat", "1"]
     scenario = user.scenario("rig: gigablox\ntest: pingpong\npairs: [pi1 -> pi2]\nduration: 5s\nmatrix: {size: 1}\n")
-    said = user.rigctl("run", scenario, *options, "--report", "p.html", deadline_s=60)
+    said = user.rigctl("run", scenario, *options, "--no-report", deadline_s=60)
     assert "Transport" in said
     rows = json.loads(user.rigctl("export", "--format", "json", "--level", "flows"))
     assert [(row["transport"], row["messages"]) for row in rows] == [("tcp", 200), ("udp", 200)]

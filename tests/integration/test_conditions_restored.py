@@ -1,7 +1,6 @@
 """Whatever is killed or cut, and whenever: the old host settings are back, and nothing is left on a node.
 
-Real runs over real SSH with real agents, on a virtual rig that stays up. RIGCTL_KILLS sets how many controllers are
-killed (10; the closing figures were made with 100).
+Real runs over real SSH with real agents, on a virtual rig that stays up.
 """
 
 import asyncio
@@ -18,6 +17,7 @@ from pathlib import Path
 import asyncssh
 import pytest
 from rich.console import Console
+from torture import TIMES
 from virtual_rigs import login, rig
 
 from rigctl.records import Status
@@ -27,7 +27,7 @@ from rigctl.scenario.load import Overrides, load_plan
 from rigctl.store import open_store
 from rigctl.virtual.provide import down, up
 
-KILLS = int(os.environ.get("RIGCTL_KILLS", "5"))
+KILLS = 4 * TIMES
 BACK_S = 5.0
 NODES = ("a", "b")
 SETTINGS = (
@@ -115,16 +115,21 @@ async def changed(shells: Shells, before: tuple[str, ...], within_s: float = 10)
         await asyncio.sleep(0.01)
 
 
+@pytest.mark.torture
+@pytest.mark.timeout(120 + 12 * KILLS)
 async def test_a_controller_killed_at_random_moments_leaves_every_node_as_it_was(place: Path) -> None:
     async with standing(place) as (_, shells):
         before = await said(shells, SETTINGS)
         moments, took = random.Random(3), []
-        hit = kills = 0
+        hit, kills, latest_s = 0, 0, 1.5
         while kills < KILLS or (hit < 2 and kills < 5 * KILLS):
             kills += 1
             process = started(place)
-            await asyncio.sleep(moments.uniform(0.05, 1.5))
-            hit += await said(shells, SETTINGS) != before
+            await asyncio.sleep(moments.uniform(0.05, latest_s))
+            if await said(shells, SETTINGS) != before:
+                hit += 1
+            else:  # a busy machine takes longer to get there
+                latest_s = min(latest_s * 1.2, 10)
             process.kill()
             process.join(5)
             took.append(await restored(shells, before))

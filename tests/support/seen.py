@@ -62,10 +62,15 @@ def messages() -> Seen:
 
 
 def pages() -> Seen:
-    """README.md and the documentation, line by line; decisions are history, and keep the words of their day."""
-    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+    """README.md and the documentation, line by line; decisions and measured pages keep the words of their day."""
+    for path in [ROOT / "README.md", *_pages()]:
         for number, line in enumerate(path.read_text().splitlines(), 1):
             yield f"{path.name}:{number}", line
+
+
+def _pages() -> list[Path]:
+    docs = ROOT / "docs"
+    return sorted(path for path in docs.rglob("*.md") if path.parent.name not in ("decisions", "measured"))
 
 
 SOURCES: Final[dict[str, Callable[[], Seen]]] = {

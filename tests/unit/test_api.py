@@ -15,7 +15,7 @@ def test_there_are_at_most_twelve_names_each_with_a_docstring() -> None:
 
 
 def test_every_name_is_on_the_page() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "python.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "python.md").read_text()
     assert all(f"`{name}" in page or f" `{name}`" in page for name in rigctl.__all__)
 
 

@@ -1,4 +1,4 @@
-"""Switches: counters by SNMP or command line (`reader_of`), forwarding tables (`forwarding_of`). docs/switches.md."""
+"""Switches (docs/reference/switches.md): counters by SNMP or command line (`reader_of`), `forwarding_of`."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager

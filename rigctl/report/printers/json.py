@@ -1,4 +1,4 @@
-"""A document as JSON: findings whole, tables with texts and values. docs/json.md has the schema."""
+"""A document as JSON: findings whole, tables with texts and values. docs/reference/json.md has the schema."""
 
 import json
 from dataclasses import asdict

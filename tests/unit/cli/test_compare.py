@@ -15,7 +15,7 @@ from rigctl.records import RunStatus
 from rigctl.store import open_store
 
 TESTS = compared_runs.cells(3)
-SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "compare.schema.json").read_text())
+SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "schemas" / "compare.schema.json").read_text())
 
 
 @pytest.fixture

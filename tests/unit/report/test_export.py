@@ -93,8 +93,8 @@ def test_a_run_without_measurements_exports_its_header() -> None:
 
 
 def test_the_page_of_columns_is_up_to_date() -> None:
-    written = Path(__file__).parents[3] / "docs" / "columns.md"
-    assert written.read_text("utf-8") == page(), "run: python -m columns_page > docs/columns.md"
+    written = Path(__file__).parents[3] / "docs" / "reference" / "columns.md"
+    assert written.read_text("utf-8") == page(), "run: python -m columns_page > docs/reference/columns.md"
 
 
 def test_a_file_is_replaced_whole_and_nothing_else_is_left(tmp_path: Path) -> None:

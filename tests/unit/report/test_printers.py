@@ -160,7 +160,7 @@ def test_json_gives_findings_whole_and_values_beside_texts() -> None:
 
 
 def test_json_keeps_to_the_schema_in_docs() -> None:
-    schema = json.loads((Path(__file__).parents[3] / "docs" / "show.schema.json").read_text())
+    schema = json.loads((Path(__file__).parents[3] / "docs" / "schemas" / "show.schema.json").read_text())
     jsonschema.validate(json.loads(as_json(DOCUMENT)), schema)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({"version": 1}, schema)

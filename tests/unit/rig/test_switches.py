@@ -169,7 +169,7 @@ def test_a_mistake_of_how_a_switch_is_asked_is_told(tmp_path: Path, switch: str,
 def test_credentials_of_a_switch_are_refused_and_not_repeated(tmp_path: Path, switch: str) -> None:
     text = f"switches: {{s: {{address: x, {switch}}}}}\nnodes: {{a: {{address: x}}, b: {{address: y}}}}\n"
     told = message(tmp_path, text)
-    assert "credentials come from the environment or a 0600 file, see docs/switches.md" in told
+    assert "credentials come from the environment or a 0600 file, see docs/reference/switches.md" in told
     assert "hush" not in told
 
 

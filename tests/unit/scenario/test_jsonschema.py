@@ -33,7 +33,9 @@ def errors(model: Any, text: str) -> list[str]:
 
 @pytest.mark.parametrize("name", FILES)
 def test_the_file_in_docs_is_what_the_models_make(name: str) -> None:
-    assert (DOCS / name).read_text() == schema_text(FILES[name]), "run: python -m rigctl.scenario.jsonschema"
+    assert (DOCS / "schemas" / name).read_text() == schema_text(FILES[name]), (
+        "run: python -m rigctl.scenario.jsonschema"
+    )
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -48,14 +50,14 @@ def test_every_bundled_file_is_accepted(path: Path) -> None:
     assert errors(RigFile if path.parent.name == "rigs" else ScenarioFile, path.read_text()) == []
 
 
-@pytest.mark.parametrize("text", examples("scenario-reference.md"))
+@pytest.mark.parametrize("text", examples("reference/scenario.md"))
 def test_every_scenario_on_the_reference_page_is_accepted_and_loads(text: str, tmp_path: Path) -> None:
     assert errors(ScenarioFile, text) == []
     (tmp_path / "t.yaml").write_text(text)
     assert load_plan(str(tmp_path / "t.yaml"), Overrides())[0].cells
 
 
-@pytest.mark.parametrize("text", examples("rig-reference.md"))
+@pytest.mark.parametrize("text", examples("reference/rig.md"))
 def test_every_rig_on_the_reference_page_is_accepted_and_loads(text: str, tmp_path: Path) -> None:
     assert errors(RigFile, text) == []
     assert len(rig_of(parse_document("r.yaml", text), tmp_path / "r.yaml").nodes) >= 2
@@ -88,14 +90,14 @@ def test_every_key_has_a_description(model: Any) -> None:
 
 
 def test_every_key_and_axis_is_on_its_reference_page() -> None:
-    scenario, rig = ((DOCS / page).read_text() for page in ("scenario-reference.md", "rig-reference.md"))
+    scenario, rig = ((DOCS / page).read_text() for page in ("reference/scenario.md", "reference/rig.md"))
     assert [key for key in [*ScenarioFile.model_fields, *AXES] if f"| `{key}`" not in scenario] == []
     assert [key for key in RigFile.model_fields if f"| `{key}`" not in rig] == []
     assert [key for key in NodeSection.model_fields if f"`{key}`" not in rig] == []
 
 
 def test_the_page_shows_messages_as_they_are(tmp_path: Path) -> None:
-    page = (DOCS / "scenario-reference.md").read_text()
+    page = (DOCS / "reference" / "scenario.md").read_text()
     path = tmp_path / "gigablox.yaml"
     path.write_text("rig: gigablox\npairs: pi1 -> pi2\n\n\n\nmatrix:\n  window: [64Q, 200K]\n")
     with pytest.raises(Exception, match="64Q") as caught:

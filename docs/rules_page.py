@@ -1,0 +1,29 @@
+"""docs/reference/limit-rules.md, made from the rules themselves: `python docs/rules_page.py` prints it."""
+
+from typing import Final
+
+from rigctl.model.limits import RULES
+
+_HEAD: Final = """# Rules of the limit
+
+Generated from `rigctl/model/limits.py` by `make pages`; do not edit this page.
+
+The first rule that holds names the limit; one whose evidence is not known is passed over. Thresholds and their
+reasons stand in that file; what they mean, in [limits](../explanation/limits.md).
+
+| | limit | rule | evidence it needs |
+|--:|:--|:--|:--|
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    rows = [
+        f"| {number} | `{rule.limit}` | {rule.name} | {', '.join(f'`{name}`' for name in rule.needs)} |"
+        for number, rule in enumerate(RULES, 1)
+    ]
+    return _HEAD + "\n".join(rows) + "\n"
+
+
+if __name__ == "__main__":
+    print(page(), end="")

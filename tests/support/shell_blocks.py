@@ -1,0 +1,137 @@
+"""The shell blocks of README and documentation: which command lines stand where, and whether they run as they stand.
+
+A block without a title runs as it stands. A title says what it needs that isn't here: your own rig, a checkout.
+"""
+
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+TITLES = ("on your own rig", "with your own runs", "in a checkout", "as measured")
+_FENCE = re.compile(r'^```(\S*)(?: title="([^"]*)")?(.*)$')
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """One fenced block. `line` is that of its first line of text."""
+
+    page: str
+    line: int
+    language: str
+    title: str
+    text: str
+
+    @property
+    def where(self) -> str:
+        return f"{self.page}:{self.line}"
+
+    def commands(self) -> Iterator[str]:
+        """Its command lines, those that go on behind a backslash as one, without comments."""
+        for line in re.sub(r"\\\n\s*", " ", self.text).splitlines():
+            command = without_comment(line)
+            if command:
+                yield command
+
+
+def pages() -> list[Path]:
+    named = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+    return [*named, *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def fences() -> Iterator[Fence]:
+    """Every fenced block of every page, in order."""
+    for path in pages():
+        name, opened, text = str(path.relative_to(ROOT)), None, list[str]()
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            found = _FENCE.match(line)
+            if opened is None and found:
+                opened, text = (number + 1, found[1], found[2] or ""), []
+            elif found:
+                assert opened is not None
+                yield Fence(name, *opened, "\n".join(text))
+                opened = None
+            elif opened is not None:
+                text.append(line)
+        assert opened is None, f"{name}: a block has no end"
+
+
+def shell() -> list[Fence]:
+    return [fence for fence in fences() if fence.language == "sh"]
+
+
+def without_comment(line: str) -> str:
+    """`line` up to a `#` that begins a word outside of quotes."""
+    quote = ""
+    for at, sign in enumerate(line):
+        if quote:
+            quote = "" if sign == quote else quote
+        elif sign in "'\"":
+            quote = sign
+        elif sign == "#" and (at == 0 or line[at - 1].isspace()):
+            return line[:at].strip()
+    return line.strip()
+
+
+def simple_commands(line: str) -> list[list[str]]:
+    """The words of each command of a line with pipes, lists and redirections; without the latter."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars="|&;()<>")
+    lexer.whitespace_split = True
+    found: list[list[str]] = [[]]
+    skip = False
+    for word in lexer:
+        if set(word) <= set("|&;()"):
+            found.append([])
+        elif set(word) <= set("<>"):
+            skip = True
+        elif skip:
+            skip = False
+        else:
+            found[-1].append(word)
+    return [words for words in found if words]
+
+
+SHORTER = {
+    "gigablox": ("window=64K", "mss=default", "parallel=1"),
+    "das2-quick": ("window_total=32K", "parallel=1", "pairs=2", "condition=no resize 1500"),
+    "nettest-pingpong": ("size=1", "iterations=10", "retest=variation > 1000%"),
+    "nettest-blast": ("size=1K", "iterations=10"),
+    "udp": ("size=1472", "rate=100M"),
+    "stratus": ("window=32K", "bins=10ms"),
+    "stratus-put": ("size=100K", "read=memory", "write=memory"),
+    "10gbe-mesh": ("pairs=mesh: [bsd, ubuntu]",),
+    "10gbe-mesh-mended": ("pairs=mesh: [bsd, ubuntu]",),
+}
+"""Settings with which a bundled scenario has one or two tests."""
+
+
+def shortened(words: list[str]) -> list[str]:
+    """The words of `rigctl run` with a shorter time and fewer tests; those of any other command as they are.
+
+    What a line of a page sets stays as it is.
+    """
+    if words[:1] != ["run"] or "--help" in words:
+        return words
+    given = {word.partition("=")[0] for word in words}
+    scenario = Path(words[1]).stem
+    sets = [each for each in SHORTER.get(scenario, SHORTER["gigablox"]) if each.partition("=")[0] not in given]
+    whole = "engine=agent,iperf3" in words  # iperf3 counts in whole seconds
+    short = ["--duration", "1s" if whole else "200ms", "--set", "omit=0s"]
+    short += [] if whole else ["--set", "max_skew=1s"]
+    quiet = [] if "--report" in words else ["--no-report"]
+    few = ["--repeat", "1"] if not {"--repeat", "--against"} & set(words) else []
+    return [*words, *(word for each in sets for word in ("--set", each)), *short, *few, *quiet]
+
+
+def main() -> None:
+    """`rigctl`, shortened, for lines that a shell runs."""
+    from rigctl.cli.app import exit_code
+
+    sys.exit(exit_code(shortened(sys.argv[1:])))
+
+
+if __name__ == "__main__":
+    main()

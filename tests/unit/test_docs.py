@@ -1,0 +1,106 @@
+"""README and documentation: commands that the command line takes, links that lead somewhere, worked numbers."""
+
+import doctest
+import re
+from pathlib import Path
+from typing import Any
+
+import columns_page
+import commands_page
+import pytest
+import rules_page
+import typer
+from shell_blocks import ROOT, TITLES, Fence, fences, pages, shell, simple_commands
+from typer.exceptions import TyperException
+
+from rigctl.cli.app import app
+
+CLI: Any = typer.main.get_command(app)
+PROGRAMS = ("make", "pip", "python", "jq", "createdb", "export", "echo", "pre-commit", "true")
+"""What else stands in shell blocks."""
+
+
+def parsed(words: list[str]) -> None:
+    """Take `rigctl …` apart as the command line does, down to the last command, without running any."""
+    command, context, rest = CLI, None, words[1:]
+    while True:
+        context = command.make_context(command.name or "rigctl", list(rest), parent=context)
+        if not hasattr(command, "commands"):
+            return
+        rest = [*context._protected_args, *context.args]
+        if not rest and command.invoke_without_command:
+            return
+        _, command, rest = command.resolve_command(context, rest)
+
+
+@pytest.mark.parametrize("fence", shell(), ids=lambda fence: fence.where)
+def test_every_command_line_is_one_that_the_command_line_takes(fence: Fence) -> None:
+    for line in fence.commands():
+        for words in simple_commands(line):
+            if words[0] == "rigctl":
+                parsed(words)
+            else:
+                assert words[0] in PROGRAMS, line
+
+
+def test_a_command_line_that_is_wrong_is_found() -> None:
+    for line in ("rigctl run gigablox --durration 5s", "rigctl regres", "rigctl export --level rows", "rigctl run"):
+        with pytest.raises(TyperException):
+            parsed(line.split())
+
+
+@pytest.mark.parametrize(
+    "fence", [fence for fence in shell() if fence.title == "in a checkout"], ids=lambda fence: fence.where
+)
+def test_what_is_for_a_checkout_is_there(fence: Fence) -> None:
+    targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    for words in (words for line in fence.commands() for words in simple_commands(line)):
+        if words[0] == "make":
+            assert words[1] in targets
+        elif words[0] == "python" and words[1] != "-m":
+            script = (ROOT / words[1]).read_text()
+            options = [word for word in words[2:] if word.startswith("--")]
+            assert [option for option in options if f'"{option}"' not in script] == [], words
+
+
+def test_every_block_has_a_language_and_a_title_that_is_known() -> None:
+    assert [fence.where for fence in fences() if not fence.language] == []
+    assert {fence.title for fence in shell()} - {""} <= set(TITLES)
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_relative_link_leads_to_a_file(page: Path) -> None:
+    links = re.findall(r"\]\((?!\w+:)([^)#\s]+)", page.read_text())
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_every_picture_is_one_that_make_samples_makes() -> None:
+    made = (ROOT / "reports" / "make_samples.py").read_text()
+    shown = {name for page in pages() for name in re.findall(r"!\[[^\]]*\]\(\S*?([\w-]+)\.png\)", page.read_text())}
+    assert shown
+    assert {name for name in shown if f'"{name}"' not in made.partition("PICTURES")[2].partition(")")[0]} == set()
+
+
+def test_what_is_shown_of_a_sample_is_in_it() -> None:
+    for fence in fences():
+        if fence.title.startswith("reports/samples/") and "--8<--" not in fence.text:
+            sample = (ROOT / fence.title.split()[0]).read_text()
+            found = [line.rstrip() for line in fence.text.splitlines() if line.strip() and line.rstrip() not in sample]
+            assert found == [], fence.where
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "explanation").glob("*.md")), ids=lambda path: path.name)
+def test_the_worked_numbers_of_an_explanation_are_right(page: Path) -> None:
+    text = "\n\n".join(re.findall(r"```pycon\n(.*?)```", page.read_text(), re.DOTALL))
+    examples = doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0)
+    told: list[str] = []
+    doctest.DocTestRunner().run(examples, out=told.append)
+    assert "".join(told) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "made"),
+    [("columns", columns_page.page), ("commands", commands_page.page), ("limit-rules", rules_page.page)],
+)
+def test_a_generated_page_is_as_it_would_be_made_now(name: str, made: Any) -> None:
+    assert (ROOT / "docs" / "reference" / f"{name}.md").read_text("utf-8") == made(), "run: make pages"

@@ -38,7 +38,10 @@ CHECKS: Final = ("10gbe", "10gbe-mended")
 PICTURES: Final = ("gigablox-60s", "das2-quick-8g", "10gbe-mesh", "nettest-pingpong", "stratus")
 """Those that README and documentation show."""
 SHOP: Final = {
-    "gigablox": ("A tiny gigabit switch", "Five ports on a board as small as a matchbox. We tested it with four hosts."),
+    "gigablox": (
+        "A tiny gigabit switch",
+        "A board as small as a matchbox. We tested it with four hosts.",
+    ),
     "beside": ("Which one do I need?", "The gigabit switch beside the one for 100 Mbit/s, in the same seven tests."),
 }
 """Heading and text of the shop's pages with each fragment."""

@@ -29,7 +29,7 @@ STYLES: Final = """(root) => {
     if (element.closest(".rigctl-product") || element.matches("script[type='application/ld+json']")) continue;
     for (const pseudo of [null, "::before", "::marker"]) {
       const style = getComputedStyle(element, pseudo);
-      const values = [...style].map((name) => name + ": " + style.getPropertyValue(name));
+      const values = [...style].sort().map((name) => name + ": " + style.getPropertyValue(name));
       seen.push([element.tagName + (pseudo || ""), values]);
     }
   }
@@ -43,7 +43,8 @@ INSIDE: Final = """() => {
   for (const element of [host, ...host.shadowRoot.querySelectorAll("*")]) {
     const style = getComputedStyle(element), box = element.getBoundingClientRect();
     // Custom properties of the page exist inside, but nothing there reads them.
-    seen.push([element.tagName, box.width, box.height, ...[...style].filter((name) => !name.startsWith("--bs-"))
+    seen.push([element.tagName, Math.round(box.width), Math.round(box.height),
+      ...[...style].filter((name) => !name.startsWith("--bs-")).sort()
       .map((name) => name + ": " + style.getPropertyValue(name))]);
   }
   return seen;

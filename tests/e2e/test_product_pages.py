@@ -61,7 +61,9 @@ def test_why_there_is_no_claim_is_on_standard_error(store: Path) -> None:
     slow = min(run["run"] for run in old)
     done = rigctl(store, "report", slow, "--fragment", "out")
     assert done.returncode == 0
-    assert done.stderr.startswith("No claim is made: 95.5 % of what the link allows is less than the claim's bound of 97 %")
+    assert done.stderr.startswith(
+        "No claim is made: 95.5 % of what the link allows is less than the claim's bound of 97 %"
+    )
 
 
 def test_the_page_is_in_the_theme(store: Path) -> None:

@@ -5,6 +5,7 @@
 anew. They differ in how goodput scatters, in line rates, and in how many pairs, tests and repetitions there are.
 """
 
+import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -58,7 +59,7 @@ def _two_modes(scatter: random.Random, width: float) -> float:
 
 def _heavy(scatter: random.Random, width: float) -> float:
     """Student's t with 3 degrees of freedom."""
-    return width * scatter.gauss(0, 1) / (scatter.gammavariate(1.5, 2 / 3) ** 0.5)
+    return width * scatter.gauss(0, 1) / math.sqrt(scatter.gammavariate(1.5, 2 / 3))
 
 
 def _mostly_slow(scatter: random.Random, width: float) -> float:

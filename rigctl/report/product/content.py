@@ -199,7 +199,7 @@ def _hosts(info: RunInfo) -> Iterator[str]:
     """Hosts that are alike together."""
     alike: dict[str, list[str]] = {}
     for node, facts in sorted(info.facts.items()):
-        words = [facts.get("cpu_model"), facts.get("kernel"), facts.get("driver")]
-        alike.setdefault(", ".join(str(word) for word in words if word), []).append(node)
+        known = [facts.get(name) for name in ("cpu_model", "kernel", "driver")]
+        alike.setdefault(", ".join(str(word) for word in known if word), []).append(node)
     for words, nodes in alike.items():
         yield f"{listed(nodes)}: {words or 'unknown'}."

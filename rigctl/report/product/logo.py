@@ -25,8 +25,8 @@ def read_logo(path: Path) -> Logo:
         if not path.is_file():
             raise ValueError(f"there is no file {path}")
         if path.stat().st_size > MOST_BYTES:
-            size = path.stat().st_size
-            raise ValueError(f"a file of {size:,} bytes is too large: at most {MOST_BYTES:,} are embedded")
+            large = path.stat().st_size
+            raise ValueError(f"a file of {large:,} bytes is too large: at most {MOST_BYTES:,} are embedded")
         content = path.read_bytes()
     except OSError as error:
         raise ValueError(f"cannot be read: {error.strerror}") from error

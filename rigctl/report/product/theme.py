@@ -1,4 +1,4 @@
-"""The theme file: name, logo, colours, fonts, columns, words and claim of a product's page (docs/how-to/product-pages.md)."""
+"""The theme file: name, logo, colours, fonts, columns, words, claim of a product's page (how-to/product-pages.md)."""
 
 import re
 from collections.abc import Iterator, Mapping

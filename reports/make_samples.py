@@ -76,6 +76,11 @@ def printed(name: str) -> None:
         rigctl(name, "export", "--level", "pairs", "-o", str(SAMPLES / f"{name}-pairs.csv"))
 
 
+def _run_of(name: str) -> str:
+    """The id of the only run in a store."""
+    return str(json.loads(rigctl(name, "runs", "--json"))["runs"][-1]["run"])
+
+
 def published() -> None:
     """The fragment of one product, of two side by side, both in a shop's page, and the whole report in the theme."""
     folder, own = SAMPLES / "product", "product-gigablox"
@@ -86,10 +91,9 @@ def published() -> None:
     both = STORES / "product-both.db"
     shutil.copy(STORES / f"{own}.db", both)
     rigctl(both.stem, "import", str(other))
-    runs = json.loads(rigctl(both.stem, "runs", "--json"))["runs"]
-    fast, slow = sorted((run["run"] for run in runs), key=lambda run: run not in rigctl(own, "runs"))
-    themes = (*with_theme, "--theme", str(folder / "switchblox.yaml"))
-    rigctl(both.stem, *themes[:1], fast, *themes[1:], "--compare", slow, "--fragment", str(folder / "beside"))
+    slow, fast = (_run_of(name) for name in ("product-switchblox", own))
+    themes = ("--theme", str(folder / "gigablox.yaml"), "--theme", str(folder / "switchblox.yaml"))
+    rigctl(both.stem, "report", fast, *themes, "--compare", slow, "--fragment", str(folder / "beside"))
     for name, (title, text) in SHOP.items():
         fragment = (folder / name / "fragment.html").read_text()
         page = (ROOT / "reports" / "shop.html").read_text().replace("{folder}", name).replace("{title}", title)

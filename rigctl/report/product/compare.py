@@ -17,6 +17,7 @@ from rigctl.report.comparison_words import up
 from rigctl.report.metric_words import METRICS
 from rigctl.report.product.claim import decimals, floored
 from rigctl.report.product.content import Bar, Product, Term, product
+from rigctl.report.product.table import worded
 from rigctl.report.product.theme import Theme
 from rigctl.report.setup_words import setup_texts, setup_title
 from rigctl.report.text import UNKNOWN, numbers_text, plural
@@ -80,10 +81,10 @@ def _sentences(changes: Sequence[Change], themes: tuple[Theme, Theme]) -> Iterat
     for found, (winner, loser) in ((better, names), (worse, names[::-1])):
         if found:
             least = min(_times(change) for change in found)
-            what = f"has {_least_text(least)} the {METRICS[found[0].metric].name} of {loser}"
+            what = f"has {_least_text(least)} the {worded(METRICS[found[0].metric].name, themes[0])} of {loser}"
             if found[0].metric not in _RATES:
                 what = f"has a {METRICS[found[0].metric].name} that is at least {_least_text(least)} shorter"
-            where = f"in {len(found)} of {plural(len(changes), 'test')}" if len(changes) > 1 else ""
+            where = f"in {_of(len(found), len(changes))}" if len(changes) > 1 else ""
             yield f"{winner} is faster than {loser}{f' {where}' if where else ''}: it {what}."
     rest = []
     for verdict in (Verdict.SAME, Verdict.INCONCLUSIVE, Verdict.INVALID):
@@ -96,6 +97,10 @@ def _sentences(changes: Sequence[Change], themes: tuple[Theme, Theme]) -> Iterat
             else:
                 rest.append(f"{which} {verb} {verdict}.")
     yield from rest
+
+
+def _of(count: int, every: int) -> str:
+    return f"all {every} tests" if count == every else f"{count} of {plural(every, 'test')}"
 
 
 def _times(change: Change) -> float:

@@ -4,10 +4,10 @@ import json
 from typing import Final
 
 from rigctl.report.printers.html import environment
-from rigctl.report.product.claim import Claim
+from rigctl.report.product.claim import Claim, rate_text
 from rigctl.report.product.content import Product
 from rigctl.report.product.data import linked_data
-from rigctl.report.product.pictures import NARROW, WIDE, bars, bars_label, keys
+from rigctl.report.product.pictures import NARROW, WIDE, bars, bars_label, bars_title, keys
 from rigctl.report.product.style import host_style
 from rigctl.resources import templates
 
@@ -36,6 +36,8 @@ def fragment(product: Product) -> str:
             table=product.table,
             conditions=product.conditions,
             label=bars_label(product) if wide else "",
+            title=bars_title(product) if wide else "",
+            rate_text=rate_text,
             keys=keys(product) if wide else [],
             wide=Markup(wide or ""),  # noqa: S704 — drawn here, its texts escaped
             narrow=Markup(narrow or ""),  # noqa: S704

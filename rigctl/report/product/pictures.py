@@ -1,11 +1,12 @@
 """The pictures of a product's page: bars of goodput, the table, and the card that social networks show."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from rigctl.report.blocks import Charts, Column, Table
 from rigctl.report.palette import LIGHT, Palette
-from rigctl.report.product.claim import Claim, decimals, floored
+from rigctl.report.product.claim import Claim, decimals, floored, rate_text
 from rigctl.report.product.content import Bar, Product
 from rigctl.report.product.drawing import Anchor, Drawing, width_of, wrapped
 from rigctl.report.product.style import families
@@ -20,6 +21,8 @@ MOST_BARS: Final = 24
 MOST_PAIRS: Final = 4
 MOST_CHARTS: Final = 40
 ANCHORS: Final[Mapping[bool, Anchor]] = {True: "start", False: "end"}
+_STROKED: Final = re.compile(r'<(\w+) color="(#\w+)"(?![^>]* stroke=)')
+"""resvg takes `currentColor` where it is written, not where it is used."""
 _PAD: Final = 16.0
 
 
@@ -72,7 +75,12 @@ def _title(drawing: Drawing, product: Product, text: str) -> None:
 
 
 def chart_title(product: Product) -> str:
-    return f"{product.name}: {product.theme.words.goodput.lower()}, Mbit/s"
+    return f"{product.name}: {bars_title(product)}"
+
+
+def bars_title(product: Product) -> str:
+    word = product.theme.words.goodput
+    return f"{word[:1].lower()}{word[1:]} of {product.rates_of}, Mbit/s"
 
 
 def bars_label(product: Product) -> str:
@@ -215,10 +223,11 @@ def charts(product: Product) -> Iterator[str]:
     )
     blocks = [block for section in product.document.sections for block in section.blocks]
     drawn = [(chart, block.keys) for block in blocks if isinstance(block, Charts) for chart in block.charts]
-    for chart, legend in drawn[:MOST_CHARTS]:
+    for chart, legend in drawn[:MOST_CHARTS] if product.other is None else ():
         label = worded(chart.label or chart.heading, theme)
         virtual = " Virtual rig." if product.virtual else ""
-        yield render_svg(chart.plot, colours, legend, f"{product.name}: {label}.{virtual}")
+        svg = render_svg(chart.plot, colours, legend, f"{product.name}: {label}.{virtual}")
+        yield _STROKED.sub(r'<\1 color="\2" stroke="\2"', svg)
 
 
 def card(product: Product) -> str:
@@ -236,8 +245,7 @@ def card(product: Product) -> str:
         x += logo_width + 28
     drawing.text((x, 122), product.name, 44, colours["ink"], bold=True, fonts=theme.headings)
     if theme.maker:
-        at = x + width_of(product.name, 44, bold=True) + 18
-        drawing.text((at, 122), theme.maker, 28, colours["soft"])
+        drawing.text((x, 158), theme.maker, 26, colours["soft"])
     _headline(drawing, product, left)
     drawing.line((left, 540), (width - left, 540), colours["line"])
     drawing.text((left, 584), product.source, 24, colours["soft"])
@@ -248,15 +256,17 @@ def _headline(drawing: Drawing, product: Product, left: float) -> None:
     theme, colours = product.theme, product.theme.palette
     room = drawing.width - 2 * left
     if isinstance(product.claim, Claim):
-        first, rest = product.claim.first, product.claim.rest
+        first, rest = rate_text(product.claim.mbps), product.claim.rest
+        if product.claim.virtual:
+            drawing.text((left, 218), "Virtual rig:", 34, colours["accent"], bold=True)
     else:
         first, rest = theme.words.results, product.verdict[0] if product.verdict else product.summary
-    size = min(112.0, 112 * room / max(1.0, width_of(first, 112, bold=True)))
-    drawing.text((left, 300), first, round(size), colours["accent"], bold=True, fonts=theme.headings)
+    size = min(104.0, 104 * room / max(1.0, width_of(first, 104, bold=True)))
+    drawing.text((left, 322), first, round(size), colours["accent"], bold=True, fonts=theme.headings)
     lines = wrapped(rest, 44, room)
     smaller = 44 if len(lines) <= 3 else 34
     for number, line in enumerate(wrapped(rest, smaller, room)[:4]):
-        drawing.text((left, 372 + 1.35 * smaller * number), line, smaller, colours["ink"])
+        drawing.text((left, 392 + 1.3 * smaller * number), line, smaller, colours["ink"])
 
 
 def keys(product: Product) -> list[tuple[str, str]]:

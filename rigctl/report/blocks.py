@@ -3,10 +3,11 @@
 A number in a table keeps its value beside its text: nothing is read back from printed text.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
-from rigctl.findings import Finding
+from rigctl.findings import Finding, Weight
 from rigctl.report.plot import Plot
 
 Scalar: TypeAlias = float | int | str | bool | None
@@ -193,6 +194,9 @@ class Verdict:
     measured: str  # the value for people, or why it is not known
 
 
+FALLEN_SHORT: Final = (Weight.EXPECTED, Weight.MISSING)
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """A whole report of a run. `findings` are in the order of their weight; the first is the answer."""
@@ -205,8 +209,16 @@ class Document:
     results: tuple[Section, ...]
     sections: tuple[Section, ...]
     footer: str
+    settings: tuple[tuple[str, str], ...] = ()  # in use in all tests: names and values
+    pairs: tuple[Mapping[str, Any], ...] = ()  # the rows of the export's level `pairs`
+    export: str = ""  # the command that gives the run's data
     tags: tuple[tuple[str, str], ...] = ()  # that users gave the run: names and values
     verdicts: tuple[Verdict, ...] = ()
+
+    @property
+    def fell_short(self) -> tuple[Finding, ...]:
+        """After the answer: what was not as expected, or not measured."""
+        return tuple(finding for finding in self.findings[1:] if finding.weight in FALLEN_SHORT)
 
     @property
     def answer(self) -> str:

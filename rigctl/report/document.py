@@ -5,11 +5,16 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final, TypeAlias
 
+from rigctl.analysis.frames import load
+from rigctl.analysis.rows import Row
 from rigctl.analysis.run_view import RunView
+from rigctl.columns import Level
 from rigctl.findings import Finding, Severity, Weight, by_weight
 from rigctl.records import Repetition, RunInfo, RunStatus, given_tags
+from rigctl.report import again as reproduce
 from rigctl.report import expectations, method
 from rigctl.report.blocks import Document, Folded, Items, Paragraph, Part, Section, Table, Verbatim, Verdict
+from rigctl.report.digits import alike
 from rigctl.report.sections import (
     bins,
     captures,
@@ -27,6 +32,7 @@ from rigctl.report.sections import (
     soak,
     streams,
 )
+from rigctl.report.settings import settings
 from rigctl.units import format_duration
 
 MOST_ROWS: Final = 60
@@ -66,18 +72,28 @@ def document(info: RunInfo, repetitions: Sequence[Repetition]) -> Document:
     results, rest = _results(view, parts, verdicts)
     findings = [finding for part in parts for finding in part.findings]
     findings += expectations.findings(view.plan, verdicts)
+    pairs = _pairs(view)
     return Document(
         title=info.plan.title or info.plan.scenario_name,
         run=info.run,
         about=(info.plan.rig_name, when(info)),
         notes=info.plan.notes,
         findings=by_weight([*findings, *retest.until_findings(view), *_state(info), *host_facts.findings(info)]),
-        results=results,
-        sections=(*expectations.sections(info, verdicts), *rest, *_closing(view, parts)),
+        results=tuple(map(alike, results)),
+        sections=tuple(map(alike, (*expectations.sections(info, verdicts), *rest, *_closing(view, parts)))),
+        settings=settings(view, pairs),
+        pairs=tuple(pairs),
+        export=reproduce.export_command(info.run),
         verdicts=verdicts,
         footer=f"Made by rigctl {info.versions.get('rigctl', '')}. “–” is unknown. K is 1024 bytes; rates are decimal.",
         tags=tuple(given_tags(info.tags).items()),
     )
+
+
+def _pairs(view: RunView) -> list[Row]:
+    """The rows that the export gives: of all repetitions."""
+    every = view.repetitions == view.every
+    return (view.frames if every else load(view.info, view.every)).rows(Level.PAIRS)
 
 
 def _parts(view: RunView) -> list[Part]:
@@ -124,14 +140,14 @@ def _state(info: RunInfo) -> Iterator[Finding]:
 
 
 def _closing(view: RunView, parts: Sequence[Part]) -> Iterator[Section]:
-    """Method, rig, scenario and rig file."""
+    """How to reproduce it, method, rig, scenario and rig file."""
+    yield reproduce.section(view.plan, view.info.run)
     own = [sentence for part in parts for sentence in part.method]
     yield Section("Method", (Items(tuple(method.sentences(view.info, view.every, own))),))
     yield from host_facts.sections(view.info)
     plan = view.plan
-    overrides = (Paragraph(f"With {' '.join(plan.overrides)}", small=True),) if plan.overrides else ()
     files_ = (
-        Folded(f"Scenario: {plan.scenario_name}", (*overrides, Verbatim(plan.scenario_yaml))),
+        Folded(f"Scenario: {plan.scenario_name}", (Verbatim(plan.scenario_yaml),)),
         Folded(f"Rig: {plan.rig_name}", (Verbatim(plan.rig_yaml),)),
     )
     yield Section("Scenario and rig file", files_)

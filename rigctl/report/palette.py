@@ -22,10 +22,10 @@ class Palette:
 
 LIGHT: Final = Palette(
     {
-        "s1": "#0b62c4", "s2": "#d9570b", "s3": "#0c8a5b", "s4": "#a33ac1", "s5": "#8a6d00", "s6": "#b8214f",
-        "l0": "#b86000", "l1": "#c15626", "l2": "#c34f4c", "l3": "#c04d6b", "l4": "#b84f88", "l5": "#ab54a2",
-        "l6": "#995bb8", "l7": "#8364c8", "l8": "#676ed1", "l9": "#4278d2",
-        "grid": "#e6e9ed", "axis": "#5b6470", "ceiling": "#6b7480", "good": "#0c7a43", "warn": "#a14400",
+        "s1": "#0b62c4", "s2": "#e17721", "s3": "#2ea765", "s4": "#ae6e94", "s5": "#4f4c00", "s6": "#7e2644",
+        "l0": "#000070", "l1": "#40008e", "l2": "#6e0b8e", "l3": "#871588", "l4": "#9b1d81", "l5": "#ab2479",
+        "l6": "#bb2c70", "l7": "#cd3962", "l8": "#e55447", "l9": "#e07a00",
+        "grid": "#e6e9ed", "axis": "#5b6470", "ceiling": "#6b7480", "good": "#00736b", "warn": "#a14400",
     }
 )  # fmt: skip
 """The light page's (reports/templates/report.css, matrix.css)."""

@@ -1,6 +1,7 @@
 """What tests ask of a document: its texts by weight, a finding by its words, a table's columns by their titles."""
 
 import io
+import re
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console
@@ -12,6 +13,12 @@ from rigctl.records import Repetition, RunInfo
 from rigctl.report.blocks import Block, Document, Entry, Folded, Section, Table
 from rigctl.report.document import document
 from rigctl.report.printers.terminal import print_document
+
+
+def shown(page: str) -> str:
+    """What a reader sees of a page: without its contents, which repeat headings, and the data, which repeat all."""
+    page = re.sub(r'<nav class="contents.*?</nav>', "", page, flags=re.DOTALL)
+    return re.sub(r'<script type="application/json".*?</script>', "", page, flags=re.DOTALL)
 
 
 def cells_of(info: RunInfo, measured: Sequence[Repetition]) -> tuple[CellSummary, ...]:

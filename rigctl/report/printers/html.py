@@ -1,7 +1,8 @@
-"""The page: a document as one self-contained HTML file. No script, no request, no font but the reader's own."""
+"""The page: a document as one self-contained HTML file. No script runs, no request, no font but the reader's own."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import re
+import unicodedata
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,19 +11,28 @@ from rigctl.report.blocks import (
     Block,
     Chart,
     Charts,
-    Column,
     Document,
     Folded,
     HeatMaps,
     Items,
     Paragraph,
-    Row,
+    Section,
     Table,
     Terms,
     Verbatim,
 )
 from rigctl.report.files import write_whole
 from rigctl.report.plot import Plot
+from rigctl.report.printers.page_data import with_data
+from rigctl.report.printers.table_parts import (
+    MOST_CARDS,
+    anchors,
+    first_table,
+    is_tight,
+    paper_parts,
+    repeated,
+    screen_parts,
+)
 from rigctl.report.svg import render_svg
 from rigctl.resources import templates
 
@@ -30,20 +40,16 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 MOST_FINDINGS: Final = 3
-PAPER_CHARACTERS: Final = 112
-"""What a line of a printed table holds; a wider one is printed in parts, and on a screen in smaller letters."""
-SCREEN_CHARACTERS: Final = 165
-"""The same for a window of 1280 pixels."""
-MOST_PAPER_ROWS: Final = 200
-"""A table of more rows that is wider than paper is not printed: its second copy would make a page twice as large."""
+SHORT_PAGE: Final = 4
+"""A page of no more parts than this needs no contents."""
+ONE_LINE: Final = 9
+"""Contents of more entries than this are folded on a wide screen, too."""
+STYLES: Final = ("report.css", "matrix.css")
+"""The style sheet of a page; its colours and letters are custom properties at the top of the first."""
 _KINDS: Final[dict[type[Any], str]] = {
     Table: "table", Charts: "charts", HeatMaps: "heat", Paragraph: "paragraph", Items: "items", Terms: "terms",
     Verbatim: "verbatim", Folded: "folded",
 }  # fmt: skip
-
-
-STYLES: Final = ("report.css", "matrix.css")
-"""The style sheet of a page; its colours and letters are custom properties at the top of the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +79,14 @@ class Brand:
     logo_width: int = 40  # of a height of 40
 
 
+@dataclass(frozen=True, slots=True)
+class Anchored:
+    """A section with its anchor."""
+
+    section: Section
+    id: str
+
+
 def write_page(document: Document, path: Path, brand: Brand | None = None) -> None:
     """Write the page to `path`, whole or not at all. Raises `InputError` where that can't be."""
     write_whole(path, page(document, brand=brand).encode("utf-8", "replace"))
@@ -84,7 +98,12 @@ def page(document: Document, around: Around = Around(), brand: Brand | None = No
     from markupsafe import Markup
 
     style = "".join((templates() / name).read_text("utf-8") for name in STYLES)
-    return (
+    results, sections = _anchored(document)
+    short = document.fell_short
+    rest = document.findings[1 + len(short) :]
+    contents = [*(results if len(results) > 1 else ()), *([_FINDINGS] if rest else ())]
+    contents += [*([_NOTES] if document.notes else ()), *sections]
+    made = (
         environment()
         .get_template("report.html.j2")
         .render(
@@ -93,10 +112,17 @@ def page(document: Document, around: Around = Around(), brand: Brand | None = No
             brand=brand,
             branded=Markup(brand.style if brand else ""),  # noqa: S704 — colours and fonts, of fixed patterns
             around=around,
-            first=document.findings[1 : MOST_FINDINGS + 1],
-            rest=document.findings[MOST_FINDINGS + 1 :],
+            results=results,
+            sections=sections,
+            contents=contents if len(contents) > SHORT_PAGE else (),
+            short=short,
+            findings=rest,
+            most=MOST_FINDINGS,
+            one_line=ONE_LINE,
+            first_table=first_table(block for section in document.results for block in section.blocks),
         )
     )
+    return with_data(made, document)
 
 
 def environment() -> "Environment":
@@ -116,7 +142,35 @@ def environment() -> "Environment":
         lstrip_blocks=True,
     )
     made.filters |= {"svg": svg, "kind": _kind, "paper": paper_parts, "screen": screen_parts, "label": _label}
+    made.filters |= {"repeated": repeated, "anchors": anchors, "tight": is_tight}
+    made.globals["most_cards"] = MOST_CARDS
     return made
+
+
+_FINDINGS: Final = Anchored(Section("Findings", ()), "findings")
+_NOTES: Final = Anchored(Section("Notes", ()), "notes")
+
+
+def _anchored(document: Document) -> tuple[list[Anchored], list[Anchored]]:
+    """The results and the other sections, with anchors that stay the same from run to run."""
+    taken = {"findings", "notes", "contents", "rigctl-data"}
+    made = []
+    for section in (*document.results, *document.sections):
+        stem = anchor(section.title)
+        number = 1
+        while (name := stem if number == 1 else f"{stem}-{number}") in taken:
+            number += 1
+        taken.add(name)
+        made.append(Anchored(section, name))
+    count = len(document.results)
+    return made[:count], made[count:]
+
+
+def anchor(title: str) -> str:
+    """`Goodput over time` → `goodput-over-time`; never one of a row (`test-1`) or a note (`n-…`)."""
+    plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
+    stem = re.sub(r"[^a-z0-9]+", "-", plain).strip("-") or "section"
+    return f"section-{stem}" if re.match(r"test-\d|n-", stem) else stem
 
 
 def _kind(block: Block) -> str:
@@ -125,42 +179,3 @@ def _kind(block: Block) -> str:
 
 def _label(chart: Chart) -> str:
     return chart.label or chart.heading
-
-
-def paper_parts(table: Table) -> list[Table]:
-    """`table` in tables that fit paper, the first column leads each; none where they would take many sheets."""
-    parts = _parts(table, PAPER_CHARACTERS)
-    return [] if len(parts) > 1 and len(table.rows) > MOST_PAPER_ROWS else parts
-
-
-def screen_parts(table: Table) -> list[Table]:
-    """The same for a window of 1280 pixels."""
-    return _parts(table, SCREEN_CHARACTERS)
-
-
-def _parts(table: Table, most: int) -> list[Table]:
-    widths = [_characters(table, number) for number in range(len(table.columns))]
-    if sum(widths) <= most:
-        return [table]
-    parts: list[list[int]] = [[0]]
-    for number in range(1, len(widths)):
-        if len(parts[-1]) > 1 and sum(widths[kept] for kept in parts[-1]) + widths[number] > most:
-            parts.append([0])
-        parts[-1].append(number)
-    made = [_columns_of(table, part) for part in parts]
-    return [replace(part, notes=(), legend=()) for part in made[:-1]] + made[-1:]
-
-
-def _characters(table: Table, number: int) -> int:
-    column = table.columns[number]
-    longest = max(len(word) for word in f"{column.title} {column.unit}".split())
-    return max([longest, *(len(row.entries[number].text) for row in table.rows)]) + 2
-
-
-def _columns_of(table: Table, kept: Sequence[int]) -> Table:
-    def part(row: Row) -> Row:
-        return replace(row, entries=tuple(row.entries[number] for number in kept))
-
-    columns: tuple[Column, ...] = tuple(table.columns[number] for number in kept)
-    total = part(table.total) if table.total else None
-    return replace(table, columns=columns, rows=tuple(part(row) for row in table.rows), total=total)

@@ -55,6 +55,7 @@ class JsonDocument(TypedDict):
     run: str
     about: list[str]
     tags: dict[str, str]
+    settings: dict[str, str]  # in use in all tests, for people
     findings: list[JsonFinding]
     expectations: list[JsonExpectation]
     results: list[JsonSection]
@@ -63,18 +64,23 @@ class JsonDocument(TypedDict):
 
 def as_json(document: Document) -> str:
     """The whole document, charts by their text alternatives only."""
-    whole: JsonDocument = {
+    return json.dumps(whole(document), ensure_ascii=False, indent=1) + "\n"
+
+
+def whole(document: Document) -> JsonDocument:
+    """The same before it is text; a page holds it, too."""
+    return {
         "version": 1,
         "title": document.title,
         "run": document.run,
         "about": list(document.about),
         "tags": dict(document.tags),
+        "settings": dict(document.settings),
         "findings": [finding_as_json(finding) for finding in document.findings],
         "expectations": [_expectation(verdict) for verdict in document.verdicts],
         "results": [_section(section) for section in document.results],
         "sections": [_section(section) for section in document.sections],
     }
-    return json.dumps(whole, ensure_ascii=False, indent=1) + "\n"
 
 
 def finding_as_json(finding: Finding) -> JsonFinding:

@@ -29,7 +29,7 @@ def page_style(theme: Theme) -> str:
         f"@media screen and (prefers-color-scheme: light) {{ :root {{ {light} }} }}\n"
         f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n"
         f"@media print {{ :root {{ {accents} }} }}\n"
-        f"body {{ font-family: {families(theme.text)}; }}\n"
+        f":root {{ --text: {families(theme.text)}; }}\n"
         f"h1, h2, h3, .brand {{ font-family: {families(theme.headings)}; }}\n"
     )
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Final
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from rigctl.records import RunInfo
+from rigctl.report.palette import LIGHT as REPORT
 from rigctl.report.product.claim import LEAST_SHARE, Asked, Tests
 from rigctl.report.product.contrast import GRAPHICS, HEX, NEEDS, Need, contrast, mended
 from rigctl.report.product.logo import Logo, read_logo
@@ -18,15 +19,16 @@ from rigctl.yamlfile.mistakes import in_order
 
 COLOURS: Final[Mapping[str, str]] = {
     "paper": "#ffffff", "panel": "#f6f7f9", "ink": "#16191d", "soft": "#5b6470", "line": "#dfe3e8",
-    "accent": "#0b62c4", "good": "#0c7a43", "warn": "#a14400", "ceiling": "#6b7480",
+    "accent": "#0b62c4", "good": "#00736b", "warn": "#a14400", "ceiling": "#6b7480",
 }  # fmt: skip
 """Those of the report, where a theme has no others."""
 DARK: Final[Mapping[str, str]] = {
     "paper": "#111418", "panel": "#1a1f25", "ink": "#e8ebef", "soft": "#9aa4b0", "line": "#2c333b",
-    "accent": "#6db3ff", "good": "#54d38f", "warn": "#ffb066", "ceiling": "#8b95a1",
+    "accent": "#6db3ff", "good": "#4fd6c4", "warn": "#ffb066", "ceiling": "#8b95a1",
 }  # fmt: skip
-SERIES: Final = ("#0b62c4", "#d9570b", "#0c8a5b", "#a33ac1", "#8a6d00", "#b8214f")
-DARK_SERIES: Final = ("#5aa9ff", "#ff9a52", "#43d196", "#d48af0", "#dcb83f", "#ff7d9f")
+SERIES: Final = tuple(REPORT.colours[f"s{number}"] for number in range(1, 7))
+DARK_SERIES: Final = ("#5aa9ff", "#b35603", "#24faa4", "#d78cb7", "#e3db3a", "#e3275d")
+"""As in reports/templates/report.css: apart for the colour-blind, too."""
 FONT: Final = ("system-ui", "-apple-system", "Segoe UI", "Roboto", "Helvetica Neue", "Arial", "sans-serif")
 _FAMILY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.-]{0,63}|-apple-system", re.ASCII)
 _URL: Final = re.compile(r"https?://[^\s\"'<>\\^`{|}]{1,300}", re.ASCII)

@@ -16,7 +16,7 @@ from rigctl.report.document import MOST_ROWS, document
 from rigctl.report.printers.html import page
 from rigctl.report.printers.markdown import markdown
 
-CLOSING = ["Method", "The rig", "Scenario and rig file"]
+CLOSING = ["Reproduce", "Method", "The rig", "Scenario and rig file"]
 VARIED = [(1, 100, (1.0, 2.0, 1.0, 1.0, 1.0)), (64, 100, (3.0, 3.0, 3.0, 3.0, 3.0))]
 
 
@@ -27,7 +27,7 @@ def headings(made: Document) -> list[str]:
 def test_the_order_is_results_sections_test_by_test_method_rig_scenario() -> None:
     made = document(*builders.gigablox())
     assert headings(made) == ["Results", "Goodput over time", "Test by test", *CLOSING]
-    assert [each.brief for each in made.sections] == [False] * 5
+    assert [each.brief for each in made.sections] == [False] * 6
     assert made.answer.startswith("The fastest of 7 tests")
 
 
@@ -143,7 +143,7 @@ def test_the_retest_comes_after_the_sections_and_before_test_by_test_and_method(
     titles = headings(document(*retested()))
     at = next(number for number, title in enumerate(titles) if title.startswith("Measured again"))
     assert titles[0] == "Results"
-    assert titles[at + 1 :] == ["Method", "Scenario and rig file"]  # no facts of the rig
+    assert titles[at + 1 :] == ["Reproduce", "Method", "Scenario and rig file"]  # no facts of the rig
     cells = [builders.cell(1), builders.cell(2)]
     measured = [builders.repetition(cell, number=number) for cell in cells for number in (1, 2)]
     info = builders.run(builders.plan(cells, repeat=2, retest=Retest(0.05, 3)))
@@ -164,11 +164,11 @@ def test_how_well_the_means_are_known_is_a_warning_where_they_are_not() -> None:
 
 def test_scenario_and_rig_file_are_in_it_as_they_were_with_what_the_user_replaced() -> None:
     info, measured = builders.gigablox()
-    plan = replace(info.plan, overrides=("--set", "mss=1460"))
-    made = section(document(replace(info, plan=plan), measured), "Scenario and rig file")
-    inside = list(blocks_of(made.blocks))
+    plan = replace(info.plan, overrides=("--set mss=1460",))
+    whole = document(replace(info, plan=plan), measured)
+    inside = list(blocks_of(section(whole, "Scenario and rig file").blocks))
     assert [block.text for block in inside if isinstance(block, Verbatim)] == [plan.scenario_yaml, plan.rig_yaml]
-    assert "With --set mss=1460" in repr(inside)
+    assert "rigctl run gigablox.yaml --set mss=1460" in repr(section(whole, "Reproduce").blocks)
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
@@ -181,7 +181,7 @@ def test_a_run_of_any_kind_of_which_nothing_was_measured_has_a_document(kind: st
     table = made.results[0].blocks[0]
     assert isinstance(table, Table)
     assert table.notes == ("Test 1: failed: pi4: connection refused.",)
-    assert headings(made)[-3:] == CLOSING
+    assert headings(made)[-4:] == CLOSING
 
 
 def test_tags_that_users_gave_are_on_the_page_and_in_the_terminal_and_markup_in_them_is_text() -> None:
@@ -189,6 +189,7 @@ def test_tags_that_users_gave_are_on_the_page_and_in_the_terminal_and_markup_in_
     tagged = replace(info, tags={"rigctl.confirms": "x", "firmware": "<b>1.2</b>", "baseline": ""})
     made = document(tagged, measured)
     assert made.tags == (("baseline", ""), ("firmware", "<b>1.2</b>"))
-    assert "<code>baseline</code> · <code>firmware=&lt;b&gt;1.2&lt;/b&gt;</code></p>" in page(made)
+    assert "<dt>firmware</dt><dd>&lt;b&gt;1.2&lt;/b&gt;</dd>" in page(made)
+    assert "<dt>Tags</dt><dd>baseline</dd>" in page(made)
     assert printed(tagged, measured, 120)[1] == "baseline firmware=<b>1.2</b>"
     assert printed(info, measured, 120)[1].startswith("The fastest of 7")

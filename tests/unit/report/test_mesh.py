@@ -15,9 +15,10 @@ from rigctl.findings import Severity
 from rigctl.records import Cell, Link, Pair, Repetition, RunInfo
 from rigctl.report.blocks import Document, Folded, HeatMaps, Paragraph, Table
 from rigctl.report.document import document
-from rigctl.report.printers.html import page, paper_parts
+from rigctl.report.printers.html import page
 from rigctl.report.printers.json import as_json
 from rigctl.report.printers.markdown import markdown
+from rigctl.report.printers.table_parts import paper_parts
 from rigctl.report.sections.mesh.findings import findings
 from rigctl.report.sections.mesh.form import form_of
 
@@ -245,7 +246,10 @@ def test_every_printer_shows_the_table_and_the_slow_node() -> None:
     info, measured = mesh_run({("", "n3"): 2930})
     made = document(info, measured)
     slow = "n3 is slow in receiving from the others"
-    html, text = page(made), " ".join(" ".join(documents.printed(info, measured, everything=True)).split())
+    html, text = (
+        documents.shown(page(made)),
+        " ".join(" ".join(documents.printed(info, measured, everything=True)).split()),
+    )
     assert html.count(slow) == 1
     assert '<th scope="col">n3</th>' in html
     assert 'aria-label="Goodput from every node to every other: Gbit/s from client (row) to server (column)"' in html

@@ -32,9 +32,10 @@ from rigctl.report.blocks import (
     Verbatim,
 )
 from rigctl.report.plot import Axis, Line, plot
-from rigctl.report.printers.html import MOST_PAPER_ROWS, PAPER_CHARACTERS, page, paper_parts
+from rigctl.report.printers.html import page
 from rigctl.report.printers.json import as_json
 from rigctl.report.printers.markdown import markdown
+from rigctl.report.printers.table_parts import MOST_PAPER_ROWS, PAPER_CHARACTERS, paper_parts, screen_parts
 from rigctl.report.printers.terminal import print_document
 
 HOSTILE = "<script>alert(1)</script> [red]x[/red] | `y`"
@@ -203,14 +204,15 @@ def test_a_table_wider_than_paper_is_printed_in_parts_that_begin_with_its_first_
     assert [part.notes for part in parts] == [()] * (len(parts) - 1) + [("note",)]
 
 
-def test_a_wide_table_of_many_rows_is_not_printed_and_the_paper_says_so() -> None:
+def test_a_wide_table_of_many_rows_is_printed_across_instead_of_twice() -> None:
     columns = tuple(Column(f"Column {number}") for number in range(30))
     row = Row(tuple(Entry("1234567.89") for _ in columns), 1)
     long = Table(columns, (row,) * (MOST_PAPER_ROWS + 1))
     assert paper_parts(long) == []
     assert paper_parts(replace(long, rows=(row,) * MOST_PAPER_ROWS)) != []
     text = page(replace(DOCUMENT, results=(Section("Results", (long,)),)))
-    assert f'<p class="paper">{MOST_PAPER_ROWS + 1} rows, on the screen only.</p>' in text
+    assert text.count('<div class="scroll across"') == len(screen_parts(long))
+    assert '<div class="paper"' not in text
     assert len(paper_parts(replace(TABLE, rows=TABLE.rows * MOST_PAPER_ROWS))) == 1
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from documents import shown
 from message_runs import finding, measured, said, texts_of
 
 from rigctl.findings import Severity, Weight
@@ -76,7 +77,7 @@ def test_a_retest_that_gave_nothing_is_a_warning_that_comes_early() -> None:
 
 
 def test_the_page_has_both_tables() -> None:
-    text = page(document(*retested()))
+    text = shown(page(document(*retested())))
     assert text.index(">Results<") < text.index(TITLE)
     assert "over 3 more by 0 %, its mean 33 % lower." in text
 

@@ -39,7 +39,7 @@ def _condition(view: RunView, found: Matrix, condition: ConditionPanels) -> Sect
 
 def _differences(found: Matrix) -> tuple[Section, ...]:
     note = (
-        "Difference of the sums in Gbit/s: green where the first named is faster, red where it is slower; the same "
+        "Difference of the sums in Gbit/s: blue where the first named is faster, orange where it is slower; the same "
         "colours in all panels. “–” was not measured under both."
     )
     made = []

@@ -1,0 +1,109 @@
+"""What a page makes of a table: parts that fit the width of paper or of a window, and what a phone need not repeat."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from rigctl.report.blocks import Block, Column, Folded, Row, Table
+
+PAPER_CHARACTERS: Final = 112
+"""What a line of a printed table holds."""
+TIGHT_CHARACTERS: Final = 130
+"""The same in smaller letters; a wider table is printed in parts, and smaller on a screen, too."""
+SCREEN_CHARACTERS: Final = 165
+"""The same for a window of 1280 pixels."""
+MOST_PAPER_ROWS: Final = 60
+"""A table of more rows that is wider than paper is printed across: its parts would be pages apart."""
+MOST_CARDS: Final = 60
+"""A phone shows the rows of a table of up to this number of them as cards."""
+
+
+def paper_parts(table: Table) -> list[Table]:
+    """`table` in tables that fit paper, the first column leads each; none where it is to be printed across."""
+    parts = _parts(table, TIGHT_CHARACTERS if len(_parts(table, TIGHT_CHARACTERS)) == 1 else PAPER_CHARACTERS)
+    return [] if len(parts) > 1 and len(table.rows) > MOST_PAPER_ROWS else parts
+
+
+def is_tight(table: Table) -> bool:
+    """Whether `table` fits paper in smaller letters only."""
+    return len(_parts(table, PAPER_CHARACTERS)) > 1 == len(_parts(table, TIGHT_CHARACTERS))
+
+
+def screen_parts(table: Table) -> list[Table]:
+    """The same for a window of 1280 pixels."""
+    return _parts(table, SCREEN_CHARACTERS)
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """Columns that have the same text in all rows: their numbers, and titles with units and that text."""
+
+    numbers: frozenset[int] = frozenset()
+    texts: tuple[tuple[str, str], ...] = ()
+
+
+def repeated(table: Table) -> Repeated:
+    """Settings and what was granted, where that is one for all rows; what was measured never is left out."""
+    found = {}
+    for number, column in enumerate(table.columns):
+        entries = [row.entries[number] for row in (*table.rows, *((table.total,) if table.total else ()))]
+        alike = len({entry.text for entry in entries}) == 1 and not any(entry.mark for entry in entries)
+        if number and alike and len(table.rows) > 1 and column.group != "measured":
+            unit = "" if not column.unit or entries[0].text in ("–", "default") else f" {column.unit}"
+            found[number] = (column.title, f"{entries[0].text}{unit}")
+    return Repeated(frozenset(found), tuple(found.values()))
+
+
+def anchors(table: Table) -> frozenset[int]:
+    """The numbers, from 0, of the rows that are the first of their test."""
+    first: dict[int, int] = {}
+    for number, row in enumerate(table.rows):
+        if row.test is not None:
+            first.setdefault(row.test, number)
+    return frozenset(first.values())
+
+
+def first_table(blocks: Iterable[Block]) -> Table | None:
+    """The first table with a row for each test, also a folded one."""
+    for block in blocks:
+        found = first_table(block.blocks) if isinstance(block, Folded) else block
+        if isinstance(found, Table) and any(row.test is not None for row in found.rows):
+            return found
+    return None
+
+
+def _parts(table: Table, most: int) -> list[Table]:
+    widths = [_characters(table, number) for number in range(len(table.columns))]
+    if sum(widths) <= most:
+        return [table]
+    # Of as few parts as fit, the narrowest: none is left with a column or two.
+    parts = _split(widths, most)
+    while len(narrower := _split(widths, most := most - 1)) == len(parts) and most > widths[0] + max(widths):
+        parts = narrower
+    made = [_columns_of(table, part) for part in parts]
+    return [replace(part, notes=(), legend=()) for part in made[:-1]] + made[-1:]
+
+
+def _split(widths: Sequence[int], most: int) -> list[list[int]]:
+    """The numbers of the columns of each part."""
+    parts: list[list[int]] = [[0]]
+    for number in range(1, len(widths)):
+        if len(parts[-1]) > 1 and sum(widths[kept] for kept in parts[-1]) + widths[number] > most:
+            parts.append([0])
+        parts[-1].append(number)
+    return parts
+
+
+def _characters(table: Table, number: int) -> int:
+    column = table.columns[number]
+    longest = max(len(word) for word in f"{column.title} {column.unit}".split())
+    return max([longest, *(len(row.entries[number].text) for row in table.rows)]) + 2
+
+
+def _columns_of(table: Table, kept: Sequence[int]) -> Table:
+    def part(row: Row) -> Row:
+        return replace(row, entries=tuple(row.entries[number] for number in kept))
+
+    columns: tuple[Column, ...] = tuple(table.columns[number] for number in kept)
+    total = part(table.total) if table.total else None
+    return replace(table, columns=columns, rows=tuple(part(row) for row in table.rows), total=total)

@@ -1,0 +1,160 @@
+"""Parts of a page: what fell short, contents, data, settings, how to reproduce it, links to a site."""
+
+import json
+import re
+import shlex
+from dataclasses import replace
+from typing import Any
+
+import builders
+import das2
+import pages
+from documents import shown
+
+from rigctl.analysis.frames import load
+from rigctl.columns import Level
+from rigctl.findings import Finding, Severity, Weight
+from rigctl.records import RunInfo
+from rigctl.report.again import run_command
+from rigctl.report.blocks import Document, Section
+from rigctl.report.document import document
+from rigctl.report.printers import page_data
+from rigctl.report.printers.html import Around, Place, anchor, page
+from rigctl.report.printers.json import whole
+from rigctl.report.printers.table_parts import repeated
+from rigctl.resources import scenarios
+from rigctl.scenario.overrides import Overrides
+
+DATA = re.compile(r'<script type="application/json" id="rigctl-data">\n(.*?)\n</script>', re.DOTALL)
+
+
+def gigablox(**changed: Any) -> tuple[RunInfo, Document]:
+    info, measured = builders.gigablox()
+    info = replace(info, plan=replace(info.plan, **changed))
+    return info, document(info, measured)
+
+
+def test_the_data_inside_are_the_document_and_the_rows_of_the_export() -> None:
+    info, measured = builders.gigablox()
+    made = document(info, measured)
+    (text,) = DATA.findall(page(made))
+    data = json.loads(text)
+    rows = [dict(zip(data["pairs"]["columns"], row, strict=True)) for row in data["pairs"]["rows"]]
+    assert rows == load(info, measured).rows(Level.PAIRS)
+    assert {name: value for name, value in data.items() if name != "pairs"} == json.loads(json.dumps(whole(made)))
+    assert f"{len(rows)} rows, one per test, repetition and pair" in page(made)
+
+
+def test_no_text_of_the_user_ends_the_data() -> None:
+    nasty = "</script><script>alert(1)</script><!--"
+    _, made = gigablox(title=nasty, notes=page_data.PLACE)
+    text = page(made)
+    assert text.count("<script") == text.count("</script>") == 1
+    assert json.loads(DATA.findall(text)[0])["title"] == nasty
+
+
+def test_data_that_would_make_a_page_too_large_are_left_out_with_the_reason(monkeypatch: Any) -> None:
+    _, made = gigablox()
+    small = len(shown(page(made)).encode())
+    monkeypatch.setattr(page_data, "MOST_BYTES", len(page(made).encode()) - 1000)
+    text = page(made)
+    assert "pairs" not in json.loads(DATA.findall(text)[0])
+    assert "gives the rows of pairs, too many for this page" in text
+    monkeypatch.setattr(page_data, "MOST_BYTES", small)
+    text = page(made)
+    assert not DATA.findall(text)
+    assert "The data would make this page too large" in text
+    assert made.export in text
+
+
+def test_a_matrix_of_960_tests_with_its_data_is_below_2_mb() -> None:
+    text = page(document(*pages.large_matrix()))
+    assert len(text.encode()) <= page_data.MOST_BYTES
+    assert len(json.loads(DATA.findall(text)[0])["results"]) > 1
+
+
+def test_what_fell_short_stands_with_the_answer_before_the_table() -> None:
+    _, made = gigablox()
+    missed = [Finding(f"Missed {number}.", Weight.EXPECTED, Severity.ERROR) for number in range(4)]
+    text = shown(page(replace(made, findings=(made.findings[0], *missed, *made.findings[1:]))))
+    table = text.index('<table class="results')
+    assert [text.index(f"Missed {number}.") < table for number in range(4)] == [True, True, True, False]
+    assert text.index("<h2>Findings</h2>") < text.index("Missed 3.")
+    assert all(text.count(f"Missed {number}.") == 1 for number in range(4))
+
+
+def test_three_findings_are_shown_and_all_are_one_click_away() -> None:
+    _, made = gigablox()
+    rest = [Finding(f"Detail {number}.", Weight.DETAIL) for number in range(7)]
+    text = page(replace(made, findings=(made.findings[0], *rest)))
+    assert text.index("Detail 2.") < text.index("All findings: 4 more") < text.index("Detail 3.")
+
+
+def test_every_entry_of_the_contents_has_its_section_and_short_pages_have_none() -> None:
+    _, made = gigablox()
+    text = page(made)
+    contents = re.findall(r'<nav class="contents[^>]*>(.*?)</nav>', text, re.DOTALL)
+    anchors = re.findall(r'href="#([^"]+)"', contents[0])
+    assert len(contents) == 2
+    assert anchors[0] == "findings"
+    assert anchors[-1] == "scenario-and-rig-file"
+    assert all(text.count(f' id="{name}"') == 1 for name in anchors)
+    assert "contents" not in shown(page(replace(made, sections=made.sections[:1], notes="")))[-9000:]
+
+
+def test_no_two_elements_have_the_same_id() -> None:
+    for info, measured in (pages.streams(), pages.matrix(), pages.ping_pong(), pages.counters()):
+        ids = re.findall(r' id="([^"]+)"', page(document(info, measured)))
+        assert len(ids) == len(set(ids))
+    _, made = gigablox()
+    twice = replace(made, sections=(Section("Übrig — 1", ()), Section("Ubrig 1", ()), Section("Test 1", ())))
+    ids = re.findall(r'<section id="([^"]+)"', page(twice))
+    assert ids[-3:] == ["ubrig-1", "ubrig-1-2", "section-test-1"]
+    assert anchor("→") == "section"
+
+
+def test_each_test_has_an_anchor_of_its_own() -> None:
+    text = page(document(*pages.streams()))
+    assert [int(number) for number in re.findall(r'<tr[^>]* id="test-(\d+)"', text)] == list(range(1, 8))
+
+
+def test_the_settings_in_use_are_shown_and_what_is_not_known_is_a_dash() -> None:
+    info, measured = builders.gigablox()
+    shown_settings = dict(document(replace(info, tags={"firmware": "1.2", "quiet": ""}), measured).settings)
+    assert shown_settings["Congestion control"] == "cubic"
+    assert shown_settings["Links"] == "1 Gbit/s"
+    assert (shown_settings["firmware"], shown_settings["Tags"]) == ("1.2", "quiet")
+    real = replace(info, plan=replace(info.plan, virtual=None))
+    assert dict(document(real, []).settings)["firmware"] == "–"
+    assert "firmware" not in dict(document(replace(info, plan=replace(info.plan, virtual="namespaces")), []).settings)
+
+
+def test_the_command_runs_the_same_again() -> None:
+    given = Overrides("my lab.yaml", ("window=64K,1M", "title=a b"), "60s", 3, ("trunk.rate=10G",), (1, 2), "mss=536")
+    info, made = gigablox(overrides=given.as_given(), scenario_name="mine", scenario_yaml="title: x\n")
+    words = shlex.split(run_command(info.plan))
+    assert words[:3] == ["rigctl", "run", "mine.yaml"]
+    again = [f"{option} {value}" for option, value in zip(words[3::2], words[4::2], strict=True)]
+    assert Overrides.from_given(again) == given
+    assert "mine.yaml is below" in page(made)
+    bundled = (scenarios() / "gigablox.yaml").read_text("utf-8")
+    info, made = gigablox(scenario_name="gigablox", scenario_yaml=bundled, overrides=())
+    assert run_command(info.plan) == "rigctl run gigablox"
+    assert "is below, under" not in page(made)
+
+
+def test_columns_that_are_the_same_in_all_rows_are_told_once_but_never_what_was_measured() -> None:
+    table = document(*das2.run(windows=(65536,), flows=(1,), pairs=(1, 4))).results[0].blocks[0]
+    found = repeated(table)  # type: ignore[arg-type]
+    titles = [column.title for column in table.columns]  # type: ignore[union-attr]
+    assert {titles[number] for number in found.numbers} == {title for title, _ in found.texts}
+    assert 0 not in found.numbers
+    assert not {"Retransmits", "Goodput"} & {title for title, _ in found.texts}
+
+
+def test_a_page_of_a_site_links_to_its_index_and_its_neighbours_and_one_alone_to_none() -> None:
+    _, made = gigablox()
+    text = page(made, Around(Place("The <rig>", "../index.html"), later=Place("2026-11-23", "b.html")))
+    assert '<a href="../index.html">The &lt;rig&gt;</a>' in text
+    assert '<a href="b.html" rel="next">2026-11-23 →</a>' in text
+    assert 'aria-label="Site"' not in page(made)

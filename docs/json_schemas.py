@@ -14,6 +14,9 @@ from rigctl.cli.nightly_status import StatusDocument
 from rigctl.cli.publish import PublishDocument
 from rigctl.cli.regress_document import RegressDocument
 from rigctl.report.printers.json import JsonDocument
+from rigctl.report.product.data import ProductDocument
+from rigctl.report.product.theme import ThemeFile
+from rigctl.scenario.jsonschema import schema_text as file_schema_text
 
 FILES: Final[dict[str, type]] = {
     "runs.schema.json": RunsDocument,
@@ -26,6 +29,7 @@ FILES: Final[dict[str, type]] = {
     "display.schema.json": DisplayDocument,
     "nightly-status.schema.json": StatusDocument,
     "publish.schema.json": PublishDocument,
+    "product.schema.json": ProductDocument,
 }
 
 
@@ -41,3 +45,4 @@ if __name__ == "__main__":
     for name, model in FILES.items():
         (Path(__file__).parent / "schemas" / name).write_text(schema_text(model), encoding="utf-8")
         print(name)
+    (Path(__file__).parent / "schemas" / "theme.schema.json").write_text(file_schema_text(ThemeFile), encoding="utf-8")

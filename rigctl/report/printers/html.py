@@ -73,6 +73,16 @@ class Around:
 
 
 @dataclass(frozen=True, slots=True)
+class Brand:
+    """Whose page it is: a name and a logo above the title, and a style sheet after the report's own."""
+
+    name: str
+    style: str
+    logo: str | None = None  # a data address
+    logo_width: int = 40  # of a height of 40
+
+
+@dataclass(frozen=True, slots=True)
 class Anchored:
     """A section with its anchor."""
 
@@ -80,13 +90,13 @@ class Anchored:
     id: str
 
 
-def write_page(document: Document, path: Path) -> None:
+def write_page(document: Document, path: Path, brand: Brand | None = None) -> None:
     """Write the page to `path`, whole or not at all. Raises `InputError` where that can't be."""
-    write_whole(path, page(document).encode("utf-8", "replace"))
+    write_whole(path, page(document, brand=brand).encode("utf-8", "replace"))
 
 
 @uncollected()
-def page(document: Document, around: Around = Around()) -> str:
+def page(document: Document, around: Around = Around(), brand: Brand | None = None) -> str:
     """The page as text. Every text of the user is escaped."""
     from markupsafe import Markup
 
@@ -102,6 +112,8 @@ def page(document: Document, around: Around = Around()) -> str:
         .render(
             style=Markup(style),  # noqa: S704 — our own file
             document=document,
+            brand=brand,
+            branded=Markup(brand.style if brand else ""),  # noqa: S704 — colours and fonts, of fixed patterns
             around=around,
             results=results,
             sections=sections,

@@ -8,8 +8,10 @@ from pydantic import TypeAdapter
 
 from rigctl.cli.check_document import CheckDocument
 from rigctl.cli.compare_document import CompareDocument
+from rigctl.cli.display import DisplayDocument
 from rigctl.cli.documents import PlanDocument, RigInitDocument, RunsDocument
 from rigctl.cli.nightly_status import StatusDocument
+from rigctl.cli.publish import PublishDocument
 from rigctl.cli.regress_document import RegressDocument
 from rigctl.report.printers.json import JsonDocument
 from rigctl.report.product.data import ProductDocument
@@ -24,7 +26,9 @@ FILES: Final[dict[str, type]] = {
     "check.schema.json": CheckDocument,
     "compare.schema.json": CompareDocument,
     "regress.schema.json": RegressDocument,
+    "display.schema.json": DisplayDocument,
     "nightly-status.schema.json": StatusDocument,
+    "publish.schema.json": PublishDocument,
     "product.schema.json": ProductDocument,
 }
 

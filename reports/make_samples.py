@@ -5,11 +5,17 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 ROOT: Final = Path(__file__).parents[1]
 SAMPLES: Final = ROOT / "reports" / "samples"
@@ -35,6 +41,8 @@ PRODUCTS: Final[dict[str, tuple[str, ...]]] = {
 """What a company would publish: reports/samples/product."""
 CHECKS: Final = ("10gbe", "10gbe-mended")
 """Rigs, of which `rigctl check` says what it found."""
+SITE: Final = "site"
+"""Three weeks of nights as a static site (site_sample.py)."""
 PICTURES: Final = ("gigablox-60s", "das2-quick-8g", "10gbe-mesh", "nettest-pingpong", "stratus")
 """Those that README and documentation show."""
 SHOP: Final = {
@@ -114,13 +122,51 @@ def pictured(names: list[str]) -> None:
         browser.close()
 
 
+def screened() -> None:
+    """The rig's screen in the middle of a run, and after it: as `rigctl display` shows them, 100 × 30."""
+    from rigctl.display.folder import VARIABLE, published
+    from rigctl.display.layout import screen
+
+    folder = STORES / "published"
+    folder.mkdir(parents=True, exist_ok=True)
+    os.environ[VARIABLE] = str(folder)
+    command = [sys.executable, "-m", "rigctl", "run", "gigablox", "--duration", "12s", "--no-report", "--quiet"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "RIGCTL_STORE": str(STORES / "display.db")}
+    with subprocess.Popen(command, env=environment, cwd=STORES) as run:
+        while run.poll() is None:
+            own = [each for each in published() if each.state.pid == run.pid]
+            test = own[-1].state.test if own else None
+            if test is not None and test.number == 5 and test.running and test.gone_s > 9:
+                drawn("display", screen(own[-1], 100, 30, time.monotonic()))
+            time.sleep(0.5)
+    (over,) = [each for each in published() if each.state.pid == run.pid]
+    drawn("display-results", screen(over, 100, 30, over.state.clock_s))
+
+
+def drawn(name: str, lines: "Sequence[Text]") -> None:
+    from rich.console import Console
+    from rich.terminal_theme import MONOKAI
+
+    with Path(os.devnull).open("w") as nowhere:
+        console = Console(record=True, width=100, file=nowhere, force_terminal=True, highlight=False)
+        for line in lines:
+            console.print(line, no_wrap=True)
+    text = console.export_svg(title="rigctl display", theme=MONOKAI, unique_id=name)
+    text = re.sub(r"@font-face \{.*?\}", "", text, flags=re.DOTALL)  # no font is fetched from anywhere
+    # Blocks without gaps between them, and the clips of the lines, which would cut them.
+    text = re.sub(r' clip-path="url\(#[\w-]+-line-\d+\)"', "", text.replace("font-size: 20px", "font-size: 21px"))
+    text = re.sub(r'<clipPath id="[\w-]+-line-\d+">.*?</clipPath>\n?', "", text, flags=re.DOTALL)
+    (SAMPLES / f"{name}.svg").write_text(re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE))
+
+
 def main() -> None:
     words = sys.argv[1:]
     names = [word for word in words if word in RUNS]
     products = [word for word in words if word == "product"]
     checks = [word for word in words if word in CHECKS]
-    if not names and not checks and not products:
-        names, checks, products = list(RUNS), list(CHECKS), ["product"]
+    site, screen = SITE in words, "display" in words
+    if not (names or checks or products or site or screen):
+        names, checks, products, site, screen = list(RUNS), list(CHECKS), ["product"], True, True
     STORES.mkdir(parents=True, exist_ok=True)
     for name in names:
         if "--print" not in words:
@@ -136,6 +182,12 @@ def main() -> None:
         (SAMPLES / f"{name}-check.txt").write_text(rigctl(name, "check", name))
         print(name)
     pictured([name for name in names if name in PICTURES])
+    if screen and "--print" not in words:
+        screened()
+    if site:
+        command = [sys.executable, str(ROOT / "reports" / "site_sample.py")]
+        command += ["--print"] if "--print" in words else []
+        subprocess.run(command, env=os.environ | {"PYTHONPATH": str(ROOT)}, check=True)
 
 
 if __name__ == "__main__":

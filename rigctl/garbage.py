@@ -18,3 +18,8 @@ def uncollected() -> Iterator[None]:
     finally:
         if searched:
             gc.enable()
+
+
+def seldom() -> None:
+    """For a command, which makes much that stays and then ends: a tenth of the time of a short one is this search."""
+    gc.set_threshold(50_000, 20, 100)

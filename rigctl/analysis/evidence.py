@@ -156,7 +156,10 @@ def _with_queue(
         return seen
     # A relay that was kept waiting may let a frame pass early, once.
     rtt_min_us = max(min(least), 1e6 * (known_rtt_s or 0.0))
-    low, middle = (float(value) for value in np.percentile(sampled, (10, 50)))
+    # The 10th and the 50th percentile; np.percentile would import a quarter of numpy more.
+    last = len(sampled) - 1
+    between = np.interp((0.1 * last, 0.5 * last), range(last + 1), sorted(sampled))
+    low, middle = (float(value) for value in between)
     return replace(
         seen,
         rtt_min_ms=rtt_min_us / 1e3,

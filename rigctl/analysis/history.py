@@ -4,21 +4,23 @@ A night's value is the median of its repetitions. Runs that confirm others are n
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp, log
 from statistics import median
-from typing import Final
+from typing import Final, TypeAlias
 
-from rigctl.analysis.figures import Figure, FigureKey, Metric, figures
+from rigctl.analysis.figures import Figure, FigureKey, Metric, figures, keys_of_tests
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.ways import LEAST, Role
 from rigctl.model.changes import Point
 from rigctl.records import CONFIRMS, Cell, RunInfo, RunStatus, Stream
 from rigctl.store import Store
 
-MOST_NIGHTS: Final = 120
-"""Earlier nights say little about this one."""
+MOST_NIGHTS: Final = 400
+"""A year and a month: earlier nights say little about this one."""
+Values: TypeAlias = Mapping[FigureKey, float | None]
+"""Of a run, the median of each figure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +60,20 @@ class Nights:
 
 def nights(store: Store, run: RunInfo) -> Nights:
     """The nights of the scenario and rig of `run`, up to that one."""
-    runs, confirmations = _runs(store, run)
-    main = [_values(store, info) for info in runs]
-    ids = [confirmations.get(info.run) for info in runs]
-    second = [_values(store, store.run(own)) if own is not None else {} for own in ids]
-    series = _of_figures(main, second)
+    runs, confirmations = chosen(store.latest_first(), run)
+    known = {info.run: info for info in runs}
+
+    def values(name: str) -> Values:
+        return _measured(store, known.get(name) or store.run(name))
+
+    return of_runs(runs, confirmations, values)
+
+
+def of_runs(runs: Sequence[RunInfo], confirmations: Mapping[str, str], values: Callable[[str], Values]) -> Nights:
+    """The nights `runs`, the earliest first. `values` gives those of a run, by its id."""
+    main = [values(info.run) for info in runs]
+    second = [values(confirmations[info.run]) if info.run in confirmations else {} for info in runs]
+    series = _of_figures(runs, main, second)
     return Nights(tuple(runs), confirmations, (*_of_nodes(series), *_alone(series)))
 
 
@@ -75,13 +86,18 @@ def since(seen: Nights, first: int) -> Nights:
 
 def values_of(store: Store, info: RunInfo) -> dict[Subject, float | None]:
     """Of a run by itself, the medians of its tests and pairs."""
-    return {Subject(key.test, key.metric, key.stream): value for key, (_, value) in _values(store, info).items()}
+    return {Subject(key.test, key.metric, key.stream): value for key, value in _measured(store, info).items()}
 
 
-def _runs(store: Store, run: RunInfo) -> tuple[list[RunInfo], dict[str, str]]:
+def _measured(store: Store, info: RunInfo) -> Values:
+    return night_values(RunView(info, store.repetitions(info.run, series=False)))
+
+
+def chosen(infos: Iterable[RunInfo], run: RunInfo) -> tuple[list[RunInfo], dict[str, str]]:
+    """Of runs, the latest first, the nights up to `run`, the earliest first; and which of the others confirm them."""
     same: list[RunInfo] = []
     confirmations: dict[str, str] = {}
-    for info in store.latest_first():
+    for info in infos:
         if (info.plan.scenario_name, info.plan.rig_name) != (run.plan.scenario_name, run.plan.rig_name):
             continue
         if CONFIRMS in info.tags:
@@ -93,11 +109,11 @@ def _runs(store: Store, run: RunInfo) -> tuple[list[RunInfo], dict[str, str]]:
     return same[::-1], confirmations
 
 
-def _values(store: Store, info: RunInfo) -> dict[FigureKey, tuple[Cell, float | None]]:
-    repetitions = store.repetitions(info.run, series=False)
+def night_values(view: RunView) -> dict[FigureKey, float | None]:
+    """The values of a run as a night."""
     return {
-        figure.key: (figure.cell, median(figure.values) if figure.values else None)
-        for figure in figures(RunView(info, repetitions).frames)
+        figure.key: median(figure.values) if figure.values else None
+        for figure in figures(view.frames)
         if not _twice(figure)
     }
 
@@ -107,20 +123,23 @@ def _twice(figure: Figure) -> bool:
     return figure.key.stream is not None and len(figure.cell.streams) == 1
 
 
-def _of_figures(
-    main: Sequence[Mapping[FigureKey, tuple[Cell, float | None]]],
-    second: Sequence[Mapping[FigureKey, tuple[Cell, float | None]]],
-) -> list[NightSeries]:
+def _of_figures(runs: Sequence[RunInfo], main: Sequence[Values], second: Sequence[Values]) -> list[NightSeries]:
+    latest: dict[FigureKey, RunInfo] = {}
+    for info, values in zip(reversed(runs), reversed(main), strict=True):
+        for key in values:
+            latest.setdefault(key, info)
+    tests = {info.run: _tests(info) for info in {info.run: info for info in latest.values()}.values()}
     made = []
-    unknown = (None, None)
-    for key in dict.fromkeys(key for values in reversed(main) for key in values):
-        cell = next(values[key][0] for values in reversed(main) if key in values)
-        points = tuple(
-            Point(values.get(key, unknown)[1], again.get(key, unknown)[1])
-            for values, again in zip(main, second, strict=True)
-        )
+    for key, info in latest.items():
+        cell = tests[info.run][key.test]
+        points = tuple(Point(values.get(key), again.get(key)) for values, again in zip(main, second, strict=True))
         made.append(NightSeries(Subject(key.test, key.metric, key.stream), cell, (cell.number,), points))
     return made
+
+
+def _tests(info: RunInfo) -> dict[str, Cell]:
+    keys = keys_of_tests(info.plan.cells)
+    return {keys[cell.number]: cell for cell in info.plan.cells}
 
 
 def _alone(series: Iterable[NightSeries]) -> Iterator[NightSeries]:

@@ -75,12 +75,20 @@ def news(store: Store, run: RunInfo, *, baseline: str | None = None, rules: Rule
         return Regressions(run, seen, rules, reference, None, grouped(shifts), judged=count, too_few=too_few)
     if reference is not None:
         seen = since(seen, len(seen.runs) - 1 - reference)
-    found = _accepted(store, seen)
+    made = of_nights(seen, store.history.accepted(), rules)
+    return made if reference is None else replace(made, among=str(reference))
+
+
+def of_nights(seen: Nights, accepted: Iterable[Accepted], rules: Rules | None = None) -> Regressions:
+    """Judge the last of these nights by those before it. `accepted`: levels, of these nights and of others."""
+    rules = rules or Rules()
+    runs = {info.run for info in seen.runs}
+    found = {level.run: level for level in accepted if level.run in runs}
     at = [night for night, info in enumerate(seen.runs) if info.run in found]
     verdicts = judged([series.points for series in seen.series], rules, accepted=at, altered=_altered(seen))
     made = _of_verdicts(seen, rules, verdicts, at)
     levels = sorted(found.values(), key=lambda level: level.accepted_at)
-    return replace(made, accepted=levels[-1] if levels else None, among=None if reference is None else str(reference))
+    return replace(made, accepted=levels[-1] if levels else None)
 
 
 def _of_verdicts(seen: Nights, rules: Rules, verdicts: Sequence[Verdict], at: Sequence[int]) -> Regressions:
@@ -126,11 +134,6 @@ def _net(shifts: Sequence[Shift], rules: Rules) -> list[Shift]:
             better = first.series.better(change.ratio)
             kept.append(replace(last, change=change, since=first.since, better=better, facts=first.facts))
     return kept
-
-
-def _accepted(store: Store, seen: Nights) -> dict[str, Accepted]:
-    runs = {info.run for info in seen.runs}
-    return {level.run: level for level in store.history.accepted() if level.run in runs}
 
 
 def _altered(seen: Nights) -> list[int]:

@@ -148,6 +148,7 @@ def _of_nodes(before: RunInfo, after: RunInfo) -> Iterator[SetupChange]:
         found = [
             replace(change, where=(node,))
             for node in nodes
+            if before.facts.get(node) != after.facts.get(node) or source is Source.RIG
             for change in _known(_changed(source, facts(before, node), facts(after, node)))
             if change.name not in hidden
         ]

@@ -15,12 +15,14 @@ from rigctl.cli import (
     agent,
     check,
     compare,
+    display,
     expect,
     export,
     import_runs,
     init,
     nightly,
     plan,
+    publish,
     regress,
     report,
     rig,
@@ -32,6 +34,7 @@ from rigctl.cli import (
 from rigctl.cli.common import Debug, LogFile, LogFormat, Verbose, set_up, with_common
 from rigctl.cli.log import log_error, on_standard_error
 from rigctl.errors import InputError, Interrupted, RigctlError, RigError
+from rigctl.garbage import seldom
 from rigctl.texts import printable_lines
 from rigctl.version import __version__
 
@@ -70,7 +73,9 @@ app.command(name="compare")(compare.compare)
 app.command(name="export")(export.export)
 app.command(name="import")(import_runs.import_runs)
 app.command(name="report")(report.report)
+app.command(name="publish")(publish.publish)
 app.command(name="tag")(tag.tag)
+app.command(name="display")(display.display)
 app.command(name="regress")(regress.regress)
 app.command(name="accept")(accept.accept)
 app.add_typer(runs.app, name="runs")
@@ -154,4 +159,7 @@ def _say(error: RigctlError, cause: BaseException | None = None) -> None:
 
 
 def main() -> None:
+    seldom()
+    # Else pydantic reads the metadata of every installed package for plugins, when it is first used.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     sys.exit(exit_code(sys.argv[1:]))

@@ -44,6 +44,10 @@ def install(
         typer.Option("--deadline", metavar="D", help="End a run after D (default: twice its plan and 10 minutes)."),
     ] = None,
     no_confirm: Annotated[bool, typer.Option("--no-confirm", help="Measure news no second time.")] = False,
+    publish: Annotated[
+        Path | None,
+        typer.Option("--publish", metavar="DIR", help="Bring the site in this folder up to date each night."),
+    ] = None,
     notify: Annotated[
         str | None,
         typer.Option(
@@ -66,8 +70,11 @@ def install(
     from rigctl.nightly.install import install as put
     from rigctl.nightly.notify import check
     from rigctl.scenario.load import Overrides, load_plan
+    from rigctl.site.folder import check_folder
 
     plan, _ = load_plan(scenario, Overrides(rig))
+    if publish is not None:
+        check_folder(publish.expanduser())
     chosen = name or _name_of(plan)
     given = {
         "scenario": _lasting(scenario),
@@ -77,6 +84,7 @@ def install(
         "wait": wait,
         "deadline": deadline,
         "confirm": not no_confirm,
+        "publish": None if publish is None else str(publish.expanduser().absolute()),
         "notify": notify,
         "notify_format": notify_format,
         "headers": _headers(header or []),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def do(name: str) -> int:
-    """0: a quiet night; 1: news; 3: it failed, or nobody could be told."""
+    """0: a quiet night; 1: news; 3: it failed, nobody could be told, or its site could not be published."""
     from rigctl.logs import about
     from rigctl.nightly.commands import Commands, pruned
     from rigctl.nightly.install import state
@@ -51,10 +51,12 @@ def _tell(done: "Done", settings: "Settings") -> int:
         print(done.told.markdown, end="")
     else:
         print(f"{night.scenario} on {night.rig}, {date_of(night.due_at)}: nothing changed.{ran}")
+    if done.unpublished is not None:
+        print(f"rigctl: the site was not published: {done.unpublished}", file=sys.stderr)
     if done.untold is not None:
         raise RigError(f"{done.untold}. The message is kept, and goes out with the next one")
     if done.told is not None and settings.notify is None:
         print("Nobody was notified: rigctl nightly install --notify", file=sys.stderr)
     if night.outcome is NightOutcome.QUIET:
-        return 0
+        return 0 if done.unpublished is None else RigError.exit_code
     return 1 if night.outcome is NightOutcome.NEWS else RigError.exit_code

@@ -10,7 +10,7 @@ docs/measured/regressions.md has the figures, and those of other detectors on th
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import islice, pairwise
 from math import exp, log, sqrt
 from statistics import median
 from typing import Final, TypeAlias
@@ -111,6 +111,8 @@ class _Watched:
     start: int = 0  # of its level
     logs: list[float | None] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
+    anchored: tuple[int, int] = (0, 0)  # where the level of `anchor` begins, and of how many nights it is
+    anchor: float = 0.0
 
     @property
     def known(self) -> list[int]:
@@ -197,11 +199,15 @@ def _point(own: _Watched, night: int) -> Point:
 
 def _step(own: _Watched, point: Point, rules: Rules, *, altered: bool) -> Change | None:
     """Take one more night of a series; the change that it shows, before correction."""
-    own.logs.append(_log(point, _level(own.logs[own.start :])))
+    own.logs.append(_log(point, _level(islice(own.logs, own.start, None))))
     if own.logs[-1] is None or len(own.logs) - 1 <= own.start:
         return None
+    known = own.known
+    latest = [_value(own, night) for night in known[-max(rules.windows) :]]
     for window in _windows(own, point, rules, altered):
-        change = _of_window(own, window, rules)
+        if not _may_be(own, known, latest[-window:], rules):
+            continue
+        change = _of_window(own, known, window, rules)
         if change is not None:
             return change
     return None
@@ -224,17 +230,27 @@ def _log(point: Point, level: float | None) -> float | None:
     return known[0] if level is None else min(known, key=lambda value: abs(value - level))
 
 
-def _level(logs: Sequence[float | None]) -> float | None:
-    known = [value for value in logs if value is not None][:ANCHOR]
+def _level(logs: Iterable[float | None]) -> float | None:
+    known = list(islice((value for value in logs if value is not None), ANCHOR))
     return median(known) if known else None
 
 
-def _of_window(own: _Watched, window: int, rules: Rules) -> Change | None:
-    """The last `window` nights of the level against its anchor."""
-    known = own.known
+def _may_be(own: _Watched, known: Sequence[int], recent: Sequence[float], rules: Rules) -> bool:
+    """Whether these nights are away from the anchor at all: on almost all nights nothing more is to be looked at."""
+    count = len(known) - len(recent)
+    if count < LEAST_NIGHTS:
+        return False
+    if own.anchored != (own.start, min(count, ANCHOR)):
+        own.anchored = own.start, min(count, ANCHOR)
+        own.anchor = median([_value(own, night) for night in known[: own.anchored[1]]])
+    return _near_bound(median(recent) - own.anchor, rules.bound * (1 - 1e-9))
+
+
+def _of_window(own: _Watched, known: Sequence[int], window: int, rules: Rules) -> Change | None:
+    """The last `window` nights of the level, whose nights with a value are `known`, against its anchor."""
     if len(known) < window + LEAST_NIGHTS:
         return None
-    recent, earlier = known[-window:], known[:-window][:ANCHOR]
+    recent, earlier = known[-window:], known[: min(ANCHOR, len(known) - window)]
     anchored = [_value(own, night) for night in earlier]
     anchor = median(anchored)
     away = [_value(own, night) - anchor for night in recent]

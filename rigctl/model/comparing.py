@@ -200,15 +200,15 @@ def smallest_seeable(samples: Samples, tests: int = 1) -> float | None:
 
     By the power of the t test on logarithms, whose spread is that of both sides pooled; `None`: no spread is known.
     """
-    from scipy.stats import t
-
     sides = [side for side in (samples.before, samples.after) if side]
     freedom = sum(len(side) - 1 for side in sides)
     if not samples.comparable or freedom < 1:
         return None
+    from scipy.special import stdtrit
+
     squares = sum((math.log(value) - _mean_log(side)) ** 2 for side in sides for value in side)
     error = math.sqrt(squares / freedom * sum(1 / len(side) for side in sides))
-    return math.expm1(error * float(t.ppf(1 - ALPHA / 2 / tests, freedom) + t.ppf(POWER, freedom)))
+    return math.expm1(error * float(stdtrit(freedom, 1 - ALPHA / 2 / tests) + stdtrit(freedom, POWER)))
 
 
 def _splits(samples: Samples) -> "npt.NDArray[np.float64]":

@@ -1,4 +1,4 @@
-"""What a night does, by rigctl's own commands, each a process with a deadline: `run`, then `regress --confirm`.
+"""What a night does, by rigctl's own commands, each a process with a deadline: `run`, `regress --confirm`, `publish`.
 
 Each is what a person would type. Its log, lines of JSON, tells which run it is and why it failed.
 """
@@ -80,6 +80,12 @@ class Commands:
         return Judged(
             True, found["answer"], _whole(self._rigctl(words, READ_S, self.folder / "brief.jsonl"), "regress")
         )
+
+    def publish(self) -> None:
+        """Bring the site up to date, where the settings name one. Raises `RigError`."""
+        if self.settings.publish is not None:
+            words = ["publish", str(self.settings.publish), "--json"]
+            _whole(self._rigctl(words, READ_S, self.folder / "publish.jsonl"), "publish")
 
     def tell(self, told: Message) -> None:
         tell(told, self.settings, os.environ)

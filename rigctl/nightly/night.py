@@ -5,7 +5,8 @@
 3. The scenario is run, ended at its deadline (`Work.measure`).
 4. What it measured is judged, news are confirmed by a second measurement (`Work.judge`).
 5. The night is stored with its outcome.
-6. What is to be told is told (`Work.tell`): nothing of a quiet night. What could not be delivered is told next time.
+6. The site is published, where one is wanted (`Work.publish`); that it could not be is told.
+7. What is to be told is told (`Work.tell`): nothing of a quiet night. What could not be delivered is told next time.
 """
 
 from collections.abc import Callable
@@ -48,6 +49,10 @@ class Work(Protocol):
         """Raises `RigctlError` where it could not be judged."""
         ...
 
+    def publish(self) -> None:
+        """Raises `RigctlError` where a site is wanted and could not be published."""
+        ...
+
     def tell(self, told: Message) -> None:
         """Raises `RigctlError` where nobody could be told."""
         ...
@@ -55,11 +60,12 @@ class Work(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A night that is over. `untold`: why its message could not be delivered."""
+    """A night that is over. `untold`: why its message could not be delivered; `unpublished`: why its site is not."""
 
     night: Night
     told: Message | None
     untold: str | None = None
+    unpublished: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +97,9 @@ def one_night(nightly: Nightly, history: History, state: State, work: Work, now:
     history.put_night(night)
     if night.outcome is not NightOutcome.QUIET:
         state.add(Item(due_at, str(night.outcome), night.run, headline, markdown))
+    unpublished = _published(night, state, work)
     state.save()
-    return _told(nightly, night, state, work)
+    return replace(_told(nightly, night, state, work), unpublished=unpublished)
 
 
 def _look_back(nightly: Nightly, history: History, state: State, now_s: float) -> float:
@@ -133,6 +140,22 @@ def _judged(night: Night, measured: Measured, work: Work) -> tuple[Night, str, s
     if judged.news:
         return replace(night, outcome=NightOutcome.NEWS, reason=judged.headline), judged.headline, judged.markdown
     return replace(night, outcome=NightOutcome.QUIET), "", ""
+
+
+def _published(night: Night, state: State, work: Work) -> str | None:
+    """Publish; why that failed, which is told with what else there is of the night."""
+    try:
+        work.publish()
+    except RigctlError as error:
+        why = f"the site was not published: {error}"
+        tonight = next((item for item in state.pending if item.due_at == night.due_at), None)
+        if tonight is None:
+            state.add(Item(night.due_at, str(night.outcome), night.run, f"nothing changed, but {why}"))
+        else:
+            more = f"{tonight.markdown}\n\n{why[0].upper()}{why[1:]}"
+            state.pending = [replace(item, markdown=more) if item is tonight else item for item in state.pending]
+        return str(error)
+    return None
 
 
 def _sentence(night: Night) -> str:

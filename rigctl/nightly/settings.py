@@ -92,6 +92,7 @@ class Settings(BaseModel):
     wait: Annotated[float, _span("wait")] = 1800.0
     deadline: Annotated[float, _span("deadline")] | None = None
     confirm: Annotated[bool, BeforeValidator(_flag)] = True
+    publish: Annotated[Path, _text("publish")] | None = Field(default=None, description="a folder's absolute path")
     notify: Annotated[str, _text("notify"), _address("notify")] | None = None
     notify_format: Annotated[Literal["json", "markdown"], BeforeValidator(_format)] = "json"
     headers: dict[str, Annotated[str, _text("headers")]] = Field(default_factory=dict)

@@ -8,7 +8,6 @@ from typing import Final, TypeAlias
 from rigctl.analysis.frames import load
 from rigctl.analysis.rows import Row
 from rigctl.analysis.run_view import RunView
-from rigctl.columns import Level
 from rigctl.findings import Finding, Severity, Weight, by_weight
 from rigctl.records import Repetition, RunInfo, RunStatus, given_tags
 from rigctl.report import again as reproduce
@@ -62,7 +61,12 @@ def document(info: RunInfo, repetitions: Sequence[Repetition]) -> Document:
 
     Raises `InputError` where records don't fit together.
     """
-    view = RunView(info, repetitions)
+    return of_view(RunView(info, repetitions))
+
+
+def of_view(view: RunView) -> Document:
+    """The same, of a run from which more is derived."""
+    info = view.info
     parts = _parts(view)
     again = view.again
     table = next((part.results for part in _parts(again) if part.results), None) if again else None
@@ -93,7 +97,7 @@ def document(info: RunInfo, repetitions: Sequence[Repetition]) -> Document:
 def _pairs(view: RunView) -> list[Row]:
     """The rows that the export gives: of all repetitions."""
     every = view.repetitions == view.every
-    return (view.frames if every else load(view.info, view.every)).rows(Level.PAIRS)
+    return (view.frames if every else load(view.info, view.every)).derived.pairs
 
 
 def _parts(view: RunView) -> list[Part]:

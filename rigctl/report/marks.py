@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
+from math import isfinite
 
 from rigctl.report.letters import FONT_SIZE, cut
 from rigctl.report.palette import Palette
@@ -48,6 +49,19 @@ class Field:
         across, up = self.across(x), self.up(y)
         return None if across is None or up is None else (across, up)
 
+    def places(self, points: Iterable[tuple[float | None, float | None]]) -> Iterator[Place | None]:
+        """Of each point; without a call for each where both axes are linear, as a page has thousands of them."""
+        if not {self.x.axis.kind, self.y.axis.kind} <= {"linear", "date"}:
+            yield from (self.place(x, y) for x, y in points)
+            return
+        wide, high = self.width / (self.x.high - self.x.low), self.height / (self.y.high - self.y.low)
+        left, bottom = self.left - self.x.low * wide, self.bottom + self.y.low * high
+        for x, y in points:
+            if x is None or y is None or not isfinite(x) or not isfinite(y):
+                yield None
+            else:
+                yield left + x * wide, bottom - y * high
+
 
 @dataclass(frozen=True, slots=True)
 class Pen:
@@ -55,27 +69,36 @@ class Pen:
 
     palette: Palette | None = None
 
-    def paint(self, colour: str) -> str:
-        return f'class="{colour}"' if self.palette is None else f'color="{escape(self.palette.colour(colour))}"'
+    def stroke(self, colour: str) -> str:
+        """Spelled out where it is a palette's: some programs resolve `currentColor` too early."""
+        return f'class="{colour}"' if self.palette is None else f'stroke="{escape(self.palette.colour(colour))}"'
+
+    def fill(self, colour: str) -> str:
+        if self.palette is None:
+            return f'class="{colour}" fill="currentColor" stroke="none"'
+        return f'fill="{escape(self.palette.colour(colour))}" stroke="none"'
 
     def path(self, colour: str, d: str, **attributes: object) -> str:
         """Nothing where there is nothing to draw."""
         more = "".join(
             f' {name.replace("_", "-")}="{value}"' for name, value in attributes.items() if value is not None
         )
-        return f'<path {self.paint(colour)}{more} d="{d}"/>' if d else ""
+        return f'<path {self.stroke(colour)}{more} d="{d}"/>' if d else ""
+
+    def area(self, colour: str, d: str, opacity: float) -> str:
+        return f'<path {self.fill(colour)} opacity="{opacity}" d="{d}"/>' if d else ""
 
     def texts(self, colour: str, anchor: str, texts: Iterable[tuple[float, float, str]]) -> str:
         """Each with the place of its base line; `anchor` as in SVG."""
         inner = "".join(f'<text x="{number(x)}" y="{number(y)}">{plain(text)}</text>' for x, y, text in texts)
         aligned = "" if anchor == "start" else f' text-anchor="{anchor}"'
-        return f'<g {self.paint(colour)} fill="currentColor" stroke="none"{aligned}>{inner}</g>' if inner else ""
+        return f"<g {self.fill(colour)}{aligned}>{inner}</g>" if inner else ""
 
     def legible(self, colour: str, anchor: str, x: float, y: float, text: str) -> str:
         """A text that lies on marks: with a rim in the colour of the paper."""
         place = f'x="{number(x)}" y="{number(y)}" text-anchor="{anchor}"'
-        rim = f'<text {self.paint("plate")} stroke-width="{_HALO}" {place}>{plain(text)}</text>'
-        return rim + f'<text {self.paint(colour)} fill="currentColor" stroke="none" {place}>{plain(text)}</text>'
+        rim = f'<text {self.stroke("plate")} stroke-width="{_HALO}" {place}>{plain(text)}</text>'
+        return rim + f"<text {self.fill(colour)} {place}>{plain(text)}</text>"
 
 
 def plain(text: str) -> str:
@@ -98,24 +121,21 @@ def path_text(runs: Iterable[Sequence[Place]]) -> str:
     """Lines through the places of each run; relative and in tenths of a pixel, without an error that adds up."""
     parts = []
     for run in runs:
-        x, y = (round(each * 10) for each in run[0])
-        steps: list[str] = []
+        x, y = round(run[0][0] * 10), round(run[0][1] * 10)
         parts.append(f"M{_tenths(x)} {_tenths(y)}")
-        for place in run[1:]:
-            next_x, next_y = (round(each * 10) for each in place)
-            for step in (next_x - x, next_y - y):
-                text = _tenths(step)
-                steps.append(text if text.startswith("-") or not steps else f" {text}")
+        steps = []
+        for across, up in run[1:]:
+            next_x, next_y = round(across * 10), round(up * 10)
+            steps.append(f"{_tenths(next_x - x)} {_tenths(next_y - y)}")
             x, y = next_x, next_y
-        parts.append("l" + "".join(steps) if steps else "h0")
+        parts.append("l" + " ".join(steps).replace(" -", "-") if steps else "h0")
     return "".join(parts)
 
 
 def _runs(field: Field, points: Iterable[tuple[float | None, float | None]]) -> Iterator[list[Place]]:
     """The places of `points`, parted where one has none."""
     run: list[Place] = []
-    for x, y in points:
-        place = field.place(x, y)
+    for place in field.places(points):
         if place is not None:
             run.append(place)
         elif run:
@@ -133,7 +153,7 @@ def drawn(field: Field, mark: Mark, pen: Pen) -> str:
         case Points():
             made = _points(field, mark, pen)
         case Bars():
-            places = [place for x, y in mark.points if (place := field.place(x, y)) is not None]
+            places = [place for place in field.places(mark.points) if place is not None]
             bars = path_text([(across, field.bottom), (across, up)] for across, up in places)
             made = pen.path(mark.colour, bars, stroke_width=mark.width, **_faint(mark.opacity, butt=True))
         case Spans():
@@ -144,7 +164,7 @@ def drawn(field: Field, mark: Mark, pen: Pen) -> str:
             low = next(_runs(field, ((x, low) for x, low, _ in mark.spans)), [])
             high = next(_runs(field, ((x, high) for x, _, high in mark.spans)), [])
             outline = path_text([high + low[::-1]]) + "z" if low and high else ""
-            made = pen.path(mark.colour, outline, fill="currentColor", stroke="none", opacity=mark.opacity)
+            made = pen.area(mark.colour, outline, mark.opacity)
         case Rule():
             made = _rule(field, mark, pen)
         case Text():
@@ -175,7 +195,7 @@ def _line(field: Field, line: Line, pen: Pen) -> str:
 
 def _points(field: Field, points: Points, pen: Pen) -> str:
     """Dots are strokes of no length with round ends; a hollow one has a smaller dot on it."""
-    places = [field.place(x, y) for x, y in points.points]
+    places = list(field.places(points.points))
     known = [place for place in places if place is not None]
     path = pen.path(points.colour, path_text([[place] for place in known]), stroke_width=points.size)
     if points.hollow:

@@ -62,7 +62,7 @@ def _section(
     count = len(rows) if count is None else count
     shifts = [own for own in rows if isinstance(own, Shift)]
     suspected = [own for own in rows if isinstance(own, Suspected)]
-    table = _table(shifts, regressions, most) if shifts else _suspected(suspected, most)
+    table = changes_table(shifts, regressions, most) if shifts else _suspected(suspected, most)
     more = [Paragraph(f"{count - most} more were left out.", small=True)] if most and count > most else []
     return Section(title, (table, *more), brief=True)
 
@@ -136,7 +136,7 @@ def sentence(shift: Shift, baseline: RunInfo | None = None) -> str:
     """`old as sender: goodput -5.2 % since 2026-11-12, tests 3 and 5. Changed before that run: kernel 6.6 → 6.12`."""
     since = f"{'drifting ' if shift.change.gradual else ''}since {_date(shift.since)}"
     against = since if baseline is None else f"against run {baseline.run}"
-    text = f"{name(shift.series)}: {METRICS[shift.series.subject.metric].short} {_percent(shift.ratio)} {against}"
+    text = f"{name(shift.series)}: {METRICS[shift.series.subject.metric].short} {percent(shift.ratio)} {against}"
     if shift.explains or shift.series.subject.node is not None:
         text += f", {numbers_text(shift.series.tests)}"
     facts = facts_text(shift.facts)
@@ -161,7 +161,7 @@ def facts_text(facts: Sequence[SetupChange]) -> str:
     return listed([*words, f"{more} more"] if more > 0 else words)
 
 
-def _table(shifts: Sequence[Shift], regressions: Regressions, most: int | None) -> Table:
+def changes_table(shifts: Sequence[Shift], regressions: Regressions, most: int | None) -> Table:
     columns = (
         _words("What"),
         Column("Change", "%"),
@@ -225,7 +225,7 @@ def _number(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:.4g}" if value < 1000 else f"{value:.0f}"
 
 
-def _percent(ratio: float) -> str:
+def percent(ratio: float) -> str:
     return f"{100 * (ratio - 1):+.1f} %"
 
 

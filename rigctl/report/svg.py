@@ -31,6 +31,8 @@ _DROP: Final = 0.35 * FONT_SIZE
 _MOST_NAME: Final = 0.45
 """Of the width, for names beside an axis."""
 _SWATCH: Final = 20
+_MARGIN: Final = 10
+"""Around a picture that stands alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +58,17 @@ def render_svg(plot: Plot, colours: Palette | None = None, keys: Sequence[Key] =
 
 
 def _framed(inner: str, width: float, height: float, colours: Palette | None, label: str) -> str:
-    size = f'viewBox="0 0 {number(width)} {number(height)}"'
-    strokes = (
-        f'font-size="{FONT_SIZE}" fill="none" stroke="currentColor" stroke-linecap="round" stroke-linejoin="round"'
-    )
+    strokes = f'font-size="{FONT_SIZE}" fill="none" stroke-linecap="round" stroke-linejoin="round"'
     if colours is None:
-        return f'<svg aria-hidden="true" focusable="false" {size} {strokes}>{inner}</svg>'
-    background = f'<rect width="100%" height="100%" fill="{plain(colours.background)}" stroke="none"/>'
+        size = f'viewBox="0 0 {number(width)} {number(height)}"'
+        return f'<svg aria-hidden="true" focusable="false" {size} {strokes} stroke="currentColor">{inner}</svg>'
+    wide, high = number(width + 2 * _MARGIN), number(height + 2 * _MARGIN)
+    corner = f'x="-{_MARGIN}" y="-{_MARGIN}" width="{wide}" height="{high}"'
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{plain(label)}" width="{number(width)}" '
-        f'height="{number(height)}" {size} font-family="{plain(colours.font)}" {strokes}>{background}{inner}</svg>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{plain(label)}" '
+        f'width="{wide}" height="{high}" viewBox="-{_MARGIN} -{_MARGIN} {wide} {high}" '
+        f'font-family="{plain(colours.font)}" {strokes}>'
+        f'<rect {corner} fill="{plain(colours.background)}"/>{inner}</svg>'
     )
 
 
@@ -82,8 +85,9 @@ def _laid_out(plot: Plot, top: float) -> tuple[list[_Laid], tuple[Tick, ...], fl
         top += FONT_SIZE + _TITLE if panel.y.title else 0
         field = Field(scale, up, left, top, plot.width - left - right, panel.height)
         lanes = tuple(_lanes(panel, field))
-        top += LINE * (1 + max((lane for _, lane, _, _ in lanes), default=-1))
-        made.append(_Laid(panel, replace(field, top=top), found, lanes))
+        laid = _Laid(panel, field, found, lanes)
+        top += _high(laid)
+        made.append(replace(laid, field=replace(field, top=top)))
         top += panel.height
     return made, across, top
 
@@ -144,20 +148,27 @@ def _lanes(panel: Panel, field: Field) -> Iterator[tuple[Rule, int, float, str]]
 def _panel(laid: _Laid, across: Sequence[Tick], pen: Pen) -> list[str]:
     field, y = laid.field, laid.panel.y
     parts = [_grid(field, laid.ticks if y.grid and y.kind != "names" else (), across, pen)]
-    for rule, lane, begins, text in laid.lanes:
-        base = field.top - LINE * (len({each for _, each, _, _ in laid.lanes}) - lane) + FONT_SIZE - 1
+    for rule, lane, _, _ in laid.lanes:
         at = field.across(rule.at) or 0.0
-        stem = path_text([[(at, base + 2), (at, field.top)]])
+        stem = path_text([[(at, _base(laid, lane) + 2), (at, field.top)]])
         parts.append(pen.path(rule.colour, stem, stroke_width=rule.width, stroke_linecap="butt"))
-        parts.append(pen.legible(rule.colour, "start", begins, base, text))
+    parts += [pen.legible(rule.colour, "start", left, _base(laid, lane), text) for rule, lane, left, text in laid.lanes]
     parts += [drawn(field, mark, pen) for mark in laid.panel.marks]
     most = field.left - _LABEL
     labels = [(most, (field.up(tick.value) or 0.0) + _DROP, cut(tick.text, most + 1)) for tick in laid.ticks]
     parts.append(pen.texts("axis", "end", labels))
     if y.title:
-        lanes = len({lane for _, lane, _, _ in laid.lanes}) * LINE
-        parts.append(pen.texts("axis", "start", [(0, field.top - lanes - _TITLE, cut(y.title, field.right))]))
+        parts.append(pen.texts("axis", "start", [(0, field.top - _high(laid) - _TITLE, cut(y.title, field.right))]))
     return parts
+
+
+def _high(laid: _Laid) -> float:
+    """What the lanes of texts take."""
+    return LINE * (1 + max((lane for _, lane, _, _ in laid.lanes), default=-1))
+
+
+def _base(laid: _Laid, lane: int) -> float:
+    return laid.field.top - _high(laid) + LINE * lane + FONT_SIZE - 1
 
 
 def _grid(field: Field, beside: Sequence[Tick], across: Sequence[Tick], pen: Pen) -> str:

@@ -27,6 +27,7 @@ from rigctl.errors import InputError
 from rigctl.garbage import uncollected
 from rigctl.records import Facts, Flow, Repetition, RunInfo, RunPlan, RunStatus, Status
 from rigctl.store.errors import explained, records_of
+from rigctl.store.heads import Head, heads_of
 from rigctl.store.history import History, put_tags, writing
 from rigctl.store.rows import (
     Row,
@@ -190,6 +191,11 @@ class Store:
                 yield from map(self.run, batch)
             else:
                 yield from reversed(found)
+
+    def heads(self) -> list[Head]:
+        """Of all runs, the earliest first, what tells whether one has changed."""
+        with explained(self.place), self._engine.connect() as connection:
+            return list(heads_of(connection))
 
     def controllers(self) -> dict[str, str]:
         """Who measures each run that has not ended."""

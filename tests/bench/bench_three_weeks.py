@@ -1,14 +1,15 @@
 """Three weeks of real nights on a virtual rig, with a link that really gets slower: what each morning says.
 
-`python tests/bench/bench_three_weeks.py [--share 0.9]`. Every night is what a timer starts (`nightly.commands`); only
-the clock is an argument. Night 5: the scenario cannot be read. Night 9: missed. Night 12: the run is halted
-(SIGSTOP) and ended at its deadline. From night 15 on the link of pi3 has `share` of its rate, and its kernel another
-sysctl. About three minutes.
+`python tests/bench/bench_three_weeks.py [--share 0.9] [--keep STORE]`. Every night is what a timer starts
+(`nightly.commands`); only the clock is an argument. Night 5: the scenario cannot be read. Night 9: missed. Night 12:
+the run is halted (SIGSTOP) and ended at its deadline. From night 15 on the link of pi3 has `share` of its rate, and its
+kernel another sysctl. About three minutes.
 """
 
 import argparse
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -58,6 +59,9 @@ class Lab:
     def judge(self, run: str) -> Judged:
         return self.commands.judge(run)
 
+    def publish(self) -> None:
+        self.commands.publish()
+
     def tell(self, told: Message) -> None:
         self.told.append(told)
 
@@ -102,7 +106,9 @@ def slower(share: float) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--share", type=float, default=0.9)
-    share = parser.parse_args().share
+    parser.add_argument("--keep", type=Path, help="copy the store to this file")
+    asked = parser.parse_args()
+    share: float = asked.share
     with tempfile.TemporaryDirectory() as text, kept_up():
         folder = Path(text)
         (folder / "nights.yaml").write_text(SCENARIO)
@@ -121,6 +127,8 @@ def main() -> None:
                 title = lab.told[-1].title if len(lab.told) > before else ""
                 took_s = clock.monotonic() - began_s
                 print(f"{lab.number:2} {done.night.outcome!s:8} {took_s:5.1f} s  {title}", flush=True)
+        if asked.keep:
+            shutil.copy(settings.store, asked.keep)
         print("\n" + "\n---\n".join(message.markdown for message in lab.told))
         command = [*RIGCTL, "regress", "--format", "json", "--store", settings.store]
         said = subprocess.run(command, capture_output=True, timeout=60, check=False)

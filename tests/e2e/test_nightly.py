@@ -155,6 +155,24 @@ def test_a_rig_that_is_in_use_all_the_time_is_the_nights_result(user: Sleeper) -
     assert user.night()["outcome"] == "busy"
 
 
+def test_a_site_follows_its_nights_and_what_keeps_it_from_that_is_told(user: Sleeper) -> None:
+    user.install("--publish", "site")
+    assert "nothing changed" in user.rigctl("nightly", "run", "lab")
+    run = user.night()["run"]
+    front = user.folder / "site/index.html"
+    assert f"runs/{run}.html" in front.read_text()
+    (user.folder / "quick.yaml").write_text(SCENARIO.format("400ms") + "titel: broken\n")
+    user.rigctl("nightly", "run", "lab", code=3)
+    assert "unknown key" in front.read_text()
+
+    (user.folder / "quick.yaml").write_text(SCENARIO.format("400ms"))
+    (user.folder / "site/.rigctl-site/site.json").unlink()
+    said = user.rigctl("nightly", "run", "lab", code=3)
+    assert "the site was not published: " in said
+    assert "holds files that are of no site of rigctl" in user.told
+    assert user.night()["outcome"] == "quiet"
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [

@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -46,6 +47,8 @@ ONE_LINE: Final = 9
 """Contents of more entries than this are folded on a wide screen, too."""
 STYLES: Final = ("report.css", "matrix.css")
 """The style sheet of a page; its colours and letters are custom properties at the top of the first."""
+_COMMAND: Final = re.compile(r"`([^`\n]+)`")
+"""A command in a sentence."""
 _KINDS: Final[dict[type[Any], str]] = {
     Table: "table", Charts: "charts", HeatMaps: "heat", Paragraph: "paragraph", Items: "items", Terms: "terms",
     Verbatim: "verbatim", Folded: "folded",
@@ -125,13 +128,17 @@ def page(document: Document, around: Around = Around(), brand: Brand | None = No
     return with_data(made, document)
 
 
+@cache
 def environment() -> "Environment":
-    """Jinja2 with the templates of pages and what they call; every text is escaped."""
+    """Jinja2 with the templates of pages and what they call; every text is escaped. A template is compiled once."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    from markupsafe import Markup
+    from markupsafe import Markup, escape
 
     def svg(plot: Plot) -> Markup:
         return Markup(render_svg(plot))  # noqa: S704 — it escapes the names in it
+
+    def prose(text: str) -> Markup:
+        return Markup(_COMMAND.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 — escaped
 
     # What ends in .html.j2 is escaped too; only the style sheet and the charts, which are ours, go in as they are.
     made = Environment(
@@ -142,7 +149,7 @@ def environment() -> "Environment":
         lstrip_blocks=True,
     )
     made.filters |= {"svg": svg, "kind": _kind, "paper": paper_parts, "screen": screen_parts, "label": _label}
-    made.filters |= {"repeated": repeated, "anchors": anchors, "tight": is_tight}
+    made.filters |= {"repeated": repeated, "anchors": anchors, "tight": is_tight, "prose": prose}
     made.globals["most_cards"] = MOST_CARDS
     return made
 

@@ -31,6 +31,7 @@ class Desk:
     measured: Measured | BaseException | None = None
     judged: Judged | RigError = field(default_factory=lambda: Judged(False, "nothing changed", ""))
     mute: RigError | None = None
+    unpublished: RigError | None = None
     told: list[Message] = field(default_factory=list)
 
     def measure(self) -> Measured:
@@ -42,6 +43,10 @@ class Desk:
         if isinstance(self.judged, RigError):
             raise self.judged
         return self.judged
+
+    def publish(self) -> None:
+        if self.unpublished is not None:
+            raise self.unpublished
 
     def tell(self, told: Message) -> None:
         if self.mute is not None:
@@ -104,6 +109,28 @@ def test_a_night_that_did_not_measure_is_told(desk: Desk, night: Do, outcome: Ni
     done = night(1)
     assert done.night.outcome is outcome
     assert [told.title for told in desk.told] == [f"gigablox on lab, 2026-11-22: {expected}"]
+
+
+def test_a_quiet_night_whose_site_is_not_published_is_told(desk: Desk, night: Do) -> None:
+    desk.unpublished = RigError("/srv/site: No space left on device")
+    done = night(1)
+    assert (done.night.outcome, done.unpublished) == (NightOutcome.QUIET, "/srv/site: No space left on device")
+    (told,) = desk.told
+    why = "the site was not published: /srv/site: No space left on device"
+    assert told.title == f"gigablox on lab, 2026-11-22: nothing changed, but {why}"
+    desk.unpublished = None
+    night(2)
+    assert len(desk.told) == 1
+
+
+def test_news_stay_on_top_where_the_site_is_not_published(desk: Desk, night: Do) -> None:
+    desk.judged = Judged(True, "Test 1 is 10 % slower.", "| a | b |")
+    desk.unpublished = RigError("full")
+    done = night(1)
+    assert done.night.outcome is NightOutcome.NEWS
+    (told,) = desk.told
+    assert told.title.endswith("Test 1 is 10 % slower.")
+    assert "| a | b |\n\nThe site was not published: full" in told.markdown
 
 
 def test_what_was_told_is_not_told_again(desk: Desk, night: Do) -> None:

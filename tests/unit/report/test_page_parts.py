@@ -158,3 +158,16 @@ def test_a_page_of_a_site_links_to_its_index_and_its_neighbours_and_one_alone_to
     assert '<a href="../index.html">The &lt;rig&gt;</a>' in text
     assert '<a href="b.html" rel="next">2026-11-23 →</a>' in text
     assert 'aria-label="Site"' not in page(made)
+
+
+def test_a_command_in_a_sentence_is_set_as_one_and_markup_in_it_is_text() -> None:
+    _, made = gigablox(notes="Run `rigctl show --all` or `<b>x</b>`.")
+    assert "Run <code>rigctl show --all</code> or <code>&lt;b&gt;x&lt;/b&gt;</code>." in page(made)
+
+
+def test_every_chart_has_a_text_alternative_with_numbers() -> None:
+    runs = [made() for made in (pages.streams, pages.matrix, pages.soak, pages.ping_pong, pages.blast, pages.bins)]
+    for info, measured in (*runs, pages.datagrams()):
+        for label in re.findall(r'role="img" aria-label="([^"]*)"', page(document(info, measured))):
+            said = label.rpartition(":")[2]
+            assert re.search(r"\d.* (?:[MG]bit/s|MB/s|µs|ms)|\d at ", said), label

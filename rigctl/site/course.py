@@ -1,0 +1,130 @@
+"""A course as its page shows it: judged once; the list, the charts, the calendar and the feed are made from that."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from rigctl.analysis.drawn import sampled
+from rigctl.analysis.history import Values, chosen, of_runs
+from rigctl.analysis.regressions import Regressions, of_nights
+from rigctl.analysis.shifts import Shift
+from rigctl.records import CONFIRMS, Accepted, Night, RunInfo, RunStatus
+from rigctl.report import regressions as words
+from rigctl.report.blocks import Column, Document, Entry, Table
+from rigctl.report.document import document
+from rigctl.site import news
+from rigctl.site.made import MadeRun
+from rigctl.site.names import Course
+from rigctl.site.nights import Slot, slots
+from rigctl.store import Store
+
+STRIP: Final = 14
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """`regressions` None: no run of the course has ended. `latest`: the document of its latest run."""
+
+    course: Course
+    runs: tuple[MadeRun, ...]  # the earliest first
+    regressions: Regressions | None
+    slots: tuple[Slot, ...]
+    entries: tuple[news.Entry, ...]
+    accepted: tuple[Accepted, ...]
+    latest: Document | None
+
+    @property
+    def history(self) -> tuple[Shift, ...]:
+        """The changes of level, the earliest first: the list, the charts and the feed have these."""
+        return () if self.regressions is None else self.regressions.history
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What the front page, the feed and the search know of a course; kept, so that only what changed is judged."""
+
+    course: Course
+    title: str
+    made_from: str
+    runs: int
+    latest: Slot | None
+    strip: tuple[Slot, ...]
+    answer: str  # on the latest night
+    level: str
+    standing: int  # changes for the worse that nobody accepted
+    result: str  # the sentence on top of the latest run
+    entries: tuple[news.Entry, ...]
+
+
+def judge(
+    store: Store,
+    course: Course,
+    runs: Sequence[MadeRun],
+    infos: Sequence[RunInfo],
+    values: Mapping[str, Values],
+    nights: Sequence[Night],
+    accepted: Sequence[Accepted],
+) -> Judged:
+    """`infos`: the stored runs of the course, the latest first; `values`: those of each, by its id."""
+    last = next((info for info in infos if CONFIRMS not in info.tags and info.status is not RunStatus.RUNNING), None)
+    if last is None:
+        return Judged(course, tuple(runs), None, slots(runs, nights, {}, {}), (), (), None)
+    seen = of_runs(*chosen(infos, last), lambda run: values.get(run, {}))
+    made = of_nights(seen, accepted)
+    found = news.found_in(made)
+    own = slots(runs, nights, found, news.headlines(found))
+    ended = {run.run: run.ended_at or run.started_at for run in runs}
+    known = {info.run for info in seen.runs}
+    return Judged(
+        course,
+        tuple(runs),
+        made,
+        own,
+        tuple(news.entries(course, own, found, ended)),
+        tuple(level for level in accepted if level.run in known),
+        document(last, store.repetitions(last.run, series=sampled(last.plan))),
+    )
+
+
+def summary(judged: Judged, made_from: str) -> Summary:
+    made = judged.regressions
+    first = words.document(made).findings[0] if made is not None else None
+    latest = judged.slots[-1] if judged.slots else None
+    shown = next((run for run in reversed(judged.runs) if run.is_night), None)
+    return Summary(
+        course=judged.course,
+        title=(shown.title if shown else "") or judged.course.scenario,
+        made_from=made_from,
+        runs=len(judged.runs),
+        latest=latest,
+        strip=judged.slots[-STRIP:],
+        answer=first.text if first else "No run has ended.",
+        level=str(first.level) if first else "note",
+        standing=sum(not shift.better for shift in made.standing) if made else 0,
+        result=judged.latest.answer if judged.latest else "",
+        entries=judged.entries,
+    )
+
+
+def changes(judged: Judged) -> Table | None:
+    """The list of changes, the latest first, with the numbers that the charts have."""
+    made = judged.regressions
+    if made is None or not made.history:
+        return None
+    table = words.changes_table(made.history, made, None)
+    rows = [
+        replace(row, entries=(Entry(str(number), number), *row.entries, Entry(_state(shift, judged))))
+        for number, (row, shift) in enumerate(zip(table.rows, made.history, strict=True), 1)
+    ]
+    columns = (Column("No.", "", "requested"), *table.columns, Column("State", "", "requested", words=True))
+    return replace(table, columns=columns, rows=tuple(reversed(rows)), label="Changes of level")
+
+
+def _state(shift: Shift, judged: Judged) -> str:
+    assert judged.regressions is not None
+    runs = [info.run for info in judged.regressions.nights.runs]
+    after = [level for level in judged.accepted if runs.index(level.run) >= shift.found]
+    if after:
+        level = min(after, key=lambda own: runs.index(own.run))
+        return f"accepted by {level.who}: {level.because}"
+    return "news" if shift.found == len(runs) - 1 else "not accepted"

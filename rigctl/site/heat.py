@@ -1,0 +1,82 @@
+"""A mesh over time: a row for each pair, a column for each night, coloured by how far each is from its usual value."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import Final
+
+from rigctl.analysis.history import Nights, NightSeries
+from rigctl.records import Stream
+from rigctl.report.text import settings_text
+from rigctl.site.nights import Slot
+
+MOST_NIGHTS: Final = 60
+_LEAST_NODES: Final = 3
+_WITHIN: Final = 0.01
+"""A share: what is nearer to the usual value has no number."""
+_BOUNDS: Final = (0, 3, 10)
+"""Percent, as printed, at which a colour begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """`colour` is a class of the style sheet: `w1` to `w3` worse, `b1` to `b3` better, `usual`, `none`."""
+
+    text: str
+    colour: str
+
+
+@dataclass(frozen=True, slots=True)
+class Heat:
+    title: str
+    nights: tuple[Slot, ...]
+    rows: tuple[tuple[str, tuple[Field, ...]], ...]
+
+
+def heats(seen: Nights, slots: Sequence[Slot]) -> tuple[Heat, ...]:
+    """Of each point of the other axes at which three nodes or more were measured in pairs, the latest nights."""
+    points: dict[tuple[str, str], list[tuple[Stream, NightSeries]]] = {}
+    for series in seen.series:
+        stream = _pair(series)
+        if stream is not None:
+            point = str(replace(series.cell, number=0, pairs=()))
+            points.setdefault((point, series.subject.metric.name), []).append((stream, series))
+    return tuple(_heat(own, seen, slots) for own in points.values() if _is_a_mesh([stream for stream, _ in own]))
+
+
+def _pair(series: NightSeries) -> Stream | None:
+    if series.subject.node is not None:
+        return None
+    return series.subject.stream or (series.cell.streams[0] if len(series.cell.streams) == 1 else None)
+
+
+def _is_a_mesh(streams: Sequence[Stream]) -> bool:
+    nodes = {node for stream in streams for node in stream.ends}
+    return len(nodes) >= _LEAST_NODES and len(set(streams)) > len(nodes)
+
+
+def _heat(own: Sequence[tuple[Stream, NightSeries]], seen: Nights, slots: Sequence[Slot]) -> Heat:
+    shown = tuple(slots[-MOST_NIGHTS:])
+    places = {info.run: number for number, info in enumerate(seen.runs)}
+    rows = [
+        (f"{stream.sender} → {stream.receiver}", _fields(series, [places.get(slot.run or "") for slot in shown]))
+        for stream, series in sorted(own, key=lambda pair: pair[0].ends)
+    ]
+    return Heat(settings_text(own[0][1].cell), shown, tuple(rows))
+
+
+def _fields(series: NightSeries, nights: Sequence[int | None]) -> tuple[Field, ...]:
+    known = [point.value for point in series.points if point.value is not None]
+    usual = median(known) if known else 0.0
+    values = [None if night is None else series.points[night].value for night in nights]
+    return tuple(_field(None if value is None or not usual else value / usual, series) for value in values)
+
+
+def _field(ratio: float | None, series: NightSeries) -> Field:
+    if ratio is None:
+        return Field("", "none")
+    if abs(ratio - 1) < _WITHIN:
+        return Field("", "usual")
+    share = round(100 * (ratio - 1))
+    size = sum(abs(share) >= bound for bound in _BOUNDS)
+    return Field(f"{share:+d}".replace("-", "−"), f"{'b' if series.better(ratio) else 'w'}{size}")

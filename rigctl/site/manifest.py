@@ -1,0 +1,59 @@
+"""What a site was made from: of each run and each other page, so that only what changed is made anew."""
+
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from pydantic import TypeAdapter, ValidationError
+
+from rigctl.resources import templates
+from rigctl.site.course import Summary
+from rigctl.site.folder import Folder
+from rigctl.site.made import MadeRun
+from rigctl.version import __version__
+
+_FILE: Final = "manifest.json"
+_ROOMS: Final = ("analysis", "model", "report", "site")
+"""The rooms whose code decides what is on a page."""
+
+
+@dataclass(slots=True)
+class Manifest:
+    """`compared`: of each page that compares two runs, these and a digest of what it was made from."""
+
+    runs: dict[str, MadeRun] = field(default_factory=dict)
+    courses: dict[str, Summary] = field(default_factory=dict)  # by the course's name
+    compared: dict[str, tuple[str, str, str]] = field(default_factory=dict)
+
+
+_ADAPTER: Final = TypeAdapter(Manifest)
+
+
+def load(folder: Folder) -> Manifest:
+    """What is known of the site in `folder`; of one whose manifest is missing or damaged, nothing."""
+    said = folder.kept(_FILE)
+    try:
+        return Manifest() if said is None else _ADAPTER.validate_json(said)
+    except ValidationError:
+        return Manifest()
+
+
+def save(folder: Folder, manifest: Manifest) -> None:
+    folder.keep(_FILE, _ADAPTER.dump_json(manifest))
+
+
+def digest(*parts: object) -> str:
+    """Of anything whose `repr` tells all of it."""
+    return sha256(repr(parts).encode("utf-8", "replace")).hexdigest()[:24]
+
+
+def maker() -> str:
+    """What makes the pages: this version of rigctl, with its templates and code."""
+    own = sha256(__version__.encode())
+    code = Path(__file__).parents[1]
+    files = [*templates().rglob("*"), *(path for room in _ROOMS for path in (code / room).rglob("*.py"))]
+    for path in sorted(files):
+        if path.is_file():
+            own.update(path.read_bytes())
+    return own.hexdigest()[:16]

@@ -1,0 +1,65 @@
+"""Where a page of a site is: names that stay the same, that every file system takes, and that lead into no folder."""
+
+import re
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import PurePosixPath
+from typing import Final
+from urllib.parse import quote
+
+INDEX: Final = "index.html"
+FEED: Final = "feed.xml"
+SEARCH: Final = "search.js"
+RUNS: Final = "runs"
+COURSES: Final = "scenarios"
+COMPARISONS: Final = "compared"
+_UNFIT: Final = re.compile(r"[^a-z0-9._-]+")
+_MOST: Final = 48
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Course:
+    """A scenario on a rig, night by night; by the names that runs and nights have."""
+
+    scenario: str
+    rig: str
+
+    def __str__(self) -> str:
+        return f"{self.scenario} on {self.rig}"
+
+    @property
+    def name(self) -> str:
+        return f"{plain(self.scenario)}@{plain(self.rig)}"
+
+    @property
+    def page(self) -> str:
+        return f"{COURSES}/{self.name}.html"
+
+
+def plain(text: str) -> str:
+    """`text` as a part of a file's name. Names that differ stay different where case does not count, too.
+
+    >>> plain("gigablox"), plain("../Lab")
+    ('gigablox', 'lab-c29d61')
+    """
+    safe = _UNFIT.sub("-", text.lower()).strip("-.")[:_MOST]
+    return safe if safe and safe == text else f"{safe or 'name'}-{sha256(text.encode()).hexdigest()[:6]}"
+
+
+def page_of_run(run: str) -> str:
+    return f"{RUNS}/{plain(run)}.html"
+
+
+def page_of_comparison(before: str, after: str) -> str:
+    return f"{COMPARISONS}/{plain(before)}..{plain(after)}.html"
+
+
+def link(page: str, target: str) -> str:
+    """The reference from one page to another, both by their path in the site.
+
+    >>> link("runs/a.html", "scenarios/x@y.html")
+    '../scenarios/x%40y.html'
+    """
+    up = "../" * (len(PurePosixPath(page).parts) - 1)
+    path, mark, part = target.partition("#")
+    return f"{up}{quote(path)}{mark}{part}"

@@ -1,0 +1,56 @@
+"""Comparisons of a run with the one before it on the same rig."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final
+
+from rigctl.analysis.comparison import compared
+from rigctl.analysis.run_view import RunView
+from rigctl.records import RunStatus
+from rigctl.report.comparison import comparison_document
+from rigctl.report.printers.html import Around, Place, page
+from rigctl.site.course import Judged
+from rigctl.site.folder import Folder
+from rigctl.site.made import MadeRun
+from rigctl.site.manifest import digest
+from rigctl.site.names import link, page_of_comparison, page_of_run
+from rigctl.store import Store
+
+MOST: Final = 30
+
+
+def pairs(judged: Judged) -> list[tuple[MadeRun, MadeRun]]:
+    """The latest nights, and those with which a level began, each with the night before it."""
+    nights = [run for run in judged.runs if run.is_night and run.status is not RunStatus.RUNNING]
+    steps = {shift.since.run for event in judged.history for shift in (event, *event.explains)}
+    every = list(pairwise(nights))
+    return [pair for number, pair in enumerate(every) if number >= len(every) - MOST or pair[1].run in steps]
+
+
+def comparisons(
+    store: Store,
+    folder: Folder,
+    known: dict[str, tuple[str, str, str]],
+    wanted: Sequence[tuple[MadeRun, MadeRun]],
+    maker: str,
+) -> None:
+    """Make the pages of `wanted` that are not there, or of which a run has changed; `known` is brought up to date."""
+    views: dict[str, RunView] = {}
+    for before, after in wanted:
+        where = page_of_comparison(before.run, after.run)
+        made_from = digest(maker, before.state, after.state)
+        if known.get(where, ("", "", ""))[2] == made_from and (folder.path / where).is_file():
+            continue
+        old, new = (views.get(run.run) or _view(store, run.run) for run in (before, after))
+        views = {after.run: new}
+        around = Around(
+            Place(str(after.course), link(where, after.course.page)),
+            *(Place(run.run, link(where, page_of_run(run.run))) for run in (before, after)),
+        )
+        made = page(comparison_document(compared(old, new)), around)
+        folder.add(where, made.encode("utf-8", "replace"))
+        known[where] = (before.run, after.run, made_from)
+
+
+def _view(store: Store, run: str) -> RunView:
+    return RunView(store.run(run), store.repetitions(run, series=False))

@@ -1,0 +1,54 @@
+"""What is news of a course: changes by the night in which each was found, and nights that were not measured."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rigctl.analysis.regressions import Regressions
+from rigctl.analysis.shifts import Shift
+from rigctl.report.regressions import sentence
+from rigctl.report.text import plural
+from rigctl.site.names import Course, page_of_run
+from rigctl.site.nights import Slot, State
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One piece of news. `key` tells it from all others, for ever; `page` is where it leads."""
+
+    key: str
+    at: float  # Unix seconds
+    course: Course
+    state: State
+    title: str
+    sentences: tuple[str, ...]
+    page: str
+
+
+def found_in(regressions: Regressions) -> dict[str, tuple[Shift, ...]]:
+    """Of each run whose night showed changes first, these, the largest first."""
+    found: dict[str, list[Shift]] = {}
+    for shift in regressions.history:
+        found.setdefault(regressions.nights.runs[shift.found].run, []).append(shift)
+    return {run: tuple(sorted(own, key=lambda shift: -shift.weight)) for run, own in found.items()}
+
+
+def headlines(found: Mapping[str, Sequence[Shift]]) -> dict[str, str]:
+    """Of each of these runs a sentence on the largest change."""
+    more = {run: f", and {plural(len(own) - 1, 'more change')}" if len(own) > 1 else "" for run, own in found.items()}
+    return {run: f"{sentence(own[0])}{more[run]}" for run, own in found.items()}
+
+
+def entries(
+    course: Course, slots: Sequence[Slot], found: Mapping[str, Sequence[Shift]], ended: Mapping[str, float]
+) -> Iterator[Entry]:
+    """The news of `course`, the earliest first. `ended`: when each run did."""
+    for slot in slots:
+        if slot.state in {State.MEASURED, State.OPEN}:
+            continue
+        shifts = found.get(slot.run or "", ())
+        sentences = tuple(f"{sentence(shift)}." for shift in shifts) or (slot.label + ".",)
+        key = f"run {slot.run}" if slot.run else f"{course.scenario} {course.rig} {slot.at:.0f}"
+        page = page_of_run(slot.run) if slot.run else course.page
+        what = slot.text or slot.label.partition(", ")[2]
+        at = ended.get(slot.run or "", slot.at)
+        yield Entry(key, at, course, slot.state, f"{course}, {slot.day}: {what}", sentences, page)

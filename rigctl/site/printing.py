@@ -1,0 +1,139 @@
+"""The site's own pages, printed with the templates of `reports/templates/site` and the style sheet of all pages."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from rigctl.records import given_tags, tag_text
+from rigctl.report.printers.html import STYLES, environment
+from rigctl.report.text import plural
+from rigctl.resources import templates
+from rigctl.site.calendar import months
+from rigctl.site.course import Judged, Summary, changes
+from rigctl.site.heat import heats
+from rigctl.site.made import MadeRun
+from rigctl.site.names import INDEX, SEARCH, link, page_of_run
+from rigctl.site.nights import SIGNS, WORDS, State
+from rigctl.site.trends import KEYS, trends
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+MOST_NEWS: Final = 12
+MOST_RUNS: Final = 12
+
+
+def front(title: str, summaries: Sequence[Summary], runs: Sequence[MadeRun], written: str) -> bytes:
+    """The morning's page."""
+    entries = sorted((entry for own in summaries for entry in own.entries), key=lambda entry: (-entry.at, entry.key))
+    courses = sorted(summaries, key=lambda own: (_urgency(own), own.course))
+    return _printed(
+        "site/index.html.j2",
+        INDEX,
+        title=title,
+        answer=answer(summaries),
+        courses=courses,
+        news=entries[:MOST_NEWS],
+        runs=_latest(runs)[:MOST_RUNS],
+        count=len(runs),
+        written=written,
+    )
+
+
+def course(judged: Judged, own: Summary, compared: Mapping[str, str]) -> bytes:
+    """The page of a scenario on a rig. `compared`: of runs, the page that compares each with the one before it."""
+    seen = None if judged.regressions is None else judged.regressions.nights
+    drawn = () if seen is None else trends(seen, judged.history, judged.slots, judged.accepted)
+    changed = [trend for trend in drawn if trend.shifts]
+    steady = [trend for trend in drawn if not trend.shifts]
+    return _printed(
+        "site/course.html.j2",
+        judged.course.page,
+        judged=judged,
+        own=own,
+        changes=changes(judged),
+        changed=changed,
+        steady=steady,
+        keys=KEYS,
+        heats=() if seen is None else heats(seen, judged.slots),
+        months=months(judged.slots),
+        states=[state for state in State if any(slot.state is state for slot in judged.slots)],
+        runs=_latest(judged.runs),
+        compared=compared,
+    )
+
+
+def removed(page: str, what: str, home: str, home_name: str) -> bytes:
+    """In the place of a page whose run is not in the store any more."""
+    return _printed("site/removed.html.j2", page, what=what, home=home, home_name=home_name)
+
+
+def script() -> str:
+    return (templates() / "site" / SEARCH).read_text("utf-8")
+
+
+def answer(summaries: Sequence[Summary]) -> str:
+    """One sentence on the latest night of all."""
+    if not summaries:
+        return "No run is in the store yet."
+    urgent = sorted(summaries, key=_urgency)
+    first = urgent[0]
+    more = sum(_urgency(own) < _QUIET for own in urgent[1:])
+    rest = f" {plural(more, 'more scenario')} below." if more else ""
+    if _urgency(first) < _QUIET and first.latest is not None:
+        return f"{first.course}, {first.latest.label}.{rest}"
+    standing = sum(own.standing for own in summaries)
+    earlier = f"; {plural(standing, 'earlier change')} for the worse not accepted" if standing else ""
+    nights = {own.latest.day for own in summaries if own.latest is not None}
+    when = f" in the latest night, {max(nights)}" if nights else ""
+    return f"Nothing changed in {plural(len(summaries), 'scenario')}{when}{earlier}."
+
+
+_ORDER: Final = (State.WORSE, State.NEWS, State.FAILED, State.MISSED, State.PARTLY, State.BETTER, State.OPEN)
+_QUIET: Final = len(_ORDER)
+
+
+def _urgency(own: Summary) -> int:
+    return _ORDER.index(own.latest.state) if own.latest is not None and own.latest.state in _ORDER else _QUIET
+
+
+def _latest(runs: Sequence[MadeRun]) -> list[MadeRun]:
+    return sorted(runs, key=lambda run: run.run, reverse=True)
+
+
+def _printed(template: str, page: str, **values: object) -> bytes:
+    def to(target: str) -> str:
+        return link(page, target)
+
+    text = _environment().get_template(template).render(style=_style(), to=to, signs=SIGNS, words=WORDS, **values)
+    return text.encode("utf-8", "replace")
+
+
+@cache
+def _environment() -> "Environment":
+    made = environment()
+    made.filters |= {
+        "minute": _minute,
+        "run_page": page_of_run,
+        "tags": _tags,
+    }
+    made.globals |= {"search": SEARCH, "index": INDEX}
+    return made
+
+
+@cache
+def _style() -> object:
+    from markupsafe import Markup
+
+    names = (*STYLES, "site/site.css")
+    return Markup("".join((templates() / name).read_text("utf-8") for name in names))  # noqa: S704 — our own files
+
+
+def _minute(at: float) -> str:
+    return f"{datetime.fromtimestamp(at):%Y-%m-%d %H:%M}"
+
+
+def _tags(run: MadeRun) -> list[str]:
+    tags: Mapping[str, str] = given_tags(run.tags)
+    return [tag_text(name, value) for name, value in tags.items()]

@@ -1,0 +1,104 @@
+"""The pages of runs, made in several processes: each run is read once, for its page and for its values."""
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Final
+
+from rigctl.analysis.drawn import sampled
+from rigctl.analysis.history import night_values
+from rigctl.analysis.run_view import RunView
+from rigctl.errors import InputError
+from rigctl.findings import Severity
+from rigctl.report.document import of_view
+from rigctl.report.printers.html import Around, page
+from rigctl.site.folder import stage, written
+from rigctl.site.made import MadeRun
+from rigctl.site.values import Plain, to_plain
+from rigctl.store import Store, open_store
+
+_FEW: Final = 6
+"""Pages that are made sooner than processes start."""
+_AT_ONCE: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A run whose page is to be made into a file of the stage; `site` is named where there is no room."""
+
+    run: str
+    made_from: str
+    state: str
+    site: Path
+    file: Path
+    around: Around
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    made: MadeRun
+    values: Plain
+
+
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """A run that cannot be read, with one message."""
+
+    run: str
+    message: str
+
+
+def run_pages(store: Store, address: str | None, jobs: Sequence[Job]) -> Iterator[Page | Damaged]:
+    """Make them, in any number of processes; `address` is that of the store."""
+    workers = processors()
+    if len(jobs) <= _FEW or workers < 2 or store.place == ":memory:":
+        yield from (_made(store, job) for job in jobs)
+        return
+    parts = [jobs[at : at + _AT_ONCE] for at in range(0, len(jobs), _AT_ONCE)]
+    with ProcessPoolExecutor(workers, mp_context=get_context("fork")) as pool:
+        for pages in pool.map(_part, [address] * len(parts), parts):
+            yield from pages
+
+
+def processors() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def _part(address: str | None, jobs: Sequence[Job]) -> list[Page | Damaged]:
+    with open_store(address, create=False) as store:
+        return [_made(store, job) for job in jobs]
+
+
+def _made(store: Store, job: Job) -> Page | Damaged:
+    try:
+        info = store.run(job.run)
+        view = RunView(info, store.repetitions(info.run, series=sampled(info.plan)))
+        made, values = of_view(view), to_plain(night_values(view))
+    except InputError as error:
+        return Damaged(job.run, str(error))
+    content = page(made, job.around).encode("utf-8", "replace")
+    with written(job.site):
+        stage(job.file, content)
+    first = made.findings[0] if made.findings else None
+    return Page(
+        MadeRun(
+            run=info.run,
+            made_from=job.made_from,
+            state=job.state,
+            scenario=info.plan.scenario_name,
+            rig=info.plan.rig_name,
+            title=info.plan.title,
+            status=info.status,
+            started_at=info.started_at,
+            ended_at=info.ended_at,
+            tests=len(info.plan.cells),
+            answer=first.text if first else "",
+            level=str(first.level if first else Severity.NOTE),
+            tags=dict(info.tags),
+        ),
+        values,
+    )

@@ -1,0 +1,197 @@
+"""Trends: each series night by night, its levels, its changes by the numbers of the list, and accepted levels.
+
+What is marked in a chart is the `Shift` that the list has, not a copy. A line never passes a night without a value.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from statistics import median
+from typing import Final
+
+from rigctl.analysis.history import Nights, NightSeries, Subject
+from rigctl.analysis.shifts import Shift
+from rigctl.records import Accepted
+from rigctl.report.blocks import Chart, Key
+from rigctl.report.metric_words import METRICS, Words
+from rigctl.report.plot import Axis, Line, Mark, Point, Points, Rule, plot
+from rigctl.report.regressions import name, percent
+from rigctl.report.text import plural, settings_text
+from rigctl.site.nights import Slot
+
+WIDTH: Final = 336
+HEIGHT: Final = 120
+_LEAST_SPAN: Final = 0.06
+"""Of an axis, as a share of the middle value: noise of a percent is not drawn as if it were a change."""
+_MARGIN: Final = 0.12
+_MOST_DOTS: Final = 60
+"""Nights: more lie too near to each other to be pointed at."""
+_DAY_S: Final = 86400.0
+_MOST_APART: Final = 1.6
+"""Usual distances between nights: nights further apart are not joined."""
+_EPOCH: Final = datetime(1970, 1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """A series as it is drawn. `shifts`: its changes, each with the number that the list gives it."""
+
+    series: NightSeries
+    shifts: tuple[tuple[int, Shift], ...]
+    chart: Chart
+
+    @property
+    def subject(self) -> Subject:
+        return self.series.subject
+
+
+KEYS: Final = (
+    Key("a night", "s1"), Key("level", "ceiling"), Key("worse", "warn"), Key("better", "good"),
+)  # fmt: skip
+
+
+def numbered(history: Sequence[Shift]) -> list[tuple[int, Shift]]:
+    """The changes of the list and those that they explain, with the number of the list's row, from 1."""
+    return [(number, shift) for number, event in enumerate(history, 1) for shift in (event, *event.explains)]
+
+
+def trends(
+    seen: Nights, history: Sequence[Shift], slots: Sequence[Slot], accepted: Sequence[Accepted]
+) -> tuple[Trend, ...]:
+    """Of each test as a whole; of pairs and nodes those that changed."""
+    by_subject: dict[Subject, list[tuple[int, Shift]]] = {}
+    for number, shift in numbered(history):
+        by_subject.setdefault(shift.series.subject, []).append((number, shift))
+    made = _Drawing(seen, slots, accepted)
+    return tuple(
+        made.trend(series, by_subject.get(series.subject, ()))
+        for series in seen.series
+        if series.subject in by_subject or (series.subject.stream is None and series.subject.node is None)
+    )
+
+
+class _Drawing:
+    """What the charts of a course share: where nights are, and which of them have no values."""
+
+    def __init__(self, seen: Nights, slots: Sequence[Slot], accepted: Sequence[Accepted]) -> None:
+        at = {slot.run: slot.at for slot in slots}
+        self.seen = seen
+        self.at = [_clock(at.get(info.run, info.started_at)) for info in seen.runs]
+        runs = {info.run: number for number, info in enumerate(seen.runs)}
+        first = self.at[0] if self.at else 0.0
+        self.missing = [slot for slot in slots if slot.run not in runs and _clock(slot.at) >= first]
+        self.accepted = [(self.at[runs[level.run]], level) for level in accepted if level.run in runs]
+        steps = sorted(later - earlier for earlier, later in zip(self.at, self.at[1:], strict=False))
+        self.apart = _MOST_APART * max(median(steps) if steps else 0.0, _DAY_S)
+
+    def trend(self, series: NightSeries, shifts: Sequence[tuple[int, Shift]]) -> Trend:
+        words = METRICS[series.subject.metric]
+        scale = 1.0 if series.subject.node is not None else words.scale
+        values = [None if point.value is None else scale * point.value for point in series.points]
+        known = [value for value in values if value is not None]
+        low, high = _span(
+            [*known, *(scale * level for _, own in shifts for level in (own.change.before, own.change.after))]
+        )
+        marks: list[Mark] = [
+            *self._levels(shifts, scale, len(values)),
+            Line(tuple(self._joined(values)), "s1", 1.3),
+            *self._dots(values),
+            *self._gone(values, low),
+            *(Rule(at, "x", "accepted", "ceiling") for at, _ in self.accepted),
+            *(
+                Rule(self.at[own.change.at], "x", str(number), "good" if own.better else "warn", dashed=False)
+                for number, own in shifts
+            ),
+        ]
+        x = Axis(low=self.at[0] - _DAY_S / 2, high=self.at[-1] + _DAY_S / 2, kind="date", ticks=6)
+        y = Axis(low=low, high=high, ticks=4)
+        drawn = plot(WIDTH, HEIGHT, x, y, tuple(marks))
+        return Trend(series, tuple(shifts), Chart(drawn, self._label(series, shifts, known), *_caption(series, words)))
+
+    def _joined(self, values: Sequence[float | None]) -> Iterator[Point]:
+        """The line: broken at a night without a value, known to be missing, or further away than usual."""
+        gaps = [_clock(slot.at) for slot in self.missing]
+        for number, (at, value) in enumerate(zip(self.at, values, strict=True)):
+            if number:
+                before = self.at[number - 1]
+                if at - before > self.apart or any(before < gap < at for gap in gaps):
+                    yield (before + at) / 2, None
+            yield at, value
+
+    def _dots(self, values: Sequence[float | None]) -> Iterator[Points]:
+        """A point for each night, with its value under the mouse; of many nights only those that no line reaches."""
+        known = [(at, value) for at, value in zip(self.at, values, strict=True) if value is not None]
+        if len(known) <= _MOST_DOTS:
+            yield Points(tuple(known), "s1", 2.6, hints=tuple(f"{_date(at)}: {value:.5g}" for at, value in known))
+            return
+        line = [(0.0, None), *self._joined(values), (0.0, None)]
+        alone = [
+            point
+            for before, point, after in zip(line, line[1:], line[2:], strict=False)
+            if point[1] is not None and before[1] is None and after[1] is None
+        ]
+        if alone:
+            yield Points(tuple(alone), "s1", 2.6)
+
+    def _gone(self, values: Sequence[float | None], low: float) -> Iterator[Mark]:
+        """Circles at the foot, of nights without a value."""
+        found = [(_clock(slot.at), slot.label) for slot in self.missing]
+        pairs = zip(self.at, values, self.seen.runs, strict=True)
+        found += [(at, f"{_date(at)}: no value, run {info.run}") for at, value, info in pairs if value is None]
+        if found:
+            found.sort()
+            yield Points(
+                tuple((at, low) for at, _ in found), "warn", 4.5, hollow=True, hints=tuple(t for _, t in found)
+            )
+
+    def _levels(self, shifts: Sequence[tuple[int, Shift]], scale: float, count: int) -> Iterator[Line]:
+        begin = 0
+        for _, shift in shifts:
+            change = shift.change
+            yield self._level(begin, change.at, scale * change.before)
+            begin = change.at
+        if shifts and begin < count:
+            yield self._level(begin, count - 1, scale * shifts[-1][1].change.after)
+
+    def _level(self, first: int, last: int, value: float) -> Line:
+        return Line(((self.at[first], value), (self.at[last], value)), "ceiling", 1.4, dashed=True)
+
+    def _label(self, series: NightSeries, shifts: Sequence[tuple[int, Shift]], known: Sequence[float]) -> str:
+        """The text alternative: what is drawn, and its message."""
+        what = f"{name(series)}, {METRICS[series.subject.metric].name}, {plural(len(known), 'night')}"
+        gone = len(self.missing) + len(series.points) - len(known)
+        parts = [what]
+        if gone:
+            parts.append(f"{gone} without a value")
+        parts += [
+            f"change {number}: {percent(own.ratio)} since {_date(self.at[own.change.at])}" for number, own in shifts
+        ]
+        return "; ".join(parts if shifts else [*parts, "no change of level"])
+
+
+def _caption(series: NightSeries, words: Words) -> tuple[str, str]:
+    """Caption and heading."""
+    if series.subject.node is not None:
+        return f"{words.short} ÷ usual level", name(series)
+    stream = series.subject.stream
+    settings = settings_text(series.cell, "names" if len(series.cell.pairs) == 1 and stream is None else "")
+    heading = f"Test {series.cell.number}" if stream is None else f"Test {series.cell.number}, {stream}"
+    return f"{settings}; {words.short}, {words.unit}", heading
+
+
+def _span(values: Sequence[float]) -> tuple[float, float]:
+    if not values:
+        return 0.0, 1.0
+    low, high = min(values), max(values)
+    middle = (low + high) / 2
+    half = max((high - low) / 2 * (1 + _MARGIN), abs(middle) * _LEAST_SPAN / 2, 1e-9)
+    return max(0.0, middle - half) if low >= 0 else middle - half, middle + half
+
+
+def _clock(at: float) -> float:
+    """Seconds of the clock that is read here."""
+    return (datetime.fromtimestamp(at) - _EPOCH).total_seconds()
+
+
+def _date(clock: float) -> str:
+    return f"{_EPOCH + timedelta(seconds=clock):%Y-%m-%d}"

@@ -1,0 +1,196 @@
+"""A site as its readers have it: opened from the disk without a network; and what is left of publishers that die."""
+
+import json
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import jsonschema
+import pytest
+from atom import dead
+from axe_playwright_python.sync_playwright import Axe
+from mounts import mounted
+from playwright.sync_api import Browser, Page, sync_playwright
+from processes import end
+from sites import put_night, weeks
+from user import User, waited
+
+from rigctl.site.folder import OWN
+from rigctl.store import open_store
+
+DOCS = Path(__file__).parents[2] / "docs" / "schemas"
+COURSE = "scenarios/nightly@lab.html"
+
+
+@pytest.fixture(scope="module")
+def user(tmp_path_factory: pytest.TempPathFactory) -> User:
+    """Someone with three weeks of nights of two scenarios, published."""
+    made = User(tmp_path_factory.mktemp("user"))
+    with open_store(made.environment["RIGCTL_STORE"]) as store:
+        weeks(store, scenarios=("nightly", "other"))
+    said = json.loads(made.rigctl("publish", "site", "--title", "Our lab", "--json"))
+    jsonschema.validate(said, json.loads((DOCS / "publish.schema.json").read_text()))
+    return made
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    chromium = shutil.which("chromium")
+    assert chromium, "chromium is not installed (apt-get install chromium)"
+    with sync_playwright() as playwright:
+        options = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
+        opened = playwright.chromium.launch(executable_path=chromium, args=options)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def requests() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def page(browser: Browser, user: User, requests: list[str]) -> Iterator[Page]:
+    """A page without a network; whatever it complains of is a request that is not expected."""
+    context = browser.new_context(offline=True)
+    made = context.new_page()
+    made.set_default_timeout(20_000)
+    made.on("request", lambda request: requests.append(request.url))
+    made.on("console", lambda message: requests.append(message.text))
+    made.on("pageerror", lambda error: requests.append(str(error)))
+    yield made
+    context.close()
+
+
+def test_a_page_asks_for_nothing_but_the_index_of_the_search(page: Page, user: User, requests: list[str]) -> None:
+    site = user.folder / "site"
+    run = next(path for path in sorted((site / "runs").iterdir()))
+    compared = next(path for path in sorted((site / "compared").iterdir()))
+    for path in (site / "index.html", site / COURSE, run, compared):
+        page.goto(path.as_uri())
+        page.wait_for_load_state("networkidle")
+    assert requests == [
+        path.as_uri() for path in (site / "index.html", site / "search.js", site / COURSE, run, compared)
+    ]
+
+
+def test_runs_are_found_by_scenario_rig_and_tag(page: Page, user: User) -> None:
+    page.goto((user.folder / "site/index.html").as_uri())
+    for words, count in (("firmware=1.2.3", 2), ("OTHER firmware", 1), ("nightly lab 2026-11-03", 1), ("nowhere", 0)):
+        page.fill("#words", words)
+        assert page.inner_text("#count") == f"{count} run{'' if count == 1 else 's'}"
+        assert page.locator("#found li").count() == count
+    page.fill("#words", "other firmware")
+    page.click("#found a")
+    page.wait_for_load_state()
+    assert page.url.startswith((user.folder / "site/runs").as_uri())
+    assert "1.2.3" in page.inner_text("main")
+
+
+def test_without_script_everything_is_there_but_the_search(browser: Browser, user: User) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto((user.folder / "site/index.html").as_uri())
+    assert not page.is_visible("#search")
+    page.click(f'a[href="{COURSE.replace("@", "%40")}"]')
+    assert "Changes of level" in page.inner_text("main")
+    context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["index.html", COURSE])
+def test_axe_finds_nothing(browser: Browser, user: User, name: str, scheme: str) -> None:
+    context = browser.new_context(color_scheme="dark" if scheme == "dark" else "light")
+    page = context.new_page()
+    page.goto((user.folder / "site" / name).as_uri())
+    found = Axe().run(page)
+    assert found.violations_count == 0, found.generate_report()
+    context.close()
+
+
+@pytest.mark.parametrize("width", [390, 768, 1280])
+def test_no_page_is_wider_than_its_screen(browser: Browser, user: User, width: int) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 900})
+    page = context.new_page()
+    for name in ("index.html", COURSE):
+        page.goto((user.folder / "site" / name).as_uri())
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+    context.close()
+
+
+def test_a_publisher_that_is_killed_leaves_nothing_that_the_next_one_does_not_mend(user: User) -> None:
+    site = user.folder / "killed"
+    for files in (1, 12):
+        was_killed = _killed_when_staged(user, site, files)
+        assert not was_killed or [path.name for path in site.iterdir()] == [OWN] or dead(site, "index.html") == []
+    user.rigctl("publish", "killed")
+    assert dead(site) == []
+    assert not (site / OWN / "stage").exists()
+    assert pages(site) == pages(user.folder / "site")
+
+
+def _killed_when_staged(user: User, site: Path, files: int) -> bool:
+    """Publish, and kill it once it has made these many pages; whether it was still at work."""
+    publisher = user.start("publish", site.name)
+    stage = site / OWN / "stage"
+    try:
+        assert waited(lambda: len(list(stage.rglob("*.html"))) >= files or publisher.poll() is not None, 60)
+        os.killpg(publisher.pid, signal.SIGKILL)
+    finally:
+        end(publisher)
+    return publisher.returncode == -signal.SIGKILL
+
+
+def test_two_publishers_at_once_make_one_site(user: User) -> None:
+    publishers = [user.start("publish", "both") for _ in range(2)]
+    try:
+        said = [publisher.communicate(timeout=90) for publisher in publishers]
+    finally:
+        for publisher in publishers:
+            end(publisher)
+    assert [publisher.returncode for publisher in publishers] == [0, 0], said
+    assert dead(user.folder / "both") == []
+    assert pages(user.folder / "both") == pages(user.folder / "site")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system")
+def test_a_full_disk_leaves_the_old_site(tmp_path: Path) -> None:
+    user = User(tmp_path)
+    with open_store(user.environment["RIGCTL_STORE"]) as store:
+        weeks(store, range(2))
+        with mounted(tmp_path / "small", "size=2m") as small:
+            user.rigctl("publish", "small/site")
+            before = {path: path.read_bytes() for path in (small / "site").rglob("*.html")}
+            with (small / "filler").open("wb") as filler:
+                while filler.write(bytes(4096)) and _room(small) > 16 * 1024:
+                    filler.flush()
+            put_night(store, 3)
+            said = user.rigctl("publish", "small/site", code=2)
+            assert "No space left on device: the site is as it was" in said
+            assert len(said.splitlines()) == 1
+            assert {path: path.read_bytes() for path in (small / "site").rglob("*.html")} == before
+            (small / "filler").unlink()
+            user.rigctl("publish", "small/site")
+            assert dead(small / "site") == []
+
+
+def _room(path: Path) -> int:
+    found = os.statvfs(path)
+    return found.f_bavail * found.f_frsize
+
+
+def pages(site: Path) -> dict[str, bytes]:
+    """The pages of runs, scenarios and comparisons."""
+    found = (path for path in site.rglob("*.html") if path.parent != site)
+    return {path.relative_to(site).as_posix(): path.read_bytes() for path in found}
+
+
+def test_a_nightly_is_refused_where_its_site_could_not_be(user: User) -> None:
+    (user.folder / "full").mkdir(exist_ok=True)
+    (user.folder / "full/thesis.tex").write_text("x")
+    said = user.rigctl(
+        "nightly", "install", "gigablox", "--rig", "gigablox", "--at", "02:30", "--publish", "full", code=2
+    )
+    assert "holds files that are of no site of rigctl" in said

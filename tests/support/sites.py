@@ -1,0 +1,54 @@
+"""A store of three weeks of nights with all that a site shows: a step, missed nights, tags, an accepted level."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from many_nights import DAY_S, FIRST_S, confirm, measure, mesh_plan
+
+from rigctl.records import Accepted, Night, NightOutcome, Pair
+from rigctl.store import Store
+
+MISSED, FAILED, SLOWER, ACCEPTED = 4, 7, 12, 15
+NIGHTS = 18
+
+
+def step(night: int, pair: Pair) -> float:
+    """The third node sends slower from a night on."""
+    return 0.9 if night >= SLOWER and pair.source == "c" else 1.0
+
+
+def put_night(store: Store, number: int, scenario: str = "nightly") -> str | None:
+    """One night with its record; gives its run, if it came to one."""
+    plan = replace(mesh_plan(("a", "b", "c")), scenario_name=scenario)
+    due = FIRST_S + number * DAY_S
+
+    def keep(outcome: NightOutcome, run: str | None, reason: str | None) -> None:
+        began = None if outcome is NightOutcome.MISSED else due
+        store.history.put_night(Night(scenario, "lab", due, began, began and began + 60, outcome, run, reason))
+
+    if number == MISSED:
+        keep(NightOutcome.MISSED, None, "it did not begin: was the machine off?")
+        return None
+    if number == FAILED:
+        keep(NightOutcome.FAILED, None, "d: connection <refused> & gone")
+        return None
+    run = measure(store, plan, number, step)
+    if number == SLOWER:
+        confirm(store, plan, number, run, step)
+    keep(NightOutcome.NEWS if number == SLOWER + 1 else NightOutcome.QUIET, run, None)
+    return run
+
+
+def weeks(store: Store, nights: Iterable[int] = range(NIGHTS), scenarios: Iterable[str] = ("nightly",)) -> list[str]:
+    """The nights of each scenario; gives the runs."""
+    runs = []
+    for number in nights:
+        for scenario in scenarios:
+            run = put_night(store, number, scenario)
+            if run is not None:
+                runs.append(run)
+            if run is not None and number == 2:
+                store.history.tag(run, {"firmware": "1.2.3"})
+            if run is not None and number == ACCEPTED:
+                store.history.accept(Accepted(run, FIRST_S + ACCEPTED * DAY_S + 9000, "anna@lab7", "a cable <of> 20 m"))
+    return runs

@@ -1,0 +1,57 @@
+"""The feed: by the rules of RFC 4287, with identifiers that stay."""
+
+from dataclasses import replace
+from uuid import UUID
+from xml.etree import ElementTree
+
+from atom import addresses, broken_rules
+
+from rigctl.site.feed import MOST, feed
+from rigctl.site.names import Course
+from rigctl.site.news import Entry
+from rigctl.site.nights import State
+
+SITE = UUID("1c0a1e64-6f0f-4c3e-9c43-000000000001")
+COURSE = Course("mesh", "lab <&>")
+ENTRY = Entry("run a", 1.79e9, COURSE, State.WORSE, "mesh: a < b & \x07\ud800", ("one.", "two."), "runs/a.html")
+NAMES = {"a": "http://www.w3.org/2005/Atom"}
+
+
+def many(count: int) -> list[Entry]:
+    return [replace(ENTRY, key=f"run {number}", at=1.79e9 + number) for number in range(count)]
+
+
+def test_a_feed_breaks_no_rule() -> None:
+    for entries in ([], [ENTRY], many(3)):
+        assert list(broken_rules(feed(SITE, "a < b", entries, 1.8e9))) == []
+
+
+def test_the_rules_are_looked_at() -> None:
+    made = feed(SITE, "t", many(2), 1.8e9).decode()
+    assert list(broken_rules(made.replace("<author>", "<name>").replace("</author>", "</name>").encode()))
+    assert list(broken_rules(made.replace("Z</updated>", "</updated>").encode()))
+    assert list(broken_rules(made.replace("urn:uuid:", "").encode()))
+
+
+def test_what_an_entry_is_known_by_does_not_follow_its_words() -> None:
+    def ids(entry: Entry) -> list[str | None]:
+        return [own.text for own in ElementTree.fromstring(feed(SITE, "t", [entry], 1.0)).iterfind(".//a:id", NAMES)]
+
+    assert ids(ENTRY) == ids(replace(ENTRY, title="other", sentences=(), at=2e9))
+    assert ids(ENTRY)[0] == ids(replace(ENTRY, key="run b"))[0] == SITE.urn
+    assert ids(ENTRY)[1] != ids(replace(ENTRY, key="run b"))[1]
+
+
+def test_the_latest_come_first_and_the_rest_is_left_out() -> None:
+    root = ElementTree.fromstring(feed(SITE, "t", many(MOST + 20), 1.0))
+    dates = [own.text or "" for own in root.iterfind("a:entry/a:updated", NAMES)]
+    assert len(dates) == MOST
+    assert dates == sorted(dates, reverse=True)
+
+
+def test_nothing_new_leaves_the_feed_as_it_is() -> None:
+    assert feed(SITE, "t", many(3), 1.8e9) == feed(SITE, "t", many(3)[::-1], 1.8e9)
+
+
+def test_addresses_are_those_of_the_site() -> None:
+    assert addresses(feed(SITE, "t", [ENTRY], 1.0)) == ["feed.xml", "index.html", "runs/a.html"]

@@ -1,0 +1,234 @@
+"""A publish: what is written again, what stays, what is refused, and what a reader sees at every moment."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from atom import broken_rules, dead
+from many_nights import FIRST_S
+from sites import FAILED, MISSED, NIGHTS, put_night, weeks
+
+from rigctl.errors import InputError
+from rigctl.records import Accepted
+from rigctl.site import folder as folders
+from rigctl.site.folder import OWN
+from rigctl.site.publish import Published, publish
+from rigctl.store import Store, open_store
+
+NOW = FIRST_S + 30 * 86400
+
+
+class Site:
+    """A store and the folder that it is published into."""
+
+    def __init__(self, store: Store, path: Path) -> None:
+        self.store, self.path = store, path
+
+    def publish(self, **given: str) -> Published:
+        return publish(self.store, self.store.place, self.path, NOW, **given)
+
+    def files(self) -> dict[str, bytes]:
+        """All that a reader may see."""
+        found = (path for path in self.path.rglob("*") if path.is_file() and OWN not in path.parts)
+        return {path.relative_to(self.path).as_posix(): path.read_bytes() for path in found}
+
+    def text(self, page: str) -> str:
+        return (self.path / page).read_text()
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    """Six nights, so that no process is started for their pages."""
+    with open_store(str(tmp_path / "store.db")) as store:
+        weeks(store, range(4))
+        yield Site(store, tmp_path / "site")
+
+
+@pytest.fixture(autouse=True)
+def _no_other_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0})
+
+
+def test_every_reference_of_a_site_leads_somewhere(site: Site) -> None:
+    weeks(site.store, range(4, NIGHTS))
+    done = site.publish()
+    assert (done.runs, done.courses) == (NIGHTS - 2 + 1, 1)
+    assert dead(site.path) == []
+    reached = site.text("scenarios/nightly@lab.html")
+    assert all(f"runs/{run}.html" in reached for run in site.store.run_ids())
+
+
+def test_nothing_new_is_not_written_again(site: Site) -> None:
+    site.publish()
+    before = site.files()
+    assert set(site.publish().written) == {"feed.xml", "index.html", "search.js"}
+    assert site.files() == before
+
+
+def test_a_new_night_writes_its_own_pages_and_those_beside_it(site: Site) -> None:
+    site.publish()
+    before = site.store.run_ids()
+    run = put_night(site.store, 5)
+    pages = {page for page in site.publish().written if page.startswith("runs/")}
+    assert pages == {f"runs/{before[-1]}.html", f"runs/{run}.html"}
+    assert dead(site.path) == []
+
+
+def test_a_new_tag_an_accepted_level_and_a_damaged_memory_are_seen(site: Site) -> None:
+    site.publish()
+    first = site.store.run_ids()[0]
+    site.store.history.tag(first, {"cable": "green"})
+    assert f"runs/{first}.html" in site.publish().written
+    assert "cable=green" in site.text("search.js")
+    site.store.history.accept(Accepted(first, NOW, "anna@lab7", "new cable"))
+    assert "scenarios/nightly@lab.html" in site.publish().written
+    before = site.files()
+    (site.path / OWN / "manifest.json").write_text("{")
+    assert len(site.publish().written) > 8
+    assert site.files() == before
+
+
+def test_a_missing_page_is_made_again(site: Site) -> None:
+    site.publish()
+    page = next((site.path / "runs").iterdir())
+    page.unlink()
+    site.publish()
+    assert page.is_file()
+
+
+def test_a_removed_run_leaves_a_page_that_says_so(site: Site) -> None:
+    site.publish()
+    pages = set(site.files())
+    gone = site.store.run_ids()[1]
+    site.store.remove(gone)
+    done = site.publish()
+    assert done.removed == (gone,)
+    assert set(site.files()) >= pages
+    assert f"Run {gone} was removed from the store." in site.text(f"runs/{gone}.html")
+    assert gone not in site.text("search.js")
+    assert dead(site.path) == []
+
+
+def test_a_scenario_without_runs_leaves_a_page_that_says_so(site: Site) -> None:
+    other = put_night(site.store, 3, "other")
+    assert other is not None
+    site.publish()
+    site.store.remove(other)
+    site.publish()
+    assert "All runs of other on lab were removed" in site.text("scenarios/other@lab.html")
+    assert dead(site.path) == []
+
+
+def test_the_feed_keeps_its_entries(site: Site) -> None:
+    weeks(site.store, range(4, 14))
+    site.publish()
+    assert list(broken_rules(site.text("feed.xml").encode())) == []
+
+    def ids() -> set[str | None]:
+        return {
+            own.text for own in ElementTree.fromstring(site.text("feed.xml")).iter("{http://www.w3.org/2005/Atom}id")
+        }
+
+    before = ids()
+    assert len(before) == 1 + len({"missed", "failed", "slower"})
+    weeks(site.store, range(14, NIGHTS))
+    site.publish()
+    assert ids() == before
+
+
+def test_nights_that_were_not_measured_are_on_the_pages(site: Site) -> None:
+    weeks(site.store, range(4, 9))
+    site.publish()
+    text = site.text("scenarios/nightly@lab.html")
+    assert f"2026-11-0{1 + MISSED}, missed: it did not begin: was the machine off?" in text
+    assert f"2026-11-0{1 + FAILED}, failed: d: connection &lt;refused&gt; &amp; gone" in text
+
+
+def test_an_empty_store_has_a_site(tmp_path: Path) -> None:
+    with open_store(str(tmp_path / "store.db")) as store:
+        site = Site(store, tmp_path / "site")
+        assert site.publish(title="Our lab").answer == "No run is in the store yet."
+        assert "<title>Our lab</title>" in site.text("index.html")
+        weeks(store, range(2))
+        site.publish()
+        assert "<title>Our lab</title>" in site.text("index.html")
+        assert dead(site.path) == []
+
+
+def test_a_folder_with_other_files_is_left_alone(site: Site) -> None:
+    site.path.mkdir()
+    (site.path / "thesis.tex").write_text("x")
+    with pytest.raises(InputError, match=r"site: holds files that are of no site of rigctl, as thesis\.tex"):
+        site.publish()
+    assert [path.name for path in site.path.iterdir()] == ["thesis.tex"]
+    (site.path.parent / "file").write_text("x")
+    with pytest.raises(InputError, match="file: is a file"):
+        publish(site.store, site.store.place, site.path.parent / "file", NOW)
+
+
+def test_the_site_of_another_store_is_left_alone(site: Site, tmp_path: Path) -> None:
+    site.publish()
+    before = site.files()
+    with open_store(str(tmp_path / "other.db")) as other:
+        weeks(other, range(2))
+        with pytest.raises(InputError, match=r"is the site of another store, .*store\.db; nothing was touched"):
+            publish(other, other.place, site.path, NOW)
+    assert site.files() == before
+
+
+def test_a_store_that_was_moved_keeps_its_site(site: Site, tmp_path: Path) -> None:
+    site.publish()
+    copy = tmp_path / "moved.db"
+    copy.write_bytes((tmp_path / "store.db").read_bytes())
+    with open_store(str(copy)) as moved:
+        put_night(moved, 6)
+        publish(moved, moved.place, site.path, NOW)
+    assert json.loads((site.path / OWN / "site.json").read_text())["store"].endswith("moved.db")
+
+
+class Ended(BaseException):
+    """As if the power went."""
+
+
+def test_at_every_moment_a_reader_finds_whole_pages_and_no_dead_link(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A publish that is ended before each of its renames in turn, of a new night, a new scenario and a removed run."""
+    site.publish()
+    put_night(site.store, 5)
+    put_night(site.store, 6, "other")
+    site.store.remove(site.store.run_ids()[0])
+    rename = Path.replace
+    for most in range(100):
+        left = [most]
+
+        def counted(path: Path, target: Path, left: list[int] = left) -> Path:
+            if OWN in target.parts or ".part" in path.name:
+                return rename(path, target)
+            if not left[0]:
+                raise Ended
+            left[0] -= 1
+            return rename(path, target)
+
+        monkeypatch.setattr(Path, "replace", counted)
+        try:
+            site.publish()
+        except Ended:
+            assert dead(site.path, "index.html") == [], most
+            assert all(text.rstrip().endswith(b"</html>") for name, text in site.files().items() if "html" in name)
+        else:
+            break
+    assert 5 < most < 99
+    assert dead(site.path) == []
+    assert not (site.path / OWN / "stage").exists()
+
+
+def test_a_publisher_waits_for_another_and_gives_up_with_one_message(site: Site) -> None:
+    site.publish()
+    with folders.opened(site.path):
+        with pytest.raises(InputError, match="another rigctl publish is still writing there"):
+            with folders.opened(site.path, wait_s=0.0):
+                pass
+    site.publish()

@@ -1,0 +1,110 @@
+"""Trends: what is marked is what is listed, and no line passes a night without a value."""
+
+import re
+from itertools import pairwise
+
+import pytest
+from sites import ACCEPTED, FAILED, MISSED, SLOWER, weeks
+
+from rigctl.analysis.history import night_values
+from rigctl.analysis.run_view import RunView
+from rigctl.report.plot import Line, Rule
+from rigctl.site.course import Judged, changes, judge
+from rigctl.site.heat import heats
+from rigctl.site.made import MadeRun
+from rigctl.site.names import Course
+from rigctl.site.trends import Trend, numbered, trends
+from rigctl.store import open_store
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Judged:
+    with open_store(str(tmp_path_factory.mktemp("store") / "store.db")) as store:
+        weeks(store)
+        infos = store.runs()
+        values = {info.run: night_values(RunView(info, store.repetitions(info.run, series=False))) for info in infos}
+        made = [
+            MadeRun(
+                info.run,
+                "",
+                "",
+                "nightly",
+                "lab",
+                "",
+                info.status,
+                info.started_at,
+                info.ended_at,
+                12,
+                "",
+                "",
+                info.tags,
+            )
+            for info in infos
+        ]
+        course = Course("nightly", "lab")
+        nights, accepted = store.history.nights(), store.history.accepted()
+        return judge(store, course, made, infos[::-1], values, nights, accepted)
+
+
+@pytest.fixture(scope="module")
+def drawn(judged: Judged) -> tuple[Trend, ...]:
+    assert judged.regressions is not None
+    return trends(judged.regressions.nights, judged.history, judged.slots, judged.accepted)
+
+
+def marks(trend: Trend) -> list[object]:
+    return list(trend.chart.plot.panels[0].marks)
+
+
+def test_the_marked_change_is_the_listed_one(judged: Judged, drawn: tuple[Trend, ...]) -> None:
+    listed = numbered(judged.history)
+    marked = [(number, shift) for trend in drawn for number, shift in trend.shifts]
+    assert listed
+    assert {(number, id(shift)) for number, shift in listed} == {(number, id(shift)) for number, shift in marked}
+
+
+def test_the_list_has_the_number_of_each_mark_and_who_accepted_it(judged: Judged) -> None:
+    table = changes(judged)
+    assert table is not None
+    assert [row.entries[0].value for row in table.rows] == list(range(len(judged.history), 0, -1))
+    assert table.rows[-1].entries[-1].text == "accepted by anna@lab7: a cable <of> 20 m"
+    assert table.rows[-1].entries[1].text.startswith("c as sender")
+
+
+def test_a_change_and_an_accepted_level_are_marked_at_their_nights(judged: Judged, drawn: tuple[Trend, ...]) -> None:
+    node = next(trend for trend in drawn if trend.subject.node == "c")
+    rules = [mark for mark in marks(node) if isinstance(mark, Rule)]
+    places = {slot.run: number for number, slot in enumerate(judged.slots)}
+    assert [rule.text for rule in rules] == ["accepted", "1"]
+    assert rules[0].at - rules[1].at == (ACCEPTED - SLOWER) * 86400
+    assert places[node.shifts[0][1].since.run] == SLOWER
+
+
+def test_no_line_passes_a_night_without_a_value(judged: Judged, drawn: tuple[Trend, ...]) -> None:
+    missing = [slot.at for slot in judged.slots if slot.run is None]
+    assert len(missing) == len({MISSED, FAILED})
+    for trend in drawn:
+        line = next(mark for mark in marks(trend) if isinstance(mark, Line) and not mark.dashed)
+        gaps = [at for at, value in line.points if value is None]
+        assert len(gaps) == len(missing)
+        known = [at for at, value in line.points if value is not None]
+        assert len(known) == len(judged.slots) - len(missing)
+        steps = [later - earlier for earlier, later in pairwise(known)]
+        assert sum(step > 1.5 * 86400 for step in steps) == len(gaps)
+
+
+def test_a_chart_says_in_words_what_it_shows(drawn: tuple[Trend, ...]) -> None:
+    node = next(trend for trend in drawn if trend.subject.node == "c")
+    assert re.search(r"16 nights; 2 without a value; change 1: -(9|10)\.\d % since 2026-11-13", node.chart.label)
+    assert "no change of level" in next(trend for trend in drawn if not trend.shifts).chart.label
+
+
+def test_every_test_has_a_trend_and_the_mesh_its_map(judged: Judged, drawn: tuple[Trend, ...]) -> None:
+    assert sum(trend.subject.node is None for trend in drawn) == 6
+    assert judged.regressions is not None
+    (heat,) = heats(judged.regressions.nights, judged.slots)
+    assert len(heat.rows) == 6
+    assert len(heat.nights) == len(judged.slots)
+    fields = dict(heat.rows)["c → a"]
+    assert [field.colour for field in fields].count("none") == 2
+    assert {field.colour for field in fields[SLOWER:]} <= {"w2", "w3", "usual"}

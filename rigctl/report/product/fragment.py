@@ -1,4 +1,4 @@
-"""The fragment: HTML for a shop's page in a shadow root of its own (docs/decisions/0030-a-root-of-its-own.md)."""
+"""The fragment: HTML for a shop's page in a shadow root of its own (docs/decisions/0033-a-root-of-its-own.md)."""
 
 import json
 from typing import Final

@@ -114,10 +114,11 @@ def _least_text(times: float) -> str:
     return f"at least {floored(times, 1 if times >= 10 else 2):g} times"
 
 
-def _verdict_text(change: Change, themes: tuple[Theme, Theme]) -> str:
+def _verdict_text(change: Change) -> str:
+    """Of the first product."""
     verdict = change.difference.verdict
     if verdict in (Verdict.BETTER, Verdict.WORSE):
-        return f"{themes[0 if verdict is Verdict.BETTER else 1].name} faster"
+        return "faster" if verdict is Verdict.BETTER else "slower"
     if verdict is Verdict.SAME and change.difference.within is not None:
         return f"same within {up(change.difference.within)} %"
     return str(verdict)
@@ -130,14 +131,14 @@ def _table(own: Product, changes: Sequence[Change], themes: tuple[Theme, Theme],
     unit, factor = METRICS[metric].unit, METRICS[metric].scale
     columns = [own.table.columns[number] for number in asked]
     columns += [Column(theme.name, unit) for theme in themes]
-    columns += [Column("Verdict", "", "derived", words=True)] if judged else []
+    columns += [Column(f"{themes[0].name} is", "", "derived", words=True)] if judged else []
     made = []
     for change in changes:
         row = rows[change.cell.number]
         values = [[value * factor for value in figure.values] for figure in (change.after, change.before)]
         entries = [row.entries[number] for number in asked]
         entries += [_mean(own_values) for own_values in values]
-        entries += [Entry(_verdict_text(change, themes), str(change.difference.verdict))] if judged else []
+        entries += [Entry(_verdict_text(change), str(change.difference.verdict))] if judged else []
         made.append(Row(tuple(entries), change.cell.number))
     return Table(tuple(columns), tuple(made), label=own.theme.words.results)
 

@@ -105,7 +105,7 @@ def test_a_dark_paper_needs_a_light_ink(tmp_path: Path) -> None:
 
 
 def test_bars_need_less_contrast_than_text(tmp_path: Path) -> None:
-    themed(tmp_path, 'name: A\ncolours: {series: ["#d9570b"]}\n')
+    themed(tmp_path, 'name: A\ncolours: {series: ["#e17721"]}\n')
     found = refused(tmp_path, 'name: A\ncolours: {series: ["#0b62c4", "#ffe0b0"]}\n')
     assert "theme.yaml:2:31: colours: series 2 #ffe0b0 on paper #ffffff" in found
     assert "graphics needs 3:1" in found

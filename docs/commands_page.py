@@ -23,6 +23,10 @@ What is printed for people goes to standard output, progress and messages to sta
 _COMMON: Final = ("debug", "verbose", "log_format", "log_file")
 
 
+def _shown(param: Click) -> bool:
+    return param.param_type_name == "option" and param.name not in _COMMON and not param.hidden
+
+
 def page() -> str:
     """The whole page."""
     root = typer.main.get_command(app)
@@ -30,7 +34,7 @@ def page() -> str:
     lines = [_HEAD, "## Options of every command", "Before the command's name or after it.", "", *_table(own)]
     for words, command in commands(root, "rigctl"):
         arguments = [param for param in command.params if param.param_type_name == "argument"]
-        options = [param for param in command.params if param.param_type_name == "option" and param.name not in _COMMON]
+        options = [param for param in command.params if _shown(param)]
         usage = " ".join([words, *map(_metavar, arguments), *(["[OPTIONS]"] if options else [])])
         paragraphs = (command.help or "").split("\n\n")
         told = "\n\n".join(fill(_text(paragraph), 140, break_on_hyphens=False) for paragraph in paragraphs)
@@ -83,7 +87,10 @@ def _kind(param: Click) -> str:
 
 def _choices(param: Click) -> list[str]:
     annotation = param.type_descriptor.annotation
-    return [str(each.value) for each in annotation] if isinstance(annotation, enum.EnumMeta) else []
+    if not isinstance(annotation, enum.EnumMeta):
+        return []
+    members: list[enum.Enum] = list(annotation)
+    return [str(member.value) for member in members]
 
 
 def _text(text: str) -> str:

@@ -8,11 +8,15 @@ from pydantic import TypeAdapter
 
 from rigctl.cli.check_document import CheckDocument
 from rigctl.cli.compare_document import CompareDocument
+from rigctl.cli.display import DisplayDocument
 from rigctl.cli.documents import PlanDocument, RigInitDocument, RunsDocument
 from rigctl.cli.nightly_status import StatusDocument
 from rigctl.cli.publish import PublishDocument
 from rigctl.cli.regress_document import RegressDocument
 from rigctl.report.printers.json import JsonDocument
+from rigctl.report.product.data import ProductDocument
+from rigctl.report.product.theme import ThemeFile
+from rigctl.scenario.jsonschema import schema_text as file_schema_text
 
 FILES: Final[dict[str, type]] = {
     "runs.schema.json": RunsDocument,
@@ -22,8 +26,10 @@ FILES: Final[dict[str, type]] = {
     "check.schema.json": CheckDocument,
     "compare.schema.json": CompareDocument,
     "regress.schema.json": RegressDocument,
+    "display.schema.json": DisplayDocument,
     "nightly-status.schema.json": StatusDocument,
     "publish.schema.json": PublishDocument,
+    "product.schema.json": ProductDocument,
 }
 
 
@@ -39,3 +45,4 @@ if __name__ == "__main__":
     for name, model in FILES.items():
         (Path(__file__).parent / "schemas" / name).write_text(schema_text(model), encoding="utf-8")
         print(name)
+    (Path(__file__).parent / "schemas" / "theme.schema.json").write_text(file_schema_text(ThemeFile), encoding="utf-8")

@@ -3,11 +3,19 @@
 `make_samples.py NAME…` makes some of them; with --print they are printed again from what was measured last.
 """
 
+import json
 import os
+import re
+import shutil
 import subprocess
 import sys
+import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 ROOT: Final = Path(__file__).parents[1]
 SAMPLES: Final = ROOT / "reports" / "samples"
@@ -26,12 +34,25 @@ RUNS: Final[dict[str, tuple[str, ...]]] = {
     "10gbe-mesh-mended": ("10gbe-mesh-mended",),
     "das2-soak": ("das2-soak", "--rig-set", "trunk.rate=10G", "--duration", "2m"),
 }
+PRODUCTS: Final[dict[str, tuple[str, ...]]] = {
+    "product-gigablox": ("gigablox", "--duration", "8s", "--repeat", "4"),
+    "product-switchblox": ("gigablox", "--rig-set", "links.rate=100M", "--duration", "5s", "--repeat", "4"),
+}
+"""What a company would publish: reports/samples/product."""
 CHECKS: Final = ("10gbe", "10gbe-mended")
 """Rigs, of which `rigctl check` says what it found."""
 SITE: Final = "site"
 """Three weeks of nights as a static site (site_sample.py)."""
 PICTURES: Final = ("gigablox-60s", "das2-quick-8g", "10gbe-mesh", "nettest-pingpong", "stratus")
 """Those that README and documentation show."""
+SHOP: Final = {
+    "gigablox": (
+        "A tiny gigabit switch",
+        "A board as small as a matchbox. We tested it with four hosts.",
+    ),
+    "beside": ("Which one do I need?", "The gigabit switch beside the one for 100 Mbit/s, in the same seven tests."),
+}
+"""Heading and text of the shop's pages with each fragment."""
 COLUMNS: Final = "140"
 
 
@@ -52,7 +73,7 @@ def rigctl(name: str, *words: str) -> str:
 def measured(name: str) -> None:
     """Measure a sample into a store of its own."""
     (STORES / f"{name}.db").unlink(missing_ok=True)
-    rigctl(name, "run", *RUNS[name], "--no-report", "--quiet")
+    rigctl(name, "run", *(RUNS | PRODUCTS)[name], "--no-report", "--quiet")
 
 
 def printed(name: str) -> None:
@@ -61,6 +82,30 @@ def printed(name: str) -> None:
     (SAMPLES / f"{name}.txt").write_text(rigctl(name, "show"))
     if name == "gigablox-60s":
         rigctl(name, "export", "--level", "pairs", "-o", str(SAMPLES / f"{name}-pairs.csv"))
+
+
+def _run_of(name: str) -> str:
+    """The id of the only run in a store."""
+    return str(json.loads(rigctl(name, "runs", "--json"))["runs"][-1]["run"])
+
+
+def published() -> None:
+    """The fragment of one product, of two side by side, both in a shop's page, and the whole report in the theme."""
+    folder, own = SAMPLES / "product", "product-gigablox"
+    with_theme = ("report", "--theme", str(folder / "gigablox.yaml"))
+    rigctl(own, *with_theme, "-o", str(folder / "report.html"), "--fragment", str(folder / "gigablox"))
+    other = STORES / "switchblox.rigctl"
+    rigctl("product-switchblox", "export", "--format", "rigctl", "-o", str(other))
+    both = STORES / "product-both.db"
+    shutil.copy(STORES / f"{own}.db", both)
+    rigctl(both.stem, "import", str(other))
+    slow, fast = (_run_of(name) for name in ("product-switchblox", own))
+    themes = ("--theme", str(folder / "gigablox.yaml"), "--theme", str(folder / "switchblox.yaml"))
+    rigctl(both.stem, "report", fast, *themes, "--compare", slow, "--fragment", str(folder / "beside"))
+    for name, (title, text) in SHOP.items():
+        fragment = (folder / name / "fragment.html").read_text()
+        page = (ROOT / "reports" / "shop.html").read_text().replace("{folder}", name).replace("{title}", title)
+        (folder / f"shop-{name}.html").write_text(page.replace("{text}", text).replace("{fragment}", fragment))
 
 
 def pictured(names: list[str]) -> None:
@@ -77,29 +122,71 @@ def pictured(names: list[str]) -> None:
         browser.close()
 
 
+def screened() -> None:
+    """The rig's screen in the middle of a run, and after it: as `rigctl display` shows them, 100 × 30."""
+    from rigctl.display.folder import VARIABLE, published
+    from rigctl.display.layout import screen
+
+    folder = STORES / "published"
+    folder.mkdir(parents=True, exist_ok=True)
+    os.environ[VARIABLE] = str(folder)
+    command = [sys.executable, "-m", "rigctl", "run", "gigablox", "--duration", "12s", "--no-report", "--quiet"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "RIGCTL_STORE": str(STORES / "display.db")}
+    with subprocess.Popen(command, env=environment, cwd=STORES) as run:
+        while run.poll() is None:
+            own = [each for each in published() if each.state.pid == run.pid]
+            test = own[-1].state.test if own else None
+            if test is not None and test.number == 5 and test.running and test.gone_s > 9:
+                drawn("display", screen(own[-1], 100, 30, time.monotonic()))
+            time.sleep(0.5)
+    (over,) = [each for each in published() if each.state.pid == run.pid]
+    drawn("display-results", screen(over, 100, 30, over.state.clock_s))
+
+
+def drawn(name: str, lines: "Sequence[Text]") -> None:
+    from rich.console import Console
+    from rich.terminal_theme import MONOKAI
+
+    with Path(os.devnull).open("w") as nowhere:
+        console = Console(record=True, width=100, file=nowhere, force_terminal=True, highlight=False)
+        for line in lines:
+            console.print(line, no_wrap=True)
+    text = console.export_svg(title="rigctl display", theme=MONOKAI, unique_id=name)
+    text = re.sub(r"@font-face \{.*?\}", "", text, flags=re.DOTALL)  # no font is fetched from anywhere
+    # Blocks without gaps between them, and the clips of the lines, which would cut them.
+    text = re.sub(r' clip-path="url\(#[\w-]+-line-\d+\)"', "", text.replace("font-size: 20px", "font-size: 21px"))
+    text = re.sub(r'<clipPath id="[\w-]+-line-\d+">.*?</clipPath>\n?', "", text, flags=re.DOTALL)
+    (SAMPLES / f"{name}.svg").write_text(re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE))
+
+
 def main() -> None:
     words = sys.argv[1:]
     names = [word for word in words if word in RUNS]
+    products = [word for word in words if word == "product"]
     checks = [word for word in words if word in CHECKS]
-    site = SITE in words
-    if not names and not checks and not site:
-        names, checks, site = list(RUNS), list(CHECKS), True
+    site, screen = SITE in words, "display" in words
+    if not (names or checks or products or site or screen):
+        names, checks, products, site, screen = list(RUNS), list(CHECKS), ["product"], True, True
     STORES.mkdir(parents=True, exist_ok=True)
     for name in names:
         if "--print" not in words:
             measured(name)
         printed(name)
         print(name)
+    if products:
+        for name in PRODUCTS if "--print" not in words else ():
+            measured(name)
+        published()
+        print("product")
     for name in checks:
         (SAMPLES / f"{name}-check.txt").write_text(rigctl(name, "check", name))
         print(name)
     pictured([name for name in names if name in PICTURES])
+    if screen and "--print" not in words:
+        screened()
     if site:
-        command = [
-            sys.executable,
-            str(ROOT / "reports" / "site_sample.py"),
-            *(["--print"] if "--print" in words else []),
-        ]
+        command = [sys.executable, str(ROOT / "reports" / "site_sample.py")]
+        command += ["--print"] if "--print" in words else []
         subprocess.run(command, env=os.environ | {"PYTHONPATH": str(ROOT)}, check=True)
 
 

@@ -15,6 +15,7 @@ from rigctl.cli import (
     agent,
     check,
     compare,
+    display,
     expect,
     export,
     import_runs,
@@ -74,6 +75,7 @@ app.command(name="import")(import_runs.import_runs)
 app.command(name="report")(report.report)
 app.command(name="publish")(publish.publish)
 app.command(name="tag")(tag.tag)
+app.command(name="display")(display.display)
 app.command(name="regress")(regress.regress)
 app.command(name="accept")(accept.accept)
 app.add_typer(runs.app, name="runs")

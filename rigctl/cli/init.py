@@ -1,4 +1,7 @@
-"""`rigctl init`: a bundled scenario or rig, comments and all, as a file of one's own to start from."""
+"""`rigctl init`: a bundled scenario or rig, comments and all, as a file of one's own to start from.
+
+Its first line names the schema of such files, for editors with the YAML language server.
+"""
 
 from pathlib import Path
 from typing import Annotated
@@ -80,6 +83,7 @@ def listing() -> list[str]:
 def copied(name: str, destination: Path | None, *, rig: bool = False) -> Path:
     """Copies the file and gives the new one's path. Raises `InputError`; an existing file stays as it is."""
     from rigctl.errors import InputError
+    from rigctl.resources import modeline
     from rigctl.rig.schema import bundled_folder
     from rigctl.scenario.load import bundled_scenarios
     from rigctl.yamlfile import find_bundled, suggestion
@@ -95,7 +99,7 @@ def copied(name: str, destination: Path | None, *, rig: bool = False) -> Path:
         if target.is_dir():
             target = target / (f"{name}-rig.yaml" if rig else f"{name}.yaml")
         with target.open("xb") as file:
-            file.write(bundled[name].read_bytes())
+            file.write(modeline("rig" if rig else "scenario").encode() + bundled[name].read_bytes())
     except FileExistsError:
         option = "--rig " if rig else ""
         raise InputError(f"{target} exists. Name another file, as in: init {option}{name} DEST.") from None

@@ -114,6 +114,9 @@ Wait = Annotated[
         "--wait", metavar="D", help="Wait at most D, as 30m, for nodes that are in use: first come, first served."
     ),
 ]
+Display = Annotated[
+    bool, typer.Option("--display", help="Show the run full screen, for a rig's own screen, until q is pressed.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the run's id only.")]
 
 

@@ -35,6 +35,7 @@ def init_rig(
     from rigctl.discovery.discover import discovered
     from rigctl.discovery.rig_file import checked, rig_text
     from rigctl.discovery.switch_option import switch_named
+    from rigctl.resources import modeline
 
     if output == STANDARD_OUTPUT and as_json:
         raise InputError("rig init: -o - and --json both print to standard output. Name a file with -o")
@@ -46,7 +47,7 @@ def init_rig(
     draft = asyncio.run(discovered(targets, asked))
     if len(draft.nodes) < _FEWEST:
         raise RigError(_too_few(draft))
-    text = rig_text(draft, f"Written by rigctl rig init, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC.")
+    text = modeline("rig") + rig_text(draft, f"Written by rigctl rig init, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC.")
     checked(text, path)  # a file that `run` would refuse is never written
     if output == STANDARD_OUTPUT:
         sys.stdout.write(text)

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +15,7 @@ from rigctl.cli.options import (
     Against,
     Bound,
     Captures,
+    Display,
     Duration,
     NoReport,
     Quiet,
@@ -56,6 +58,7 @@ def run(
     bound: Bound = 2.0,
     wait: Wait = None,
     quiet: Quiet = False,
+    display: Display = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be measured: plan.")] = False,
 ) -> int:
     """Measure SCENARIO on its rig; print the run's id, the table and where the report is.
@@ -63,6 +66,7 @@ def run(
     With --against: exit with 1 where the second variant is worse.
     """
     from rigctl.cli.output import check_page, page_of
+    from rigctl.cli.run_display import displayed, publish_results
     from rigctl.cli.tags import tags_of
     from rigctl.scenario.load import Overrides
 
@@ -76,11 +80,22 @@ def run(
     )
     if not no_report:
         check_page(report)
-    info, repetitions, outcome = _measured(
-        scenario, overrides, store, report, resume, waiting_s=waiting_s, tags=tags, quiet=quiet
-    )
-    made, worse = _document(info, repetitions, bound / 100)
-    _tell(info, made, None if no_report else page_of(info, report), quiet=quiet)
+    with displayed() if display else nullcontext() as screen:
+        info, repetitions, outcome = _measured(
+            scenario, overrides, store, report, resume, waiting_s=waiting_s, tags=tags, quiet=quiet or display
+        )
+        made, worse = _document(info, repetitions, bound / 100)
+        publish_results(made)
+        page = None if no_report else page_of(info, report)
+        if screen is not None:
+            _write(info, made, page)
+            if outcome.status is not RunStatus.INTERRUPTED:
+                screen.wait()
+    _tell(info, made, quiet=quiet)
+    if screen is None:
+        _write(info, made, page)
+    if page is not None and not quiet:
+        print(f"report {page.resolve()}")
     missed = any(not verdict.met for verdict in made.verdicts)
     return outcome.exit_code or (RigctlError.exit_code if worse or missed else 0)
 
@@ -131,22 +146,10 @@ def _measured(
         return info, opened.repetitions(outcome.run, series=sampled(info.plan)), outcome
 
 
-def _tell(info: "RunInfo", made: "Document", page: Path | None, *, quiet: bool) -> None:
-    """Print the table, or the run's id only; then write the report, whose failure loses nothing printed."""
-    from rich.console import Console
-
-    from rigctl.findings import Weight
+def _write(info: "RunInfo", made: "Document", page: Path | None) -> None:
+    """Write the report."""
     from rigctl.report.printers.html import write_page
-    from rigctl.report.printers.terminal import print_document
 
-    if quiet:
-        print(info.run)
-        for finding in made.findings:
-            if finding.weight is Weight.EXPECTED:  # the reason of exit code 1
-                print(finding.text, file=sys.stderr)
-    else:
-        print_document(made, Console())
-        print(f"run    {info.run}")
     if page is None:
         return
     try:
@@ -155,8 +158,23 @@ def _tell(info: "RunInfo", made: "Document", page: Path | None, *, quiet: bool) 
         # Its place was good before the run: the machine failed, not the user.
         kind = Interrupted if info.status is RunStatus.INTERRUPTED else RigError
         raise kind(f"{error}. The run is stored: rigctl report {info.run} -o FILE.html") from error
-    if not quiet:
-        print(f"report {page.resolve()}")
+
+
+def _tell(info: "RunInfo", made: "Document", *, quiet: bool) -> None:
+    """Print the table, or the run's id only."""
+    from rich.console import Console
+
+    from rigctl.findings import Weight
+    from rigctl.report.printers.terminal import print_document
+
+    if quiet:
+        print(info.run)
+        for finding in made.findings:
+            if finding.weight is Weight.EXPECTED:  # the reason of exit code 1
+                print(finding.text, file=sys.stderr)
+        return
+    print_document(made, Console())
+    print(f"run    {info.run}")
 
 
 def _document(info: "RunInfo", repetitions: "Sequence[Repetition]", bound: float) -> "tuple[Document, bool]":

@@ -8,7 +8,6 @@ from typing import Final, TypeAlias
 from rigctl.analysis.frames import load
 from rigctl.analysis.rows import Row
 from rigctl.analysis.run_view import RunView
-from rigctl.columns import Level
 from rigctl.findings import Finding, Severity, Weight, by_weight
 from rigctl.records import Repetition, RunInfo, RunStatus, given_tags
 from rigctl.report import again as reproduce
@@ -98,7 +97,7 @@ def of_view(view: RunView) -> Document:
 def _pairs(view: RunView) -> list[Row]:
     """The rows that the export gives: of all repetitions."""
     every = view.repetitions == view.every
-    return (view.frames if every else load(view.info, view.every)).rows(Level.PAIRS)
+    return (view.frames if every else load(view.info, view.every)).derived.pairs
 
 
 def _parts(view: RunView) -> list[Part]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
+from math import isfinite
 
 from rigctl.report.letters import FONT_SIZE, cut
 from rigctl.report.palette import Palette
@@ -47,6 +48,19 @@ class Field:
     def place(self, x: float | None, y: float | None) -> Place | None:
         across, up = self.across(x), self.up(y)
         return None if across is None or up is None else (across, up)
+
+    def places(self, points: Iterable[tuple[float | None, float | None]]) -> Iterator[Place | None]:
+        """Of each point; without a call for each where both axes are linear, as a page has thousands of them."""
+        if not {self.x.axis.kind, self.y.axis.kind} <= {"linear", "date"}:
+            yield from (self.place(x, y) for x, y in points)
+            return
+        wide, high = self.width / (self.x.high - self.x.low), self.height / (self.y.high - self.y.low)
+        left, bottom = self.left - self.x.low * wide, self.bottom + self.y.low * high
+        for x, y in points:
+            if x is None or y is None or not isfinite(x) or not isfinite(y):
+                yield None
+            else:
+                yield left + x * wide, bottom - y * high
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,24 +121,21 @@ def path_text(runs: Iterable[Sequence[Place]]) -> str:
     """Lines through the places of each run; relative and in tenths of a pixel, without an error that adds up."""
     parts = []
     for run in runs:
-        x, y = (round(each * 10) for each in run[0])
-        steps: list[str] = []
+        x, y = round(run[0][0] * 10), round(run[0][1] * 10)
         parts.append(f"M{_tenths(x)} {_tenths(y)}")
-        for place in run[1:]:
-            next_x, next_y = (round(each * 10) for each in place)
-            for step in (next_x - x, next_y - y):
-                text = _tenths(step)
-                steps.append(text if text.startswith("-") or not steps else f" {text}")
+        steps = []
+        for across, up in run[1:]:
+            next_x, next_y = round(across * 10), round(up * 10)
+            steps.append(f"{_tenths(next_x - x)} {_tenths(next_y - y)}")
             x, y = next_x, next_y
-        parts.append("l" + "".join(steps) if steps else "h0")
+        parts.append("l" + " ".join(steps).replace(" -", "-") if steps else "h0")
     return "".join(parts)
 
 
 def _runs(field: Field, points: Iterable[tuple[float | None, float | None]]) -> Iterator[list[Place]]:
     """The places of `points`, parted where one has none."""
     run: list[Place] = []
-    for x, y in points:
-        place = field.place(x, y)
+    for place in field.places(points):
         if place is not None:
             run.append(place)
         elif run:
@@ -142,7 +153,7 @@ def drawn(field: Field, mark: Mark, pen: Pen) -> str:
         case Points():
             made = _points(field, mark, pen)
         case Bars():
-            places = [place for x, y in mark.points if (place := field.place(x, y)) is not None]
+            places = [place for place in field.places(mark.points) if place is not None]
             bars = path_text([(across, field.bottom), (across, up)] for across, up in places)
             made = pen.path(mark.colour, bars, stroke_width=mark.width, **_faint(mark.opacity, butt=True))
         case Spans():
@@ -184,7 +195,7 @@ def _line(field: Field, line: Line, pen: Pen) -> str:
 
 def _points(field: Field, points: Points, pen: Pen) -> str:
     """Dots are strokes of no length with round ends; a hollow one has a smaller dot on it."""
-    places = [field.place(x, y) for x, y in points.points]
+    places = list(field.places(points.points))
     known = [place for place in places if place is not None]
     path = pen.path(points.colour, path_text([[place] for place in known]), stroke_width=points.size)
     if points.hollow:

@@ -28,4 +28,4 @@ LIGHT: Final = Palette(
         "grid": "#e6e9ed", "axis": "#5b6470", "ceiling": "#6b7480", "good": "#00736b", "warn": "#a14400",
     }
 )  # fmt: skip
-"""The light page's (reports/templates/report.css, matrix.css)."""
+"""The light page's (reports/templates/report.css)."""

@@ -85,14 +85,14 @@ def granted_otherwise(cell: Cell, result: Repetition) -> list[str]:
     ]
 
 
-class _Eta:
+class Eta:
     """Time left: the durations still to run, and what each repetition has cost beyond its own so far."""
 
     def __init__(self, orders: Sequence[Order]) -> None:
         self._left_s = sum(order.cell.duration_s for order in orders)
         self._left = len(orders)
         # Messages that are counted need their time, or less.
-        self._bounded = any(order.cell.messages.iterations is not None for order in orders)
+        self.at_most = any(order.cell.messages.iterations is not None for order in orders)
         self._beyond_s = 0.0
         self._done = 0
 
@@ -105,20 +105,27 @@ class _Eta:
             self._left_s -= cell.duration_s
             self._left -= 1
 
-    def text(self, gone_s: float = 0.0) -> str:
-        """What is left once `gone_s` of the running repetition is over: `, 4m 20s left`; empty beyond the plan."""
+    def left_s(self, gone_s: float = 0.0) -> float | None:
+        """Seconds left once `gone_s` of the running repetition is over; None beyond the plan."""
         if self._left <= 0:
-            return ""
+            return None
         beyond_s = self._beyond_s / self._done if self._done else 0.0
-        left = format_duration(float(round(max(0.0, self._left_s + self._left * beyond_s - gone_s))))
-        return f", {'at most ' if self._bounded else ''}{left} left"
+        return max(0.0, self._left_s + self._left * beyond_s - gone_s)
+
+    def text(self, gone_s: float = 0.0) -> str:
+        """What is left: `, 4m 20s left`; empty beyond the plan."""
+        left_s = self.left_s(gone_s)
+        if left_s is None:
+            return ""
+        left = format_duration(float(round(left_s)))
+        return f", {'at most ' if self.at_most else ''}{left} left"
 
 
 class Lines:
     """One line when a cell begins and one when it ends: for logs and pipes."""
 
     def __init__(self, plan: RunPlan, console: Console, orders: Sequence[Order]) -> None:
-        self._plan, self._console, self._eta = plan, console, _Eta(orders)
+        self._plan, self._console, self._eta = plan, console, Eta(orders)
         self._rates: dict[Channel, float] = {}
         self._last: dict[Channel, tuple[int, int]] = {}
         self._head = ""

@@ -29,7 +29,7 @@ from rigctl import protocol
 from rigctl.account import account
 from rigctl.errors import Interrupted, NodeError, RigError
 from rigctl.logs import about, learnt
-from rigctl.records import Cell, Repetition, RunPlan, RunStatus, Status
+from rigctl.records import Cell, Repetition, RunInfo, RunPlan, RunStatus, Status
 from rigctl.remote.build import carried
 from rigctl.rig.inventory import Rig
 from rigctl.runner.by_iperf3 import check_iperf3, iperf3_versions
@@ -40,7 +40,8 @@ from rigctl.runner.logged import Logged
 from rigctl.runner.nodes import Nodes, nodes_of
 from rigctl.runner.orders import MOST_ATTEMPTS, Order, further_orders, missing, planned
 from rigctl.runner.precheck import prechecked
-from rigctl.runner.progress import Progress, progress_on
+from rigctl.runner.progress import progress_on
+from rigctl.runner.published import Board, board_of
 from rigctl.runner.repetition import measure_cell
 from rigctl.runner.resume import controller_id
 from rigctl.runner.waiting import opened
@@ -94,8 +95,12 @@ def measure_run(
     `RigError` where the rig could not be had at all: then nothing was stored.
     """
     orders = missing(plan, store.statuses(resumed) if resumed else {})
-    with about(), progress_on(console, plan, orders, quiet) as progress:
-        work = _Work(plan, rig, store, Logged(progress), captures or Path.cwd(), tags or {}, wait_s)
+    with (
+        about(),
+        progress_on(console, plan, orders, quiet) as shown,
+        board_of(plan, orders, Logged(shown)) as board,
+    ):
+        work = _Work(plan, rig, store, board, captures or Path.cwd(), tags or {}, wait_s)
         return asyncio.run(_interruptible(_run(work, orders, resumed)))
 
 
@@ -106,7 +111,7 @@ class _Work:
     plan: RunPlan
     rig: Rig
     store: Store
-    progress: Progress
+    progress: Board
     captures: Path
     tags: Mapping[str, str]
     wait_s: float
@@ -124,7 +129,8 @@ async def _interruptible(work: Coroutine[Any, Any, Outcome]) -> Outcome:
         cancelled = True
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, cancel_once)
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup, or `run --display`
+            loop.add_signal_handler(number, cancel_once)
     try:
         return await task
     except asyncio.CancelledError:
@@ -152,6 +158,7 @@ async def _run(work: _Work, orders: Sequence[Order], resumed: str | None) -> Out
             store.resume(run, controller)
             store.history.tag(run, work.tags)
         learnt(run=run)
+        work.progress.stored(RunInfo(run, plan, RunStatus.RUNNING, time.time(), None, known, facts))
         _log.info("run %s: %d tests on %s", run, len(plan.cells), plan.rig_name, extra={"event": "run begins"})
         try:
             async with conditions_of(plan, nodes, names) as conditions:
@@ -163,15 +170,16 @@ async def _run(work: _Work, orders: Sequence[Order], resumed: str | None) -> Out
                     await _measure_all(work, more, run, bench)
         except asyncio.CancelledError:
             store.finish(run, RunStatus.INTERRUPTED, time.time())
-            _ended(run, RunStatus.INTERRUPTED)
+            _ended(work, run, RunStatus.INTERRUPTED)
             return Outcome(run, RunStatus.INTERRUPTED)
         status = _status(plan, store.statuses(run))
         store.finish(run, status, time.time())
-        _ended(run, status)
+        _ended(work, run, status)
     return Outcome(run, status)
 
 
-def _ended(run: str, status: RunStatus) -> None:
+def _ended(work: _Work, run: str, status: RunStatus) -> None:
+    work.progress.over(status)
     _log.info("run %s ended: %s", run, status, extra={"event": "run ended", "status": str(status)})
 
 

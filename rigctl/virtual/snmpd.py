@@ -15,8 +15,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from rigctl.processes import process
 from rigctl.virtual.discards import OUT_DISCARDS
-from rigctl.virtual.state import process
 
 FOLDER: Final = Path("/run/rigctl/snmp")  # in the rig's own /run, which is gone with it
 START_DEADLINE_S: Final = 3.0

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from rigctl.errors import RigError
+from rigctl.processes import process
 from rigctl.virtual.layout import STAY, Layout
 from rigctl.virtual.leftovers import kill_commands
-from rigctl.virtual.state import State, new_folder, process, remove
+from rigctl.virtual.state import State, new_folder, remove
 
 START_DEADLINE_S: Final = 20.0
 END_DEADLINE_S: Final = 5.0

@@ -15,31 +15,9 @@ from pathlib import Path
 from typing import Final
 
 from rigctl.errors import RigError
+from rigctl.processes import Process
 
 _STATE: Final = "state.json"
-
-
-@dataclass(frozen=True, slots=True)
-class Process:
-    """A process that cannot be mistaken for a later one with its number: `started` is field 22 of /proc/PID/stat."""
-
-    pid: int
-    started: int
-
-    @property
-    def alive(self) -> bool:
-        return process(self.pid) == self
-
-
-def process(pid: int) -> Process | None:
-    """The process `pid` as it is now; None where there is none, or only its exit status is left."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return None
-    # The second field is the name, in brackets, and may hold anything.
-    fields = text.rpartition(")")[2].split()
-    return None if fields[0] in {"Z", "X"} else Process(pid, int(fields[19]))
 
 
 @dataclass(frozen=True, slots=True)

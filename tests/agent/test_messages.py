@@ -49,10 +49,11 @@ def test_each_flow_has_its_own_histogram(start: Start) -> None:
 
 
 def test_without_a_number_it_goes_on_for_its_time(start: Start) -> None:
-    _, sent, _ = run(start, "test=pingpong size=64", "", duration_ms=200)
+    _, sent, _ = run(start, "test=pingpong size=64", "", duration_ms=600)
     totals = sent.totals[0]
     assert totals["round_trips"] > 10
-    assert 195e6 < totals["last_byte_ns"] - totals["first_byte_ns"] < 400e6
+    # A busy machine lets it begin later.
+    assert 300e6 < totals["last_byte_ns"] - totals["first_byte_ns"] < 1200e6
 
 
 @pytest.mark.parametrize("size", [1, 100, 131_072])

@@ -27,7 +27,7 @@ def test_every_byte_that_is_sent_is_received(start: Start, address: str, flows: 
     assert sorted(received.totals) == list(range(flows))
     assert all(received.totals[flow]["bytes"] == sent.totals[flow]["bytes"] for flow in range(flows))
     # Of many flows on a busy machine not each gets its turn in two seconds.
-    assert sum(received.totals[flow]["bytes"] > 0 for flow in range(flows)) > 0.75 * flows
+    assert sum(received.totals[flow]["bytes"] > 0 for flow in range(flows)) > 0.5 * flows
 
 
 def test_samples_rise_and_end_at_the_totals(start: Start) -> None:

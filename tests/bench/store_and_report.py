@@ -2,10 +2,14 @@
 
 And to read a matrix of 480 tests with 100 samples per flow and switch counters, and to make its page: the DAS-2
 matrix, and the same number of tests that all have 12 pairs and 10 flows.
+And the commands that read a store of those seven tests, from the command to their end; and twenty pages in one process,
+as for a site.
 `python tests/bench/store_and_report.py` prints them; the first must stay under 50 ms,
-the second under 2 s, the third under 10 s and 5 MB.
+the second under 2 s, the third under 10 s and 5 MB. `--commands` prints the commands and the pages only.
 """
 
+import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -49,6 +53,65 @@ print(read - began, time.perf_counter() - read)
 """
 
 
+COMMANDS: tuple[tuple[str, ...], ...] = (
+    ("--version",),
+    ("runs",),
+    ("show",),
+    ("export", "--format", "csv"),
+    ("report", "-o", "page.html"),
+)
+
+
+def commands() -> None:
+    """Seven times each, in turn, with bytecode as of an installed rigctl; medians of time and of CPU time."""
+    taken: dict[tuple[str, ...], list[tuple[float, float]]] = {command: [] for command in COMMANDS}
+    info, measured = builders.gigablox(60.0)
+    with tempfile.TemporaryDirectory() as folder:
+        with open_store(f"{folder}/r.db") as store:
+            run = store.begin(info.plan, info.versions, info.facts, info.started_at)
+            for repetition in measured:
+                store.add(run, repetition)
+            store.finish(run, info.status, info.started_at + 500)
+        own = {"RIGCTL_STORE": f"{folder}/r.db", "PYTHONPATH": str(TESTS.parents[1]), "PYTHONPYCACHEPREFIX": folder}
+        environment = os.environ | own
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        for number in range(8):  # the first writes the bytecode
+            for command in COMMANDS:
+                spent = _timed([sys.executable, "-m", "rigctl", *command], folder, environment)
+                taken[command] += [spent] if number else []
+        page = Path(f"{folder}/page.html").stat().st_size / 1e3
+    for command, each in taken.items():
+        wall_s, cpu_s = (median(times) for times in zip(*each, strict=True))
+        print(f"rigctl {' '.join(command)}: {wall_s:.2f} s, CPU {cpu_s:.2f} s")
+    print(f"its page: {page:.0f} kB")
+
+
+def _timed(command: list[str], folder: str, environment: dict[str, str]) -> tuple[float, float]:
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, check=True, timeout=60)
+    wall_s, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return wall_s, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def warm_pages() -> None:
+    """Twenty tests of two pairs: document and page, medians of 20, in a process that has made one."""
+    from rigctl.report.document import document
+    from rigctl.report.printers.html import page
+
+    cells = [builders.cell(number=number) for number in range(1, 21)]
+    info, measured = builders.run(builders.plan(cells)), [builders.repetition(cell) for cell in cells]
+    page(document(info, measured))
+    spent = []
+    for _ in range(20):
+        began = time.process_time()
+        made = document(info, measured)
+        composed = time.process_time()
+        page(made)
+        spent.append((composed - began, time.process_time() - composed))
+    document_s, page_s = (median(times) for times in zip(*spent, strict=True))
+    print(f"a further page, 20 tests: document {1e3 * document_s:.0f} ms, page {1e3 * page_s:.0f} ms (CPU)")
+
+
 def add_ms() -> float:
     """Median of 7: a repetition of 12 pairs × 10 flows × 100 samples, committed to a SQLite file."""
     pairs = tuple(Pair(f"n{2 * n}", f"n{2 * n + 1}") for n in range(12))
@@ -87,6 +150,10 @@ def matrix_page(folder: str, info: RunInfo, measured: list[Repetition]) -> tuple
 
 
 def main() -> None:
+    commands()
+    warm_pages()
+    if "--commands" in sys.argv:
+        return
     print(f"store: one repetition of 120 flows: {add_ms():.1f} ms (at most 50)")
     print(f"report: page of 7 tests x 2 pairs, imports included: {page_s():.2f} s (at most 2)")
     for name, run in (

@@ -1,66 +1,69 @@
-"""The shell blocks of README and documentation, run as they stand: in turn, in one folder, with one store."""
+"""The shell blocks of README and documentation, run as they stand: in one folder, with one store."""
 
 import json
 import re
+import shlex
 import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
+from typing import Any
 
 import pytest
-import shell_blocks
-from shell_blocks import Fence, shell, shortened, simple_commands
+from shell_blocks import Fence, shell, shortened
 from user import User, ended
 
 RUNNABLE = [fence for fence in shell() if not fence.title]
+LINE = re.compile(r"""((?:[^|>'"]|'[^']*'|"[^"]*")*)(\|\||[|>]|)(.*)""")
+"""rigctl's own words, a sign of the shell, and what comes behind it."""
 PAGES = list(dict.fromkeys(fence.page for fence in RUNNABLE))
 pytestmark = pytest.mark.timeout(300)
 
 
 class Reader:
-    """Somebody who types what the pages say. A line that stands on several pages is typed once."""
+    """Somebody who types what the pages say. What several lines come to is done once."""
 
     def __init__(self, user: User) -> None:
         self.user = user
-        self.typed: set[str] = set()
-        bin_folder = user.folder / "bin"
-        bin_folder.mkdir()
-        shim = bin_folder / "rigctl"
-        shim.write_text(f'#!/bin/sh\nexec {sys.executable} {Path(shell_blocks.__file__)} "$@"\n')
-        shim.chmod(0o755)
-        user.environment["PATH"] = f"{bin_folder}:{user.environment['PATH']}"
+        self.typed: set[tuple[str, ...]] = set()
 
     def types(self, line: str) -> None:
-        if line in self.typed:
+        """One line: `rigctl …`, maybe with its output to a file or to other programs, as a shell does it."""
+        found = LINE.fullmatch(line)
+        assert found, line
+        own, sign, rest = found.groups()
+        if re.search(r"\bRUN\b", own):
+            own = re.sub(r"\bRUN\b", self.latest()["run"], own)
+        program, *words = shlex.split(own)
+        assert program == "rigctl", line
+        words = shortened(words)
+        if (*words, sign, rest) in self.typed:
             return
-        self.typed.add(line)
-        line = re.sub(r"\bRUN\b", self.latest()["run"], line) if re.search(r"\bRUN\b", line) else line
-        plain, either, _ = line.partition(" || true")
-        (words, *others) = simple_commands(plain)
-        if others or words[0] != "rigctl" or re.search(r"[|<>()]", line.replace(" || true", "")):
-            command = ["bash", "-euo", "pipefail", "-c", line]
-            subprocess.run(command, cwd=self.user.folder, env=self.user.environment, check=True, timeout=60)
-            return
-        done = self.rigctl(words[1:])
-        if words[1] == "run" and done.returncode == 3:  # a busy machine
+        self.typed.add((*words, sign, rest))
+        done = self.rigctl(words)
+        if words[0] == "run" and done.returncode == 3:  # a busy machine
             assert set(self.latest()["measured"]) <= {"ok", "invalid"}, done
         else:
-            assert done.returncode == 0 or (either and done.returncode == 1), f"{line}: {done}"
+            assert done.returncode in ((0, 1) if sign.startswith("|") else (0,)), f"{line}: {done}"
+        if sign in ("|", ">"):
+            shell = ["bash", "-euc", f"cat {sign} {rest}"]
+            subprocess.run(shell, cwd=self.user.folder, input=done.stdout, check=True, timeout=20)
 
     def rigctl(self, words: list[str]) -> "subprocess.CompletedProcess[bytes]":
-        return ended(shortened(words), self.user.folder, self.user.environment)
+        return ended(words, self.user.folder, self.user.environment)
 
-    def latest(self) -> dict[str, str]:
-        latest: dict[str, str] = json.loads(self.user.rigctl("runs", "--json"))["runs"][-1]
+    def latest(self) -> dict[str, Any]:
+        latest: dict[str, Any] = json.loads(self.user.rigctl("runs", "--json"))["runs"][-1]
         return latest
 
 
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
+    """With a rig that is up, and two runs, so that each page has something to show and compare."""
     found = Reader(User(tmp_path_factory.mktemp("reader")))
-    for _ in range(2):  # so that each page has runs to show and compare
-        found.rigctl(["run", "gigablox"])
+    found.user.rigctl("rig", "up", "gigablox")
+    for _ in range(2):
+        found.rigctl(shortened(["run", "gigablox"]))
     yield found
+    found.rigctl(["rig", "down", "gigablox"])  # a page may have done so
     assert found.user.processes() == {}
 
 

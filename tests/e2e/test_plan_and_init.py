@@ -91,7 +91,9 @@ def test_init_copies_a_scenario_that_then_runs_anywhere(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert "rigctl run ./gigablox.yaml" in done.stdout
     copy = tmp_path / "gigablox.yaml"
-    assert copy.read_bytes() == (resources.scenarios() / "gigablox.yaml").read_bytes()
+    schema, text = copy.read_text().split("\n", 1)
+    assert text == (resources.scenarios() / "gigablox.yaml").read_text()
+    assert schema == f"# yaml-language-server: $schema={(DOCS / 'schemas' / 'scenario.schema.json').resolve()}"
     assert rigctl(tmp_path, "plan", "./gigablox.yaml").returncode == 0
 
 
@@ -192,12 +194,13 @@ def test_init_copies_a_rig_too(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert "fast-ethernet-rig.yaml: a copy of the bundled rig fast-ethernet" in done.stdout
     bundled = resources.scenarios() / "rigs"
-    assert (tmp_path / "fast-ethernet-rig.yaml").read_bytes() == (bundled / "fast-ethernet.yaml").read_bytes()
+    copy = (tmp_path / "fast-ethernet-rig.yaml").read_text()
+    assert copy == resources.modeline("rig") + (bundled / "fast-ethernet.yaml").read_text()
     assert rigctl(tmp_path, "plan", "nettest-blast", "--rig", "./fast-ethernet-rig.yaml").returncode == 0
     # Of a name that both have, the option says which.
     assert "rigctl init --rig gigablox" in rigctl(tmp_path, "init", "gigablox").stdout
     rigctl(tmp_path, "init", "--rig", "gigablox")
-    assert (tmp_path / "gigablox-rig.yaml").read_bytes() == (bundled / "gigablox.yaml").read_bytes()
+    assert (tmp_path / "gigablox-rig.yaml").read_text().endswith((bundled / "gigablox.yaml").read_text())
     assert rigctl(tmp_path, "init", "--rig", "udp").returncode == 2
 
 

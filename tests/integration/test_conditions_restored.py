@@ -28,7 +28,7 @@ from rigctl.store import open_store
 from rigctl.virtual.provide import down, up
 
 KILLS = 4 * TIMES
-BACK_S = 5.0
+BACK_S = 20.0
 NODES = ("a", "b")
 SETTINGS = (
     "cat /sys/class/net/eth0/mtu /proc/sys/net/ipv4/tcp_sack /proc/sys/net/ipv4/tcp_rmem; ethtool -k eth0 | grep -w gro"
@@ -107,7 +107,7 @@ def started(folder: Path) -> BaseProcess:
     return process
 
 
-async def changed(shells: Shells, before: tuple[str, ...], within_s: float = 10) -> None:
+async def changed(shells: Shells, before: tuple[str, ...], within_s: float = 30) -> None:
     """Wait until a condition holds on both nodes."""
     began = time.monotonic()
     while any(one == other for one, other in zip(await said(shells, SETTINGS), before, strict=True)):
@@ -163,7 +163,7 @@ async def test_an_agent_killed_with_its_controller_is_followed_by_its_guard(plac
         await shells["a"].run('pkill -9 "^agent-"')
         began = time.monotonic()
         while (await said(shells, SETTINGS))[0] != before[0]:
-            assert time.monotonic() - began < 10, "the guard did not restore"
+            assert time.monotonic() - began < 20, "the guard did not restore"
         process.kill()
         process.join(5)
         await restored(shells, before)

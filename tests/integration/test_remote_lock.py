@@ -15,6 +15,7 @@ import pytest
 from locks import LOCKS, hosts_of, links
 from openssh import GUEST_ID, Sshd, rig_of
 from processes import DEADLINE_S, running
+from torture import TIMES
 
 from rigctl.errors import NodeError, RigError
 from rigctl.remote import lock
@@ -211,11 +212,13 @@ def holder_pid_of(name: str, uid: int) -> int:
     return int(str(link.readlink()).split(":")[0])
 
 
+@pytest.mark.torture
+@pytest.mark.timeout(120 + 4 * TIMES)
 async def test_of_many_who_find_a_dead_holder_one_takes_over(sshd: Start, name: str) -> None:
     async with hosts_of(sshd("MaxSessions 50"), name) as hosts:
         async with locked(hosts, "anna"):
             (link,) = links(name)
-        for _ in range(3):
+        for _ in range(TIMES):
             link.symlink_to("1:1:00000000:0 dead")
             won: list[int] = []
             everybody_tried = asyncio.Barrier(8)

@@ -187,7 +187,7 @@ async def test_an_agent_that_is_killed_fails_its_orders_with_why(sshd: Start, tm
             began = time.monotonic()
             with pytest.raises(NodeError, match=r"pi1: the agent ended: killed by SIGKILL"):
                 await agent.ended_endpoint(1)
-            assert time.monotonic() - began < 8
+            assert time.monotonic() - began < 15
         async with agent_on(host) as again:
             await again.clock()
 

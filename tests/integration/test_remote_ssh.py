@@ -216,7 +216,7 @@ async def test_a_server_that_never_answers_costs_its_deadline(sshd: Start, monke
         message = await refusal(sshd().node(port=silent.getsockname()[1]))
         assert "no answer from 127.0.0.1" in message
         assert "within 0.3 s. Is it up?" in message
-        assert time.monotonic() - began < 8
+        assert time.monotonic() - began < 15
 
 
 async def test_what_is_no_ssh_server_is_told(sshd: Start) -> None:
@@ -314,7 +314,7 @@ async def test_a_connection_that_is_cut_fails_the_command_at_once(sshd: Start) -
         began = time.monotonic()
         with pytest.raises(NodeError, match="pi1: the SSH connection was lost"):
             await work
-        assert time.monotonic() - began < 8
+        assert time.monotonic() - began < 15
         with pytest.raises(NodeError, match="pi1: "):
             await host.run("echo")
 
@@ -330,7 +330,7 @@ async def test_silence_of_the_network_is_noticed(sshd: Start, monkeypatch: pytes
             began = time.monotonic()
             with pytest.raises(NodeError, match=r"pi1: the SSH connection was lost.*not responding"):
                 await host.run("echo", deadline_s=10)
-            assert 0.3 < time.monotonic() - began < 8
+            assert 0.3 < time.monotonic() - began < 15
         finally:
             for pid in frozen:
                 os.kill(pid, signal.SIGCONT)

@@ -132,7 +132,7 @@ async def test_a_connection_that_is_cut_is_said_and_the_next_one_works(
             began_s = time.monotonic()
             with pytest.raises(NodeError, match=r"core: the connection was cut|core: no answer to"):
                 await reader.read()
-            assert time.monotonic() - began_s < 8
+            assert time.monotonic() - began_s < 15
         switch.cut_after = None
         async with reader_of(wanted, [switch.interface]) as reader:
             assert await reader.read()
@@ -143,7 +143,7 @@ async def test_a_switch_that_is_silent_is_given_up(tmp_path: Path, monkeypatch: 
     async with listening(Switch(*IOS, silent=True)) as switch:
         began_s = time.monotonic()
         said = await refused(asked(switch, tmp_path), [switch.interface])
-        assert time.monotonic() - began_s < 8
+        assert time.monotonic() - began_s < 15
     assert said == f"core: no prompt from 127.0.0.1, SSH port {switch.port}: is that the command line of a cisco_ios?"
 
 

@@ -11,11 +11,11 @@ import pytest
 from processes import running
 from virtual_rigs import NAME, login, machine, output, rig, survivors, wait_until
 
+from rigctl.processes import Process
 from rigctl.virtual import down, find, provided, up
 from rigctl.virtual.layout import layout_of
 from rigctl.virtual.leftovers import sweep
 from rigctl.virtual.start import start
-from rigctl.virtual.state import Process
 
 CONTROLLER = """
 import asyncio, sys

@@ -1,12 +1,15 @@
 """The wheel, as `pip install .` makes it: what a user without a checkout gets."""
 
+import json
 import os
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
+import jsonschema
 import pytest
+import yaml
 
 from rigctl.remote.build import TARGETS
 
@@ -59,9 +62,22 @@ def test_an_installed_rigctl_carries_all_agents(installed: Path, tmp_path: Path)
     assert [line.split()[0] for line in listed.splitlines()] == list(TARGETS)
 
 
+def test_a_new_scenario_names_the_schema_that_came_with_the_wheel(installed: Path, tmp_path: Path) -> None:
+    rigctl(installed, tmp_path, "init", "gigablox")
+    first = (tmp_path / "gigablox.yaml").read_text().splitlines()[0]
+    named = Path(first.removeprefix("# yaml-language-server: $schema="))
+    assert named.is_relative_to(installed.resolve())
+    schema = json.loads(named.read_text())
+    text = (tmp_path / "gigablox.yaml").read_text()
+    assert list(jsonschema.Draft202012Validator(schema).iter_errors(yaml.safe_load(text))) == []
+    assert list(jsonschema.Draft202012Validator(schema).iter_errors(yaml.safe_load(f"{text}titel: x\n")))
+
+
 def test_everything_bundled_is_a_real_file(installed: Path) -> None:
     bundled = installed / "rigctl" / "bundled"
     files = [path for path in bundled.rglob("*") if path.is_file()]
-    assert {"gigablox.yaml", "loopback.yaml", "report.html.j2", "report.css"} <= {path.name for path in files}
+    assert {"gigablox.yaml", "loopback.yaml", "report.html.j2", "report.css", "rig.schema.json"} <= {
+        path.name for path in files
+    }
     assert not any(path.is_symlink() for path in bundled.rglob("*"))
     assert not list(installed.glob("*/tests"))

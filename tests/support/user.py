@@ -37,8 +37,10 @@ def _imported() -> ForkServerContext:
     return context
 
 
-def _command(words: Sequence[str], environment: dict[str, str], folder: Path, said: Sequence[Path]) -> None:
-    """A command with its own session, folder and environment, as `User.start` gives it."""
+def _command(
+    words: Sequence[str], environment: dict[str, str], folder: Path, said: Sequence[Path], uid: int | None
+) -> None:
+    """A command with its own session, folder and environment, as `User.start` gives it; of the user `uid`."""
     os.setsid()
     os.chdir(folder)
     os.environ.clear()
@@ -50,26 +52,32 @@ def _command(words: Sequence[str], environment: dict[str, str], folder: Path, sa
         os.close(written)
     from rigctl.cli.app import exit_code
 
+    if uid is not None:
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
     sys.exit(exit_code(list(words)))
 
 
-def begun(words: Sequence[str], folder: Path, environment: dict[str, str], said: Sequence[Path]) -> BaseProcess:
+def begun(
+    words: Sequence[str], folder: Path, environment: dict[str, str], said: Sequence[Path], uid: int | None = None
+) -> BaseProcess:
     """A command as a process of its own, forked from one that need not import everything again.
 
     `said`: the files of its output and of its messages.
     """
-    process = _imported().Process(target=_command, args=(words, environment, folder, said))
+    process = _imported().Process(target=_command, args=(words, environment, folder, said, uid))
     process.start()
     return process
 
 
 def ended(
-    words: Sequence[str], folder: Path, environment: dict[str, str], deadline_s: float = 60
+    words: Sequence[str], folder: Path, environment: dict[str, str], deadline_s: float = 60, uid: int | None = None
 ) -> "subprocess.CompletedProcess[bytes]":
     """What a command printed and how it ended."""
     with TemporaryDirectory(prefix="rigctl-said-") as place:
         said = Path(place, "out"), Path(place, "errors")
-        process = begun(words, folder, environment, said)
+        process = begun(words, folder, environment, said, uid)
         try:
             process.join(deadline_s)
             code = process.exitcode

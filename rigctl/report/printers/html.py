@@ -47,6 +47,8 @@ ONE_LINE: Final = 9
 """Contents of more entries than this are folded on a wide screen, too."""
 STYLES: Final = ("report.css", "matrix.css")
 """The style sheet of a page; its colours and letters are custom properties at the top of the first."""
+_COMMAND: Final = re.compile(r"`([^`\n]+)`")
+"""A command in a sentence."""
 _KINDS: Final[dict[type[Any], str]] = {
     Table: "table", Charts: "charts", HeatMaps: "heat", Paragraph: "paragraph", Items: "items", Terms: "terms",
     Verbatim: "verbatim", Folded: "folded",
@@ -71,6 +73,16 @@ class Around:
 
 
 @dataclass(frozen=True, slots=True)
+class Brand:
+    """Whose page it is: a name and a logo above the title, and a style sheet after the report's own."""
+
+    name: str
+    style: str
+    logo: str | None = None  # a data address
+    logo_width: int = 40  # of a height of 40
+
+
+@dataclass(frozen=True, slots=True)
 class Anchored:
     """A section with its anchor."""
 
@@ -78,20 +90,20 @@ class Anchored:
     id: str
 
 
-def write_page(document: Document, path: Path) -> None:
+def write_page(document: Document, path: Path, brand: Brand | None = None) -> None:
     """Write the page to `path`, whole or not at all. Raises `InputError` where that can't be."""
-    write_whole(path, page(document).encode("utf-8", "replace"))
+    write_whole(path, page(document, brand=brand).encode("utf-8", "replace"))
 
 
 @uncollected()
-def page(document: Document, around: Around = Around()) -> str:
+def page(document: Document, around: Around = Around(), brand: Brand | None = None) -> str:
     """The page as text. Every text of the user is escaped."""
     from markupsafe import Markup
 
     style = "".join((templates() / name).read_text("utf-8") for name in STYLES)
     results, sections = _anchored(document)
     short = document.fell_short
-    rest = document.findings[1 + len(short) :]
+    rest = tuple(finding for finding in document.findings[1:] if finding not in short)
     contents = [*(results if len(results) > 1 else ()), *([_FINDINGS] if rest else ())]
     contents += [*([_NOTES] if document.notes else ()), *sections]
     made = (
@@ -100,6 +112,8 @@ def page(document: Document, around: Around = Around()) -> str:
         .render(
             style=Markup(style),  # noqa: S704 — our own file
             document=document,
+            brand=brand,
+            branded=Markup(brand.style if brand else ""),  # noqa: S704 — colours and fonts, of fixed patterns
             around=around,
             results=results,
             sections=sections,
@@ -116,12 +130,15 @@ def page(document: Document, around: Around = Around()) -> str:
 
 @cache
 def environment() -> "Environment":
-    """Jinja2 with the templates of pages and what they call; every text is escaped."""
+    """Jinja2 with the templates of pages and what they call; every text is escaped. A template is compiled once."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    from markupsafe import Markup
+    from markupsafe import Markup, escape
 
     def svg(plot: Plot) -> Markup:
         return Markup(render_svg(plot))  # noqa: S704 — it escapes the names in it
+
+    def prose(text: str) -> Markup:
+        return Markup(_COMMAND.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 — escaped
 
     # What ends in .html.j2 is escaped too; only the style sheet and the charts, which are ours, go in as they are.
     made = Environment(
@@ -132,7 +149,7 @@ def environment() -> "Environment":
         lstrip_blocks=True,
     )
     made.filters |= {"svg": svg, "kind": _kind, "paper": paper_parts, "screen": screen_parts, "label": _label}
-    made.filters |= {"repeated": repeated, "anchors": anchors, "tight": is_tight}
+    made.filters |= {"repeated": repeated, "anchors": anchors, "tight": is_tight, "prose": prose}
     made.globals["most_cards"] = MOST_CARDS
     return made
 

@@ -37,8 +37,8 @@ def _note(inside: str) -> str:
     if not inside:
         return '<p class="small">The data would make this page too large: the command under “Reproduce” gives them.</p>'
     left = "; the command under “Reproduce” gives the rows of pairs, too many for this page" if inside == _SOME else ""
-    where = "Data inside this file, as JSON in its element <code>rigctl-data</code>"
-    return f'<p class="small inside">{where}: {inside}{left}.</p>'
+    where = "Data inside this file, as JSON in its element <code>rigctl-data</code>: "
+    return f'<p class="small inside">{where}{inside}{left}.</p>'
 
 
 def _text(data: dict[str, Any]) -> str:

@@ -119,11 +119,19 @@ def _charts(found: Sequence[Binned]) -> list[Block]:
     first = f" (the first {format_duration(MOST_POINTS * longest.width_s)})" if len(longest.bytes) > MOST_POINTS else ""
     keys = (Key(f"a bin{first}", "s1"), Key("after a gap", "s2"), Key("cumulative", "s3"))
     charts = tuple(
-        Chart(figure(binned.series), f"Throughput over time: {_title(binned)}", _title(binned)) for binned in shown
+        Chart(figure(binned.series), f"Throughput over time. {_title(binned)}: {_message(binned)}", _title(binned))
+        for binned in shown
     )
     left = len(found) - len(shown)
     more = [Paragraph(f"{left} more are in the table only.", small=True)] if left else []
     return [Charts(charts, keys, wide=True), *more]
+
+
+def _message(binned: Binned) -> str:
+    """What the chart shows, for who does not see it."""
+    gaps, cumulative = binned.gaps, binned.series.cumulative[-1] / 1e6
+    longest = f", the longest of {_ms(binned, gaps.longest):g} ms" if gaps.count else ""
+    return f"{plural(gaps.count, 'gap')}{longest}; {cumulative:.1f} MB/s in all"
 
 
 def _title(binned: Binned) -> str:

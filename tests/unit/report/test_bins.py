@@ -98,7 +98,9 @@ def test_the_section_has_a_row_and_a_chart_of_each_stream() -> None:
     assert [entry.value for entry in row.entries[6:]] == [3, 0.607, 1.821, pytest.approx(60)]
     assert row.entries[3].value == pytest.approx(38.514003, rel=1e-6)
     (chart,) = charts_of(found).charts
-    assert chart.label == "Throughput over time: Test 1, pi1 → pi2: 1 flow"
+    assert chart.label == (
+        "Throughput over time. Test 1, pi1 → pi2: 1 flow: 3 gaps, the longest of 1.821 ms; 15.4 MB/s in all"
+    )
     assert [key.name for key in charts_of(found).keys] == ["a bin", "after a gap", "cumulative"]
     html = page(document(info, repetitions))
     assert "Throughput over time, in bins of 0.607 ms" in html

@@ -83,6 +83,13 @@ def test_what_fell_short_stands_with_the_answer_before_the_table() -> None:
     assert all(text.count(f"Missed {number}.") == 1 for number in range(4))
 
 
+def test_a_second_answer_is_a_finding_below_the_table_and_none_is_lost() -> None:
+    _, made = gigablox()
+    second, missed = Finding("Second.", Weight.ANSWER), Finding("Missed.", Weight.EXPECTED, Severity.ERROR)
+    text = shown(page(replace(made, findings=(made.findings[0], second, missed, Finding("Detail.", Weight.DETAIL)))))
+    assert text.index("Missed.") < text.index("<table") < text.index("Second.") < text.index("Detail.")
+
+
 def test_three_findings_are_shown_and_all_are_one_click_away() -> None:
     _, made = gigablox()
     rest = [Finding(f"Detail {number}.", Weight.DETAIL) for number in range(7)]
@@ -158,3 +165,16 @@ def test_a_page_of_a_site_links_to_its_index_and_its_neighbours_and_one_alone_to
     assert '<a href="../index.html">The &lt;rig&gt;</a>' in text
     assert '<a href="b.html" rel="next">2026-11-23 →</a>' in text
     assert 'aria-label="Site"' not in page(made)
+
+
+def test_a_command_in_a_sentence_is_set_as_one_and_markup_in_it_is_text() -> None:
+    _, made = gigablox(notes="Run `rigctl show --all` or `<b>x</b>`.")
+    assert "Run <code>rigctl show --all</code> or <code>&lt;b&gt;x&lt;/b&gt;</code>." in page(made)
+
+
+def test_every_chart_has_a_text_alternative_with_numbers() -> None:
+    runs = [made() for made in (pages.streams, pages.matrix, pages.soak, pages.ping_pong, pages.blast, pages.bins)]
+    for info, measured in (*runs, pages.datagrams()):
+        for label in re.findall(r'role="img" aria-label="([^"]*)"', page(document(info, measured))):
+            said = label.rpartition(":")[2]
+            assert re.search(r"\d.* (?:[MG]bit/s|MB/s|µs|ms)|\d at ", said), label

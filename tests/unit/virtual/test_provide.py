@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
+from rigctl.processes import Process
 from rigctl.records import Link, Port, Trunk
 from rigctl.rig.inventory import Node, Rig, Snmp, Switch
 from rigctl.virtual.layout import layout_of
 from rigctl.virtual.provide import completed
-from rigctl.virtual.state import Process, State
+from rigctl.virtual.state import State
 
 
 def rig(*, snmp: Snmp | None = Snmp()) -> Rig:  # noqa: B008  # frozen

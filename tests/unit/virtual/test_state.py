@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from rigctl.errors import RigError
+from rigctl.processes import Process, process
 from rigctl.virtual.leftovers import commands_of, sweep
-from rigctl.virtual.state import Process, State, base, new_folder, process, read, remove, standing, states
+from rigctl.virtual.state import State, base, new_folder, read, remove, standing, states
 
 
 @pytest.fixture(autouse=True)

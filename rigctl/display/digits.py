@@ -1,0 +1,79 @@
+"""Big digits and bars of block characters, of those that the Linux console's fonts have, too: full and half blocks."""
+
+from collections.abc import Sequence
+from typing import Final
+
+_GLYPHS: Final = {
+    "0": ("###", "# #", "# #", "# #", "###"),
+    "1": (" # ", "## ", " # ", " # ", "###"),
+    "2": ("###", "  #", "###", "#  ", "###"),
+    "3": ("###", "  #", " ##", "  #", "###"),
+    "4": ("# #", "# #", "###", "  #", "  #"),
+    "5": ("###", "#  ", "###", "  #", "###"),
+    "6": ("###", "#  ", "###", "# #", "###"),
+    "7": ("###", "  #", "  #", "  #", "  #"),
+    "8": ("###", "# #", "###", "# #", "###"),
+    "9": ("###", "# #", "###", "  #", "###"),
+    ".": (" ", " ", " ", " ", "#"),
+    ",": (" ", " ", " ", "#", "#"),
+    ":": (" ", "#", " ", "#", " "),
+    "/": ("  #", "  #", " # ", "#  ", "#  "),
+    "–": ("   ", "   ", "###", "   ", "   "),
+    " ": (" ", " ", " ", " ", " "),
+}
+_PIXELS: Final = 5  # each as many half rows as its scale
+_HALVES: Final = {(False, False): " ", (True, False): "▀", (False, True): "▄", (True, True): "█"}
+MOST_SCALE: Final = 8
+
+
+def width_of(text: str, scale: int) -> int:
+    return scale * (sum(len(_GLYPHS[letter][0]) for letter in text) + len(text) - 1)
+
+
+def rows_of(scale: int) -> int:
+    return -(-_PIXELS * scale // 2)
+
+
+def scale_for(text: str, width: int, height: int) -> int | None:
+    """The largest scale at which `text` fits; None: not even the smallest."""
+    fitting = (
+        scale for scale in range(MOST_SCALE, 0, -1) if width_of(text, scale) <= width and rows_of(scale) <= height
+    )
+    return next(fitting, None)
+
+
+def big(text: str, scale: int) -> list[str]:
+    """`text`, of digits and `.,:/–`, as rows of equal length. A pixel is `scale` columns and `scale` half rows."""
+    pixels = [" ".join(_GLYPHS[letter][row] for letter in text) for row in range(_PIXELS)]
+    halves = [[mark == "#" for mark in row for _ in range(scale)] for row in pixels for _ in range(scale)]
+    if len(halves) % 2:
+        halves.append([False] * len(halves[0]))
+    return [
+        "".join(_HALVES[upper, lower] for upper, lower in zip(top, bottom, strict=True))
+        for top, bottom in zip(halves[::2], halves[1::2], strict=True)
+    ]
+
+
+def bars(values: Sequence[float], most: float, width: int, height: int, expected: int) -> list[str]:
+    """`values`, the earliest first, as columns of up to `height` rows, so wide that `expected` of them fit.
+
+    Where there are more values than columns, a column is the mean of several.
+    """
+    count = max(1, len(values), expected)
+    together = -(-count // width)
+    groups = [values[at : at + together] for at in range(0, len(values), together)]
+    means = [sum(group) / len(group) for group in groups]
+    each = max(1, width // -(-count // together))
+    halves = [min(2 * height, round(2 * height * mean / most)) if most > 0 else 0 for mean in means]
+    # What is not nothing is seen.
+    halves = [max(1, level) if mean > 0 else level for level, mean in zip(halves, means, strict=True)]
+    rows = []
+    for row in range(height - 1, -1, -1):
+        marks = ("█" if level >= 2 * row + 2 else "▄" if level == 2 * row + 1 else " " for level in halves)
+        rows.append("".join(mark * each for mark in marks)[:width].ljust(width))
+    return rows
+
+
+def progress_bar(share: float, width: int) -> str:
+    filled = max(0, min(width, round(share * width)))
+    return "█" * filled + "░" * (width - filled)

@@ -1,0 +1,157 @@
+"""Where runs publish their state: a file for each, in a folder that only its user can write and everybody can read.
+
+The place is a file system in memory where there is one. A file is replaced by rename(2), so that no half of one is
+read; one that was left by a killed controller is known by its process.
+"""
+
+import contextlib
+import os
+import pwd
+import stat
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from rigctl.display.state import State
+from rigctl.processes import process
+
+PLACES: Final = ("/dev/shm", "/tmp")  # noqa: S108 — anyone may write there: hence the looks at owner and mode
+VARIABLE: Final = "RIGCTL_DISPLAY_FOLDER"
+"""A folder to use in place of those; of several users, one that all may write to (sticky)."""
+SILENT_S: Final = 10.0
+_PREFIX: Final = "rigctl-runs-"
+_MOST_BYTES: Final = 1_000_000
+_KEPT_S: Final = 60.0
+
+
+class Fate(StrEnum):
+    """What is known of the run behind a state."""
+
+    RUNNING = "running"
+    SILENT = "silent"  # its process lives, but has written nothing for a while: stopped, or hanging
+    DIED = "died"  # its process is gone, and it never wrote an end
+    ENDED = "ended"
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A state that was read. `user` owns its file: nobody can publish in another's name."""
+
+    state: State
+    user: str
+    fate: Fate
+
+    @property
+    def going(self) -> bool:
+        return self.fate in {Fate.RUNNING, Fate.SILENT}
+
+
+def own_folder() -> Path | None:
+    """This user's folder, made where it is not there; None where there is no place that only this user can write to."""
+    for place in _places():
+        folder = place / f"{_PREFIX}{os.geteuid()}"
+        with contextlib.suppress(OSError):
+            folder.mkdir(mode=0o755, exist_ok=True)
+            if _owned(folder) == os.geteuid():
+                return folder
+    return None
+
+
+def tidy(folder: Path) -> None:
+    """Remove what ended or died a while ago. Others may still want to read what ended just now."""
+    for path in folder.glob("*.json"):
+        with contextlib.suppress(OSError):
+            pid = int(path.stem) if path.stem.isdigit() else 0
+            if time.time() - path.stat().st_mtime > _KEPT_S and (not pid or process(pid) is None):
+                path.unlink()
+
+
+def write(folder: Path, state: State) -> None:
+    """Replace the file of this state. Raises `OSError`."""
+    fresh = folder / f".{state.pid}.new"
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o644)
+    try:
+        os.fchmod(descriptor, 0o644)  # whatever the umask
+        os.write(descriptor, state.model_dump_json().encode())
+    finally:
+        os.close(descriptor)
+    fresh.replace(path_of(folder, state.pid))
+
+
+def path_of(folder: Path, pid: int) -> Path:
+    return folder / f"{pid}.json"
+
+
+def published() -> list[Published]:
+    """All states that can be read, of all users, the earliest run first."""
+    found = [state for place in _places() for folder in place.glob(f"{_PREFIX}*") for state in _states(folder)]
+    return sorted(found, key=lambda each: each.state.began_at)
+
+
+def _places() -> list[Path]:
+    given = os.environ.get(VARIABLE)
+    return [Path(given)] if given else [Path(place) for place in PLACES]
+
+
+def _owned(folder: Path) -> int | None:
+    """Who owns `folder`; None where it is none, or others can write to it."""
+    found = folder.lstat()
+    return found.st_uid if stat.S_ISDIR(found.st_mode) and not stat.S_IMODE(found.st_mode) & 0o022 else None
+
+
+def _states(folder: Path) -> Iterator[Published]:
+    with contextlib.suppress(OSError):
+        owner = _owned(folder)
+        if owner is None or folder.name != f"{_PREFIX}{owner}":
+            return
+        for path in sorted(folder.glob("[0-9]*.json")):
+            state = _read(path, owner)
+            if state is not None:
+                yield Published(state, _user(owner), _fate(state))
+
+
+def _read(path: Path, owner: int) -> State | None:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with open(descriptor, "rb") as file:  # noqa: PTH123 — it is open already
+            found = os.fstat(descriptor)
+            if not stat.S_ISREG(found.st_mode) or found.st_uid != owner:
+                return None
+            state = State.model_validate_json(file.read(_MOST_BYTES))
+    except (OSError, ValidationError):
+        return None
+    return state if path.name == f"{state.pid}.json" else None
+
+
+def _fate(state: State) -> Fate:
+    if state.phase == "ended":
+        return Fate.ENDED
+    now = process(state.pid)
+    if now is None and not _hidden(state.pid):
+        return Fate.DIED
+    if now is not None and now.started != state.started:
+        return Fate.DIED
+    return Fate.RUNNING if time.monotonic() - state.clock_s < SILENT_S else Fate.SILENT
+
+
+def _hidden(pid: int) -> bool:
+    """Whether it lives, where /proc does not show other users' processes (proc(5), hidepid)."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _user(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)

@@ -1,0 +1,96 @@
+"""Draws on a terminal until a key, its loss or an end: the alternate screen, a frame whenever something changed.
+
+Its size is asked for before each frame; a hangup (SIGHUP, or a terminal that is gone) ends it without a word.
+"""
+
+import contextlib
+import os
+import select
+import signal
+import sys
+import termios
+import tty
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import IO, Final
+
+from rich.console import Console, Group
+from rich.text import Text
+
+TICK_S: Final = 0.25
+_LEAVING: Final = frozenset(b"qQ\x1b\x03")
+
+
+class _GoneError(Exception):
+    """The terminal is not there any more."""
+
+
+def watch(lines: Callable[[int, int], Sequence[Text] | None], file: IO[str], *, interrupts: bool = True) -> bool:
+    """Draw what `lines` gives for width and height, until it gives None, `q` is pressed, or the terminal is lost.
+
+    Whether it still is there. Without `interrupts` Ctrl-C is left to whoever started this process.
+    """
+    environment = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LINES"}}
+    console = Console(file=file, force_terminal=True, highlight=False, legacy_windows=False, _environ=environment)
+    with _signals(interrupts), contextlib.suppress(_GoneError, OSError):
+        with contextlib.suppress(KeyboardInterrupt), _keys() as keys, console.screen() as drawn:
+            before: object = None
+            while (frame := lines(*_size(file))) is not None:
+                now = [(line.plain, line.style, line.spans) for line in frame]
+                if now != before:
+                    drawn.update(Group(*frame))
+                    before = now
+                if _left(keys):
+                    break
+        return True
+    return False
+
+
+def _size(file: IO[str]) -> tuple[int, int]:
+    """Columns and rows, as the terminal has them now."""
+    size = os.get_terminal_size(file.fileno())
+    return (size.columns, size.lines) if size.columns and size.lines else (80, 24)
+
+
+def _left(keys: int | None) -> bool:
+    """Wait a tick; whether a key that leaves was pressed."""
+    ready, _, _ = select.select([keys] if keys is not None else [], [], [], TICK_S)
+    if not ready or keys is None:
+        return False
+    typed = os.read(keys, 64)
+    if not typed:
+        raise _GoneError
+    return bool(_LEAVING & set(typed)) and (typed[:1] != b"\x1b" or len(typed) == 1)  # arrows begin with ESC, too
+
+
+@contextmanager
+def _keys() -> Iterator[int | None]:
+    """Where keys come from, each at once and unseen; None where standard input is no terminal."""
+    try:
+        descriptor = sys.stdin.fileno()
+        before = termios.tcgetattr(descriptor)
+    except (termios.error, OSError, ValueError, AttributeError):
+        yield None
+        return
+    tty.setcbreak(descriptor)
+    try:
+        yield descriptor
+    finally:
+        with contextlib.suppress(termios.error):
+            termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+
+@contextmanager
+def _signals(interrupts: bool) -> Iterator[None]:
+    def gone(_: int, __: FrameType | None) -> None:
+        raise _GoneError
+
+    signal.signal(signal.SIGHUP, gone)
+    signal.signal(signal.SIGTERM, gone)
+    signal.signal(signal.SIGINT, signal.default_int_handler if interrupts else signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        for number in (signal.SIGHUP, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)  # what is left is the way out

@@ -1,0 +1,27 @@
+"""A process that cannot be mistaken for a later one with its number (proc(5))."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """`started` is field 22 of /proc/PID/stat."""
+
+    pid: int
+    started: int
+
+    @property
+    def alive(self) -> bool:
+        return process(self.pid) == self
+
+
+def process(pid: int) -> Process | None:
+    """The process `pid` as it is now; None where there is none, or only its exit status is left."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
+    except OSError:
+        return None
+    # The second field is the name, in brackets, and may hold anything.
+    fields = text.rpartition(")")[2].split()
+    return None if fields[0] in {"Z", "X"} else Process(pid, int(fields[19]))

@@ -1,0 +1,261 @@
+"""Progress that is also published, for `rigctl display` in another terminal or of another user.
+
+The run's own calls only keep numbers; a thread makes them a file (`display.publisher`). All figures are measured: while
+a test runs by its receivers, once a second; afterwards as the report derives them.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from rigctl.analysis.run_view import RunView
+from rigctl.display.publisher import publishing
+from rigctl.display.state import (
+    MOST_HISTORY,
+    MOST_MESSAGES,
+    MOST_RESULTS,
+    CurrentTest,
+    Result,
+    Said,
+    State,
+    Stream,
+)
+from rigctl.engines import AGENT
+from rigctl.errors import InputError, RigctlError
+from rigctl.measure import Channel
+from rigctl.processes import Process, process
+from rigctl.records import Cell, Repetition, RunInfo, RunPlan, RunStatus, Status, several_sets
+from rigctl.runner.orders import Order
+from rigctl.runner.progress import Eta, Progress, granted_otherwise, settings_text
+from rigctl.scenario.forecast import forecasts
+
+_Level = Literal["ok", "note", "warning", "error"]
+_OUTCOMES: Final[Mapping[RunStatus, Literal["complete", "partial", "interrupted"]]] = {
+    RunStatus.COMPLETE: "complete",
+    RunStatus.PARTIAL: "partial",
+    RunStatus.INTERRUPTED: "interrupted",
+}
+_MOST_FIGURES: Final = 4000
+"""In the histories of all streams together; each has some."""
+_LEAST_HISTORY: Final = 10
+_ANALYSED_S: Final = 2.0
+"""Figures of shorter tests come when the run is over: deriving them takes milliseconds, which add up."""
+
+
+@dataclass(slots=True)
+class _Live:
+    """What a stream's receiver counted in this repetition. Replaced as a whole, so that no half of it is read."""
+
+    clock_ns: int
+    total_bytes: int
+    mbps: tuple[float, ...] = ()
+
+
+@dataclass(slots=True)
+class _Now:
+    """The test that runs, or ran last."""
+
+    cell: Cell
+    repetition: int
+    attempt: int
+    began_s: float
+    ended_s: float | None = None
+    live: dict[int, _Live] = field(default_factory=dict)
+
+
+class Board:
+    """`progress`, and what is published of it. `changed` is called when there is something new."""
+
+    def __init__(self, plan: RunPlan, orders: Sequence[Order], me: Process, began_at: float) -> None:
+        self._plan, self._eta, self._me, self._began_at = plan, Eta(orders), me, began_at
+        self._progress: Progress | None = None
+        self._changed: Callable[[], None] = lambda: None
+        self._info: RunInfo | None = None
+        self._now: _Now | None = None
+        self._measured: dict[str, float] = {}
+        self._messages: tuple[Said, ...] = ()
+        self._results: tuple[Result, ...] = ()
+        self._total = plan.repeat * len(plan.cells)
+        self._done = max(0, self._total - len(orders))
+        self._outcome: Literal["complete", "partial", "interrupted", "failed"] | None = None
+        self._named = several_sets(plan.cells)
+
+    def beside(self, progress: Progress, changed: Callable[[], None]) -> "Board":
+        """Itself, as the progress that also feeds `progress`."""
+        self._progress, self._changed = progress, changed
+        return self
+
+    def stored(self, info: RunInfo) -> None:
+        """The run has its id and its facts."""
+        self._info = info
+        self._changed()
+
+    def over(self, status: RunStatus) -> None:
+        self._outcome = _OUTCOMES.get(status)
+
+    def failed(self, error: RigctlError) -> None:
+        self._outcome = "failed"
+        self._say("error", str(error))
+
+    def began(self, cell: Cell, repetition: int, attempt: int) -> None:
+        self._now = _Now(cell, repetition, attempt, time.monotonic())
+        self._changed()
+        if self._progress is not None:
+            self._progress.began(cell, repetition, attempt)
+
+    def received(self, channel: Channel, clock_ns: int, total_bytes: int) -> None:
+        if self._now is not None:
+            live = self._now.live
+            live[channel.endpoint] = _counted(live.get(channel.endpoint), clock_ns, total_bytes)
+            self._changed()
+        if self._progress is not None:
+            self._progress.received(channel, clock_ns, total_bytes)
+
+    def ended(self, cell: Cell, result: Repetition) -> None:
+        self._eta.count(cell, result)
+        if self._now is not None:
+            self._now.ended_s = time.monotonic()
+        final = result.status is not Status.INVALID or result.attempt > 1
+        self._done += final
+        self._total = max(self._total, self._done)
+        if result.status is not Status.OK:
+            self._measured = {}
+            level: _Level = "error" if result.status is Status.FAILED else "warning"
+            self._say(level, f"test {cell.number}: {result.status}: {result.reason}")
+        else:
+            self._derive(cell, result)
+        for line in granted_otherwise(cell, result):
+            self._say("warning", f"test {cell.number}: {line}")
+        if self._progress is not None:
+            self._progress.ended(cell, result)
+
+    def said(self, line: str) -> None:
+        self._say("note", line)
+        if self._progress is not None:
+            self._progress.said(line)
+
+    def _say(self, level: _Level, text: str) -> None:
+        self._messages = (*self._messages, Said(level=level, text=text))[-MOST_MESSAGES:]
+        self._changed()
+
+    def _derive(self, cell: Cell, result: Repetition) -> None:
+        """The figures of a repetition, as the report derives them."""
+        self._measured = {}
+        if self._info is None or cell.duration_s < _ANALYSED_S:
+            return
+        try:
+            found = next((each for each in RunView(self._info, [result]).cells if each.counted), None)
+        except InputError:  # the store refuses it, too, and says why
+            return
+        if found is None:
+            return
+        self._measured = {
+            str(stream): stream.goodput_mbps.mean for stream in found.streams if stream.goodput_mbps is not None
+        }
+        mbps = found.goodput_mbps.mean if found.goodput_mbps is not None else None
+        made = Result(
+            test=cell.number,
+            repetition=result.repetition,
+            status=str(result.status),
+            goodput_mbps=mbps,
+            efficiency=found.efficiency,
+            limit=str(found.limit) if found.limit else None,
+        )
+        self._results = (*self._results, made)[-MOST_RESULTS:]
+        if mbps is not None:
+            self._say("ok", _sentence(made))
+
+    def snapshot(self) -> State:
+        """The state now. Called by another thread."""
+        now_s, now = time.monotonic(), self._now
+        ended = self._outcome is not None
+        running = now is not None and now.ended_s is None and not ended
+        gone_s = ((now.ended_s or now_s) - now.began_s) if now is not None else 0.0
+        left_s = None if ended else self._eta.left_s(gone_s if running else 0.0)
+        return State(
+            pid=self._me.pid,
+            started=self._me.started,
+            rig=self._plan.rig_name,
+            scenario=self._plan.scenario_name,
+            title=self._plan.title,
+            run=self._info.run if self._info is not None else None,
+            began_at=self._began_at,
+            written_at=time.time(),
+            clock_s=now_s,
+            phase="ended" if ended else "preparing" if now is None else "measuring",
+            outcome=self._outcome,
+            tests=len(self._plan.cells),
+            done=self._done,
+            total=self._total,
+            left_s=left_s,
+            left_at_most=self._eta.at_most,
+            test=None if now is None else self._test(now, gone_s, running),
+            streams=() if now is None else self._streams(now, running),
+            messages=self._messages,
+            measured=self._results,
+        )
+
+    def _test(self, now: _Now, gone_s: float, running: bool) -> CurrentTest:
+        known = now.repetition <= self._plan.repeat
+        return CurrentTest(
+            number=now.cell.number,
+            settings=settings_text(now.cell, named=self._named),
+            repetition=now.repetition,
+            repetitions=self._plan.repeat if known else None,
+            attempt=now.attempt,
+            duration_s=now.cell.duration_s,
+            gone_s=gone_s,
+            running=running,
+            live=now.cell.engine == AGENT,
+        )
+
+    def _streams(self, now: _Now, running: bool) -> tuple[Stream, ...]:
+        live, measured = dict(now.live), self._measured
+        most = max(_LEAST_HISTORY, _MOST_FIGURES // max(1, len(now.cell.streams)))
+        ip_version = self._plan.ip_version
+        ceilings = {each.pair: each.ceiling_bps for each in forecasts(now.cell, self._plan, ip_version)}
+        made = []
+        for endpoint, stream in enumerate(now.cell.streams, 1):
+            counted, ceiling = live.get(endpoint), ceilings.get(stream.pair)
+            history = counted.mbps[-most:] if counted is not None else ()
+            values: dict[str, Any] = {
+                "ceiling_mbps": None if ceiling is None else ceiling / 1e6,
+                "now_mbps": history[-1] if history and running else None,
+                "history_mbps": history,
+                "measured_mbps": measured.get(str(stream)),
+            }
+            made.append(Stream(name=str(stream), **values))
+        return tuple(made)
+
+
+def _counted(before: _Live | None, clock_ns: int, total_bytes: int) -> _Live:
+    if before is None or clock_ns <= before.clock_ns:
+        return _Live(clock_ns, total_bytes, before.mbps if before is not None else ())
+    mbps = max(0, total_bytes - before.total_bytes) * 8e3 / (clock_ns - before.clock_ns)
+    return _Live(clock_ns, total_bytes, (*before.mbps, mbps)[-MOST_HISTORY:])
+
+
+def _sentence(made: Result) -> str:
+    share = f", {100 * made.efficiency:.1f} % of the ceiling" if made.efficiency is not None else ""
+    limit = f", limited by {made.limit}" if made.limit not in {None, "unknown"} else ""
+    return f"test {made.test}: {made.goodput_mbps:,.0f} Mbit/s{share}{limit}"
+
+
+@contextmanager
+def board_of(plan: RunPlan, orders: Sequence[Order], progress: Progress) -> Iterator[Board]:
+    """The board of this process's run, published until the block ends. A run that could not begin is published, too."""
+    me = process(os.getpid()) or Process(os.getpid(), 0)
+    board = Board(plan, orders, me, time.time())
+    with publishing(board.snapshot) as changed:
+        board.beside(progress, changed)
+        try:
+            yield board
+        except RigctlError as error:
+            board.failed(error)
+            raise
+        except BaseException:
+            board.over(RunStatus.INTERRUPTED)
+            raise

@@ -1,0 +1,144 @@
+"""The rig's screen, in real terminals: during a run, resized, lost, and from another user."""
+
+import fcntl
+import json
+import os
+import pty
+import subprocess
+import sys
+import tempfile
+import termios
+from collections.abc import Iterator
+from pathlib import Path
+
+import builders
+import pytest
+from processes import end
+from screens import Terminal, terminal
+from user import User, ended, waited
+
+from rigctl.processes import process
+from rigctl.records import RunStatus
+from rigctl.store import open_store
+
+RIGCTL = (sys.executable, "-m", "rigctl")
+NOBODY = 65534
+BIG = "██"
+SCENARIO = """\
+title: Two pairs
+rig: gigablox
+pairs: [pi1 -> pi2, pi3 -> pi4]
+duration: {duration_s}s
+matrix:
+  parallel: [1, 2]
+"""
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> Iterator[User]:
+    """Whose runs publish themselves where every user may look, and nobody else's do."""
+    with tempfile.TemporaryDirectory(prefix="rigctl-display-") as folder:
+        Path(folder).chmod(0o1777)
+        someone = User(tmp_path)
+        someone.environment["RIGCTL_DISPLAY_FOLDER"] = folder
+        yield someone
+
+
+def changed(user: User) -> dict[str, str]:
+    return {name: value for name, value in user.environment.items() if os.environ.get(name) != value}
+
+
+def test_a_run_has_its_screen_and_outlives_its_terminal(user: User) -> None:
+    scenario = user.scenario(SCENARIO.format(duration_s=5))
+    command = [*RIGCTL, "run", scenario, "--display", "--no-report"]
+    assert json.loads(user.rigctl("display", "--json")) == {"version": 1, "runs": []}
+    with terminal(user.folder, [*RIGCTL, "display", "gigablox"], changed(user), 80, 24) as other:
+        other.shows(lambda text: "No run yet" in text)
+        with terminal(user.folder, command, changed(user)) as own:
+            during = own.shows(lambda text: "Mbit/s now" in text)
+            assert during.count(BIG) > 20
+            assert "test 1 of 2" in during
+            pid = own.process()
+            seen_by_another(user)
+            other.shows(lambda text: "pi3 → pi4" in text)
+            resized(own)
+            own.tmux("kill-server")
+        after = other.shows(lambda text: "Total goodput of each test" in text)
+        assert "complete" in after
+        other.press("q")
+    assert waited(lambda: process(pid) is None, 30)
+    (listed,) = json.loads(user.rigctl("runs", "--json"))["runs"]
+    assert listed["status"] == "complete"
+
+
+def resized(own: Terminal) -> None:
+    own.resize(60, 20)
+    small = own.shows(lambda text: "left" in text and len(text.splitlines()) <= 20)
+    assert max(map(len, small.splitlines())) <= 60
+
+
+def seen_by_another(user: User) -> None:
+    """What another user of the machine gets to know."""
+    if os.geteuid() != 0:
+        return
+    said = ended(("display", "--json"), user.folder, user.environment, uid=NOBODY)
+    (shown,) = json.loads(said.stdout)["runs"]
+    assert (shown["user"], shown["fate"], shown["state"]["phase"]) == ("root", "running", "measuring")
+    assert [stream["name"] for stream in shown["state"]["streams"]] == ["pi1 → pi2", "pi3 → pi4"]
+    assert "store.db" not in json.dumps(shown)
+
+
+def test_a_run_whose_terminal_is_gone_exits_as_ever_with_its_report(user: User) -> None:
+    scenario = user.scenario(SCENARIO.format(duration_s=1))
+    ours, theirs = pty.openpty()
+    run = subprocess.Popen(
+        [*RIGCTL, "run", scenario, "--display", "--report", "r.html"], cwd=user.folder, env=user.environment,
+        stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )  # fmt: skip
+    try:
+        os.close(theirs)
+        assert os.read(ours, 1)  # its screen is up
+        os.close(ours)
+        assert run.wait(60) == 0
+    finally:
+        end(run)
+    assert (user.folder / "r.html").exists()
+    assert json.loads(user.rigctl("runs", "--json"))["runs"][0]["status"] == "complete"
+    (shown,) = json.loads(user.rigctl("display", "--json"))["runs"]
+    assert shown["fate"] == "ended"
+    assert len(shown["state"]["results"]["totals"]) == 2
+
+
+def stored(user: User) -> None:
+    """The run of the product page, in the store."""
+    info, repetitions = builders.gigablox()
+    with open_store(user.environment["RIGCTL_STORE"], create=True) as opened:
+        run = opened.begin(info.plan, info.versions, info.facts, info.started_at)
+        for repetition in repetitions:
+            opened.add(run, repetition)
+        opened.finish(run, RunStatus.COMPLETE, info.started_at + 100)
+
+
+def test_a_killed_run_has_died_and_the_latest_table_of_the_store_is_shown(user: User) -> None:
+    stored(user)
+    with terminal(user.folder, [*RIGCTL, "display"], changed(user)) as idle:
+        idle.shows(lambda text: "Total goodput of each test" in text)
+        scenario = user.scenario(SCENARIO.format(duration_s=20))
+        killed = user.start("run", scenario, "--quiet", "--no-report")
+        try:
+            idle.shows(lambda text: "Mbit/s now" in text)
+            killed.kill()
+            killed.communicate(timeout=10)
+            idle.shows(lambda text: f"process {killed.pid} is gone" in text)
+        finally:
+            end(killed)
+    (shown,) = json.loads(user.rigctl("display", "--json"))["runs"]
+    assert shown["fate"] == "died"
+    assert waited(lambda: not user.processes(), 30)
+
+
+def test_without_a_terminal_there_is_no_screen(user: User) -> None:
+    user.scenario(SCENARIO.format(duration_s=1))
+    assert "--json" in user.rigctl("display", code=2)
+    assert "is no terminal" in user.rigctl("run", "s.yaml", "--display", code=2)

@@ -1,0 +1,99 @@
+"""`rigctl report --theme`, `--fragment` and `--compare`, as a user calls them."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import builders
+import pytest
+
+from rigctl.records import Repetition, RunInfo, RunStatus
+from rigctl.store import open_store
+
+
+def measured(mbps: Sequence[float], name: str) -> tuple[RunInfo, list[Repetition]]:
+    cells = [builders.cell(1)]
+    plan = builders.plan(cells, virtual=None, repeat=5, rig_name=name)
+    return builders.run(plan), [
+        builders.repetition(cells[0], [rate - 0.1 * number for rate in mbps], number=number) for number in range(1, 6)
+    ]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """Two runs: the earlier one of a slower product."""
+    path = tmp_path / "r.db"
+    with open_store(str(path)) as opened:
+        for day, (info, repetitions) in enumerate((measured((900, 900), "old"), measured((941, 941.3), "new"))):
+            run = opened.begin(info.plan, info.versions, info.facts, info.started_at + day * 86_400)
+            for repetition in repetitions:
+                opened.add(run, repetition)
+            opened.finish(run, RunStatus.COMPLETE, info.started_at + day * 86_400 + 74)
+    (tmp_path / "new.yaml").write_text("name: New\nwords: {goodput: Speed}\n")
+    (tmp_path / "old.yaml").write_text("name: Old\n")
+    return path
+
+
+def rigctl(store: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "RIGCTL_STORE": str(store)}
+    command = [sys.executable, "-m", "rigctl", *words]
+    return subprocess.run(
+        command, env=environment, cwd=store.parent, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def test_a_fragment_has_everything_that_is_published(store: Path) -> None:
+    done = rigctl(store, "report", "--theme", "new.yaml", "--fragment", "out")
+    assert (done.returncode, done.stderr) == (0, "")
+    files = {path.name for path in (store.parent / "out").iterdir()}
+    assert {"fragment.html", "product.json", "table.svg", "table.png", "chart.svg", "chart.png", "og.png"} <= files
+    assert {Path(line).name for line in done.stdout.splitlines()} == files
+    made = json.loads((store.parent / "out" / "product.json").read_text())
+    assert made["claim"]["text"] == "940 Mbit/s on both pairs at once: 99.8 % of what gigabit Ethernet allows"
+    assert "Speed of each pair" in (store.parent / "out" / "fragment.html").read_text()
+
+
+def test_why_there_is_no_claim_is_on_standard_error(store: Path) -> None:
+    old = json.loads(rigctl(store, "runs", "--json").stdout)["runs"]
+    slow = min(run["run"] for run in old)
+    done = rigctl(store, "report", slow, "--fragment", "out")
+    assert done.returncode == 0
+    assert done.stderr.startswith(
+        "No claim is made: 95.5 % of what the link allows is less than the claim's bound of 97 %"
+    )
+
+
+def test_the_page_is_in_the_theme(store: Path) -> None:
+    assert rigctl(store, "report", "--theme", "new.yaml", "-o", "page.html").returncode == 0
+    page = (store.parent / "page.html").read_text()
+    assert '<p class="brand">New</p>' in page
+    assert "Speed of each pair" in page
+
+
+def test_two_products_are_compared(store: Path) -> None:
+    slow = min(run["run"] for run in json.loads(rigctl(store, "runs", "--json").stdout)["runs"])
+    words = ("report", "--theme", "new.yaml", "--theme", "old.yaml", "--compare", slow)
+    done = rigctl(store, *words, "--fragment", "out", "-o", "page.html")
+    assert (done.returncode, done.stderr) == (0, "")
+    made = json.loads((store.parent / "out" / "product.json").read_text())
+    assert made["verdict"] == ["New is faster than Old: it has at least 1.04 times the goodput of Old."]
+    assert "two runs compared" in (store.parent / "page.html").read_text()
+
+
+def test_a_theme_with_mistakes_is_refused_before_anything_is_written(store: Path) -> None:
+    (store.parent / "bad.yaml").write_text('name: A\ncolours: {soft: "#cccccc"}\nlogo: none.svg\n')
+    done = rigctl(store, "report", "--theme", "bad.yaml", "--fragment", "out")
+    assert done.returncode == 2
+    assert "bad.yaml:2:17: colours: soft #cccccc on paper #ffffff" in done.stderr
+    assert "bad.yaml:3:7: logo" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (store.parent / "out").exists()
+
+
+def test_one_theme_is_enough_without_a_comparison(store: Path) -> None:
+    done = rigctl(store, "report", "--theme", "new.yaml", "--theme", "old.yaml")
+    assert done.returncode == 2
+    assert "one more with --compare RUN" in done.stderr

@@ -1,0 +1,53 @@
+"""Big digits and bars."""
+
+import pytest
+
+from rigctl.display.digits import bars, big, progress_bar, rows_of, scale_for, width_of
+from rigctl.display.figures import number_text
+
+
+def test_a_digit_of_scale_2_is_6_columns_by_5_rows() -> None:
+    assert big("4", 2) == ["██  ██", "██  ██", "██████", "    ██", "    ██"]
+
+
+def test_odd_scales_use_half_blocks() -> None:
+    assert big("1", 1) == ["▄█ ", " █ ", "▀▀▀"]
+
+
+@pytest.mark.parametrize("scale", range(1, 9))
+def test_the_size_that_is_promised_is_the_size_that_is_drawn(scale: int) -> None:
+    rows = big("1,234.50/–:", scale)
+    assert {len(row) for row in rows} == {width_of("1,234.50/–:", scale)}
+    assert len(rows) == rows_of(scale)
+
+
+def test_the_largest_scale_that_fits_is_taken() -> None:
+    assert scale_for("941", 48, 10) == 4
+    assert scale_for("941", 43, 10) == 3
+    assert scale_for("941", 48, 9) == 3
+    assert scale_for("941", 10, 9) is None
+
+
+def test_bars_show_half_a_row_and_never_hide_what_is_not_nothing() -> None:
+    assert bars([0, 25, 50, 100], 100, 4, 2, 4) == ["   █", " ▄██"]
+    assert bars([1], 1000, 1, 3, 1) == [" ", " ", "▄"]
+
+
+def test_more_values_than_columns_are_averaged() -> None:
+    assert bars([0, 100, 100, 100], 100, 2, 2, 4) == [" █", "██"]
+
+
+def test_the_time_that_is_to_come_is_left_free() -> None:
+    assert bars([100], 100, 8, 1, 4) == ["██      "]
+
+
+def test_a_bar_is_as_wide_as_asked() -> None:
+    assert progress_bar(0.5, 4) == "██░░"
+    assert progress_bar(2.0, 4) == "████"
+
+
+def test_figures_have_the_digits_that_one_reads_at_a_glance() -> None:
+    given = (None, 0.5, 12.34, 941.4, 1879.2, 9999.4, 18312.0, 99990.0, 123456.0)
+    texts = [number_text(mbps)[0] for mbps in given]
+    assert texts == ["–", "0.50", "12.3", "941", "1,879", "9,999", "18.31", "100.0", "123.5"]
+    assert number_text(18312.0)[1] == "Gbit/s"

@@ -1,0 +1,100 @@
+"""Where runs publish their state: what is believed of a file that any user may have made."""
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rigctl.display.folder import Fate, own_folder, path_of, published, tidy, write
+from rigctl.display.state import State
+from rigctl.processes import process
+
+NOBODY = 2**22 + 1  # above the highest process id of Linux
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("RIGCTL_DISPLAY_FOLDER", str(tmp_path))
+    made = own_folder()
+    assert made is not None
+    return made
+
+
+def own(**fields: Any) -> State:
+    """That of this process."""
+    me = process(os.getpid())
+    assert me is not None
+    known = {
+        "pid": me.pid, "started": me.started, "rig": "gigablox", "scenario": "s", "title": "t", "began_at": 1.0,
+        "written_at": 2.0, "clock_s": time.monotonic(), "phase": "measuring", "tests": 1, "done": 0, "total": 1,
+    }  # fmt: skip
+    return State.model_validate(known | fields)
+
+
+def fates() -> list[Fate]:
+    return [each.fate for each in published()]
+
+
+def test_what_was_written_is_read_by_whoever_may_look(folder: Path) -> None:
+    state = own()
+    before = os.umask(0o077)
+    try:
+        write(folder, state)
+    finally:
+        os.umask(before)
+    (found,) = published()
+    assert found.state == state
+    assert found.going
+    assert path_of(folder, state.pid).stat().st_mode & 0o777 == 0o644
+    assert [path.name for path in folder.iterdir()] == [f"{state.pid}.json"]
+
+
+def test_a_run_whose_process_is_gone_died(folder: Path) -> None:
+    write(folder, own(pid=NOBODY))
+    assert fates() == [Fate.DIED]
+
+
+def test_a_later_process_with_its_number_is_not_the_run(folder: Path) -> None:
+    write(folder, own(started=1))
+    assert fates() == [Fate.DIED]
+
+
+def test_a_run_that_writes_no_more_is_silent(folder: Path) -> None:
+    write(folder, own(clock_s=max(0.0, time.monotonic() - 60)))
+    assert fates() == [Fate.SILENT]
+
+
+def test_a_run_that_ended_has_ended_though_its_process_is_gone(folder: Path) -> None:
+    write(folder, own(pid=NOBODY, phase="ended", outcome="complete"))
+    assert fates() == [Fate.ENDED]
+
+
+def test_what_is_no_state_is_passed_over(folder: Path, tmp_path: Path) -> None:
+    (folder / "1.json").write_text("{")
+    (folder / "2.json").write_text('{"version": 2}')
+    (folder / "3.json").symlink_to("/etc/passwd")
+    os.mkfifo(folder / "4.json")
+    (folder / "5.json").write_text(own(pid=6).model_dump_json())  # named after another process
+    (folder / "7.json").write_text(own(pid=7).model_dump_json().replace('"done":0', '"done":1e400'))
+    (tmp_path / f"rigctl-runs-{os.geteuid() + 1}").mkdir()  # in the name of another user
+    write(tmp_path / f"rigctl-runs-{os.geteuid() + 1}", own())
+    assert published() == []
+
+
+def test_a_folder_that_others_can_write_to_is_neither_used_nor_believed(folder: Path) -> None:
+    write(folder, own())
+    folder.chmod(0o777)
+    assert published() == []
+    assert own_folder() is None
+
+
+def test_what_ended_a_while_ago_is_tidied_away_and_nothing_else(folder: Path) -> None:
+    for pid in (NOBODY, NOBODY + 1):
+        write(folder, own(pid=pid))
+    write(folder, own())
+    os.utime(path_of(folder, NOBODY), (0, 0))
+    os.utime(path_of(folder, os.getpid()), (0, 0))
+    tidy(folder)
+    assert {path.stem for path in folder.glob("*.json")} == {str(NOBODY + 1), str(os.getpid())}

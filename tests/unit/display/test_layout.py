@@ -1,0 +1,211 @@
+"""The screen as lines: what is on it at each size, and that it never leaves the terminal."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings, strategies
+from rich.cells import cell_len
+
+from rigctl.display.figures import Figure, total_of
+from rigctl.display.folder import Fate, Published
+from rigctl.display.layout import PAGE_S, screen, waiting
+from rigctl.display.state import Column, CurrentTest, Results, Said, State, Stream, Table, Total
+
+SIZES = ((100, 30), (80, 24), (60, 20), (200, 60), (20, 5), (1, 1))
+BIG_941 = "████████████    ████    ████        ████"
+
+
+def state(streams: int = 2, **fields: Any) -> State:
+    test = CurrentTest(
+        number=3,
+        settings="2 pairs, window 64K, MSS 8960, 1 flow, cubic",
+        repetition=1,
+        repetitions=1,
+        attempt=1,
+        duration_s=60,
+        gone_s=30,
+        running=True,
+        live=True,
+    )
+    made = tuple(
+        Stream(
+            name=f"pi{2 * at + 1} → pi{2 * at + 2}",
+            ceiling_mbps=941.5,
+            now_mbps=941 - at,
+            history_mbps=tuple(900 + second % 41 for second in range(30)),
+        )
+        for at in range(streams)
+    )
+    known: dict[str, Any] = {
+        "pid": 4711, "started": 1, "rig": "gigablox", "scenario": "gigablox", "title": "GigaBlox, seven tests",
+        "run": "20261122-134338-dd07", "began_at": 0.0, "written_at": 10.0, "clock_s": 100.0, "phase": "measuring",
+        "tests": 7, "done": 2, "total": 7, "left_s": 260.0, "test": test, "streams": made,
+        "messages": (Said(level="warning", text="test 3: mss 8960 requested, 1448 effective (2 pairs)"),),
+    }  # fmt: skip
+    return State.model_validate(known | fields)
+
+
+def shown(the_state: State | None = None, fate: Fate = Fate.RUNNING) -> Published:
+    return Published(the_state or state(), "anna", fate)
+
+
+def text_of(published: Published, width: int = 100, height: int = 30, clock_s: float = 102.0) -> str:
+    return "\n".join(line.plain.rstrip() for line in screen(published, width, height, clock_s))
+
+
+def ended(rows: int = 7, columns: int = 4, **fields: Any) -> State:
+    names = tuple(Column(title=f"Column {number}", unit="Mbit/s") for number in range(columns))
+    table = Table(columns=names, rows=tuple(tuple(f"{row}.{at}" for at in range(columns)) for row in range(rows)))
+    totals = tuple(Total(test=number, goodput_mbps=1852 + number) for number in range(1, rows + 1))
+    findings = (Said(level="note", text="MSS 8960 was requested, 1448 went over the wire."),)
+    results = Results(answer="Line rate in all tests.", totals=totals, findings=findings, tables=(table,))
+    return state(phase="ended", outcome="complete", results=results, **fields)
+
+
+EVERY = {
+    "preparing": state(0, phase="preparing", test=None),
+    "one pair": state(1),
+    "two pairs": state(2),
+    "three pairs": state(3),
+    "four pairs": state(4),
+    "twelve pairs": state(12),
+    "a mesh": state(132),
+    "ended": ended(),
+    "a long table": ended(200, 30),
+    "a title of wide characters": state(title="千兆交换机测试" * 20),
+}
+
+
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize(("width", "height"), SIZES)
+def test_no_line_is_wider_or_lower_than_the_terminal(name: str, width: int, height: int) -> None:
+    for clock_s in (100.0, 100.0 + PAGE_S, 100.0 + 5 * PAGE_S):
+        lines = screen(shown(EVERY[name]), width, height, clock_s)
+        assert len(lines) == height
+        assert [line.plain for line in lines if cell_len(line.plain) > width or "\n" in line.plain] == []
+
+
+FIGURES = strategies.one_of(strategies.none(), strategies.floats(0, 1e9))
+STREAMS = strategies.lists(
+    strategies.builds(
+        Stream,
+        name=strategies.text(max_size=40),
+        ceiling_mbps=FIGURES,
+        now_mbps=FIGURES,
+        measured_mbps=FIGURES,
+        history_mbps=strategies.lists(strategies.floats(0, 1e9), max_size=130).map(tuple),
+    ),
+    max_size=8,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(STREAMS, strategies.integers(1, 210), strategies.integers(1, 60), strategies.sampled_from(Fate))
+def test_whatever_streams_report_the_screen_is_drawn(
+    streams: list[Stream], width: int, height: int, fate: Fate
+) -> None:
+    drawn = screen(shown(state(0).model_copy(update={"streams": tuple(streams)}), fate), width, height, 130.0)
+    assert len(drawn) == height
+    assert [line.plain for line in drawn if cell_len(line.plain) > width] == []
+
+
+def test_the_rig_screen_has_a_figure_per_pair_the_course_the_progress_and_the_last_message() -> None:
+    text = text_of(shown())
+    assert BIG_941 in text
+    assert text.count("Mbit/s now, ceiling 941.5") == 2
+    assert "test 3 of 7: 2 pairs, window 64K" in text
+    assert "36 % measured" in text
+    assert "4m 18s left" in text  # two seconds after it was written
+    assert "total 1,881 Mbit/s" in text
+    assert "1448 effective" in text
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (60, 20)])
+def test_smaller_terminals_keep_the_figures_and_the_time_left(width: int, height: int) -> None:
+    text = text_of(shown(), width, height)
+    assert "██████" in text
+    assert "4m 18s left" in text
+    assert "pi3 → pi4" in text
+
+
+def test_many_pairs_are_shown_as_their_total_and_the_slowest() -> None:
+    text = text_of(shown(state(132)))
+    assert "total of 132" in text
+    assert "slowest of 132" in text
+    assert "pi263 → pi264" in text
+    assert "pi1 → pi2 " not in text
+
+
+def test_of_pairs_that_report_at_different_instants_the_total_is_that_of_the_seconds_all_have() -> None:
+    histories = ((), (1.0,), (1.0, 2.0))
+    for first in histories:
+        for second in histories:
+            pair = [Figure(name="a", mbps=1.0, present=True, history=each) for each in (first, second)]
+            common = min(len(first), len(second))
+            assert len(total_of(pair).history) == common
+    assert total_of(pair).history == (2.0, 4.0)
+
+
+def test_between_two_tests_the_goodput_of_the_last_repetition_stands_there() -> None:
+    over = state(2)
+    streams = tuple(
+        stream.model_copy(update={"now_mbps": None, "measured_mbps": 911.0, "history_mbps": ()})
+        for stream in over.streams
+    )
+    assert over.test is not None
+    text = text_of(shown(over.model_copy(update={"streams": streams})))
+    assert "last repetition" in text
+    assert " now" not in text
+
+
+def test_what_is_not_known_is_no_figure() -> None:
+    unknown = (Stream(name="pi1 → pi2"),)
+    text = text_of(shown(state(streams=0).model_copy(update={"streams": unknown})))
+    assert "measuring" in text
+    assert "0 Mbit/s" not in text
+
+
+def test_a_killed_controller_is_said_with_how_to_go_on() -> None:
+    text = " ".join(text_of(shown(fate=Fate.DIED)).split())
+    assert "process 4711 is gone" in text
+    assert "--resume 20261122-134338-dd07" in text
+    assert "left" not in text
+    assert " now" not in text
+
+
+def test_a_stopped_controller_is_said_with_the_time_of_silence() -> None:
+    text = text_of(shown(fate=Fate.SILENT), clock_s=142.0)
+    assert "No news for 42 s: process 4711 is stopped, or hangs." in text
+
+
+def test_the_results_follow_each_other_as_pages() -> None:
+    pages = [text_of(shown(ended()), clock_s=100.0 + number * PAGE_S) for number in range(4)]
+    assert "Total goodput of each test" in pages[0]
+    assert "test 7" in pages[0]
+    assert "6.3" in pages[1]
+    assert "1448 went over the wire" in pages[2]
+    assert pages[3] == pages[0]
+    assert all("Line rate in all tests." in page and "complete" in page for page in pages)
+
+
+def test_every_field_of_a_long_table_has_its_page() -> None:
+    long = ended(50, 20)
+    pages = "".join(text_of(shown(long), clock_s=100.0 + number * PAGE_S) for number in range(60))
+    assert [f"{row}.{at}" for row in range(50) for at in range(20) if f"{row}.{at}" not in pages] == []
+
+
+def test_while_nodes_are_prepared_their_messages_are_shown() -> None:
+    said = (Said(level="note", text="pi1 is in use by anna; 2 runs ahead in the queue"),)
+    text = text_of(shown(EVERY["preparing"].model_copy(update={"messages": said})))
+    assert "preparing the nodes, 12 s" in text
+    assert "2 runs ahead" in text
+
+
+def test_a_foreign_state_commands_no_terminal() -> None:
+    raw = state().model_dump() | {"title": "\x1b]0;pwned\x07\x1b[2J", "rig": "r\nr"}
+    assert "\x1b" not in text_of(replace(shown(), state=State.model_validate(raw)))
+
+
+def test_waiting_says_why() -> None:
+    assert "No run yet." in "\n".join(line.plain for line in waiting(["No run yet."], 60, 20))

@@ -1,0 +1,211 @@
+"""What is published: the table in a theme's columns and words, rounded down; pictures, data, two products."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import builders
+import compared_runs
+import jsonschema
+import pages
+import pytest
+
+from rigctl.errors import InputError
+from rigctl.records import Pair, Repetition, RunInfo
+from rigctl.report.blocks import Table
+from rigctl.report.document import document
+from rigctl.report.printers.html import page
+from rigctl.report.product.compare import side_by_side
+from rigctl.report.product.content import Product, product
+from rigctl.report.product.data import product_json
+from rigctl.report.product.drawing import family, width_of, wrapped
+from rigctl.report.product.page import brand, themed
+from rigctl.report.product.pictures import CARD, bars, card, table
+from rigctl.report.product.publish import files_of, write_files
+from rigctl.report.product.theme import Theme, WordsSection, default_theme, load_theme
+
+DOCS = Path(__file__).parents[4] / "docs"
+THEME = Theme("GigaBlox", maker="BotBlox")
+
+
+def texts(made: Table) -> list[list[str]]:
+    return [[entry.text for entry in row.entries] for row in made.rows]
+
+
+def gigablox(theme: Theme = THEME) -> Product:
+    return product(*builders.gigablox(), theme)
+
+
+def test_without_columns_the_table_has_what_a_buyer_understands() -> None:
+    titles = [column.title for column in gigablox().table.columns]
+    assert titles == ["Test", "Window", "MSS", "Parallel", "Goodput of each pair", "Retransmits", "Efficiency"]
+
+
+def test_a_theme_picks_columns_rows_and_words() -> None:
+    words = WordsSection(goodput="Speed")
+    theme = replace(THEME, columns=(("Test", "No."), ("Retransmits", "Sent twice")), tests=(5, 7), words=words)
+    made = gigablox(theme).table
+    assert [column.title for column in made.columns] == ["No.", "Sent twice"]
+    assert texts(made) == [["5", "0, 0"], ["7", "0, 31"]]
+    assert [column.title for column in gigablox(replace(THEME, words=words)).table.columns][4] == "Speed of each pair"
+
+
+def test_a_column_that_the_run_has_not_is_refused_at_its_place(tmp_path: Path) -> None:
+    (tmp_path / "t.yaml").write_text("name: A\ncolumns:\n  - Test\n  - Retransmit\n")
+    with pytest.raises(InputError, match=r't.yaml:4:5: column "Retransmit": .*Did you mean "Retransmits"'):
+        gigablox(load_theme(tmp_path / "t.yaml"))
+    with pytest.raises(InputError, match=r"tests: the run has no test 9. Its tests are 1 to 7"):
+        gigablox(replace(THEME, tests=(9,)))
+
+
+def test_no_figure_is_rounded_up() -> None:
+    cell = builders.cell(1)
+    info = builders.run(builders.plan([cell]))
+    made = product(info, [builders.repetition(cell, (940.96, 929.5))], THEME).table
+    titles = [column.title for column in made.columns]
+    assert texts(made)[0][titles.index("Goodput of each pair")] == "940, 929"
+    assert texts(made)[0][titles.index("Efficiency")] == "99.3"
+
+
+def test_every_kind_of_test_has_a_page() -> None:
+    for name, make in pages.RUNS.items():
+        made = files_of(product(*make(), THEME))
+        assert {"fragment.html", "product.json", "table.svg", "table.png", "og.png"} <= set(made), name
+
+
+def test_pictures_are_svg_and_png_with_their_source_inside() -> None:
+    made = gigablox()
+    for svg in (table(made), bars(made) or "", card(made)):
+        root = ElementTree.fromstring(svg)
+        assert root.tag.endswith("svg")
+        assert "no product was connected" in "".join(root.itertext())
+    files = files_of(made)
+    assert {"chart.png", "chart-1.png", "chart-7.png", "table.png", "og.png"} <= set(files)
+    assert all(files[name].startswith(b"\x89PNG") for name in files if name.endswith(".png"))
+    size = (int.from_bytes(files["og.png"][16:20]), int.from_bytes(files["og.png"][20:24]))
+    assert size == CARD
+
+
+def test_nothing_is_drawn_outside_a_picture() -> None:
+    for name, make in pages.RUNS.items():
+        made = product(*make(), replace(THEME, name="A product with a rather long name, second edition"))
+        for svg in filter(None, (table(made), bars(made), bars(made, 340, framed=False))):
+            root = ElementTree.fromstring(svg)
+            width = float(root.attrib["width"])
+            for text in root.iter("{http://www.w3.org/2000/svg}text"):
+                bold = "font-weight" in text.attrib
+                wide = width_of(text.text or "", float(text.attrib["font-size"]), bold=bold)
+                x = float(text.attrib["x"])
+                start = x - wide if text.attrib.get("text-anchor") == "end" else x
+                assert start >= -2, (name, text.text)
+                assert start + wide <= width + 2, (name, text.text)
+
+
+def test_data_are_as_their_schema_says() -> None:
+    schema = json.loads((DOCS / "schemas" / "product.schema.json").read_text())
+    for name, make in pages.RUNS.items():
+        made = json.loads(product_json(product(*make(), THEME)))
+        jsonschema.validate(made, schema)
+        assert made["schema_org"]["@type"] == "Dataset", name
+        assert all(value["@type"] == "PropertyValue" for value in made["schema_org"]["variableMeasured"])
+
+
+def test_why_nothing_is_claimed_is_in_the_data() -> None:
+    made = json.loads(product_json(gigablox()))
+    assert (made["virtual"], made["claim"]["made"], made["claim"]["text"]) == (True, False, None)
+    assert "virtual rig" in made["claim"]["reasons"][0]
+    assert "about" not in made["schema_org"], "figures of a virtual rig are about no product"
+
+
+def test_values_in_the_data_are_those_that_are_printed() -> None:
+    values = json.loads(product_json(gigablox()))["schema_org"]["variableMeasured"]
+    assert values[0] == {
+        "@type": "PropertyValue",
+        "name": "Test 1, pi1 → pi2: Goodput of each pair",
+        "value": 911.0,
+        "unitText": "Mbit/s",
+    }
+
+
+def hardware(factor: float, name: str, seed: int, **plan: Any) -> tuple[RunInfo, list[Repetition]]:
+    cells = compared_runs.cells(3)
+    made = compared_runs.view(
+        cells, seed=seed, factors={1: factor, 2: factor}, plan={"virtual": None, "rig_name": name, **plan}
+    )
+    return made.info, list(made.every)
+
+
+def compared(factor: float, **plan: Any) -> Product:
+    ours, theirs = hardware(factor, "ours", 1), hardware(1.0, "theirs", 2, **plan)
+    return side_by_side((ours[0], theirs[0]), (ours[1], theirs[1]), (Theme("Ours"), Theme("Theirs")))
+
+
+def test_two_products_stand_side_by_side() -> None:
+    made = compared(1.1)
+    assert [column.title for column in made.table.columns][-3:] == ["Ours", "Theirs", "Ours is"]
+    assert [row[-1] for row in texts(made.table)][:2] == ["faster", "faster"]
+    assert made.verdict[0].startswith(
+        "Ours is faster than Theirs in 2 of 3 tests: it has at least 1.09 times the goodput"
+    )
+    assert made.keys == ("Ours", "Theirs")
+    assert made.claim is None
+
+
+def test_the_other_one_may_be_faster() -> None:
+    made = compared(0.9)
+    assert made.verdict[0].startswith("Theirs is faster than Ours in 2 of 3 tests")
+    assert [row[-1] for row in texts(made.table)][:2] == ["slower", "slower"]
+
+
+def test_faster_is_never_said_where_the_verdict_is_not_better() -> None:
+    for factor in (1.0, 1.004, 1.015):
+        made = compared(factor)
+        said = " ".join([*made.verdict, *(row[-1] for row in texts(made.table)), table(made), product_json(made)])
+        assert "faster" not in said, factor
+
+
+def test_a_virtual_rig_is_not_compared_with_hardware() -> None:
+    made = compared(1.5, virtual="namespaces")
+    assert made.verdict == (
+        "Theirs was measured on a virtual rig and the other on hardware: their figures are not compared.",
+    )
+    assert "Ours is" not in [column.title for column in made.table.columns]
+
+
+def test_runs_without_a_test_in_common_are_refused() -> None:
+    ours, theirs = hardware(1.0, "ours", 1), hardware(1.0, "theirs", 2)
+    others = tuple(replace(cell, pairs=(Pair("x", "y"),)) for cell in theirs[0].plan.cells)
+    other = replace(theirs[0], plan=replace(theirs[0].plan, cells=others))
+    with pytest.raises(InputError, match="have no test in common"):
+        side_by_side((ours[0], other), (ours[1], []), (Theme("A"), Theme("B")))
+
+
+def test_the_page_has_the_theme_around_it() -> None:
+    theme = replace(THEME, words=WordsSection(goodput="Speed", results="Measured"))
+    made = page(themed(document(*builders.gigablox()), theme), brand=brand(theme))
+    assert '<p class="brand">GigaBlox, BotBlox</p>' in made
+    assert "--accent: #0b62c4;" in made
+    assert "Speed of each pair" in made
+    assert ">Measured</h2>" in made
+
+
+def test_without_a_theme_the_rig_has_its_own_name() -> None:
+    info, _ = builders.gigablox()
+    own = default_theme(info)
+    assert own.name == "gigablox"
+    assert default_theme(info, unlike=own).name == f"gigablox, {info.run}"
+
+
+def test_files_are_written_into_a_new_folder_and_refused_where_a_file_stands(tmp_path: Path) -> None:
+    write_files({"a": b"1"}, tmp_path / "new" / "folder")
+    assert (tmp_path / "new" / "folder" / "a").read_bytes() == b"1"
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="no folder can be made there"):
+        write_files({"a": b"1"}, tmp_path / "file")
+
+
+def test_lines_are_broken_by_the_width_of_their_letters() -> None:
+    assert wrapped("wide words WWWW", 10, 60) == ["wide words", "WWWW"]
+    assert family(("Inter", "Open Sans", "sans-serif")) == "Inter, &#x27;Open Sans&#x27;, Arial, sans-serif"

@@ -1,0 +1,147 @@
+"""Theme files: every mistake at its line and column, contrast judged, the logo read whatever its format."""
+
+import base64
+import struct
+import zlib
+from pathlib import Path
+
+import pytest
+
+from rigctl.errors import InputError
+from rigctl.report.product.contrast import contrast, mended
+from rigctl.report.product.logo import read_logo
+from rigctl.report.product.theme import Theme, load_theme
+
+SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 120 40"><rect width="120" height="40"/></svg>'
+
+
+def themed(tmp_path: Path, text: str) -> Theme:
+    path = tmp_path / "theme.yaml"
+    path.write_text(text)
+    return load_theme(path)
+
+
+def refused(tmp_path: Path, text: str) -> str:
+    with pytest.raises(InputError) as error:
+        themed(tmp_path, text)
+    return str(error.value).replace(f"{tmp_path}/", "")
+
+
+def test_a_name_is_enough(tmp_path: Path) -> None:
+    theme = themed(tmp_path, "name: GigaBlox\n")
+    assert (theme.name, theme.maker, theme.logo, theme.columns) == ("GigaBlox", None, None, ())
+    assert theme.claim is not None
+    assert theme.claim.tests == "every"
+
+
+def test_all_keys_are_read(tmp_path: Path) -> None:
+    (tmp_path / "logo.svg").write_text(SVG)
+    text = """
+name: GigaBlox
+maker: BotBlox
+url: https://botblox.example/gigablox
+logo: logo.svg
+colours: {paper: "#fffdf8", ink: "#222222", accent: "#a3123f", series: ["#a3123f", "#0b62c4"]}
+dark: {accent: "#ff9db5"}
+fonts: {text: [Inter, Arial], headings: Georgia}
+columns:
+  - Test
+  - {column: Goodput of each pair, title: Speed of both}
+tests: [1, 5]
+words: {goodput: Speed, notes: "Four hosts."}
+claim: {tests: best, least: 99%, virtual: true}
+"""
+    theme = themed(tmp_path, text)
+    assert theme.columns == (("Test", "Test"), ("Goodput of each pair", "Speed of both"))
+    assert (theme.palette["paper"], theme.palette["panel"], theme.palette.series[0]) == (
+        "#fffdf8",
+        "#fffdf8",
+        "#a3123f",
+    )
+    assert theme.text == ("Inter", "Arial", "sans-serif")
+    assert theme.headings == ("Georgia", "sans-serif")
+    assert theme.logo is not None
+    assert theme.logo.aspect == 3.0
+    assert theme.claim is not None
+    assert (theme.claim.tests, theme.claim.least, theme.claim.virtual) == ("best", 0.99, True)
+
+
+def test_no_claim_is_wanted(tmp_path: Path) -> None:
+    assert themed(tmp_path, "name: A\nclaim: {made: false}\n").claim is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("maker: BotBlox\n", 'theme.yaml:1:1: "name" is missing. Expected: Name of the product.'),
+        ("name: A\ncolors: {}\n", 'theme.yaml:2:1: unknown key "colors". Did you mean "colours"?'),
+        ("name: A\ncolours:\n  accent: red\n", 'theme.yaml:3:11: accent: expected a colour in quotes, as in "#0b62c4"'),
+        (
+            "name: A\ncolours:\n  accent: #0b62c4\n",
+            'accent: expected a colour in quotes, as in "#0b62c4", found nothing',
+        ),
+        ("name: A\nfonts: {text: ['x\"; } body {']}\n", "theme.yaml:2:15: text: expected names of fonts"),
+        ("name: A\nurl: javascript:alert(1)\n", "theme.yaml:2:6: url"),
+        ("name: A\ntests: [0]\n", "theme.yaml:2:8: tests: expected numbers of tests"),
+        ("name: A\nclaim: {least: 130%}\n", 'theme.yaml:2:16: least "130%": expected 50 % to 100 %'),
+        ("name: A\nclaim: {tests: worst}\n", "expected every, best, or the number of a test"),
+        ("name: A\nlogo: none.png\n", 'theme.yaml:2:7: logo "none.png": there is no file'),
+    ],
+)
+def test_a_mistake_has_its_place(tmp_path: Path, text: str, message: str) -> None:
+    assert message in refused(tmp_path, text)
+
+
+def test_text_that_cannot_be_read_is_refused_with_a_colour_that_can(tmp_path: Path) -> None:
+    found = refused(tmp_path, 'name: A\ncolours:\n  soft: "#aaaaaa"\n')
+    assert "theme.yaml:3:9: colours: soft #aaaaaa on paper #ffffff has a contrast of 2.3:1; text needs 4.5:1" in found
+    better = found.partition("(WCAG AA). ")[2][:7]
+    assert contrast(better, "#ffffff") >= 4.5
+
+
+def test_a_dark_paper_needs_a_light_ink(tmp_path: Path) -> None:
+    found = refused(tmp_path, 'name: A\ncolours: {paper: "#101010"}\n')
+    assert "ink #16191d on paper #101010 has a contrast of 1.0:1" in found
+
+
+def test_bars_need_less_contrast_than_text(tmp_path: Path) -> None:
+    themed(tmp_path, 'name: A\ncolours: {series: ["#e17721"]}\n')
+    found = refused(tmp_path, 'name: A\ncolours: {series: ["#0b62c4", "#ffe0b0"]}\n')
+    assert "theme.yaml:2:31: colours: series 2 #ffe0b0 on paper #ffffff" in found
+    assert "graphics needs 3:1" in found
+
+
+def test_contrast_is_that_of_wcag() -> None:
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
+    assert contrast("#fff", "#ffffff") == 1
+    assert mended("#000000", "#ffffff", 4.5) == "#000000"
+
+
+def _png(width: int, height: int) -> bytes:
+    head = b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + head + struct.pack(">I", zlib.crc32(head))
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "aspect"),
+    [
+        (SVG.encode(), "svg+xml", 3.0),
+        (b'<?xml version="1.0"?><svg width="50px" height="100">', "svg+xml", 0.5),
+        (_png(200, 50), "png", 4.0),
+        (b"\xff\xd8\xff\xe0\x00\x04\x00\x00\xff\xc0\x00\x0b\x08\x00\x10\x00\x40\x01\x00\x00\x00", "jpeg", 4.0),
+        (b"RIFF\0\0\0\0WEBPVP8X\x0a\0\0\0\0\0\0\0" + bytes([99, 0, 0, 49, 0, 0]), "webp", 2.0),
+    ],
+)
+def test_a_logo_is_embedded_as_what_it_is(tmp_path: Path, content: bytes, kind: str, aspect: float) -> None:
+    (tmp_path / "logo").write_bytes(content)
+    logo = read_logo(tmp_path / "logo")
+    assert logo.address == f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
+    assert logo.aspect == aspect
+
+
+@pytest.mark.parametrize("content", [b"", b"%PDF-1.7", b"\xff\xd8\xff\xd9", b"\x89PNG", b"x" * 300_000])
+def test_what_is_no_logo_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "logo").write_bytes(content)
+    with pytest.raises(ValueError, match=r"expected an SVG|without a size|too large"):
+        read_logo(tmp_path / "logo")

@@ -1,0 +1,159 @@
+"""What a run publishes of itself."""
+
+from dataclasses import replace
+
+import builders
+
+from rigctl.display.state import MOST_HISTORY, State
+from rigctl.errors import RigError
+from rigctl.measure import Channel, channels
+from rigctl.processes import Process
+from rigctl.records import Cell, Repetition, RunStatus, Status
+from rigctl.runner.orders import missing
+from rigctl.runner.progress import Silent
+from rigctl.runner.published import Board
+
+PLAN = builders.plan(builders.gigablox_cells()[:2], repeat=2)
+FIRST = PLAN.cells[0]
+LIVE = channels(FIRST, lambda: "0" * 32)
+
+
+class Heard(Silent):
+    """Progress that keeps what it hears."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def began(self, cell: Cell, repetition: int, attempt: int) -> None:
+        self.heard.append(f"began {cell.number}")
+
+    def received(self, channel: Channel, clock_ns: int, total_bytes: int) -> None:
+        self.heard.append("received")
+
+    def ended(self, cell: Cell, result: Repetition) -> None:
+        self.heard.append("ended")
+
+    def said(self, line: str) -> None:
+        self.heard.append(line)
+
+
+def board() -> Board:
+    made = Board(PLAN, missing(PLAN, {}), Process(4711, 1), 0.0)
+    made.stored(builders.run(PLAN))
+    return made
+
+
+def counted(made: Board, seconds: int, mbps: float = 941.0) -> None:
+    for second in range(seconds + 1):
+        for channel in LIVE:
+            made.received(channel, (second + 1) * 10**9, round(second * mbps * 125_000))
+
+
+def test_before_the_first_test_nodes_are_prepared() -> None:
+    state = Board(PLAN, missing(PLAN, {}), Process(4711, 1), 0.0).snapshot()
+    assert (state.phase, state.run, state.test, state.streams) == ("preparing", None, None, ())
+    assert (state.tests, state.done, state.total, state.left_s) == (2, 0, 4, 40.0)
+
+
+def test_while_a_test_runs_each_pair_has_what_its_receiver_counted_in_the_last_second() -> None:
+    made = board()
+    made.began(FIRST, 1, 1)
+    counted(made, 3)
+    state = made.snapshot()
+    assert [stream.name for stream in state.streams] == ["pi1 → pi2", "pi3 → pi4"]
+    assert [round(stream.now_mbps or 0) for stream in state.streams] == [941, 941]
+    assert [len(stream.history_mbps) for stream in state.streams] == [3, 3]
+    assert round(state.streams[0].ceiling_mbps or 0) == 941
+    assert state.test is not None
+    assert state.test.running
+
+
+def test_before_two_counts_there_is_no_figure() -> None:
+    made = board()
+    made.began(FIRST, 1, 1)
+    counted(made, 0)
+    assert [stream.now_mbps for stream in made.snapshot().streams] == [None, None]
+
+
+def test_a_long_test_keeps_its_last_two_minutes() -> None:
+    made = board()
+    made.began(FIRST, 1, 1)
+    counted(made, MOST_HISTORY + 50)
+    assert len(made.snapshot().streams[0].history_mbps) == MOST_HISTORY
+
+
+def test_after_a_repetition_its_goodput_stands_there_as_the_report_has_it() -> None:
+    made = board()
+    made.began(FIRST, 1, 1)
+    counted(made, 3)
+    made.ended(FIRST, builders.repetition(FIRST, (911, 941)))
+    state = made.snapshot()
+    assert [stream.now_mbps for stream in state.streams] == [None, None]
+    assert [round(stream.measured_mbps or 0) for stream in state.streams] == [911, 941]
+    assert (state.done, state.total) == (1, 4)
+    assert state.messages[0].text == "test 1: 1,852 Mbit/s, 98.4 % of the ceiling, limited by line-rate"
+
+
+def test_the_next_test_does_not_inherit_figures() -> None:
+    made = board()
+    made.began(FIRST, 1, 1)
+    counted(made, 3)
+    made.ended(FIRST, builders.failed(FIRST))
+    made.began(PLAN.cells[1], 1, 1)
+    (first, _) = made.snapshot().streams
+    assert (first.now_mbps, first.measured_mbps, first.history_mbps) == (None, None, ())
+
+
+def test_a_failure_is_an_error_and_an_invalid_first_attempt_is_not_done() -> None:
+    made = board()
+    made.began(FIRST, 1, 1)
+    made.ended(FIRST, builders.failed(FIRST, "pi4: connection refused"))
+    made.ended(FIRST, replace(builders.failed(FIRST, "started too late"), status=Status.INVALID))
+    state = made.snapshot()
+    assert [(said.level, said.text) for said in state.messages] == [
+        ("error", "test 1: failed: pi4: connection refused"),
+        ("warning", "test 1: invalid: started too late"),
+    ]
+    assert state.done == 1
+
+
+def test_a_resumed_run_begins_where_it_was() -> None:
+    done = {(1, 1, 1): Status.OK, (1, 2, 1): Status.OK, (2, 1, 1): Status.OK}
+    state = Board(PLAN, missing(PLAN, done), Process(4711, 1), 0.0).snapshot()
+    assert (state.done, state.total, state.left_s) == (3, 4, 10.0)
+
+
+def test_how_it_ended_is_published() -> None:
+    made = board()
+    made.over(RunStatus.PARTIAL)
+    assert (made.snapshot().phase, made.snapshot().outcome) == ("ended", "partial")
+
+
+def test_a_run_that_could_not_begin_says_why() -> None:
+    made = Board(PLAN, missing(PLAN, {}), Process(4711, 1), 0.0)
+    made.failed(RigError("pi3: no route to host"))
+    assert made.snapshot().outcome == "failed"
+    assert made.snapshot().messages[-1].text == "pi3: no route to host"
+
+
+def test_the_progress_beside_it_hears_everything() -> None:
+    made, heard, changes = board(), Heard(), []
+    made.beside(heard, lambda: changes.append(1))
+    made.began(FIRST, 1, 1)
+    made.received(LIVE[0], 1, 1)
+    made.said("measuring 2 more")
+    made.ended(FIRST, builders.failed(FIRST))
+    assert heard.heard == ["began 1", "received", "measuring 2 more", "ended"]
+    assert changes
+
+
+def test_the_most_that_is_published_is_read_back() -> None:
+    made = board()
+    made.began(FIRST, 1, 1)
+    counted(made, MOST_HISTORY + 1)
+    for number in range(300):
+        made.said(f"line {number} " + "x" * 2000)
+    published = made.snapshot()
+    text = published.model_dump_json()
+    assert len(text) < 100_000
+    assert State.model_validate_json(text) == published

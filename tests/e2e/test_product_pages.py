@@ -79,7 +79,7 @@ def test_two_products_are_compared(store: Path) -> None:
     done = rigctl(store, *words, "--fragment", "out", "-o", "page.html")
     assert (done.returncode, done.stderr) == (0, "")
     made = json.loads((store.parent / "out" / "product.json").read_text())
-    assert made["verdict"] == ["New is faster than Old: it has at least 1.04 times the goodput of Old."]
+    assert made["verdict"] == ["New is faster than Old: it has at least 1.04 times the speed of Old."]
     assert "two runs compared" in (store.parent / "page.html").read_text()
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from rigctl.analysis.regressions import Regressions
 from rigctl.analysis.shifts import Shift
@@ -9,6 +10,9 @@ from rigctl.report.regressions import sentence
 from rigctl.report.text import plural
 from rigctl.site.names import Course, page_of_run
 from rigctl.site.nights import Slot, State
+
+_MOST: Final = 180
+"""Characters of a headline; its sentences are whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,5 +54,6 @@ def entries(
         key = f"run {slot.run}" if slot.run else f"{course.scenario} {course.rig} {slot.at:.0f}"
         page = page_of_run(slot.run) if slot.run else course.page
         what = slot.text or slot.label.partition(", ")[2]
+        what = what if len(what) <= _MOST else f"{what[: _MOST - 1]}…"
         at = ended.get(slot.run or "", slot.at)
         yield Entry(key, at, course, slot.state, f"{course}, {slot.day}: {what}", sentences, page)

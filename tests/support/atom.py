@@ -78,6 +78,7 @@ def references(page: Path) -> list[str]:
 
 def dead(site: Path, start: str | None = None) -> list[str]:
     """References that lead nowhere: of all pages of a site, or of those that can be reached from `start`."""
+    site = site.resolve()
     seen: set[Path] = set()
     left = [site / start] if start else sorted(site.rglob("*.html"))
     wrong = []

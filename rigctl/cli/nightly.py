@@ -29,6 +29,15 @@ def _names() -> list[str]:
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the nightly.", autocompletion=_names)]
 
 
+Site = Annotated[
+    Path | None, typer.Option("--publish", metavar="DIR", help="Bring the site in this folder up to date each night.")
+]
+Notify = Annotated[
+    str | None,
+    typer.Option("--notify", metavar="URL|COMMAND", help="POST news to this address, or give them to this command."),
+]
+
+
 @app.command()
 def install(
     scenario: Scenario,
@@ -44,16 +53,8 @@ def install(
         typer.Option("--deadline", metavar="D", help="End a run after D (default: twice its plan and 10 minutes)."),
     ] = None,
     no_confirm: Annotated[bool, typer.Option("--no-confirm", help="Measure news no second time.")] = False,
-    publish: Annotated[
-        Path | None,
-        typer.Option("--publish", metavar="DIR", help="Bring the site in this folder up to date each night."),
-    ] = None,
-    notify: Annotated[
-        str | None,
-        typer.Option(
-            "--notify", metavar="URL|COMMAND", help="POST news to this address, or give them to this command."
-        ),
-    ] = None,
+    publish: Site = None,
+    notify: Notify = None,
     notify_format: Annotated[
         Literal["json", "markdown"], typer.Option("--notify-format", help="What is POSTed.")
     ] = "json",

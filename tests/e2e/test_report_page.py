@@ -136,6 +136,15 @@ def test_axe_finds_no_violation_on_a_page_of_any_kind(
     page.context.close()
 
 
+def test_axe_finds_no_violation_on_the_page_of_a_mesh_on_a_phone(browser: Browser) -> None:
+    sample = Path(__file__).parents[2] / "reports" / "samples" / "10gbe-mesh.html"
+    page = opened(browser, sample, Seen(), viewport={"width": 390, "height": 844}, bypass_csp=True)
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    found = Axe().run(page)
+    assert found.violations_count == 0, found.generate_report()
+    page.context.close()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_text_can_be_read_in_light_and_dark(browser: Browser, report: Path, scheme: Any) -> None:
     page = opened(browser, report, Seen(), color_scheme=scheme, viewport={"width": 1280, "height": 900})

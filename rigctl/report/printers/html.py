@@ -103,7 +103,7 @@ def page(document: Document, around: Around = Around(), brand: Brand | None = No
     style = "".join((templates() / name).read_text("utf-8") for name in STYLES)
     results, sections = _anchored(document)
     short = document.fell_short
-    rest = document.findings[1 + len(short) :]
+    rest = tuple(finding for finding in document.findings[1:] if finding not in short)
     contents = [*(results if len(results) > 1 else ()), *([_FINDINGS] if rest else ())]
     contents += [*([_NOTES] if document.notes else ()), *sections]
     made = (

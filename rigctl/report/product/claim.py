@@ -1,4 +1,4 @@
-"""What may be claimed of a product by a run, and why nothing may: docs/decisions/0034-claims.md.
+"""What may be claimed of a product by a run, and why nothing may: docs/decisions/0031-claims.md.
 
 The figure is the slowest repetition of the slowest pair, rounded down to three digits. Of claims on simulated switches
 with known levels (tests/support/claim_cases.py) 1 to 3 % are too strong by it, 16 % by the mean.

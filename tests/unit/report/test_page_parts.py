@@ -83,6 +83,13 @@ def test_what_fell_short_stands_with_the_answer_before_the_table() -> None:
     assert all(text.count(f"Missed {number}.") == 1 for number in range(4))
 
 
+def test_a_second_answer_is_a_finding_below_the_table_and_none_is_lost() -> None:
+    _, made = gigablox()
+    second, missed = Finding("Second.", Weight.ANSWER), Finding("Missed.", Weight.EXPECTED, Severity.ERROR)
+    text = shown(page(replace(made, findings=(made.findings[0], second, missed, Finding("Detail.", Weight.DETAIL)))))
+    assert text.index("Missed.") < text.index("<table") < text.index("Second.") < text.index("Detail.")
+
+
 def test_three_findings_are_shown_and_all_are_one_click_away() -> None:
     _, made = gigablox()
     rest = [Finding(f"Detail {number}.", Weight.DETAIL) for number in range(7)]

@@ -1,7 +1,7 @@
 """What a product's page holds, as records: claim, table, bars, conditions. Fragment, pictures and data print it."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -155,8 +155,9 @@ def _conditions(view: RunView, made: Document, found: Claim | NoClaim | None) ->
     yield Term("Links", _links(view))
     if hosts := list(_hosts(info)):
         yield Term("Hosts", " ".join(hosts))
-    own = method.sentences(info, view.every, [])
-    yield Term("Method", " ".join([f"{_technique(view)}.", *own[1:]]))
+    own = method.sentences(replace(info, versions={}), view.every, [])[1:]
+    tool = f"Measured with rigctl {info.versions.get('rigctl', '')}".rstrip() + "."
+    yield Term("Method", " ".join([f"{_technique(view)}.", *own, tool]))
     yield Term("Rounding", "Goodput and efficiency are means over repetitions, rounded down.")
     yield Term("Run", f"{info.run}, {made.about[-1]}. Scenario {info.plan.scenario_name}, rig {info.plan.rig_name}.")
 

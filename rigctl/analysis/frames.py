@@ -45,9 +45,9 @@ class Frames:
     def rows(self, level: Level) -> list[Row]:
         if level in _OF_EACH:
             return self._of_each(_OF_EACH[level])
-        return {Level.CELLS: self.derived.cells, Level.PAIRS: self.derived.pairs, Level.FLOWS: self.derived.flows}[
-            level
-        ]
+        if level is Level.CELLS:
+            return self.derived.cells
+        return self.derived.pairs if level is Level.PAIRS else self.derived.flows
 
     def _of_each(self, rows_of: Callable[[RunInfo, Cell, Repetition], list[Row]]) -> list[Row]:
         cells = {cell.number: cell for cell in self.info.plan.cells}

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[2]
-RUN: Final = ("run", "gigablox", "--duration", "1s", "--repeat", "3", "--no-report", "--quiet")
+RUN: Final = ("run", "gigablox", "--duration", "3s", "--no-report", "--quiet")
 VARIANTS: Final = ("not published", "published", "watched")
 
 

@@ -8,10 +8,10 @@ from pydantic import TypeAdapter
 
 from rigctl.cli.check_document import CheckDocument
 from rigctl.cli.compare_document import CompareDocument
-from rigctl.cli.display import DisplayDocument
+from rigctl.cli.display_document import DisplayDocument
 from rigctl.cli.documents import PlanDocument, RigInitDocument, RunsDocument
 from rigctl.cli.nightly_status import StatusDocument
-from rigctl.cli.publish import PublishDocument
+from rigctl.cli.publish_document import PublishDocument
 from rigctl.cli.regress_document import RegressDocument
 from rigctl.report.printers.json import JsonDocument
 from rigctl.report.product.data import ProductDocument

@@ -2,28 +2,11 @@
 
 import time
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
-from pydantic import Field
 
-from rigctl.cli.json_model import Model
 from rigctl.cli.options import Json, StoreAddress
-
-
-class PublishDocument(Model):
-    """What `rigctl publish` wrote."""
-
-    version: Literal[1] = 1
-    index: str = Field(description="The front page.")
-    answer: str = Field(description="The sentence on top of it.")
-    runs: int
-    scenarios: int = Field(description="Each on each of its rigs.")
-    news: int = Field(description="Entries of news that are known; the feed has the latest hundred.")
-    written: list[str] = Field(description="Files that were written, relative to the folder.")
-    removed: list[str] = Field(description="Runs that are no longer in the store.")
-    damaged: list[str] = Field(description="A message for each run that cannot be read.")
-    took_s: float
 
 
 def publish(
@@ -44,6 +27,8 @@ def publish(
         done = put(opened, store, folder, time.time(), title)
     took_s = time.monotonic() - began_s
     if as_json:
+        from rigctl.cli.publish_document import PublishDocument
+
         document = PublishDocument(
             index=str(done.index.resolve()),
             answer=done.answer,

@@ -64,6 +64,9 @@ def test_windows_losses_and_a_shaper_are_named_as_the_limit(user: User) -> None:
         assert bound in BUSY or (bound == "loss" and "Limited by losses: test 1" in page)
         user.rigctl("rig", "exec", "stratus", "far", "--", NO_LOSS)
         user.rigctl("rig", "exec", "stratus", "near", "--", SHAPED)
-        bound, others, page = bound_by(user, SCENARIO + "matrix: {congestion: reno}")
+        for _ in range(3):
+            bound, others, page = bound_by(user, SCENARIO + "matrix: {congestion: reno}")
+            if others == "path":
+                break
         assert others == "path"
         assert bound in BUSY or (bound == "path" and "a shaper or a slower hop" in page)

@@ -35,7 +35,7 @@ types: $(VENV)/dev.stamp
 	nice -n 5 $(BIN)/mypy
 
 unit: $(VENV)/dev.stamp
-	CI=1 nice -n 5 $(BIN)/python -m pytest -q --durations=5 tests/unit
+	CI=1 nice -n 2 $(BIN)/python -m pytest -q --durations=5 tests/unit
 
 agents: $(VENV)/dev.stamp
 	$(BIN)/rigctl agent build

@@ -9,6 +9,7 @@ import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from statistics import median
 from typing import Final, TypeAlias
 
@@ -158,5 +159,6 @@ def retuning() -> Iterator[Measured]:
     return measured(RETUNING_FAMILIES, 77)
 
 
-def proof() -> Iterator[Measured]:
-    return measured(PROOF_FAMILIES, 4711)
+@cache
+def proof() -> tuple[Measured, ...]:
+    return tuple(measured(PROOF_FAMILIES, 4711))

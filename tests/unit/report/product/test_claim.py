@@ -3,7 +3,7 @@ against a claim, on whole runs.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -26,7 +26,7 @@ def best(case: Measured) -> tuple[float, float] | None:
     return max(made, default=None)
 
 
-def too_strong(cases: Iterator[Measured]) -> tuple[float, float, int]:
+def too_strong(cases: Iterable[Measured]) -> tuple[float, float, int]:
     """The share of claims above what is true, rounded down alike; by what share of the ceiling; how many they are."""
     made = [(found, case.ceiling_mbps) for case in cases if (found := best(case)) is not None]
     wrong = [(mbps - truth) / ceiling for (mbps, truth), ceiling in made if mbps > three_digits(truth)]

@@ -63,6 +63,8 @@ def report(
 
 
 def _themes(files: list[Path], other: str | None) -> "list[Theme]":
+    if not files:
+        return []
     from rigctl.errors import InputError
     from rigctl.report.product.theme import load_theme
 

@@ -1,5 +1,6 @@
 """The page: a document as one self-contained HTML file. No script runs, no request, no font but the reader's own."""
 
+import os
 import re
 import unicodedata
 from dataclasses import dataclass
@@ -128,10 +129,22 @@ def page(document: Document, around: Around = Around(), brand: Brand | None = No
     return with_data(made, document)
 
 
+def _kept() -> Path | None:
+    """Where compiled templates are kept: compiling them takes longer than all else of a page."""
+    from platformdirs import user_cache_path
+
+    folder = user_cache_path("rigctl", appauthor=False) / "templates"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError:
+        return None
+    return folder if os.access(folder, os.W_OK) else None
+
+
 @cache
 def environment() -> "Environment":
     """Jinja2 with the templates of pages and what they call; every text is escaped. A template is compiled once."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
     from markupsafe import Markup, escape
 
     def svg(plot: Plot) -> Markup:
@@ -143,6 +156,7 @@ def environment() -> "Environment":
     # What ends in .html.j2 is escaped too; only the style sheet and the charts, which are ours, go in as they are.
     made = Environment(
         loader=FileSystemLoader(templates()),
+        bytecode_cache=FileSystemBytecodeCache(str(kept)) if (kept := _kept()) else None,
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

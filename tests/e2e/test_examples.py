@@ -84,7 +84,10 @@ def test_the_job_fails_where_an_expectation_does_and_still_leaves_its_reports(la
 
 @pytest.mark.parametrize(("change", "code"), [("", 0), ("links.rate=40M", 1)])
 def test_the_pytest_file_fails_on_a_slower_link(lab: User, change: str, code: int) -> None:
-    ran = done(lab, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_link.py", RIG_SET=change)
+    for _ in range(3):  # a busy machine makes repetitions invalid
+        ran = done(lab, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_link.py", RIG_SET=change)
+        if "test_every_repetition_counts" not in ran.stdout:
+            break
     assert ran.returncode == code, ran.stdout
     assert ("goodput 3" in ran.stdout and ">= 80M per pair" in ran.stdout) == bool(code)
     assert f"{2 - code} passed" in ran.stdout

@@ -16,7 +16,7 @@ from rigctl.report.document import document
 from rigctl.report.product.claim import Claim, NoClaim, claim, decimals, floored
 from rigctl.report.product.table import product_table
 from rigctl.report.product.theme import Theme
-from rigctl.report.text import ceiling_text, listed, settings_text, told_apart
+from rigctl.report.text import ceiling_text, listed, plural, settings_text, told_apart
 from rigctl.units import format_rate
 
 MOST_NAMED: Final = 4
@@ -120,7 +120,7 @@ def _keys(view: RunView) -> tuple[str, ...]:
 
 def _summary(view: RunView, drawn: Sequence[Bar], tests: int) -> str:
     """`7 tests of 2 pairs at once, 911 to 941 Mbit/s on each pair`."""
-    said = f"{tests} test{'s' if tests > 1 else ''}"
+    said = plural(tests, "test")
     rates = [rate for bar in drawn for rate in bar.mbps if rate is not None]
     pairs = {len(cell.pairs) for cell in view.plan.cells}
     several = len(pairs) == 1 and pairs != {1}

@@ -1,6 +1,5 @@
 """The pictures of a product's page: bars of goodput, the table, and the card that social networks show."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -12,7 +11,7 @@ from rigctl.report.product.drawing import Anchor, Drawing, width_of, wrapped
 from rigctl.report.product.style import families
 from rigctl.report.product.table import worded
 from rigctl.report.svg import render_svg
-from rigctl.report.text import UNKNOWN, ceiling_text
+from rigctl.report.text import UNKNOWN, ceiling_text, plural
 
 CARD: Final = (1200, 630)
 """Of an Open Graph image."""
@@ -21,8 +20,6 @@ MOST_BARS: Final = 24
 MOST_PAIRS: Final = 4
 MOST_CHARTS: Final = 40
 ANCHORS: Final[Mapping[bool, Anchor]] = {True: "start", False: "end"}
-_STROKED: Final = re.compile(r'<(\w+) color="(#\w+)"(?![^>]* stroke=)')
-"""resvg takes `currentColor` where it is written, not where it is used."""
 _PAD: Final = 16.0
 
 
@@ -89,8 +86,7 @@ def bars_label(product: Product) -> str:
     ceilings = {bar.ceiling_mbps for bar in product.bars}
     ceiling = next(iter(ceilings), None) if len(ceilings) == 1 else None
     low, high = floored(min(rates)), floored(max(rates))
-    count = len(product.bars)
-    what = f"{product.theme.words.goodput} of {product.rates_of} in {count} test{'s' if count > 1 else ''}"
+    what = f"{product.theme.words.goodput} of {product.rates_of} in {plural(len(product.bars), 'test')}"
     said = f"{what}: {low:g} to {high:g} Mbit/s"
     return said + (f"; {product.theme.words.allowed}: {ceiling_text(ceiling)} Mbit/s" if ceiling else "")
 
@@ -226,8 +222,7 @@ def charts(product: Product) -> Iterator[str]:
     for chart, legend in drawn[:MOST_CHARTS] if product.other is None else ():
         label = worded(chart.label or chart.heading, theme)
         virtual = " Virtual rig." if product.virtual else ""
-        svg = render_svg(chart.plot, colours, legend, f"{product.name}: {label}.{virtual}")
-        yield _STROKED.sub(r'<\1 color="\2" stroke="\2"', svg)
+        yield render_svg(chart.plot, colours, legend, f"{product.name}: {label}.{virtual}")
 
 
 def card(product: Product) -> str:

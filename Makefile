@@ -11,20 +11,28 @@ DEMO_STORE := $(VENV)/demo.db
 # What is imported is compiled once and kept. Where a container sets this, each start of rigctl compiles all of it again: 3 s for 1.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: samples demo test whole lint types unit bench clean system agents mutants torture docs pages
+.PHONY: samples demo test whole foreign lint types unit bench clean system agents mutants torture docs pages
 
 demo: $(VENV)/run.stamp $(AGENT)
 	@echo "Seven tests of 5 s each on the virtual rig: about one minute."
 	@$(BIN)/rigctl run scenarios/gigablox.yaml --duration 5s --store $(DEMO_STORE) --report reports/demo.html
 
-# Many tests mostly wait: four files at a time, and what only computes, type checker and unit tests,
-# takes what they leave.
-test: system $(VENV)/dev.stamp
-	$(MAKE) -j2 --output-sync=target agents lint
-	$(MAKE) -j3 --output-sync=line whole types unit
+# Many tests mostly wait: four files at a time, and what only computes, type checker, unit tests and the compiler for
+# other machines, takes what they leave.
+test:
+	$(MAKE) -j2 --output-sync=target system $(VENV)/dev.stamp
+	$(MAKE) -j2 --output-sync=target $(AGENT) lint
+	$(MAKE) -j4 --output-sync=line whole types unit foreign
 
-whole: $(VENV)/dev.stamp
-	CI=1 $(BIN)/python -m pytest -q -n 4 --dist loadfile --no-loadscope-reorder --durations=15 tests/e2e tests/integration tests/agent
+# What takes the agents of other machines.
+FOREIGN := tests/agent/test_foreign.py tests/integration/test_wheel.py
+whole: $(VENV)/dev.stamp $(AGENT)
+	CI=1 $(BIN)/python -m pytest -q -n 4 --dist loadfile --no-loadscope-reorder --durations=15 \
+		tests/e2e tests/integration tests/agent $(FOREIGN:%=--ignore=%)
+
+foreign: $(VENV)/dev.stamp
+	nice -n 5 $(BIN)/rigctl agent build
+	CI=1 $(BIN)/python -m pytest -q $(FOREIGN)
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
@@ -78,7 +86,9 @@ $(AGENT): $(VENV)/run.stamp $(SOURCES)
 
 # What is imported is compiled then: a fraction of it all, and not before the first test.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+# Beside `system`, unless Python's own way to make one is a package still to come.
 $(VENV)/bin/python:
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || $(MAKE) system
 	$(PYTHON) -m venv $(VENV)
 
 # --no-build-isolation: an editable install then needs hatchling alone, not what a wheel's agents are built with.
@@ -102,7 +112,8 @@ PACKAGES := python3-venv gcc libc6-dev clang libclang-rt-14-dev iproute2 iputils
 # Tests start a PostgreSQL server of their own: Debian's package need not make and start one (a few seconds).
 NO_CLUSTER := /etc/postgresql-common/createcluster.conf
 system:
-	@missing=$$(for p in $(PACKAGES); do dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || echo $$p; done); \
+	@exec 9<Makefile; flock 9; \
+	missing=$$(for p in $(PACKAGES); do dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || echo $$p; done); \
 	if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		mkdir -p /etc/postgresql-common; [ -e $(NO_CLUSTER) ] || echo 'create_main_cluster = false' >$(NO_CLUSTER); \
 		apt-get update -qq && UCF_FORCE_CONFFOLD=1 DEBIAN_FRONTEND=noninteractive \

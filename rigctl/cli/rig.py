@@ -12,7 +12,7 @@ import typer
 from rigctl.cli.options import Json
 
 if TYPE_CHECKING:
-    from rigctl.remote.ssh import Process
+    from rigctl.remote.host import Process
     from rigctl.rig.inventory import Rig
     from rigctl.virtual.state import State
 
@@ -133,7 +133,7 @@ def execute(
 
 
 async def _execute(rig: "Rig", node: str, line: str) -> int:
-    from rigctl.remote.ssh import connected
+    from rigctl.remote.reach import connected
     from rigctl.virtual import provided
 
     async with (

@@ -9,7 +9,7 @@ from rigctl.errors import NodeError
 from rigctl.probe.surroundings import Surroundings, parse, script
 from rigctl.records import Link
 from rigctl.remote.deploy import KERNELS
-from rigctl.remote.ssh import connected
+from rigctl.remote.reach import connected
 from rigctl.rig.inventory import Node, Rig
 
 AT_ONCE: Final = 50

@@ -1,4 +1,4 @@
-"""Other programs at work on a node: several at once over one SSH channel, and none that outlives it.
+"""Other programs at work on a node: several at once over one channel, and none that outlives it.
 
 A shell on the node reads one command a line, starts each, and gives back its output with its number before every line.
 When its input ends (the controller is done, was killed, or lost its connection) it ends them all; where nobody notices
@@ -75,7 +75,7 @@ class Children:
         try:
             self._process.write(f"{number} {' '.join(words)}\n".encode())
         except ConnectionError as error:
-            self._fail(NodeError(self.node, f"the SSH connection was lost: {error}"))
+            self._fail(NodeError(self.node, f"the {self._process.what} was lost: {error}"))
         if self._failure is not None and not child.ended.done():
             child.ended.set_exception(self._failure)
         return number
@@ -103,7 +103,7 @@ class Children:
         except NodeError as error:
             failure = error
         except OSError as error:
-            failure = NodeError(self.node, f"the SSH connection was lost: {error}")
+            failure = NodeError(self.node, f"the {self._process.what} was lost: {error}")
         finally:
             self._fail(failure)
 

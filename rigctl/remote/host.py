@@ -1,4 +1,4 @@
-"""A node within reach: one SSH connection, on which commands run. Every command has a deadline and bounded output."""
+"""A node within reach: one connection, on which commands run. Every command has a deadline and bounded output."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -6,10 +6,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
-import asyncssh
-
 from rigctl.errors import NodeError
-from rigctl.remote.refusals import Watch
+from rigctl.remote.transport import Channel, Connection, Ending
 from rigctl.rig.inventory import Node
 from rigctl.texts import printable
 
@@ -43,22 +41,22 @@ class Completed:
     @property
     def complaint(self) -> str:
         """The last line of its standard error, else its exit code: for an error message."""
-        return _complaint(self.errors, self.exit_code, None)
+        return _complaint(self.errors, Ending(self.exit_code, None))
 
 
-def _complaint(errors: bytes, exit_code: int | None, signal: str | None) -> str:
+def _complaint(errors: bytes, ending: Ending) -> str:
     lines = [printable(line.strip()) for line in errors.decode("utf-8", "replace").splitlines() if line.strip()]
-    how = f"killed by SIG{signal}" if signal else f"exit code {exit_code}" if exit_code is not None else "cut off"
+    how = f"exit code {ending.exit_code}" if ending.exit_code is not None else "cut off"
+    how = f"killed by SIG{ending.signal}" if ending.signal else how
     return f"{lines[-1][:_LAST_WORDS]} ({how})" if lines else how
 
 
 class Process:
     """A command's standard streams while it runs; reads raise `ConnectionError` where the connection is lost."""
 
-    def __init__(
-        self, process: "asyncssh.SSHClientProcess[bytes]", on_errors: Callable[[bytes], None] | None = None
-    ) -> None:
-        self._process = process
+    def __init__(self, channel: Channel, what: str, on_errors: Callable[[bytes], None] | None = None) -> None:
+        self._channel = channel
+        self.what = what  # is lost, where the connection is
         self._on_errors = on_errors
         self._buffer = bytearray()
         self._errors = bytearray()
@@ -84,28 +82,19 @@ class Process:
         return self._taken(most) if self._buffer else await self._read(most)
 
     def write(self, data: bytes) -> None:
-        try:
-            self._process.stdin.write(data)
-        except (OSError, asyncssh.Error) as error:
-            raise ConnectionError(str(error)) from None
+        self._channel.stdin.write(data)
 
     async def drain(self) -> None:
-        try:
-            await self._process.stdin.drain()
-        except (OSError, asyncssh.Error) as error:
-            raise ConnectionError(str(error)) from None
+        await self._channel.stdin.drain()
 
     def write_eof(self) -> None:
-        try:
-            self._process.stdin.write_eof()
-        except (OSError, asyncssh.Error) as error:
-            raise ConnectionError(str(error)) from None
+        self._channel.stdin.write_eof()
 
     async def wait(self) -> int | None:
         """Its exit code, when it has ended; None where a signal ended it."""
-        await self._process.wait_closed()
+        await self._channel.ended()
         await asyncio.wait({self._listener})
-        return None if self._process.exit_signal else self._process.exit_status
+        return self._channel.ending.exit_code
 
     async def last_words(self) -> str:
         """Why it ended: the last line of its standard error and its exit code, as far as they come in time."""
@@ -114,8 +103,7 @@ class Process:
                 await self.wait()
         except TimeoutError:
             pass
-        signal = self._process.exit_signal
-        return _complaint(bytes(self._errors), self._process.exit_status, signal[0] if signal else None)
+        return _complaint(bytes(self._errors), self._channel.ending)
 
     @property
     def errors(self) -> bytes:
@@ -123,21 +111,15 @@ class Process:
         return bytes(self._errors)
 
     async def end(self) -> None:
-        """Close its input, give it `END_DEADLINE_S`, then ask for SIGTERM and close the channel.
-
-        OpenSSH passes no signal on to root's processes: what must not outlive its channel has to heed its input's end.
-        """
+        """Close its input and give it `END_DEADLINE_S`; then its channel is stopped, and it with that."""
         try:
-            if not self._process.is_closing():
-                self._process.stdin.write_eof()
-                async with asyncio.timeout(END_DEADLINE_S):
-                    await self._process.wait_closed()
-        except TimeoutError:
-            self._process.terminate()
-        except (OSError, asyncssh.Error):
-            pass  # the connection is gone: nothing is left to end
+            async with asyncio.timeout(END_DEADLINE_S):
+                self._channel.stdin.write_eof()
+                await self._channel.ended()
+        except OSError:
+            pass  # late (a TimeoutError is an OSError); or the connection is gone: nothing is left to end
         finally:
-            self._process.close()
+            await self._channel.stop()
             self._listener.cancel()
             await asyncio.wait({self._listener})
 
@@ -147,29 +129,25 @@ class Process:
         return data
 
     async def _read(self, most: int) -> bytes:
-        try:
-            return await self._process.stdout.read(most)
-        except (OSError, asyncssh.Error) as error:
-            raise ConnectionError(str(error)) from None
+        return await self._channel.stdout.read(most)
 
     async def _listen_to_errors(self) -> None:
         try:
-            while chunk := await self._process.stderr.read(_CHUNK):
+            while chunk := await self._channel.stderr.read(_CHUNK):
                 if self._on_errors is not None:
                     self._on_errors(chunk)
                 self._errors += chunk
                 del self._errors[:-_CHUNK]
-        except (OSError, asyncssh.Error):
+        except OSError:
             return
 
 
 class Host:
     """A connected node."""
 
-    def __init__(self, node: Node, connection: asyncssh.SSHClientConnection, watch: Watch) -> None:
+    def __init__(self, node: Node, connection: Connection) -> None:
         self.node = node
         self._connection = connection
-        self._watch = watch
 
     async def run(
         self,
@@ -199,15 +177,7 @@ class Host:
 
         `on_errors` gets its standard error as it comes.
         """
-        try:
-            started: asyncssh.SSHClientProcess[bytes] = await self._connection.create_process(
-                command, encoding=None, request_pty=False, x11_forwarding=False
-            )
-        except (OSError, asyncssh.Error) as error:
-            if isinstance(error, asyncssh.ChannelOpenError) and not self._connection.is_closed():
-                raise NodeError(self.node.name, f"its SSH server opens no channel: {error.reason}") from None
-            raise self._lost(error) from None
-        process = Process(started, on_errors)
+        process = Process(await self._connection.start(command), self._connection.what, on_errors)
         try:
             yield process
         finally:
@@ -225,7 +195,7 @@ class Host:
         return bytes(output)
 
     def _lost(self, error: Exception) -> NodeError:
-        return NodeError(self.node.name, f"the SSH connection was lost: {self._watch.lost or error}")
+        return NodeError(self.node.name, f"the {self._connection.what} was lost: {error}")
 
 
 async def _feed(process: Process, data: bytes) -> None:

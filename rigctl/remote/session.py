@@ -15,7 +15,7 @@ from rigctl.remote.agent import Agent
 from rigctl.remote.deploy import agent_on
 from rigctl.remote.host import Host
 from rigctl.remote.lock import locked
-from rigctl.remote.ssh import connected
+from rigctl.remote.reach import connected
 from rigctl.rig.inventory import Rig
 
 _log = logging.getLogger(__name__)

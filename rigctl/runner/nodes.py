@@ -9,8 +9,8 @@ from rigctl.probe.data_address import data_address_of, unusable, why_unusable
 from rigctl.probe.facts import gather, interfaces
 from rigctl.records import Facts
 from rigctl.remote.agent import Agent
+from rigctl.remote.host import Host
 from rigctl.remote.session import Session
-from rigctl.remote.ssh import Host
 from rigctl.rig.inventory import Rig
 
 

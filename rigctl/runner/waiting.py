@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 
 from rigctl.errors import BusyError, NodeError
 from rigctl.remote.agent import Agent
+from rigctl.remote.host import Host
 from rigctl.remote.queue import queued
-from rigctl.remote.ssh import Host, connected
+from rigctl.remote.reach import connected
 from rigctl.rig.inventory import Rig
 from rigctl.runner.nodes import Nodes
 

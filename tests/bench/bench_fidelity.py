@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Final
 
 from rigctl.model.ceilings import ceiling_bps
-from rigctl.remote.ssh import Host, connected
+from rigctl.remote.host import Host
+from rigctl.remote.reach import connected
 from rigctl.rig.inventory import Rig
 from rigctl.rig.schema import load_rig
 from rigctl.virtual import provided

@@ -12,7 +12,7 @@ from user import all_commands, ancestors, waited
 
 from rigctl.errors import NodeError
 from rigctl.remote.children import children_on
-from rigctl.remote.ssh import connected
+from rigctl.remote.reach import connected
 
 Start = Callable[..., Sshd]
 pytestmark = pytest.mark.usefixtures("home")

@@ -19,8 +19,9 @@ from torture import TIMES
 
 from rigctl.errors import NodeError, RigError
 from rigctl.remote import lock
+from rigctl.remote.host import Host
 from rigctl.remote.lock import locked
-from rigctl.remote.ssh import Host, connected
+from rigctl.remote.reach import connected
 
 Start = Callable[..., Sshd]
 pytestmark = pytest.mark.usefixtures("home")
@@ -29,7 +30,7 @@ HOLD = """
 import asyncio, pathlib, sys
 from rigctl.records import Link
 from rigctl.remote.lock import locked
-from rigctl.remote.ssh import connected
+from rigctl.remote.reach import connected
 from rigctl.rig.inventory import Node, Rig
 
 async def hold(name, port, key, known):

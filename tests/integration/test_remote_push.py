@@ -20,8 +20,9 @@ from rigctl.protocol import Start as StartOrder
 from rigctl.remote.agent import Agent
 from rigctl.remote.clock import estimate_offset
 from rigctl.remote.deploy import agent_on, deploy
+from rigctl.remote.host import Host
+from rigctl.remote.reach import connected
 from rigctl.remote.sides import sides
-from rigctl.remote.ssh import Host, connected
 
 Start = Callable[..., Sshd]
 pytestmark = pytest.mark.usefixtures("home")

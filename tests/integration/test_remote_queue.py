@@ -20,9 +20,10 @@ from processes import DEADLINE_S, running
 
 from rigctl.errors import BusyError
 from rigctl.remote import lock, queue
+from rigctl.remote.host import Host
 from rigctl.remote.lock import locked
 from rigctl.remote.queue import Turn, queued
-from rigctl.remote.ssh import Host, connected
+from rigctl.remote.reach import connected
 
 Start = Callable[..., Sshd]
 pytestmark = pytest.mark.usefixtures("home", "often")
@@ -31,7 +32,7 @@ WAIT = """
 import asyncio, pathlib, sys
 from rigctl.records import Link
 from rigctl.remote.queue import queued
-from rigctl.remote.ssh import connected
+from rigctl.remote.reach import connected
 from rigctl.rig.inventory import Node, Rig
 
 async def wait(name, port, key, known):

@@ -16,8 +16,10 @@ from processes import running
 
 from rigctl.errors import NodeError, RigError
 from rigctl.remote import host as host_module
-from rigctl.remote import refusals
-from rigctl.remote.ssh import Host, connected
+from rigctl.remote.host import Host
+from rigctl.remote.reach import connected
+from rigctl.remote.transports import ssh_refusals as refusals
+from rigctl.remote.transports.ssh import SshConnection
 from rigctl.rig.inventory import Node
 
 Start = Callable[..., Sshd]
@@ -47,7 +49,9 @@ async def test_a_command_runs_and_its_result_comes_back(sshd: Start) -> None:
 
 async def test_the_connection_does_not_wait_to_fill_packets(sshd: Start) -> None:
     async with one(sshd().node()) as host:
-        carrier = host._connection.get_extra_info("socket")
+        connection = host._connection
+        assert isinstance(connection, SshConnection)
+        carrier = connection._connection.get_extra_info("socket")
         assert carrier.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
 
 
@@ -209,7 +213,7 @@ async def test_a_name_that_is_not_found_is_told(sshd: Start) -> None:
 
 
 async def test_a_server_that_never_answers_costs_its_deadline(sshd: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rigctl.remote.ssh.CONNECT_DEADLINE_S", 0.3)
+    monkeypatch.setattr("rigctl.remote.transports.ssh.CONNECT_DEADLINE_S", 0.3)
     monkeypatch.setattr(refusals, "CONNECT_DEADLINE_S", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         began = time.monotonic()
@@ -320,7 +324,7 @@ async def test_a_connection_that_is_cut_fails_the_command_at_once(sshd: Start) -
 
 
 async def test_silence_of_the_network_is_noticed(sshd: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rigctl.remote.ssh.KEEPALIVE_S", 0.2)
+    monkeypatch.setattr("rigctl.remote.transports.ssh.KEEPALIVE_S", 0.2)
     server = sshd()
     async with one(server.node()) as host:
         frozen = server.sessions()

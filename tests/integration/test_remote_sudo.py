@@ -14,7 +14,8 @@ from user import User
 from rigctl.errors import NodeError
 from rigctl.remote.agent import RefusedError
 from rigctl.remote.deploy import agent_on, deploy
-from rigctl.remote.ssh import Host, connected
+from rigctl.remote.host import Host
+from rigctl.remote.reach import connected
 
 Start = Callable[..., Sshd]
 LETS = f"root ALL=(ALL) ALL\n{GUEST} ALL=(root) NOPASSWD: ALL\n"

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from openssh import Sshd, rig_of
 
-from rigctl.remote.ssh import Host, connected
+from rigctl.remote.host import Host
+from rigctl.remote.reach import connected
 
 LOCKS = Path(f"/tmp/rigctl-locks-{os.getuid()}")
 

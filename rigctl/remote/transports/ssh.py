@@ -1,0 +1,223 @@
+"""SSH: one connection per node, over its jump hosts; host keys checked, keys only.
+
+~/.ssh/config is honoured; what the rig file says wins. See docs/reference/ssh.md.
+"""
+
+import asyncio
+import re
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
+from typing import Any, Final
+
+import asyncssh
+
+from rigctl.errors import NodeError
+from rigctl.remote.transport import Ending
+from rigctl.remote.transports.ssh_refusals import CONNECT_DEADLINE_S, Target, Watch, refusals
+from rigctl.rig.inventory import Node
+from rigctl.rig.trusted import wrong_file, wrong_key
+
+KEEPALIVE_S: Final = 5.0
+KEEPALIVES: Final = 2
+"""After each `KEEPALIVE_S` of silence a reply is requested; this number may be missing. It ends after 15 s."""
+CLOSE_DEADLINE_S: Final = 1.0
+_HOP: Final = re.compile(r"(?:(?P<user>[^@\s]+)@)?(?:\[(?P<v6>[^\]]+)\]|(?P<host>[^:\s]+))(?::(?P<port>\d{1,5}))?")
+
+
+async def opened(node: Node, stack: AsyncExitStack) -> "SshConnection":
+    """Connect to `node`, over its jump hosts; `stack` closes every connection made. Raises `NodeError`."""
+    _check_files(node)
+    settings = _settings(node)
+    options = await _options(node.name, "", node.address, settings)
+    hops = [hop for hop in str(options.tunnel or "").split(",") if hop and hop.lower() != "none"]
+    way: asyncssh.SSHClientConnection | None = None
+    for hop in hops:
+        way, _ = await _connect(node.name, f"jump host {hop}: ", *_hop(node, hop), way, stack)
+    return SshConnection(node.name, *await _connect(node.name, "", node.address, settings, way, stack))
+
+
+class SshConnection:
+    """A connected node; each command has a channel of its own."""
+
+    what = "SSH connection"
+
+    def __init__(self, node: str, connection: asyncssh.SSHClientConnection, watch: Watch) -> None:
+        self._node, self._connection, self._watch = node, connection, watch
+
+    async def start(self, command: str) -> "SshChannel":
+        try:
+            process: asyncssh.SSHClientProcess[bytes] = await self._connection.create_process(
+                command, encoding=None, request_pty=False, x11_forwarding=False
+            )
+        except (OSError, asyncssh.Error) as error:
+            if isinstance(error, asyncssh.ChannelOpenError) and not self._connection.is_closed():
+                raise NodeError(self._node, f"its SSH server opens no channel: {error.reason}") from None
+            raise NodeError(self._node, f"the {self.what} was lost: {self._watch.lost or error}") from None
+        return SshChannel(process, self._watch)
+
+
+class SshChannel:
+    """A command on the exec channel of a connection."""
+
+    def __init__(self, process: "asyncssh.SSHClientProcess[bytes]", watch: Watch) -> None:
+        self._process = process
+        self.stdin = _Input(process.stdin, watch)
+        self.stdout = _Output(process.stdout, watch)
+        self.stderr = _Output(process.stderr, watch)
+
+    async def ended(self) -> None:
+        await self._process.wait_closed()
+
+    @property
+    def ending(self) -> Ending:
+        signal = self._process.exit_signal
+        return Ending(None if signal else self._process.exit_status, signal[0] if signal else None)
+
+    async def stop(self) -> None:
+        """OpenSSH passes no signal on to root's processes: what must not outlive its channel heeds its input's end."""
+        try:
+            if self.ending == Ending(None, None):
+                self._process.terminate()
+        except (OSError, asyncssh.Error):
+            pass  # the connection is gone: nothing is left to end
+        finally:
+            self._process.close()
+
+
+@contextmanager
+def _losses(watch: Watch) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, asyncssh.Error) as error:
+        raise ConnectionError(str(watch.lost or error)) from None
+
+
+class _Output:
+    def __init__(self, reader: "asyncssh.SSHReader[bytes]", watch: Watch) -> None:
+        self._reader, self._watch = reader, watch
+
+    async def read(self, most: int) -> bytes:
+        with _losses(self._watch):
+            return await self._reader.read(most)
+
+
+class _Input:
+    def __init__(self, writer: "asyncssh.SSHWriter[bytes]", watch: Watch) -> None:
+        self._writer, self._watch = writer, watch
+
+    def write(self, data: bytes) -> None:
+        with _losses(self._watch):
+            self._writer.write(data)
+
+    async def drain(self) -> None:
+        with _losses(self._watch):
+            await self._writer.drain()
+
+    def write_eof(self) -> None:
+        with _losses(self._watch):
+            self._writer.write_eof()
+
+
+def _check_files(node: Node) -> None:
+    """Raises `NodeError` for a key or a file of known hosts that is not to be read."""
+    wrong = wrong_key(node.key) if node.key is not None else None
+    if wrong is None and node.known_hosts is not None:
+        wrong = wrong_file("known_hosts", node.known_hosts)
+    if wrong is not None:
+        raise NodeError(node.name, wrong)
+
+
+def _settings(node: Node) -> dict[str, Any]:
+    """What the rig file says of `node`; what it does not say is left to ~/.ssh/config."""
+    said = {
+        "port": node.port,
+        "username": node.user,
+        "tunnel": node.jump,
+        **_trust(node),
+    }
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def _trust(node: Node) -> dict[str, Any]:
+    """Which key to log in with and which file vouches for host keys. Holds for the jump host too."""
+    trust: dict[str, Any] = {}
+    if node.known_hosts is not None:
+        trust["known_hosts"] = str(node.known_hosts)
+    if node.key is not None:
+        # Only this key: an agent full of others would use up the server's MaxAuthTries before it is tried.
+        public = node.key.with_name(node.key.name + ".pub")
+        trust |= {"client_keys": [str(node.key)], "ignore_encrypted": True}
+        trust |= {"agent_identities": [str(public)]} if public.exists() else {"agent_path": None}
+    return trust
+
+
+def _hop(node: Node, hop: str) -> tuple[str, dict[str, Any]]:
+    """Host and settings of the jump host `hop`, written [user@]host[:port]."""
+    match = _HOP.fullmatch(hop.strip())
+    if match is None:
+        raise NodeError(node.name, f'jump host "{hop}": expected [user@]host[:port], as in admin@gate:2222')
+    said = {"port": int(match["port"]) if match["port"] else None, "username": match["user"]}
+    return match["v6"] or match["host"], {k: v for k, v in said.items() if v is not None} | _trust(node)
+
+
+async def _options(name: str, prefix: str, host: str, settings: dict[str, Any]) -> asyncssh.SSHClientConnectionOptions:
+    blank = Target(name, prefix, host, settings.get("port", 22), "", None, None, ())
+    with refusals(blank, Watch()):
+        made: asyncssh.SSHClientConnectionOptions = await asyncssh.SSHClientConnectionOptions.construct(
+            config=(), host=host, **settings
+        )
+    return made
+
+
+async def _connect(
+    node: str,
+    prefix: str,
+    host: str,
+    settings: dict[str, Any],
+    way: asyncssh.SSHClientConnection | None,
+    stack: AsyncExitStack,
+) -> tuple[asyncssh.SSHClientConnection, Watch]:
+    """A connection to `host`, through `way` where it is given. `stack` closes it."""
+    options = await _options(node, prefix, host, settings)
+    watch, settings = Watch(), dict(settings)
+    if way is not None:
+        settings["tunnel"] = way
+    if options.known_hosts is None:
+        settings["known_hosts"] = b""  # "UserKnownHostsFile none" would mean: trust anyone. Nobody is trusted unseen
+    with refusals(_target(node, prefix, options, settings), watch):
+        async with asyncio.timeout(CONNECT_DEADLINE_S):
+            connection = await asyncssh.connect(
+                host,
+                config=(),
+                client_factory=lambda: watch,
+                preferred_auth="publickey",
+                agent_forwarding=False,
+                keepalive_interval=KEEPALIVE_S,
+                keepalive_count_max=KEEPALIVES,
+                login_timeout=CONNECT_DEADLINE_S,
+                **settings,
+            )
+    stack.push_async_callback(_close, connection)
+    return connection, watch
+
+
+def _target(node: str, prefix: str, options: asyncssh.SSHClientConnectionOptions, settings: dict[str, Any]) -> Target:
+    files = options.known_hosts
+    file = files[0] if isinstance(files, list) and files else files if isinstance(files, str) else None
+    keys = [str(path) for path in settings.get("client_keys", [])]
+    if not keys:
+        keys = [pair.get_comment() or pair.get_algorithm() for pair in options.client_keys or ()]
+        keys += ["those of the ssh-agent"] if options.agent_path else []
+    return Target(
+        node, prefix, options.host, options.port, options.username, options.host_key_alias, file or None, tuple(keys)
+    )
+
+
+async def _close(connection: asyncssh.SSHClientConnection) -> None:
+    """A peer that is gone costs `CLOSE_DEADLINE_S`."""
+    connection.close()
+    try:
+        async with asyncio.timeout(CLOSE_DEADLINE_S):
+            await connection.wait_closed()
+    except TimeoutError:
+        connection.abort()

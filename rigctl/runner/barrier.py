@@ -6,7 +6,7 @@ Offsets are measured over the control channel by the exchange with the least rou
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -29,14 +29,13 @@ HOLD_PER_FLOW_NS: Final = 40_000
 start within 2 ms then; without, 20 to 60 ms apart, behind each other's bursts."""
 
 
-def hold_ns(cell: Cell, *, virtual: bool) -> int:
-    """How long every flow of `cell` waits after its first byte. All nodes of a virtual rig are one machine."""
+def hold_ns(cell: Cell, machine: Callable[[str], str]) -> int:
+    """How long every flow of `cell` waits after its first byte. Nodes may share a `machine`, as namespaces do."""
     on_one: Counter[str] = Counter()
     for stream in cell.streams:
-        for node in stream.ends:
-            on_one["" if virtual else node] += cell.parallel
-    most = max(on_one.values(), default=0)
-    return max(LEAST_HOLD_NS, HOLD_PER_FLOW_NS * (most // 2 if virtual else most))
+        for name in {machine(node) for node in stream.ends}:
+            on_one[name] += cell.parallel
+    return max(LEAST_HOLD_NS, HOLD_PER_FLOW_NS * max(on_one.values(), default=0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from rigctl.analysis.run_view import RunView
 from rigctl.display.publisher import publishing
 from rigctl.display.state import (
     MOST_HISTORY,
@@ -147,6 +146,8 @@ class Board:
         if self._info is None or cell.duration_s < _ANALYSED_S:
             return
         try:
+            from rigctl.analysis.run_view import RunView  # with numpy: not before the nodes are connected
+
             found = next((each for each in RunView(self._info, [result]).cells if each.counted), None)
         except InputError:  # the store refuses it, too, and says why
             return

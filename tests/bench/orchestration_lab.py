@@ -35,7 +35,8 @@ class Left:
         names = {name: self.processes.count(name) for name in sorted(set(self.processes))}
         parts = [f"{count} × {name}" for name, count in names.items()]
         parts += [f"{self.ports} ports"] if self.ports else []
-        parts += [f"{len(self.files)} files"] if self.files else []
+        kinds = [_kind(path) for path in self.files]
+        parts += [f"{kinds.count(kind)} × {kind}" for kind in sorted(set(kinds))]
         return ", ".join(parts) or "nothing"
 
 
@@ -96,6 +97,14 @@ class PairLab(Lab):
         """What the switch has passed to the receivers so far."""
         counters = (f"/sys/class/net/{name}/statistics/tx_bytes" for name in self.receivers)
         return sum(map(int, sh("ip", "netns", "exec", self.host("switch"), "cat", *counters).split()))
+
+
+def _kind(path: str) -> str:
+    """Which file it is, on whichever node."""
+    if path.startswith(LOCKS):
+        return "a lock"
+    name = Path(path).name
+    return "the agent, kept for the next run" if name.startswith("agent-") else f"file {name}"
 
 
 def _short(command: str) -> str:

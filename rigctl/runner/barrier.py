@@ -14,8 +14,8 @@ from rigctl.records import Cell
 from rigctl.remote.agent import Agent
 from rigctl.remote.clock import ClockOffset, estimate_offset
 
-LEAST_LEAD_S: Final = 0.03
-"""Time between the order to start and the start: it must cover the slowest control channel."""
+LEAST_LEAD_S: Final = 0.01
+"""Time between the order to start and the start: it must cover the slowest control channel, and the orders to all."""
 EXCHANGE_S: Final = 0.0002
 """About what an exchange of clocks keeps the controller busy. Of 24 nodes at once each waits behind 23 others, and what
 the least round trip says of the error is milliseconds."""
@@ -40,9 +40,10 @@ def hold_ns(cell: Cell, machine: Callable[[str], str]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """Each node's clock against the controller's, measured just before a start."""
+    """Each node's clock against the controller's, measured just before a start, and how long that took."""
 
     offsets: dict[str, ClockOffset]
+    took_s: float = 0.0
 
     @property
     def error_ns(self) -> int:
@@ -50,8 +51,12 @@ class Clocks:
         return max(offset.error_ns for offset in self.offsets.values())
 
     def lead_s(self) -> float:
-        """How far ahead a start must be ordered: ten times the worst one-way time, within reason."""
-        return LEAST_LEAD_S + min(1.0, 10 * self.error_ns / 1e9)
+        """How far ahead a start must be ordered: ten times the worst one-way time, within reason.
+
+        The orders take a quarter of the time of the exchanges before them, of which each node had four or more: on a
+        busy machine or with many nodes it is longer.
+        """
+        return LEAST_LEAD_S + min(1.0, max(self.took_s, 10 * self.error_ns / 1e9))
 
     def on_node(self, node: str, controller_ns: int) -> int:
         """The controller's instant on the node's clock."""
@@ -60,6 +65,7 @@ class Clocks:
 
 async def measure_clocks(agents: Mapping[str, Agent]) -> Clocks:
     """The clock offsets of all `agents`: as many at once as don't lengthen each other's round trips."""
+    began_s = time.monotonic()
     exchanges = min(MOST_EXCHANGES, max(LEAST_EXCHANGES, EXCHANGES_IN_ALL // max(1, len(agents))))
     alone = {node: await estimate_offset(agent, exchanges) for node, agent in list(agents.items())[:1]}
     round_trip_s = sum(2 * offset.error_ns for offset in alone.values()) / 1e9
@@ -71,7 +77,8 @@ async def measure_clocks(agents: Mapping[str, Agent]) -> Clocks:
 
     async with asyncio.TaskGroup() as group:
         tasks = {node: group.create_task(one(agent)) for node, agent in agents.items() if node not in alone}
-    return Clocks(alone | {node: task.result() for node, task in tasks.items()})
+    offsets = alone | {node: task.result() for node, task in tasks.items()}
+    return Clocks(offsets, time.monotonic() - began_s)
 
 
 def start_instant(clocks: Clocks) -> int:

@@ -34,7 +34,7 @@ from rigctl.cli import (
 from rigctl.cli.common import Debug, LogFile, LogFormat, Verbose, set_up, with_common
 from rigctl.cli.log import log_error, on_standard_error
 from rigctl.errors import InputError, Interrupted, RigctlError, RigError
-from rigctl.garbage import seldom
+from rigctl.garbage import no_more, seldom
 from rigctl.texts import printable_lines
 from rigctl.version import __version__
 
@@ -162,4 +162,6 @@ def main() -> None:
     seldom()
     # Else pydantic reads the metadata of every installed package for plugins, when it is first used.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    sys.exit(exit_code(sys.argv[1:]))
+    code = exit_code(sys.argv[1:])
+    no_more()
+    sys.exit(code)

@@ -141,9 +141,17 @@ def _measured(
             captures=beside,
             tags=tags,
             wait_s=waiting_s,
+            meanwhile=_imports,
         )
         info = opened.run(outcome.run)
         return info, opened.repetitions(outcome.run, series=sampled(info.plan)), outcome
+
+
+def _imports() -> None:
+    """Import what is needed when the run is over."""
+    import rigctl.report.document
+    import rigctl.report.printers.html
+    import rigctl.report.printers.terminal  # noqa: F401
 
 
 def _write(info: "RunInfo", made: "Document", page: Path | None) -> None:

@@ -6,15 +6,16 @@ samples shows the goodput most of the time. Both are stored.
 """
 
 from collections.abc import Sequence
-from typing import Final
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from rigctl.model.window import CommonWindow
 from rigctl.records import Flow, Side
 
-Times = NDArray[np.float64]
+if TYPE_CHECKING:  # a run connects to its nodes before it needs numpy
+    import numpy as np
+    from numpy.typing import NDArray
+
+Times: TypeAlias = "NDArray[np.float64]"
 """Seconds from the start of the measurement interval."""
 LEAST_INTERVALS: Final = 5
 """A median of fewer says nothing that the average does not."""
@@ -22,6 +23,8 @@ LEAST_INTERVALS: Final = 5
 
 def received_at(side: Side, start_ns: int, at_s: Times) -> Times:
     """Bytes received up to each of `at_s`: linear between samples, exact at the first and the last byte."""
+    import numpy as np
+
     if side.first_byte_ns is None or side.last_byte_ns is None:
         return np.zeros_like(at_s)
     times = np.array(side.series.columns.get("t_ns", []), dtype=np.int64)
@@ -39,6 +42,8 @@ def sum_over_flows(flows: Sequence[Flow], window: CommonWindow, interval_s: floa
 
     `None` where a flow was not reported, or the window holds less than one interval.
     """
+    import numpy as np
+
     receivers = [flow.receiver for flow in flows]
     count = int(window.length_s / interval_s)
     if not receivers or count < 1:
@@ -54,6 +59,8 @@ def sum_over_flows(flows: Sequence[Flow], window: CommonWindow, interval_s: floa
 
 def median_goodput_bps(flows: Sequence[Flow], window: CommonWindow, interval_s: float) -> float | None:
     """The median over the intervals of the sum of all flows' goodput; `None` for less than `LEAST_INTERVALS`."""
+    import numpy as np
+
     summed = sum_over_flows(flows, window, interval_s)
     if summed is None or len(summed[1]) < LEAST_INTERVALS:
         return None

@@ -6,7 +6,7 @@ Offsets are measured over the control channel by the exchange with the least rou
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,8 +14,8 @@ from rigctl.records import Cell
 from rigctl.remote.agent import Agent
 from rigctl.remote.clock import ClockOffset, estimate_offset
 
-LEAST_LEAD_S: Final = 0.03
-"""Time between the order to start and the start: it must cover the slowest control channel."""
+LEAST_LEAD_S: Final = 0.01
+"""Time between the order to start and the start: it must cover the slowest control channel, and the orders to all."""
 EXCHANGE_S: Final = 0.0002
 """About what an exchange of clocks keeps the controller busy. Of 24 nodes at once each waits behind 23 others, and what
 the least round trip says of the error is milliseconds."""
@@ -29,21 +29,21 @@ HOLD_PER_FLOW_NS: Final = 40_000
 start within 2 ms then; without, 20 to 60 ms apart, behind each other's bursts."""
 
 
-def hold_ns(cell: Cell, *, virtual: bool) -> int:
-    """How long every flow of `cell` waits after its first byte. All nodes of a virtual rig are one machine."""
+def hold_ns(cell: Cell, machine: Callable[[str], str]) -> int:
+    """How long every flow of `cell` waits after its first byte. Nodes may share a `machine`, as namespaces do."""
     on_one: Counter[str] = Counter()
     for stream in cell.streams:
-        for node in stream.ends:
-            on_one["" if virtual else node] += cell.parallel
-    most = max(on_one.values(), default=0)
-    return max(LEAST_HOLD_NS, HOLD_PER_FLOW_NS * (most // 2 if virtual else most))
+        for name in {machine(node) for node in stream.ends}:
+            on_one[name] += cell.parallel
+    return max(LEAST_HOLD_NS, HOLD_PER_FLOW_NS * max(on_one.values(), default=0))
 
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """Each node's clock against the controller's, measured just before a start."""
+    """Each node's clock against the controller's, measured just before a start, and how long that took."""
 
     offsets: dict[str, ClockOffset]
+    took_s: float = 0.0
 
     @property
     def error_ns(self) -> int:
@@ -51,8 +51,12 @@ class Clocks:
         return max(offset.error_ns for offset in self.offsets.values())
 
     def lead_s(self) -> float:
-        """How far ahead a start must be ordered: ten times the worst one-way time, within reason."""
-        return LEAST_LEAD_S + min(1.0, 10 * self.error_ns / 1e9)
+        """How far ahead a start must be ordered: ten times the worst one-way time, within reason.
+
+        The orders take a quarter of the time of the exchanges before them, of which each node had four or more: on a
+        busy machine or with many nodes it is longer.
+        """
+        return LEAST_LEAD_S + min(1.0, max(self.took_s, 10 * self.error_ns / 1e9))
 
     def on_node(self, node: str, controller_ns: int) -> int:
         """The controller's instant on the node's clock."""
@@ -61,6 +65,7 @@ class Clocks:
 
 async def measure_clocks(agents: Mapping[str, Agent]) -> Clocks:
     """The clock offsets of all `agents`: as many at once as don't lengthen each other's round trips."""
+    began_s = time.monotonic()
     exchanges = min(MOST_EXCHANGES, max(LEAST_EXCHANGES, EXCHANGES_IN_ALL // max(1, len(agents))))
     alone = {node: await estimate_offset(agent, exchanges) for node, agent in list(agents.items())[:1]}
     round_trip_s = sum(2 * offset.error_ns for offset in alone.values()) / 1e9
@@ -72,7 +77,8 @@ async def measure_clocks(agents: Mapping[str, Agent]) -> Clocks:
 
     async with asyncio.TaskGroup() as group:
         tasks = {node: group.create_task(one(agent)) for node, agent in agents.items() if node not in alone}
-    return Clocks(alone | {node: task.result() for node, task in tasks.items()})
+    offsets = alone | {node: task.result() for node, task in tasks.items()}
+    return Clocks(offsets, time.monotonic() - began_s)
 
 
 def start_instant(clocks: Clocks) -> int:

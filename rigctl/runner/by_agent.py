@@ -56,11 +56,12 @@ class ByAgent:
         self._unreported: dict[str, NodeError] = {}  # why there is no report, by node
         self._broken: list[str] = []  # what endpoints said when they were stopped
         self._ports: dict[int, int] = {}
-        self._hold_ns = hold_ns(order.cell, virtual=bench.nodes.rig.virtual is not None)
+        self._hold_ns = 0
 
     async def prepare(self) -> None:
         """Every flow connected and accepted."""
         self._agents = await self._nodes.agents(self._names)
+        self._hold_ns = hold_ns(self.cell, self._nodes.machine)
         await self._connect_all()
 
     async def traffic(self) -> None:

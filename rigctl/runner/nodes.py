@@ -93,6 +93,11 @@ class Nodes:
         found: int | None = self._facts.get(name, {}).get("cpus")
         return found
 
+    def machine(self, name: str) -> str:
+        """What the node runs on, by its facts: nodes with one kernel, as containers, are one machine."""
+        found: str | None = self._facts.get(name, {}).get("boot_id")
+        return found or name
+
     def is_pi(self, name: str) -> bool:
         """A Raspberry Pi, by its facts."""
         return self._facts.get(name, {}).get("pi_model") is not None

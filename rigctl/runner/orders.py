@@ -27,12 +27,19 @@ def planned(plan: RunPlan, cell: Cell) -> int:
     return 1 if cell.datagrams.rate == MAX_RATE else plan.repeat
 
 
+def is_open_ended(plan: RunPlan) -> bool:
+    """Whether what was measured decides if more is."""
+    return (
+        plan.retest is not None or plan.until is not None or any(cell.datagrams.rate == MAX_RATE for cell in plan.cells)
+    )
+
+
 def further_orders(plan: RunPlan, stored: Iterable[Repetition]) -> list[Order]:
     """The repetitions beyond the plan's own that are wanted now, in the order of the cells.
 
     They are wanted by `retest` or `until`, or are the next trial of a search.
     """
-    if plan.retest is None and plan.until is None and all(cell.datagrams.rate != MAX_RATE for cell in plan.cells):
+    if not is_open_ended(plan):
         return []
     by_cell: dict[int, dict[int, Repetition]] = {}
     for repetition in stored:  # the last attempt of each counts

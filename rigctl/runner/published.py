@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from rigctl.analysis.run_view import RunView
 from rigctl.display.publisher import publishing
 from rigctl.display.state import (
     MOST_HISTORY,
@@ -76,6 +75,7 @@ class Board:
         self._info: RunInfo | None = None
         self._now: _Now | None = None
         self._measured: dict[str, float] = {}
+        self._due: tuple[Cell, Repetition] | None = None  # its figures are still to be derived
         self._messages: tuple[Said, ...] = ()
         self._results: tuple[Result, ...] = ()
         self._total = plan.repeat * len(plan.cells)
@@ -94,6 +94,7 @@ class Board:
         self._changed()
 
     def over(self, status: RunStatus) -> None:
+        self._derive()
         self._outcome = _OUTCOMES.get(status)
 
     def failed(self, error: RigctlError) -> None:
@@ -107,6 +108,7 @@ class Board:
             self._progress.began(cell, repetition, attempt)
 
     def received(self, channel: Channel, clock_ns: int, total_bytes: int) -> None:
+        self._derive()
         if self._now is not None:
             live = self._now.live
             live[channel.endpoint] = _counted(live.get(channel.endpoint), clock_ns, total_bytes)
@@ -121,12 +123,13 @@ class Board:
         final = result.status is not Status.INVALID or result.attempt > 1
         self._done += final
         self._total = max(self._total, self._done)
+        self._derive()
+        self._measured = {}
         if result.status is not Status.OK:
-            self._measured = {}
             level: _Level = "error" if result.status is Status.FAILED else "warning"
             self._say(level, f"test {cell.number}: {result.status}: {result.reason}")
         else:
-            self._derive(cell, result)
+            self._due = (cell, result)
         for line in granted_otherwise(cell, result):
             self._say("warning", f"test {cell.number}: {line}")
         if self._progress is not None:
@@ -141,12 +144,16 @@ class Board:
         self._messages = (*self._messages, Said(level=level, text=text))[-MOST_MESSAGES:]
         self._changed()
 
-    def _derive(self, cell: Cell, result: Repetition) -> None:
-        """The figures of a repetition, as the report derives them."""
-        self._measured = {}
+    def _derive(self) -> None:
+        """The figures of the last repetition, as the report derives them: once the next one runs, which waited else."""
+        if self._due is None:
+            return
+        (cell, result), self._due = self._due, None
         if self._info is None or cell.duration_s < _ANALYSED_S:
             return
         try:
+            from rigctl.analysis.run_view import RunView  # with numpy: not before the nodes are connected
+
             found = next((each for each in RunView(self._info, [result]).cells if each.counted), None)
         except InputError:  # the store refuses it, too, and says why
             return

@@ -2,7 +2,7 @@
 
 1. The virtual rig is started where the rig is one (`virtual.provided`).
 2. Every node is opened: connection, lock, agent pushed and started; its facts are asked, its paths probed
-   (`runner.precheck`).
+   (`runner.precheck`). Meanwhile a thread prepares what comes after the run; it has ended before the first test.
 3. The run is stored with its plan and facts, before the first cell; or a stored one is taken up (`runner.resume`).
 4. Before the cells of a condition its host settings are applied (`runner.conditions`); the switches' counters are read
    all the time (`runner.counters`).
@@ -18,7 +18,7 @@ import os
 import platform
 import signal
 import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -37,8 +37,9 @@ from rigctl.runner.conditions import conditions_of
 from rigctl.runner.counters import counters_of
 from rigctl.runner.engine import Bench
 from rigctl.runner.logged import Logged
+from rigctl.runner.meanwhile import beside, later_imports
 from rigctl.runner.nodes import Nodes, nodes_of
-from rigctl.runner.orders import MOST_ATTEMPTS, Order, further_orders, missing, planned
+from rigctl.runner.orders import MOST_ATTEMPTS, Order, further_orders, is_open_ended, missing, planned
 from rigctl.runner.precheck import prechecked
 from rigctl.runner.progress import progress_on
 from rigctl.runner.published import Board, board_of
@@ -84,12 +85,14 @@ def measure_run(
     captures: Path | None = None,
     tags: Mapping[str, str] | None = None,
     wait_s: float = 0.0,
+    meanwhile: Callable[[], None] = later_imports,
 ) -> Outcome:
     """Measure `plan` on `rig` into `store`. Blocks until it is over; progress goes to `console`.
 
     `resumed` is the id of a stored run of this plan (checked by `runner.resume`): what it lacks is measured.
     `captures` is the folder for pcap files; None: the working folder. The run is given `tags` at its beginning. A node
-    that another run has is waited for, for at most `wait_s`.
+    that another run has is waited for, for at most `wait_s`. `meanwhile` is called in a thread while the nodes are
+    opened: the controller waits then, and nothing is measured yet.
 
     Ctrl-C and SIGTERM end it within 3 s, with everything stopped on every node and what was measured stored. Raises
     `RigError` where the rig could not be had at all: then nothing was stored.
@@ -100,7 +103,7 @@ def measure_run(
         progress_on(console, plan, orders, quiet) as shown,
         board_of(plan, orders, Logged(shown)) as board,
     ):
-        work = _Work(plan, rig, store, board, captures or Path.cwd(), tags or {}, wait_s)
+        work = _Work(plan, rig, store, board, captures or Path.cwd(), tags or {}, wait_s, meanwhile)
         return asyncio.run(_interruptible(_run(work, orders, resumed)))
 
 
@@ -115,6 +118,7 @@ class _Work:
     captures: Path
     tags: Mapping[str, str]
     wait_s: float
+    meanwhile: Callable[[], None]
 
 
 async def _interruptible(work: Coroutine[Any, Any, Outcome]) -> Outcome:
@@ -141,6 +145,7 @@ async def _run(work: _Work, orders: Sequence[Order], resumed: str | None) -> Out
     plan, store = work.plan, work.store
     names = sorted({name for cell in plan.cells for pair in cell.pairs for name in (pair.source, pair.destination)})
     async with (
+        beside(work.meanwhile) as prepared,
         provided(work.rig) as reachable,
         counters_of(work.plan, reachable) as counters,
         nodes_of(reachable, holder()) as nodes,
@@ -152,6 +157,7 @@ async def _run(work: _Work, orders: Sequence[Order], resumed: str | None) -> Out
         check_iperf3(plan, facts)
         for message in await prechecked(plan, nodes, names):
             work.progress.said(message)
+        await prepared()
         known = versions() | iperf3_versions(plan, facts)
         run = resumed or store.begin(plan, known, facts, time.time(), controller, work.tags)
         if resumed is not None:
@@ -164,7 +170,7 @@ async def _run(work: _Work, orders: Sequence[Order], resumed: str | None) -> Out
             async with conditions_of(plan, nodes, names) as conditions:
                 bench = Bench(nodes, conditions, counters, work.captures / f"{file_name(plan.scenario_name)}-{run}")
                 await _measure_all(work, orders, run, bench)
-                while more := further_orders(plan, store.repetitions(run, series=False)):
+                while is_open_ended(plan) and (more := further_orders(plan, store.repetitions(run, series=False))):
                     if any(order.rate_bps is None for order in more):
                         work.progress.said(f"measuring {len(more)} more: the repetitions so far differ")
                     await _measure_all(work, more, run, bench)

@@ -58,10 +58,11 @@ def cable(lab: Lab, name: str, address: str) -> None:
     sh("ip", "-n", host, "link", "set", "lo", "up")
 
 
-def serve(lab: Lab, name: str, address: str, *, lldp: bool = False) -> "subprocess.Popen[bytes]":
+def serve(lab: Lab, name: str, address: str, *, lldp: bool = False, at_home: bool = False) -> "subprocess.Popen[bytes]":
     """OpenSSH on port 22 of the host, with a home of its own: the hosts share this machine's files.
 
-    With `lldp` lldpd announces the host and listens, on a socket that only this host has.
+    With `lldp` lldpd announces the host and listens, on a socket that only this host has. With `at_home` all that
+    looks for a home finds this one, not rigctl alone.
     """
     home = lab.folder / name
     home.mkdir()
@@ -73,7 +74,7 @@ def serve(lab: Lab, name: str, address: str, *, lldp: bool = False) -> "subproce
         "StrictModes": "no",
         "UsePAM": "no",
         "PidFile": "none",
-        "SetEnv": f"XDG_CACHE_HOME={home}",
+        "SetEnv": f"XDG_CACHE_HOME={home}" + (f" HOME={home}" if at_home else ""),
     }
     words = [word for key, value in options.items() for word in ("-o", f"{key}={value}")]
     sshd = ["/usr/sbin/sshd", "-D", "-f", "/dev/null", *words]

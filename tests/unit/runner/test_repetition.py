@@ -4,7 +4,6 @@ import asyncio
 import dataclasses
 import time
 from collections.abc import Iterable
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -93,9 +92,8 @@ class FakeNodes:
     def data_interface(self, _: str) -> str | None:
         return "eth0"
 
-    @property
-    def rig(self) -> Any:
-        return SimpleNamespace(virtual=None, nodes={})
+    def machine(self, name: str) -> str:
+        return name
 
 
 class FakeConditions:

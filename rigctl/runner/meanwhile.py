@@ -1,0 +1,39 @@
+"""What a run does in a thread while its nodes are opened, so that it costs no time of its own: imports.
+
+The controller mostly waits then. It is over before the first test: nothing of it runs beside what is measured.
+"""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Final
+
+_SWITCH_S: Final = 0.0005
+"""How long the thread may hold up the connections each time; Python's own 5 ms would add up over their round trips."""
+
+
+def later_imports() -> None:
+    """Import what a run needs only when its first test has been measured."""
+    import rigctl.analysis.run_view  # noqa: F401
+
+
+@asynccontextmanager
+async def beside(work: Callable[[], None]) -> AsyncIterator[Callable[[], Awaitable[None]]]:
+    """`work` is done in a thread; gives what waits for its end. What it raises is raised there."""
+    usual_s = sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH_S)
+    task = asyncio.create_task(asyncio.to_thread(work))
+
+    async def ended() -> None:
+        try:
+            await asyncio.shield(task)
+        finally:
+            sys.setswitchinterval(usual_s)
+
+    try:
+        yield ended
+    finally:
+        sys.setswitchinterval(usual_s)
+        await asyncio.wait({task})
+        task.exception()  # looked at: what ended the run matters more

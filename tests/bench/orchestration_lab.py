@@ -1,0 +1,186 @@
+"""The lab of `bench_orchestration`: hosts with OpenSSH around a switch, and what a tool leaves on them."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+
+from openssh import new_key
+from openssh_lab import Lab, cable, serve, sh
+from processes import end, running
+
+HERE: Final = Path(__file__).parent
+RATE: Final = "100mbit"
+LOCKS: Final = "/tmp/rigctl-locks-0"
+READY_S: Final = 20.0
+
+
+@dataclass(frozen=True)
+class Left:
+    """What is on the nodes that was not there before."""
+
+    processes: tuple[str, ...]
+    ports: int
+    files: tuple[str, ...]
+
+    def __str__(self) -> str:
+        names = {name: self.processes.count(name) for name in sorted(set(self.processes))}
+        parts = [f"{count} × {name}" for name, count in names.items()]
+        parts += [f"{self.ports} ports"] if self.ports else []
+        kinds = [_kind(path) for path in self.files]
+        parts += [f"{kinds.count(kind)} × {kind}" for kind in sorted(set(kinds))]
+        return ", ".join(parts) or "nothing"
+
+
+@dataclass
+class PairLab(Lab):
+    """`pairs` times a sender and a receiver; the controller is one more host on the switch."""
+
+    pairs: int
+
+    @property
+    def senders(self) -> list[str]:
+        return [f"s{number}" for number in range(1, self.pairs + 1)]
+
+    @property
+    def receivers(self) -> list[str]:
+        return [f"r{number}" for number in range(1, self.pairs + 1)]
+
+    @property
+    def addresses(self) -> Mapping[str, str]:
+        return {name: f"10.97.0.{number}" for number, name in enumerate([*self.senders, *self.receivers, "ctl"], 1)}
+
+    @property
+    def nodes(self) -> list[str]:
+        return [*self.senders, *self.receivers]
+
+    def left(self) -> Left:
+        """Beside the servers of SSH: processes, listening ports, files in the nodes' homes, locks."""
+        processes, ports, files = [], 0, []
+        for name in self.nodes:
+            commands = [command for command in self.processes(name) if command.strip()]
+            processes += [
+                _short(command) for command in commands if not command.startswith(("/usr/sbin/sshd", "sshd:"))
+            ]
+            listening = sh("ip", "netns", "exec", self.host(name), "ss", "-Hltn").splitlines()
+            ports += sum(not line.split()[3].endswith(":22") for line in listening)
+            known = {"host_key", "host_key.pub"}
+            home = self.folder / name
+            files += [str(path) for path in home.rglob("*") if path.is_file() and path.name not in known]
+            inode = Path("/run/netns", self.host(name)).stat().st_ino
+            files += [str(path) for path in Path(LOCKS).glob(f"{inode}*")]
+        return Left(tuple(processes), ports, tuple(files))
+
+    def controllers(self) -> list[int]:
+        """What runs on the controller's host."""
+        return [int(pid) for pid in sh("ip", "netns", "pids", self.host("ctl")).split()]
+
+    def emptied(self) -> None:
+        """End what was left, remove it, and forget it."""
+        for name in self.nodes:
+            for pid in sh("ip", "netns", "pids", self.host(name)).split():
+                command = Path(f"/proc/{pid}/cmdline").read_bytes()
+                if not command.startswith((b"/usr/sbin/sshd", b"sshd:")):
+                    os.kill(int(pid), signal.SIGKILL)
+        for path in self.left().files:
+            Path(path).unlink(missing_ok=True)
+
+    def moved_bytes(self) -> int:
+        """What the switch has passed to the receivers so far."""
+        counters = (f"/sys/class/net/{name}/statistics/tx_bytes" for name in self.receivers)
+        return sum(map(int, sh("ip", "netns", "exec", self.host("switch"), "cat", *counters).split()))
+
+
+def _kind(path: str) -> str:
+    """Which file it is, on whichever node."""
+    if path.startswith(LOCKS):
+        return "a lock"
+    name = Path(path).name
+    return "the agent, kept for the next run" if name.startswith("agent-") else f"file {name}"
+
+
+def _short(command: str) -> str:
+    words = command.split()
+    return Path(words[0].rstrip(":")).name if words else "?"
+
+
+@contextmanager
+def pair_lab(folder: Path, prefix: str, pairs: int) -> Iterator[PairLab]:
+    """Hosts, links of `RATE`, OpenSSH on every node; the files that rigctl, ssh and ansible read. All gone after."""
+    lab = PairLab(folder, prefix, pairs)
+    Path("/run/sshd").mkdir(exist_ok=True)
+    with ExitStack() as stack:
+        _host(lab, stack, "switch")
+        sh("ip", "-n", lab.host("switch"), "link", "add", "br0", "type", "bridge")
+        sh("ip", "-n", lab.host("switch"), "link", "set", "br0", "up")
+        new_key(folder / "id")
+        for name, address in lab.addresses.items():
+            stack.callback(subprocess.run, ["ip", "netns", "del", lab.host(name)], check=False)
+            cable(lab, name, address)
+            shaped = f"root tbf rate {RATE} burst 32kb limit 256kb".split()
+            if name != "ctl":
+                sh("tc", "-n", lab.host(name), "qdisc", "replace", "dev", "eth0", *shaped)
+                sh("tc", "-n", lab.host("switch"), "qdisc", "replace", "dev", name, *shaped)
+        for name in lab.nodes:
+            stack.callback(end, serve(lab, name, lab.addresses[name], at_home=True), politely_for_s=5)
+        _files(lab)
+        _wait(lab)
+        yield lab
+
+
+def _host(lab: PairLab, stack: ExitStack, name: str) -> None:
+    stack.callback(subprocess.run, ["ip", "netns", "del", lab.host(name)], check=False)
+    sh("ip", "netns", "add", lab.host(name))
+
+
+def _files(lab: PairLab) -> None:
+    folder, addresses = lab.folder, lab.addresses
+    keys = {name: (folder / name / "host_key.pub").read_text() for name in lab.nodes}
+    (folder / "known").write_text("".join(f"{addresses[name]} {key}" for name, key in keys.items()))
+    trust = "user: root, key: id, known_hosts: known, data_interface: eth0"
+    listed = "".join(f"  {name}: {{address: {addresses[name]}, {trust}}}\n" for name in lab.nodes)
+    (folder / "lab.yaml").write_text(f"links: {{rate: 100M, mtu: 1500}}\nnodes:\n{listed}")
+    options = (
+        f"User root\nIdentityFile {folder}/id\nIdentitiesOnly yes\nUserKnownHostsFile {folder}/known\nBatchMode yes\n"
+    )
+    hosts = "".join(f"Host {name}\nHostName {addresses[name]}\n" for name in lab.nodes)
+    (folder / "ssh_config").write_text(f"{hosts}Host *\n{options}")
+    peers = dict(zip(lab.senders, lab.receivers, strict=True))
+    senders = "".join(f"{name} peer={addresses[peers[name]]}\n" for name in lab.senders)
+    receivers = "".join(f"{name}\n" for name in lab.receivers)
+    common = f"ansible_ssh_common_args='-F {folder}/ssh_config'\nansible_python_interpreter=/usr/bin/python3\n"
+    (folder / "hosts.ini").write_text(
+        f"[senders]\n{senders}[receivers]\n{receivers}[nodes:children]\nsenders\nreceivers\n[nodes:vars]\n{common}"
+    )
+
+
+def _wait(lab: PairLab) -> None:
+    """Until every node lets the controller in."""
+    until = time.monotonic() + READY_S
+    for name in lab.nodes:
+        command = lab.inside("ctl", "ssh", "-F", str(lab.folder / "ssh_config"), name, "true")
+        while subprocess.run(command, capture_output=True, timeout=READY_S, check=False).returncode != 0:
+            if time.monotonic() > until:
+                raise RuntimeError(f"{name} lets nobody in")
+            time.sleep(0.1)
+
+
+@contextmanager
+def witnessed(lab: PairLab, lines: Path) -> Iterator[None]:
+    """Every TCP connection across the switch is written to `lines` meanwhile (`syn_witness`)."""
+    command = ["ip", "netns", "exec", lab.host("switch"), sys.executable, str(HERE / "syn_witness.py"), str(lines)]
+    with running(command, stdout=subprocess.PIPE) as witness:
+        assert witness.stdout is not None
+        witness.stdout.readline()
+        yield
+
+
+__all__ = ["Left", "PairLab", "pair_lab", "witnessed"]

@@ -29,7 +29,9 @@ TRUNK_BUFFER_S: Final = 0.00325
 """Queue at each end of the trunk: 3.2 MB at 8 Gbit/s."""
 TAP_FRAMES: Final = 10_000
 """Queue of a TAP: what waits for the relay, which another process may keep from the processor for a while."""
-_MIN_FRAMES: Final = 4
+_MIN_FRAMES: Final = 8
+"""Depth of a slow link's bucket: 12 KB at 50 Mbit/s, 0.02 % of 10 s."""
+_SUPER_PACKET: Final = 65536
 _WARM_NODES: Final = 40  # neighbour entries are quadratic in the nodes
 
 
@@ -41,6 +43,16 @@ def shaped_bps(rate_bps: int, mtu: int) -> int:
 def burst_bytes(rate_bps: int, mtu: int) -> int:
     """The bucket's depth in bytes: `BURST_S` of the rate, a few frames at least. tbf cuts up what is larger."""
     return max(int(shaped_bps(rate_bps, mtu) * BURST_S / 8), _MIN_FRAMES * (mtu + FRAME_ON_WIRE))
+
+
+def super_packet_bytes(rate_bps: int, mtu: int) -> int | None:
+    """What a node may hand to its interface at once, so that its bucket need not cut it up; None: as much as it likes.
+
+    At 50 Mbit/s a full super-packet is above the bucket's depth, and tbf cuts it into frames: 100 pairs on two
+    processors then cost a whole processor in packets alone.
+    """
+    depth = burst_bytes(rate_bps, mtu)
+    return depth if depth < _SUPER_PACKET + (_SUPER_PACKET // mtu + 1) * FRAME_HEADER else None
 
 
 def port_limit_bytes(rate_bps: int, mtu: int, buffer_s: float = PORT_BUFFER_S) -> int:
@@ -126,6 +138,8 @@ def node_lines(layout: Layout, place: Place, ipv6: bool) -> Iterator[str]:
     yield "link set dev lo up"
     if place.rtt_ns is not None:
         yield f"link set dev {NODE_INTERFACE} mtu {place.mtu} address {place.mac} txqueuelen {TAP_FRAMES}"
+    if place.shaped_bps is not None and (largest := super_packet_bytes(place.shaped_bps, place.mtu)) is not None:
+        yield f"link set dev {NODE_INTERFACE} gso_max_size {largest}"
     yield f"link set dev {NODE_INTERFACE} up"
     yield f"address add {place.ipv4}/24 dev {NODE_INTERFACE}"
     if with_v6:

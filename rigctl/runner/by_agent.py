@@ -79,7 +79,7 @@ class ByAgent:
 
     async def _start(self, clocks: Clocks) -> None:
         """One instant for all flows, ordered on every node's own clock; before it the idle baseline of probes."""
-        idle_s, probes_ns = baseline_s(self.cell), start_instant(clocks)
+        idle_s, probes_ns = baseline_s(self.cell), start_instant(clocks, len(self._ends))
         self.at_ns = probes_ns + round(idle_s * 1e9)
         probing = {channel.endpoint for channel in self._probes}
         async with asyncio.TaskGroup() as group:

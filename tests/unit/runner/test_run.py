@@ -7,7 +7,7 @@ import pytest
 
 from rigctl.records import Cell, Pair, RunPlan, RunStatus, Status
 from rigctl.remote.clock import ClockOffset
-from rigctl.runner.barrier import LEAST_LEAD_S, Clocks
+from rigctl.runner.barrier import LEAST_LEAD_S, Clocks, hold_ns
 from rigctl.runner.run import Outcome, _status, holder
 
 CELL = Cell(1, "tcp", (Pair("a", "b"),), 1.0, 0.0, 1)
@@ -42,3 +42,16 @@ def test_a_start_is_ordered_far_enough_ahead_for_the_slowest_node() -> None:
     assert far.error_ns == 20_000_000
     assert far.lead_s() == pytest.approx(LEAST_LEAD_S + 0.2)
     assert (far.on_node("a", 100), far.on_node("b", 100)) == (105, 93)
+
+
+def test_many_orders_are_given_the_time_that_they_take() -> None:
+    clocks = Clocks({"a": ClockOffset(5, 50_000)}, exchange_s=0.0005)
+    assert clocks.lead_s(4) == pytest.approx(LEAST_LEAD_S + 0.0005)
+    assert clocks.lead_s(200) == pytest.approx(0.3005)
+    assert clocks.lead_s(10**6) < 10
+
+
+def test_the_hold_grows_with_what_has_to_wake_on_one_machine() -> None:
+    cell = replace(CELL, pairs=tuple(Pair(f"a{number}", f"b{number}") for number in range(100)), parallel=2)
+    assert hold_ns(cell, virtual=False) == 1_000_000
+    assert hold_ns(cell, virtual=True) == 200 * 40_000 + 100 * 60_000

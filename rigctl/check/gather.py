@@ -10,6 +10,7 @@ from rigctl.check.visit import Visit
 from rigctl.errors import NodeError
 from rigctl.probe.readiness import parse_surroundings, surroundings_script
 from rigctl.records import RunPlan
+from rigctl.remote.session import AT_ONCE
 from rigctl.rig.inventory import Rig
 
 MOST_PAIRS: Final = 600
@@ -19,7 +20,8 @@ MOST_PAIRS: Final = 600
 async def gathered(rig: Rig, plan: RunPlan | None, holder: str) -> Seen:
     """What can be known of `rig` before traffic, for `plan` where there is one. Never raises for a node."""
     names = sorted(used_nodes(plan) if plan is not None else rig.nodes)
-    visits = {name: Visit(rig, name, holder) for name in names}
+    turns = asyncio.Semaphore(AT_ONCE)
+    visits = {name: Visit(rig, name, holder, turns) for name in names}
     try:
         await asyncio.gather(*(visit.ready() for visit in visits.values()))
         nodes = {name: visit.seen for name, visit in visits.items()}

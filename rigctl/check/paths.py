@@ -154,6 +154,9 @@ class _Probing:
         self.numbers = {name: number for number, name in enumerate(used, 1)}
         self.names = {number: name for name, number in self.numbers.items()}
         self.paths = {pair: _path(spots[pair[0]], spots[pair[1]]) for pair in pairs}
+        self.arriving: dict[str, list[PathSeen]] = {name: [] for name in used}
+        for (_, destination), path in self.paths.items():
+            self.arriving[destination].append(path)
         self.rounds = rounds(pairs)
         self.failed: dict[str, NodeError] = {}
 
@@ -186,9 +189,8 @@ class _Probing:
         except NodeError as error:
             self.failed[name] = error
             return
-        for (_, destination), path in self.paths.items():
-            if destination == name:
-                path.port = port
+        for path in self.arriving[name]:
+            path.port = port
 
     async def _send(self, sizes: Mapping[tuple[str, str], Sequence[int]], *, stream: bool = False) -> None:
         async def send(pair: tuple[str, str], packets: Sequence[int]) -> None:

@@ -26,12 +26,12 @@ CLOCK_DEADLINE_S: Final = 2.0
 class Visit:
     """A node while it is looked at; `agent` and `host` are there where all went well, until `leave`."""
 
-    def __init__(self, rig: Rig, name: str, holder: str) -> None:
+    def __init__(self, rig: Rig, name: str, holder: str, turns: asyncio.Semaphore | None = None) -> None:
         self.seen = NodeSeen(rig.nodes[name])
         self.host: Host | None = None
         self.agent: Agent | None = None
         self._rig = rig
-        self._session = Session(rig, name, holder, OPEN_DEADLINE_S, self._ask_facts)
+        self._session = Session(rig, name, holder, OPEN_DEADLINE_S, self._ask_facts, turns=turns)
 
     async def ready(self) -> None:
         """Wait until the agent runs and its clock is known, or it is known why not."""

@@ -5,6 +5,7 @@ is closed by the task that opened it.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -22,6 +23,9 @@ _log = logging.getLogger(__name__)
 OPEN_DEADLINE_S: Final = 20.0
 """Connecting, locking, pushing the agent over a slow link, starting it."""
 CLOSE_DEADLINE_S: Final = 2.0
+AT_ONCE: Final = 64
+"""Nodes that are being opened at a time. A login takes the controller 10 to 20 ms of a processor: of 500 begun together
+the last would not be ready within its deadline."""
 
 
 class Session:
@@ -36,10 +40,12 @@ class Session:
         arrived: Callable[[Host], Awaitable[None]] | None = None,
         *,
         queue: bool = True,
+        turns: asyncio.Semaphore | None = None,
     ) -> None:
-        """`arrived` is called once the node is connected, before it is locked; `queue`: leave it to those who wait."""
+        """`arrived` is called once the node is connected, before it is locked; `queue`: leave it to those who wait;
+        `turns`: the node is opened, and its deadline begins, when there is one."""
         self._rig, self._name, self._holder, self._queue = rig, name, holder, queue
-        self._deadline_s, self._arrived = deadline_s, arrived
+        self._deadline_s, self._arrived, self._turns = deadline_s, arrived, turns or asyncio.Semaphore()
         self.stage = "ssh"  # then "lock" and "agent": how far it came
         self._opened: asyncio.Future[tuple[Host, Agent]] = asyncio.get_running_loop().create_future()
         self._let_go = asyncio.Event()
@@ -76,18 +82,11 @@ class Session:
 
     async def _hold(self) -> None:
         try:
-            async with asyncio.timeout(self._deadline_s) as deadline, connected(self._rig, [self._name]) as hosts:
-                if self._arrived is not None:
-                    await self._arrived(hosts[self._name])
-                self.stage = "lock"
-                async with locked(hosts, self._holder, queue=self._queue):
-                    self.stage = "agent"
-                    async with agent_on(hosts[self._name]) as agent:
-                        deadline.reschedule(None)
-                        _log.info("%s: connected, locked, agent started", self._name)
-                        self._opened.set_result((hosts[self._name], agent))
-                        await self._let_go.wait()
-                        _log.info("%s: let go", self._name)
+            async with contextlib.AsyncExitStack() as turn:
+                await turn.enter_async_context(self._turns)
+                if self._let_go.is_set():
+                    raise asyncio.CancelledError
+                await self._open(turn)
         except BaseException as error:  # whatever it is, who waits must be told
             if not self._opened.done():
                 _log.info("%s", failure := self._as_node_error(error))
@@ -95,6 +94,22 @@ class Session:
                 self._opened.exception()  # looked at: nobody may be waiting any more
             if not isinstance(error, Exception | asyncio.CancelledError):
                 raise
+
+    async def _open(self, turn: contextlib.AsyncExitStack) -> None:
+        """Open the node, hold it until it is to be let go. Once it is open, the `turn` is over."""
+        async with asyncio.timeout(self._deadline_s) as deadline, connected(self._rig, [self._name]) as hosts:
+            if self._arrived is not None:
+                await self._arrived(hosts[self._name])
+            self.stage = "lock"
+            async with locked(hosts, self._holder, queue=self._queue):
+                self.stage = "agent"
+                async with agent_on(hosts[self._name]) as agent:
+                    deadline.reschedule(None)
+                    await turn.aclose()
+                    _log.info("%s: connected, locked, agent started", self._name)
+                    self._opened.set_result((hosts[self._name], agent))
+                    await self._let_go.wait()
+                    _log.info("%s: let go", self._name)
 
     def _as_node_error(self, error: BaseException) -> NodeError:
         if isinstance(error, NodeError):

@@ -23,10 +23,16 @@ LEAST_EXCHANGES: Final = 4
 MOST_EXCHANGES: Final = 8
 EXCHANGES_IN_ALL: Final = 96
 """As many for each of a few nodes, fewer where there are many."""
+MOST_ORDERS_S: Final = 5.0
+"""With 200 nodes the orders take 50 to 200 ms: flows that start before the last order has left take the processors that
+it needs."""
 LEAST_HOLD_NS: Final = 1_000_000
 HOLD_PER_FLOW_NS: Final = 40_000
 """Between a flow's first byte and its first burst, per flow that starts on the same machine: 120 flows on two cores
 start within 2 ms then; without, 20 to 60 ms apart, behind each other's bursts."""
+HOLD_PER_AGENT_NS: Final = 60_000
+"""The same per two agents on one machine: a process is slower to wake than a thread. 100 pairs start within 8 ms then;
+without, 18 to 28 ms apart."""
 
 
 def hold_ns(cell: Cell, machine: Callable[[str], str]) -> int:
@@ -35,7 +41,9 @@ def hold_ns(cell: Cell, machine: Callable[[str], str]) -> int:
     for stream in cell.streams:
         for name in {machine(node) for node in stream.ends}:
             on_one[name] += cell.parallel
-    return max(LEAST_HOLD_NS, HOLD_PER_FLOW_NS * max(on_one.values(), default=0))
+    agents = Counter(machine(node) for node in {node for stream in cell.streams for node in stream.ends})
+    holds = (HOLD_PER_FLOW_NS * flows + HOLD_PER_AGENT_NS * (agents[name] // 2) for name, flows in on_one.items())
+    return max(LEAST_HOLD_NS, max(holds, default=0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +64,7 @@ class Clocks:
         The orders take a quarter of the time of the exchanges before them, of which each node had four or more: on a
         busy machine or with many nodes it is longer.
         """
-        return LEAST_LEAD_S + min(1.0, max(self.took_s, 10 * self.error_ns / 1e9))
+        return LEAST_LEAD_S + max(min(MOST_ORDERS_S, self.took_s), min(1.0, 10 * self.error_ns / 1e9))
 
     def on_node(self, node: str, controller_ns: int) -> int:
         """The controller's instant on the node's clock."""

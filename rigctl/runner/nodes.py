@@ -10,7 +10,7 @@ from rigctl.probe.facts import gather, interfaces
 from rigctl.records import Facts
 from rigctl.remote.agent import Agent
 from rigctl.remote.host import Host
-from rigctl.remote.session import Session
+from rigctl.remote.session import AT_ONCE, Session
 from rigctl.rig.inventory import Rig
 
 
@@ -24,6 +24,7 @@ class Nodes:
         self._sessions: dict[str, Session] = {}
         self._facts: dict[str, Facts] = {}
         self._unusable: dict[str, str] = {}  # nodes whose `data_interface` cannot carry data, with why
+        self._turns = asyncio.Semaphore(AT_ONCE)
         self.learnt = False  # whether `remember` was told anything since this was last set to False
 
     async def open(self, names: Iterable[str]) -> dict[str, tuple[Host, Agent] | NodeError]:
@@ -33,7 +34,9 @@ class Nodes:
         await asyncio.gather(*(self._sessions.pop(name).close() for name in lost))
         for name in wanted:
             if name not in self._sessions:
-                self._sessions[name] = Session(self.rig, name, self.holder, queue=name not in self._mine)
+                self._sessions[name] = Session(
+                    self.rig, name, self.holder, queue=name not in self._mine, turns=self._turns
+                )
         outcomes = await asyncio.gather(*(self._outcome(name) for name in wanted))
         by_name = dict(zip(wanted, outcomes, strict=True))
         self._mine |= {name for name, outcome in by_name.items() if not isinstance(outcome, NodeError)}
@@ -135,7 +138,8 @@ class Nodes:
     async def _ask_facts(self, name: str) -> Facts | None:
         node = self.rig.nodes[name]
         try:
-            return await gather(self.shell(name), node.data_interface, node.data_address or node.address)
+            async with self._turns:
+                return await gather(self.shell(name), node.data_interface, node.data_address or node.address)
         except NodeError:
             return None
 

@@ -30,6 +30,11 @@ TRUNK_BUFFER_S: Final = 0.00325
 TAP_FRAMES: Final = 10_000
 """Queue of a TAP: what waits for the relay, which another process may keep from the processor for a while."""
 _MIN_FRAMES: Final = 4
+_CHEAP_FRAMES: Final = 8
+"""A bucket below this depth costs more processor time per byte than the traffic it shapes."""
+_CHEAP_BURST_S: Final = 0.005
+"""But for their sake no bucket is deeper than this: 12 KB at 20 Mbit/s, 0.05 % of 10 s."""
+_SUPER_PACKET: Final = 65536
 _WARM_NODES: Final = 40  # neighbour entries are quadratic in the nodes
 
 
@@ -40,7 +45,18 @@ def shaped_bps(rate_bps: int, mtu: int) -> int:
 
 def burst_bytes(rate_bps: int, mtu: int) -> int:
     """The bucket's depth in bytes: `BURST_S` of the rate, a few frames at least. tbf cuts up what is larger."""
-    return max(int(shaped_bps(rate_bps, mtu) * BURST_S / 8), _MIN_FRAMES * (mtu + FRAME_ON_WIRE))
+    rate, frame = shaped_bps(rate_bps, mtu) / 8, mtu + FRAME_ON_WIRE
+    return max(int(rate * BURST_S), min(_CHEAP_FRAMES * frame, int(rate * _CHEAP_BURST_S)), _MIN_FRAMES * frame)
+
+
+def super_packet_bytes(rate_bps: int, mtu: int) -> int | None:
+    """What a node may hand to its interface at once, so that its bucket need not cut it up; None: as much as it likes.
+
+    Below 0.5 Gbit/s a full super-packet is above the bucket's depth, and tbf cuts it into frames: 50 pairs of 50 Mbit/s
+    then take two whole processors.
+    """
+    depth = burst_bytes(rate_bps, mtu)
+    return depth if depth < _SUPER_PACKET + (_SUPER_PACKET // mtu + 1) * FRAME_HEADER else None
 
 
 def port_limit_bytes(rate_bps: int, mtu: int, buffer_s: float = PORT_BUFFER_S) -> int:
@@ -126,6 +142,8 @@ def node_lines(layout: Layout, place: Place, ipv6: bool) -> Iterator[str]:
     yield "link set dev lo up"
     if place.rtt_ns is not None:
         yield f"link set dev {NODE_INTERFACE} mtu {place.mtu} address {place.mac} txqueuelen {TAP_FRAMES}"
+    if place.shaped_bps is not None and (largest := super_packet_bytes(place.shaped_bps, place.mtu)) is not None:
+        yield f"link set dev {NODE_INTERFACE} gso_max_size {largest}"
     yield f"link set dev {NODE_INTERFACE} up"
     yield f"address add {place.ipv4}/24 dev {NODE_INTERFACE}"
     if with_v6:

@@ -15,6 +15,7 @@ from rigctl.virtual.links import (
     port_limit_bytes,
     port_shaping_lines,
     shaped_bps,
+    super_packet_bytes,
     switch_lines,
     trunk_bucket,
 )
@@ -45,6 +46,22 @@ def test_the_bucket_holds_a_millisecond_and_never_less_than_a_few_frames() -> No
     assert burst_bytes(10**9, 1500) == pytest.approx(123_000, rel=0.001)
     assert burst_bytes(10**9, 1500) > 65536 + 45 * 66  # a super-packet with the headers of its segments
     assert burst_bytes(10**6, 9000) == 4 * 9038
+    assert burst_bytes(5 * 10**7, 1500) == 8 * 1538
+
+
+@pytest.mark.parametrize("rate_bps", [10**6, 2 * 10**7, 5 * 10**7, 10**8])
+def test_a_slow_links_bucket_takes_a_super_packet_whole(rate_bps: int) -> None:
+    slow = place(rate_bps=rate_bps)
+    largest = super_packet_bytes(rate_bps, 1500)
+    assert largest is not None
+    assert f"link set dev eth0 gso_max_size {largest}" in list(node_lines(layout(slow), slow, ipv6=False))
+    segments = largest // 1514
+    assert segments >= 4
+    assert segments * 1514 <= node_bucket(rate_bps, 1500).burst_bytes  # as the queue counts it, headers of each
+
+
+def test_a_fast_links_super_packets_are_the_kernels() -> None:
+    assert not [line for line in node_lines(layout(), place(), ipv6=False) if "gso" in line]
 
 
 def test_queues_hold_a_super_packet_however_slow_the_link() -> None:

@@ -1,6 +1,7 @@
 """Records to table rows and back, exactly: what is read is equal to what was written."""
 
 from dataclasses import asdict, fields, replace
+from functools import lru_cache
 from typing import Any, Final, TypeAlias, TypeVar
 
 from pydantic import TypeAdapter
@@ -49,8 +50,12 @@ def plan_json(plan: RunPlan) -> Row:
     return asdict(replace(plan, cells=())) | {"pairs": [asdict(pair) for pair in pairs], "cells": cells}
 
 
+@lru_cache(maxsize=16)
 def plan_from(text: str) -> RunPlan:
-    """The plan of `plan_json`. A field that a newer rigctl of the same schema added is left out."""
+    """The plan of `plan_json`; one object for equal texts: the nights of a scenario have the same plan.
+
+    A field that a newer rigctl of the same schema added is left out.
+    """
     stored = from_json(text)
     pairs = [_record(Pair, pair) for pair in stored.get("pairs", [])]
     for cell in stored["cells"]:
@@ -74,7 +79,13 @@ def info_from(row: Row, facts: dict[str, Facts], tags: dict[str, str]) -> RunInf
 
 def facts_from(row: Row) -> tuple[str, str, Facts]:
     """Run, node and what was found there, of a row of `facts`."""
-    return row["run"], row["node"], harmless(_adapter(Facts).validate_json(row["facts"]))
+    return row["run"], row["node"], _facts(row["facts"])
+
+
+@lru_cache(maxsize=1024)
+def _facts(text: str) -> Facts:
+    """One object for equal texts: a node is the same on many nights."""
+    return harmless(_adapter(Facts).validate_json(text))
 
 
 def tag_from(row: Row) -> tuple[str, str, str]:

@@ -1,7 +1,7 @@
 """The store's five ways in and three ways out, each one transaction."""
 
 import secrets
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from types import TracebackType
@@ -47,6 +47,7 @@ from rigctl.store.rows import (
 from rigctl.store.schema import counters, flows, probes, repetitions, runs, tags
 from rigctl.store.schema import facts as facts_table
 from rigctl.store.sizes import sizes_of
+from rigctl.store.totals import Totals, totals_of
 from rigctl.store.transfer import Transfer
 
 T = TypeVar("T")
@@ -255,6 +256,16 @@ class Store:
                 return repetition_from(row, tuple(flows_by.get(key, ())), *beside)
 
             return list(self._records(connection, heads, f"repetition {{}} of run {run}", made))
+
+    @uncollected()
+    def _totals(self, names: Sequence[str]) -> list[tuple[str, list[Totals] | None]]:
+        with explained(self.place), self._engine.connect() as connection:
+            return list(totals_of(connection, names))
+
+    def totals(self, names: Sequence[str]) -> Iterator[tuple[str, list[Totals] | None]]:
+        """What the flows of each of these runs received; `None` where a value is none that rigctl stores."""
+        for at in range(0, len(names), _BATCH):
+            yield from self._totals(names[at : at + _BATCH])
 
     def statuses(self, run: str) -> dict[tuple[int, int, int], Status]:
         """The status of each repetition of `run` by cell, repetition and attempt; nothing else is read."""

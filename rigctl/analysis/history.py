@@ -62,7 +62,7 @@ class Nights:
 def nights(store: Store, run: RunInfo) -> Nights:
     """The nights of the scenario and rig of `run`, up to that one."""
     seen: dict[str, RunInfo] = {}
-    runs, confirmations = chosen(_noted(store.latest_first(), seen), run)
+    runs, confirmations = chosen(_noted(store.latest_first(run.plan), seen), run)
     second = [confirmations[info.run] for info in runs if info.run in confirmations]
     values = measured(store, [*runs, *(seen[name] for name in second)])
     return of_runs(runs, confirmations, values.__getitem__)

@@ -60,16 +60,20 @@ class _CellKeys:
 
     def goodput_mbps(self, flows: Sequence[Received], length_s: float | None) -> list[float | None]:
         """As many as `keys`."""
-        received: dict[tuple[str, str, str], list[int | None]] = {}
-        for source, destination, direction, count in flows:
-            received.setdefault((source, destination, direction), []).append(count)
-        each: list[float | None] = []
-        for stream in self._streams:
-            own = received.get(stream, ())
-            # A flow that was not reported leaves the sum unknown.
-            count = total(own) if len(own) == self._parallel else None
-            each.append(count * 8e-6 / length_s if count is not None and length_s else None)
+        if not length_s:
+            return [None] * len(self.keys)
+        each = [None if count is None else count * 8e-6 / length_s for count in self._counts(flows)]
         return [total(each), *(each if len(self.keys) > 1 else ())]
+
+    def _counts(self, flows: Sequence[Received]) -> list[int | None]:
+        """Bytes of each stream; of one of which a flow was not reported the sum is unknown."""
+        if self._parallel == 1 and [row[1:4] for row in flows] == self._streams:
+            return [row[4] for row in flows]  # as nearly all are stored
+        received: dict[tuple[str, str, str], list[int | None]] = {}
+        for row in flows:
+            received.setdefault(tuple(row[1:4]), []).append(row[4])
+        found = [received.get(stream, ()) for stream in self._streams]
+        return [total(own) if len(own) == self._parallel else None for own in found]
 
 
 def _columns(rows: Sequence[Sequence[float | None]], width: int) -> Iterable[Sequence[float | None]]:

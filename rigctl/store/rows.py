@@ -22,7 +22,9 @@ from rigctl.records import (
     Series,
     Side,
 )
+from rigctl.store.errors import UNREADABLE
 from rigctl.store.flat import CELL, SIDE, flattened, nested
+from rigctl.store.foreign import harmless_row
 from rigctl.store.series import pack, pack_bins, unpack, unpack_bins, unpack_counters
 from rigctl.texts import harmless
 
@@ -66,6 +68,15 @@ def plan_from(text: str) -> RunPlan:
     if unknown:
         raise ValueError(f"no such test: {sorted(unknown)[0]}")
     return plan
+
+
+def may_be_of(text: str, of: RunPlan) -> bool:
+    """Whether a stored plan is of the scenario and rig of `of`; also of one that can't be read."""
+    try:
+        plan = plan_from(harmless_row({"plan": text})["plan"])
+    except UNREADABLE:
+        return True
+    return (plan.scenario_name, plan.rig_name) == (of.scenario_name, of.rig_name)
 
 
 def info_from(row: Row, facts: dict[str, Facts], tags: dict[str, str]) -> RunInfo:

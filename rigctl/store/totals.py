@@ -2,15 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, Final, TypeAlias
 
 from sqlalchemy import Connection, select
 
 from rigctl.records import Status
 from rigctl.store.schema import flows, repetitions
 
-Received: TypeAlias = tuple[str, str, str, int | None]
-"""Of a flow: source, destination, direction, bytes."""
+Received: TypeAlias = Sequence[Any]
+"""Of a flow: id of its repetition, source, destination, direction, bytes."""
+_COUNTS: Final = {int, type(None)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +37,12 @@ def _read(connection: Connection, names: Sequence[str]) -> tuple[dict[str, list[
     by_run: dict[str, list[Totals]] = {run: [] for run in names}
     by_key: dict[int, list[Received]] = {}
     odd: set[str] = set()
-    for key, run, cell, repetition, status, *window in connection.execute(select(*columns).where(head.run.in_(names))):
+    for key, run, cell, repetition, status, start_ns, end_ns in connection.execute(
+        select(*columns).where(head.run.in_(names))
+    ).all():
         received = by_key[key] = []
-        by_run[run].append(Totals(cell, repetition, status, (window[0], window[1]), received))
-        if not all(value is None or type(value) is int for value in (cell, repetition, *window)):
+        by_run[run].append(Totals(cell, repetition, status, (start_ns, end_ns), received))
+        if not all(value is None or type(value) is int for value in (cell, repetition, start_ns, end_ns)):
             odd.add(run)
     flow = flows.c
     query = (
@@ -47,9 +50,9 @@ def _read(connection: Connection, names: Sequence[str]) -> tuple[dict[str, list[
         .join(repetitions)
         .where(head.run.in_(names), head.status == str(Status.OK))
     )
-    for key, *received_by in connection.execute(query):
-        by_key[key].append(tuple(received_by))
+    for row in connection.execute(query).all():
+        by_key[row[0]].append(row)
     for run, own in by_run.items():
-        if any(not (flow[3] is None or type(flow[3]) is int) for totals in own for flow in totals.flows):
+        if not {type(row[4]) for totals in own for row in totals.flows} <= _COUNTS:
             odd.add(run)
     return by_run, odd

@@ -1,8 +1,7 @@
 """What the flows of many runs received, and nothing else of them: a year of nights is read in a few queries."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from sqlalchemy import Connection, select
 
@@ -14,8 +13,7 @@ Received: TypeAlias = Sequence[Any]
 _COUNTS: Final = {int, type(None)}
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
+class Totals(NamedTuple):
     """Of a repetition. `flows` are empty where its status is not `OK`."""
 
     cell: int
@@ -42,7 +40,7 @@ def _read(connection: Connection, names: Sequence[str]) -> tuple[dict[str, list[
     ).all():
         received = by_key[key] = []
         by_run[run].append(Totals(cell, repetition, status, (start_ns, end_ns), received))
-        if not all(value is None or type(value) is int for value in (cell, repetition, start_ns, end_ns)):
+        if not {type(cell), type(repetition), type(start_ns), type(end_ns)} <= _COUNTS:
             odd.add(run)
     flow = flows.c
     query = (

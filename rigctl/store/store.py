@@ -265,7 +265,7 @@ class Store:
     @uncollected()
     def _totals(self, names: Sequence[str]) -> list[tuple[str, list[Totals] | None]]:
         with explained(self.place), self._engine.connect() as connection:
-            return list(totals_of(connection, names))
+            return totals_of(connection, names)
 
     def totals(self, names: Sequence[str]) -> Iterator[tuple[str, list[Totals] | None]]:
         """What the flows of each of these runs received; `None` where a value is none that rigctl stores."""

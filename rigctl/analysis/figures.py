@@ -6,7 +6,7 @@ A test is known in other runs by its settings and pairs, not by its number: a sc
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Final
 
 from rigctl.analysis.frames import Frames
@@ -40,6 +40,18 @@ class FigureKey:
     test: str  # settings and pairs, as canonical JSON
     stream: Stream | None  # None: the test as a whole
     metric: Metric
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Kept: the nights of a year look each key up a thousand times.
+        object.__setattr__(self, "_hash", hash((self.test, self.stream, self.metric)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[type["FigureKey"], tuple[str, Stream | None, Metric]]:
+        """Made anew in another process, where texts have other hashes."""
+        return FigureKey, (self.test, self.stream, self.metric)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from statistics import median
 from typing import Final, TypeAlias
 
 from rigctl.analysis.figures import Figure, FigureKey, Metric, figures, keys_of_tests
+from rigctl.analysis.night_totals import NightsOfPlan, suffices
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.ways import LEAST, Role
 from rigctl.model.changes import Point
@@ -60,13 +61,33 @@ class Nights:
 
 def nights(store: Store, run: RunInfo) -> Nights:
     """The nights of the scenario and rig of `run`, up to that one."""
-    runs, confirmations = chosen(store.latest_first(), run)
-    known = {info.run: info for info in runs}
+    seen: dict[str, RunInfo] = {}
+    runs, confirmations = chosen(_noted(store.latest_first(run.plan), seen), run)
+    second = [confirmations[info.run] for info in runs if info.run in confirmations]
+    values = measured(store, [*runs, *(seen[name] for name in second)])
+    return of_runs(runs, confirmations, values.__getitem__)
 
-    def values(name: str) -> Values:
-        return _measured(store, known.get(name) or store.run(name))
 
-    return of_runs(runs, confirmations, values)
+def _noted(infos: Iterable[RunInfo], seen: dict[str, RunInfo]) -> Iterator[RunInfo]:
+    for info in infos:
+        seen[info.run] = info
+        yield info
+
+
+def measured(store: Store, infos: Sequence[RunInfo]) -> dict[str, Values]:
+    """The values of runs, each as a night. Of streams only what they received is read, of many runs at once."""
+    found: dict[str, Values] = {}
+    plans: dict[int, NightsOfPlan] = {}
+    by_run = {info.run: info for info in infos}
+    for run, totals in store.totals([info.run for info in infos if suffices(info.plan)]):
+        plan = by_run[run].plan
+        if id(plan) not in plans:
+            plans[id(plan)] = NightsOfPlan(plan)
+        values = None if totals is None else plans[id(plan)].values(totals)
+        if values is not None:
+            found[run] = values
+    # Of messages and probes more is to be read; what is damaged is named by who reads all of it.
+    return found | {run: _measured(store, info) for run, info in by_run.items() if run not in found}
 
 
 def of_runs(runs: Sequence[RunInfo], confirmations: Mapping[str, str], values: Callable[[str], Values]) -> Nights:

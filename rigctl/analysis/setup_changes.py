@@ -104,6 +104,8 @@ def _rank(change: SetupChange) -> int:
 
 
 def _of_plans(before: RunPlan, after: RunPlan) -> Iterator[SetupChange]:
+    if before is after:  # as nights are read
+        return
     for field in fields(RunPlan):
         old, new = getattr(before, field.name), getattr(after, field.name)
         if field.name not in _SETTLED and old != new:
@@ -144,15 +146,23 @@ def _of_nodes(before: RunInfo, after: RunInfo) -> Iterator[SetupChange]:
     nodes = [node for node in new if node in old]
     virtual = before.plan.virtual is not None or after.plan.virtual is not None
     hidden = _NO_FACTS | _OF_VIRTUAL_NODES if virtual else _NO_FACTS
-    for source, facts in ((Source.RIG, _links), (Source.FACT, _facts)):
+    for source, of, facts in ((Source.RIG, _links_of, _links), (Source.FACT, _facts_of, _facts)):
         found = [
             replace(change, where=(node,))
             for node in nodes
-            if before.facts.get(node) != after.facts.get(node) or source is Source.RIG
+            if of(before).get(node) != of(after).get(node)
             for change in _known(_changed(source, facts(before, node), facts(after, node)))
             if change.name not in hidden
         ]
         yield from grouped(found, len(nodes))
+
+
+def _links_of(run: RunInfo) -> Mapping[str, object]:
+    return run.plan.links
+
+
+def _facts_of(run: RunInfo) -> Mapping[str, object]:
+    return run.facts
 
 
 def _links(run: RunInfo, node: str) -> dict[str, Value]:

@@ -13,7 +13,11 @@ from dataclasses import dataclass, field
 from itertools import islice, pairwise
 from math import exp, log, sqrt
 from statistics import median
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 Ask: TypeAlias = Callable[[int, int], float | None]
 """Of a series, by its place, and a night."""
@@ -113,11 +117,21 @@ class _Watched:
     changes: list[Change] = field(default_factory=list)
     anchored: tuple[int, int] = (0, 0)  # where the level of `anchor` begins, and of how many nights it is
     anchor: float = 0.0
+    known: list[int] = field(default_factory=list)  # the nights of the level that have a value
 
-    @property
-    def known(self) -> list[int]:
-        """The nights of the level that have a value."""
-        return [night for night in range(self.start, len(self.logs)) if self.logs[night] is not None]
+    def add(self, value: float | None) -> None:
+        if value is not None:
+            self.known.append(len(self.logs))
+        self.logs.append(value)
+
+    def drop_last(self) -> None:
+        if self.logs.pop() is not None:
+            self.known.pop()
+
+    def restart(self, night: int) -> None:
+        """Let the level begin with `night`."""
+        self.start = night
+        self.known = [known for known in self.known if known >= night]
 
 
 def judged(
@@ -142,18 +156,18 @@ def judged(
         for number, own in enumerate(watched):
             change = _step(own, _point(own, night), rules, altered=night in altered)
             if ask is not None and (change is not None or _suspicion(own, rules) is not None):
-                own.logs.pop()
+                own.drop_last()
                 again = Point(own.points[night].value, ask(number, night))
                 change = _step(own, again, rules, altered=night in altered)
             if night in accepted and (change is not None or _suspicion(own, rules) is not None):
-                own.start = night
+                own.restart(night)
             elif change is not None:
                 found.append((own, change))
         kept = significant([change.p for _, change in found], rules.false_rate, len(watched))
         for (own, change), is_kept in zip(found, kept, strict=True):
             if is_kept:
                 own.changes.append(change)
-                own.start = change.at
+                own.restart(change.at)
     return [_verdict(own, rules) for own in watched]
 
 
@@ -199,11 +213,13 @@ def _point(own: _Watched, night: int) -> Point:
 
 def _step(own: _Watched, point: Point, rules: Rules, *, altered: bool) -> Change | None:
     """Take one more night of a series; the change that it shows, before correction."""
-    own.logs.append(_log(point, _level(islice(own.logs, own.start, None))))
+    own.add(_log(point, None if point.second is None else _level(islice(own.logs, own.start, None))))
     if own.logs[-1] is None or len(own.logs) - 1 <= own.start:
         return None
     known = own.known
     latest = [_value(own, night) for night in known[-max(rules.windows) :]]
+    if _all_near(own, latest, rules):
+        return None
     for window in _windows(own, point, rules, altered):
         if not _may_be(own, known, latest[-window:], rules):
             continue
@@ -233,6 +249,17 @@ def _log(point: Point, level: float | None) -> float | None:
 def _level(logs: Iterable[float | None]) -> float | None:
     known = list(islice((value for value in logs if value is not None), ANCHOR))
     return median(known) if known else None
+
+
+def _all_near(own: _Watched, latest: Sequence[float], rules: Rules) -> bool:
+    """Whether these nights are so near the anchor that no window of them needs to be looked at.
+
+    Their medians lie between the least and the most. Only where the anchor is the same for all windows.
+    """
+    if own.anchored != (own.start, ANCHOR) or len(own.known) - max(rules.windows) < ANCHOR:
+        return False
+    bound = rules.bound * (1 - 1e-9)
+    return not (_near_bound(min(latest) - own.anchor, bound) or _near_bound(max(latest) - own.anchor, bound))
 
 
 def _may_be(own: _Watched, known: Sequence[int], recent: Sequence[float], rules: Rules) -> bool:
@@ -317,24 +344,31 @@ def _p(z: float, freedom: float) -> float:
 
 def _dated(own: _Watched, anchor: float, size: float, latest: int) -> tuple[int, bool]:
     """The first night of the new level, at most `latest`, and whether it was reached by a drift."""
+    import numpy as np
+
     known = own.known
-    away = [_value(own, night) - anchor for night in known]
-
-    def cost(split: int) -> float:
-        return sum(abs(value) for value in away[:split]) + sum(abs(value - size) for value in away[split:])
-
+    away = np.array([_value(own, night) - anchor for night in known])
     splits = [split for split in range(1, len(known)) if known[split] <= latest] or [len(known) - 1]
-    best = min(splits, key=cost)
-    begin, of_drift = min(((split, _drift_cost(away, split)) for split in splits), key=lambda drift: drift[1])
-    if len(known) - begin >= _LEAST_DRIFT and of_drift < _MUCH_BETTER * cost(best):
+    # How far the nights before each split are from the old level; and those from it on, from the new one.
+    before = np.concatenate(([0.0], np.cumsum(np.abs(away))))
+    after = np.cumsum(np.abs(away - size)[::-1])[::-1]
+    costs = before[splits] + after[splits]
+    best, least = splits[int(costs.argmin())], float(costs.min())
+    drifts = before[splits] + [_from_line(away[split:]) for split in splits]
+    begin, of_drift = splits[int(drifts.argmin())], float(drifts.min())
+    if len(known) - begin >= _LEAST_DRIFT and of_drift < _MUCH_BETTER * least:
         return known[begin], True
     return known[best], False
 
 
-def _drift_cost(away: Sequence[float], begin: int) -> float:
-    """How far the nights are from a level up to `begin` and a straight line from there on."""
-    slope = median(value / step for step, value in enumerate(away[begin:], 1))
-    return sum(map(abs, away[:begin])) + sum(abs(value - slope * step) for step, value in enumerate(away[begin:], 1))
+def _from_line(away: "NDArray[np.float64]") -> float:
+    """How far nights are from a straight line that begins at the old level."""
+    import numpy as np
+
+    steps = np.arange(1, len(away) + 1)
+    slopes = np.sort(away / steps)
+    slope = (slopes[(len(away) - 1) // 2] + slopes[len(away) // 2]) / 2
+    return float(np.abs(away - slope * steps).sum())
 
 
 def _verdict(own: _Watched, rules: Rules) -> Verdict:

@@ -1,6 +1,7 @@
 """Records to table rows and back, exactly: what is read is equal to what was written."""
 
 from dataclasses import asdict, fields, replace
+from functools import lru_cache
 from typing import Any, Final, TypeAlias, TypeVar
 
 from pydantic import TypeAdapter
@@ -21,7 +22,9 @@ from rigctl.records import (
     Series,
     Side,
 )
+from rigctl.store.errors import UNREADABLE
 from rigctl.store.flat import CELL, SIDE, flattened, nested
+from rigctl.store.foreign import harmless_row
 from rigctl.store.series import pack, pack_bins, unpack, unpack_bins, unpack_counters
 from rigctl.texts import harmless
 
@@ -49,8 +52,12 @@ def plan_json(plan: RunPlan) -> Row:
     return asdict(replace(plan, cells=())) | {"pairs": [asdict(pair) for pair in pairs], "cells": cells}
 
 
+@lru_cache(maxsize=16)
 def plan_from(text: str) -> RunPlan:
-    """The plan of `plan_json`. A field that a newer rigctl of the same schema added is left out."""
+    """The plan of `plan_json`; one object for equal texts: the nights of a scenario have the same plan.
+
+    A field that a newer rigctl of the same schema added is left out.
+    """
     stored = from_json(text)
     pairs = [_record(Pair, pair) for pair in stored.get("pairs", [])]
     for cell in stored["cells"]:
@@ -61,6 +68,15 @@ def plan_from(text: str) -> RunPlan:
     if unknown:
         raise ValueError(f"no such test: {sorted(unknown)[0]}")
     return plan
+
+
+def may_be_of(text: str, of: RunPlan) -> bool:
+    """Whether a stored plan is of the scenario and rig of `of`; also of one that can't be read."""
+    try:
+        plan = plan_from(harmless_row({"plan": text})["plan"])
+    except UNREADABLE:
+        return True
+    return (plan.scenario_name, plan.rig_name) == (of.scenario_name, of.rig_name)
 
 
 def info_from(row: Row, facts: dict[str, Facts], tags: dict[str, str]) -> RunInfo:
@@ -74,7 +90,13 @@ def info_from(row: Row, facts: dict[str, Facts], tags: dict[str, str]) -> RunInf
 
 def facts_from(row: Row) -> tuple[str, str, Facts]:
     """Run, node and what was found there, of a row of `facts`."""
-    return row["run"], row["node"], harmless(_adapter(Facts).validate_json(row["facts"]))
+    return row["run"], row["node"], _facts(row["facts"])
+
+
+@lru_cache(maxsize=1024)
+def _facts(text: str) -> Facts:
+    """One object for equal texts: a node is the same on many nights."""
+    return harmless(_adapter(Facts).validate_json(text))
 
 
 def tag_from(row: Row) -> tuple[str, str, str]:

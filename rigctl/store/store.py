@@ -1,7 +1,7 @@
 """The store's five ways in and three ways out, each one transaction."""
 
 import secrets
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from types import TracebackType
@@ -37,6 +37,7 @@ from rigctl.store.rows import (
     flow_from,
     flow_row,
     info_from,
+    may_be_of,
     plan_json,
     probes_from,
     probes_row,
@@ -47,6 +48,7 @@ from rigctl.store.rows import (
 from rigctl.store.schema import counters, flows, probes, repetitions, runs, tags
 from rigctl.store.schema import facts as facts_table
 from rigctl.store.sizes import sizes_of
+from rigctl.store.totals import Totals, totals_of
 from rigctl.store.transfer import Transfer
 
 T = TypeVar("T")
@@ -179,13 +181,17 @@ class Store:
         with explained(self.place), self._engine.connect() as connection:
             return self._infos(connection, true())
 
-    def latest_first(self) -> Iterator[RunInfo]:
-        """All runs, the latest first, read a few at a time. `InputError` where the next one can't be read."""
+    def latest_first(self, of: RunPlan | None = None) -> Iterator[RunInfo]:
+        """All runs, the latest first, read a few at a time. `InputError` where the next one can't be read.
+
+        `of`: only those of the scenario of this plan, on its rig.
+        """
         names = self.run_ids()[::-1]
         for at in range(0, len(names), _BATCH):
             batch = names[at : at + _BATCH]
             try:
                 with explained(self.place), self._engine.connect() as connection:
+                    batch = batch if of is None else _with_plan(connection, batch, of)
                     found = self._infos(connection, runs.c.run.in_(batch))
             except InputError:  # one of them is damaged: those before it can be read
                 yield from map(self.run, batch)
@@ -256,6 +262,16 @@ class Store:
 
             return list(self._records(connection, heads, f"repetition {{}} of run {run}", made))
 
+    @uncollected()
+    def _totals(self, names: Sequence[str]) -> list[tuple[str, list[Totals] | None]]:
+        with explained(self.place), self._engine.connect() as connection:
+            return totals_of(connection, names)
+
+    def totals(self, names: Sequence[str]) -> Iterator[tuple[str, list[Totals] | None]]:
+        """What the flows of each of these runs received; `None` where a value is none that rigctl stores."""
+        for at in range(0, len(names), _BATCH):
+            yield from self._totals(names[at : at + _BATCH])
+
     def statuses(self, run: str) -> dict[tuple[int, int, int], Status]:
         """The status of each repetition of `run` by cell, repetition and attempt; nothing else is read."""
         columns = (repetitions.c.cell, repetitions.c.repetition, repetitions.c.attempt, repetitions.c.status)
@@ -325,6 +341,12 @@ def _flows_of(run: str, series: bool | Collection[int]) -> Select[Any]:
     plain = [column for column in flows.c if column.name not in {column.name for column in packed}]
     query = select(*plain, *columns).join(repetitions).where(repetitions.c.run == run)
     return query.order_by(flows.c.repetition_id, flows.c.position)
+
+
+def _with_plan(connection: Connection, names: Sequence[str], of: RunPlan) -> list[str]:
+    """Which of `names` have the scenario and rig of `of`, or a plan that can't be read."""
+    found = dict(connection.execute(select(runs.c.run, runs.c.plan).where(runs.c.run.in_(names))).tuples().all())
+    return [run for run in names if run in found and may_be_of(found[run], of)]
 
 
 def _keyed(make: Callable[[Row], T]) -> Callable[[Row], tuple[int, T]]:

@@ -130,8 +130,8 @@ def _node_mistakes(
 
 def _virtual_mistakes(document: Document, section: object, path: tuple[str, ...], virtual: object) -> Iterator[Mistake]:
     for kind, fields in (("namespaces", VIRTUAL_FIELDS), ("machines", MACHINE_FIELDS)):
-        for key in fields if isinstance(section, dict) and virtual != kind else ():
-            if key in section:
+        for key in fields if virtual != kind else ():
+            if isinstance(section, dict) and key in section:
                 what = f"{key}: for virtual rigs with {kind} only. Leave it out."
                 yield document.mistake((*path, key), what, at_key=True)
 

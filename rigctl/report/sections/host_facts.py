@@ -68,7 +68,7 @@ def findings(info: RunInfo) -> Iterator[Finding]:
         if slow := [node for node, known in info.facts.items() if known.get("emulated")]:
             which = "all nodes" if len(slow) == len(info.facts) else listed(slow)
             text = f"The processors of {which} are emulated: the figures are emulation's, not those of such hardware."
-            yield Finding(text, Weight.RIG, Severity.WARNING)
+            yield Finding(text, Weight.SUSPECT, Severity.WARNING)
     if info.plan.virtual == "loopback":
         yield Finding("The rig is the loopback interface of one machine: no link, no switch.", Weight.RIG)
         return

@@ -51,7 +51,7 @@ def _fields(stanza: str) -> dict[str, str]:
 
 def _of_line(line: str) -> dict[str, str]:
     """`deb [signed-by=/a/key] URI SUITE COMPONENT…` as fields; empty where it is something else."""
-    match = re.fullmatch(r"\s*deb\s+(?:\[([^]]*)\]\s+)?(\S+)\s+(\S+)\s+(.*)", line.split("#")[0].rstrip())
+    match = re.fullmatch(r"\s*deb\s+(?:\[([^]]*)\]\s+)?(\S+)\s+(\S+)\s+(.*)", line.partition("#")[0].rstrip())
     if match is None:
         return {}
     options = dict(word.split("=", 1) for word in (match[1] or "").split() if "=" in word)

@@ -28,8 +28,9 @@ DEBIAN: Final[dict[Arch, str]] = {"x86_64": "amd64", "aarch64": "arm64"}
 DISK_BYTES: Final = 1 << 30
 _GUEST: Final = Path(__file__).with_name("guest")
 _PACKAGES: Final = (
-    "base-files", "bash", "busybox-static", "coreutils", "dash", "ethtool", "findutils", "gawk", "grep", "gzip", "hostname",
-    "iproute2", "iputils-ping", "kmod", "libc-bin", "mount", "openssh-server", "procps", "sed", "tar", "util-linux",
+    "base-files", "bash", "busybox-static", "coreutils", "dash", "ethtool", "findutils", "gawk", "grep", "gzip",
+    "hostname", "iproute2", "iputils-ping", "kmod", "libc-bin", "mount", "openssh-server", "procps", "sed", "tar",
+    "util-linux",
 )  # fmt: skip
 _MODULES: Final = (
     "virtio_pci", "virtio_blk", "virtio_net", "e1000e", "crc32c_generic", "ext4", "tcp_bbr", "sch_fq", "sch_fq_codel",

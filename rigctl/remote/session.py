@@ -21,6 +21,8 @@ from rigctl.rig.inventory import Rig
 _log = logging.getLogger(__name__)
 OPEN_DEADLINE_S: Final = 20.0
 """Connecting, locking, pushing the agent over a slow link, starting it."""
+EMULATED_TIMES: Final = 4
+"""A machine of a virtual rig may be emulated: its end of the cryptography takes ten times as long."""
 CLOSE_DEADLINE_S: Final = 2.0
 
 
@@ -39,7 +41,7 @@ class Session:
     ) -> None:
         """`arrived` is called once the node is connected, before it is locked; `queue`: leave it to those who wait."""
         self._rig, self._name, self._holder, self._queue = rig, name, holder, queue
-        self._deadline_s, self._arrived = deadline_s, arrived
+        self._deadline_s, self._arrived = deadline_s * (EMULATED_TIMES if rig.virtual == "machines" else 1), arrived
         self.stage = "ssh"  # then "lock" and "agent": how far it came
         self._opened: asyncio.Future[tuple[Host, Agent]] = asyncio.get_running_loop().create_future()
         self._let_go = asyncio.Event()

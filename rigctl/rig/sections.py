@@ -58,10 +58,10 @@ class LinkSection(_Section):
         None, description="Rate of the link in bit/s, decimal. Default: read from the node.", examples=["1G"]
     )
     mtu: Mtu = Field(None, description="MTU of the node's interface. Default: read from the node.", examples=[1500])
+    rtt: Rtt = Field(None, description="Virtual rig: round-trip time to a near node, up to 10 s.", examples=["20ms"])
     nic: Annotated[Nic, BeforeValidator(lambda value: _one_of("nic", value, get_args(Nic)))] | None = Field(
         None, description="Machines: network card. Default: virtio-net.", examples=["e1000e"]
     )
-    rtt: Rtt = Field(None, description="Virtual rig: round-trip time to a near node, up to 10 s.", examples=["20ms"])
 
 
 class NodeSection(LinkSection):

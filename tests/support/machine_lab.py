@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Final
 
 import pytest
@@ -18,6 +19,7 @@ from rigctl.rig.schema import load_rig
 from rigctl.virtual.provide import down, up
 
 RIGS: Final = Path(__file__).parents[1] / "machines"
+_SIGNS_OF_LIFE: Final = ("ServerAliveInterval=5", "ServerAliveCountMax=2", "ConnectTimeout=20")
 BACK_S: Final = 240.0
 """From a machine's end until its SSH server answers again, on a machine that does much else."""
 RUN_S: Final = 400.0
@@ -41,9 +43,12 @@ class Lab:
         self.rig, self.state, _ = asyncio.run(up(load_rig(str(file))))
         self.folder = self.state.folder / "home"
         self.nodes = tuple(self.rig.nodes)
+        self._masters = mkdtemp(prefix="rigctl-ssh-")  # a short name: that of a socket has 104 characters at most
 
     def ssh(self, node: str, command: str, *, deadline_s: float = 60, check: bool = True) -> str:
+        shared = ["ControlMaster=auto", f"ControlPath={self._masters}/%r{node}", "ControlPersist=120", *_SIGNS_OF_LIFE]
         words = [*openssh(self.rig, node), command]
+        words[1:1] = [word for option in shared for word in ("-o", option)]
         done = subprocess.run(words, capture_output=True, text=True, timeout=deadline_s, check=False)
         assert done.returncode == 0 or not check, f"{node}: {command}: {done.stdout}{done.stderr}"
         return done.stdout

@@ -81,11 +81,11 @@ class Lab:
         (self.user.folder / name).write_text(f"rig: {self.file}\n{text}")
         return name
 
-    def run(self, name: str, *words: str) -> tuple[int, str]:
+    def run(self, name: str, *words: str, deadline_s: float = RUN_S) -> tuple[int, str]:
         """Exit code and messages of a run."""
         process = self.user.start("run", name, "--no-report", *words)
         try:
-            out, errors = process.communicate(timeout=RUN_S)
+            out, errors = process.communicate(timeout=deadline_s)
         finally:
             process.kill()
             process.wait()

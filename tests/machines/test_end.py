@@ -28,7 +28,7 @@ def test_a_controller_killed_by_sigkill_takes_machines_and_hub_with_it(user: Use
         assert waited(lambda: len(of(user)) == 4, 200), of(user)  # two machines, the hub, the holder
     finally:
         process.kill()
-        process.communicate()
+        process.communicate(timeout=60)
     assert waited(lambda: not of(user), 30), of(user)
 
 

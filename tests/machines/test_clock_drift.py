@@ -24,14 +24,13 @@ def ahead_s(lab: Lab, node: str) -> float:
 
 def test_a_drift_of_200_ppm_over_a_long_test_moves_neither_skew_nor_interval(mixed: Lab) -> None:
     mixed.ssh("arm", f"busybox adjtimex -q -t {10_000 + DRIFT_PPM // 100}")
-    text = f"pairs: [amd -> arm, arm -> amd]\nduration: {DURATION_S}s\nmatrix: {{rate: [2M]}}\n"
+    text = f"pairs: [amd -> arm, arm -> amd]\ntest: udp\nduration: {DURATION_S}s\nmatrix: {{rate: [1M]}}\n"
     try:
         before, began = {node: ahead_s(mixed, node) for node in mixed.nodes}, time.time()
-        code, said = mixed.run(mixed.scenario(text), "--set", "max_skew=1s", deadline_s=DURATION_S + 400)
+        mixed.good(mixed.scenario(text), "--set", "max_skew=1s", deadline_s=DURATION_S + 400)
         after, took_s = {node: ahead_s(mixed, node) for node in mixed.nodes}, time.time() - began
     finally:
         mixed.ssh("arm", "busybox adjtimex -q -t 10000")
-    assert code == 0, said
     drift_ppm = {node: (after[node] - before[node]) / took_s * 1e6 for node in mixed.nodes}
     print(f"drift against this machine over {took_s:.0f} s, ppm: {drift_ppm}")
     rows = mixed.user.rows()
@@ -43,6 +42,6 @@ def test_a_drift_of_200_ppm_over_a_long_test_moves_neither_skew_nor_interval(mix
     assert len(rows) == 2
     for row in rows:
         assert row["duration_s"] == pytest.approx(DURATION_S, rel=0.001, abs=0.2)
-        assert row["goodput_mbps"] == pytest.approx(2.0, rel=0.01)
+        assert row["goodput_mbps"] == pytest.approx(1.0, rel=0.05)
         # What a drift would add to it, were it judged by the clocks of the end.
         assert row["start_skew_us"] < 0.5 * DRIFT_PPM * DURATION_S

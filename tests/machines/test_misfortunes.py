@@ -15,18 +15,10 @@ LONG = "pairs: [amd -> arm]\nduration: 20s\nmax_skew: 10s\nconditions:\n  one: {
 def during(lab: Lab, what: Callable[[], object]) -> tuple[int, str]:
     """Do something once a condition holds and traffic flows: exit code and messages of the run."""
     name = lab.scenario(LONG)
-    before = lab.each(SETTINGS)
-    process = lab.user.start("run", name, "--no-report")
-    try:
-        began = time.monotonic()
-        while lab.ssh("arm", SETTINGS) == before["arm"]:
-            assert time.monotonic() - began < 120, "the condition was never applied"
+    with lab.running(name, "arm") as process:
         time.sleep(4)
         what()
         out, errors = process.communicate(timeout=300)
-    finally:
-        process.kill()
-        process.wait()
     return process.returncode, out + errors
 
 

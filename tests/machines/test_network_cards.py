@@ -30,9 +30,7 @@ def test_an_offload_condition_changes_what_the_driver_can_change_and_is_put_back
     before = mixed.each(SETTINGS)
     condition = "{gro: off, tx: off, tso: off}"
     text = f"pairs: [amd -> arm]\nduration: 1s\nmax_skew: 10s\nconditions:\n  plain: {{offload: {condition}}}\n"
-    code, said = mixed.run(mixed.scenario(text))
-    print(said)
-    assert code == 0, said
+    print(mixed.good(mixed.scenario(text))[-1500:])
     assert mixed.each(SETTINGS) == before
 
 

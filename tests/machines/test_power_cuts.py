@@ -35,12 +35,7 @@ def test_after_a_power_cut_settings_and_files_are_as_before_at_the_next_contact(
     for number in range(CUTS):
         victim = mixed.nodes[number % 2]
         boot = mixed.boot_id(victim)
-        process = mixed.user.start("run", name, "--no-report")
-        try:
-            began = time.monotonic()
-            while mixed.ssh(victim, SETTINGS) == before[victim]:
-                assert time.monotonic() - began < 120, "the condition was never applied"
-                assert process.poll() is None, process.communicate(timeout=60)
+        with mixed.running(name, victim) as process:
             time.sleep(moments.uniform(0, 2))
             mixed.power_cut(victim)
             back.append(mixed.back(victim, boot))
@@ -48,9 +43,6 @@ def test_after_a_power_cut_settings_and_files_are_as_before_at_the_next_contact(
             during += "settings-" in left
             process.communicate(timeout=300)  # it may have gone on with the machine that came back
             codes.append(process.returncode)
-        finally:
-            process.kill()
-            process.wait()
         if number % 4 >= 2:
             torn += "torn" in mixed.ssh(victim, TORN)
         mixed.contact()

@@ -11,7 +11,7 @@ DEMO_STORE := $(VENV)/demo.db
 # What is imported is compiled once and kept. Where a container sets this, each start of rigctl compiles all of it again: 3 s for 1.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: samples demo test whole foreign lint types unit bench clean system agents mutants torture docs pages
+.PHONY: samples demo test whole foreign lint types unit bench clean system agents mutants torture machines docs pages
 
 demo: $(VENV)/run.stamp $(AGENT)
 	@echo "Seven tests of 5 s each on the virtual rig: about one minute."
@@ -54,6 +54,12 @@ bench: $(VENV)/dev.stamp agents
 # Not in CI: a quarter of an hour. Kills by the hundred and half a minute of fuzzing each, one test after the other.
 torture: system $(VENV)/dev.stamp agents
 	RIGCTL_TORTURE=30 $(BIN)/python -m pytest -v -m torture tests/agent tests/integration tests/e2e
+
+# Not in CI: half an hour. Boots machines, cuts their power, sets their clocks; Debian's packages come by apt, once.
+MACHINE_PACKAGES := qemu-system-x86 qemu-system-arm qemu-utils e2fsprogs
+machines: system $(VENV)/dev.stamp agents
+	$(MAKE) system PACKAGES="$(MACHINE_PACKAGES)"
+	$(BIN)/python -m pytest -v -s -m machines tests/machines
 
 # Not in CI: a quarter of an hour for a fifth of them, beside other work. MUTANTS=--all takes every one.
 mutants: $(VENV)/mutants.stamp

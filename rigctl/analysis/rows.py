@@ -347,7 +347,7 @@ class _Derivation:
         """The CPU time that the run took of the machine of `node`: that of its agents and, on a node of its own, of
         interrupts. The links of a virtual rig have none: what they do is charged to the agent that sends.
         """
-        if self._info.plan.virtual is not None:
+        if self._info.plan.virtual not in (None, "machines"):
             return total(usage.agent_cpu_us for usage in self._usage.values())
         usage = self._usage.get(node)
         return None if usage is None or usage.agent_cpu_us is None else usage.agent_cpu_us + (usage.node_irq_us or 0)
@@ -379,7 +379,7 @@ def busy_of(info: RunInfo, cell: Cell, rows: Sequence[Row]) -> Busy:
         return Busy()
     shares = [mean(row[name] for row in rows) for name in BUSY_COLUMNS]
     sender, receiver = Processors(*shares[0::2]), Processors(*shares[1::2])
-    return Busy(sender, receiver, one_machine=info.plan.virtual is not None)
+    return Busy(sender, receiver, one_machine=info.plan.virtual not in (None, "machines"))
 
 
 def _mbps(bps: float | None) -> float | None:

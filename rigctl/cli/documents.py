@@ -27,7 +27,7 @@ class StoredRun(Model):
     title: str
     scenario: str = Field(description="The scenario's name, without folder and ending.")
     rig: str
-    virtual: Literal["namespaces", "loopback"] | None = Field(description="null: real hardware.")
+    virtual: Literal["namespaces", "loopback", "machines"] | None = Field(description="null: real hardware.")
     status: Literal["running", "died", "complete", "partial", "interrupted"] = Field(
         description="died: it was never finished, and the process that measured it is gone."
     )
@@ -97,7 +97,7 @@ class PlanDocument(Model):
     notes: str
     scenario: str
     rig: str
-    virtual: Literal["namespaces", "loopback"] | None = Field(description="null: real hardware.")
+    virtual: Literal["namespaces", "loopback", "machines"] | None = Field(description="null: real hardware.")
     ip_version: Literal[4, 6]
     repeat: int
     total_s: float = Field(description="Seconds of traffic, without preparation.")

@@ -86,7 +86,12 @@ def head_lines(run_plan: "RunPlan", rig: "Rig") -> list[str]:
     """What is measured, and where."""
     from rigctl.scenario.forecast import constants
 
-    where = {None: "real hardware", "namespaces": "virtual, made on this machine", "loopback": "loopback, unshaped"}
+    where = {
+        None: "real hardware",
+        "namespaces": "virtual, made on this machine",
+        "loopback": "loopback, unshaped",
+        "machines": "virtual, machines on this machine",
+    }
     switch = f", switch {rig.switch}" if rig.switch else ""
     lines = [run_plan.title, f"Rig {rig.name}: {rig.title} ({where[rig.virtual]}{switch})"]
     same = constants(run_plan)

@@ -46,6 +46,7 @@ FACTS: Final[dict[str, Fact]] = {
     "os": Fact("cat /etc/os-release", parsers.os_name),
     "cpu_model": Fact("cat /proc/cpuinfo", parsers.cpu_model),
     "hypervisor": Fact("grep -m1 ^flags /proc/cpuinfo", parsers.hypervisor),
+    "emulated": Fact("cat /proc/cmdline", parsers.emulated),
     "cpus": Fact("nproc || grep -c ^processor /proc/cpuinfo", parsers.whole),
     "governor": Fact("cat /sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor", parsers.governor),
     "memory_bytes": Fact("cat /proc/meminfo", parsers.memory_bytes),

@@ -151,6 +151,7 @@ FACTS: Final[dict[str, Fact]] = {
     "os": Fact("cat /etc/os-release", parsers.os_name),
     "cpu_model": Fact("sysctl -n hw.model", parsers.text),
     "hypervisor": Fact("sysctl -n kern.vm_guest", guest),
+    "emulated": Fact(":", parsers.emulated),
     "cpus": Fact("sysctl -n hw.ncpu", parsers.whole),
     "governor": Fact(":", parsers.governor),
     "memory_bytes": Fact("sysctl -n hw.physmem", parsers.whole),

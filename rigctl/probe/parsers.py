@@ -97,6 +97,12 @@ def hypervisor(output: str) -> bool | None:
     return "hypervisor" in match[1].split() if match else None
 
 
+def emulated(output: str) -> bool | None:
+    """Is a machine of a virtual rig emulated? Its kernel was started with the answer; None on any other node."""
+    match = re.search(r"(?:^|\s)rigctl\.accel=(tcg|kvm)(?:\s|$)", output)
+    return match[1] == "tcg" if match else None
+
+
 def governor(output: str) -> str | None:
     """The frequency governors of all CPUs, each once."""
     return ", ".join(sorted({line.strip() for line in output.splitlines() if line.strip()}))[:MOST_CHARS] or None

@@ -96,7 +96,7 @@ class RunPlan:
     repeat: int
     cells: tuple[Cell, ...]
     links: dict[str, Link] = field(default_factory=dict)  # by node name
-    virtual: str | None = None  # "namespaces", "loopback"; None: real hardware
+    virtual: str | None = None  # "namespaces", "loopback", "machines"; None: real hardware
     max_skew_s: float = 0.010  # a repetition whose start skew is above this is invalid
     conditions: tuple[Condition, ...] = ()  # in the order of their cells
     ports: tuple[Port, ...] = ()  # of the rig's switches, as far as the rig file names them

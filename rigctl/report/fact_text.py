@@ -23,6 +23,7 @@ FACT_TITLES: Final = {
     "data_address": "Data address",
     "virtual": "Virtual interface",
     "hypervisor": "Virtual machine",
+    "emulated": "Emulated",
     "throttled": "Throttled",
     "notes": "Notes",
 }

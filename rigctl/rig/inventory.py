@@ -6,7 +6,9 @@ from typing import Final, Literal
 
 from rigctl.records import Link, Port, Trunk
 
-Virtual = Literal["namespaces", "loopback"]
+Virtual = Literal["namespaces", "loopback", "machines"]
+Arch = Literal["x86_64", "aarch64"]
+Nic = Literal["virtio-net", "e1000e"]
 VIRTUAL_MTU: Final = 1500
 """Of the links of a virtual rig where its file does not say."""
 
@@ -30,6 +32,8 @@ class Node:
     # Of a virtual node: what slows it, as a fault would; nothing above the rig knows of it.
     bottleneck_bps: int | None = None
     sysctls: tuple[tuple[str, str], ...] = ()
+    arch: Arch | None = None  # of a machine; None: the controller's
+    nic: Nic = "virtio-net"  # of a machine
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,8 @@ SSH_FIELDS: Final = ("address", "port", "user", "key", "known_hosts", "jump", "s
 VIRTUAL_FIELDS: Final = ("rtt", "bottleneck", "sysctl")
 """What only a rig of namespaces can give a node."""
 
+MACHINE_FIELDS: Final = ("arch", "nic")
+
 
 def load_rig(reference: str, relative_to: Path | None = None, sets: Sequence[str] = ()) -> Rig:
     """The rig in a file or of a bundled name. Raises `InputError`; `MistakesError` with all mistakes of the file.
@@ -127,10 +129,10 @@ def _node_mistakes(
 
 
 def _virtual_mistakes(document: Document, section: object, path: tuple[str, ...], virtual: object) -> Iterator[Mistake]:
-    if isinstance(section, dict) and virtual != "namespaces":
-        for key in VIRTUAL_FIELDS:
-            if key in section:
-                what = f"{key}: for virtual rigs with namespaces only. Leave it out."
+    for kind, fields in (("namespaces", VIRTUAL_FIELDS), ("machines", MACHINE_FIELDS)):
+        for key in fields if virtual != kind else ():
+            if isinstance(section, dict) and key in section:
+                what = f"{key}: for virtual rigs with {kind} only. Leave it out."
                 yield document.mistake((*path, key), what, at_key=True)
 
 
@@ -156,7 +158,7 @@ def _resolved(name: str, section: NodeSection, model: RigFile, folder: Path, onl
     links = model.links
     rate = section.rate if section.rate is not None else links.rate
     mtu = section.mtu if section.mtu is not None else links.mtu
-    if mtu is None and model.virtual == "namespaces":
+    if mtu is None and model.virtual in ("namespaces", "machines"):
         mtu = VIRTUAL_MTU
     return Node(
         name=name,
@@ -172,5 +174,7 @@ def _resolved(name: str, section: NodeSection, model: RigFile, folder: Path, onl
         sudo=section.sudo,
         data_ports=section.data_ports or model.data_ports,
         bottleneck_bps=section.bottleneck,
+        arch=section.arch,
+        nic=section.nic or links.nic or "virtio-net",
         sysctls=tuple((plain_name(name), value) for name, value in section.sysctl.items()),
     )

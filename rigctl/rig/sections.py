@@ -36,7 +36,7 @@ from rigctl.rig.fields import (
     User,
     shown,
 )
-from rigctl.rig.inventory import Virtual
+from rigctl.rig.inventory import Arch, Nic, Virtual
 from rigctl.rig.sysctls import SysctlName, SysctlValue
 from rigctl.yamlfile import suggestion
 
@@ -59,6 +59,9 @@ class LinkSection(_Section):
     )
     mtu: Mtu = Field(None, description="MTU of the node's interface. Default: read from the node.", examples=[1500])
     rtt: Rtt = Field(None, description="Virtual rig: round-trip time to a near node, up to 10 s.", examples=["20ms"])
+    nic: Annotated[Nic, BeforeValidator(lambda value: _one_of("nic", value, get_args(Nic)))] | None = Field(
+        None, description="Machines: network card. Default: virtio-net.", examples=["e1000e"]
+    )
 
 
 class NodeSection(LinkSection):
@@ -92,6 +95,9 @@ class NodeSection(LinkSection):
         {},
         description="Virtual rig: sysctls below net that the node begins with.",
         examples=[{"net.ipv4.tcp_rmem": "4096 16384 65536"}],
+    )
+    arch: Annotated[Arch, BeforeValidator(lambda value: _one_of("arch", value, get_args(Arch)))] | None = Field(
+        None, description="Machines: processor. Default: the controller's.", examples=["aarch64"]
     )
     data_interface: Interface = Field(
         None, description="Interface the traffic uses. Default: found from data_address.", examples=["eth0"]

@@ -26,8 +26,9 @@ def switch_mistakes(document: Document) -> Iterator[Mistake]:
     virtual = data.get("virtual")
     if "switches" in data:
         yield from _count_mistakes(document, switches)
-        if virtual == "loopback":
-            what = "switches: a loopback rig has none, its nodes share one interface. Leave it out."
+        if virtual in ("loopback", "machines"):
+            why = "its nodes share one interface" if virtual == "loopback" else "its nodes share one hub"
+            what = f"switches: a rig with virtual: {virtual} has none, {why}. Leave it out."
             yield document.mistake(("switches",), what, at_key=True)
         elif virtual == "namespaces" and len(switches) == _MOST and "trunk" not in data:
             what = "switches: the two are not connected. Add a trunk, as in trunk: {rate: 8G}."

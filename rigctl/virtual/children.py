@@ -60,7 +60,7 @@ class Children:
                 cwd=folder,
                 start_new_session=True,
                 # This process has no other thread by now, so the child may run Python before it becomes the command.
-                preexec_fn=_die_with_parent if self._dying_with_us else None,  # noqa: PLW1509
+                preexec_fn=die_with_parent if self._dying_with_us else None,  # noqa: PLW1509
             )
         except OSError:
             for descriptor in (stdin[1], stdout[0], stderr[0]):
@@ -133,5 +133,6 @@ def session_of(pid: int) -> int | None:
         return None
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
+    """In a child, before it becomes a command: the kernel kills it when the thread that started it ends."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

@@ -47,7 +47,7 @@ def main() -> int:
         with relayed(layout, taps, namespaces.in_namespace):
             asyncio.run(_serve(tag, layout, orders, sockets, links))
     except (RigError, OSError) as error:
-        _say({"error": str(error)})
+        say({"error": str(error)})
         return 1
     return 0
 
@@ -86,7 +86,7 @@ async def _serve(
 
     from rigctl.virtual.server import Clients, listen
 
-    ending = _ending()
+    ending = ending_event()
     children = Children(dying_with_us=layout.kind == "loopback")
     clients: Clients = set()
     host_key, client_key = (asyncssh.generate_private_key("ssh-ed25519", comment=tag) for _ in range(2))
@@ -99,7 +99,7 @@ async def _serve(
             for sock in sockets[place.name]:
                 door = await listen(sock, shell, children, clients, host_key=host_key, client_key=client_key)
                 doors.callback(door.close)
-        _say(
+        say(
             {
                 "pid": int(os.readlink("self", dir_fd=orders["proc"])),
                 "host_key": host_key.export_public_key().decode(),
@@ -128,7 +128,7 @@ async def _snmp(layout: Layout, descriptor: int | None) -> str | None:
         return await served(layout.name, sock)
 
 
-def _ending() -> asyncio.Event:
+def ending_event() -> asyncio.Event:
     """Set when the rig is to end: by a signal, or when its starter is gone and has not told it to stay."""
     ending = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -154,7 +154,7 @@ def _shell(tag: str, layout: Layout, place: Place, homes: Path) -> "Shell":
     return Shell(place.name, namespaces.entrance(place.name), namespaces.home_of(place.name), tag)
 
 
-def _say(answer: dict[str, Any]) -> None:
+def say(answer: dict[str, Any]) -> None:
     """The one line to the starter. After an error the pipe stays open: its end tells the starter that we are gone."""
     sys.stdout.write(json.dumps(answer) + "\n")
     sys.stdout.flush()

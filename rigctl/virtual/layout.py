@@ -5,11 +5,12 @@ The controller makes a `Layout` from the rig file and hands it, as JSON, to the 
 
 import hashlib
 import json
+import platform
 from dataclasses import asdict, dataclass
 from typing import Final, Literal
 
 from rigctl.errors import InputError
-from rigctl.rig.inventory import VIRTUAL_MTU, Rig, Virtual
+from rigctl.rig.inventory import VIRTUAL_MTU, Arch, Nic, Rig, Virtual
 
 MAX_NODES: Final = 250  # one /24 holds them, .255 left out
 STAY: Final = b"stay\n"
@@ -35,6 +36,8 @@ class Place:
     rtt_ns: int | None = None  # what a round trip over its link is to take; None: what a cable takes
     bottleneck_bps: int | None = None  # of something slower than the link on its path
     sysctls: tuple[tuple[str, str], ...] = ()
+    arch: Arch = "x86_64"  # of a machine
+    nic: Nic = "virtio-net"
 
     @property
     def shaped_bps(self) -> int | None:
@@ -139,11 +142,13 @@ def layout_of(rig: Rig) -> Layout:
             None if node.link.rtt_s is None else round(node.link.rtt_s * 1e9),
             node.bottleneck_bps,
             node.sysctls,
+            node.arch or _own_arch(),
+            node.nic,
         )
         for number, node in enumerate(rig.nodes.values(), 1)
     )
     for place in places:
-        if rig.ip_version == 6 and place.mtu < 1280 and rig.virtual == "namespaces":
+        if rig.ip_version == 6 and place.mtu < 1280 and rig.virtual != "loopback":
             # RFC 8200, section 5: IPv6 needs 1280 bytes, and Linux takes it off an interface with less.
             raise InputError(f"{rig.name}: {place.name} has MTU {place.mtu}. ip_version 6 needs 1280 at least.")
     return Layout(
@@ -155,6 +160,10 @@ def layout_of(rig: Rig) -> Layout:
         rig.trunk.rate_bps if rig.trunk else None,
         any(switch.snmp for switch in rig.switches.values()),
     )
+
+
+def _own_arch() -> Arch:
+    return "aarch64" if platform.machine() == "aarch64" else "x86_64"
 
 
 def _bridges(rig: Rig, places: tuple[Place, ...]) -> tuple[Bridge, ...]:

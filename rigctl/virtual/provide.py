@@ -74,7 +74,7 @@ def completed(rig: Rig, layout: Layout, state: State) -> Rig:
             rig.nodes[place.name],
             address=layout.ssh_address(place),
             port=state.ports[place.name],
-            user="root" if layout.kind == "namespaces" else None,
+            user=None if layout.kind == "loopback" else "root",
             key=state.client_key,
             known_hosts=state.known_hosts,
             data_address=layout.data_address(place),

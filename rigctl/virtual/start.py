@@ -21,11 +21,18 @@ from rigctl.virtual.leftovers import kill_commands
 from rigctl.virtual.state import State, new_folder, remove
 
 START_DEADLINE_S: Final = 20.0
+BOOT_DEADLINE_S: Final = 300.0
+"""Of a rig of machines: emulated ones boot slowly."""
 END_DEADLINE_S: Final = 5.0
 """Commands are given 3 s to end (`children.KILL_AFTER_S`); then the holder is killed and the kernel does the rest."""
 _SBIN: Final = ("/usr/local/sbin", "/usr/sbin", "/sbin")  # an ordinary user's PATH may lack them; ip and tc live there
 _LOOPBACK_HINT: Final = "Use the loopback rig instead, which needs neither but has no links: --rig loopback"
 _TOOLS: Final = {"unshare": "util-linux", "mount": "mount", "ip": "iproute2", "tc": "iproute2"}
+_HOLDERS: Final = {
+    "namespaces": "rigctl.virtual.holder",
+    "loopback": "rigctl.virtual.holder",
+    "machines": "rigctl.virtual.machines.holder",
+}
 _OWN: Final = ("--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 _PACKAGES: Final = Path(__file__).parents[2]  # the working folder may be where it is, and -P leaves that out
 _POLL_S: Final = 0.005
@@ -55,10 +62,15 @@ class Started:
 async def start(layout: Layout, *, source: Path | None, stay: bool) -> Started:
     """Start a rig and wait until all its nodes answer. Raises `RigError` where it cannot be, with what was said."""
     refusals: list[str] = []
+    more: dict[str, Any] = {}
+    if layout.kind == "machines":
+        from rigctl.virtual.machines.prepare import prepared
+
+        more = await asyncio.to_thread(prepared, layout)
     for wrapper in _wrappers(layout):
         folder = new_folder(layout.key)
         try:
-            return await _start(layout, wrapper, folder, source=source, stay=stay)
+            return await _start(layout, wrapper, folder, more, source=source, stay=stay)
         except _NoNamespacesError as refused:
             remove(folder)
             refusals.append(str(refused))
@@ -111,7 +123,7 @@ async def _gone(state: State, within_s: float) -> bool:
 
 def _wrappers(layout: Layout) -> Iterator[list[str]]:
     """What to put before the holder, best first: namespaces as root, or in a user namespace of one's own."""
-    if layout.kind == "loopback":
+    if layout.kind != "namespaces":
         yield []
         return
     path = _path()
@@ -125,9 +137,12 @@ def _wrappers(layout: Layout) -> Iterator[list[str]]:
     yield [unshare, "--user", "--map-root-user", *_OWN]
 
 
-async def _start(layout: Layout, wrapper: list[str], folder: Path, *, source: Path | None, stay: bool) -> Started:
+async def _start(
+    layout: Layout, wrapper: list[str], folder: Path, more: dict[str, Any], *, source: Path | None, stay: bool
+) -> Started:
     with contextlib.ExitStack() as ours:
-        sockets = {place.name: _bound(layout.ssh_address(place)) for place in layout.places}
+        listening = layout.places if layout.kind != "machines" else ()  # there QEMU listens
+        sockets = {place.name: _bound(layout.ssh_address(place)) for place in listening}
         for sock in sockets.values():
             ours.enter_context(sock)
         ports = {name: sock.getsockname()[1] for name, sock in sockets.items()}
@@ -140,14 +155,16 @@ async def _start(layout: Layout, wrapper: list[str], folder: Path, *, source: Pa
             "snmp": snmp.fileno() if snmp else None,
             "proc": proc,
             "homes": str(folder / "home"),
+            **more,
         }
         passed = [proc, *(sock.fileno() for sock in (*sockets.values(), *([snmp] if snmp else [])))]
         snmp_port = snmp.getsockname()[1] if snmp else None
-        pid, lifeline, answers = _spawn(wrapper, folder, passed)
+        pid, lifeline, answers = _spawn(wrapper, folder, passed, _HOLDERS[layout.kind])
         ours.callback(os.close, answers)
         try:
             os.write(lifeline, json.dumps(orders).encode() + b"\n")
-            answer = _checked(layout, await _answer(answers))
+            answer = _checked(layout, await _answer(answers, _deadline_s(layout)))
+            ports |= answer.get("ports", {})
             kept = _kept(layout, answer, pid, folder, ports, snmp_port=snmp_port, source=source, stay=stay)
             return Started(kept, lifeline)
         except BaseException as error:
@@ -170,14 +187,14 @@ def _bound(address: str, kind: socket.SocketKind = socket.SOCK_STREAM) -> socket
     return made
 
 
-def _spawn(wrapper: list[str], folder: Path, passed: list[int]) -> tuple[int, int, int]:
+def _spawn(wrapper: list[str], folder: Path, passed: list[int], holder: str) -> tuple[int, int, int]:
     """Start the holder; its process id, the pipe to it, the pipe from it."""
     orders_end, lifeline = os.pipe()
     answers, answers_end = os.pipe()
     log = os.open(folder / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         # -P: no module may come from the working folder. Ours come from where this process has them.
-        command = [*wrapper, sys.executable, "-P", "-m", "rigctl.virtual.holder", folder.name]
+        command = [*wrapper, sys.executable, "-P", "-m", holder, folder.name]
         pid = os.posix_spawn(
             command[0],
             command,
@@ -205,14 +222,18 @@ def _spawn(wrapper: list[str], folder: Path, passed: list[int]) -> tuple[int, in
     return pid, lifeline, answers
 
 
-async def _answer(descriptor: int) -> dict[str, Any]:
+def _deadline_s(layout: Layout) -> float:
+    return BOOT_DEADLINE_S if layout.kind == "machines" else START_DEADLINE_S
+
+
+async def _answer(descriptor: int, deadline_s: float) -> dict[str, Any]:
     """The holder's one line. Raises `EOFError`, `TimeoutError`."""
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()
     loop.add_reader(descriptor, ready.set)
     text = b""
     try:
-        async with asyncio.timeout(START_DEADLINE_S):
+        async with asyncio.timeout(deadline_s):
             while not text.endswith(b"\n"):
                 await ready.wait()
                 ready.clear()
@@ -291,7 +312,7 @@ def _failure(layout: Layout, folder: Path, wrapper: list[str], error: BaseExcept
     if wrapper and any(line.startswith("unshare: ") for line in log):
         return _NoNamespacesError(f"{'in a user namespace' if '--user' in wrapper else 'as root'}: {said}")
     if isinstance(error, TimeoutError):
-        return RigError(f"{layout.name}: the virtual rig was not up within {START_DEADLINE_S:g} s. {said}".strip())
+        return RigError(f"{layout.name}: the virtual rig was not up within {_deadline_s(layout):g} s. {said}".strip())
     return RigError(f"{layout.name}: the virtual rig ended while it started: {said or 'no output'}")
 
 

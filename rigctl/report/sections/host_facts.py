@@ -61,6 +61,14 @@ def findings(info: RunInfo) -> Iterator[Finding]:
         if far:
             text += f" A relay delays the frames of {listed(far)} for the round-trip time in the rig file."
         yield Finding(text, Weight.RIG)
+    if info.plan.virtual == "machines":
+        yield Finding(
+            "The rig is virtual: QEMU machines on one machine, joined by a hub. No link is shaped.", Weight.RIG
+        )
+        if slow := [node for node, known in info.facts.items() if known.get("emulated")]:
+            which = "all nodes" if len(slow) == len(info.facts) else listed(slow)
+            text = f"The processors of {which} are emulated: the figures are emulation's, not those of such hardware."
+            yield Finding(text, Weight.SUSPECT, Severity.WARNING)
     if info.plan.virtual == "loopback":
         yield Finding("The rig is the loopback interface of one machine: no link, no switch.", Weight.RIG)
         return

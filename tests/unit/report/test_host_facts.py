@@ -83,6 +83,16 @@ class TestFindings:
         (found,) = host_facts.findings(replace(info, plan=replace(info.plan, links=links)))
         assert found.text.endswith(" A relay delays the frames of b (5 ms) for the round-trip time in the rig file.")
 
+    def test_figures_of_emulated_machines_are_called_emulations_and_those_of_kvm_are_not(self) -> None:
+        rig, warning = host_facts.findings(having("machines", a={"emulated": True}, b={"emulated": True}))
+        assert rig.text == "The rig is virtual: QEMU machines on one machine, joined by a hub. No link is shaped."
+        assert warning.text.startswith("The processors of all nodes are emulated: the figures are emulation's")
+        assert (warning.level, warning.weight) == (Severity.WARNING, Weight.SUSPECT)
+        _, part = host_facts.findings(having("machines", a={"emulated": True}, b={"emulated": False}))
+        assert part.text.startswith("The processors of a are emulated")
+        (only,) = host_facts.findings(having("machines", a={"emulated": False}, b={"emulated": False}))
+        assert only.weight == Weight.RIG
+
     def test_the_loopback_interface_is_no_link(self) -> None:
         (found,) = host_facts.findings(having("loopback", a={"speed_bps": 10**8}))
         assert found.text == "The rig is the loopback interface of one machine: no link, no switch."

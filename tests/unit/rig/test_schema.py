@@ -139,7 +139,7 @@ def test_an_address_that_ssh_could_misread_is_refused(tmp_path: Path, address: s
         ("nodes: {a: {address: x}, a: {address: y}, b: {address: z}}\n", 'r.yaml:1:26: key "a" is given twice'),
         (
             "virtual: docker\nnodes: {a: , b: }\n",
-            'r.yaml:1:10: virtual "docker": unknown. Known: namespaces, loopback.',
+            'r.yaml:1:10: virtual "docker": unknown. Known: namespaces, loopback, machines.',
         ),
         (
             "virtual: namespaces\nnodes: {a: {rtt: 11s}, b: }\n",
@@ -149,6 +149,20 @@ def test_an_address_that_ssh_could_misread_is_refused(tmp_path: Path, address: s
             "virtual: namespaces\nnodes: {a: {sysctl: {kernel.panic: 1}}, b: }\n",
             'r.yaml:2:22: sysctl "kernel.panic": expected one below net',
         ),
+        (
+            "virtual: machines\nlinks: {rtt: 1ms}\nnodes: {a: , b: }\n",
+            "r.yaml:2:9: rtt: for virtual",
+        ),
+        ("virtual: namespaces\nnodes: {a: {arch: x86_64}, b: }\n", "r.yaml:2:13: arch: for virtual rigs with machines"),
+        (
+            "virtual: machines\nnodes: {a: {arch: vax}, b: }\n",
+            'r.yaml:2:19: arch "vax": unknown. Known: x86_64',
+        ),
+        (
+            "virtual: machines\nlinks: {nic: ne2k}\nnodes: {a: , b: }\n",
+            'r.yaml:2:14: nic "ne2k": unknown. Known:',
+        ),
+        ("virtual: machines\nswitches: {x: X}\nnodes: {a: , b: }\n", "r.yaml:2:1: switches: a rig"),
         ("virtual: loopback\nlinks: {rtt: 1ms}\nnodes: {a: , b: }\n", "r.yaml:2:9: rtt: for virtual rigs with"),
         ("virtual: loopback\nnodes: {a: {user: x}, b: }\n", 'r.yaml:2:13: node "a": "user" is for real nodes'),
         ("ip_version: 6\nnodes: {a: {address: x}, b: {address: y}}\n", "r.yaml:1:1: ip_version: for virtual rigs only"),
@@ -160,7 +174,7 @@ def test_an_address_that_ssh_could_misread_is_refused(tmp_path: Path, address: s
         ),
         (
             "links: {speed: 1G}\nnodes: {a: {address: x}, b: {address: y}}\n",
-            'r.yaml:1:9: unknown key "speed". Known: rate, mtu, rtt.',
+            'r.yaml:1:9: unknown key "speed". Known: rate, mtu, rtt, nic.',
         ),
     ],
 )

@@ -180,7 +180,7 @@ def test_credentials_of_a_switch_are_refused_and_not_repeated(tmp_path: Path, sw
             f"{SWITCHES}{VIRTUAL}",
             "r.yaml:1:1: switches: the two are not connected. Add a trunk, as in trunk: {rate: 8G}.",
         ),
-        (f"{SWITCHES}trunk: {{}}\nvirtual: loopback\n{NODES}", "switches: a loopback rig has none"),
+        (f"{SWITCHES}trunk: {{}}\nvirtual: loopback\n{NODES}", "switches: a rig with virtual: loopback has none"),
         (
             "switches: {s: {address: x}}\nvirtual: namespaces\nnodes: {a: , b: }\n",
             'r.yaml:1:16: switch "s": "address" is for real switches',

@@ -1,0 +1,219 @@
+"""The process that *is* a rig of machines: `python -m rigctl.virtual.machines.holder TAG`. They end with it.
+
+It speaks with its starter as `rigctl.virtual.holder` does. A machine that ends (a power cut, `poweroff`) is started
+again, with the disk that it left: power returns.
+"""
+
+import asyncio
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from asyncio.subprocess import DEVNULL, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, cast
+
+import asyncssh
+
+from rigctl.errors import RigError
+from rigctl.rig.inventory import Arch
+from rigctl.virtual.children import die_with_parent
+from rigctl.virtual.holder import ending_event, say
+from rigctl.virtual.layout import Layout, Place
+from rigctl.virtual.machines.apt import run
+from rigctl.virtual.machines.commands import Accel, hub, machine, overlay, own_files
+from rigctl.virtual.machines.cpio import archive
+from rigctl.virtual.machines.image import Image
+
+BOOT_S: Final = 280.0
+"""For all machines of a rig together; `rigctl.virtual.start` waits a little longer."""
+_AGAIN_S: Final = 1.0
+"""From a machine's end until power returns."""
+_QUICK_S: Final = 3.0
+_MOST_QUICK: Final = 3
+"""A machine that ends so often within `_QUICK_S` will not run."""
+_BANNER: Final = b"SSH-2.0"
+
+
+@dataclass(slots=True)
+class Rig:
+    """A rig that is being held: where its files are, and its processes."""
+
+    tag: str
+    layout: Layout
+    folder: Path
+    images: dict[str, dict[str, str]]
+    ports: dict[str, int]
+    running: list[Process] = field(default_factory=list)
+
+    def image(self, arch: Arch) -> tuple[Image, Accel]:
+        known = self.images[arch]
+        files = Image(arch, *(Path(known[name]) for name in ("kernel", "initrd", "disk")))
+        return files, cast(Accel, known["accel"])
+
+    async def start(self, command: list[str], name: str) -> Process:
+        """A process that ends with this one; what it says goes to its log."""
+        with (self.folder / f"{name}.log").open("ab") as log:
+            started = await asyncio.create_subprocess_exec(
+                *command,
+                stdin=DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=os.environ | {"RIGCTL_RIG": self.tag},
+                preexec_fn=die_with_parent,
+            )
+        self.running.append(started)
+        return started
+
+    def said(self, name: str) -> str:
+        lines = (self.folder / f"{name}.log").read_text(errors="replace").strip().splitlines()
+        return " / ".join(lines[-2:]) or "no output"
+
+
+def main() -> int:
+    tag = sys.argv[1]
+    os.chdir("/")
+    line = sys.stdin.readline()
+    if not line:
+        return 1  # the starter is gone already
+    orders: dict[str, Any] = json.loads(line)
+    layout = Layout.from_json(json.dumps(orders["layout"]))
+    folder = Path(orders["homes"])
+    try:
+        folder.mkdir(mode=0o700)
+        asyncio.run(_hold(Rig(tag, layout, folder, orders["images"], _free_ports(layout))))
+    except (RigError, OSError) as error:
+        say({"error": str(error)})
+        return 1
+    return 0
+
+
+async def _hold(rig: Rig) -> None:
+    ending = ending_event()
+    host_key, client_key = (asyncssh.generate_private_key("ssh-ed25519", comment=rig.tag) for _ in range(2))
+    ended: asyncio.Future[None] = asyncio.ensure_future(_wait(ending))
+    working = asyncio.ensure_future(_work(rig, host_key, client_key))
+    try:
+        await asyncio.wait({ended, working}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            await working
+    finally:
+        for task in (ended, working):
+            task.cancel()
+        await asyncio.wait({ended, working})
+        for process in rig.running:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+        await asyncio.gather(*(process.wait() for process in rig.running))
+
+
+async def _wait(ending: asyncio.Event) -> None:
+    await ending.wait()
+
+
+async def _work(rig: Rig, host_key: asyncssh.SSHKey, client_key: asyncssh.SSHKey) -> None:
+    """Start hub and machines, answer when all can be reached, keep them running until cancelled."""
+    names = {place.name: rig.layout.data_address(place) for place in rig.layout.places}
+    for place in rig.layout.places:
+        image, _ = rig.image(place.arch)
+        await asyncio.to_thread(run, overlay(image, rig.folder / f"{place.name}.qcow2"))
+        own = own_files(place, names, host_key.export_private_key(), client_key.export_public_key())
+        base = image.initrd.read_bytes()
+        initrd = rig.folder / f"{place.name}.initrd"
+        initrd.touch(mode=0o600)
+        initrd.write_bytes(base + b"\0" * (-len(base) % 4) + archive(own))
+    joining = await rig.start(hub(rig.layout.places[0].arch, rig.layout.places, rig.folder), "hub")
+    await _hub_listens(rig, joining)
+    async with _first_error(), asyncio.TaskGroup() as group:
+        for place in rig.layout.places:
+            group.create_task(_powered(rig, place))
+        await asyncio.gather(*(_answers(rig.ports[place.name], place.name) for place in rig.layout.places))
+        say(
+            {
+                "pid": os.getpid(),
+                "host_key": host_key.export_public_key().decode(),
+                "client_key": client_key.export_private_key().decode(),
+                "community": None,
+                "ports": rig.ports,
+            }
+        )
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # the starter no longer listens: to the log with the rest
+        group.create_task(_lasting(rig, joining))
+
+
+async def _powered(rig: Rig, place: Place) -> None:
+    """Run a machine, again whenever it has ended. Raises `RigError` where it does not run."""
+    image, accel = rig.image(place.arch)
+    command = machine(place, place.arch, accel, image, rig.folder, rig.ports[place.name])
+    quick = 0
+    while True:
+        began = time.monotonic()
+        process = await rig.start(command, place.name)
+        status = await process.wait()
+        rig.running.remove(process)
+        quick = quick + 1 if time.monotonic() - began < _QUICK_S else 0
+        if quick >= _MOST_QUICK:
+            raise RigError(f"{place.name}: QEMU ends at once: {rig.said(place.name)}")
+        print(f"{place.name}: ended ({status}); power returns", file=sys.stderr, flush=True)
+        await asyncio.sleep(_AGAIN_S)
+
+
+async def _lasting(rig: Rig, joining: Process) -> None:
+    await joining.wait()
+    raise RigError(f"the hub has ended: {rig.said('hub')}")
+
+
+async def _hub_listens(rig: Rig, joining: Process) -> None:
+    deadline = time.monotonic() + 30
+    last = rig.folder / f"hub.{rig.layout.places[-1].number}"
+    while not last.exists():
+        if joining.returncode is not None or time.monotonic() > deadline:
+            raise RigError(f"QEMU's hub did not start: {rig.said('hub')}")
+        await asyncio.sleep(0.02)
+
+
+@asynccontextmanager
+async def _first_error() -> AsyncIterator[None]:
+    """What a task of the group within failed of, by itself."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        raise group.exceptions[0] from None
+
+
+async def _answers(port: int, name: str) -> None:
+    """Wait until an SSH server has greeted. Raises `RigError` where none does in time."""
+    deadline = time.monotonic() + BOOT_S
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
+            async with asyncio.timeout(10):
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                try:
+                    if (await reader.readexactly(len(_BANNER))) == _BANNER:
+                        return
+                finally:
+                    writer.close()
+        await asyncio.sleep(0.2)
+    raise RigError(f"{name}: has not booted within {BOOT_S:g} s")
+
+
+def _free_ports(layout: Layout) -> dict[str, int]:
+    """Ports that are free now. QEMU binds them a moment later; who takes one meanwhile makes the start fail."""
+    held = {place.name: socket.create_server(("127.0.0.1", 0)) for place in layout.places}
+    ports = {name: int(server.getsockname()[1]) for name, server in held.items()}
+    for server in held.values():
+        server.close()
+    return ports
+
+
+if __name__ == "__main__":
+    ctypes.CDLL(None).prctl(15, b"rigctl-rig", 0, 0, 0)  # PR_SET_NAME, linux/prctl.h
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    sys.exit(main())

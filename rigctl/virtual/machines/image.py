@@ -1,0 +1,174 @@
+"""What a machine boots: Debian's kernel, an initramfs and a disk of Debian's packages, made once and kept.
+
+Kept in `rigctl/machines/ARCH-KEY` of the user's cache folder; the key is of all that this file and the scripts in
+`guest/` say. `packages` in that folder lists the versions. Removing the folder makes it anew, from today's packages.
+"""
+
+import fcntl
+import gzip
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rigctl.errors import RigError
+from rigctl.rig.inventory import Arch
+from rigctl.virtual.machines.apt import downloaded, run
+from rigctl.virtual.machines.cpio import archive
+from rigctl.virtual.machines.modules import loadable
+
+DEBIAN: Final[dict[Arch, str]] = {"x86_64": "amd64", "aarch64": "arm64"}
+DISK_BYTES: Final = 1 << 30
+_GUEST: Final = Path(__file__).with_name("guest")
+_PACKAGES: Final = (
+    "base-files", "bash", "busybox-static", "coreutils", "dash", "ethtool", "findutils", "gawk", "grep", "gzip",
+    "hostname", "iproute2", "iputils-ping", "kmod", "libc-bin", "mount", "openssh-server", "procps", "sed", "tar",
+    "util-linux",
+)  # fmt: skip
+_MODULES: Final = (
+    "virtio_pci", "virtio_blk", "virtio_net", "e1000e", "crc32c_generic", "ext4", "tcp_bbr", "sch_fq", "sch_fq_codel",
+)  # fmt: skip
+_LEFT_OUT: Final = (
+    "usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info", "usr/share/perl", "usr/share/i18n",
+    "usr/lib/udev", "usr/lib/klibc", "usr/lib/modules", "boot",
+)  # fmt: skip
+_MERGED: Final = ("bin", "sbin", "lib", "lib64")  # links into /usr, as Debian's usrmerge makes them
+_FOLDERS: Final = ("dev", "proc", "sys", "run", "tmp", "root", "var/empty", "etc/ssh")
+_ETC: Final = {
+    "passwd": "root:x:0:0:root:/root:/bin/bash\nsshd:x:100:65534::/run/sshd:/usr/sbin/nologin\n"
+    "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+    "group": "root:x:0:\ntty:x:5:\nnogroup:x:65534:\n",
+    "shadow": "root:*:19000:0:99999:7:::\nsshd:!:19000::::::\n",
+    "nsswitch.conf": "passwd: files\ngroup: files\nshadow: files\nhosts: files\n",
+    "fstab": "",
+}
+_COMMANDS: Final = ("init", "reboot", "poweroff", "halt")  # of busybox; Debian's are systemd's
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """Files that all machines of an architecture begin with; none is written to."""
+
+    arch: Arch
+    kernel: Path
+    initrd: Path
+    disk: Path
+
+
+def cache() -> Path:
+    """The folder of all images."""
+    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(home) / "rigctl" / "machines"
+
+
+def key_of(arch: Arch) -> str:
+    """The same for images that are made alike."""
+    parts = [arch, repr((_PACKAGES, _MODULES, _LEFT_OUT, _ETC, _COMMANDS, DISK_BYTES))]
+    parts += [path.read_text() for path in sorted(_GUEST.iterdir())]
+    return f"{arch}-{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:12]}"
+
+
+def image(arch: Arch) -> Image:
+    """The image of an architecture, made now where it is not there. Raises `RigError` where it cannot be made."""
+    folder = cache() / key_of(arch)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with _one_at_a_time(folder.parent):
+            if not folder.is_dir():
+                _make(arch, folder)
+    except OSError as error:
+        raise RigError(f"{folder}: the image of {arch} machines cannot be made here: {error}") from None
+    return Image(arch, folder / "kernel", folder / "initrd", folder / "disk")
+
+
+def _make(arch: Arch, folder: Path) -> None:
+    print(f"Making the image of {arch} machines from Debian's packages, once: about a minute.", file=sys.stderr)
+    with tempfile.TemporaryDirectory(prefix=f".{arch}-", dir=folder.parent) as place:
+        work, made = Path(place), Path(place, "made")
+        made.mkdir()
+        try:
+            files = downloaded(work / "apt", DEBIAN[arch], [*_PACKAGES, f"linux-image-{DEBIAN[arch]}"])
+            root = _unpacked(files, work / "root")
+            (made / "packages").write_text("".join(f"{file.stem}\n" for file in files))
+            _keep_kernel(root, made)
+            _furnish(root)
+            _format(root, made / "disk")
+        except RigError as error:
+            raise RigError(f"the image of {arch} machines cannot be made: {error}") from None
+        made.rename(folder)
+
+
+def _unpacked(packages: list[Path], root: Path) -> Path:
+    """The packages' files, as their maintainer scripts find them: these do not run."""
+    for name in (*_FOLDERS, *(f"usr/{name}" for name in _MERGED)):
+        (root / name).mkdir(parents=True, exist_ok=True)
+    for name in _MERGED:
+        (root / name).symlink_to(f"usr/{name}")
+    for package in packages:
+        # dpkg-deb itself would set owners, which only root may.
+        reading = subprocess.Popen(["dpkg-deb", "--fsys-tarfile", str(package)], stdout=subprocess.PIPE)
+        with reading:
+            command = ["tar", "-x", "-p", "--no-same-owner", "--keep-directory-symlink", "-C", str(root)]
+            done = subprocess.run(command, stdin=reading.stdout, capture_output=True, text=True, check=False)
+        if done.returncode != 0 or reading.returncode != 0:
+            raise RigError(f"{package.name}: was not unpacked: {done.stderr.strip()[-300:]}")
+    return root
+
+
+def _keep_kernel(root: Path, made: Path) -> None:
+    kernels = sorted((root / "boot").glob("vmlinuz-*"))
+    if not kernels:
+        raise RigError("Debian's kernel package holds no kernel")
+    shutil.copyfile(kernels[-1], made / "kernel")
+    version = kernels[-1].name.removeprefix("vmlinuz-")
+    modules = loadable(root / "usr/lib/modules" / version, _MODULES)
+    files = {f"modules/{name}": content for name, content in modules.items()}
+    files["modules/order"] = "".join(f"{name}\n" for name in modules).encode()
+    files["init"] = (_GUEST / "init").read_bytes()
+    files["bin/busybox"] = (root / "usr/bin/busybox").read_bytes()
+    packed = archive(files, frozenset({"init", "bin/busybox"}), console=True)
+    (made / "initrd").write_bytes(gzip.compress(packed, 6, mtime=0))
+
+
+def _furnish(root: Path) -> None:
+    """What maintainer scripts would have done, and what makes it start."""
+    for name in _LEFT_OUT:
+        shutil.rmtree(root / name, ignore_errors=True)
+    for name, text in _ETC.items():
+        (root / "etc" / name).write_text(text)
+    for name in _COMMANDS:
+        (root / "usr/sbin" / name).symlink_to("../bin/busybox")
+    for name, target in (("sh", "dash"), ("awk", "gawk")):
+        if not (root / "usr/bin" / name).exists():
+            (root / "usr/bin" / name).symlink_to(target)
+    shutil.copyfile(_GUEST / "inittab", root / "etc/inittab")
+    shutil.copyfile(_GUEST / "sshd_config", root / "etc/ssh/rig_config")
+    shutil.copyfile(_GUEST / "start", root / "usr/sbin/rig-start")
+    (root / "usr/sbin/rig-start").chmod(0o755)
+    (root / "root").chmod(0o700)
+    (root / "var/empty").chmod(0o755)
+
+
+def _format(root: Path, disk: Path) -> None:
+    """An ext4 of `root`. Its files are root's: who is not root here is, in a user namespace."""
+    mke2fs = shutil.which("mke2fs", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") or "mke2fs"
+    as_root = [] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user"]
+    options = ["-q", "-t", "ext4", "-L", "rigctl", "-m", "0", "-E", "lazy_itable_init=1,nodiscard", "-d", str(root)]
+    run([*as_root, mke2fs, *options, str(disk), f"{DISK_BYTES >> 10}k"])
+
+
+@contextmanager
+def _one_at_a_time(folder: Path) -> Iterator[None]:
+    descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

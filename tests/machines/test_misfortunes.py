@@ -1,0 +1,90 @@
+"""What happens to machines while a run is measured: a reboot, a panic, a full disk, a clock that is set back."""
+
+import json
+import subprocess
+import time
+from collections.abc import Callable
+
+import pytest
+from machine_lab import LEFT, SETTINGS, Lab
+
+pytestmark = [pytest.mark.machines, pytest.mark.timeout(900)]
+LONG = "pairs: [amd -> arm]\nduration: 20s\nmax_skew: 10s\nconditions:\n  one: {mtu: 1400}\n"
+
+
+def during(lab: Lab, what: Callable[[], object]) -> tuple[int, str]:
+    """Do something once a condition holds and traffic flows: exit code and messages of the run."""
+    name = lab.scenario(LONG)
+    with lab.running(name, "arm") as process:
+        time.sleep(4)
+        what()
+        out, errors = process.communicate(timeout=300)
+    return process.returncode, out + errors
+
+
+def quietly(lab: Lab, node: str, command: str) -> None:
+    """A command that the node does not survive."""
+    try:
+        lab.ssh(node, command, check=False, deadline_s=10)
+    except subprocess.TimeoutExpired:
+        return
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("a reboot", "reboot -f"),
+        ("a kernel panic", "echo 1 >/proc/sys/kernel/sysrq; echo c >/proc/sysrq-trigger"),
+    ],
+)
+def test_a_node_that_starts_anew_in_mid_run_is_named_and_as_before(mixed: Lab, name: str, command: str) -> None:
+    before, boot = mixed.each(SETTINGS), mixed.boot_id("arm")
+    code, said = during(mixed, lambda: quietly(mixed, "arm", f"({command}) >/dev/null 2>&1 &"))
+    back = mixed.back("arm", boot)
+    print(f"{name}: run ended with {code}, node back {back:.0f} s later: {said[-600:]}")
+    assert code in (0, 3)
+    assert "arm" in said
+    mixed.contact()
+    assert mixed.each(SETTINGS) == before
+    assert mixed.each(LEFT) == dict.fromkeys(mixed.nodes, "")
+
+
+def test_a_full_disk_on_a_node_is_one_clear_message_and_changes_nothing(mixed: Lab) -> None:
+    before = mixed.each(SETTINGS)
+    mixed.ssh(
+        "arm",
+        "rm -rf /root/.cache/rigctl; head -c 2G /dev/zero >/root/full 2>/dev/null; sync; df / | tail -1",
+        check=False,
+    )
+    try:
+        code, said = mixed.run(mixed.scenario(LONG.replace("20s", "1s")))
+    finally:
+        mixed.ssh("arm", "rm -f /root/full; sync")
+    print(f"disk full: {code}: {said[-800:]}")
+    assert "Traceback" not in said
+    assert code in (0, 3)
+    assert mixed.each(SETTINGS) == before
+    mixed.contact()
+    assert mixed.each(LEFT) == dict.fromkeys(mixed.nodes, "")
+
+
+def test_a_clock_set_back_by_hours_in_mid_run_does_not_move_the_measurement(mixed: Lab) -> None:
+    before = mixed.each(SETTINGS)
+    code, said = during(mixed, lambda: mixed.ssh("arm", "date -s '-5 hours'"))
+    mixed.ssh("arm", "date -s '+5 hours'")
+    print(f"clock set back: {code}: {said[-600:]}")
+    assert code == 0, said
+    (row,) = mixed.user.rows()
+    assert row["duration_s"] == pytest.approx(20, abs=1)
+    assert mixed.each(SETTINGS) == before
+
+
+def test_a_clock_that_was_set_back_before_the_run_changes_nothing(mixed: Lab) -> None:
+    mixed.ssh("arm", "date -s '-5 hours'")
+    try:
+        mixed.contact()
+        found = json.loads(mixed.user.rigctl("check", str(mixed.file), "--json", deadline_s=200))
+    finally:
+        mixed.ssh("arm", "date -s '+5 hours'")
+    texts = [finding["text"] for finding in found["findings"]]
+    assert any("clock" in text for text in texts), texts

@@ -1,0 +1,139 @@
+"""A rig of machines that stays up for a test: shells on its nodes, power cuts, waiting until a machine is back."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Final
+
+import pytest
+from user import User
+from virtual_rigs import openssh
+
+from rigctl.rig.schema import load_rig
+from rigctl.virtual.provide import down, up
+
+RIGS: Final = Path(__file__).parents[1] / "machines"
+_SIGNS_OF_LIFE: Final = ("ServerAliveInterval=5", "ServerAliveCountMax=2", "ConnectTimeout=20")
+BACK_S: Final = 240.0
+"""From a machine's end until its SSH server answers again, on a machine that does much else."""
+RUN_S: Final = 400.0
+ATTEMPTS: Final = 4
+SETTINGS: Final = (
+    "cat /sys/class/net/eth0/mtu /proc/sys/net/ipv4/tcp_sack /proc/sys/net/ipv4/tcp_rmem; "
+    "ethtool -k eth0 | grep -wE 'gro|generic-receive-offload|tcp-segmentation-offload|tx-checksumming'"
+)
+FILES: Final = "find /root /etc /usr/local -xdev -type f ! -path '*/.cache/rigctl/*' | sort | xargs cat | sha256sum"
+# What a run leaves only while it is there; the bracket keeps grep from finding itself.
+LEFT: Final = (
+    "find /root/.cache/rigctl -type f ! -name 'agent-*' 2>/dev/null | grep -E 'settings-|part|tmp'; "
+    "ps -eo args | grep '[.]cache/rigctl/.*/agent-'; true"
+)
+
+
+class Lab:
+    """Machines that are up, as someone at a terminal has them."""
+
+    def __init__(self, user: User, file: Path) -> None:
+        self.user, self.file = user, file
+        self.rig, self.state, _ = asyncio.run(up(load_rig(str(file))))
+        self.folder = self.state.folder / "home"
+        self.nodes = tuple(self.rig.nodes)
+        self._masters = mkdtemp(prefix="rigctl-ssh-")  # a short name: that of a socket has 104 characters at most
+
+    def ssh(self, node: str, command: str, *, deadline_s: float = 60, check: bool = True) -> str:
+        shared = ["ControlMaster=auto", f"ControlPath={self._masters}/%r{node}", "ControlPersist=120", *_SIGNS_OF_LIFE]
+        words = [*openssh(self.rig, node), command]
+        words[1:1] = [word for option in shared for word in ("-o", option)]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=deadline_s, check=False)
+        assert done.returncode == 0 or not check, f"{node}: {command}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def each(self, command: str) -> dict[str, str]:
+        return {node: self.ssh(node, command) for node in self.nodes}
+
+    def boot_id(self, node: str) -> str:
+        """Empty while the node does not answer."""
+        try:
+            return self.ssh(node, "cat /proc/sys/kernel/random/boot_id", deadline_s=20, check=False).strip()
+        except subprocess.TimeoutExpired:
+            return ""
+
+    def power_cut(self, node: str) -> None:
+        os.kill(int((self.folder / f"{node}.pid").read_text()), signal.SIGKILL)
+
+    def back(self, node: str, boot: str) -> float:
+        """Wait until the node has booted since `boot`; seconds."""
+        began = time.monotonic()
+        while (found := self.boot_id(node)) in ("", boot):
+            assert time.monotonic() - began < BACK_S, f"{node} is not back: {found or 'silent'}: {self.console(node)}"
+            time.sleep(0.5)
+        return time.monotonic() - began
+
+    def console(self, node: str) -> str:
+        return (self.folder / f"{node}.console").read_text(errors="replace")[-2000:]
+
+    def scenario(self, text: str, name: str = "s.yaml") -> str:
+        (self.user.folder / name).write_text(f"rig: {self.file}\n{text}")
+        return name
+
+    def run(self, name: str, *words: str, deadline_s: float = RUN_S) -> tuple[int, str]:
+        """Exit code and messages of a run."""
+        process = self.user.start("run", name, "--no-report", *words)
+        try:
+            out, errors = process.communicate(timeout=deadline_s)
+        finally:
+            process.kill()
+            process.wait()
+        return process.returncode, out + errors
+
+    def contact(self) -> None:
+        """A short run without any condition: what comes next to a node after something went wrong."""
+        text = f"pairs: [{self.nodes[0]} -> {self.nodes[1]}]\nduration: 500ms\nmax_skew: 10s\n"
+        self.good(self.scenario(text, "contact.yaml"))
+
+    def good(self, name: str, *words: str, deadline_s: float = RUN_S) -> str:
+        """Messages of a run that succeeds; begun again where a busy machine did not answer in time."""
+        for _ in range(ATTEMPTS):
+            code, said = self.run(name, *words, deadline_s=deadline_s)
+            if code == 0:
+                return said
+            print(f"begun again: {said.strip().splitlines()[-1]}")
+        raise AssertionError(said)
+
+    @contextmanager
+    def running(self, name: str, victim: str) -> Iterator["subprocess.Popen[str]"]:
+        """A run whose condition holds on `victim` by now, in place of the settings that it has now."""
+        before = self.ssh(victim, SETTINGS)
+        for attempt in range(ATTEMPTS):
+            process = self.user.start("run", name, "--no-report")
+            try:
+                while process.poll() is None and self.ssh(victim, SETTINGS) == before:
+                    time.sleep(0.1)
+                if process.poll() is None:
+                    yield process
+                    return
+                assert attempt + 1 < ATTEMPTS, process.communicate(timeout=60)
+            finally:
+                process.kill()
+                process.communicate(timeout=60)
+
+
+@contextmanager
+def lab(folder: Path, file: str, patch: pytest.MonkeyPatch) -> Iterator[Lab]:
+    """The rig of `tests/machines/FILE`, up; its image from the cache of who runs the tests."""
+    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    patch.setenv("XDG_CACHE_HOME", cache)
+    user = User(folder)
+    patch.setenv("XDG_RUNTIME_DIR", user.environment["XDG_RUNTIME_DIR"])
+    user.environment["XDG_CACHE_HOME"] = cache
+    path = RIGS / file
+    try:
+        yield Lab(user, path)
+    finally:
+        asyncio.run(down(load_rig(str(path))))

@@ -53,7 +53,7 @@ bench: $(VENV)/dev.stamp agents
 
 # Not in CI: a quarter of an hour. Kills by the hundred and half a minute of fuzzing each, one test after the other.
 torture: system $(VENV)/dev.stamp agents
-	RIGCTL_TORTURE=30 $(BIN)/python -m pytest -v -m torture tests/agent tests/integration tests/e2e
+	RIGCTL_TORTURE=30 $(BIN)/python -m pytest -v -rP -m torture tests/agent tests/integration tests/e2e
 
 # Not in CI: a quarter of an hour for a fifth of them, beside other work. MUTANTS=--all takes every one.
 mutants: $(VENV)/mutants.stamp

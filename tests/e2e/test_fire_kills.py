@@ -1,4 +1,4 @@
-"""Controllers and agents SIGKILLed at random moments: nothing finished is lost, nothing is left, the run is completed."""
+"""Controllers and agents SIGKILLed at random moments: nothing finished is lost, nothing is left, runs are completed."""
 
 import contextlib
 import os

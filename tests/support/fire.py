@@ -1,5 +1,6 @@
-"""Under fire: a virtual rig that stays up, commands that are cut on it, and what must hold after each cut.
+"""Under fire: a rig that stays up, commands that are cut on it, and what must hold after each cut.
 
+The rig is a virtual one (`ground`), or hosts with OpenSSH, whose SSH can be cut apart from others' (`lab_ground`).
 `Ground.aftermath` is the one check of all rows: the store, the nodes' settings, processes, ports and files are as they
 must be. It waits by counting its own looks, so that a test that is stopped for minutes does not fail for that.
 """
@@ -8,24 +9,27 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import signal
 import sqlite3
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Final
 
+from openssh_lab import Lab, laboratory
 from user import INVALID, User, begun, ended
 
 from rigctl.columns import Level, columns_at
 from rigctl.store import open_store
 
-NODES: Final = ("a", "b", "c", "d")
-CELLS: Final = """rig: fire.yaml
-pairs: [a -> b, c -> d]
+NODES: Final = ("n1", "n2", "n3", "n4")
+CELLS: Final = """rig: RIG
+pairs: [n1 -> n2, n3 -> n4]
 duration: 250ms
 max_skew: 2s
 """
@@ -40,9 +44,9 @@ BACK_LOOKS: Final = 300
 COMMAND_S: Final = 900.0
 """For a command that must end by itself; long, because the test itself may be stopped beside it."""
 _BEGAN: Final = re.compile(r"test (\d+)/\d+(?:, repetition (\d+)(?:/\d+)?)?(, measured once more)?: ")
-# What a node shows of itself, each line after the node's name and the kind. Some sysctls are secret or move by themselves.
+# What a node shows of itself, each line after the namespace's name. Some sysctls are secret or move by themselves.
 _LOOK: Final = r"""
-for n in $NODES; do
+for n in $SPACES; do
   ip netns exec "$n" sh -c '
     grep -rs . /proc/sys/net/ipv4 /proc/sys/net/ipv6/conf/eth0 /proc/sys/net/core | grep -v -e fastopen_key \
       -e /route/ -e inet_peer -e netdev_rss_key -e ndisc_ -e _lft -e stable_secret | sed "s/^/settings /"
@@ -55,8 +59,8 @@ for n in $NODES; do
     done
     true
   ' | sed "s/^/$n /"
-  find "/run/rigctl/home/$n" ! -type d | sed "s/^/$n file /"
 done
+for h in $HOMES; do find "$h" ! -type d; done
 """
 
 Key = tuple[str, int, int, int]
@@ -71,44 +75,59 @@ def until(holds: Callable[[], bool], looks: int = BACK_LOOKS, every_s: float = 0
     return holds()
 
 
-class Ground:
-    """A virtual rig that stays up for one user, and what its nodes were before anything was done to them."""
+@dataclass(frozen=True)
+class Place:
+    """Where the nodes are: what runs a script beside them, their namespaces and homes, and what runs on them."""
 
-    def __init__(self, user: User, text: str) -> None:
-        self.user, self.scenario = user, user.scenario(text)
+    enter: tuple[str, ...]
+    spaces: Mapping[str, str]
+    homes: Mapping[str, str]
+    pids: Callable[[], set[int]]
+    network: Path | None = None  # the controller's
+
+    def script(self, script: str) -> str:
+        """What a shell script prints where the namespaces of the nodes are at hand by `ip netns`."""
+        known = f'SPACES="{" ".join(self.spaces.values())}"\nHOMES="{" ".join(self.homes.values())}"\n'
+        command = [*self.enter, "sh", "-c", known + script]
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=COMMAND_S, check=False, stdin=subprocess.DEVNULL
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def on(self, node: str, script: str) -> str:
+        """What a shell script prints in the network namespace of a node."""
+        return self.script(f"exec ip netns exec {self.spaces[node]} sh -c {shlex.quote(script)}")
+
+
+class Ground:
+    """A rig that stays up for one user, and what its nodes were before anything was done to them."""
+
+    def __init__(self, user: User, place: Place, text: str) -> None:
+        self.user, self.place, self.scenario = user, place, user.scenario(text)
         self.store = Path(user.environment["RIGCTL_STORE"])
         for name, variable in (("shown", "RIGCTL_DISPLAY_FOLDER"), ("tmp", "TMPDIR")):
             (user.folder / name).mkdir()
             user.environment[variable] = str(user.folder / name)
-        (state,) = (user.folder / "runtime").glob("rigctl/*/state.json")
-        self.holder = int(json.loads(state.read_text())["holder"]["pid"])
-        self._space = os.readlink(f"/proc/{self.holder}/ns/pid")
         self._errors = user.folder / "errors"
+        self._files = {path.name for path in user.folder.iterdir()}
         self._kept: dict[Key, str] = {}
         self.before: set[str] = set()
 
     # --- the rig ---
 
-    def inside(self, script: str) -> str:
-        """What a shell script prints where the rig's namespaces are at hand by `ip netns`."""
-        command = ["nsenter", "-t", str(self.holder), "-m", "-p", "-n", "sh", "-c", f'NODES="{" ".join(NODES)}"\n{script}']
-        done = subprocess.run(command, capture_output=True, text=True, timeout=COMMAND_S, check=False, stdin=subprocess.DEVNULL)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
     def look(self) -> set[str]:
         """All that must be as before: settings, links, ports, locks and files of the nodes; what runs on them."""
-        return set(self.inside(_LOOK).splitlines()) | {f"process {words}" for words in self.processes().values()}
+        return set(self.place.script(_LOOK).splitlines()) | {f"process {words}" for words in self.processes().values()}
 
     def processes(self) -> dict[int, str]:
-        """What runs in the rig's process namespace, beside the looks at it."""
+        """What runs on the nodes, beside the looks at them."""
         found = {}
-        for entry in Path("/proc").iterdir():
+        for pid in self.place.pids():
             with contextlib.suppress(OSError):
-                if entry.name.isdigit() and os.readlink(entry / "ns/pid") == self._space:
-                    words = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-                    if words:  # else it is ending
-                        found[int(entry.name)] = f"{(entry / 'comm').read_text().strip()}: {words}"
+                words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                if words:  # else it is ending
+                    found[pid] = f"{Path(f'/proc/{pid}/comm').read_text().strip()}: {words}"
         return found
 
     def agents(self, guards: bool = False) -> list[int]:
@@ -129,7 +148,7 @@ class Ground:
 
     def begin(self, *words: str) -> BaseProcess:
         files = [self.user.folder / "out", self._errors]
-        return begun(words, self.user.folder, self.user.environment, files)
+        return begun(words, self.user.folder, self.user.environment, files, network=self.place.network)
 
     def kill(self, process: BaseProcess) -> bool:
         """SIGKILL for a command and all that it started; whether it was still at work."""
@@ -141,9 +160,11 @@ class Ground:
         return running
 
     def complete(self, attempts: int = 4) -> None:
-        """Resume the run until nothing is missing. Only a busy machine, which makes a repetition invalid, may prevent it."""
+        """Resume the run until nothing is missing; only repetitions that a busy machine made invalid may prevent it."""
         for _ in range(attempts):
-            done = ended(self.run_words(), self.user.folder, self.user.environment, COMMAND_S)
+            done = ended(
+                self.run_words(), self.user.folder, self.user.environment, COMMAND_S, network=self.place.network
+            )
             errors = done.stderr.decode()
             if done.returncode == 0:
                 return
@@ -219,8 +240,10 @@ class Ground:
 
     def _folders_are_clean(self) -> None:
         folder = self.user.folder
-        known = re.compile(r"s\.yaml|fire\.yaml|store\.db(-wal|-shm)?|page\.html|out|errors|runtime|shown|tmp|full|\.cache")
-        odd = [path.name for path in folder.iterdir() if not known.fullmatch(path.name)]
+        known = re.compile(r"store\.db(-wal|-shm)?|page\.html|out|errors|\.cache")
+        odd = [
+            path.name for path in folder.iterdir() if not known.fullmatch(path.name) and path.name not in self._files
+        ]
         assert odd == [], odd
         assert list((folder / "tmp").iterdir()) == []
         states = [path.name for at in (folder / "shown").glob("*") for path in at.iterdir()]
@@ -258,25 +281,53 @@ class Ground:
         for level, rows in self.tables().items():
             for key in sorted({*rows, *expected[level]}, key=repr):
                 now, then = rows.get(key), expected[level].get(key)
-                if now != then and (now is not None and then is not None or key[:2] not in spoilt):
+                if now != then and (key[:2] not in spoilt or (now is not None and then is not None)):
                     differ = set(now or ()) ^ set(then or ())
                     raise AssertionError(f"{level} {key}: {now}\nwhere an uninterrupted run has {then}: {differ}")
 
 
 @contextmanager
 def ground(user: User, text: str) -> Iterator[Ground]:
-    """A rig of four nodes on one switch, up, its agents there; after it nothing of it is left."""
+    """A virtual rig of four nodes on one switch, up; after it nothing of it is left."""
     nodes = "".join(f"  {name}:\n" for name in NODES)
     (user.folder / "fire.yaml").write_text(f"virtual: namespaces\nlinks: {{rate: 1G, mtu: 1500}}\nnodes:\n{nodes}")
     user.rigctl("rig", "up", "fire.yaml")
     try:
-        made = Ground(user, text)
-        yield made
+        (state,) = (user.folder / "runtime").glob("rigctl/*/state.json")
+        holder = int(json.loads(state.read_text())["holder"]["pid"])
+        enter = ("nsenter", "-t", str(holder), "-m", "-p", "-n")
+        homes = {name: f"/run/rigctl/home/{name}" for name in NODES}
+        place = Place(enter, {name: name for name in NODES}, homes, lambda: _in_space_of(holder))
+        yield Ground(user, place, text.replace("RIG", "fire.yaml"))
     finally:
         user.rigctl("rig", "down", "fire.yaml", deadline_s=COMMAND_S)
-    left = until(lambda: not user.processes()) or user.processes()
-    assert left is True, left
+    assert until(lambda: not user.processes()), user.processes()
     assert [path.name for path in (user.folder / "runtime" / "rigctl").iterdir() if path.is_dir()] == []
+
+
+def _in_space_of(holder: int) -> set[int]:
+    """Everything in the process namespace of a virtual rig; what looks into it is there, too, for a moment."""
+    space, found = Path(f"/proc/{holder}/ns/pid").readlink(), set()
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and (entry / "ns/pid").readlink() == space:
+                found.add(int(entry.name))
+    return found
+
+
+@contextmanager
+def lab_ground(user: User, text: str) -> Iterator[tuple[Ground, Lab]]:
+    """Four hosts with OpenSSH on a bridge, and the controller's: SSH and data take the same links."""
+    with laboratory(user.folder, NODES) as lab:
+        spaces = {name: lab.host(name) for name in NODES}
+        homes = {name: str(user.folder / name) for name in NODES}
+        control = Path("/run/netns") / lab.host("ctl")
+
+        def pids() -> set[int]:
+            listed = (subprocess.check_output(["ip", "netns", "pids", space], text=True) for space in spaces.values())
+            return {int(pid) for pids in listed for pid in pids.split()}
+
+        yield Ground(user, Place((), spaces, homes, pids, control), text.replace("RIG", "lab.yaml")), lab
 
 
 def whole(made: Ground) -> dict[str, dict[tuple[Any, ...], tuple[Any, ...]]]:

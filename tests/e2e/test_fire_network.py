@@ -57,8 +57,8 @@ def battered(made: Ground, row: str, times: int, blow: Callable[[random.Random],
         made.aftermath()
         made.same_as(expected)
         runs += 1
-        print(kinds, flush=True)
         made.fresh()
+        told("so far", **kinds, runs_completed=runs)
     told(row, seed=SEED, **kinds, runs_completed=runs)
 
 

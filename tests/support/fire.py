@@ -226,17 +226,18 @@ class Ground:
         assert until(lambda: not self.agents() and not self.agents(guards=True))
         self.before = self.look()
 
-    def aftermath(self, looks: int = BACK_LOOKS) -> None:
-        """What must hold after whatever was done, once no command runs any more."""
+    def aftermath(self) -> bool:
+        """What must hold after whatever was done, once no command runs any more. Whether something had to come back."""
         found: list[set[str]] = []
 
         def back() -> bool:
-            found[:] = [self.look()]
-            return found[0] == self.before
+            found.append(self.look())
+            return found[-1] == self.before
 
-        assert until(back, looks), f"more: {sorted(found[0] - self.before)}\nless: {sorted(self.before - found[0])}"
+        assert until(back), f"more: {sorted(found[-1] - self.before)}\nless: {sorted(self.before - found[-1])}"
         self._store_is_whole()
         self._folders_are_clean()
+        return len(found) > 1
 
     def _folders_are_clean(self) -> None:
         folder = self.user.folder
@@ -342,5 +343,5 @@ def whole(made: Ground) -> dict[str, dict[tuple[Any, ...], tuple[Any, ...]]]:
 
 
 def told(row: str, **counts: object) -> None:
-    """The count line of a row, as `make torture` shows it."""
-    print(f"fire: {row}: {json.dumps(counts)}")
+    """The count line of a row, as `make torture` shows it; after each run what there is so far."""
+    print(f"fire: {row}: {json.dumps(counts)}", flush=True)

@@ -340,8 +340,3 @@ def whole(made: Ground) -> dict[str, dict[tuple[Any, ...], tuple[Any, ...]]]:
     assert tables["flows"]
     made.fresh()
     return tables
-
-
-def told(row: str, **counts: object) -> None:
-    """The count line of a row, as `make torture` shows it; after each run what there is so far."""
-    print(f"fire: {row}: {json.dumps(counts)}", flush=True)

@@ -6,15 +6,16 @@ is closed by the task that opened it.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
 from typing import Final
 
-from rigctl.errors import NodeError, RigctlError
+from rigctl.errors import BusyError, NodeError, RigctlError
 from rigctl.logs import about
 from rigctl.remote.agent import Agent
 from rigctl.remote.deploy import agent_on
 from rigctl.remote.host import Host
-from rigctl.remote.lock import locked
+from rigctl.remote.lock import SILENCE_S, locked
 from rigctl.remote.reach import connected
 from rigctl.rig.inventory import Rig
 
@@ -22,6 +23,9 @@ _log = logging.getLogger(__name__)
 OPEN_DEADLINE_S: Final = 20.0
 """Connecting, locking, pushing the agent over a slow link, starting it."""
 CLOSE_DEADLINE_S: Final = 2.0
+OWN_LOCK_S: Final = SILENCE_S + 5.0
+"""A lock of our own that a lost connection left on the node goes after `SILENCE_S`; the agent behind it went before."""
+_TRY_AGAIN_S: Final = 0.5
 
 
 class Session:
@@ -76,18 +80,22 @@ class Session:
 
     async def _hold(self) -> None:
         try:
-            async with asyncio.timeout(self._deadline_s) as deadline, connected(self._rig, [self._name]) as hosts:
+            async with (
+                asyncio.timeout(self._deadline_s) as deadline,
+                connected(self._rig, [self._name]) as hosts,
+                AsyncExitStack() as lock,
+            ):
                 if self._arrived is not None:
                     await self._arrived(hosts[self._name])
                 self.stage = "lock"
-                async with locked(hosts, self._holder, queue=self._queue):
-                    self.stage = "agent"
-                    async with agent_on(hosts[self._name]) as agent:
-                        deadline.reschedule(None)
-                        _log.info("%s: connected, locked, agent started", self._name)
-                        self._opened.set_result((hosts[self._name], agent))
-                        await self._let_go.wait()
-                        _log.info("%s: let go", self._name)
+                await self._take(hosts, lock, deadline)
+                self.stage = "agent"
+                async with agent_on(hosts[self._name]) as agent:
+                    deadline.reschedule(None)
+                    _log.info("%s: connected, locked, agent started", self._name)
+                    self._opened.set_result((hosts[self._name], agent))
+                    await self._let_go.wait()
+                    _log.info("%s: let go", self._name)
         except BaseException as error:  # whatever it is, who waits must be told
             if not self._opened.done():
                 _log.info("%s", failure := self._as_node_error(error))
@@ -95,6 +103,22 @@ class Session:
                 self._opened.exception()  # looked at: nobody may be waiting any more
             if not isinstance(error, Exception | asyncio.CancelledError):
                 raise
+
+    async def _take(self, hosts: Mapping[str, Host], lock: AsyncExitStack, deadline: asyncio.Timeout) -> None:
+        """Lock the node. A lock of our own is waited for: else all tests of that time would fail."""
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + OWN_LOCK_S
+        while True:
+            try:
+                await lock.enter_async_context(locked(hosts, self._holder, queue=self._queue))
+            except BusyError as error:
+                if not error.own or loop.time() > until_s:
+                    raise
+                _log.info("%s: waiting for the lock that a lost connection left", self._name)
+                await asyncio.sleep(_TRY_AGAIN_S)
+                deadline.reschedule(loop.time() + self._deadline_s)
+            else:
+                return
 
     def _as_node_error(self, error: BaseException) -> NodeError:
         if isinstance(error, NodeError):

@@ -129,7 +129,12 @@ int journal_open(void)
     if (journal < 0)
         return errno;
     error = lock(journal);
-    if (error == 0 && !system_boot_id(boot))
+    if (error != 0) {
+        close(journal); /* another agent's */
+        journal = -1;
+        return error;
+    }
+    if (!system_boot_id(boot))
         error = EIO;
     if (error == 0) {
         text_format(header, sizeof header, HEADER "%s\n", boot);
@@ -138,27 +143,32 @@ int journal_open(void)
     }
     if (error == 0 && fsync(journal) != 0)
         error = errno;
-    if (error != 0) {
-        close(journal);
-        journal = -1;
-    } else {
+    if (error != 0)
+        journal_remove();
+    else
         sync_folder();
-    }
     return error;
 }
 
 int journal_add(const struct setting *setting)
 {
     char line[LINE_MAX_BYTES], name[3 * SETTING_TEXT + 8], interface[64], old[3 * SETTING_TEXT + 8];
+    struct stat before;
     int error;
 
+    if (fstat(journal, &before) != 0)
+        return errno;
     percent_encode(setting->name, name, sizeof name);
     percent_encode(setting->interface, interface, sizeof interface);
     percent_encode(setting->old, old, sizeof old);
     text_format(line, sizeof line, "set %s %s %s %s\n", setting->kind, name, interface, old);
     errno = 0;
     error = put(line);
-    return error != 0 ? error : fsync(journal) != 0 ? errno : 0;
+    if (error == 0 && fsync(journal) != 0)
+        error = errno;
+    if (error != 0 && ftruncate(journal, before.st_size) != 0)
+        return errno; /* half a line at the end stands for nothing, until another follows it */
+    return error;
 }
 
 void journal_remove(void)

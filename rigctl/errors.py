@@ -38,7 +38,11 @@ class NodeError(RigError):
 
 
 class BusyError(NodeError):
-    """A node is in use by another run, or others wait for it."""
+    """A node is in use by another run, or others wait for it. `own`: by this run, over a connection that it lost."""
+
+    def __init__(self, node: str, what: str, *, own: bool = False) -> None:
+        super().__init__(node, what)
+        self.own = own
 
 
 class Interrupted(RigctlError):

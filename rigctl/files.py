@@ -1,8 +1,16 @@
 """Files that are there whole or not at all: written beside their place, then renamed into it."""
 
+import contextlib
 import os
+import re
 import secrets
+import time
 from pathlib import Path
+from typing import Final
+
+_PART: Final = re.compile(r"\..+\.[0-9a-f]{8}\.part")
+_WRITING_S: Final = 3600.0
+"""A part older than this was left by a process that was killed."""
 
 
 def put(path: Path, content: bytes, mode: int = 0o666) -> None:
@@ -21,3 +29,11 @@ def put(path: Path, content: bytes, mode: int = 0o666) -> None:
         beside.replace(target)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def tidy(folder: Path) -> None:
+    """Remove parts that nobody writes any more."""
+    for part in folder.glob(".*.part"):
+        with contextlib.suppress(OSError):
+            if _PART.fullmatch(part.name) and time.time() - part.stat().st_mtime > _WRITING_S:
+                part.unlink()

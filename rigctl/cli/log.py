@@ -24,6 +24,7 @@ class _Log:
 
 _LOG: Final = _Log()
 _log = logging.getLogger("rigctl")
+_log.addHandler(logging.NullHandler())  # without a log no line of it: warnings would go to standard error
 
 
 def keep_log(form: Form | None, file: Path | None) -> None:

@@ -64,9 +64,9 @@ def own_folder() -> Path | None:
 
 def tidy(folder: Path) -> None:
     """Remove what ended or died a while ago. Others may still want to read what ended just now."""
-    for path in folder.glob("*.json"):
+    for path in (*folder.glob("*.json"), *folder.glob(".*.new")):
         with contextlib.suppress(OSError):
-            pid = int(path.stem) if path.stem.isdigit() else 0
+            pid = int(number) if (number := path.stem.removeprefix(".")).isdigit() else 0
             if time.time() - path.stat().st_mtime > _KEPT_S and (not pid or process(pid) is None):
                 path.unlink()
 

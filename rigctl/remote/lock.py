@@ -71,7 +71,8 @@ async def _take(host: Host, holder: str, stack: contextlib.AsyncExitStack, queue
             if line == "held":
                 return process
             if (use := in_use(line)) is not None:
-                return BusyError(host.node.name, use.why())
+                own = not use.waits and use.by.startswith(f"{_shown_holder(holder)}, since ")
+                return BusyError(host.node.name, use.why(), own=own)
             return NodeError(host.node.name, failure(line) or f"could not be locked: {await process.last_words()}")
     except NodeError as error:
         return error
@@ -84,10 +85,14 @@ async def _take(host: Host, holder: str, stack: contextlib.AsyncExitStack, queue
 def command_of(script: str, node: Node, holder: str, *further: str) -> str:
     """A command line that runs a script of `lock_scripts` on `node`, in the name of `holder`."""
     # dash, Debian's sh, cannot limit how long a read takes; bash and busybox can.
-    who = "".join(c if c.isprintable() and c.isascii() else "?" for c in holder)[:200]
-    said = (script, "rigctl-lock", _distinction(node), f"{int(time.time())} {who}", str(SILENCE_S), *further)
+    since = f"{int(time.time())} {_shown_holder(holder)}"
+    said = (script, "rigctl-lock", _distinction(node), since, str(SILENCE_S), *further)
     words = " ".join(shlex.quote(word) for word in said)
     return f"if command -v bash >/dev/null 2>&1; then exec bash -c {words}; else exec sh -c {words}; fi"
+
+
+def _shown_holder(holder: str) -> str:
+    return "".join(c if c.isprintable() and c.isascii() else "?" for c in holder)[:200]
 
 
 def _distinction(node: Node) -> str:

@@ -23,6 +23,7 @@ alive() {
 }
 said() { r=${2#*:*:*:}; printf '%s %s %s\n' "$1" "${2%%:*}" "$r"; }
 tell() { said busy "$1"; exit 1; }
+drop() { [ "$(readlink "$1" 2>/dev/null)" = "$me" ] && rm -f "$1"; }
 number() { number=${1##*.}; case $number in '' | 0* | *[!0-9]* | ??????????*) return 1 ;; esac; }
 ahead_of() {
   ahead=0; next=; least=; passed=
@@ -55,6 +56,7 @@ LOCK: Final = (
     _COMMON
     + r"""
 held=$own/$name; taking=$held.taking
+trap 'drop "$held"; drop "$taking"' EXIT; trap 'exit 0' TERM INT
 if ! ln -sn "$me" "$held" 2>/dev/null; then
   # Of those who find a dead holder, one at a time looks again and takes over.
   if ! ln -sn "$me" "$taking" 2>/dev/null; then
@@ -76,7 +78,6 @@ if [ "$4" = queue ] && ahead_of 999999999 "" && [ "$ahead" -gt 0 ]; then
 fi
 echo held
 while read -r $limit _; do :; done
-[ "$(readlink "$held")" = "$me" ] && rm -f "$held"
 exit 0
 """
 )
@@ -98,12 +99,12 @@ for ticket in "$base"/rigctl-locks*/"$name".queue.*; do
     rm -f "$ticket"
   fi
 done
-turn=$((last + 1))
-until why=$(ln -sn "$me" "$own/$name.queue.$turn" 2>&1); do
-  turn=$((turn + 1))
+turn=$((last + 1)); mine=$own/$name.queue.$turn
+trap 'drop "$mine"' EXIT; trap 'exit 0' TERM INT
+until why=$(ln -sn "$me" "$mine" 2>&1); do
+  turn=$((turn + 1)); mine=$own/$name.queue.$turn
   [ "$turn" -lt $((last + 1000)) ] || { printf 'failed %s\n' "$why"; exit 1; }
 done
-mine=$own/$name.queue.$turn
 while :; do
   # Another run of this user that began at the same moment may have taken it for a dead one's, and removed it.
   [ "$(readlink "$mine")" = "$me" ] || ln -sn "$me" "$mine" 2>/dev/null
@@ -117,7 +118,6 @@ while :; do
   else printf '%s turn\n' "$line"; fi
   read -r $limit line || break
 done
-[ "$(readlink "$mine")" = "$me" ] && rm -f "$mine"
 exit 0
 """
 )

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from rigctl.errors import InputError
-from rigctl.files import put
+from rigctl.files import put, tidy
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -11,6 +11,7 @@ def write_whole(path: Path, content: bytes) -> None:
     if path.is_dir():
         raise InputError(f"{path}: is a folder. Name a file in it")
     try:
+        tidy(path.resolve().parent)
         put(path, content)
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror}. Name another place") from error

@@ -1,5 +1,6 @@
 """The journal: where agent and guard were both killed, the next agent from the same folder puts the old values back."""
 
+import resource
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -145,3 +146,29 @@ def test_only_settings_of_the_network_are_restored_or_set(lab: Lab) -> None:
     agent.end()
     left_by_an_earlier_agent(lab, header() + "set sysctl kernel.core_pattern - core\n")
     assert lab.start().hello["restored"] == 0
+
+
+def test_a_line_for_which_there_was_no_room_does_not_spoil_those_that_follow(lab: Lab) -> None:
+    agent = lab.start()
+    assert agent.ask(SET_MTU)["ok"]
+    pid, size = agent.process.pid, lab.journal.stat().st_size
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (size + 10, resource.RLIM_INFINITY))
+    refused = agent.ask("set kind=sysctl name=net.ipv4.tcp_sack value=0")
+    assert (refused["ok"], lab.sysctl("net.ipv4.tcp_sack")) == (False, "1")
+    assert lab.journal.stat().st_size == size
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    assert agent.ask("set kind=sysctl name=net.ipv4.tcp_timestamps value=0")["ok"]
+    agent.process.kill()
+    eventually(lambda: (lab.mtu(), lab.sysctl("net.ipv4.tcp_timestamps")) == (1500, "1"))
+    eventually(lambda: not lab.journal.exists())
+
+
+def test_a_journal_for_which_there_is_no_room_is_not_left_behind(lab: Lab) -> None:
+    agent = lab.start()
+    resource.prlimit(agent.process.pid, resource.RLIMIT_FSIZE, (10, resource.RLIM_INFINITY))
+    refused = agent.ask(SET_MTU)
+    assert refused["message"].startswith("mtu of v0: its old value could not be kept safe: ")
+    assert (lab.mtu(), lab.journal.exists()) == (1500, False)
+    resource.prlimit(agent.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    assert agent.ask(SET_MTU)["ok"]
+    assert agent.ask("restore")["restored"] == 1

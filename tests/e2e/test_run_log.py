@@ -30,6 +30,13 @@ def test_each_line_of_a_run_is_json_with_run_test_and_node(user: User) -> None:
     assert {(line["run"], line["node"]) for line in let_go} == {(run, "pi1"), (run, "pi2")}
 
 
+def test_without_a_log_a_test_that_is_not_valid_is_told_once(user: User) -> None:
+    words = "run", user.scenario(f"{SCENARIO}max_skew: 1us\n"), "--no-report"
+    errors = ended(words, user.folder, user.environment).stderr.decode()
+    assert errors.count("test 2: invalid: ") == 2  # of two attempts
+    assert "test ended" not in errors
+
+
 def test_a_file_takes_the_log_and_the_screen_stays_as_it_is(user: User) -> None:
     log = user.folder / "rigctl.log"
     out = user.rigctl("plan", "gigablox", "--log-file", str(log), "--log-format", "json")

@@ -5,16 +5,12 @@ The hosts are network namespaces that the test makes; the controller is one more
 
 import itertools
 import json
-import os
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from openssh import new_key
-from openssh_lab import Lab, cable, serve, sh
-from processes import end
+from openssh_lab import Lab, laboratory, sh
 
 NODES = ("pi1", "pi2", "pi3", "pi4")
 SCENARIO = (
@@ -25,34 +21,11 @@ SCENARIO = (
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[Lab]:
-    made = Lab(tmp_path, f"rigtest{os.getpid()}")
-    Path("/run/sshd").mkdir(exist_ok=True)
-    servers = []
-    hosts = {name: f"10.98.0.{number}" for number, name in enumerate([*NODES, "ctl"], 1)}
-    try:
-        sh("ip", "netns", "add", made.host("switch"))
-        sh("ip", "-n", made.host("switch"), "link", "add", "br0", "type", "bridge")
-        sh("ip", "-n", made.host("switch"), "link", "set", "br0", "up")
-        new_key(tmp_path / "id")
-        for name, address in hosts.items():
-            cable(made, name, address)
-        servers = [serve(made, name, hosts[name]) for name in NODES]
-        known = [f"{hosts[n]} {(tmp_path / n / 'host_key.pub').read_text()}" for n in NODES]
-        (tmp_path / "known").write_text("".join(known))
-        nodes = "".join(f"  {name}: {{address: {hosts[name]}, data_interface: eth0}}\n" for name in NODES)
-        trust = "user: root, key: id, known_hosts: known"
-        nodes = nodes.replace("data_interface", f"{trust}, data_interface")
-        (tmp_path / "lab.yaml").write_text(f"switch: bridge\nlinks: {{mtu: 1500}}\nnodes:\n{nodes}")
+    with laboratory(tmp_path, NODES) as made:
         (tmp_path / "s.yaml").write_text(SCENARIO)
         rules = "table ip count { chain in { type filter hook input priority 0; tcp sport 22 counter; }; }"
         sh(*made.inside("ctl", "nft", rules))
-        time.sleep(0.5)
         yield made
-    finally:
-        for server in servers:
-            end(server, politely_for_s=5)
-        for name in [*hosts, "switch"]:
-            subprocess.run(["ip", "netns", "del", made.host(name)], check=False)
 
 
 def test_a_lab_with_openssh_is_measured_and_left_as_it_was(lab: Lab) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -206,6 +207,15 @@ async def test_a_folder_with_our_name_that_is_another_users_is_passed_over(sshd:
             ]
     finally:
         squatted.rmdir()
+
+
+async def test_a_holder_that_is_terminated_takes_its_link_away(sshd: Start, name: str) -> None:
+    async with hosts_of(sshd(), name) as hosts, locked(hosts, "anna"):
+        assert len(links(name)) == 1
+        os.kill(holder_pid(name), signal.SIGTERM)
+        async with asyncio.timeout(20):
+            while links(name):
+                await asyncio.sleep(0.02)
 
 
 def holder_pid_of(name: str, uid: int) -> int:

@@ -4,10 +4,14 @@ import json
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from openssh import new_key
+from processes import end
 
 ROOT = Path(__file__).parents[2]
 
@@ -47,6 +51,35 @@ class Lab:
         return subprocess.Popen(
             command, cwd=self.folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
+
+
+@contextmanager
+def laboratory(folder: Path, names: Sequence[str]) -> Iterator[Lab]:
+    """The hosts `names` with sshd and the controller's, `ctl`, on one switch; `lab.yaml` in the folder is their rig."""
+    made = Lab(folder, f"rigtest{os.getpid()}")
+    Path("/run/sshd").mkdir(exist_ok=True)
+    servers = []
+    hosts = {name: f"10.98.0.{number}" for number, name in enumerate([*names, "ctl"], 1)}
+    try:
+        sh("ip", "netns", "add", made.host("switch"))
+        sh("ip", "-n", made.host("switch"), "link", "add", "br0", "type", "bridge")
+        sh("ip", "-n", made.host("switch"), "link", "set", "br0", "up")
+        new_key(folder / "id")
+        for name, address in hosts.items():
+            cable(made, name, address)
+        servers = [serve(made, name, hosts[name]) for name in names]
+        known = [f"{hosts[n]} {(folder / n / 'host_key.pub').read_text()}" for n in names]
+        (folder / "known").write_text("".join(known))
+        trust = "user: root, key: id, known_hosts: known"
+        nodes = "".join(f"  {name}: {{address: {hosts[name]}, {trust}, data_interface: eth0}}\n" for name in names)
+        (folder / "lab.yaml").write_text(f"switch: bridge\nlinks: {{mtu: 1500}}\nnodes:\n{nodes}")
+        time.sleep(0.5)
+        yield made
+    finally:
+        for server in servers:
+            end(server, politely_for_s=5)
+        for name in [*hosts, "switch"]:
+            subprocess.run(["ip", "netns", "del", made.host(name)], check=False)
 
 
 def cable(lab: Lab, name: str, address: str) -> None:

@@ -1,5 +1,6 @@
 """Someone at a terminal, for the tests of whole runs: a home, a store and a runtime folder of their own."""
 
+import ctypes
 import json
 import os
 import re
@@ -38,10 +39,19 @@ def _imported() -> ForkServerContext:
 
 
 def _command(
-    words: Sequence[str], environment: dict[str, str], folder: Path, said: Sequence[Path], uid: int | None
+    words: Sequence[str],
+    environment: dict[str, str],
+    folder: Path,
+    said: Sequence[Path],
+    uid: int | None,
+    network: Path | None,
 ) -> None:
     """A command with its own session, folder and environment, as `User.start` gives it; of the user `uid`."""
     os.setsid()
+    if network is not None:
+        with network.open() as place:
+            entered = ctypes.CDLL(None).setns(place.fileno(), 0)
+        assert entered == 0, network
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
@@ -60,24 +70,34 @@ def _command(
 
 
 def begun(
-    words: Sequence[str], folder: Path, environment: dict[str, str], said: Sequence[Path], uid: int | None = None
+    words: Sequence[str],
+    folder: Path,
+    environment: dict[str, str],
+    said: Sequence[Path],
+    uid: int | None = None,
+    network: Path | None = None,
 ) -> BaseProcess:
     """A command as a process of its own, forked from one that need not import everything again.
 
-    `said`: the files of its output and of its messages.
+    `said`: the files of its output and of its messages. `network`: the network namespace that it is to be in.
     """
-    process = _imported().Process(target=_command, args=(words, environment, folder, said, uid))
+    process = _imported().Process(target=_command, args=(words, environment, folder, said, uid, network))
     process.start()
     return process
 
 
 def ended(
-    words: Sequence[str], folder: Path, environment: dict[str, str], deadline_s: float = 60, uid: int | None = None
+    words: Sequence[str],
+    folder: Path,
+    environment: dict[str, str],
+    deadline_s: float = 60,
+    uid: int | None = None,
+    network: Path | None = None,
 ) -> "subprocess.CompletedProcess[bytes]":
     """What a command printed and how it ended."""
     with TemporaryDirectory(prefix="rigctl-said-") as place:
         said = Path(place, "out"), Path(place, "errors")
-        process = begun(words, folder, environment, said, uid)
+        process = begun(words, folder, environment, said, uid, network)
         try:
             process.join(deadline_s)
             code = process.exitcode

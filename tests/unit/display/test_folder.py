@@ -98,3 +98,11 @@ def test_what_ended_a_while_ago_is_tidied_away_and_nothing_else(folder: Path) ->
     os.utime(path_of(folder, os.getpid()), (0, 0))
     tidy(folder)
     assert {path.stem for path in folder.glob("*.json")} == {str(NOBODY + 1), str(os.getpid())}
+
+
+def test_what_a_killed_writer_left_is_tidied_away(folder: Path) -> None:
+    for name in (f".{NOBODY}.new", f".{os.getpid()}.new"):
+        (folder / name).touch()
+        os.utime(folder / name, (0, 0))
+    tidy(folder)
+    assert [path.name for path in folder.iterdir()] == [f".{os.getpid()}.new"]

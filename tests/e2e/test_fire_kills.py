@@ -1,0 +1,88 @@
+"""Controllers and agents SIGKILLed at random moments: nothing finished is lost, nothing is left, runs are completed."""
+
+import contextlib
+import os
+import random
+import signal
+import time
+from multiprocessing.process import BaseProcess
+
+import pytest
+from fire import CELLS, CONDITIONS, Ground, ground, whole
+from fire_counts import SEED, told
+from torture import TIMES
+from user import User
+
+KILLS = 10 * TIMES  # 300 in `make torture`
+SCENARIO = f"{CELLS}repeat: 2\n{CONDITIONS}"
+pytestmark = [
+    pytest.mark.torture,
+    pytest.mark.skipif(TIMES == 1, reason="long: `make torture`; test_resume.py kills a few in each `make test`"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="looks into the rig's namespaces"),
+    pytest.mark.timeout(0),
+]
+
+
+def test_controllers_killed_at_random_moments_lose_nothing_and_leave_nothing(user: User) -> None:
+    with ground(user, SCENARIO) as made:
+        expected = whole(made)
+        moments = random.Random(SEED)
+        kills = hits = runs = 0
+        while kills < KILLS:
+            process = made.begin(*made.run_words())
+            time.sleep(moments.uniform(0.05, 4.0))
+            killed = made.kill(process)
+            hits += made.aftermath() and killed
+            kills += killed
+            if not killed:
+                made.complete()
+                made.same_as(expected)
+                runs += 1
+                made.fresh()
+                told("so far", kills=kills, runs_completed=runs)
+        made.complete()
+        made.aftermath()
+        made.same_as(expected)
+        told("controllers killed", seed=SEED, kills=kills, something_was_to_be_put_back=hits, runs_completed=runs + 1)
+        assert hits > KILLS / 10  # else this test has shown nothing
+
+
+def test_agents_killed_at_random_moments_lose_nothing_and_leave_nothing(user: User) -> None:
+    with ground(user, SCENARIO) as made:
+        expected = whole(made)
+        moments = random.Random(SEED)
+        kills = guards = runs = 0
+        while kills < KILLS:
+            process = made.begin(*made.run_words())
+            while process.is_alive() and kills < KILLS:
+                time.sleep(moments.uniform(0.1, 1.5))
+                with_guards = moments.random() < 0.2
+                hit = _kill_agent(made, moments, with_guards)
+                kills, guards = kills + hit, guards + (hit and with_guards)
+            _ended(process)
+            made.complete()
+            made.aftermath()
+            made.same_as(expected)
+            runs += 1
+            made.fresh()
+            told("so far", kills=kills, runs_completed=runs)
+        told("agents killed", seed=SEED, kills=kills, with_their_guards=guards, runs_completed=runs)
+
+
+def _kill_agent(made: Ground, moments: random.Random, with_guards: bool) -> bool:
+    """SIGKILL for one agent, and now and then for all guards of settings, which would otherwise restore them."""
+    agents = sorted(made.agents())
+    if not agents:
+        return False
+    victims = [moments.choice(agents), *(made.agents(guards=True) if with_guards else ())]
+    for number in (signal.SIGSTOP, signal.SIGKILL):  # a guard that sees its agent die in between would restore
+        for pid in victims:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+    return True
+
+
+def _ended(process: BaseProcess) -> None:
+    """A run whose agents were killed ends by itself: complete, or with repetitions that failed."""
+    process.join(900)
+    assert process.exitcode in (0, 3), process.exitcode

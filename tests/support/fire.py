@@ -1,0 +1,342 @@
+"""Under fire: a rig that stays up, commands that are cut on it, and what must hold after each cut.
+
+The rig is a virtual one (`ground`), or hosts with OpenSSH, whose SSH can be cut apart from others' (`lab_ground`).
+`Ground.aftermath` is the one check of all rows: the store, the nodes' settings, processes, ports and files are as they
+must be. It waits by counting its own looks, so that a test that is stopped for minutes does not fail for that.
+"""
+
+import contextlib
+import json
+import os
+import re
+import shlex
+import signal
+import sqlite3
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any, Final
+
+from openssh_lab import Lab, laboratory
+from user import INVALID, User, begun, ended
+
+from rigctl.columns import Level, columns_at
+from rigctl.store import open_store
+
+NODES: Final = ("n1", "n2", "n3", "n4")
+CELLS: Final = """rig: RIG
+pairs: [n1 -> n2, n3 -> n4]
+duration: 250ms
+max_skew: 2s
+"""
+CONDITIONS: Final = """conditions:
+  one: {mtu: 1400, sysctl: {net.ipv4.tcp_sack: 0, net.ipv4.tcp_rmem: "4096 65536 1048576"}, offload: {gro: off}}
+  two: {mtu: 1300, resize: true}
+matrix: {window: [64K], parallel: [1, 2]}
+"""
+"""Conditions of all kinds; 0.25 s: in less the processors' shares are unknown."""
+BACK_LOOKS: Final = 300
+"""Looks of 0.1 s until all is as before: the longest wait is a watchdog's 15 s, and then a lock's 20 s."""
+COMMAND_S: Final = 900.0
+"""For a command that must end by itself; long, because the test itself may be stopped beside it."""
+_BEGAN: Final = re.compile(r"test (\d+)/\d+(?:, repetition (\d+)(?:/\d+)?)?(, measured once more)?: ")
+# What a node shows of itself, each line after the namespace's name. Some sysctls are secret or move by themselves.
+_LOOK: Final = r"""
+for n in $SPACES; do
+  ip netns exec "$n" sh -c '
+    grep -rs . /proc/sys/net/ipv4 /proc/sys/net/ipv6/conf/eth0 /proc/sys/net/core | grep -v -e fastopen_key \
+      -e /route/ -e inet_peer -e netdev_rss_key -e ndisc_ -e _lft -e stable_secret | sed "s/^/settings /"
+    ip -o link | sed -e "s/^[0-9]*: /link /" -e "s/ state .*//"
+    ethtool -k eth0 2>/dev/null | sed "s/^/offload /"
+    nft list ruleset 2>/dev/null | sed "s/^/nft /"
+    ss -Htuna | grep -v -e "TIME-WAIT" -e ":22 " | sed -e "s/  */ /g" -e "s/^/port /"
+    for l in /tmp/rigctl-locks*/$(readlink /proc/self/ns/net | tr -dc 0-9)*; do
+      [ -L "$l" ] && echo "lock ${l##*/} $(readlink "$l")"
+    done
+    true
+  ' | sed "s/^/$n /"
+done
+for h in $HOMES; do find "$h" ! -type d; done
+"""
+
+Key = tuple[str, int, int, int]
+
+
+def until(holds: Callable[[], bool], looks: int = BACK_LOOKS, every_s: float = 0.1) -> bool:
+    """Whether it held within that number of looks; time in which this process stood still does not count."""
+    for _ in range(looks):
+        if holds():
+            return True
+        time.sleep(every_s)
+    return holds()
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the nodes are: what runs a script beside them, their namespaces and homes, and what runs on them."""
+
+    enter: tuple[str, ...]
+    spaces: Mapping[str, str]
+    homes: Mapping[str, str]
+    pids: Callable[[], set[int]]
+    network: Path | None = None  # the controller's
+
+    def script(self, script: str) -> str:
+        """What a shell script prints where the namespaces of the nodes are at hand by `ip netns`."""
+        known = f'SPACES="{" ".join(self.spaces.values())}"\nHOMES="{" ".join(self.homes.values())}"\n'
+        command = [*self.enter, "sh", "-c", known + script]
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=COMMAND_S, check=False, stdin=subprocess.DEVNULL
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def on(self, node: str, script: str) -> str:
+        """What a shell script prints in the network namespace of a node."""
+        return self.script(f"exec ip netns exec {self.spaces[node]} sh -c {shlex.quote(script)}")
+
+
+class Ground:
+    """A rig that stays up for one user, and what its nodes were before anything was done to them."""
+
+    def __init__(self, user: User, place: Place, text: str) -> None:
+        self.user, self.place, self.scenario = user, place, user.scenario(text)
+        self.store = Path(user.environment["RIGCTL_STORE"])
+        for name, variable in (("shown", "RIGCTL_DISPLAY_FOLDER"), ("tmp", "TMPDIR")):
+            (user.folder / name).mkdir()
+            user.environment[variable] = str(user.folder / name)
+        self._errors = user.folder / "errors"
+        self._files = {path.name for path in user.folder.iterdir()}
+        self._kept: dict[Key, str] = {}
+        self.before: set[str] = set()
+
+    # --- the rig ---
+
+    def look(self) -> set[str]:
+        """All that must be as before: settings, links, ports, locks and files of the nodes; what runs on them."""
+        return set(self.place.script(_LOOK).splitlines()) | {f"process {words}" for words in self.processes().values()}
+
+    def processes(self) -> dict[int, str]:
+        """What runs on the nodes, beside the looks at them."""
+        found = {}
+        for pid in self.place.pids():
+            with contextlib.suppress(OSError):
+                words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                if words:  # else it is ending
+                    found[pid] = f"{Path(f'/proc/{pid}/comm').read_text().strip()}: {words}"
+        return found
+
+    def agents(self, guards: bool = False) -> list[int]:
+        """Agents on the nodes; or the guards of their settings."""
+        return [
+            pid for pid, words in self.processes().items()
+            if "/agent-" in words and "--watchdog" in words and " -c " not in words
+            and words.startswith("rigctl-guard: ") == guards
+        ]  # fmt: skip
+
+    # --- commands ---
+
+    def run_words(self, *more: str) -> tuple[str, ...]:
+        """`rigctl run` of the scenario, with a report; resuming the store's run where there is one."""
+        run = self.run_id()
+        resume = ("--resume", run) if run else ()
+        return ("run", self.scenario, "--report", "page.html", *resume, *more)
+
+    def begin(self, *words: str) -> BaseProcess:
+        files = [self.user.folder / "out", self._errors]
+        return begun(words, self.user.folder, self.user.environment, files, network=self.place.network)
+
+    def kill(self, process: BaseProcess) -> bool:
+        """SIGKILL for a command and all that it started; whether it was still at work."""
+        running = process.is_alive()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid or 0, signal.SIGKILL)
+        process.kill()
+        process.join(COMMAND_S)
+        return running
+
+    def complete(self, attempts: int = 4) -> None:
+        """Resume the run until nothing is missing; only repetitions that a busy machine made invalid may prevent it."""
+        for _ in range(attempts):
+            done = ended(
+                self.run_words(), self.user.folder, self.user.environment, COMMAND_S, network=self.place.network
+            )
+            errors = done.stderr.decode()
+            if done.returncode == 0:
+                return
+            assert done.returncode == 3, (done.returncode, errors)
+            assert INVALID in errors or ": failed: " not in errors, errors
+        statuses = {status for _, status in self.repetitions().items()}
+        assert statuses <= {"ok", "invalid"}, statuses
+
+    def fresh(self) -> None:
+        """Away with store and page, for another run from the start."""
+        for path in [*self.user.folder.glob("store.db*"), self.user.folder / "page.html"]:
+            path.unlink(missing_ok=True)
+        self._kept.clear()
+
+    # --- the store ---
+
+    def run_id(self) -> str | None:
+        if not self.store.exists():
+            return None
+        with open_store(str(self.store)) as store:
+            return store.run_ids()[0] if store.run_ids() else None
+
+    def repetitions(self) -> dict[Key, str]:
+        """The status of each repetition stored; each is there once."""
+        if self.run_id() is None:
+            return {}
+        with open_store(str(self.store)) as store:
+            (run,) = store.run_ids()
+            found = store.repetitions(run)
+        statuses = {(run, each.cell, each.repetition, each.attempt): str(each.status) for each in found}
+        assert len(statuses) == len(found), "a repetition is stored twice"
+        valid = [key[:3] for key, status in statuses.items() if status == "ok"]
+        assert len(valid) == len(set(valid)), "a repetition was measured again although it was valid"
+        contents = {(run, each.cell, each.repetition, each.attempt): repr(each) for each in found}
+        for key, content in self._kept.items():
+            assert contents.get(key) == content, f"{key} was stored and is lost or changed"
+        self._kept = {key: contents[key] for key, status in statuses.items() if status == "ok"}
+        return statuses
+
+    def _store_is_whole(self) -> None:
+        if not self.store.exists():
+            return
+        with contextlib.closing(sqlite3.connect(self.store)) as connection:
+            assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+            assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+        stored = {key[1:] for key in self.repetitions()}
+        told = [
+            (int(match[1]), int(match[2] or 1), 2 if match[3] else 1)
+            for line in (self._errors.read_text(errors="replace").splitlines() if self._errors.exists() else ())
+            if (match := _BEGAN.match(line))
+        ]
+        # When a repetition begins, the one before it is stored.
+        assert set(told[:-1]) <= stored, f"finished, but not stored: {set(told[:-1]) - stored}"
+
+    # --- the aftermath ---
+
+    def settle(self) -> None:
+        """Take what the nodes show now as what they must show again."""
+        assert until(lambda: not self.agents() and not self.agents(guards=True))
+        self.before = self.look()
+
+    def aftermath(self) -> bool:
+        """What must hold after whatever was done, once no command runs any more. Whether something had to come back."""
+        found: list[set[str]] = []
+
+        def back() -> bool:
+            found.append(self.look())
+            return found[-1] == self.before
+
+        assert until(back), f"more: {sorted(found[-1] - self.before)}\nless: {sorted(self.before - found[-1])}"
+        self._store_is_whole()
+        self._folders_are_clean()
+        return len(found) > 1
+
+    def _folders_are_clean(self) -> None:
+        folder = self.user.folder
+        known = re.compile(r"store\.db(-wal|-shm)?|page\.html|out|errors|\.cache")
+        odd = [
+            path.name for path in folder.iterdir() if not known.fullmatch(path.name) and path.name not in self._files
+        ]
+        assert odd == [], odd
+        assert list((folder / "tmp").iterdir()) == []
+        states = [path.name for at in (folder / "shown").glob("*") for path in at.iterdir()]
+        assert all(re.fullmatch(r"\d+\.json", name) for name in states), states  # of the dead, until a run tidies
+        page = folder / "page.html"
+        assert not page.exists() or page.read_text().rstrip().endswith("</html>")
+
+    # --- equal tables ---
+
+    def tables(self) -> dict[str, dict[tuple[Any, ...], tuple[Any, ...]]]:
+        """The valid rows of each level without what was measured: what was asked, and which fields are known."""
+        return {level: self._shape(level) for level in ("cells", "pairs", "flows")}
+
+    def _shape(self, level: str) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+        names = ("cell", "repetition", "source", "destination", "direction", "flow")
+        asked = ("test", "condition", "pairs", "window_bytes", "mss", "mtu", "parallel", "status")
+        known = [column.name for column in columns_at(Level[level.upper()]) if column.name not in ("run", "attempt")]
+        rows = [row for row in self.user.rows(level) if row["status"] == "ok"]
+        shape = {
+            tuple(row.get(name) for name in names): (
+                *(row.get(name) for name in asked),
+                *(name for name in known if row.get(name) is None),
+            )
+            for row in rows
+        }
+        assert len(shape) == len(rows), "a row is there twice"
+        return shape
+
+    def same_as(self, expected: dict[str, dict[tuple[Any, ...], tuple[Any, ...]]]) -> None:
+        """The run is complete, and its tables are those of a run that nothing happened to.
+
+        A row that a busy machine made invalid in one of both is in neither.
+        """
+        spoilt = {key[1:3] for key, status in self.repetitions().items() if status == "invalid"}
+        for level, rows in self.tables().items():
+            for key in sorted({*rows, *expected[level]}, key=repr):
+                now, then = rows.get(key), expected[level].get(key)
+                if now != then and (key[:2] not in spoilt or (now is not None and then is not None)):
+                    differ = set(now or ()) ^ set(then or ())
+                    raise AssertionError(f"{level} {key}: {now}\nwhere an uninterrupted run has {then}: {differ}")
+
+
+@contextmanager
+def ground(user: User, text: str) -> Iterator[Ground]:
+    """A virtual rig of four nodes on one switch, up; after it nothing of it is left."""
+    nodes = "".join(f"  {name}:\n" for name in NODES)
+    (user.folder / "fire.yaml").write_text(f"virtual: namespaces\nlinks: {{rate: 1G, mtu: 1500}}\nnodes:\n{nodes}")
+    user.rigctl("rig", "up", "fire.yaml")
+    try:
+        (state,) = (user.folder / "runtime").glob("rigctl/*/state.json")
+        holder = int(json.loads(state.read_text())["holder"]["pid"])
+        enter = ("nsenter", "-t", str(holder), "-m", "-p", "-n")
+        homes = {name: f"/run/rigctl/home/{name}" for name in NODES}
+        place = Place(enter, {name: name for name in NODES}, homes, lambda: _in_space_of(holder))
+        yield Ground(user, place, text.replace("RIG", "fire.yaml"))
+    finally:
+        user.rigctl("rig", "down", "fire.yaml", deadline_s=COMMAND_S)
+    assert until(lambda: not user.processes()), user.processes()
+    assert [path.name for path in (user.folder / "runtime" / "rigctl").iterdir() if path.is_dir()] == []
+
+
+def _in_space_of(holder: int) -> set[int]:
+    """Everything in the process namespace of a virtual rig; what looks into it is there, too, for a moment."""
+    space, found = Path(f"/proc/{holder}/ns/pid").readlink(), set()
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and (entry / "ns/pid").readlink() == space:
+                found.add(int(entry.name))
+    return found
+
+
+@contextmanager
+def lab_ground(user: User, text: str) -> Iterator[tuple[Ground, Lab]]:
+    """Four hosts with OpenSSH on a bridge, and the controller's: SSH and data take the same links."""
+    with laboratory(user.folder, NODES) as lab:
+        spaces = {name: lab.host(name) for name in NODES}
+        homes = {name: str(user.folder / name) for name in NODES}
+        control = Path("/run/netns") / lab.host("ctl")
+
+        def pids() -> set[int]:
+            listed = (subprocess.check_output(["ip", "netns", "pids", space], text=True) for space in spaces.values())
+            return {int(pid) for pids in listed for pid in pids.split()}
+
+        yield Ground(user, Place((), spaces, homes, pids, control), text.replace("RIG", "lab.yaml")), lab
+
+
+def whole(made: Ground) -> dict[str, dict[tuple[Any, ...], tuple[Any, ...]]]:
+    """The tables of a run that nothing happens to."""
+    made.complete()
+    made.settle()
+    made.aftermath()
+    tables = made.tables()
+    assert tables["flows"]
+    made.fresh()
+    return tables

@@ -1,8 +1,8 @@
 """What a run costs beyond its traffic: wall time per cell, and the time from the command to the first byte.
 
 `python tests/bench/bench_run.py [--rounds N]`: `rigctl run gigablox` (seven cells, two pairs) on a virtual rig that is
-up, with its agents in place and its bytecode written, as an installed rigctl has it. Both clocks are CLOCK_MONOTONIC of one machine, so the command's start and the flows'
-first bytes compare.
+up, with its agents in place and bytecode written, as an installed rigctl has it. Both clocks are CLOCK_MONOTONIC of one
+machine, so the command's start and the flows' first bytes compare.
 """
 
 import argparse

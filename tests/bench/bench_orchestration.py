@@ -1,7 +1,7 @@
 """The same matrix by rigctl, by a script of ssh and iperf3, and by ansible: what each costs beyond its traffic.
 
 `python tests/bench/bench_orchestration.py [--tools rigctl,script,ansible] [--pairs 12] [--flows 10] [--duration 10]
-[--tests 8] [--only matrix|left]`: hosts with OpenSSH in network namespaces around a switch, links of 100 Mbit/s, the
+[--tests 8] [--only matrix|left]`: hosts with OpenSSH in network namespaces around a switch, links of 200 Mbit/s, the
 controller is one more host on it; root. Time from the command to its end; start skew of the pairs; then what is left
 on the nodes after Ctrl-C and after kill -9 in mid-test. flent measures by netperf, which Debian does not have (it is in
 non-free) and no registry either: left out.
@@ -28,7 +28,7 @@ from orchestration_lab import HERE, Left, PairLab, pair_lab, witnessed
 from rigctl.records import Status
 from rigctl.store import open_store
 
-WINDOWS, SIZES, CONGESTIONS = ("64K", "256K"), (1200, 1460), ("cubic", "reno")
+WINDOWS, SIZES, CONGESTIONS = ("32K", "64K"), (1200, 1460), ("cubic", "reno")
 MID_TEST_BYTES: Final = 2_000_000
 """Of every pair: the first test runs when this much has passed the switch."""
 END_S: Final = 60.0

@@ -3,7 +3,7 @@
 import builders
 
 from rigctl.records import Pair
-from rigctl.runner.barrier import HOLD_PER_FLOW_NS, LEAST_HOLD_NS, hold_ns
+from rigctl.runner.barrier import HOLD_PER_AGENT_NS, HOLD_PER_FLOW_NS, LEAST_HOLD_NS, hold_ns
 
 PAIRS = (Pair("a", "b"), Pair("c", "d"), Pair("a", "d"))
 
@@ -15,7 +15,7 @@ def test_nodes_of_their_own_wait_for_their_own_flows() -> None:
 
 def test_nodes_that_share_a_machine_wait_for_the_flows_of_all_each_counted_once() -> None:
     cell = builders.cell(pairs=PAIRS, parallel=50)
-    assert hold_ns(cell, lambda _: "one kernel") == 150 * HOLD_PER_FLOW_NS
+    assert hold_ns(cell, lambda _: "one kernel") == 150 * HOLD_PER_FLOW_NS + 2 * HOLD_PER_AGENT_NS
 
 
 def test_a_few_flows_wait_for_the_least_time() -> None:

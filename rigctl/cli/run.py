@@ -151,7 +151,7 @@ def _measured(
 def _imports(*, quiet: bool) -> None:
     """Import what is needed when the run is over."""
     import rigctl.report.document
-    import rigctl.report.printers.html  # noqa: F401
+    import rigctl.report.printers.html
 
     if not quiet:
         import rigctl.report.printers.terminal  # noqa: F401

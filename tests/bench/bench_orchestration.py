@@ -32,6 +32,8 @@ WINDOWS, SIZES, CONGESTIONS = ("32K", "64K"), (1200, 1460), ("cubic", "reno")
 MID_TEST_BYTES: Final = 2_000_000
 """Of every pair: the first test runs when this much has passed the switch."""
 END_S: Final = 60.0
+LONG_OVER_S: Final = 12.0
+"""A test of 10 s is over by then, whoever goes on with it."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,7 @@ def left_by(lab: PairLab, tool: str, number: int) -> tuple[float, Left, Left]:
         ended_s = time.monotonic() - sent_s
         time.sleep(1.0)
         soon = lab.left()
-        time.sleep(20.0)
+        time.sleep(LONG_OVER_S)
         return ended_s, soon, lab.left()
 
 
@@ -205,7 +207,8 @@ def matrix_table(lab: PairLab, tools: list[str], matrix: Matrix) -> None:
 def left_table(lab: PairLab, tools: list[str]) -> None:
     print(f"\nLeft on {2 * lab.pairs} nodes after a signal in mid-test (10 s, one flow per pair)\n")
     print(
-        "| tool | signal | ends after, s | left a second later | left 20 s later |\n|:--|:--|--:|:--|:--|", flush=True
+        "| tool | signal | ends after, s | left a second later | left {LONG_OVER_S:g} s later |\n|:--|:--|--:|:--|:--|",
+        flush=True,
     )
     for tool in tools:
         for name, number in (("Ctrl-C", signal.SIGINT), ("kill -9", signal.SIGKILL)):

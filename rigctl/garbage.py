@@ -23,11 +23,3 @@ def uncollected() -> Iterator[None]:
 def seldom() -> None:
     """For a command, which makes much that stays and then ends: a tenth of the time of a short one is this search."""
     gc.set_threshold(50_000, 20, 100)
-
-
-def no_more() -> None:
-    """At the end of a command: the interpreter's own searches as it ends find nothing to look at.
-
-    It makes several over all that was ever imported: of a run a tenth of a second, more than a page takes.
-    """
-    gc.freeze()

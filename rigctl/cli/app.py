@@ -1,11 +1,13 @@
 """The command line: registers the commands, and is the one place where errors become exit codes (design, section 3)."""
 
+import atexit
+import contextlib
 import functools
 import os
 import sys
 import traceback
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from typer.exceptions import TyperException
@@ -34,7 +36,7 @@ from rigctl.cli import (
 from rigctl.cli.common import Debug, LogFile, LogFormat, Verbose, set_up, with_common
 from rigctl.cli.log import log_error, on_standard_error
 from rigctl.errors import InputError, Interrupted, RigctlError, RigError
-from rigctl.garbage import no_more, seldom
+from rigctl.garbage import seldom
 from rigctl.texts import printable_lines
 from rigctl.version import __version__
 
@@ -162,6 +164,13 @@ def main() -> None:
     seldom()
     # Else pydantic reads the metadata of every installed package for plugins, when it is first used.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    code = exit_code(sys.argv[1:])
-    no_more()
-    sys.exit(code)
+    _end(exit_code(sys.argv[1:]))
+
+
+def _end(code: int) -> NoReturn:
+    """End this process without taking it apart: to search all of it for cycles takes longer than to make a page."""
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or never open
+            stream.flush()
+    os._exit(code)

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -141,17 +142,19 @@ def _measured(
             captures=beside,
             tags=tags,
             wait_s=waiting_s,
-            meanwhile=_imports,
+            meanwhile=partial(_imports, quiet=quiet),
         )
         info = opened.run(outcome.run)
         return info, opened.repetitions(outcome.run, series=sampled(info.plan)), outcome
 
 
-def _imports() -> None:
+def _imports(*, quiet: bool) -> None:
     """Import what is needed when the run is over."""
     import rigctl.report.document
     import rigctl.report.printers.html
-    import rigctl.report.printers.terminal  # noqa: F401
+
+    if not quiet:
+        import rigctl.report.printers.terminal  # noqa: F401
 
 
 def _write(info: "RunInfo", made: "Document", page: Path | None) -> None:

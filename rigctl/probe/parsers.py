@@ -146,12 +146,12 @@ def offloads(output: str) -> dict[str, bool] | None:
 
 
 def sysctls(output: str) -> dict[str, str] | None:
-    """`name = value` lines, blanks in a value made single."""
+    """Lines as grep prints them (`/proc/sys/net/core/rmem_max:212992`), blanks in a value made single."""
     found = {}
     for line in output.splitlines():
-        name, equals, value = line.partition("=")
-        if equals and value.strip():
-            found[name.strip()] = " ".join(value.split())
+        name, _, value = line.partition(":")
+        if value.strip():
+            found[name.removeprefix("/proc/sys/").replace("/", ".")] = " ".join(value.split())
     return found or None
 
 

@@ -31,19 +31,19 @@ HOLD_PER_FLOW_NS: Final = 40_000
 """Between a flow's first byte and its first burst, per flow that starts on the same machine: 120 flows on two cores
 start within 2 ms then; without, 20 to 60 ms apart, behind each other's bursts."""
 HOLD_PER_AGENT_NS: Final = 60_000
-"""The same per two agents on one machine: a process is slower to wake than a thread. 100 pairs start within 8 ms then;
+"""The same per two agents of one machine: a process is slower to wake than a thread. 100 pairs start within 8 ms then;
 without, 18 to 28 ms apart."""
 
 
 def hold_ns(cell: Cell, machine: Callable[[str], str]) -> int:
     """How long every flow of `cell` waits after its first byte. Nodes may share a `machine`, as namespaces do."""
-    on_one: Counter[str] = Counter()
+    flows: Counter[str] = Counter()
     for stream in cell.streams:
         for name in {machine(node) for node in stream.ends}:
-            on_one[name] += cell.parallel
-    agents = Counter(machine(node) for node in {node for stream in cell.streams for node in stream.ends})
-    holds = (HOLD_PER_FLOW_NS * flows + HOLD_PER_AGENT_NS * (agents[name] // 2) for name, flows in on_one.items())
-    return max(LEAST_HOLD_NS, max(holds, default=0))
+            flows[name] += cell.parallel
+    agents = Counter(map(machine, {node for stream in cell.streams for node in stream.ends}))
+    each = (HOLD_PER_FLOW_NS * flows[name] + HOLD_PER_AGENT_NS * (agents[name] // 2) for name in flows)
+    return max(LEAST_HOLD_NS, *each)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +61,10 @@ class Clocks:
     def lead_s(self) -> float:
         """How far ahead a start must be ordered: ten times the worst one-way time, within reason.
 
-        The orders take a quarter of the time of the exchanges before them, of which each node had four or more: on a
-        busy machine or with many nodes it is longer.
+        The orders take a quarter of the time of the exchanges before them, of which each node had four or more; with
+        many nodes or on a busy machine that is long.
         """
-        return LEAST_LEAD_S + max(min(MOST_ORDERS_S, self.took_s), min(1.0, 10 * self.error_ns / 1e9))
+        return LEAST_LEAD_S + max(min(MOST_ORDERS_S, self.took_s / 2), min(1.0, 10 * self.error_ns / 1e9))
 
     def on_node(self, node: str, controller_ns: int) -> int:
         """The controller's instant on the node's clock."""

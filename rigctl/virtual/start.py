@@ -209,6 +209,7 @@ def _spawn(wrapper: list[str], folder: Path, passed: list[int], holder: str) -> 
                 (os.POSIX_SPAWN_DUP2, answers_end, 1),
                 (os.POSIX_SPAWN_DUP2, log, 2),
                 *((os.POSIX_SPAWN_DUP2, number, number) for number in passed),
+                *((os.POSIX_SPAWN_CLOSE, number) for number in _inherited()),
             ],
             setsid=True,  # Ctrl-C is for the controller, which ends the rig in order
         )
@@ -224,6 +225,19 @@ def _spawn(wrapper: list[str], folder: Path, passed: list[int], holder: str) -> 
 
 def _deadline_s(layout: Layout) -> float:
     return BOOT_DEADLINE_S if layout.kind == "machines" else START_DEADLINE_S
+
+
+def _inherited() -> list[int]:
+    """Descriptors that this process was given by whoever started it: a rig that stays would hold a lock or a pipe."""
+    held = [int(each.name) for each in Path("/proc/self/fd").iterdir()]
+    return [number for number in held if number > 2 and _is_inheritable(number)]
+
+
+def _is_inheritable(number: int) -> bool:
+    try:
+        return os.get_inheritable(number)
+    except OSError:  # that of the listing itself, closed by now
+        return False
 
 
 async def _answer(descriptor: int, deadline_s: float) -> dict[str, Any]:

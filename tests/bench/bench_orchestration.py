@@ -1,7 +1,7 @@
 """The same matrix by rigctl, by a script of ssh and iperf3, and by ansible: what each costs beyond its traffic.
 
 `python tests/bench/bench_orchestration.py [--tools rigctl,script,ansible] [--pairs 12] [--flows 10] [--duration 10]
-[--tests 8] [--only matrix|left]`: hosts with OpenSSH in network namespaces around a switch, links of 100 Mbit/s, the
+[--tests 8] [--only matrix|left]`: hosts with OpenSSH in network namespaces around a switch, links of 200 Mbit/s, the
 controller is one more host on it; root. Time from the command to its end; start skew of the pairs; then what is left
 on the nodes after Ctrl-C and after kill -9 in mid-test. flent measures by netperf, which Debian does not have (it is in
 non-free) and no registry either: left out.
@@ -28,10 +28,12 @@ from orchestration_lab import HERE, Left, PairLab, pair_lab, witnessed
 from rigctl.records import Status
 from rigctl.store import open_store
 
-WINDOWS, SIZES, CONGESTIONS = ("64K", "256K"), (1200, 1460), ("cubic", "reno")
+WINDOWS, SIZES, CONGESTIONS = ("32K", "64K"), (1200, 1460), ("cubic", "reno")
 MID_TEST_BYTES: Final = 2_000_000
 """Of every pair: the first test runs when this much has passed the switch."""
 END_S: Final = 60.0
+LONG_OVER_S: Final = 12.0
+"""A test of 10 s is over by then, whoever goes on with it."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,7 @@ def left_by(lab: PairLab, tool: str, number: int) -> tuple[float, Left, Left]:
         ended_s = time.monotonic() - sent_s
         time.sleep(1.0)
         soon = lab.left()
-        time.sleep(20.0)
+        time.sleep(LONG_OVER_S)
         return ended_s, soon, lab.left()
 
 
@@ -205,7 +207,8 @@ def matrix_table(lab: PairLab, tools: list[str], matrix: Matrix) -> None:
 def left_table(lab: PairLab, tools: list[str]) -> None:
     print(f"\nLeft on {2 * lab.pairs} nodes after a signal in mid-test (10 s, one flow per pair)\n")
     print(
-        "| tool | signal | ends after, s | left a second later | left 20 s later |\n|:--|:--|--:|:--|:--|", flush=True
+        "| tool | signal | ends after, s | left a second later | left {LONG_OVER_S:g} s later |\n|:--|:--|--:|:--|:--|",
+        flush=True,
     )
     for tool in tools:
         for name, number in (("Ctrl-C", signal.SIGINT), ("kill -9", signal.SIGKILL)):

@@ -18,7 +18,7 @@ from openssh_lab import Lab, cable, serve, sh
 from processes import end, running
 
 HERE: Final = Path(__file__).parent
-RATE: Final = "100mbit"
+RATE: Final = "200mbit"
 LOCKS: Final = "/tmp/rigctl-locks-0"
 READY_S: Final = 20.0
 
@@ -125,7 +125,7 @@ def pair_lab(folder: Path, prefix: str, pairs: int) -> Iterator[PairLab]:
         for name, address in lab.addresses.items():
             stack.callback(subprocess.run, ["ip", "netns", "del", lab.host(name)], check=False)
             cable(lab, name, address)
-            shaped = f"root tbf rate {RATE} burst 32kb limit 256kb".split()
+            shaped = f"root tbf rate {RATE} burst 64kb limit 256kb".split()
             if name != "ctl":
                 sh("tc", "-n", lab.host(name), "qdisc", "replace", "dev", "eth0", *shaped)
                 sh("tc", "-n", lab.host("switch"), "qdisc", "replace", "dev", name, *shaped)
@@ -147,7 +147,7 @@ def _files(lab: PairLab) -> None:
     (folder / "known").write_text("".join(f"{addresses[name]} {key}" for name, key in keys.items()))
     trust = "user: root, key: id, known_hosts: known, data_interface: eth0"
     listed = "".join(f"  {name}: {{address: {addresses[name]}, {trust}}}\n" for name in lab.nodes)
-    (folder / "lab.yaml").write_text(f"links: {{rate: 100M, mtu: 1500}}\nnodes:\n{listed}")
+    (folder / "lab.yaml").write_text(f"links: {{rate: 200M, mtu: 1500}}\nnodes:\n{listed}")
     options = (
         f"User root\nIdentityFile {folder}/id\nIdentitiesOnly yes\nUserKnownHostsFile {folder}/known\nBatchMode yes\n"
     )

@@ -10,6 +10,7 @@ ORDER = (
     "bench_engines.py",
     "bench_skew.py",
     "bench_run.py",
+    "bench_orchestration.py --pairs 2 --tests 4 --duration 3",
     "bench_das2.py",
     "bench_pingpong.py",
     "bench_udp.py",
@@ -22,7 +23,8 @@ ORDER = (
 
 def main() -> None:
     folder = Path(__file__).parent
-    codes = {name: subprocess.run([sys.executable, str(folder / name)], check=False).returncode for name in ORDER}
+    commands = {line: [sys.executable, str(folder / line.split()[0]), *line.split()[1:]] for line in ORDER}
+    codes = {line: subprocess.run(command, check=False).returncode for line, command in commands.items()}
     broken = [name for name, code in codes.items() if code != 0]
     if broken:
         sys.exit(f"did not end well: {', '.join(broken)}")

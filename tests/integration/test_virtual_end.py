@@ -113,6 +113,20 @@ async def test_up_stays_is_used_by_the_next_and_down_ends_it(tmp_path: Path, run
     assert [path.name for path in runtime_folder.iterdir()] == ["lock"]
 
 
+async def test_a_rig_that_stays_holds_nothing_open_of_what_its_starter_was_given(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.set_inheritable(writer, True)  # as flock(1) passes its lock on
+    inventory = rig(tmp_path)
+    await up(inventory)
+    try:
+        os.close(writer)
+        os.set_blocking(reader, False)
+        assert os.read(reader, 1) == b""
+    finally:
+        os.close(reader)
+        await down(inventory)
+
+
 async def test_a_starter_that_dies_before_it_wrote_the_state_leaves_no_rig(
     runtime_folder: Path, tmp_path: Path
 ) -> None:

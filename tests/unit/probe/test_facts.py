@@ -81,7 +81,7 @@ IP_ADDR = """\
         (parsers.driver, ETHTOOL_I, "bcmgenet"),
         (parsers.driver, "../../../../bus/platform/drivers/bcmgenet\n", "bcmgenet"),
         (parsers.driver, "", None),
-        (parsers.sysctls, "net.ipv4.tcp_rmem = 4096\t131072\t6291456\nnet.ipv4.tcp_sack = 1\n", {
+        (parsers.sysctls, "/proc/sys/net/ipv4/tcp_rmem:4096\t131072\t6291456\n/proc/sys/net/ipv4/tcp_sack:1\n", {
             "net.ipv4.tcp_rmem": "4096 131072 6291456", "net.ipv4.tcp_sack": "1"}),
         (parsers.sysctls, "", None),
         (parsers.addresses, IP_ADDR, ["10.0.0.1", "10.0.0.7", "fd77::1"]),
@@ -139,7 +139,7 @@ def test_the_script_asks_for_everything_in_one_command_and_quotes_what_it_is_giv
     command = script("eth0; reboot", "10.0.0.1")
     assert command.startswith("sh -c ")
     assert all(f"@@rigctl {key}" in command for key in FACTS)
-    assert all(name in command for name in SYSCTLS)
+    assert all(name.replace(".", "/") in command for name in SYSCTLS)
     assert "IF='\"'\"'eth0; reboot'\"'\"'" in command
 
 

@@ -35,6 +35,7 @@ from rigctl.cli.common import Debug, LogFile, LogFormat, Verbose, set_up, with_c
 from rigctl.cli.log import log_error, on_standard_error
 from rigctl.errors import InputError, Interrupted, RigctlError, RigError
 from rigctl.garbage import no_more, seldom
+from rigctl.processes import allow_descriptors
 from rigctl.texts import printable_lines
 from rigctl.version import __version__
 
@@ -160,6 +161,7 @@ def _say(error: RigctlError, cause: BaseException | None = None) -> None:
 
 def main() -> None:
     seldom()
+    allow_descriptors()
     # Else pydantic reads the metadata of every installed package for plugins, when it is first used.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     code = exit_code(sys.argv[1:])

@@ -112,6 +112,13 @@ def exponent(numbers: Sequence[int], values: Sequence[float]) -> float:
     return statistics.linear_regression([math.log(n) for n in numbers], [math.log(v) for v in values]).slope
 
 
+def told(count: int, row: dict[str, float]) -> dict[str, float]:
+    """`row`, told at once: a later part may fail."""
+    words = ", ".join(f"{name} {value:.4g}" for name, value in row.items())
+    print(f"{count}: {words}", file=sys.stderr, flush=True)
+    return row
+
+
 def table(title: str, rows: Mapping[int, Mapping[str, float]], fitted: Sequence[str]) -> None:
     names = list(next(iter(rows.values())))
     print(f"\n{title}\n\n| nodes | {' | '.join(names)} |\n|---|{'---|' * len(names)}")
@@ -138,7 +145,7 @@ def traffic(counts: Sequence[int]) -> None:
                 f"nodes:\n  a[001..{half:03}]: {{}}\n  b[001..{half:03}]: {{}}\n"
                 f"groups:\n  left: a[001..{half:03}]\n  right: b[001..{half:03}]\n"
             )
-            rows[count] = measured(Path(name), rig)
+            rows[count] = told(count, measured(Path(name), rig))
     table(f"Virtual nodes, pairs of 20 Mbit/s, {REPEAT} tests of {DURATION_S:g} s", rows, ["first_s", "cpu_s"])
 
 
@@ -149,8 +156,8 @@ def sshd(counts: Sequence[int]) -> None:
     for count in counts:
         with tempfile.TemporaryDirectory() as name, fleet(Path(name), count) as rig:
             before_s = busy_s()
-            rows[count] = opened_apart(rig)
-            rows[count]["machine_cpu_s"] = busy_s() - before_s
+            row = opened_apart(rig)
+            rows[count] = told(count, row | {"machine_cpu_s": busy_s() - before_s})
     table("OpenSSH servers, no traffic", rows, ["ready_s", "cpu_s", "facts_s", "peak_mib"])
 
 
@@ -171,8 +178,8 @@ def fake(counts: Sequence[int]) -> None:
     opening, running = {}, {}
     for count in counts:
         with tempfile.TemporaryDirectory() as name, faked(Path(name), count) as rig:
-            opening[count] = opened_apart(rig)
-            running[count] = measured(Path(name), rig)
+            opening[count] = told(count, opened_apart(rig))
+            running[count] = told(count, measured(Path(name), rig))
     table("Fake nodes: connect, push, ready", opening, ["ready_s", "cpu_s", "facts_s", "peak_mib"])
     table(f"Fake nodes: {REPEAT} tests of {DURATION_S:g} s", running, ["first_s", "beyond_s", "cpu_s", "peak_mib"])
 

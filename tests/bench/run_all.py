@@ -11,6 +11,7 @@ ORDER = (
     "bench_skew.py",
     "bench_run.py",
     "bench_das2.py",
+    "bench_scale.py",
     "bench_pingpong.py",
     "bench_udp.py",
     "bench_distance.py",

@@ -5,13 +5,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import asyncssh
 import pytest
 
 from rigctl.errors import NodeError
 from rigctl.records import Link
-from rigctl.remote import session, ssh
+from rigctl.remote import session
 from rigctl.remote.host import Host
 from rigctl.remote.session import Session
+from rigctl.remote.transports import ssh
 from rigctl.rig.inventory import Node, Rig
 
 NAMES = [f"pi{number}" for number in range(9)]
@@ -71,7 +73,12 @@ def test_a_node_that_is_let_go_before_its_turn_is_not_connected(monkeypatch: pyt
 
 def test_known_hosts_are_read_once_and_again_when_they_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[list[str]] = []
-    monkeypatch.setattr(ssh.asyncssh, "read_known_hosts", lambda files: read.append(files) or object())
+
+    def note(files: list[str]) -> object:
+        read.append(files)
+        return object()
+
+    monkeypatch.setattr(asyncssh, "read_known_hosts", note)
     file = tmp_path / "known_hosts"
     file.write_text("")
 

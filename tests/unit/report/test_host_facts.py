@@ -111,7 +111,8 @@ class TestFindings:
 
 
 def test_a_table_of_many_nodes_is_folded() -> None:
-    info = having(**{f"node{number:03}": {"mtu": 1500 + number} for number in range(100)})
+    nodes: dict[str, dict[str, Any]] = {f"node{number:03}": {"mtu": 1500 + number} for number in range(100)}
+    info = having(None, **nodes)
     (section,) = host_facts.sections(info)
     first = section.blocks[0]
     assert isinstance(first, Folded)

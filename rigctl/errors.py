@@ -3,6 +3,7 @@
 The one place that turns them into exit codes and lines on the screen is `rigctl.cli.app`.
 """
 
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 
@@ -35,6 +36,24 @@ class NodeError(RigError):
         super().__init__(f"{node}: {what}")
         self.node = node
         self.what = what
+
+
+def of_nodes(errors: Iterable[NodeError], most: int = 3) -> list[str]:
+    """The errors as messages: what several nodes have in common once, with the first `most` of them by name.
+
+    >>> of_nodes([NodeError(f"pi{number}", "no answer") for number in range(1, 6)])
+    ['pi1, pi2, pi3 and 2 more: no answer']
+    """
+    nodes: dict[str, dict[str, None]] = {}
+    for error in errors:
+        nodes.setdefault(error.what, {})[error.node] = None
+    return [f"{named(list(names), most)}: {what}" for what, names in nodes.items()]
+
+
+def named(names: Sequence[str], most: int = 3) -> str:
+    """`pi1, pi2`; of more than `most` `pi1, pi2, pi3 and 2 more`."""
+    more = [f"and {len(names) - most} more"] if len(names) > most else []
+    return " ".join([", ".join(names[:most]), *more])
 
 
 class BusyError(NodeError):

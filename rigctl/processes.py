@@ -1,7 +1,13 @@
 """A process that cannot be mistaken for a later one with its number (proc(5))."""
 
+import contextlib
+import resource
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
+
+DESCRIPTORS: Final = 16384
+"""More than 1000 nodes take; not so many that a program that closes each by its number would need long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,3 +31,12 @@ def process(pid: int) -> Process | None:
     # The second field is the name, in brackets, and may hold anything.
     fields = text.rpartition(")")[2].split()
     return None if fields[0] in {"Z", "X"} else Process(pid, int(fields[19]))
+
+
+def allow_descriptors() -> None:
+    """Raise the soft limit of open files, often 1024: a node takes one, a virtual one ten."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(DESCRIPTORS, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

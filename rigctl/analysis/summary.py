@@ -102,6 +102,7 @@ class Exclusion:
     goodput_mbps: tuple[float | None, ...] = ()  # of each stream
     measured_again: bool = False
     running: bool = False  # the run goes on
+    streams: tuple[str, ...] = ()  # whose goodput it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +286,10 @@ def _exclusions(frames: Frames, cell: Cell, cell_rows: Sequence[Row], pair_rows:
                 row["reason"],
                 tuple(pair["goodput_mbps"] for pair in own),
                 measured_again=row["attempt"] == 1 and row["repetition"] in repeated,
+                streams=tuple(
+                    f"{pair['source']} {'→' if pair['direction'] == 'forward' else '←'} {pair['destination']}"
+                    for pair in own
+                ),
             )
     if not cell_rows:
         yield Exclusion(cell.number, running=frames.info.status is RunStatus.RUNNING)

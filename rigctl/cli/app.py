@@ -37,6 +37,7 @@ from rigctl.cli.common import Debug, LogFile, LogFormat, Verbose, set_up, with_c
 from rigctl.cli.log import log_error, on_standard_error
 from rigctl.errors import InputError, Interrupted, RigctlError, RigError
 from rigctl.garbage import seldom
+from rigctl.processes import allow_descriptors
 from rigctl.texts import printable_lines
 from rigctl.version import __version__
 
@@ -162,6 +163,7 @@ def _say(error: RigctlError, cause: BaseException | None = None) -> None:
 
 def main() -> None:
     seldom()
+    allow_descriptors()
     # Else pydantic reads the metadata of every installed package for plugins, when it is first used.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     _end(exit_code(sys.argv[1:]))

@@ -25,9 +25,9 @@ OPEN_DEADLINE_S: Final = 20.0
 EMULATED_TIMES: Final = 4
 """A machine of a virtual rig may be emulated: its end of the cryptography takes ten times as long."""
 CLOSE_DEADLINE_S: Final = 2.0
-AT_ONCE: Final = 64
-"""Nodes that are being opened at a time. A login takes the controller 10 to 20 ms of a processor: of 500 begun together
-the last would not be ready within its deadline."""
+AT_ONCE: Final = 32
+"""Nodes that are being opened at a time. Each takes the controller about 15 ms of a processor: of 1000 begun together
+none would be ready within its deadline."""
 OWN_LOCK_S: Final = SILENCE_S + 5.0
 """A lock of our own that a lost connection left on the node goes after `SILENCE_S`; the agent behind it went before."""
 _TRY_AGAIN_S: Final = 0.5

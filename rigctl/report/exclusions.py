@@ -1,6 +1,6 @@
 """Sentences about the repetitions that are not in the means of a test."""
 
-from collections.abc import Sequence
+from statistics import median
 from typing import Final
 
 from rigctl.analysis.summary import Exclusion
@@ -22,14 +22,20 @@ def exclusion_text(excluded: Exclusion) -> str:
         which += ", measured once more"
     said = f"{which}: {excluded.status}: {(excluded.reason or 'no reason was stored').rstrip('.')}"
     if excluded.status is Status.INVALID and any(rate_mbps is not None for rate_mbps in excluded.goodput_mbps):
-        said += f" ({_rates(excluded.goodput_mbps)} Mbit/s, not counted)"
+        said += f" ({_rates(excluded)}, not counted)"
     return said + ("; measured once more." if excluded.measured_again else ".")
 
 
-def _rates(each_mbps: Sequence[float | None]) -> str:
-    """Of each pair; of many the lowest to the highest, and the three lowest."""
+def _rates(excluded: Exclusion) -> str:
+    """Of each pair; of many the lowest, median and highest, and the three lowest by name."""
+    each_mbps = excluded.goodput_mbps
     if len(each_mbps) <= MOST_LISTED:
-        return ", ".join(map(rate_text, each_mbps))
-    known = sorted(rate_mbps for rate_mbps in each_mbps if rate_mbps is not None)
-    lowest = ", ".join(map(rate_text, known[:MOST_NAMED]))
-    return f"{rate_text(known[0])} to {rate_text(known[-1])} on {len(each_mbps)} pairs, the lowest {lowest}"
+        return ", ".join(map(rate_text, each_mbps)) + " Mbit/s"
+    names = excluded.streams or ("",) * len(each_mbps)
+    known = sorted((mbps, name) for mbps, name in zip(each_mbps, names, strict=True) if mbps is not None)
+    low, middle, high = (rate_text(mbps) for mbps in (known[0][0], median(mbps for mbps, _ in known), known[-1][0]))
+    said = f"{low} to {high} Mbit/s on {len(each_mbps)} pairs, median {middle}"
+    if low == high:
+        said = f"{low} Mbit/s on each of {len(each_mbps)} pairs"
+    slowest = ", ".join(f"{name} {rate_text(mbps)}" for mbps, name in known[:MOST_NAMED])
+    return said + (f"; the slowest: {slowest}" if low != high and excluded.streams else "")

@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from typing import Final, TypedDict
 
-from rigctl.errors import NodeError
+from rigctl.errors import NodeError, named, of_nodes
 from rigctl.measure import TESTS, Channel, channels, latency
 from rigctl.model.latency import baseline_s, probe_interval_ms
 from rigctl.protocol import Connect, EndpointReport, Listen, Sockets, Start
@@ -75,8 +75,7 @@ class ByAgent:
                 for channel in self.channels:
                     group.create_task(self._follow(channel))
         except TimeoutError:
-            waiting = ", ".join(sorted({node for node, _ in self._open_ends}))
-            raise TimeoutError(f"waiting for {waiting}") from None
+            raise TimeoutError(f"waiting for {named(sorted({node for node, _ in self._open_ends}))}") from None
 
     async def _start(self, clocks: Clocks) -> None:
         """One instant for all flows, ordered on every node's own clock; before it the idle baseline of probes."""
@@ -161,7 +160,7 @@ class ByAgent:
         """`reason`, and what else is known when everything has been stopped: a receiver that misses its end-of-file
         is told first, its sender knows why."""
         # Why agents ended: the cause, where all that their peers saw was a broken connection.
-        deaths = [str(agent.failure) for agent in self._agents.values() if agent.failure is not None]
+        deaths = of_nodes(agent.failure for agent in self._agents.values() if agent.failure is not None)
         return "; ".join(dict.fromkeys([*deaths, reason] if deaths else [reason, *self._broken]))
 
     def _silent(self, reports: Reports) -> str | None:
@@ -169,7 +168,9 @@ class ByAgent:
         missing = sorted({node for node, end in self._ends if (node, end) not in reports})
         if not missing:
             return None
-        return "no report: " + "; ".join(str(self._unreported.get(node, node)) for node in missing)
+        told = [error for node in missing if (error := self._unreported.get(node)) is not None]
+        untold = [node for node in missing if node not in self._unreported]
+        return "no report: " + "; ".join(of_nodes(told) + untold)
 
     async def _connect_all(self) -> None:
         """Every channel, even where one fails: each receiver that cannot be reached is named."""

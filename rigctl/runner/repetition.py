@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from rigctl.engines import AGENT, IPERF3
-from rigctl.errors import NodeError
+from rigctl.errors import NodeError, of_nodes
 from rigctl.records import PortSeries, Repetition, Status
 from rigctl.runner.by_agent import ByAgent
 from rigctl.runner.by_iperf3 import ByIperf3
@@ -40,7 +40,7 @@ async def measure_cell(order: Order, bench: Bench, max_skew_s: float, progress: 
     except TimeoutError as late:
         status, reason = Status.FAILED, f"not finished {DRAIN_S:g} s after its planned end; {late}"
     except (NodeError, ExceptionGroup) as error:
-        status, reason = Status.FAILED, "; ".join(_reasons(error))
+        status, reason = Status.FAILED, "; ".join(of_nodes(_reasons(error)))
     if reason is not None:
         reason = await attempt.stop(reason)
     counted = await around.collect(attempt, REPORT_S if status is Status.OK else SALVAGE_S)
@@ -50,13 +50,13 @@ async def measure_cell(order: Order, bench: Bench, max_skew_s: float, progress: 
     return around.record(counted, status, reason, max_skew_s)
 
 
-def _reasons(error: Exception) -> list[str]:
-    """The distinct reasons in `error`, however deep groups nest them. What is not the rig's failure is raised."""
+def _reasons(error: Exception) -> list[NodeError]:
+    """The reasons in `error`, however deep groups nest them. What is not the rig's failure is raised."""
     if isinstance(error, ExceptionGroup):
-        return list(dict.fromkeys(text for inner in error.exceptions for text in _reasons(inner)))
+        return [reason for inner in error.exceptions for reason in _reasons(inner)]
     if not isinstance(error, NodeError):
         raise error
-    return [str(error)]
+    return [error]
 
 
 class _Around:

@@ -21,13 +21,13 @@ import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from rich.console import Console
 
 from rigctl import protocol
 from rigctl.account import account
-from rigctl.errors import Interrupted, NodeError, RigError
+from rigctl.errors import Interrupted, NodeError, RigError, of_nodes
 from rigctl.logs import about, learnt
 from rigctl.records import Cell, Repetition, RunInfo, RunPlan, RunStatus, Status
 from rigctl.remote.build import carried
@@ -51,6 +51,8 @@ from rigctl.texts import file_name
 from rigctl.version import __version__
 from rigctl.virtual import provided
 
+MOST_LOST: Final = 24
+"""Messages about nodes that could not be opened, at most."""
 _log = logging.getLogger("rigctl.run")
 
 
@@ -194,7 +196,9 @@ async def _open(work: _Work, nodes: Nodes, names: list[str]) -> None:
     outcomes = await opened(nodes, names, work.wait_s, work.progress.said)
     lost = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, NodeError)}
     if lost and all(_needs(cell) & lost.keys() for cell in work.plan.cells):
-        raise RigError("\n".join(str(error) for error in lost.values()))
+        said = of_nodes(lost.values())
+        more = [f"… and {len(said) - MOST_LOST} more"] if len(said) > MOST_LOST else []
+        raise RigError("\n".join([*said[:MOST_LOST], *more]))
 
 
 def _needs(cell: Cell) -> set[str]:

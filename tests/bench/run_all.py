@@ -12,6 +12,7 @@ ORDER = (
     "bench_run.py",
     "bench_orchestration.py --pairs 2 --tests 4 --duration 3",
     "bench_das2.py",
+    "bench_scale.py",
     "bench_pingpong.py",
     "bench_udp.py",
     "bench_distance.py",

@@ -12,6 +12,8 @@ from rigctl.report.fact_text import FACT_TITLES, fact_text
 from rigctl.report.text import UNKNOWN, listed, plural
 from rigctl.units import format_duration, format_rate
 
+MOST_NODES: Final = 24
+"""A table of more nodes than this is folded."""
 _HIDDEN: Final = frozenset({"boot_id", "mac", "addresses"})
 """What tells one machine from all others in the world, and says nothing of how it is set."""
 
@@ -41,7 +43,9 @@ def sections(info: RunInfo) -> Iterator[Section]:
             Row((Entry(node, node), *(Entry(values[number], values[number]) for _, values in differing)))
             for number, node in enumerate(flat)
         ]
-        blocks.append(Table(columns, tuple(rows), label="What differs between nodes"))
+        table = Table(columns, tuple(rows), label="What differs between nodes")
+        few = len(rows) <= MOST_NODES
+        blocks.append(table if few else Folded(f"What differs between {len(rows)} nodes", (table,)))
     if same:
         table = Table((_words("Fact"), _words("Value")), tuple(same), label="Facts of the rig")
         blocks.append(Folded(f"The same on all nodes: {plural(len(same), 'fact')}", (table,)))

@@ -4,8 +4,9 @@ The table is the one that such tests are published with: flow, pair, goodput, in
 Beside the sum over time are the rates that switches counted, as lines of their own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Final
 
 import numpy as np
@@ -17,7 +18,7 @@ from rigctl.analysis.run_view import RunView
 from rigctl.model.intervals import Times, received_at
 from rigctl.model.unknowns import mean_of_all
 from rigctl.records import Repetition, RunPlan, Status
-from rigctl.report.blocks import Block, Chart, Charts, Column, Entry, Key, Paragraph, Part, Row, Section, Table
+from rigctl.report.blocks import Block, Chart, Charts, Column, Entry, Folded, Key, Paragraph, Part, Row, Section, Table
 from rigctl.report.plot import MOST_COLOURS, Axis, Line, Mark, Plot, Rule, plot, stream_colours
 from rigctl.report.text import UNKNOWN, count_text, rate_text
 from rigctl.units import format_duration
@@ -25,6 +26,9 @@ from rigctl.units import format_duration
 FLOWS_SUM: Final = "sum of the flows"
 MOST_POINTS: Final = 180
 """Of a line. When a switch was read is known to some hundredths of a second: over a short time its rate is a blur."""
+MOST_ROWS: Final = 24
+"""More flows than this are summed up; the page has all of them folded, the export too."""
+SLOWEST: Final = 3
 _WIDTH: Final = 1040
 _HEIGHT: Final = 230
 
@@ -52,7 +56,11 @@ def part(view: RunView) -> Part | None:
     if not cell.counted or cell.goodput_mbps is None:
         return None
     flows = flow_means(view.frames.derived.flows)
-    blocks: list[Block] = [_table(flows, cell.goodput_mbps.mean, cell.retransmits)]
+    whole = _table(flows, cell.goodput_mbps.mean, cell.retransmits)
+    blocks: list[Block] = [whole]
+    if len(flows) > MOST_ROWS:
+        summed_up = _summed_up(flows, cell.goodput_mbps.mean, cell.retransmits)
+        blocks = [summed_up, Folded(f"All {len(flows)} flows", (whole,))]
     if cell.counted > 1:
         blocks.append(Paragraph(f"Means over {cell.counted} repetitions.", small=True))
     blocks += _over_time(view, cell.ceiling_mbps)
@@ -74,16 +82,44 @@ def flow_means(flows: Sequence[Values]) -> list[FlowMean]:
     return made
 
 
-def _table(flows: Sequence[FlowMean], total_mbps: float, retransmits: float | None) -> Table:
+def _heads(flows: Sequence[FlowMean], retransmits: float | None) -> tuple[Column, ...]:
     """Without retransmits where there are none to know, as of datagrams."""
     heads = (Column("Flow"), Column("Pair", words=True), Column("Goodput", "Mbit/s"), Column("Retransmits"))
     known = retransmits is not None or any(flow.retransmits is not None for flow in flows)
-    kept = len(heads) if known else len(heads) - 1
+    return heads if known else heads[:-1]
+
+
+def _goodput_of(flows: Sequence[FlowMean]) -> Callable[[float | None], Entry]:
+    """All with as many decimals as the slowest needs."""
     smallest = min((flow.goodput_mbps for flow in flows if flow.goodput_mbps), default=1000.0)
     decimals = 0 if smallest >= 100 else 1 if smallest >= 10 else 2
+    return lambda mbps: Entry(UNKNOWN if mbps is None else f"{mbps:.{decimals}f}", mbps)
 
-    def goodput(mbps: float | None) -> Entry:
-        return Entry(UNKNOWN if mbps is None else f"{mbps:.{decimals}f}", mbps)
+
+def _summed_up(flows: Sequence[FlowMean], total_mbps: float, retransmits: float | None) -> Table:
+    """The slowest by name, the median, the fastest, the sum."""
+    heads, goodput = _heads(flows, retransmits), _goodput_of(flows)
+    known = sorted((flow for flow in flows if flow.goodput_mbps is not None), key=lambda flow: flow.goodput_mbps or 0.0)
+    middle = median(flow.goodput_mbps or 0.0 for flow in known) if known else None
+
+    def row(what: str, pair: str, mbps: float | None, again: float | None) -> Row:
+        entries = (Entry(what), Entry(pair, pair or None), goodput(mbps), Entry(count_text(again), again))
+        return Row(entries[: len(heads)])
+
+    named = [
+        *((f"slowest {at}", flow) for at, flow in enumerate(known[:SLOWEST], 1)),
+        *(("fastest", flow) for flow in known[-1:]),
+    ]
+    rows = [row(what, flow.pair, flow.goodput_mbps, flow.retransmits) for what, flow in named]
+    rows.insert(-1, Row((Entry("median"), Entry(""), goodput(middle), Entry(""))[: len(heads)]))
+    first = Column("Flow", words=True)
+    total = row("sum", f"of {len(flows)} flows", total_mbps, retransmits)
+    return Table((first, *heads[1:]), tuple(rows), label="Goodput of the flows", total=total)
+
+
+def _table(flows: Sequence[FlowMean], total_mbps: float, retransmits: float | None) -> Table:
+    heads, goodput = _heads(flows, retransmits), _goodput_of(flows)
+    kept = len(heads)
 
     def entries(at: int) -> tuple[Entry, ...]:
         if at >= len(flows):
@@ -96,7 +132,7 @@ def _table(flows: Sequence[FlowMean], total_mbps: float, retransmits: float | No
     rows = tuple(Row((*entries(at), *entries(at + half))) for at in range(half))
     sums = (Entry(""), Entry("Sum"), goodput(total_mbps), Entry(count_text(retransmits), retransmits))[:kept]
     last = Row((*(Entry(""),) * kept, *sums))
-    return Table((*heads[:kept], *heads[:kept]), rows, label="Goodput of each flow", total=last)
+    return Table((*heads, *heads), rows, label="Goodput of each flow", total=last)
 
 
 def _over_time(view: RunView, ceiling_mbps: float | None) -> list[Block]:

@@ -67,7 +67,16 @@ def test_what_is_not_in_the_means_is_told_with_its_reason(excluded: Exclusion, t
     assert exclusion_text(excluded) == text
 
 
-def test_of_many_pairs_a_note_has_the_range_and_the_lowest() -> None:
-    rates = tuple(float(rate) for rate in range(901, 951))
-    text = exclusion_text(Exclusion(3, 2, 1, Status.INVALID, "start skew 12 ms", rates))
-    assert text.endswith("start skew 12 ms (901 to 950 on 50 pairs, the lowest 901, 902, 903 Mbit/s, not counted).")
+def test_of_many_pairs_a_note_has_the_range_the_median_and_the_slowest_by_name() -> None:
+    rates = tuple(float(rate) for rate in range(901, 952))
+    names = tuple(f"a{number} → b{number}" for number in range(1, 52))
+    text = exclusion_text(Exclusion(3, 2, 1, Status.INVALID, "start skew 12 ms", rates, streams=names))
+    assert text.endswith(
+        "(901 to 951 Mbit/s on 51 pairs, median 926; the slowest: a1 → b1 901, a2 → b2 902, a3 → b3 903, not counted)."
+    )
+
+
+def test_a_note_on_many_pairs_of_equal_goodput_has_it_once() -> None:
+    names = tuple(f"a{number} → b{number}" for number in range(100))
+    text = exclusion_text(Exclusion(3, 2, 1, Status.INVALID, "start skew 12 ms", (18.8,) * 100, streams=names))
+    assert text.endswith("start skew 12 ms (18.8 Mbit/s on each of 100 pairs, not counted).")

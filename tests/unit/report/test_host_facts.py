@@ -108,3 +108,14 @@ class TestFindings:
 
     def test_a_real_rig_as_its_file_says_gives_none(self) -> None:
         assert list(host_facts.findings(having(None, a={}, b={}))) == []
+
+
+def test_a_table_of_many_nodes_is_folded() -> None:
+    nodes: dict[str, dict[str, Any]] = {f"node{number:03}": {"mtu": 1500 + number} for number in range(100)}
+    info = having(None, **nodes)
+    (section,) = host_facts.sections(info)
+    first = section.blocks[0]
+    assert isinstance(first, Folded)
+    (table,) = first.blocks
+    assert isinstance(table, Table)
+    assert (first.summary, len(table.rows)) == ("What differs between 100 nodes", 100)

@@ -11,11 +11,11 @@ from switched import Paper
 
 from rigctl.analysis.frames import load
 from rigctl.analysis.run_view import RunView
-from rigctl.records import Repetition, RunInfo
-from rigctl.report.blocks import Charts, Paragraph, Section, Table
+from rigctl.records import Pair, Repetition, RunInfo
+from rigctl.report.blocks import Charts, Folded, Paragraph, Section, Table
 from rigctl.report.document import document
 from rigctl.report.printers.html import page
-from rigctl.report.sections.soak import flow_means, is_soak, part, sum_over_time
+from rigctl.report.sections.soak import FlowMean, _summed_up, flow_means, is_soak, part, sum_over_time
 
 LONG: dict[str, Any] = {"windows": (131072,), "flows": (1,), "pairs": (12,), "duration_s": 1800.0}
 
@@ -148,3 +148,33 @@ def test_other_runs_have_no_table_of_a_long_test() -> None:
     assert is_soak(das2.run(**LONG)[0].plan)
     info, _ = das2.run(**LONG)
     assert part(RunView(info, [builders.failed(info.plan.cells[0])])) is None
+
+
+def test_of_many_flows_the_slowest_are_named_and_the_rest_is_folded() -> None:
+    pairs = tuple(Pair(f"a{number:03}", f"b{number:03}") for number in range(1, 101))
+    cell = replace(das2.cells(**LONG)[0], pairs=pairs)
+    rates = {pair: 20.0 + at / 100 for at, pair in enumerate(pairs)}
+    rates[pairs[41]], rates[pairs[6]], rates[pairs[70]] = 3.0, 5.0, 7.0
+    flows = [
+        FlowMean(at, f"{pair.source} → {pair.destination}", rates[pair], 0.0) for at, pair in enumerate(cell.pairs, 1)
+    ]
+    table = _summed_up(flows, 1990.0, 12.0)
+    assert [[entry.text for entry in row.entries] for row in table.rows] == [
+        ["slowest 1", "a042 → b042", "3.00", "0"],
+        ["slowest 2", "a007 → b007", "5.00", "0"],
+        ["slowest 3", "a071 → b071", "7.00", "0"],
+        ["median", "", "20.48", ""],
+        ["fastest", "a100 → b100", "20.99", "0"],
+    ]
+    assert table.total is not None
+    assert [entry.text for entry in table.total.entries] == ["sum", "of 100 flows", "1990.00", "12"]
+
+
+def test_the_whole_table_of_many_flows_is_on_the_page_folded() -> None:
+    info, measured = das2.run(**{**LONG, "flows": (3,), "windows": (393216,)})
+    brief, folded = section_of(info, measured).blocks[:2]
+    assert isinstance(brief, Table)
+    assert isinstance(folded, Folded)
+    (whole,) = folded.blocks
+    assert isinstance(whole, Table)
+    assert (folded.summary, len(whole.rows), len(brief.rows)) == ("All 36 flows", 18, 5)

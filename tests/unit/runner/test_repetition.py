@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from rigctl.errors import NodeError
+from rigctl.errors import NodeError, of_nodes
 from rigctl.protocol import Connect, EndpointReport, Listen
 from rigctl.records import Cell, Pair, PortSeries, Repetition, Status
 from rigctl.remote.agent import Agent
@@ -142,7 +142,7 @@ async def test_a_stage_that_fails_ends_the_repetition_with_its_reason(stage: str
     assert result.reason is not None
     assert f"{stage} failed" in result.reason
     if stage == "report":
-        assert result.reason == "no report: a: report failed; b: report failed"
+        assert result.reason == "no report: a, b: report failed"
     assert log.count("close") == 2
     if stage in ("listen", "connect", "ready", "clock"):
         assert "start" not in log
@@ -169,7 +169,15 @@ async def test_every_receiver_that_cannot_be_reached_is_named() -> None:
             raise NodeError(self.node, "ready: 0 of 1 flows opened")
 
     result, _ = await measured(None, cell, Closed)
-    assert result.reason == "b: ready: 0 of 1 flows opened; c: ready: 0 of 1 flows opened"
+    assert result.reason == "b, c: ready: 0 of 1 flows opened"
+
+
+async def test_of_many_nodes_that_fail_alike_three_are_named() -> None:
+    errors = [NodeError(f"pi{number}", "no answer to start within 5 s") for number in range(36)]
+    assert of_nodes([*errors, NodeError("x", "gone")]) == [
+        "pi0, pi1, pi2 and 33 more: no answer to start within 5 s",
+        "x: gone",
+    ]
 
 
 async def test_what_a_sender_knows_is_said_beside_what_its_receiver_missed() -> None:

@@ -1,0 +1,202 @@
+"""How rigctl grows with its nodes: traffic between virtual nodes, real OpenSSH servers, fake nodes by the thousand.
+
+`python tests/bench/bench_scale.py [traffic|sshd|fake]… [--most N]`: without a word all three.
+- traffic: N/2 pairs of 20 Mbit/s on a virtual rig, three tests of 4 s. Start skew, goodput, time beyond the durations.
+- sshd: N OpenSSH servers on this machine, no traffic. Connect, lock, push the agent, start it, ask the host facts.
+- fake: N nodes of `tests/support/fake_nodes.py` (SSH and protocol are real), the same, and then tests of 4 s.
+Wall time and the controller's own processor time and peak memory; the exponents are least squares in log-log.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import math
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).parents[1] / "support"))
+
+TRAFFIC = (24, 50, 100, 200)
+SSHD = (62, 126, 250, 500)
+FAKE = (126, 250, 500, 1000)
+DURATION_S = 4.0
+REPEAT = 3
+SUPPORT = Path(__file__).parents[1] / "support"
+
+
+def opened(rig_file: Path) -> dict[str, float]:
+    """Connect, lock, push, start, ask: what it takes. To be run in a process of its own."""
+    from rigctl.rig.schema import load_rig
+    from rigctl.runner.nodes import nodes_of
+
+    async def measure() -> dict[str, float]:
+        rig = load_rig(str(rig_file))
+        began_s = time.monotonic()
+        async with nodes_of(rig, "bench_scale") as nodes:
+            found = await nodes.open(rig.nodes)
+            ready_s = time.monotonic() - began_s
+            lost = [str(outcome) for outcome in found.values() if isinstance(outcome, Exception)]
+            if lost:
+                sys.exit("\n".join(lost[:5]))
+            cpu_s = time.process_time()
+            facts = await nodes.facts(rig.nodes)
+            facts_s = time.monotonic() - began_s - ready_s
+            result = {"ready_s": ready_s, "cpu_s": cpu_s, "facts_s": facts_s, "asked": float(len(facts))}
+            closing_s = time.monotonic()
+        peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return result | {"closed_s": time.monotonic() - closing_s, "peak_mib": peak_kib / 1024}
+
+    return asyncio.run(measure())
+
+
+def opened_apart(rig_file: Path) -> dict[str, float]:
+    command = [sys.executable, __file__, "--open", str(rig_file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    if done.returncode != 0:
+        sys.exit(f"not all nodes were opened: {done.stderr.strip()[-800:]}")
+    result: dict[str, float] = json.loads(done.stdout)
+    return result
+
+
+def measured(folder: Path, rig_file: Path) -> dict[str, float]:
+    """A run with traffic between the rig's groups: times, skew, goodput, the controller's CPU and memory."""
+    from rigctl.records import Status
+    from rigctl.store import open_store
+
+    scenario, store = folder / "scenario.yaml", folder / "store.db"
+    scenario.write_text(
+        f"title: scale\nrig: {rig_file}\npairs: [left -> right]\nduration: {DURATION_S:g}s\nrepeat: {REPEAT}\n"
+        "matrix: {congestion: cubic}\n"
+    )
+    command = [sys.executable, "-m", "rigctl", "run", str(scenario), "--quiet", "--store", str(store)]
+    began_ns = time.monotonic_ns()
+    process = subprocess.Popen([*command, "--report", str(folder / "page.html")], stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    wall_s = (time.monotonic_ns() - began_ns) / 1e9
+    with open_store(str(store)) as known:
+        repetitions = known.repetitions(known.run(None).run)
+    valid = [repetition for repetition in repetitions if repetition.status is Status.OK]
+    for repetition in repetitions:
+        if repetition.status is not Status.OK:
+            print(f"  {repetition.status}: {repetition.reason}")
+    firsts = [flow.sender.first_byte_ns for flow in repetitions[0].flows if flow.sender and flow.sender.first_byte_ns]
+    skews_ms = [repetition.start_skew_us / 1e3 for repetition in valid if repetition.start_skew_us is not None]
+    windows_ns = [(repetition.window_end_ns or 0) - (repetition.window_start_ns or 0) for repetition in valid]
+    received = [sum(flow.bytes or 0 for flow in repetition.flows) for repetition in valid]
+    goodput = [8e3 * count / window_ns for count, window_ns in zip(received, windows_ns, strict=True)]
+    return {
+        "valid": float(len(valid)),
+        "measured": float(len(repetitions)),
+        "first_s": (min(firsts) - began_ns) / 1e9,
+        "beyond_s": statistics.median(repetition.wall_s - DURATION_S for repetition in repetitions),
+        "skew_ms": statistics.median(skews_ms) if skews_ms else math.nan,
+        "goodput_mbps": statistics.median(goodput) if goodput else math.nan,
+        "wall_s": wall_s,
+        "cpu_s": usage.ru_utime + usage.ru_stime,
+        "peak_mib": usage.ru_maxrss / 1024,
+        "exit": float(os.waitstatus_to_exitcode(status)),
+    }
+
+
+def exponent(numbers: Sequence[int], values: Sequence[float]) -> float:
+    """Of a power law through the points, by least squares in log-log."""
+    return statistics.linear_regression([math.log(n) for n in numbers], [math.log(v) for v in values]).slope
+
+
+def told(count: int, row: dict[str, float]) -> dict[str, float]:
+    """`row`, told at once: a later part may fail."""
+    words = ", ".join(f"{name} {value:.4g}" for name, value in row.items())
+    print(f"{count}: {words}", file=sys.stderr, flush=True)
+    return row
+
+
+def table(title: str, rows: Mapping[int, Mapping[str, float]], fitted: Sequence[str]) -> None:
+    names = list(next(iter(rows.values())))
+    print(f"\n{title}\n\n| nodes | {' | '.join(names)} |\n|---|{'---|' * len(names)}")
+    for count, row in rows.items():
+        print(f"| {count} | {' | '.join(f'{row[name]:.4g}' for name in names)} |")
+    if len(rows) > 2:
+        fits = [f"{name} {exponent(list(rows), [row[name] for row in rows.values()]):.2f}" for name in fitted]
+        print(f"\nExponents: {', '.join(fits)}.", flush=True)
+
+
+def busy_s() -> float:
+    """Processor time of the whole machine so far, without idling."""
+    ticks = [int(word) for word in Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
+    return (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")
+
+
+def traffic(counts: Sequence[int]) -> None:
+    rows: dict[int, dict[str, Any]] = {}
+    for count in counts:
+        with tempfile.TemporaryDirectory() as name:
+            rig, half = Path(name, "rig.yaml"), count // 2
+            rig.write_text(
+                "title: scale\nvirtual: namespaces\nlinks: {rate: 20M, mtu: 1500}\n"
+                f"nodes:\n  a[001..{half:03}]: {{}}\n  b[001..{half:03}]: {{}}\n"
+                f"groups:\n  left: a[001..{half:03}]\n  right: b[001..{half:03}]\n"
+            )
+            rows[count] = told(count, measured(Path(name), rig))
+    table(f"Virtual nodes, pairs of 20 Mbit/s, {REPEAT} tests of {DURATION_S:g} s", rows, ["first_s", "cpu_s"])
+
+
+def sshd(counts: Sequence[int]) -> None:
+    from openssh_fleet import fleet
+
+    rows = {}
+    for count in counts:
+        with tempfile.TemporaryDirectory() as name, fleet(Path(name), count) as rig:
+            before_s = busy_s()
+            row = opened_apart(rig)
+            rows[count] = told(count, row | {"machine_cpu_s": busy_s() - before_s})
+    table("OpenSSH servers, no traffic", rows, ["ready_s", "cpu_s", "facts_s", "peak_mib"])
+
+
+@contextlib.contextmanager
+def faked(folder: Path, count: int) -> Iterator[Path]:
+    command = [sys.executable, str(SUPPORT / "fake_nodes.py"), str(folder), str(count)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        process.stdout.readline()
+        yield folder / "rig.yaml"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def fake(counts: Sequence[int]) -> None:
+    opening, running = {}, {}
+    for count in counts:
+        with tempfile.TemporaryDirectory() as name, faked(Path(name), count) as rig:
+            opening[count] = told(count, opened_apart(rig))
+            running[count] = told(count, measured(Path(name), rig))
+    table("Fake nodes: connect, push, ready", opening, ["ready_s", "cpu_s", "facts_s", "peak_mib"])
+    table(f"Fake nodes: {REPEAT} tests of {DURATION_S:g} s", running, ["first_s", "beyond_s", "cpu_s", "peak_mib"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", choices=("traffic", "sshd", "fake", []))
+    parser.add_argument("--most", type=int, default=1000, help="nodes at most")
+    parser.add_argument("--open", type=Path, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.open:
+        print(json.dumps(opened(asked.open)))
+        return
+    for name, part, counts in (("traffic", traffic, TRAFFIC), ("sshd", sshd, SSHD), ("fake", fake, FAKE)):
+        if not asked.parts or name in asked.parts:
+            part([count for count in counts if count <= asked.most])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""A node's turn to be opened, without a network: connecting is made up."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import asyncssh
+import pytest
+
+from rigctl.errors import NodeError
+from rigctl.records import Link
+from rigctl.remote import session
+from rigctl.remote.host import Host
+from rigctl.remote.session import Session
+from rigctl.remote.transports import ssh
+from rigctl.rig.inventory import Node, Rig
+
+NAMES = [f"pi{number}" for number in range(9)]
+RIG = Rig("lab", "", {name: Node(name, "192.0.2.1", Link(None, None)) for name in NAMES}, None)
+
+
+class Connecting:
+    """Connects for ever; knows how many do at a time."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, failing: bool) -> None:
+        self.now: set[str] = set()
+        self.most, self._failing = 0, failing
+        monkeypatch.setattr(session, "connected", self._connected)
+
+    @asynccontextmanager
+    async def _connected(self, _: Rig, names: list[str]) -> AsyncIterator[dict[str, Host]]:
+        self.now |= set(names)
+        self.most = max(self.most, len(self.now))
+        try:
+            await asyncio.sleep(0)
+            if self._failing:
+                raise NodeError(names[0], "connection refused")
+            await asyncio.Event().wait()
+            yield {}
+        finally:
+            self.now -= set(names)
+
+
+def test_only_so_many_nodes_are_opened_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def open_all() -> list[object]:
+        turns = asyncio.Semaphore(4)
+        sessions = [Session(RIG, name, "me", turns=turns) for name in NAMES]
+        return await asyncio.gather(*(each.opened() for each in sessions), return_exceptions=True)
+
+    connecting = Connecting(monkeypatch, failing=True)
+    assert [str(outcome) for outcome in asyncio.run(open_all())] == [f"{name}: connection refused" for name in NAMES]
+    assert connecting.most == 4
+
+
+def test_a_node_that_is_let_go_before_its_turn_is_not_connected(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def let_go() -> bool:
+        turns = asyncio.Semaphore(1)
+        first = Session(RIG, "pi0", "me", turns=turns)
+        second = Session(RIG, "pi1", "me", turns=turns)
+        await asyncio.sleep(0)
+        monkeypatch.setattr(session, "CLOSE_DEADLINE_S", 0.01)
+        await second.close()
+        await first.close()
+        with pytest.raises(NodeError, match="pi1: cancelled before it was ready"):
+            await second.opened()
+        return "pi1" in connecting.now
+
+    connecting = Connecting(monkeypatch, failing=False)
+    assert asyncio.run(let_go()) is False
+    assert connecting.most == 1
+
+
+def test_known_hosts_are_read_once_and_again_when_they_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[list[str]] = []
+
+    def note(files: list[str]) -> object:
+        read.append(files)
+        return object()
+
+    monkeypatch.setattr(asyncssh, "read_known_hosts", note)
+    file = tmp_path / "known_hosts"
+    file.write_text("")
+
+    def trusted() -> object:
+        return ssh._read_known_hosts(((str(file), ssh._age(str(file))),))
+
+    assert trusted() is trusted()
+    assert len(read) == 1
+    file.write_text("pi1 ssh-ed25519 AAAA")
+    trusted()
+    assert len(read) == 2

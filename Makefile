@@ -52,6 +52,7 @@ bench: $(VENV)/dev.stamp agents
 	$(BIN)/python tests/bench/run_all.py
 
 # Not in CI: a quarter of an hour. Kills by the hundred and half a minute of fuzzing each, one test after the other.
+torture: PACKAGES += slurmctld slurmd slurm-client munge
 torture: system $(VENV)/dev.stamp agents
 	RIGCTL_TORTURE=30 $(BIN)/python -m pytest -v -m torture tests/agent tests/integration tests/e2e
 

@@ -69,7 +69,7 @@ def rig_of(document: Document, path: Path, sets: Sequence[str] = ()) -> Rig:
     model, found = validated(document, RigFile)
     found += islice(mistakes(document, path.parent), MOST_FOUND)
     if found or wrong_options or model is None:
-        raise MistakesError([*wrong_options, *in_order(told_once(found, ranges))])
+        raise MistakesError([*wrong_options, *in_order(told_once(found, ranges | dict(allocation.ranges)))])
     switches = switches_of(model, path.parent)
     only = next(iter(switches)) if len(switches) == 1 else None
     return Rig(

@@ -54,9 +54,9 @@ SlurmdTimeout=0
 InactiveLimit=0
 KillWait={kill_wait_s}
 TmpFS={folder}
-SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,sched_interval=1
+SchedulerParameters=batch_sched_delay=0,sched_min_interval=0
 {nodes}
-PartitionName=all Nodes={names} Default=YES MaxTime=10 State=UP OverSubscribe=YES
+PartitionName=all Nodes={names} Default=YES MaxTime=60 State=UP OverSubscribe=YES
 """
 
 

@@ -27,8 +27,9 @@ _OPTIONS: Final = (
 # The command's first line says that it runs: what srun says before it is about srun.
 _SIGN: Final = b"rigctl: started\n"
 _SCRIPT: Final = "echo 'rigctl: started'; cd 2>/dev/null || cd /; exec /bin/sh -c \"$1\""
-# How a task ended is srun's exit code; the same as a line would hide the command's last words.
-_TASK: Final = re.compile(rb"srun: error: [^ ]+: task 0: (?!Node )")
+# How a task ended is srun's exit code; the same as a line would hide the command's last words. Some clusters bind
+# nothing, and srun says so each time.
+_NOISE: Final = re.compile(rb"srun: (error: [^ ]+: task 0: |cluster configuration lacks support for cpu binding)")
 _REASONS: Final = (
     ("Invalid job id", "the allocation (job {job}) has ended"),
     ("already completing or completed", "the allocation (job {job}) has ended"),
@@ -100,7 +101,7 @@ class SrunConnection:
 
 
 class _Errors:
-    """A step's standard error, without srun's line on how its task ended."""
+    """A step's standard error, without srun's own lines that tell nothing."""
 
     def __init__(self, source: asyncio.StreamReader) -> None:
         self._source = source
@@ -108,7 +109,7 @@ class _Errors:
     async def read(self, most: int) -> bytes:
         while data := await self._source.read(most):
             lines = data.splitlines(keepends=True)
-            kept = b"".join(line for line in lines if not _TASK.match(line))
+            kept = b"".join(line for line in lines if not _NOISE.match(line))
             if kept:
                 return kept
         return b""

@@ -130,9 +130,7 @@ def test_a_killed_controller_leaves_nothing(slurm: Cluster) -> None:
 
 
 @pytest.mark.torture
-@pytest.mark.skipif(
-    TIMES == 1, reason="may wait for the watchdog of an agent that nobody tells of its end: make torture"
-)
+@pytest.mark.skipif(TIMES == 1, reason="may wait for an agent's watchdog: make torture")
 def test_where_srun_was_killed_nothing_runs_on_and_the_next_run_finds_settings_restored(slurm: Cluster) -> None:
     process = measuring(slurm)
     # The child of srun that would cancel its step first: then nobody on the node learns of it.

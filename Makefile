@@ -53,6 +53,7 @@ bench: $(VENV)/dev.stamp agents
 
 # Not in CI: an hour and a half. Kills by the hundred, cuts, full disks, strangers, fuzzing, one test after the other;
 # RIGCTL_SEED=N for other moments.
+torture: PACKAGES += slurmctld slurmd slurm-client munge
 torture: system $(VENV)/dev.stamp agents
 	RIGCTL_TORTURE=30 $(BIN)/python -m pytest -v -rP -o faulthandler_timeout=0 -m torture tests/agent tests/integration tests/e2e
 

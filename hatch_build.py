@@ -1,8 +1,9 @@
-"""Builds the agents into a wheel, so that an installed rigctl carries them. An editable install builds nothing."""
+"""Builds the agents into a wheel, with a list of what is in it. An editable install builds nothing."""
 
 import importlib.metadata
 import re
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 class AgentsHook(BuildHookInterface[Any]):
     """All agents where ziglang is there, else the one for this machine, with a word about it."""
+
+    _scratch: "tempfile.TemporaryDirectory[str] | None" = None
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if version == "editable":
@@ -21,8 +24,20 @@ class AgentsHook(BuildHookInterface[Any]):
         complete = self._has_tested_compiler()
         if not complete:
             self.app.display_warning("ziglang is not there: this wheel carries the agent for this machine only")
-        build(TARGETS if complete else [host_machine()])
+        made = build(TARGETS if complete else [host_machine()])
         build_data["pure_python"] = True  # they are data: rigctl itself runs anywhere
+        from hatch_sbom import NAME, sbom
+
+        self._scratch = tempfile.TemporaryDirectory()
+        path = Path(self._scratch.name) / NAME
+        agents = [{"machine": binary.machine, "sha256": binary.sha256} for binary in made]
+        compiler = importlib.metadata.version("ziglang") if complete else None
+        path.write_text(sbom(self.metadata.version, agents, compiler), encoding="utf-8")
+        build_data["sbom_files"] = [str(path)]
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002
+        if self._scratch is not None:
+            self._scratch.cleanup()
 
     def _has_tested_compiler(self) -> bool:
         """Whether ziglang is there. Raises `RuntimeError` where it is not the version the agents were tested with."""

@@ -72,7 +72,7 @@ def _meant(
             path = find_scenario(what)
         except InputError as error:
             raise InputError(f"{error} Bundled rigs: {', '.join(bundled_rigs())}.") from error
-    if "nodes" not in read_document(path).data:
+    if not {"nodes", "slurm"} & read_document(path).data.keys():
         return load_plan(str(path), Overrides(rig, sets, rig_sets=rig_sets))
     if rig is not None or sets:
         raise InputError(f"{what}: is a rig file. --rig and --set are for scenarios; --rig-set is for both")

@@ -37,7 +37,17 @@ async def _reached(node: Node, stack: AsyncExitStack) -> Host | NodeError:
 
 
 async def _opened(node: Node, stack: AsyncExitStack) -> Connection:
-    """A connection to `node`, which `stack` closes. Only what is used is imported."""
-    from rigctl.remote.transports import ssh
+    """A connection to `node`, which `stack` closes. Only the transport that is used is imported."""
+    match node.transport:
+        case "ssh":
+            from rigctl.remote.transports import ssh
 
-    return await ssh.opened(node, stack)
+            return await ssh.opened(node, stack)
+        case "srun":
+            from rigctl.remote.transports import srun
+
+            return await srun.opened(node, stack)
+        case "local":
+            from rigctl.remote.transports import local
+
+            return await local.opened(node, stack)

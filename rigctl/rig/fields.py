@@ -335,6 +335,11 @@ CliKind = Annotated[
     PlainValidator(_one_of("kind", {"cisco_ios": "cisco_ios", "dell_os9": "dell_os9"})),
     _json("string", enum=["cisco_ios", "dell_os9"]),
 ]
+TransportName = Annotated[
+    Literal["ssh", "srun", "local"],
+    PlainValidator(_one_of("transport", {"ssh": "ssh", "srun": "srun", "local": "local"})),
+    _json("string", enum=["ssh", "srun", "local"]),
+]
 Poll = Annotated[float, PlainValidator(_poll), WithJsonSchema({"type": ["string", "number"]})]
 
 

@@ -9,6 +9,8 @@ from rigctl.records import Link, Port, Trunk
 Virtual = Literal["namespaces", "loopback", "machines"]
 Arch = Literal["x86_64", "aarch64"]
 Nic = Literal["virtio-net", "e1000e"]
+Transport = Literal["ssh", "srun", "local"]
+"""What reaches a node: SSH, a step of a Slurm job, or nothing, as it is this machine (`remote.transports`)."""
 VIRTUAL_MTU: Final = 1500
 """Of the links of a virtual rig where its file does not say."""
 
@@ -18,7 +20,7 @@ class Node:
     """How to reach one node, and where its data flow."""
 
     name: str
-    address: str  # for SSH
+    address: str  # for its transport: of an SSH server, or Slurm's name of the node
     link: Link
     port: int | None = None  # None: from ~/.ssh/config, else 22
     user: str | None = None
@@ -29,6 +31,7 @@ class Node:
     data_interface: str | None = None  # None: found from data_address
     sudo: bool = False
     data_ports: tuple[int, int] | None = None  # first and last that its receivers may use; None: the kernel chooses
+    transport: Transport = "ssh"
     # Of a virtual node: what slows it, as a fault would; nothing above the rig knows of it.
     bottleneck_bps: int | None = None
     sysctls: tuple[tuple[str, str], ...] = ()

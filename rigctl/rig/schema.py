@@ -8,8 +8,9 @@ from typing import Any, Final, Literal
 
 from rigctl import resources
 from rigctl.records import Link
+from rigctl.rig.allocation import allocated, is_ahead
 from rigctl.rig.fields import NODE_NAME, expanded_path
-from rigctl.rig.inventory import VIRTUAL_MTU, Node, Rig
+from rigctl.rig.inventory import VIRTUAL_MTU, Node, Rig, Transport
 from rigctl.rig.overriding import overridden
 from rigctl.rig.ranges import expanded, told_once
 from rigctl.rig.sections import NodeSection, RigFile
@@ -21,7 +22,18 @@ from rigctl.yamlfile.mistakes import MOST_FOUND, in_order
 __all__ = ["NodeSection", "RigFile", "bundled_folder", "bundled_rigs", "load_rig", "mistakes", "rig_of"]
 
 # What a node of a virtual rig gets from rigctl itself and may not set.
-SSH_FIELDS: Final = ("address", "port", "user", "key", "known_hosts", "jump", "sudo", "data_address", "data_interface")
+SSH_FIELDS: Final = (
+    "address",
+    "transport",
+    "port",
+    "user",
+    "key",
+    "known_hosts",
+    "jump",
+    "sudo",
+    "data_address",
+    "data_interface",
+)
 
 VIRTUAL_FIELDS: Final = ("rtt", "bottleneck", "sysctl")
 """What only a rig of namespaces can give a node."""
@@ -50,12 +62,16 @@ def bundled_rigs() -> list[str]:
 
 def rig_of(document: Document, path: Path, sets: Sequence[str] = ()) -> Rig:
     """The rig that a document describes; `path` is its file, for paths in it. Raises `MistakesError`."""
+    ahead = [text for text in sets if is_ahead(text)]
+    document, wrong_ahead = overridden(document, ahead)
+    document, allocation = allocated(document)
     document, ranges = expanded(document)
-    document, wrong_options = overridden(document, sets)
+    document, wrong_options = overridden(document, [text for text in sets if text not in ahead])
+    wrong_options = [*wrong_ahead, *wrong_options]
     model, found = validated(document, RigFile)
     found += islice(mistakes(document, path.parent), MOST_FOUND)
     if found or wrong_options or model is None:
-        raise MistakesError([*wrong_options, *in_order(told_once(found, ranges))])
+        raise MistakesError([*wrong_options, *in_order(told_once(found, ranges | dict(allocation.ranges)))])
     switches = switches_of(model, path.parent)
     only = next(iter(switches)) if len(switches) == 1 else None
     return Rig(
@@ -63,7 +79,7 @@ def rig_of(document: Document, path: Path, sets: Sequence[str] = ()) -> Rig:
         title=model.title or path.stem,
         nodes={name: _resolved(name, section, model, path.parent, only) for name, section in model.nodes.items()},
         switch=model.switch.name if model.switch else title_of(switches),
-        notes=model.notes,
+        notes="\n".join(filter(None, (model.notes.strip(), allocation.note))),
         virtual=model.virtual,
         ip_version=ip_version_of(model),
         text=document.text,
@@ -92,6 +108,9 @@ def mistakes(document: Document, folder: Path) -> Iterator[Mistake]:
             "ip_version: for virtual rigs only; on real nodes the data addresses determine it. Leave it out.",
             at_key=True,
         )
+    if virtual is not None and "transport" in data:
+        what = "transport: for real nodes only; rigctl reaches those of a virtual rig by itself. Leave it out."
+        yield document.mistake(("transport",), what, at_key=True)
     yield from _virtual_mistakes(document, data.get("links"), ("links",), virtual)
     places: dict[tuple[Any, ...], str] = {}
     for name, given in nodes.items():
@@ -99,6 +118,8 @@ def mistakes(document: Document, folder: Path) -> Iterator[Mistake]:
         if not isinstance(section, dict):
             continue  # the schema has told
         yield from _node_mistakes(document, name, section, virtual, folder)
+        if _transport(data, section) == "local":
+            continue  # several nodes of one machine: it is the data addresses that differ
         place = (section.get("address"), section.get("port"), section.get("jump"))
         if isinstance(section.get("address"), str) and not any(isinstance(part, list | dict) for part in place):
             first = places.setdefault(place, name)
@@ -113,7 +134,10 @@ def _node_mistakes(
 ) -> Iterator[Mistake]:
     path = ("nodes", name)
     yield from _virtual_mistakes(document, section, path, virtual)
-    if virtual is None and "address" not in section and NODE_NAME.fullmatch(name):
+    transport = _transport(document.data, section)
+    if virtual is None and transport != "ssh":
+        yield from _transport_mistakes(document, name, section, transport)
+    elif virtual is None and "address" not in section and NODE_NAME.fullmatch(name):
         what = f'node "{name}": "address" is missing. It is where SSH reaches the node, as in address: {name}.lan.'
         yield document.mistake(path, what, at_key=True)
     if virtual is not None:
@@ -126,6 +150,26 @@ def _node_mistakes(
         where = expanded_path(Path(key_file.strip()), folder)
         if not where.is_file():
             yield document.mistake((*path, "key"), f'key "{key_file}": there is no file {where}.')
+
+
+def _transport(data: dict[str, Any], section: dict[str, Any]) -> object:
+    """What reaches a node, as the file has it: its own, else that of the rig."""
+    return section.get("transport") or data.get("transport") or "ssh"
+
+
+def _transport_mistakes(document: Document, name: str, section: dict[str, Any], transport: object) -> Iterator[Mistake]:
+    """What a node without SSH must and must not have."""
+    path = ("nodes", name)
+    for key in ("port", "user", "key", "known_hosts", "jump"):
+        if key in section:
+            what = f'node "{name}": "{key}" is for SSH, and its transport is {transport}. Leave it out.'
+            yield document.mistake((*path, key), what, at_key=True)
+    if "data_address" not in section and "data_interface" not in section:
+        what = (
+            f'node "{name}": "data_interface" is missing. With transport {transport} it, or data_address, determines '
+            f"where data flow, as in data_interface: eth0."
+        )
+        yield document.mistake(path, what, at_key=True)
 
 
 def _virtual_mistakes(document: Document, section: object, path: tuple[str, ...], virtual: object) -> Iterator[Mistake]:
@@ -154,15 +198,20 @@ def _is_ip(text: str) -> bool:
     return True
 
 
+def _address(name: str, transport: Transport) -> str:
+    """That of a node whose section has none. A virtual node: rigctl.virtual fills in the real one."""
+    return name if transport == "srun" else "127.0.0.1"
+
+
 def _resolved(name: str, section: NodeSection, model: RigFile, folder: Path, only_switch: str | None) -> Node:
-    links = model.links
+    links, transport = model.links, section.transport or model.transport
     rate = section.rate if section.rate is not None else links.rate
     mtu = section.mtu if section.mtu is not None else links.mtu
     if mtu is None and model.virtual in ("namespaces", "machines"):
         mtu = VIRTUAL_MTU
     return Node(
         name=name,
-        address=section.address or "127.0.0.1",  # a virtual node: rigctl.virtual fills in the real one
+        address=section.address or _address(name, transport),
         link=Link(rate, mtu, section.switch or only_switch, section.rtt if section.rtt is not None else links.rtt),
         port=section.port,
         user=section.user,
@@ -173,6 +222,7 @@ def _resolved(name: str, section: NodeSection, model: RigFile, folder: Path, onl
         data_interface=section.data_interface,
         sudo=section.sudo,
         data_ports=section.data_ports or model.data_ports,
+        transport=transport,
         bottleneck_bps=section.bottleneck,
         arch=section.arch,
         nic=section.nic or links.nic or "virtio-net",

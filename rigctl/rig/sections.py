@@ -1,6 +1,6 @@
 """The shape of a rig file: its keys, values and descriptions for editors."""
 
-from typing import Annotated, ClassVar, Final, get_args
+from typing import Annotated, Any, ClassVar, Final, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -33,6 +33,7 @@ from rigctl.rig.fields import (
     SwitchName,
     SwitchPort,
     Text,
+    TransportName,
     User,
     shown,
 )
@@ -68,7 +69,12 @@ class NodeSection(LinkSection):
     """One node. Every key may be left out but `address`, and that one too on a virtual rig."""
 
     address: Address = Field(
-        None, description="Host name, address or ~/.ssh/config alias for SSH.", examples=["pi1.lan"]
+        None,
+        description="Host name, address or ~/.ssh/config alias for SSH; for srun, Slurm's name of the node.",
+        examples=["pi1.lan"],
+    )
+    transport: TransportName | None = Field(
+        None, description="What reaches this node. Default: the transport of the rig.", examples=["local"]
     )
     port: Port = Field(None, description="SSH port. Default: from ~/.ssh/config, else 22.", examples=[22])
     user: User = Field(None, description="SSH user. Default: from ~/.ssh/config, else your own.", examples=["pi"])
@@ -183,8 +189,16 @@ def _node(value: object) -> object:
     return {} if value is None else value  # `pi1:` alone is a node with nothing to say
 
 
+def _nodes_or_slurm(schema: dict[str, Any]) -> None:
+    """Before `slurm` is replaced by the nodes of the allocation, one of both is there."""
+    schema["required"] = [key for key in schema.get("required", []) if key != "nodes"]
+    schema["oneOf"] = [{"required": ["nodes"]}, {"required": ["slurm"]}]
+
+
 class RigFile(_Section):
     """A rig: the nodes around a switch under test, how to reach them, and their links."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True, json_schema_extra=_nodes_or_slurm)
 
     title: Text = Field(
         "", description="Title in tables and pages, one line.", examples=["Four Raspberry Pis around a switch"]
@@ -208,6 +222,14 @@ class RigFile(_Section):
     )
     virtual: Annotated[Virtual | None, BeforeValidator(lambda value: _one_of("virtual", value, get_args(Virtual)))] = (
         Field(None, description="Nodes that rigctl makes on this machine. Default: real hardware.")
+    )
+    transport: TransportName = Field(
+        "ssh", description="What reaches the nodes: ssh, srun in a Slurm allocation, or local for this machine."
+    )
+    slurm: Annotated[NodeSection | None, BeforeValidator(_node, json_schema_input_type=NodeSection | None)] = Field(
+        None,
+        description="In place of nodes: those of the Slurm allocation, each with these keys.",
+        examples=[{"data_interface": "ib0"}],
     )
     ip_version: IpVersion = Field(4, description="IP version of the addresses of a virtual rig.")
     data_ports: DataPorts = Field(

@@ -1,5 +1,6 @@
 """The wheel, as `pip install .` makes it: what a user without a checkout gets."""
 
+import hashlib
 import json
 import os
 import subprocess
@@ -81,3 +82,16 @@ def test_everything_bundled_is_a_real_file(installed: Path) -> None:
     }
     assert not any(path.is_symlink() for path in bundled.rglob("*"))
     assert not list(installed.glob("*/tests"))
+
+
+def test_its_bill_of_materials_has_each_agent_by_its_sum_and_what_is_linked_into_it(installed: Path) -> None:
+    (path,) = installed.glob("rigctl-*.dist-info/sboms/*.json")
+    document = json.loads(path.read_text())
+    assert (document["bomFormat"], document["specVersion"]) == ("CycloneDX", "1.6")
+    listed = {one["name"]: one["hashes"][0]["content"] for one in document["components"] if one["type"] == "file"}
+    carried = (installed / "rigctl" / "bundled" / "agents").glob("rigctl-agent-*")
+    assert listed == {
+        str(agent.relative_to(installed)): hashlib.sha256(agent.read_bytes()).hexdigest() for agent in carried
+    }
+    linked = {one["ref"]: one["dependsOn"] for one in document["dependencies"]}
+    assert (linked["agent-x86_64"], linked["agent-freebsd-x86_64"]) == (["musl"], [])

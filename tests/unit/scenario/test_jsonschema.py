@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from rigctl import resources
+from rigctl.rig import allocation
 from rigctl.rig.schema import NodeSection, RigFile, rig_of
 from rigctl.scenario.axes import AXES
 from rigctl.scenario.jsonschema import FILES, main, schema_of, schema_text
@@ -58,8 +59,13 @@ def test_every_scenario_on_the_reference_page_is_accepted_and_loads(text: str, t
 
 
 @pytest.mark.parametrize("text", examples("reference/rig.md"))
-def test_every_rig_on_the_reference_page_is_accepted_and_loads(text: str, tmp_path: Path) -> None:
+def test_every_rig_on_the_reference_page_is_accepted_and_loads(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert errors(RigFile, text) == []
+    if "slurm:" in text:
+        members = [allocation.Member("n1", "10.0.0.1"), allocation.Member("n2", "10.0.0.2")]
+        monkeypatch.setattr(allocation, "_members", lambda environment, transport: members)
     assert len(rig_of(parse_document("r.yaml", text), tmp_path / "r.yaml").nodes) >= 2
 
 

@@ -1,0 +1,67 @@
+"""What a wheel holds besides rigctl's own Python: its agents and what is linked into them (CycloneDX 1.6, PEP 770).
+
+The libraries that rigctl imports are no part of the wheel: its METADATA names them, constraints.txt has the
+versions tested.
+The same agents give the same bytes: no time, no random number.
+"""
+
+import hashlib
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+NAME: Final = "rigctl.cdx.json"
+_DYNAMIC: Final = "freebsd-"
+"""Agents whose machine begins so use the C library of the node."""
+
+
+def sbom(version: str, agents: Sequence[Mapping[str, str]], compiler: str | None) -> str:
+    """The document. Each agent has `machine` and `sha256`; `compiler`: ziglang's version, None for the host's own."""
+    product = f"pkg:pypi/rigctl@{version}"
+    components: list[dict[str, Any]] = []
+    dependencies: list[dict[str, Any]] = []
+    libc = {"type": "library", "bom-ref": "musl", "name": "musl", "licenses": [{"license": {"id": "MIT"}}]}
+    if compiler is not None:
+        libc["description"] = f"C library, linked statically; the one in ziglang {compiler}"
+        libc["properties"] = [{"name": "rigctl:from", "value": f"pkg:pypi/ziglang@{compiler}"}]
+    for agent in agents:
+        machine = agent["machine"]
+        reference = f"agent-{machine}"
+        static = compiler is not None and not machine.startswith(_DYNAMIC)
+        components.append(
+            {
+                "type": "file",
+                "bom-ref": reference,
+                "name": f"rigctl/bundled/agents/rigctl-agent-{machine}",
+                "version": version,
+                "hashes": [{"alg": "SHA-256", "content": agent["sha256"]}],
+                "licenses": [{"license": {"id": "Apache-2.0"}}],
+            }
+        )
+        dependencies.append({"ref": reference, "dependsOn": ["musl"] if static else []})
+    if any(each["dependsOn"] for each in dependencies):
+        components.append(libc)
+    dependencies.append({"ref": product, "dependsOn": [f"agent-{agent['machine']}" for agent in agents]})
+    tools = [{"type": "application", "name": "ziglang", "version": compiler}] if compiler is not None else []
+    document: dict[str, Any] = {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "version": 1,
+        "metadata": {
+            "component": {
+                "type": "application",
+                "bom-ref": product,
+                "name": "rigctl",
+                "version": version,
+                "purl": product,
+                "licenses": [{"license": {"id": "Apache-2.0"}}],
+            },
+            "tools": {"components": tools},
+        },
+        "components": components,
+        "dependencies": dependencies,
+    }
+    digest = hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+    document["serialNumber"] = uuid.uuid5(uuid.NAMESPACE_URL, digest).urn
+    return json.dumps(document, indent=1, sort_keys=True) + "\n"

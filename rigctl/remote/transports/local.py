@@ -1,0 +1,89 @@
+"""A process of this machine: a node that needs no SSH, as the controller itself. What srun starts is one, too."""
+
+import asyncio
+import os
+import signal
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Final
+
+from rigctl.errors import NodeError
+from rigctl.remote.transport import Ending, Source
+from rigctl.rig.inventory import Node
+
+STOP_DEADLINE_S: Final = 1.0
+"""From SIGTERM to SIGKILL."""
+_BUFFER: Final = 256 * 1024
+
+
+async def opened(node: Node, stack: AsyncExitStack) -> "LocalConnection":  # noqa: ARG001
+    """Nothing is held open: each command is a process of its own."""
+    return LocalConnection(node.name)
+
+
+class LocalConnection:
+    what = "process"
+
+    def __init__(self, node: str) -> None:
+        self._node = node
+
+    async def start(self, command: str) -> "ProcessChannel":
+        try:
+            return ProcessChannel(await spawned("/bin/sh", "-c", command, folder=Path.home()))
+        except OSError as error:
+            raise NodeError(self._node, f"cannot start a command on this machine: {error}") from None
+
+
+async def spawned(
+    *words: str, folder: Path | None = None, environment: dict[str, str] | None = None
+) -> asyncio.subprocess.Process:
+    """A process with pipes and a session of its own: Ctrl-C at the controller's terminal is not for it."""
+    pipe = asyncio.subprocess.PIPE
+    return await asyncio.create_subprocess_exec(
+        *words, stdin=pipe, stdout=pipe, stderr=pipe, cwd=folder if folder and folder.is_dir() else "/",
+        env=environment, start_new_session=True, limit=_BUFFER,
+    )  # fmt: skip
+
+
+class ProcessChannel:
+    """A process with its three streams. Its pipes end with it: nothing is lost in between."""
+
+    def __init__(self, process: asyncio.subprocess.Process, stderr: Source | None = None) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        self._process = process
+        self.stdin: asyncio.StreamWriter = process.stdin
+        self.stdout: asyncio.StreamReader = process.stdout
+        self.stderr: Source = stderr or process.stderr
+
+    async def ended(self) -> None:
+        await self._process.wait()
+
+    @property
+    def ending(self) -> Ending:
+        code = self._process.returncode
+        if code is None or code >= 0:
+            return Ending(code, None)
+        return Ending(None, signal.Signals(-code).name.removeprefix("SIG"))
+
+    async def stop(self) -> None:
+        try:
+            if self._signalled(signal.SIGTERM):
+                async with asyncio.timeout(STOP_DEADLINE_S):
+                    await self._process.wait()
+        except TimeoutError:
+            pass
+        finally:
+            self._signalled(signal.SIGKILL)
+            self._process._transport.close()  # type: ignore[attr-defined]  # pipes that a grandchild may hold open
+
+    def _signalled(self, number: signal.Signals) -> bool:
+        """Whether there was still somebody to get the signal: the process, and what shares its session's group."""
+        if self._process.returncode is not None:
+            return False
+        try:
+            os.killpg(self._process.pid, number)
+        except OSError:  # gone by now, or root's by sudo
+            return False
+        return True

@@ -1,0 +1,122 @@
+"""srun(1): commands on the nodes of a Slurm allocation where SSH is closed to users. One job step per command.
+
+A step shares the nodes with the allocation's other steps (`--overlap`), is bound to no processor, and ends with its
+srun: slurmstepd closes its input, and what must leave no trace heeds that. `SLURM_*` variables are not passed on to
+srun: those of the job say how the *user's* steps are laid out.
+"""
+
+import asyncio
+import os
+import re
+import shutil
+from contextlib import AsyncExitStack
+from typing import Final
+
+from rigctl.errors import NodeError
+from rigctl.remote.transport import Source
+from rigctl.remote.transports.local import ProcessChannel, spawned
+from rigctl.rig.inventory import Node
+from rigctl.texts import printable
+
+START_DEADLINE_S: Final = 10.0
+"""From srun to the first sign of the command; Slurm may have to ask a node that does not answer."""
+_OPTIONS: Final = (
+    "--overlap", "--nodes=1", "--ntasks=1", "--mem=0", "--cpu-bind=none", "--mpi=none", "--quiet",
+    f"--immediate={START_DEADLINE_S:.0f}",
+)  # fmt: skip
+# The command's first line says that it runs: what srun says before it is about srun.
+_SIGN: Final = b"rigctl: started\n"
+_SCRIPT: Final = "echo 'rigctl: started'; cd 2>/dev/null || cd /; exec /bin/sh -c \"$1\""
+# How a task ended is srun's exit code; the same as a line would hide the command's last words. Some clusters bind
+# nothing, and srun says so each time.
+_NOISE: Final = re.compile(rb"srun: (error: [^ ]+: task 0: |cluster configuration lacks support for cpu binding)")
+_REASONS: Final = (
+    ("Invalid job id", "the allocation (job {job}) has ended"),
+    ("already completing or completed", "the allocation (job {job}) has ended"),
+    ("Job has been cancelled", "the allocation (job {job}) was cancelled"),
+    ("Requested node configuration is not available", "it is not in the allocation (job {job}) any more, or is down"),
+    ("not in job", "it is not in the allocation (job {job})"),
+    ("Invalid node name", "Slurm knows no such node"),
+    ("Unable to contact slurm controller", "slurmctld does not answer"),
+    ("Access/permission denied", "the allocation (job {job}) is another user's"),
+)
+_SHOWN: Final = 300
+
+
+async def opened(node: Node, stack: AsyncExitStack) -> "SrunConnection":  # noqa: ARG001
+    """Nothing is held open: each command is a job step. Raises `NodeError` outside an allocation."""
+    job = os.environ.get("SLURM_JOB_ID")
+    if not job:
+        raise NodeError(
+            node.name, "transport srun: this is no Slurm allocation (SLURM_JOB_ID is not set). Use sbatch or salloc"
+        )
+    program = shutil.which("srun")
+    if program is None:
+        raise NodeError(node.name, "transport srun: there is no srun here. Install Slurm's client commands")
+    return SrunConnection(node, program, job)
+
+
+class SrunConnection:
+    what = "job step"
+
+    def __init__(self, node: Node, program: str, job: str) -> None:
+        self._node, self._job = node, job
+        self._words = (program, f"--jobid={job}", f"--nodelist={node.address}", *_OPTIONS)
+        kept = ("SLURM_CONF", "SLURM_CLUSTER_NAME", "SLURM_JWT")
+        self._environment = {
+            name: value
+            for name, value in os.environ.items()
+            if name in kept or not name.startswith(("SLURM_", "SLURMD_", "SRUN_", "SBATCH_", "SALLOC_"))
+        }
+
+    async def start(self, command: str) -> "ProcessChannel":
+        try:
+            process = await spawned(*self._words, "sh", "-c", _SCRIPT, "sh", command, environment=self._environment)
+        except OSError as error:
+            raise NodeError(self._node.name, f"srun can't be started: {error}") from None
+        assert process.stderr is not None
+        errors = _Errors(process.stderr)
+        channel = ProcessChannel(process, errors)
+        try:
+            async with asyncio.timeout(START_DEADLINE_S + 1):
+                sign = await channel.stdout.readline()
+                if sign == _SIGN:
+                    return channel
+                said = b"" if sign else await _all(errors)
+            why = f"its first line is not ours: {printable(sign.decode(errors='replace'))[:_SHOWN]}" if sign else ""
+            why = why or self._reason(said.decode("utf-8", "replace"))
+        except TimeoutError:
+            why = f"Slurm started no job step there within {START_DEADLINE_S:g} s"
+        except BaseException:
+            await channel.stop()
+            raise
+        await channel.stop()
+        raise NodeError(self._node.name, why)
+
+    def _reason(self, said: str) -> str:
+        meant = next((meaning for sign, meaning in _REASONS if sign in said), None)
+        lines = [line.strip() for line in said.splitlines() if line.strip()]
+        told = printable(lines[-1])[:_SHOWN] if lines else "srun said nothing"
+        return f"{meant.format(job=self._job)}: {told}" if meant else f"srun could not start a job step: {told}"
+
+
+class _Errors:
+    """A step's standard error, without srun's own lines that tell nothing."""
+
+    def __init__(self, source: asyncio.StreamReader) -> None:
+        self._source = source
+
+    async def read(self, most: int) -> bytes:
+        while data := await self._source.read(most):
+            lines = data.splitlines(keepends=True)
+            kept = b"".join(line for line in lines if not _NOISE.match(line))
+            if kept:
+                return kept
+        return b""
+
+
+async def _all(source: Source) -> bytes:
+    said = b""
+    while data := await source.read(_SHOWN * 16):
+        said = (said + data)[-_SHOWN * 16 :]
+    return said

@@ -1,0 +1,163 @@
+"""`slurm:` in a rig file: the nodes of the Slurm allocation that rigctl runs in, each with the keys given there.
+
+Slurm knows its nodes' addresses (`scontrol show node`), not which interface carries the data: without `data_interface`
+it is the node's address in Slurm. The first and the second half of the nodes are the groups `left` and `right`.
+"""
+
+import ipaddress
+import os
+import re
+import shutil
+import socket
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from rigctl.errors import InputError
+from rigctl.rig.fields import NODE_NAME
+from rigctl.texts import printable
+from rigctl.yamlfile import Document, MistakesError
+from rigctl.yamlfile.mistakes import Span
+
+KEY: Final = "slurm"
+SCONTROL_DEADLINE_S: Final = 20.0
+_FIELD: Final = re.compile(r"(?:^|\s)(\w+)=(\S*)")
+_SHOWN: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A node of an allocation: Slurm's name of it, and its address, which may be a name."""
+
+    name: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """Of a rig file without `slurm:`, nothing."""
+
+    note: str = ""  # for readers of the report
+    ranges: Mapping[str, str] = field(default_factory=dict)  # node → "slurm": mistakes of all of them are told once
+
+
+def is_ahead(option: str) -> bool:
+    """Whether a PATH=VALUE must be in place before the nodes of the allocation are."""
+    return option.split("=", maxsplit=1)[0].split(".", maxsplit=1)[0].strip() in (KEY, "transport")
+
+
+def allocated(document: Document) -> tuple[Document, Allocation]:
+    """The rig file with `slurm:` replaced by its nodes. Raises `InputError` where there is no allocation."""
+    if KEY not in document.data:
+        return document, Allocation()
+    if "nodes" in document.data:
+        what = "slurm: the nodes are those of the allocation, and there is `nodes`, too. Leave one of them out."
+        raise MistakesError([document.mistake((KEY,), what, at_key=True)])
+    section = document.data[KEY] or {}
+    if not isinstance(section, dict):
+        return document, Allocation()  # the schema tells
+    transport = section.get("transport") or document.data.get("transport") or "ssh"
+    members = _members(os.environ, transport=transport)
+    names = node_names([member.name for member in members])
+    found = "data_interface" in section
+    nodes: dict[str, Any] = {
+        name: {
+            "address": member.name,
+            **({} if found or transport == "ssh" else {"data_address": _numeric(member)}),
+            **section,
+        }
+        for name, member in zip(names, members, strict=True)
+    }
+    spans, keys = dict(document.spans), dict(document.keys)
+    for name in names:
+        _copy(document.spans, spans, name)
+        _copy(document.keys, keys, name)
+    half = len(names) // 2
+    groups = document.data.get("groups", {"left": names[:half], "right": names[half : 2 * half]} if half else {})
+    data = {key: value for key, value in document.data.items() if key != KEY} | {"nodes": nodes, "groups": groups}
+    made = replace(document, data=data, spans=spans, keys=keys)
+    return made, Allocation(_note(members, names), dict.fromkeys(names, KEY))
+
+
+def node_names(names: Sequence[str]) -> list[str]:
+    """Slurm's names as they are where all fit; else node1, node2, … in their order."""
+    if all(NODE_NAME.fullmatch(name) for name in names):
+        return list(names)
+    width = len(str(len(names)))
+    return [f"node{number:0{width}}" for number in range(1, len(names) + 1)]
+
+
+def members_of(told: str) -> list[Member]:
+    """The nodes that `scontrol --oneliner show node` tells of, in its order."""
+    found = []
+    for line in told.splitlines():
+        fields = dict(_FIELD.findall(line))
+        name = fields.get("NodeName")
+        if name:
+            address = fields.get("NodeAddr") or fields.get("NodeHostName") or name
+            found.append(Member(name, address if address != "(null)" else name))
+    return found
+
+
+def _members(environment: Mapping[str, str], *, transport: object) -> list[Member]:
+    listed = environment.get("SLURM_JOB_NODELIST")
+    if not listed:
+        raise InputError(
+            "slurm: this is no Slurm allocation (SLURM_JOB_NODELIST is not set). Run rigctl in one, as in "
+            "`salloc -N 2 --exclusive rigctl run SCENARIO --rig slurm`, or by sbatch"
+        )
+    for program in ("scontrol", *(["srun"] if transport == "srun" else [])):
+        if shutil.which(program) is None:
+            raise InputError(f"slurm: there is no {program} here. Install Slurm's client commands, or add them to PATH")
+    try:
+        done = subprocess.run(
+            ["scontrol", "--oneliner", "show", "node", listed],
+            capture_output=True, text=True, errors="replace", check=False, timeout=SCONTROL_DEADLINE_S,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise InputError(f"slurm: scontrol could not be asked for the nodes of the allocation: {error}") from None
+    members = members_of(done.stdout)
+    if done.returncode != 0 or not members:
+        lines = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+        said = printable(lines[-1])[:_SHOWN] if lines else f"exit code {done.returncode}"
+        raise InputError(f"slurm: scontrol does not tell the nodes of the allocation {listed[:_SHOWN]}: {said}")
+    if len(members) < 2:
+        raise InputError(f"slurm: the allocation has one node, {members[0].name}. Ask for two or more, as in -N 2")
+    return members
+
+
+def _numeric(member: Member) -> str:
+    """The IP address of a node: data flow between addresses."""
+    try:
+        ipaddress.ip_address(member.address)
+    except ValueError:
+        pass
+    else:
+        return member.address
+    try:
+        return str(socket.getaddrinfo(member.address, None, type=socket.SOCK_STREAM)[0][4][0])
+    except OSError:
+        raise InputError(
+            f"slurm: the address of {member.name} in Slurm, {printable(member.address)[:_SHOWN]}, is not known here. "
+            f"Name the interface that carries the data: --rig-set slurm.data_interface=ib0"
+        ) from None
+
+
+def _note(members: Sequence[Member], names: Sequence[str]) -> str:
+    job = os.environ.get("SLURM_JOB_ID", "?")
+    cluster = os.environ.get("SLURM_CLUSTER_NAME")
+    called = [
+        member.name if member.name == name else f"{name} is {member.name}"
+        for member, name in zip(members, names, strict=True)
+    ]
+    where = f" of cluster {printable(cluster)[:_SHOWN]}" if cluster else ""
+    return f"Slurm job {printable(job)[:_SHOWN]}{where}: {', '.join(called)}."
+
+
+def _copy(source: Mapping[tuple[Any, ...], Span], target: dict[tuple[Any, ...], Span], name: str) -> None:
+    """The places of `slurm` and all below it, for a node."""
+    for path, span in source.items():
+        if path[:1] == (KEY,):
+            target[("nodes", name, *path[1:])] = span

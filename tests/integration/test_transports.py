@@ -1,0 +1,99 @@
+"""What every transport gives, whichever it is: SSH and a process of this machine here, srun in test_slurm.py."""
+
+import asyncio
+import os
+import subprocess
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from openssh import Sshd, rig_of
+from user import User
+
+from rigctl.errors import NodeError
+from rigctl.records import Link
+from rigctl.remote.host import Host
+from rigctl.remote.reach import connected
+from rigctl.rig.inventory import Node
+
+Start = Callable[..., Sshd]
+TRANSPORTS = pytest.mark.parametrize("transport", ["ssh", "local"])
+
+
+@asynccontextmanager
+async def host(transport: str, sshd: Start) -> AsyncIterator[Host]:
+    here = Node("here", "127.0.0.1", Link(None, None), transport="local")
+    node = sshd().node(name="here") if transport == "ssh" else here
+    async with connected(rig_of(node), ["here"]) as hosts:
+        yield hosts["here"]
+
+
+@TRANSPORTS
+async def test_a_command_gets_its_input_and_gives_output_errors_and_exit_code(transport: str, sshd: Start) -> None:
+    async with host(transport, sshd) as node:
+        done = await node.run("cat; echo to-stderr >&2; exit 7", input=b"to stdin\n")
+    assert (done.exit_code, done.stdout, done.stderr) == (7, "to stdin\n", "to-stderr\n")
+
+
+@TRANSPORTS
+async def test_bytes_pass_whole(transport: str, sshd: Start) -> None:
+    data = os.urandom(1024 * 1024)
+    async with host(transport, sshd) as node:
+        assert (await node.run("cat", input=data)).output == data
+
+
+@TRANSPORTS
+async def test_a_signal_that_ended_a_command_is_named(transport: str, sshd: Start) -> None:
+    async with host(transport, sshd) as node, node.process("kill -KILL $$") as process:
+        assert await process.readline() == b""
+        assert await process.last_words() == "killed by SIGKILL"
+
+
+@TRANSPORTS
+async def test_input_that_nobody_reads_is_no_failure(transport: str, sshd: Start) -> None:
+    async with host(transport, sshd) as node:
+        assert (await node.run("exec <&-; exit 3", input=b"x" * 1024 * 1024)).exit_code == 3
+
+
+async def test_a_local_command_that_hangs_is_ended(sshd: Start, tmp_path: Path) -> None:
+    async with host("local", sshd) as node:
+        with pytest.raises(NodeError, match=r"here: not finished within 0\.3 s: echo"):
+            await node.run(f"echo $$ >{tmp_path}/pid; trap '' TERM; sleep 30", deadline_s=0.3)
+    pid = int((tmp_path / "pid").read_text())
+    async with asyncio.timeout(10):
+        while Path(f"/proc/{pid}").exists():
+            await asyncio.sleep(0.05)
+
+
+async def test_a_local_command_is_not_in_the_controllers_session(sshd: Start) -> None:
+    async with host("local", sshd) as node:
+        session = (await node.run("cut -d' ' -f6 /proc/$$/stat")).stdout.strip()
+    assert int(session) != os.getsid(0)
+
+
+LOCAL = """
+transport: local
+nodes:
+  here: {data_address: 127.0.0.1}
+  there: {data_address: 127.0.0.2}
+"""
+
+
+def test_two_local_nodes_measure_without_ssh_and_leave_nothing(tmp_path: Path) -> None:
+    user = User(tmp_path)
+    (tmp_path / "local.yaml").write_text(LOCAL)
+    said = user.rigctl(
+        "run", user.scenario("pairs: here -> there\nduration: 500ms\nrepeat: 1\n"), "--rig", "local.yaml", "--quiet"
+    )
+    (row,) = user.rows()
+    assert row["goodput_mbps"] > 0, said
+    until = time.monotonic() + 10
+    while user.agents() or _mine(tmp_path):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def _mine(folder: Path) -> str:
+    return subprocess.run(["pgrep", "-f", f"{folder}/.cache/rigctl"], capture_output=True, text=True).stdout

@@ -1,0 +1,109 @@
+from pathlib import Path
+
+import pytest
+
+from rigctl.errors import InputError
+from rigctl.rig import allocation
+from rigctl.rig.allocation import Member, members_of, node_names
+from rigctl.rig.inventory import Rig
+from rigctl.rig.schema import load_rig, rig_of
+from rigctl.yamlfile import MistakesError, parse_document
+
+TOLD = """\
+NodeName=n1 Arch=x86_64 CoresPerSocket=1 NodeAddr=10.87.0.11 NodeHostName=n1 OS=Linux 6.1 #1 SMP State=ALLOCATED
+NodeName=n2 Arch=x86_64 NodeAddr=n2.lan NodeHostName=n2-host Reason=NodeName is wrong [root@2026]
+NodeName=n3 State=UNKNOWN
+"""
+
+
+@pytest.fixture
+def four(monkeypatch: pytest.MonkeyPatch) -> None:
+    members = [Member(f"n{number}", f"10.87.0.1{number}") for number in range(1, 5)]
+    monkeypatch.setattr(allocation, "_members", lambda environment, transport: members)
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+
+
+def rig(text: str, *sets: str) -> Rig:
+    return rig_of(parse_document("lab.yaml", text), Path("lab.yaml"), sets)
+
+
+def test_nodes_and_their_addresses_are_read_from_scontrol() -> None:
+    assert members_of(TOLD) == [Member("n1", "10.87.0.11"), Member("n2", "n2.lan"), Member("n3", "n3")]
+
+
+def test_names_that_do_not_fit_are_numbered() -> None:
+    assert node_names(["r1n1", "gpu-2"]) == ["r1n1", "gpu-2"]
+    long = [f"queue-dy-c5n18xlarge-{number}" for number in range(1, 11)]
+    assert node_names(long)[::9] == ["node01", "node10"]
+
+
+@pytest.mark.usefixtures("four")
+def test_the_bundled_rig_has_the_nodes_of_the_allocation() -> None:
+    made = load_rig("slurm")
+    assert [(node.name, node.address, node.transport, node.data_address) for node in made.nodes.values()] == [
+        (f"n{number}", f"n{number}", "srun", f"10.87.0.1{number}") for number in range(1, 5)
+    ]
+    assert made.groups == {"left": ("n1", "n2"), "right": ("n3", "n4")}
+    assert made.notes == "Slurm job 7: n1, n2, n3, n4."
+
+
+@pytest.mark.usefixtures("four")
+def test_keys_of_the_section_are_those_of_each_node() -> None:
+    made = load_rig("slurm", sets=["slurm.data_interface=ib0", "nodes.n2.rate=100M"])
+    assert {node.data_interface for node in made.nodes.values()} == {"ib0"}
+    assert {node.data_address for node in made.nodes.values()} == {None}
+    assert made.nodes["n2"].link.rate_bps == 100_000_000
+
+
+@pytest.mark.usefixtures("four")
+def test_with_ssh_the_nodes_are_reached_by_their_names() -> None:
+    made = load_rig("slurm", sets=["transport=ssh", "slurm.user=tester"])
+    assert {(node.transport, node.user, node.data_address) for node in made.nodes.values()} == {("ssh", "tester", None)}
+    assert [node.address for node in made.nodes.values()] == ["n1", "n2", "n3", "n4"]
+
+
+@pytest.mark.usefixtures("four")
+def test_a_mistake_in_the_section_is_told_once_with_its_place() -> None:
+    with pytest.raises(MistakesError) as caught:
+        rig("transport: srun\nslurm:\n  data_interface: ib0\n  port: 22\n")
+    assert str(caught.value).count("is for SSH") == 1
+    assert 'lab.yaml:4:3: node "slurm": "port" is for SSH, and its transport is srun. Leave it out.' in str(
+        caught.value
+    )
+
+
+def test_outside_an_allocation_one_message_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SLURM_JOB_NODELIST", raising=False)
+    with pytest.raises(InputError, match=r"no Slurm allocation .*salloc -N 2 .* --rig slurm"):
+        load_rig("slurm")
+
+
+def test_without_the_client_commands_the_message_names_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "n[1-2]")
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with pytest.raises(InputError, match="there is no scontrol here"):
+        load_rig("slurm")
+
+
+def test_nodes_beside_the_allocation_are_refused() -> None:
+    with pytest.raises(MistakesError, match=r"lab.yaml:2:1: slurm: .* Leave one of them out"):
+        rig("nodes: {a: {address: x}, b: {address: y}}\nslurm: {}\n")
+
+
+def test_a_node_without_ssh_needs_a_place_for_its_data() -> None:
+    with pytest.raises(MistakesError) as caught:
+        rig("transport: local\nnodes: {a: {}, b: {data_address: 127.0.0.2}}\n")
+    assert str(caught.value).count('"data_interface" is missing') == 1
+
+
+def test_one_node_may_be_this_machine_and_the_others_reached_by_ssh() -> None:
+    made = rig("nodes: {here: {transport: local, data_interface: eth0}, nas: {address: nas.lan}}\n")
+    assert [(node.transport, node.address) for node in made.nodes.values()] == [
+        ("local", "127.0.0.1"),
+        ("ssh", "nas.lan"),
+    ]
+
+
+def test_a_virtual_rig_takes_no_transport() -> None:
+    with pytest.raises(MistakesError, match="transport: for real nodes only"):
+        rig("virtual: namespaces\ntransport: local\nnodes: {a: , b: }\n")

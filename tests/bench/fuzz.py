@@ -49,7 +49,7 @@ def one_slice(target: str, seconds: int, tally: Tally) -> None:
         f"-dict={AGENTS / 'fuzz' / 'agent.dict'}",
         f"-artifact_prefix={found / target}-",
         "-max_len=4096",
-        "-timeout=20",
+        "-timeout=600",  # by the clock on the wall, too
         "-print_final_stats=1",
         "-reduce_inputs=1",
         work,

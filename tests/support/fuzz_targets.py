@@ -6,9 +6,9 @@ import hashlib
 import json
 import os
 import re
+import signal
 import sqlite3
 import tempfile
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -51,16 +51,21 @@ class FoundError(Exception):
 def judging(read: Read) -> Read:
     """`read`, whose only errors are those of rigctl, in a message that commands no terminal."""
 
+    def late(number: int, frame: object) -> None:
+        raise FoundError(f"{MOST_S:g} s of processor time")
+
+    signal.signal(signal.SIGPROF, late)
+
     def judged(data: bytes) -> None:
-        began_s = time.process_time()
+        signal.setitimer(signal.ITIMER_PROF, MOST_S)
         try:
             read(data)
         except RigctlError as error:
             said = str(error)
             if not said or len(said) > MOST_MESSAGE or _COMMAND.search(said) or "Traceback" in said:
                 raise FoundError(said[:2000]) from error
-        if (took_s := time.process_time() - began_s) > MOST_S:
-            raise FoundError(f"{took_s:.1f} s of processor time")
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
 
     return judged
 

@@ -1,9 +1,9 @@
-"""The agent's libFuzzer targets (agents/fuzz), each for RIGCTL_FUZZ_MINUTES minutes of processor time (30 where it is not set).
+"""The agent's libFuzzer targets (agents/fuzz), each for RIGCTL_FUZZ_MINUTES minutes of processor time, else 30.
 
     python tests/bench/fuzz.py [TARGET…]
 
-A target goes on from what earlier runs found (agents/build/corpus) and from the seeds (agents/fuzz/corpus). Prints cases, coverage
-and findings; a finding is kept as agents/build/found/TARGET-… and makes the exit code 1.
+A target goes on from what earlier runs found (agents/build/corpus) and from the seeds (agents/fuzz/corpus). Prints
+cases, coverage and findings; a finding is kept as agents/build/found/TARGET-… and makes the exit code 1.
 """
 
 import os
@@ -43,8 +43,9 @@ def one_slice(target: str, seconds: int, tally: Tally) -> None:
     work, found = AGENTS / "build" / "corpus" / target, AGENTS / "build" / "found"
     work.mkdir(parents=True, exist_ok=True)
     found.mkdir(exist_ok=True)
-    command = [
-        AGENTS / "build" / f"fuzz-{target}",
+    program = AGENTS / "build" / f"fuzz-{target}"
+    command: list[str | Path] = [
+        program,
         f"-max_total_time={seconds}",
         f"-dict={AGENTS / 'fuzz' / 'agent.dict'}",
         f"-artifact_prefix={found / target}-",
@@ -63,11 +64,11 @@ def one_slice(target: str, seconds: int, tally: Tally) -> None:
     tally.cases += int(executed.group(1)) if executed else 0
     if seen:
         tally.edges, tally.corpus = int(seen[-1][0]), int(seen[-1][1])
-    if done.returncode != 0 and not was_frozen(command[0], done.stderr):
+    if done.returncode != 0 and not was_frozen(program, done.stderr):
         tally.found = done.stderr[-4000:]
 
 
-def was_frozen(program: Path | str, said: str) -> bool:
+def was_frozen(program: Path, said: str) -> bool:
     """Whether what libFuzzer took for endless was only a process that did not run: the input alone ends at once."""
     kept = re.search(r"Test unit written to (\S+/\w+-timeout-\w+)", said)
     if kept is None:

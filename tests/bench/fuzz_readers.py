@@ -1,9 +1,10 @@
-"""What reads foreign texts and files, fuzzed with atheris (its own virtual environment, `make fuzz`): coverage leads the way.
+"""What reads foreign texts and files, fuzzed with atheris (`make fuzz`): coverage leads the way.
 
     python tests/bench/fuzz_readers.py TARGET CASES [libFuzzer's options…]
 
-A case may end in what was read or in one message of an error class of rigctl; a traceback, a text that could command a
-terminal, a message without the file's name, 10 s of processor time or 1.5 GB are findings. Prints what libFuzzer prints.
+A case may end in what was read or in one message of an error class of rigctl; a traceback, a text that could command
+a terminal, a message without the file's name, 10 s of processor time or 1.5 GB are findings. Prints what libFuzzer
+prints.
 """
 
 import importlib
@@ -23,7 +24,7 @@ with atheris.instrument_imports(include=["rigctl"]):
 
 SEEDS: Final = Path(__file__).parent / "fuzz_seeds"
 NASTY: Final = (
-    "9" * 40, "-1", "0", "1e999", ".inf", ".nan", "null", "~", "[]", "{}", "''", "true", "*a", "&a [*a]", "!!python/x 1",
+    "9" * 40, "-1", "0", "1e999", ".inf", ".nan", "null", "~", "[]", "{}", "''", "true", "*a", "&a [*a]", "!!python/x",
     "\x1b[2J", "\u202e", "<script>", "=1+1", "@", "%", "|", ">", "? ", "- ", ": ", "\t", "#", "\x00", "..", "../../etc",
     "1K..4K times 2", "1..99999999", "n[1-9999]", "NaN", "18446744073709551616", "-9223372036854775809", '"', "\\ud800",
 )  # fmt: skip

@@ -40,8 +40,8 @@ class Recorder:
                 self.replies.setdefault(id(process), bytearray()).extend(line)
             return line
 
-        Process.write = writing  # type: ignore[method-assign]
-        Process.readline = reading  # type: ignore[method-assign]
+        Process.write = writing  # type: ignore[method-assign, assignment]
+        Process.readline = reading  # type: ignore[method-assign, assignment]
 
 
 def on_loopback(orders: list[tuple[int, bytes]]) -> bytes:
@@ -53,7 +53,8 @@ def on_loopback(orders: list[tuple[int, bytes]]) -> bytes:
         text = re.sub(rb"^\d+", b"%d" % number, line)
         endpoint = re.search(rb" endpoint=(\d+)", text)
         port = b"%d" % (7000 + int(endpoint[1]) % _CHECKS if endpoint else 7001)
-        text = re.sub(rb" endpoint=(\d+)", lambda found: b" endpoint=%d" % (own + int(found[1]) % _CHECKS), text)
+        if endpoint:
+            text = text.replace(endpoint[0], b" endpoint=%d" % (own + int(endpoint[1]) % _CHECKS))
         text = re.sub(rb" (address|bind)=\S+", rb" \1=127.0.0.1", text)
         text = re.sub(rb" token=\S+", b" token=" + TOKEN, text)
         text = re.sub(rb" port=\d+", b" port=" + port, text)

@@ -30,8 +30,6 @@ sys.exit(code)
 """
 
 
-
-
 def lied_to(user: User, mode: str) -> "subprocess.CompletedProcess[str]":
     """`rigctl run` with agents of this mode."""
     folder = user.folder / "agents"

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias
 import builders
 
 from rigctl.check.paths import Spot, _Probing
-from rigctl.errors import NodeError, RigctlError
+from rigctl.errors import RigctlError
 from rigctl.nightly import settings as nightly
 from rigctl.probe import facts, lldp, surroundings
 from rigctl.probe.switches import cisco_ios, dell_os9
@@ -37,7 +37,7 @@ from rigctl.store import Store, open_store
 Read: TypeAlias = Callable[[bytes], None]
 Seeds: TypeAlias = Callable[[], Iterable[bytes]]
 ROOT: Final = Path(__file__).parents[2]
-FOLDER: Final = Path(tempfile.mkdtemp(prefix="rigctl-fuzz-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
+FOLDER: Final = Path(tempfile.mkdtemp(prefix="rigctl-fuzz-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
 SAMPLES: Final = ROOT / "tests" / "bench" / "fuzz_seeds"
 _COMMAND: Final = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 MOST_MESSAGE: Final = 64 * 1024

@@ -11,8 +11,8 @@ import sys
 import threading
 from typing import Any, Final
 
-MODE: Final = "@MODE@"
-REAL: Final = "@REAL@"
+MODE: str = "@MODE@"
+REAL: str = "@REAL@"
 EVIL: Final = "\x1b]0;pwned\x07\x1b[2J\x9b31m\u202e<script>alert(1)</script>=cmd|' /C calc'!A0[red]`x`\ufffe\x00"
 PIECE: Final = b"9" * 65536
 GIGABYTE: Final = 2**30
@@ -44,8 +44,8 @@ def odd_number(value: dict[str, Any], odd: object) -> dict[str, Any]:
 
 
 ODD: Final[dict[str, object]] = {
-    "nan": float("nan"), "infinity": float("inf"), "huge": 10**400, "negative": -1, "float": 1.5, "text": "1", "list": [1],
-    "null": None, "true": True,
+    "nan": float("nan"), "infinity": float("inf"), "huge": 10**400, "negative": -1, "float": 1.5, "text": "1",
+    "list": [1], "null": None, "true": True,
 }  # fmt: skip
 
 

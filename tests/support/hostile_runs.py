@@ -1,4 +1,4 @@
-"""Runs whose every text is someone else's: names, facts, reasons, notes, switches, settings. Structure stays a run's."""
+"""Runs whose every text is someone else's: names, facts, reasons, notes, switches, settings."""
 
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum

@@ -5,13 +5,13 @@ import io
 import json
 import re
 from collections import Counter
+from html.parser import HTMLParser
 
 import hostile_runs
 import pytest
 from documents import printed
 from markdown_it import MarkdownIt
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
-from test_html import elements
 
 from rigctl.analysis.frames import load
 from rigctl.analysis.run_view import RunView
@@ -27,9 +27,20 @@ DATA = re.compile(r'<script type="application/json" id="rigctl-data">\n(.*?)\n</
 NUMBER = re.compile(r"[-+]?[0-9.]+(e[-+]?[0-9]+)?")
 
 
+class _Elements(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: Counter[tuple[str, tuple[str, ...]]] = Counter()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found[tag, tuple(sorted(name for name, _ in attrs))] += 1
+
+
 def tags(text: str) -> Counter[tuple[str, tuple[str, ...]]]:
     """How often each element with its attributes stands in a page."""
-    return Counter((tag, tuple(sorted(attributes))) for tag, attributes in elements(text))
+    parser = _Elements()
+    parser.feed(text)
+    return parser.found
 
 
 def of_page(text: str) -> str:

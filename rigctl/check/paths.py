@@ -25,6 +25,7 @@ WAIT_S: Final = 1.5
 """For what has not arrived, or not been answered: one retransmission of a SYN (RFC 6298: 1 s) comes in that time."""
 _SETTLE_S: Final = 0.15
 """For the datagrams of one step of the search, at least."""
+_MOST_SETTLE_S: Final = 2.0
 _PAUSES_S: Final = (0.0, 0.01, 0.03, 0.06, 0.1)
 _AGAIN_S: Final = (0.3, 0.6)
 _STEPS: Final = 16
@@ -32,6 +33,11 @@ _STEPS: Final = 16
 _STEP_BYTES: Final = 100_000
 """… and their sum: what a receiver's buffer holds where nobody has enlarged it (net.core.rmem_default)."""
 _LIFE_MS: Final = 120_000
+_MOST_DIGITS: Final = 10
+"""Of a number that an agent gives: an MTU of ICMP has 32 bits."""
+_MOST_ICMP: Final = 64
+_MOST_SEARCHES: Final = 16
+"""Steps of the search: four divide all sizes; ICMP errors that tell ever other sizes do not make it endless."""
 
 
 class Prober(Protocol):
@@ -211,9 +217,12 @@ class _Probing:
                 path.refused.update(dict.fromkeys(packets, refusal))
                 path.stream = refusal
                 return
-            for word in said.get("refused", "").split():
-                size, _, name = word.partition(":")
-                path.refused[int(size) + here.header] = name
+            try:
+                refused = [word.partition(":") for word in said.get("refused", "").split()]
+                own = {_whole(size) + here.header: name for size, _, name in refused}
+                path.refused.update({size: name for size, name in own.items() if size in packets})
+            except ValueError:
+                self.failed[source] = _odd(source)
             path.stream = said.get("stream", path.stream)
 
         await asyncio.gather(*(send(pair, packets) for pair, packets in sizes.items()))
@@ -230,22 +239,25 @@ class _Probing:
         await asyncio.gather(*(read(name) for name in names if name not in self.failed))
 
     def _take(self, name: str, said: Mapping[str, str]) -> None:
-        """What `name` heard, and what became of what it sent."""
-        for word in said.get("heard", "").split():
-            number, _, size = word.partition(":")
-            if (path := self.paths.get((self.names.get(int(number), ""), name))) is not None:
-                path.heard.add(int(size) + self.spots[name].header)
-        for word in said.get("errors", "").split():
-            number, error, kind, code, mtu, sender = word.split(":", 5)
-            if (path := self._to(name, number)) is not None:
-                path.icmp.add(Icmp(error, int(kind), int(code), int(mtu) or None, sender))
-        for word in said.get("streams", "").split():
-            number, error, rtt_us = word.split(":")
-            if (path := self._to(name, number)) is not None:
-                path.stream, path.rtt_us = error, int(rtt_us) or None if error == "0" else None
+        """What `name` heard, and what became of what it sent. An agent that says anything else has failed."""
+        try:
+            for word in said.get("heard", "").split():
+                number, _, size = word.partition(":")
+                if (path := self.paths.get((self.names.get(_whole(number), ""), name))) is not None:
+                    path.heard.add(_whole(size) + self.spots[name].header)
+            for word in said.get("errors", "").split():
+                number, error, kind, code, mtu, sender = word.split(":", 5)
+                if (path := self._to(name, number)) is not None and len(path.icmp) < _MOST_ICMP:
+                    path.icmp.add(Icmp(error, _whole(kind), _whole(code), _whole(mtu) or None, sender))
+            for word in said.get("streams", "").split():
+                number, error, rtt_us = word.split(":")
+                if (path := self._to(name, number)) is not None:
+                    path.stream, path.rtt_us = error, _whole(rtt_us) or None if error == "0" else None
+        except ValueError:
+            self.failed[name] = _odd(name)
 
     def _to(self, source: str, number: str) -> PathSeen | None:
-        return self.paths.get((source, self.names.get(int(number), "")))
+        return self.paths.get((source, self.names.get(_whole(number), "")))
 
     def _open(self) -> list[tuple[str, str]]:
         """Paths of which something is still to come."""
@@ -276,9 +288,13 @@ class _Probing:
 
     async def _search(self) -> None:
         """The largest packet that passes, where small ones do and the largest does not."""
-        while wanted := {pair: sizes for pair, path in self.paths.items() if (sizes := _next_sizes(path))}:
+        for _ in range(_MOST_SEARCHES):
+            wanted = {pair: sizes for pair, path in self.paths.items() if (sizes := _next_sizes(path))}
+            if not wanted:
+                return
             names = {name for pair in wanted for name in pair}
-            settle_s = max([_SETTLE_S, *(2e-6 * (self.paths[pair].rtt_us or 0) for pair in wanted)])
+            rtt_us = max(self.paths[pair].rtt_us or 0 for pair in wanted)
+            settle_s = min(max(_SETTLE_S, 2e-6 * rtt_us), _MOST_SETTLE_S)
             left = dict(wanted)
             for _ in range(2):
                 for members in rounds(left):
@@ -294,6 +310,17 @@ class _Probing:
     def _lacked(self, pair: tuple[str, str], sizes: Iterable[int]) -> list[int]:
         path = self.paths[pair]
         return [size for size in sizes if size not in path.heard and size not in path.refused]
+
+
+def _whole(text: str) -> int:
+    """A number of the agent's, of at most nine digits. Raises `ValueError`."""
+    if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
+        raise ValueError(text)
+    return int(text)
+
+
+def _odd(name: str) -> NodeError:
+    return NodeError(name, "the agent violated the protocol: expected numbers in what it says of probes")
 
 
 def _path(here: Spot, there: Spot) -> PathSeen:

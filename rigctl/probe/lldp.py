@@ -39,7 +39,7 @@ def neighbours(output: str) -> tuple[tuple[Neighbour, ...], str | None]:
         return (), "absent" if "absent" in output else "refused"
     try:
         document, _ = json.JSONDecoder().raw_decode(output[at:])
-    except ValueError:
+    except (ValueError, RecursionError):
         return (), "refused"
     found: list[Neighbour] = []
     for lldp in _listed(document.get("lldp")):

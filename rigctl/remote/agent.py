@@ -306,7 +306,7 @@ class Agent:
 
     def _take_part(self, pending: _Pending, part: Part, size: int) -> None:
         pending.size += size
-        pending.rows += len(part.rows) if isinstance(part, FlowRows) else 1
+        pending.rows += max(1, len(part.rows)) if isinstance(part, FlowRows) else 1
         pending.rows += len(part.bins) // BINS_PER_ROW if isinstance(part, FlowBins) else 0
         pending.rows += len(part.buckets) // BINS_PER_ROW if isinstance(part, FlowBuckets) else 0
         if pending.verb != protocol.Report.VERB:

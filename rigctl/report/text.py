@@ -1,5 +1,6 @@
 """Numbers and names as the tables and sentences print them. Unknown is an en dash, never 0."""
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal, Protocol, TypeAlias
 
@@ -124,7 +125,12 @@ def plural(count: int, one: str, several: str | None = None) -> str:
 def escaped(text: str) -> str:
     """`text` with what Markdown would take as markup made plain."""
     one_line = " ".join(text.split())
-    return "".join(f"\\{sign}" if sign in "\\`*_{}[]<>|#" else sign for sign in one_line)
+    plain = "".join(f"\\{sign}" if sign in "\\`*_{}[]<>|#~&" else sign for sign in one_line)
+    return _ITEM.sub(r"\1\\\2", plain)
+
+
+_ITEM: Final = re.compile(r"^(\d*)([-+=.)])(?= |$|=)")
+"""How an item of a list, or the line below a heading, begins."""
 
 
 MOST_TESTS: Final = 10

@@ -49,7 +49,8 @@ class Mistake:
 
     def __str__(self) -> str:
         shown = f"\n{excerpt(self.text, self.span)}" if self.span is not None else ""
-        return f"{self.where}: {self.what}{shown}"
+        # A value may stand in it as it was written; where nothing else is said, it is one line.
+        return f"{printable(self.where)}: {printable(self.what)}{shown}"
 
 
 class MistakesError(InputError):

@@ -4,11 +4,12 @@ Numeric OIDs only: no MIB is looked up or compiled. One GET asks for all columns
 """
 
 import asyncio
+import operator
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Final, SupportsBytes, SupportsInt
+from typing import Any, Final, Protocol, SupportsIndex, runtime_checkable
 
 from pysnmp.hlapi.v3arch import asyncio as hlapi
 
@@ -24,6 +25,9 @@ RETRIES: Final = 1
 MOST_PER_REQUEST: Final = 44
 """Values in one answer: with a header each below 1472 bytes, so that no datagram is fragmented."""
 MOST_INTERFACES: Final = 4096
+WALK_S: Final = 120.0
+"""For a whole column: a switch that answers each request just in time would take hours."""
+_MOST_COUNT: Final = 2**64 - 1
 _MOST_TEXT: Final = 255
 """Of an interface's name (DisplayString, RFC 2579)."""
 _NAME, _DESCRIPTION, _ALIAS = "1.3.6.1.2.1.31.1.1.1.1", "1.3.6.1.2.1.2.2.1.2", "1.3.6.1.2.1.31.1.1.1.18"
@@ -126,6 +130,13 @@ class SnmpReader:
         return counters
 
 
+@runtime_checkable
+class _Octets(Protocol):
+    """An OCTET STRING of pyasn1."""
+
+    def asOctets(self) -> bytes: ...  # noqa: N802 — its name there
+
+
 @dataclass(frozen=True)
 class Session:
     """Requests to one switch. Made by `snmp_session`; each method raises `NodeError`."""
@@ -139,14 +150,14 @@ class Session:
         """The values of `oids`; `None` where the switch has no such instance."""
         asked = [hlapi.ObjectType(hlapi.ObjectIdentity(oid)) for oid in oids]
         answer = await hlapi.get_cmd(self.engine, self.user, self.target, hlapi.ContextData(), *asked, lookupMib=False)
-        return {str(oid): _number(value) for oid, value in self._bindings(answer)}
+        return {str(oid): whole(value) for oid, value in self._bindings(answer)}
 
     async def names(self) -> dict[int, tuple[str, ...]]:
         """The names of every interface by its index: ifName, ifDescr, ifAlias."""
         found: dict[int, list[str]] = {}
         for column in (_NAME, _DESCRIPTION, _ALIAS):
             for index, value in await self.walk(column, MOST_INTERFACES):
-                found.setdefault(index[-1], []).append(_text(value))
+                found.setdefault(index[-1], []).append(text_of(value))
         if not found:
             raise NodeError(self.switch.key, "it answers, but shows no interfaces. Is its view restricted?")
         return {index: tuple(names) for index, names in found.items()}
@@ -155,10 +166,17 @@ class Session:
         """One text; None where the switch has none."""
         asked = hlapi.ObjectType(hlapi.ObjectIdentity(oid))
         answer = await hlapi.get_cmd(self.engine, self.user, self.target, hlapi.ContextData(), asked, lookupMib=False)
-        return next((_text(value) for _, value in self._bindings(answer) if _is_there(value)), None)
+        return next((text_of(value) for _, value in self._bindings(answer) if _is_there(value)), None)
 
     async def walk(self, column: str, most: int) -> list[tuple[tuple[int, ...], Any]]:
         """The rows of a column, at most `most`: each one's index, and its value as the library has it."""
+        try:
+            async with asyncio.timeout(WALK_S):
+                return await self._walked(column, most)
+        except TimeoutError:
+            raise NodeError(self.switch.key, f"a table of it was not read within {WALK_S:g} s") from None
+
+    async def _walked(self, column: str, most: int) -> list[tuple[tuple[int, ...], Any]]:
         rows: list[tuple[tuple[int, ...], Any]] = []
         last = column
         while len(rows) < most:
@@ -168,8 +186,10 @@ class Session:
             )  # fmt: skip
             bindings = [(str(oid), value) for oid, value in self._bindings(answer)]
             inside = [(oid, value) for oid, value in bindings if oid.startswith(column + ".") and _is_there(value)]
+            before = rows[-1][0] if rows else ()
             rows += [(tuple(map(int, oid[len(column) + 1 :].split("."))), value) for oid, value in inside]
-            if len(inside) < len(bindings) or not inside or inside[-1][0] == last:
+            # RFC 3416: each is behind the one before; a switch that begins again would never end.
+            if len(inside) < len(bindings) or not inside or rows[-1][0] <= before:
                 break
             last = inside[-1][0]
         return rows
@@ -221,9 +241,13 @@ def _is_there(value: object) -> bool:
     return value.__class__.__name__ not in ("NoSuchObject", "NoSuchInstance", "EndOfMibView", "Null")
 
 
-def _number(value: SupportsInt) -> int | None:
-    return int(value) if _is_there(value) else None
+def whole(value: object) -> int | None:
+    """A count; `None` where there is none, and for what a switch may say instead: a text, an address, less than 0."""
+    number = operator.index(value) if isinstance(value, SupportsIndex) else -1
+    return number if 0 <= number <= _MOST_COUNT else None
 
 
-def _text(value: SupportsBytes) -> str:
-    return printable(bytes(value)[:_MOST_TEXT].decode("utf-8", "replace"))
+def text_of(value: object) -> str:
+    """A text; empty for what is none. `bytes` of a number would be as many zeros."""
+    octets = value.asOctets() if isinstance(value, _Octets) else b""
+    return printable(octets[:_MOST_TEXT].decode("utf-8", "replace"))

@@ -10,8 +10,8 @@ from typing import Final
 from rigctl.analysis.frames import Frames
 from rigctl.columns import Level, columns_at
 
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
-"""How what a spreadsheet calculates begins (OWASP, CSV injection)."""
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""How what a spreadsheet calculates begins (OWASP, CSV injection): the last four are = + - @ in full width."""
 
 
 def render(frames: Frames, level: Level) -> bytes:
@@ -23,7 +23,9 @@ def render(frames: Frames, level: Level) -> bytes:
 
 
 def _plain(value: object) -> object:
-    if isinstance(value, str) and value.startswith(_FORMULA):
-        return f"'{value}"
+    if isinstance(value, str):
+        # A field is quoted for the newline that ends lines here, and not for the other, which ends them elsewhere.
+        text = value.replace("\r\n", "\n").replace("\r", "\n")
+        return f"'{text}" if text.startswith(_FORMULA) else text
     # As pandas and spreadsheets read it back.
     return str(value).lower() if isinstance(value, bool) else value

@@ -1,0 +1,191 @@
+/* Fuzz: any bytes as what the agent reads, carried out by the whole agent in a network namespace of its own. Host settings are kept in
+ * memory, a sender's files are not filled. Every line of its answers has to be one whole JSON object in printable ASCII. */
+#define main agent_main
+#include "main.c" /* the loop's parts are static */
+#undef main
+
+#include <net/if.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include "file.h"
+
+#define MOST 8192
+#define ANSWERS (1 << 20)
+
+int LLVMFuzzerInitialize(int *count, char ***words);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Instead of settings-linux.c, guard.c and the file's. */
+static struct {
+    char name[SETTING_TEXT + 32], value[SETTING_TEXT];
+} kept[8];
+
+static size_t keeper(const struct setting *setting)
+{
+    size_t sum = 0;
+
+    for (const char *at = setting->name; *at != '\0'; at++)
+        sum += (unsigned char)*at;
+    return sum % 8;
+}
+
+int setting_read(const struct setting *setting, char text[SETTING_TEXT])
+{
+    size_t place = keeper(setting);
+
+    if (strcmp(setting->kind, "governor") == 0 && strlen(setting->name) > 4)
+        return ENOENT;
+    text_format(text, SETTING_TEXT, "%s", place == 7 ? "" : kept[place].value);
+    return place == 6 ? EACCES : 0;
+}
+
+int setting_write(const struct setting *setting, const char *value)
+{
+    size_t place = keeper(setting);
+
+    text_format(kept[place].value, SETTING_TEXT, "%s", value);
+    return place == 5 ? EINVAL : 0;
+}
+
+int guard_start(void)
+{
+    return 0;
+}
+
+void guard_dismiss(void)
+{
+}
+
+int __wrap_file_open(const char *folder);
+int __wrap_file_open(const char *folder)
+{
+    errno = ENOENT;
+    return folder[0] != '/' ? -1 : memfd_create("file", MFD_CLOEXEC);
+}
+
+int __wrap_file_fill(int fd, int64_t size, const _Atomic bool *stop);
+int __wrap_file_fill(int fd, int64_t size, const _Atomic bool *stop)
+{
+    return atomic_load(stop) ? 0 : ftruncate(fd, size < 65536 ? size : 65536) != 0 ? errno : 0;
+}
+
+static void check_answer(const char *text, size_t length)
+{
+    int depth = 0;
+    bool quoted = false;
+
+    if (length < 2 || length > ANSWER_MAX - 1 || text[0] != '{' || text[length - 1] != '}')
+        abort();
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] < ' ' || text[i] > '~')
+            abort();
+        if (quoted && text[i] == '\\')
+            i++;
+        else if (text[i] == '"')
+            quoted = !quoted;
+        else if (!quoted)
+            depth += (text[i] == '{' || text[i] == '[') - (text[i] == '}' || text[i] == ']');
+        if (depth == 0 && i + 1 < length)
+            abort();
+    }
+    if (depth != 0 || quoted)
+        abort();
+}
+
+static void check_answers(void)
+{
+    static char text[ANSWERS];
+    ssize_t got = pread(STDOUT_FILENO, text, sizeof text, 0);
+
+    for (char *at = text, *end; got > 0 && at < text + got; at = end + 1) {
+        end = memchr(at, '\n', (size_t)(text + got - at));
+        if (end == NULL) {
+            if (got == (ssize_t)sizeof text)
+                break;
+            abort();
+        }
+        check_answer(at, (size_t)(end - at));
+    }
+    if (ftruncate(STDOUT_FILENO, 0) != 0 || lseek(STDOUT_FILENO, 0, SEEK_SET) != 0)
+        abort();
+}
+
+int LLVMFuzzerInitialize(int *count, char ***words)
+{
+    struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP};
+    int fd, in = memfd_create("in", 0), out = memfd_create("out", 0);
+
+    (void)count;
+    (void)words;
+    if (unshare(geteuid() == 0 ? CLONE_NEWNET : CLONE_NEWUSER | CLONE_NEWNET) != 0) {
+        perror("a network namespace of its own");
+        exit(1);
+    }
+    fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (ioctl(fd, SIOCSIFFLAGS, &request) != 0 || dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || prepare() != 0)
+        abort();
+    close(fd);
+    return 0;
+}
+
+/* As the loop does it, some rounds and without waiting. */
+static void serve(int rounds)
+{
+    int counts[ENDPOINTS_MAX];
+
+    while (rounds-- > 0) {
+        int news;
+
+        earliest_deadline(SECOND);
+        polls[POLL_STDIN].fd = -1;
+        news = wait_for_news(clock_now(), counts);
+        serve_endpoints(news > 0 ? counts : (const int[ENDPOINTS_MAX]){0});
+        if (rounds % 2 == 0)
+            say_progress(clock_now());
+        if (!control_flush() || control_lost())
+            abort();
+    }
+}
+
+static void give(const void *bytes, size_t size)
+{
+    if (ftruncate(STDIN_FILENO, 0) != 0 || pwrite(STDIN_FILENO, bytes, size, 0) != (ssize_t)size || lseek(STDIN_FILENO, 0, SEEK_SET) != 0)
+        abort();
+    while (control_read(orders_take))
+        if (!control_flush())
+            abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const char last[] = "\n1 probed last=1\n2 restore\n";
+    int error;
+    char message[512];
+
+    if (size > MOST)
+        return 0;
+    memset(kept, 0, sizeof kept);
+    orders_quit = false;
+    for (size_t at = 0; at < size && !orders_quit;) {
+        const uint8_t *end = memchr(data + at, '\n', size - at);
+        size_t length = end == NULL ? size - at : (size_t)(end - data) - at + 1;
+
+        give(data + at, length);
+        serve(3);
+        at += length;
+    }
+    give(last, sizeof last - 1);
+    serve(2);
+    for (int i = 0; i < ENDPOINTS_MAX; i++)
+        if (endpoints[i] != NULL)
+            endpoint_free(endpoints[i]);
+    settings_restore(&error, message, sizeof message);
+    memset(kept, 0, sizeof kept);
+    settings_restore(&error, message, sizeof message);
+    check_answers();
+    return 0;
+}

@@ -1,0 +1,101 @@
+"""An agent that lies, over real SSH: one message in bounded time, bounded memory, and no text of it does anything."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from user import User
+
+from rigctl import resources
+
+SUPPORT = Path(__file__).parents[1] / "support"
+SCENARIO = "rig: loopback\npairs: [pi1 -> pi2]\nduration: 300ms\nmax_skew: 1s\nexpect: goodput >= 1M\n"
+MOST_MB = 400
+"""Of the controller: it takes some 130 without anybody lying."""
+DEADLINE_S = 60
+COMMANDS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufffe]")
+RUN = """
+import resource, sys
+from pathlib import Path
+from rigctl import resources
+resources.agents = lambda: Path(sys.argv[1])
+from rigctl.cli.app import exit_code
+code = exit_code(sys.argv[2:])
+Path(sys.argv[1], "peak").write_text(str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024))
+sys.exit(code)
+"""
+
+
+def lied_to(user: User, mode: str) -> "subprocess.CompletedProcess[str]":
+    """`rigctl run` with agents of this mode."""
+    folder = user.folder / "agents"
+    folder.mkdir()
+    machine = os.uname().machine
+    text = (SUPPORT / "hostile_agent.py").read_text()
+    real = resources.agents() / f"rigctl-agent-{machine}"
+    (folder / real.name).write_text(text.replace("@MODE@", mode).replace("@REAL@", str(real.resolve())))
+    command = [sys.executable, "-c", RUN, str(folder), "run", user.scenario(SCENARIO), "--report", "r.html"]
+    done = subprocess.run(
+        command, cwd=user.folder, env=user.environment, capture_output=True, text=True, timeout=DEADLINE_S, check=False
+    )
+    said = done.stdout + done.stderr
+    assert "Traceback" not in said
+    assert "internal error" not in said
+    assert not COMMANDS.search(said), said
+    assert int((folder / "peak").read_text()) < MOST_MB
+    assert user.agents() == []
+    return done
+
+
+def harmless_everywhere(user: User) -> None:
+    """Nothing that is printed of the latest run commands, renders or calculates."""
+    page = (user.folder / "r.html").read_text()
+    assert page.count("<script") == page.count("</script>") == 1
+    assert "<script>alert" not in page
+    outputs = [["show"], ["show", "--json"], ["runs"], ["export", "--format", "csv", "--level", "flows"]]
+    outputs += [["export", "--format", form] for form in ("json", "md", "junit", "openmetrics")]
+    for words in outputs:
+        said = user.rigctl(*words)
+        assert not COMMANDS.search(said), words
+        if words[-1] in ("md", "junit"):
+            assert "<script>" not in said.replace("\\<", "")
+    json.loads(user.rigctl("show", "--json"))
+
+
+def test_no_text_of_an_agent_does_anything(user: User) -> None:
+    done = lied_to(user, "texts")
+    assert done.returncode == 0, done.stderr
+    harmless_everywhere(user)
+
+
+def test_a_line_of_a_gigabyte_is_refused_when_it_is_longer_than_any(user: User) -> None:
+    done = lied_to(user, "gigabyte")
+    assert done.returncode == 3
+    assert "at most 16384 bytes per line" in done.stderr
+
+
+REFUSED = {
+    **dict.fromkeys(("nan", "infinity", "huge"), "expected one JSON object in ASCII"),
+    **dict.fromkeys(("negative", "float", "text", "list", "null", "true"), '"bytes" to be a whole number from 0'),
+    "lines": "a report of over 500000 rows",
+    "progress": "no answer to report within",
+    "never": "no answer to report within",
+    "mute": "the agent sent nothing within 10 s of its start",
+    "twice": "a second hello",
+    "stranger": "an answer to order 1000000, which was not sent",
+    "nested": "one JSON object in ASCII",
+    "binary": "one JSON object in ASCII",
+    "errors": "the agent ended: ",
+}
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("mode", REFUSED)
+def test_a_lie_is_one_message(user: User, mode: str) -> None:
+    done = lied_to(user, mode)
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert REFUSED[mode] in done.stderr

@@ -1,0 +1,339 @@
+"""What the fuzzers of readers call, and what they begin with: a table of targets. No fuzzer is imported here."""
+
+import base64
+import gzip
+import hashlib
+import json
+import os
+import re
+import signal
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import builders
+
+from rigctl.check.paths import Spot, _Probing
+from rigctl.errors import RigctlError
+from rigctl.nightly import settings as nightly
+from rigctl.probe import facts, lldp, surroundings
+from rigctl.probe.switches import cisco_ios, dell_os9
+from rigctl.probe.switches.shown import UnreadableError
+from rigctl.protocol import Answer, Ended, Hello, Progress, endpoint_report, parse_line
+from rigctl.records import Pair, PortSeries, Status
+from rigctl.remote.clock import ClockOffset
+from rigctl.report.product.theme import load_theme
+from rigctl.rig.schema import load_rig
+from rigctl.runner.barrier import Clocks
+from rigctl.runner.orders import Order
+from rigctl.runner.outcome import Measured, recorded
+from rigctl.scenario.load import Overrides, load_plan
+from rigctl.store import Store, open_store
+
+Read: TypeAlias = Callable[[bytes], None]
+Seeds: TypeAlias = Callable[[], Iterable[bytes]]
+ROOT: Final = Path(__file__).parents[2]
+FOLDER: Final = Path(tempfile.mkdtemp(prefix="rigctl-fuzz-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
+SAMPLES: Final = ROOT / "tests" / "bench" / "fuzz_seeds"
+_COMMAND: Final = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+MOST_MESSAGE: Final = 64 * 1024
+MOST_S: Final = 10.0
+
+
+class FoundError(Exception):
+    """A message that no user should get."""
+
+
+def judging(read: Read) -> Read:
+    """`read`, whose only errors are those of rigctl, in a message that commands no terminal."""
+
+    def late(number: int, frame: object) -> None:
+        raise FoundError(f"{MOST_S:g} s of processor time")
+
+    signal.signal(signal.SIGPROF, late)
+
+    def judged(data: bytes) -> None:
+        signal.setitimer(signal.ITIMER_PROF, MOST_S)
+        try:
+            read(data)
+        except RigctlError as error:
+            said = str(error)
+            if not said or len(said) > MOST_MESSAGE or _COMMAND.search(said) or "Traceback" in said:
+                raise FoundError(said[:2000]) from error
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+
+    return judged
+
+
+def _placed(path: Path, load: Callable[[Path], object], data: bytes, told: str | None = None) -> None:
+    """Load `data` from a file; a message about it begins with its name, and with line and column where it has them."""
+    path.write_bytes(data)
+    try:
+        load(path)
+    except RigctlError as error:
+        first = str(error).splitlines()[0]
+        if not first.startswith((f"{path}:", *(() if told is None else (told,)))):
+            raise FoundError(f"without its place: {error}") from error
+        raise
+
+
+# YAML files
+
+SCENARIOS: Final = ROOT / "scenarios"
+
+
+def scenario(data: bytes) -> None:
+    _placed(FOLDER / "s.yaml", lambda path: load_plan(str(path), Overrides()), data)
+
+
+def rig(data: bytes) -> None:
+    _placed(FOLDER / "r.yaml", lambda path: load_rig(str(path)), data)
+
+
+def theme(data: bytes) -> None:
+    _placed(FOLDER / "t.yaml", load_theme, data)
+
+
+def nights(data: bytes) -> None:
+    os.environ["XDG_CONFIG_HOME"] = str(FOLDER)
+    path = nightly.file_of("n")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _placed(path, lambda _: nightly.load("n"), data)
+
+
+def _yaml(folder: Path) -> Seeds:
+    return lambda: [path.read_bytes() for path in sorted(folder.glob("*.yaml"))]
+
+
+# What agents and nodes say
+
+_CELL: Final = builders.cell(pairs=(Pair("a", "b"),), duration_s=1.0)
+_CLOCKS: Final = Clocks({"a": ClockOffset(0, 1000), "b": ClockOffset(5000, 3000)})
+
+
+def reply(data: bytes) -> None:
+    """Lines of two agents, up to the record of a repetition and its rows in a store."""
+    parts: dict[int, list[Any]] = {}
+    reports = {}
+    for line in data.splitlines(keepends=True):
+        message = parse_line("a", line)
+        if isinstance(message, Hello | Progress | Ended):
+            continue
+        if not isinstance(message, Answer):
+            parts.setdefault(message.id, []).append(message)
+        elif message.ok and "endpoint" in message.numbers:
+            found = endpoint_report("a", parts.pop(message.id, []), message)
+            reports["a" if ("a", 1) not in reports else "b", 1] = found
+        _take_probed(message)
+    if reports:
+        _store(reports)
+
+
+def _take_probed(message: object) -> None:
+    if isinstance(message, Answer) and message.texts.keys() & {"heard", "errors", "streams", "refused"}:
+        spots = {name: Spot(name, "127.0.0.1", 1500, None) for name in "ab"}
+        probing = _Probing({}, spots, [("a", "b"), ("b", "a")], 1.0)
+        probing._take("a", message.texts)
+
+
+def _store(reports: dict[tuple[str, int], Any]) -> None:
+    from rigctl.measure import channels
+
+    order = Order(_CELL, 1, 1)
+    found = Measured(order, channels(_CELL, lambda: "0" * 32), reports, _CLOCKS)
+    made = recorded(order, found.counted(), Status.OK, None, 0.010, {})
+    with _opened(FOLDER / "reply.db", b"", create=True) as store:
+        run = store.begin(builders.plan([_CELL]), {}, {}, builders.STARTED_AT)
+        store.add(run, made)
+        store.repetitions(run)
+        store.remove(run)
+
+
+def hosts(data: bytes) -> None:
+    """What a node's commands print, and a switch's command line."""
+    text = data.decode("utf-8", "replace")
+    json.dumps(facts.parse(text), allow_nan=False)
+    surroundings.parse(text)
+    lldp.neighbours(text)
+    for parse in (cisco_ios.parse, dell_os9.parse):
+        with suppress(UnreadableError):
+            parse(text)
+
+
+def _samples(name: str) -> Seeds:
+    return lambda: [path.read_bytes() for path in sorted((SAMPLES / name).iterdir())]
+
+
+# Files of runs, and stores
+
+_BASE: Final = FOLDER / "base.db"
+_KEPT: Final[dict[Path, Store]] = {}
+
+
+def base() -> Path:
+    """A store with a run of two tests: flows with series and bins, counters, facts, tags."""
+    if not _BASE.exists():
+        cells = [builders.cell(number, pairs=builders.PAIRS[:1], duration_s=0.5, parallel=number) for number in (1, 2)]
+        with open_store(str(_BASE)) as store:
+            run = store.begin(
+                builders.plan(cells), {"rigctl": "1"}, {"pi1": builders.facts()}, builders.STARTED_AT, tags={"a": "b"}
+            )
+            port = PortSeries("sw", "Gi1", "snmp", {"t_ns": [1, 2, 3], "in_octets": [5, 6, 7]})
+            for one in cells:
+                made = builders.repetition(one, [900.0] * len(one.pairs))
+                store.add(run, replace(made, counters=(port,)))
+            store.finish(run, builders.run().status, builders.STARTED_AT + 60)
+        with sqlite3.connect(_BASE) as plain:
+            plain.execute("PRAGMA journal_mode = DELETE")
+    return _BASE
+
+
+def runs_lines() -> list[bytes]:
+    with open_store(str(base())) as store:
+        return gzip.decompress(store.transfer.packed(store.run_ids())).splitlines()
+
+
+def taken(data: bytes) -> None:
+    """A file of runs: the lines given, with the right digest where the first byte is odd; else as they are."""
+    path, into = FOLDER / "f.rigctl", FOLDER / "into.db"
+    if data[:1] == b"Z":
+        content = data[1:]
+    else:
+        lines = data.rstrip(b"\n") + b"\n"
+        digest = json.dumps({"sha256": hashlib.sha256(lines).hexdigest()}).encode()
+        content = gzip.compress(lines + digest + b"\n", 1)
+    path.write_bytes(content)
+    try:
+        with _opened(into, data, create=True) as store:
+            store.transfer.take([path])
+            for run in store.run_ids():
+                _read(store, run, data)
+                store.remove(run)
+    finally:
+        # A run whose rows can't be read stays: the next case begins with an empty store.
+        if into.exists() and sqlite3.connect(into).execute("SELECT count(*) FROM runs").fetchone()[0]:
+            into.unlink()
+            _KEPT.pop(into)
+
+
+@contextmanager
+def _opened(path: Path, data: bytes, *, create: bool) -> Iterator[Store]:
+    """The store at `path`. Statements are compiled once by engine, which is most of a case's time: so only every 16th
+    case opens it as a command does, the others look at the file with the engine of an earlier one."""
+    if path not in _KEPT or sum(data) % 16 == 1:
+        with open_store(str(path), create=create) as store:
+            yield store
+        _KEPT.setdefault(path, store)
+    else:
+        yield _KEPT[path]
+
+
+def _taken_seeds() -> list[bytes]:
+    lines = runs_lines()[:-1]
+    short = [line for line in lines if len(line) < 2500]
+    return [b"\n".join(lines), b"\n".join(short), b"Z" + gzip.compress(b"\n".join(lines))]
+
+
+def _read(store: Store, run: str, data: bytes) -> None:
+    """All that a command reads of a run; every 16th case also what is slow: its file."""
+    store.run(run)
+    store.repetitions(run)
+    store.heads()
+    store.measured()
+    store.statuses(run)
+    store.controllers()
+    if sum(data) % 16 == 0:
+        store.sizes()
+        store.transfer.packed([run])
+
+
+_OPS: Final = 8
+
+
+def stored(data: bytes) -> None:
+    """A store damaged in bytes (first byte even) or with a value replaced in a row (odd), read as a whole."""
+    path = FOLDER / "damaged.db"
+    content = bytearray(base().read_bytes())
+    if data[:1] and data[0] % 2 == 0:
+        for at in range(1, len(data) - 3, 4):
+            place = int.from_bytes(data[at : at + 3], "big") % len(content)
+            content[place] = data[at + 3]
+        path.write_bytes(content[: len(content) - data[0] // 2 * 16 or None] if data[0] > 200 else content)
+    else:
+        path.write_bytes(content)
+        _replace_value(path, data[1:])
+    for ending in ("-wal", "-shm", "-journal"):
+        path.with_name(path.name + ending).unlink(missing_ok=True)
+    with _opened(path, data, create=False) as store:
+        names = store.run_ids()
+        with suppress(RigctlError):
+            store.runs()
+        for run in names:
+            _read(store, run, data)
+
+
+def _replace_value(path: Path, data: bytes) -> None:
+    """`data` names a table, a column and a row, and what is written there: a value, or a piece of the JSON that is."""
+    if len(data) < 5:
+        return
+    with sqlite3.connect(path) as plain:
+        tables = [
+            name for (name,) in plain.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
+        ]
+        table = tables[data[0] % len(tables)]
+        columns = [row[1] for row in plain.execute(f"PRAGMA table_info({table})")]
+        column = columns[data[1] % len(columns)]
+        old = plain.execute(f"SELECT {column} FROM {table} LIMIT 1 OFFSET {data[2] % 3}").fetchone()
+        value = _other(old[0] if old else None, data[3] % _OPS, data[4:])
+        with suppress(sqlite3.IntegrityError, OverflowError):
+            plain.execute(f"UPDATE {table} SET {column} = ?", (value,))
+    plain.close()
+
+
+def _other(old: object, kind: int, data: bytes) -> object:
+    text = data.decode("utf-8", "replace")
+    numbers = {0: -(2**63), 1: 2**63 - 1, 2: float("inf"), 3: 1e308}
+    match kind:
+        case 0:
+            return text
+        case 1:
+            return data
+        case 2:
+            return int.from_bytes(data[:8], "big", signed=True)
+        case 3:
+            return numbers[data[0] % 4]
+        case 4:
+            return None
+        case _ if isinstance(old, str):
+            at = int.from_bytes(data[:2], "big") % (len(old) + 1)
+            return old[:at] + text[2:] + old[at + (data[-1] % 8) :]
+        case _ if isinstance(old, bytes):
+            at = int.from_bytes(data[:2], "big") % (len(old) + 1)
+            return old[:at] + data[2:] + old[at + (data[-1] % 8) :]
+        case _:
+            return base64.b64encode(data).decode()
+
+
+def _stored_seeds() -> list[bytes]:
+    damaged = [bytes([0, 0, 0, at, 255]) for at in (16, 18, 24, 100)]
+    return [
+        *damaged,
+        *(bytes([1, table, column, 0, kind]) + b"{}" for table in range(9) for column in range(14) for kind in (0, 5)),
+    ]
+
+
+TARGETS: Final[dict[str, tuple[Read, Seeds]]] = {
+    "scenario": (scenario, _yaml(SCENARIOS)),
+    "rig": (rig, _yaml(SCENARIOS / "rigs")),
+    "theme": (theme, _samples("theme")),
+    "nights": (nights, _samples("nights")),
+    "reply": (reply, _samples("reply")),
+    "hosts": (hosts, _samples("hosts")),
+    "import": (taken, _taken_seeds),
+    "store": (stored, _stored_seeds),
+}

@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""An agent that lies: pushed and started over SSH like the real one, which it starts and whose answers it changes.
+
+The first line of its own that a test fills in says how (MODE) and where the real one is (REAL).
+"""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from typing import Any, Final
+
+MODE: str = "@MODE@"
+REAL: str = "@REAL@"
+EVIL: Final = "\x1b]0;pwned\x07\x1b[2J\x9b31m\u202e<script>alert(1)</script>=cmd|' /C calc'!A0[red]`x`\ufffe\x00"
+PIECE: Final = b"9" * 65536
+GIGABYTE: Final = 2**30
+
+out = sys.stdout.buffer
+
+
+def said(value: object) -> None:
+    """A line, whatever it is; NaN and Infinity included."""
+    out.write(json.dumps(value).encode() + b"\n")
+    out.flush()
+
+
+def flood(head: bytes, piece: bytes, total: int = GIGABYTE) -> None:
+    """`total` bytes, or as many as somebody reads."""
+    out.write(head)
+    for _ in range(total // len(piece)):
+        out.write(piece)
+    out.flush()
+
+
+def is_report(value: dict[str, Any]) -> bool:
+    return "bytes" in value and "flow" in value
+
+
+def odd_number(value: dict[str, Any], odd: object) -> dict[str, Any]:
+    """The first count of a report as something else."""
+    return value | {"bytes": odd} if is_report(value) else value
+
+
+ODD: Final[dict[str, object]] = {
+    "nan": float("nan"), "infinity": float("inf"), "huge": 10**400, "negative": -1, "float": 1.5, "text": "1",
+    "list": [1], "null": None, "true": True,
+}  # fmt: skip
+
+
+def texts(value: dict[str, Any]) -> dict[str, Any]:
+    """Every text that the protocol has, with what terminals, pages and tables would take for more."""
+    for name in ("machine", "agent", "unrestored", "congestion", "message", "error"):
+        if name in value and (value[name] is not None or name == "unrestored"):
+            value[name] = EVIL
+    return value
+
+
+def answered(line: bytes) -> None:
+    """One line of the real agent, as this one says it."""
+    value = json.loads(line)
+    last = "endpoint" in value and "strangers" in value
+    if MODE in ODD:
+        said(odd_number(value, ODD[MODE]))
+    elif MODE == "texts":
+        said(texts(value))
+    elif MODE == "gigabyte" and is_report(value):
+        flood(b'{"id":%d,"flow":' % value["id"], PIECE)
+    elif MODE == "lines" and is_report(value):
+        row = json.dumps({"id": value["id"], "flow": 0, "from": 0, "columns": ["t_ns", "bytes"], "rows": []}).encode()
+        flood(b"", row + b"\n")
+    elif MODE == "progress" and is_report(value):
+        flood(b"", b'{"event":"progress","clock_ns":1,"bytes":{"1":1}}\n' * 100)
+    elif (MODE == "never" and (last or is_report(value))) or (MODE == "mute" and "event" in value):
+        return
+    elif MODE == "twice":
+        out.write(line + line)
+        out.flush()
+    elif MODE == "stranger" and last:
+        said({"id": 10**6, "ok": True})
+    elif MODE == "nested" and is_report(value):
+        out.write(b"[" * 16000 + b"\n")
+        out.flush()
+    elif MODE == "binary" and is_report(value):
+        out.write(os.urandom(4000) + b"\n")
+        out.flush()
+    else:
+        out.write(line)
+        out.flush()
+
+
+def main() -> int:
+    real = subprocess.Popen([REAL, *sys.argv[1:]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+    assert real.stdin is not None
+    assert real.stdout is not None
+    orders = real.stdin
+
+    def passed_on() -> None:
+        while block := os.read(0, 65536):
+            orders.write(block)
+        orders.close()
+
+    threading.Thread(target=passed_on, daemon=True).start()
+    if MODE == "errors":
+        sys.stderr.write(EVIL * 100 + "\n")
+        sys.stderr.flush()
+        return 3
+    buffer = b""
+    while block := real.stdout.read(65536):
+        *lines, buffer = (buffer + block).split(b"\n")
+        for line in lines:
+            answered(line + b"\n")
+    return real.wait()
+
+
+if __name__ == "__main__":
+    try:
+        code = main()
+    except BrokenPipeError:
+        code = 1
+    os._exit(code)

@@ -1,0 +1,66 @@
+"""Runs whose every text is someone else's: names, facts, reasons, notes, switches, settings."""
+
+from dataclasses import fields, is_dataclass, replace
+from enum import Enum
+from typing import Any, Final, TypeVar
+
+import builders
+
+from rigctl.records import PortSeries, Repetition, RunInfo
+
+MARKUP: Final = (
+    "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'><!--&lt;script&gt;",
+    "[red]x[/red][link=http://evil]y[/link]",
+    "![x](javascript:alert(1)) [y](http://evil) `z` ~~w~~ | <b> &#60;b&#62; **v** # h",
+    "{{ 7 * 7 }}{% raw %}${x}<svg onload=alert(1)>",
+    '"} 1\n# EOF\nevil{a="b"} 1',
+    "- one ",
+    "1. one ",
+    "+ one ",
+)
+"""What HTML, SVG, Rich, Markdown, a template or OpenMetrics would take for more than a text."""
+FORMULAS: Final = ("=cmd|' /C calc'!A0", "+1+1", "-1+1", "@SUM(1)", "\t=1", "\r=1", "\n=1", "\uff1d1", "\uff0b1")
+COMMANDS: Final = "\x1b]0;pwned\x07\x1b[2J\x9b31m\u202e\u2066\rall is well\x00\ufffe\ud800"
+"""To a terminal, and what XML does not take. No agent's and no store's text reaches a record so."""
+_KEPT: Final = frozenset(
+    {"test", "transport", "engine", "read", "write", "rate", "kind", "virtual", "run", "column", "figure", "started_at"}
+)
+"""Fields whose texts are keys of tables of ours."""
+_T = TypeVar("_T")
+
+
+def poisoned(value: _T, text: str) -> _T:
+    """`value` with `text` before each text in it, keys of mappings of names included."""
+    return _poisoned(value, text, "")  # type: ignore[no-any-return]
+
+
+def _poisoned(value: Any, text: str, name: str) -> Any:
+    if isinstance(value, Enum) or name in _KEPT:
+        return value
+    if isinstance(value, str):
+        return text + value
+    if isinstance(value, tuple | list):
+        return type(value)(_poisoned(each, text, "") for each in value)
+    if isinstance(value, dict):
+        named = name in {"links", "facts"}
+        return {(text + key if named else key): _poisoned(each, text, "") for key, each in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        if type(value).__name__ in {"Series", "Expectation"}:
+            return value
+        return replace(
+            value, **{each.name: _poisoned(getattr(value, each.name), text, each.name) for each in fields(value)}
+        )
+    return value
+
+
+def run(text: str) -> tuple[RunInfo, list[Repetition]]:
+    """A run of three tests, one of them failed, with counters; every text begins with `text`."""
+    cells = [builders.cell(number, parallel=number, duration_s=2.0) for number in (1, 2, 3)]
+    info = builders.run(
+        builders.plan(cells), facts={name: builders.facts(notes=["x"]) for name in ("pi1", "pi2", "pi3", "pi4")}
+    )
+    port = PortSeries("sw", "Gi1", "snmp", {"t_ns": [1, 2_000_000_000], "in_octets": [5, 6], "out_octets": [5, 6]})
+    measured = [builders.repetition(cell, [900.0] * len(cell.pairs)) for cell in cells[:2]]
+    measured[0] = replace(measured[0], counters=(port,), counters_missing=("sw2: no answer",))
+    measured.append(builders.failed(cells[2], "pi4: gone"))
+    return poisoned(info, text), [poisoned(each, text) for each in measured]

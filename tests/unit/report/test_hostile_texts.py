@@ -1,0 +1,121 @@
+"""Every text of a run is someone else's: nothing is rendered, executed or calculated, in any form that is printed."""
+
+import csv
+import io
+import json
+import re
+from collections import Counter
+from html.parser import HTMLParser
+
+import hostile_runs
+import pytest
+from documents import printed
+from markdown_it import MarkdownIt
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from rigctl.analysis.frames import load
+from rigctl.analysis.run_view import RunView
+from rigctl.columns import Level
+from rigctl.report.document import document
+from rigctl.report.export import FORMATS
+from rigctl.report.export.openmetrics import render
+from rigctl.report.printers.html import page
+from rigctl.report.printers.markdown import markdown
+from rigctl.texts import harmless, printable
+
+DATA = re.compile(r'<script type="application/json" id="rigctl-data">\n(.*?)\n</script>', re.DOTALL)
+NUMBER = re.compile(r"[-+]?[0-9.]+(e[-+]?[0-9]+)?")
+
+
+class _Elements(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: Counter[tuple[str, tuple[str, ...]]] = Counter()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found[tag, tuple(sorted(name for name, _ in attrs))] += 1
+
+
+def tags(text: str) -> Counter[tuple[str, tuple[str, ...]]]:
+    """How often each element with its attributes stands in a page."""
+    parser = _Elements()
+    parser.feed(text)
+    return parser.found
+
+
+def of_page(text: str) -> str:
+    return page(document(*hostile_runs.run(text)))
+
+
+def of_markdown(text: str) -> str:
+    return markdown(document(*hostile_runs.run(text)))
+
+
+def tokens(text: str) -> Counter[str]:
+    """What a reader of Markdown makes of it, GitHub's tables and lines through words included."""
+    parser = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+    found: Counter[str] = Counter()
+    for token in parser.parse(text):
+        found.update([token.type])
+        found.update(child.type for child in token.children or () if child.type not in ("text", "text_special"))
+    return found
+
+
+@pytest.mark.parametrize("text", hostile_runs.MARKUP)
+def test_a_page_has_the_elements_of_any_other(text: str) -> None:
+    """As with words of the same length, so that tables are as wide."""
+    hostile, plain = of_page(text), of_page("x" * len(text))
+    assert tags(hostile).keys() == tags(plain).keys()
+    assert tags(hostile)["script", ("id", "type")] == hostile.count("<script") == 1
+    data = DATA.search(hostile)
+    assert data is not None
+    assert json.loads(data[1])["title"] == f"{text}GigaBlox: seven tests, two pairs at once"
+
+
+@pytest.mark.parametrize("text", hostile_runs.MARKUP)
+def test_markdown_is_no_more_than_words(text: str) -> None:
+    hostile, plain = tokens(of_markdown(text)), tokens(of_markdown("x" * len(text)))
+    assert hostile.keys() == plain.keys()
+    assert not hostile.keys() & {"html_block", "html_inline", "image", "s_open", "entity"}
+
+
+@pytest.mark.parametrize("text", hostile_runs.MARKUP[1:3])
+def test_a_terminal_shows_markup_as_it_is(text: str) -> None:
+    shown = "\n".join(printed(*hostile_runs.run(text), 4000, everything=True))
+    assert f"{text}GigaBlox" in shown
+    assert "\x1b" not in shown
+
+
+@pytest.mark.parametrize("text", hostile_runs.FORMULAS)
+@pytest.mark.parametrize("level", [Level.CELLS, Level.PAIRS, Level.FLOWS])
+def test_no_field_of_a_csv_is_a_formula(text: str, level: Level) -> None:
+    made = FORMATS["csv"](load(*hostile_runs.run(text)), level).decode()
+    table = list(csv.reader(io.StringIO(made, newline="")))
+    assert len({len(row) for row in table}) == 1
+    signs = tuple(sign[0] for sign in hostile_runs.FORMULAS)
+    fields = [field for row in table for field in row if field.startswith(signs)]
+    assert all(NUMBER.fullmatch(field) for field in fields), fields
+
+
+@pytest.mark.parametrize("text", hostile_runs.MARKUP)
+def test_openmetrics_has_no_figure_that_a_text_brought(text: str) -> None:
+    made = render(RunView(*hostile_runs.run(text))).decode()
+    families = list(text_string_to_metric_families(made))
+    assert all(family.name.startswith("rigctl_") for family in families)
+    rigs = {sample.labels["rig"] for family in families for sample in family.samples}
+    assert rigs == {f"{text}gigablox"}
+
+
+@pytest.mark.parametrize("form", ["json", "md", "parquet"])
+def test_other_exports_hold_any_text(form: str) -> None:
+    for text in hostile_runs.MARKUP:
+        assert FORMATS[form](load(*hostile_runs.run(text)), Level.PAIRS)
+
+
+def test_what_commands_a_terminal_is_gone_before_it_is_a_record() -> None:
+    for made in (
+        printable(hostile_runs.COMMANDS),
+        json.dumps(harmless({hostile_runs.COMMANDS: hostile_runs.COMMANDS})),
+    ):
+        assert not re.search("[\x00-\x1f\x7f-\x9f\u202e\u2066]", made)
+        assert "pwned" in made

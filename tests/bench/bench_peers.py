@@ -27,6 +27,7 @@ from peers_table import tables
 
 from rigctl.remote.build import build, host_machine
 
+FAILURES = (AssertionError, ValueError, KeyError, IndexError, TimeoutError, subprocess.TimeoutExpired)
 KINDS = ("streams", "messages", "datagrams")
 
 
@@ -70,6 +71,10 @@ def places(asked: argparse.Namespace) -> Iterator[Place]:
         yield Place(kind, pairs, offloads == "on", mtu)
 
 
+def describe(place: Place) -> dict[str, object]:
+    return {"place": place.kind, "pairs": place.pairs, "offloads": place.offloads, "mtu": place.mtu}
+
+
 def measure_all(asked: argparse.Namespace, out: TextIO) -> None:
     own = asked.agent or str(build([host_machine()])[0].path)
     room = {"streams": peers_streams, "messages": peers_messages, "datagrams": peers_datagrams}[asked.kind]
@@ -89,10 +94,7 @@ def measure_all(asked: argparse.Namespace, out: TextIO) -> None:
                         continue
                     record = {
                         "kind": asked.kind,
-                        "place": place.kind,
-                        "pairs": place.pairs,
-                        "offloads": place.offloads,
-                        "mtu": place.mtu,
+                        **describe(place),
                         "number": number,
                         "tool": tool.name,
                         "own": tool.own,
@@ -101,7 +103,7 @@ def measure_all(asked: argparse.Namespace, out: TextIO) -> None:
                     }
                     try:
                         record |= room.measured(tool, found, pairs, number, asked.seconds)
-                    except (AssertionError, ValueError, KeyError, IndexError, TimeoutError, subprocess.TimeoutExpired) as error:
+                    except FAILURES as error:
                         record["failed"] = f"{type(error).__name__}: {error}"[:200]
                         print(f"{place}, {number}: {tool.name} failed: {record['failed']}", file=sys.stderr)
                     out.write(json.dumps(record) + "\n")

@@ -14,96 +14,165 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
-from peers_lab import Crew, Ends, await_listening, machine_busy_s, netserver, next_port, qperf_figures
+from peers_lab import Crew, Ends, Job, await_listening, machine_busy_s, netserver, next_port, qperf_figures
 from talk import Talk, joined, report_of, started
 
 Figures = dict[str, float]
-Datagrams = Callable[[Crew, Crew, Ends, int, int, str], tuple[float, float]]
-"""How many arrived, and within how many seconds."""
+Datagrams = Callable[[Job], tuple[float, float]]
+"""How many arrived, and within how many job.seconds."""
 DEFAULTS = (64, 1472)
 
 
-def agent(receivers: Crew, senders: Crew, ends: Ends, size: int, seconds: int, binary: str) -> tuple[float, float]:
+def agent(job: Job) -> tuple[float, float]:
     with (
-        Talk(receivers.command(ends.receiver, [binary])) as receiver,
-        Talk(senders.command(ends.sender, [binary])) as sender,
+        Talk(job.receivers.command(job.ends.receiver, [job.binary])) as receiver,
+        Talk(job.senders.command(job.ends.sender, [job.binary])) as sender,
     ):
-        joined(receiver, sender, ends.address, ends.sender_address, extra=f"transport=udp size={size}")
-        started([receiver, sender], seconds * 1000)
+        joined(receiver, sender, job.ends.address, job.ends.sender_address, extra=f"transport=udp size={job.number}")
+        started([receiver, sender], job.seconds * 1000)
         for side in (sender, receiver):
-            assert side.event("ended", seconds + 15)["error"] is None
-        return float(report_of(receiver).datagrams[0]["datagrams"]), seconds
+            assert side.event("ended", job.seconds + 15)["error"] is None
+        return float(report_of(receiver).datagrams[0]["datagrams"]), job.seconds
 
 
-def iperf3(receivers: Crew, senders: Crew, ends: Ends, size: int, seconds: int, binary: str) -> tuple[float, float]:
+def iperf3(job: Job) -> tuple[float, float]:
     port = str(next_port())
-    server = receivers.start(ends.receiver, [binary, "-s", "-1", "-J", "-p", port, "-B", ends.address])
-    await_listening(ends.receiver, int(port))
-    words = [binary, "-c", ends.address, "-p", port, "-u", "-b", "0", "-l", str(size), "-t", str(seconds), "-J"]
-    senders.finished(senders.start(ends.sender, words))
-    total = json.loads(receivers.finished(server))["end"]["sum"]
-    return total["packets"] - total["lost_packets"], seconds
+    server = job.serve([job.binary, "-s", "-1", "-J", "-p", port, "-B", job.ends.address])
+    await_listening(job.ends.receiver, int(port))
+    words = [
+        job.binary,
+        "-c",
+        job.ends.address,
+        "-p",
+        port,
+        "-u",
+        "-b",
+        "0",
+        "-l",
+        str(job.number),
+        "-t",
+        str(job.seconds),
+        "-J",
+    ]
+    job.senders.finished(job.drive(words))
+    total = json.loads(job.receivers.finished(server))["end"]["sum"]
+    return total["packets"] - total["lost_packets"], job.seconds
 
 
-def iperf(receivers: Crew, senders: Crew, ends: Ends, size: int, seconds: int, binary: str) -> tuple[float, float]:
+def iperf(job: Job) -> tuple[float, float]:
     port = str(next_port())
-    server = receivers.start(ends.receiver, [binary, "-s", "-u", "-p", port, "-B", ends.address, "-y", "C"])
-    await_listening(ends.receiver, int(port), udp=True)
-    words = [binary, "-c", ends.address, "-p", port, "-u", "-b", "100g", "-l", str(size), "-t", str(seconds), "-y", "C"]
-    senders.finished(senders.start(ends.sender, words))
+    server = job.serve([job.binary, "-s", "-u", "-p", port, "-B", job.ends.address, "-y", "C"])
+    await_listening(job.ends.receiver, int(port), udp=True)
+    words = [
+        job.binary,
+        "-c",
+        job.ends.address,
+        "-p",
+        port,
+        "-u",
+        "-b",
+        "100g",
+        "-l",
+        str(job.number),
+        "-t",
+        str(job.seconds),
+        "-y",
+        "C",
+    ]
+    job.senders.finished(job.drive(words))
     time.sleep(0.1)
-    (line,) = receivers.finished(server, signal.SIGTERM).splitlines()
-    return float(line.split(",")[7]) / size, seconds
+    (line,) = job.receivers.finished(server, signal.SIGTERM).splitlines()
+    return float(line.split(",")[7]) / job.number, job.seconds
 
 
-def neper(receivers: Crew, senders: Crew, ends: Ends, size: int, seconds: int, binary: str) -> tuple[float, float]:
+def neper(job: Job) -> tuple[float, float]:
     control, port = next_port(), next_port()
-    words = [binary, "-C", str(control), "-P", str(port), "-l", str(seconds), "-B", str(size)]
-    server = receivers.start(ends.receiver, words)
-    await_listening(ends.receiver, control)
-    senders.finished(senders.start(ends.sender, [*words, "-c", "-H", ends.address]))
-    said = dict(line.partition("=")[::2] for line in receivers.finished(server).splitlines())
-    return float(said["local_throughput"]) / 8 / size * seconds, seconds
+    words = [job.binary, "-C", str(control), "-P", str(port), "-l", str(job.seconds), "-B", str(job.number)]
+    server = job.serve(words)
+    await_listening(job.ends.receiver, control)
+    job.senders.finished(job.drive([*words, "-c", "-H", job.ends.address]))
+    said = dict(line.partition("=")[::2] for line in job.receivers.finished(server).splitlines())
+    return float(said["local_throughput"]) / 8 / job.number * job.seconds, job.seconds
 
 
-def netperf(receivers: Crew, senders: Crew, ends: Ends, size: int, seconds: int, binary: str) -> tuple[float, float]:
+def netperf(job: Job) -> tuple[float, float]:
     port = str(next_port())
-    receivers.start(ends.receiver, [netserver(binary), "-D", "-p", port, "-L", ends.address])
-    await_listening(ends.receiver, int(port))
-    words = [binary, "-P", "0", "-p", port, "-H", ends.address, "-t", "UDP_STREAM", "-l", str(seconds), "--", "-R", "1"]
-    words += ["-m", str(size), "-o", "REMOTE_BYTES_RECVD,ELAPSED_TIME"]
-    said = senders.finished(senders.start(ends.sender, words)).strip().splitlines()[-1].split(",")
-    return float(said[0]) / size, float(said[1])
+    job.serve([netserver(job.binary), "-D", "-p", port, "-L", job.ends.address])
+    await_listening(job.ends.receiver, int(port))
+    words = [
+        job.binary,
+        "-P",
+        "0",
+        "-p",
+        port,
+        "-H",
+        job.ends.address,
+        "-t",
+        "UDP_STREAM",
+        "-l",
+        str(job.seconds),
+        "--",
+        "-R",
+        "1",
+    ]
+    words += ["-m", str(job.number), "-o", "REMOTE_BYTES_RECVD,ELAPSED_TIME"]
+    said = job.senders.finished(job.drive(words)).strip().splitlines()[-1].split(",")
+    return float(said[0]) / job.number, float(said[1])
 
 
-def nuttcp(receivers: Crew, senders: Crew, ends: Ends, size: int, seconds: int, binary: str) -> tuple[float, float]:
+def nuttcp(job: Job) -> tuple[float, float]:
     control, port = next_port(), next_port()
-    receivers.start(ends.receiver, [binary, "-S", "-1", "-P", str(control)])
-    await_listening(ends.receiver, control)
-    words = [binary, "-P", str(control), "-p", str(port), "-fparse", "-u", f"-l{size}", "-Ru", f"-T{seconds}", ends.address]
-    said = dict(word.partition("=")[::2] for word in senders.finished(senders.start(ends.sender, words)).split())
-    return float(said["megabytes"]) * 2**20 / size, float(said["real_seconds"])
+    job.serve([job.binary, "-S", "-1", "-P", str(control)])
+    await_listening(job.ends.receiver, control)
+    words = [
+        job.binary,
+        "-P",
+        str(control),
+        "-p",
+        str(port),
+        "-fparse",
+        "-u",
+        f"-l{job.number}",
+        "-Ru",
+        f"-T{job.seconds}",
+        job.ends.address,
+    ]
+    said = dict(word.partition("=")[::2] for word in job.senders.finished(job.drive(words)).split())
+    return float(said["megabytes"]) * 2**20 / job.number, float(said["real_seconds"])
 
 
-def qperf(receivers: Crew, senders: Crew, ends: Ends, size: int, seconds: int, binary: str) -> tuple[float, float]:
+def qperf(job: Job) -> tuple[float, float]:
     control, port = str(next_port()), str(next_port())
-    receivers.start(ends.receiver, [binary, "-lp", control])
-    await_listening(ends.receiver, int(control))
-    words = [binary, "-lp", control, "-ip", port, ends.address, "-t", str(seconds), "-m", str(size), "-uu", "-vv"]
-    said = qperf_figures(senders.finished(senders.start(ends.sender, [*words, "udp_bw"])))
-    return said["recv_msgs"], seconds
+    job.serve([job.binary, "-lp", control])
+    await_listening(job.ends.receiver, int(control))
+    words = [
+        job.binary,
+        "-lp",
+        control,
+        "-ip",
+        port,
+        job.ends.address,
+        "-t",
+        str(job.seconds),
+        "-m",
+        str(job.number),
+        "-uu",
+        "-vv",
+    ]
+    said = qperf_figures(job.senders.finished(job.drive([*words, "udp_bw"])))
+    return said["recv_msgs"], job.seconds
 
 
-def sockperf(receivers: Crew, senders: Crew, ends: Ends, size: int, seconds: int, binary: str) -> tuple[float, float]:
+def sockperf(job: Job) -> tuple[float, float]:
     port = str(next_port())
-    words = ["-i", ends.address, "-p", port]
-    server = receivers.start(ends.receiver, [binary, "server", *words])
-    await_listening(ends.receiver, int(port), udp=True)
-    client = [binary, "throughput", *words, "-m", str(size), "-t", str(seconds), "--mps=max"]
-    said = senders.finished(senders.start(ends.sender, client))
+    words = ["-i", job.ends.address, "-p", port]
+    server = job.serve([job.binary, "server", *words])
+    await_listening(job.ends.receiver, int(port), udp=True)
+    client = [job.binary, "throughput", *words, "-m", str(job.number), "-t", str(job.seconds), "--mps=max"]
+    said = job.senders.finished(job.drive(client))
     length = re.search(r"messages sent in ([\d.]+) sec", said)
     time.sleep(0.1)
-    came = re.search(r"Total (\d+) messages received", receivers.finished(server, signal.SIGINT))
+    came = re.search(r"Total (\d+) messages received", job.receivers.finished(server, signal.SIGINT))
     assert length is not None and came is not None, said
     return float(came[1]), float(length[1])
 
@@ -135,7 +204,7 @@ TOOLS = (
 def measured(tool: Tool, binary: str, pairs: list[Ends], size: int, seconds: int) -> Figures:
     with Crew() as receivers, Crew() as senders:
         before = machine_busy_s()
-        packets, length_s = tool.run(receivers, senders, pairs[0], size, seconds, binary)
+        packets, length_s = tool.run(Job(receivers, senders, pairs[0], size, seconds, binary))
         machine_s = machine_busy_s() - before
         return {
             "packets": packets,

@@ -107,7 +107,7 @@ def _accounting() -> tuple[Path, str]:
 
 
 class Crew:
-    """The processes of one side of a tool, with all their children: started in a control group that counts their time."""
+    """The processes of one side of a tool and their children, in a control group that counts their time."""
 
     def __init__(self) -> None:
         root, self._file = _accounting()
@@ -159,6 +159,24 @@ class Crew:
             if process.stdout is not None:
                 process.stdout.close()
         self._folder.rmdir()
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of a tool on one pair."""
+
+    receivers: Crew
+    senders: Crew
+    ends: Ends
+    number: int  # of flows, or the size of messages
+    seconds: int
+    binary: str
+
+    def serve(self, words: Sequence[str]) -> subprocess.Popen[str]:
+        return self.receivers.start(self.ends.receiver, words)
+
+    def drive(self, words: Sequence[str]) -> subprocess.Popen[str]:
+        return self.senders.start(self.ends.sender, words)
 
 
 def machine_busy_s() -> float:

@@ -13,26 +13,26 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
-from peers_lab import Crew, Ends, await_listening, netserver, next_port, qperf_figures
+from peers_lab import Crew, Ends, Job, await_listening, netserver, next_port, qperf_figures
 from talk import Talk, joined, report_of, started
 
 from rigctl.model.histogram import percentile_ns
 
 Figures = dict[str, float]
-Trips = Callable[[Crew, Crew, Ends, int, int, str], Figures]
+Trips = Callable[[Job], Figures]
 DEFAULTS = (1, 65536)
 
 
 def agent(*, busy: bool) -> Trips:
-    def run(receivers: Crew, senders: Crew, ends: Ends, size: int, seconds: int, binary: str) -> Figures:
-        what = f"test=pingpong size={size} busy={int(busy)} nodelay=1"
+    def run(job: Job) -> Figures:
+        what = f"test=pingpong size={job.number} busy={int(busy)} nodelay=1"
         with (
-            Talk(receivers.command(ends.receiver, [binary])) as receiver,
-            Talk(senders.command(ends.sender, [binary])) as sender,
+            Talk(job.receivers.command(job.ends.receiver, [job.binary])) as receiver,
+            Talk(job.senders.command(job.ends.sender, [job.binary])) as sender,
         ):
-            joined(receiver, sender, ends.address, ends.sender_address, extra=what)
-            started([receiver, sender], seconds * 1000)
-            assert sender.event("ended", seconds + 15)["error"] is None
+            joined(receiver, sender, job.ends.address, job.ends.sender_address, extra=what)
+            started([receiver, sender], job.seconds * 1000)
+            assert sender.event("ended", job.seconds + 15)["error"] is None
             report = report_of(sender)
         (totals,) = report.totals.values()
         p50, p99 = (percentile_ns([(b, n) for b, n in report.buckets[0]], percent) for percent in (50, 99))
@@ -44,16 +44,16 @@ def agent(*, busy: bool) -> Trips:
 
 
 def sockperf(*extra: str) -> Trips:
-    def run(receivers: Crew, senders: Crew, ends: Ends, size: int, seconds: int, binary: str) -> Figures:
+    def run(job: Job) -> Figures:
         port = str(next_port())
-        words = ["--tcp", "-i", ends.address, "-p", port, *extra]
-        server = receivers.start(ends.receiver, [binary, "server", *words])
-        await_listening(ends.receiver, int(port))
-        size = min(max(size, 14), 65507)
-        said = senders.finished(
-            senders.start(ends.sender, [binary, "ping-pong", *words, "-m", str(size), "-t", str(seconds)])
+        words = ["--tcp", "-i", job.ends.address, "-p", port, *extra]
+        server = job.serve([job.binary, "server", *words])
+        await_listening(job.ends.receiver, int(port))
+        job.number = min(max(job.number, 14), 65507)
+        said = job.senders.finished(
+            job.drive([job.binary, "ping-pong", *words, "-m", str(job.number), "-t", str(job.seconds)])
         )
-        receivers.finished(server, signal.SIGTERM)
+        job.receivers.finished(server, signal.SIGTERM)
         halves = {percent: float(us) for percent, us in re.findall(r"percentile ([\d.]+) = +([\d.]+)", said)}
         mean = re.search(r"Latency is ([\d.]+) usec", said)
         assert mean is not None, said
@@ -62,34 +62,61 @@ def sockperf(*extra: str) -> Trips:
     return run
 
 
-def neper(receivers: Crew, senders: Crew, ends: Ends, size: int, seconds: int, binary: str) -> Figures:
+def neper(job: Job) -> Figures:
     control, port = next_port(), next_port()
-    words = [binary, "-C", str(control), "-P", str(port), "-l", str(seconds), "-p", "50,99", "--no-delay"]
-    words += ["-Q", str(size), "-R", str(size), "-B", str(max(size, 65536))]
-    server = receivers.start(ends.receiver, words)
-    await_listening(ends.receiver, control)
-    text = senders.finished(senders.start(ends.sender, [*words, "-c", "-H", ends.address]))
-    receivers.finished(server)
+    words = [job.binary, "-C", str(control), "-P", str(port), "-l", str(job.seconds), "-p", "50,99", "--no-delay"]
+    words += ["-Q", str(job.number), "-R", str(job.number), "-B", str(max(job.number, 65536))]
+    server = job.serve(words)
+    await_listening(job.ends.receiver, control)
+    text = job.senders.finished(job.drive([*words, "-c", "-H", job.ends.address]))
+    job.receivers.finished(server)
     said = dict(line.partition("=")[::2] for line in text.splitlines())
     return {f"{name}_us": 1e6 * float(said[f"latency_{name}"]) for name in ("p50", "p99", "mean")}
 
 
-def netperf(receivers: Crew, senders: Crew, ends: Ends, size: int, seconds: int, binary: str) -> Figures:
+def netperf(job: Job) -> Figures:
     port = str(next_port())
-    receivers.start(ends.receiver, [netserver(binary), "-D", "-p", port, "-L", ends.address])
-    await_listening(ends.receiver, int(port))
-    words = [binary, "-P", "0", "-p", port, "-H", ends.address, "-t", "TCP_RR", "-l", str(seconds), "--", "-D"]
-    words += ["-r", f"{size},{size}", "-o", "P50_LATENCY,P99_LATENCY,MEAN_LATENCY"]
-    said = senders.finished(senders.start(ends.sender, words)).strip().splitlines()[-1].split(",")
+    job.serve([netserver(job.binary), "-D", "-p", port, "-L", job.ends.address])
+    await_listening(job.ends.receiver, int(port))
+    words = [
+        job.binary,
+        "-P",
+        "0",
+        "-p",
+        port,
+        "-H",
+        job.ends.address,
+        "-t",
+        "TCP_RR",
+        "-l",
+        str(job.seconds),
+        "--",
+        "-D",
+    ]
+    words += ["-r", f"{job.number},{job.number}", "-o", "P50_LATENCY,P99_LATENCY,MEAN_LATENCY"]
+    said = job.senders.finished(job.drive(words)).strip().splitlines()[-1].split(",")
     return dict(zip(("p50_us", "p99_us", "mean_us"), map(float, said), strict=True))
 
 
-def qperf(receivers: Crew, senders: Crew, ends: Ends, size: int, seconds: int, binary: str) -> Figures:
+def qperf(job: Job) -> Figures:
     control, port = str(next_port()), str(next_port())
-    receivers.start(ends.receiver, [binary, "-lp", control])
-    await_listening(ends.receiver, int(control))
-    words = [binary, "-lp", control, "-ip", port, ends.address, "-t", str(seconds), "-m", str(size), "-uu", "-vv"]
-    said = qperf_figures(senders.finished(senders.start(ends.sender, [*words, "tcp_lat"])))
+    job.serve([job.binary, "-lp", control])
+    await_listening(job.ends.receiver, int(control))
+    words = [
+        job.binary,
+        "-lp",
+        control,
+        "-ip",
+        port,
+        job.ends.address,
+        "-t",
+        str(job.seconds),
+        "-m",
+        str(job.number),
+        "-uu",
+        "-vv",
+    ]
+    said = qperf_figures(job.senders.finished(job.drive([*words, "tcp_lat"])))
     return {"mean_us": 2e-3 * said["latency"]}
 
 
@@ -118,5 +145,5 @@ TOOLS = (
 
 def measured(tool: Tool, binary: str, pairs: list[Ends], size: int, seconds: int) -> Figures:
     with Crew() as receivers, Crew() as senders:
-        figures = tool.run(receivers, senders, pairs[0], size, seconds, binary)
+        figures = tool.run(Job(receivers, senders, pairs[0], size, seconds, binary))
         return figures | {"sender_cpu_s": senders.cpu_s(), "receiver_cpu_s": receivers.cpu_s()}

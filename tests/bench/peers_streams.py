@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
-from peers_lab import Crew, Ends, await_listening, machine_busy_s, netserver, next_port, qperf_figures
+from peers_lab import Crew, Ends, Job, await_listening, machine_busy_s, netserver, next_port, qperf_figures
 from talk import Talk, joined, report_of
 
 
@@ -29,22 +29,34 @@ class Run:
 DEFAULTS = (1, 10)
 Pending = Callable[[], Run]
 # Starts the receiver at once and returns what starts the sender, which returns what waits for the end.
-Stream = Callable[[Crew, Crew, Ends, int, int, str], Callable[[], Pending]]
+Stream = Callable[[Job], Callable[[], Pending]]
 
 
 def iperf3(*extra: str) -> Stream:
-    def prepare(receivers: Crew, senders: Crew, ends: Ends, flows: int, seconds: int, binary: str) -> Callable[[], Pending]:
+    def prepare(job: Job) -> Callable[[], Pending]:
         port = str(next_port())
-        server = receivers.start(ends.receiver, [binary, "-s", "-1", "-J", "-p", port, "-B", ends.address])
-        await_listening(ends.receiver, int(port))
+        server = job.serve([job.binary, "-s", "-1", "-J", "-p", port, "-B", job.ends.address])
+        await_listening(job.ends.receiver, int(port))
 
         def go() -> Pending:
-            words = [binary, "-c", ends.address, "-p", port, "-t", str(seconds), "-P", str(flows), "-J", *extra]
-            client = senders.start(ends.sender, words)
+            words = [
+                job.binary,
+                "-c",
+                job.ends.address,
+                "-p",
+                port,
+                "-t",
+                str(job.seconds),
+                "-P",
+                str(job.number),
+                "-J",
+                *extra,
+            ]
+            client = job.drive(words)
 
             def result() -> Run:
-                senders.finished(client)
-                total = json.loads(receivers.finished(server))["end"]["sum_received"]
+                job.senders.finished(client)
+                total = json.loads(job.receivers.finished(server))["end"]["sum_received"]
                 return Run(total["bytes"], total["bits_per_second"] / 1e9)
 
             return result
@@ -54,22 +66,22 @@ def iperf3(*extra: str) -> Stream:
     return prepare
 
 
-def iperf(receivers: Crew, senders: Crew, ends: Ends, flows: int, seconds: int, binary: str) -> Callable[[], Pending]:
+def iperf(job: Job) -> Callable[[], Pending]:
     port = str(next_port())
-    server = receivers.start(ends.receiver, [binary, "-s", "-p", port, "-B", ends.address, "-y", "C"])
-    await_listening(ends.receiver, int(port))
+    server = job.serve([job.binary, "-s", "-p", port, "-B", job.ends.address, "-y", "C"])
+    await_listening(job.ends.receiver, int(port))
 
     def go() -> Pending:
-        client = senders.start(
-            ends.sender, [binary, "-c", ends.address, "-p", port, "-t", str(seconds), "-P", str(flows), "-y", "C"]
+        client = job.drive(
+            [job.binary, "-c", job.ends.address, "-p", port, "-t", str(job.seconds), "-P", str(job.number), "-y", "C"]
         )
 
         def result() -> Run:
-            senders.finished(client)
+            job.senders.finished(client)
             time.sleep(0.1)
-            lines = [line.split(",") for line in receivers.finished(server, signal.SIGTERM).splitlines()]
+            lines = [line.split(",") for line in job.receivers.finished(server, signal.SIGTERM).splitlines()]
             each = [line for line in lines if line[5] != "-1"]
-            assert len(each) == flows, lines
+            assert len(each) == job.number, lines
             return Run(sum(float(line[7]) for line in each), sum(float(line[8]) for line in each) / 1e9)
 
         return result
@@ -78,18 +90,18 @@ def iperf(receivers: Crew, senders: Crew, ends: Ends, flows: int, seconds: int, 
 
 
 def neper(*extra: str) -> Stream:
-    def prepare(receivers: Crew, senders: Crew, ends: Ends, flows: int, seconds: int, binary: str) -> Callable[[], Pending]:
+    def prepare(job: Job) -> Callable[[], Pending]:
         control, port = next_port(), next_port()
-        words = [binary, "-C", str(control), "-P", str(port), "-l", str(seconds), "-F", str(flows), *extra]
-        server = receivers.start(ends.receiver, words)
-        await_listening(ends.receiver, control)
+        words = [job.binary, "-C", str(control), "-P", str(port), "-l", str(job.seconds), "-F", str(job.number), *extra]
+        server = job.serve(words)
+        await_listening(job.ends.receiver, control)
 
         def go() -> Pending:
-            client = senders.start(ends.sender, [*words, "-c", "-H", ends.address])
+            client = job.drive([*words, "-c", "-H", job.ends.address])
 
             def result() -> Run:
-                senders.finished(client)
-                said = dict(line.partition("=")[::2] for line in receivers.finished(server).splitlines())
+                job.senders.finished(client)
+                said = dict(line.partition("=")[::2] for line in job.receivers.finished(server).splitlines())
                 gbps = float(said["local_throughput"]) / 1e9
                 return Run(gbps * 1e9 / 8 * (float(said["time_end"]) - float(said["time_start"])), gbps)
 
@@ -101,18 +113,30 @@ def neper(*extra: str) -> Stream:
 
 
 def netperf(*extra: str) -> Stream:
-    def prepare(receivers: Crew, senders: Crew, ends: Ends, flows: int, seconds: int, binary: str) -> Callable[[], Pending]:
+    def prepare(job: Job) -> Callable[[], Pending]:
         port = str(next_port())
-        receivers.start(ends.receiver, [netserver(binary), "-D", "-p", port, "-L", ends.address])
-        await_listening(ends.receiver, int(port))
+        job.serve([netserver(job.binary), "-D", "-p", port, "-L", job.ends.address])
+        await_listening(job.ends.receiver, int(port))
 
         def go() -> Pending:
-            words = [binary, "-p", port, "-H", ends.address, "-t", "TCP_STREAM", "-l", str(seconds), "-P", "0"]
+            words = [
+                job.binary,
+                "-p",
+                port,
+                "-H",
+                job.ends.address,
+                "-t",
+                "TCP_STREAM",
+                "-l",
+                str(job.seconds),
+                "-P",
+                "0",
+            ]
             words += ["--", *extra, "-o", "REMOTE_BYTES_RECVD,REMOTE_RECV_THROUGHPUT"]
-            clients = [senders.start(ends.sender, words) for _ in range(flows)]
+            clients = [job.drive(words) for _ in range(job.number)]
 
             def result() -> Run:
-                said = [senders.finished(client).strip().splitlines()[-1].split(",") for client in clients]
+                said = [job.senders.finished(client).strip().splitlines()[-1].split(",") for client in clients]
                 return Run(sum(float(line[0]) for line in said), sum(float(line[1]) for line in said) / 1e3)
 
             return result
@@ -122,17 +146,17 @@ def netperf(*extra: str) -> Stream:
     return prepare
 
 
-def nuttcp(receivers: Crew, senders: Crew, ends: Ends, flows: int, seconds: int, binary: str) -> Callable[[], Pending]:
+def nuttcp(job: Job) -> Callable[[], Pending]:
     control, port = next_port(), next_port()
-    receivers.start(ends.receiver, [binary, "-S", "-1", "-P", str(control)])
-    await_listening(ends.receiver, control)
+    job.serve([job.binary, "-S", "-1", "-P", str(control)])
+    await_listening(job.ends.receiver, control)
 
     def go() -> Pending:
-        words = [binary, "-P", str(control), "-p", str(port), "-fparse", f"-T{seconds}"]
-        client = senders.start(ends.sender, [*words, *([f"-N{flows}"] if flows > 1 else []), ends.address])
+        words = [job.binary, "-P", str(control), "-p", str(port), "-fparse", f"-T{job.seconds}"]
+        client = job.drive([*words, *([f"-N{job.number}"] if job.number > 1 else []), job.ends.address])
 
         def result() -> Run:
-            said = dict(word.partition("=")[::2] for word in senders.finished(client).split())
+            said = dict(word.partition("=")[::2] for word in job.senders.finished(client).split())
             return Run(float(said["megabytes"]) * 2**20, float(said["rate_Mbps"]) / 1e3)
 
         return result
@@ -140,18 +164,30 @@ def nuttcp(receivers: Crew, senders: Crew, ends: Ends, flows: int, seconds: int,
     return go
 
 
-def qperf(receivers: Crew, senders: Crew, ends: Ends, flows: int, seconds: int, binary: str) -> Callable[[], Pending]:
-    assert flows == 1
+def qperf(job: Job) -> Callable[[], Pending]:
+    assert job.number == 1
     control, port = next_port(), next_port()
-    receivers.start(ends.receiver, [binary, "-lp", str(control)])
-    await_listening(ends.receiver, control)
+    job.serve([job.binary, "-lp", str(control)])
+    await_listening(job.ends.receiver, control)
 
     def go() -> Pending:
-        words = [binary, "-lp", str(control), "-ip", str(port), ends.address, "-t", str(seconds), "-uu", "-vv", "tcp_bw"]
-        client = senders.start(ends.sender, words)
+        words = [
+            job.binary,
+            "-lp",
+            str(control),
+            "-ip",
+            str(port),
+            job.ends.address,
+            "-t",
+            str(job.seconds),
+            "-uu",
+            "-vv",
+            "tcp_bw",
+        ]
+        client = job.drive(words)
 
         def result() -> Run:
-            figures = qperf_figures(senders.finished(client))
+            figures = qperf_figures(job.senders.finished(client))
             return Run(figures["recv_bytes"], figures["bw"] * 8 / 1e9)
 
         return result
@@ -160,21 +196,30 @@ def qperf(receivers: Crew, senders: Crew, ends: Ends, flows: int, seconds: int, 
 
 
 def agent(extra: str = "", listen: str = "") -> Stream:
-    def prepare(receivers: Crew, senders: Crew, ends: Ends, flows: int, seconds: int, binary: str) -> Callable[[], Pending]:
+    def prepare(job: Job) -> Callable[[], Pending]:
         stack = ExitStack()
-        receiver = stack.enter_context(Talk(receivers.command(ends.receiver, [binary])))
-        sender = stack.enter_context(Talk(senders.command(ends.sender, [binary])))
-        joined(receiver, sender, ends.address, ends.sender_address, interval_ms=100, flows=flows, extra=extra, listen=listen)
+        receiver = stack.enter_context(Talk(job.receivers.command(job.ends.receiver, [job.binary])))
+        sender = stack.enter_context(Talk(job.senders.command(job.ends.sender, [job.binary])))
+        joined(
+            receiver,
+            sender,
+            job.ends.address,
+            job.ends.sender_address,
+            interval_ms=100,
+            flows=job.number,
+            extra=extra,
+            listen=listen,
+        )
 
         def go() -> Pending:
             at_ns = time.monotonic_ns() + 20_000_000
             for side in (receiver, sender):
-                side.send(f"start endpoint=1 at_ns={at_ns} duration_ms={seconds * 1000}")
+                side.send(f"start endpoint=1 at_ns={at_ns} duration_ms={job.seconds * 1000}")
 
             def result() -> Run:
                 with stack:
                     for side in (sender, receiver):
-                        assert side.event("ended", seconds + 15)["error"] is None
+                        assert side.event("ended", job.seconds + 15)["error"] is None
                     report = report_of(receiver)
                     for side in (sender, receiver):
                         side.end()
@@ -220,15 +265,14 @@ TOOLS = (
 
 def measured(tool: Tool, binary: str, pairs: list[Ends], flows: int, seconds: int) -> dict[str, float]:
     with Crew() as receivers, Crew() as senders:
-        starts = [tool.run(receivers, senders, ends, flows, seconds, binary) for ends in pairs]
+        starts = [tool.run(Job(receivers, senders, ends, flows, seconds, binary)) for ends in pairs]
         before = machine_busy_s()
         runs = [result() for result in [start() for start in starts]]
         machine_s = machine_busy_s() - before
-        figures = {
+        return {
             "bytes": sum(run.bytes for run in runs),
             "gbps": sum(run.gbps for run in runs),
             "sender_cpu_s": senders.cpu_s(),
             "receiver_cpu_s": receivers.cpu_s(),
             "machine_cpu_s": machine_s,
         }
-    return figures

@@ -18,11 +18,11 @@ class Figure:
 
 
 def per_gb(side: str) -> Callable[[Record], float | None]:
-    return lambda r: r[f"{side}_cpu_s"] / (r["bytes"] / 1e9)
+    return lambda r: float(r[f"{side}_cpu_s"]) / (r["bytes"] / 1e9)
 
 
 def _per_cpu(r: Record) -> float:
-    return r["packets"] / (r["sender_cpu_s"] + r["receiver_cpu_s"]) / 1e3
+    return float(r["packets"]) / (r["sender_cpu_s"] + r["receiver_cpu_s"]) / 1e3
 
 
 FIGURES = {

@@ -49,9 +49,9 @@ def sockperf(*extra: str) -> Trips:
         words = ["--tcp", "-i", job.ends.address, "-p", port, *extra]
         server = job.serve([job.binary, "server", *words])
         await_listening(job.ends.receiver, int(port))
-        job.number = min(max(job.number, 14), 65507)
+        size = min(max(job.number, 14), 65507)
         said = job.senders.finished(
-            job.drive([job.binary, "ping-pong", *words, "-m", str(job.number), "-t", str(job.seconds)])
+            job.drive([job.binary, "ping-pong", *words, "-m", str(size), "-t", str(job.seconds)])
         )
         job.receivers.finished(server, signal.SIGTERM)
         halves = {percent: float(us) for percent, us in re.findall(r"percentile ([\d.]+) = +([\d.]+)", said)}

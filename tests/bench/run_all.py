@@ -13,6 +13,7 @@ ORDER = (
     "bench_das2.py",
     "bench_pingpong.py",
     "bench_udp.py",
+    "bench_peers.py",
     "bench_distance.py",
     "bench_bins.py",
     "bench_loss.py",

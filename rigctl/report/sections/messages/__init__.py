@@ -21,8 +21,8 @@ _TRIP_METHOD = (
     "are of a histogram, within 0.4 %."
 )
 _PLACES = (
-    "Without busy polling both ends sleep while they wait. Where a pair has one flow, each end runs on the processor that "
-    "its packets arrive at, if its system tells which: a processor that has to be woken for each message takes longer."
+    "Without busy polling both ends sleep while they wait. Where a pair has one flow, each end runs on the processor "
+    "that its packets arrive at, if its system tells which: one that has to be woken for each message takes longer."
 )
 _CONNECTIONS = "Each repetition has a connection of its own; the time of its handshake is not counted."
 

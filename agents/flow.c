@@ -19,6 +19,7 @@
 #define STACK_BYTES (64 * 1024)
 #endif
 #define NAP_NS (20 * MS)
+#define FOLLOW_EVERY 64 /* messages: its packets may come to arrive elsewhere */
 #define MANY_TIMEOUTS 3 /* in a row: at least 1.4 s without an acknowledgement */
 
 void flow_init(struct flow *flow, int number, bool sender, int wake)
@@ -26,6 +27,7 @@ void flow_init(struct flow *flow, int number, bool sender, int wake)
     flow->fd = flow->datagram.fd = flow->file.fd = -1;
     flow->file.disk_ns = flow->file.sync_ns = -1;
     flow->number = number;
+    flow->message.processor = -1;
     flow->sender = sender;
     flow->life.wake = wake;
 }
@@ -121,6 +123,13 @@ void flow_took(struct flow *flow, int64_t got)
         flow->first_byte_ns = flow->last_byte_ns;
     flow_bin(flow, flow->last_byte_ns, got);
     flow_hold_window(flow, got);
+}
+
+/* A processor that sleeps takes some ten microseconds to wake: a thread that runs where its packets arrive is woken by one that is awake. */
+void flow_exchanged(struct flow *flow, int fd)
+{
+    if (flow->message.follows && flow->message.exchanged++ % FOLLOW_EVERY == 1)
+        flow->message.processor = system_follow_packets(fd, flow->message.processor);
 }
 
 static void *run(void *argument)

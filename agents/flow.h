@@ -26,6 +26,9 @@
 struct flow_message {
     int64_t size, iterations;
     bool busy;               /* does not sleep while it waits for a message */
+    bool follows;            /* it may run where its packets arrive: no other flow of its endpoint would crowd there */
+    int processor;           /* where it was moved for that; -1: nowhere */
+    int64_t exchanged;       /* messages since the start */
     struct histogram *trips; /* of a ping-pong's sender; NULL: none */
 };
 
@@ -128,6 +131,8 @@ static inline void flow_count(struct flow *flow, int64_t bytes)
     atomic_fetch_add_explicit(&flow->bytes, bytes, memory_order_relaxed);
 }
 
+/* After each message of a ping-pong. */
+void flow_exchanged(struct flow *flow, int fd);
 /* A new one that has no connection yet. */
 void flow_init(struct flow *flow, int number, bool sender, int wake);
 /* Close and free everything; the thread must have ended or never have been started. */

@@ -73,6 +73,7 @@ static void ping(struct flow *flow)
         now = clock_now();
         histogram_add(flow->message.trips, now - before);
         count(flow, now);
+        flow_exchanged(flow, flow->fd);
         before = now;
     }
 }
@@ -87,6 +88,7 @@ static void pong(struct flow *flow)
         count(flow, now);
         if (!send_message(flow))
             break;
+        flow_exchanged(flow, flow->fd);
     }
 }
 

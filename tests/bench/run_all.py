@@ -15,6 +15,7 @@ ORDER = (
     "bench_scale.py",
     "bench_pingpong.py",
     "bench_udp.py",
+    "bench_peers.py",
     "bench_distance.py",
     "bench_bins.py",
     "bench_loss.py",

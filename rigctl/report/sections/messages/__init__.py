@@ -20,6 +20,10 @@ _TRIP_METHOD = (
     "first send to the last answer, on the sender's clock. Mean, least and largest round trip are exact; percentiles "
     "are of a histogram, within 0.4 %."
 )
+_PLACES = (
+    "Without busy polling both ends sleep while they wait. Where a pair has one flow, each end runs on the processor "
+    "that its packets arrive at, if its system tells which: one that has to be woken for each message takes longer."
+)
 _CONNECTIONS = "Each repetition has a connection of its own; the time of its handshake is not counted."
 
 
@@ -37,7 +41,7 @@ def part(view: RunView) -> Part | None:
         findings=tuple(findings),
         results=table(results, lambda result: message_excess_note(view.info, result)),
         sections=_charts(view, trips),
-        method=(_TRIP_METHOD if trips else _BLAST_METHOD, _CONNECTIONS),
+        method=(_TRIP_METHOD, _PLACES, _CONNECTIONS) if trips else (_BLAST_METHOD, _CONNECTIONS),
     )
 
 

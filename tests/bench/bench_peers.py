@@ -1,0 +1,116 @@
+"""Against the peers: goodput, processor time, round trips and datagrams of each tool in turn, on one machine.
+
+`measure` writes one JSON line per run, so that a comparison can be measured in slices; `table` judges any number of
+such files. Peers that are not installed are left out by name; `--peers FOLDER` says where others have been built.
+
+    python tests/bench/bench_peers.py measure streams --place namespaces --rounds 5 --out raw.jsonl
+    python tests/bench/bench_peers.py table raw.jsonl
+"""
+
+import argparse
+import itertools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+
+import peers_datagrams
+import peers_messages
+import peers_streams
+from peers_lab import Place, laid_out, program
+from peers_table import tables
+
+from rigctl.remote.build import build, host_machine
+
+FAILURES = (AssertionError, ValueError, KeyError, IndexError, TimeoutError, subprocess.TimeoutExpired)
+KINDS = ("streams", "messages", "datagrams")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    steps = parser.add_subparsers(dest="step")
+    measure = steps.add_parser("measure")
+    measure.add_argument("kind", choices=KINDS)
+    measure.add_argument("--place", choices=("namespaces", "loopback"), action="append")
+    measure.add_argument("--pairs", type=int, action="append")
+    measure.add_argument("--flows", type=int, action="append")
+    measure.add_argument("--mtu", type=int, action="append")
+    measure.add_argument("--offloads", choices=("on", "off"), action="append")
+    measure.add_argument("--size", type=int, action="append")
+    measure.add_argument("--tool", action="append", help="only these")
+    measure.add_argument("--rounds", type=int, default=5)
+    measure.add_argument("--seconds", type=int, default=1)
+    measure.add_argument("--peers", type=Path, action="append", default=[])
+    measure.add_argument("--agent", help="another agent than this checkout's")
+    measure.add_argument("--out", type=Path, default=Path("peers.jsonl"))
+    table = steps.add_parser("table")
+    table.add_argument("raw", type=Path, nargs="+")
+    asked = parser.parse_args(sys.argv[1:] or ["measure", "streams"])
+    if asked.step == "measure":
+        with asked.out.open("a") as out:
+            measure_all(asked, out)
+        print_tables([asked.out])
+    else:
+        print_tables(asked.raw)
+
+
+def print_tables(files: list[Path]) -> None:
+    lines = (line for file in files for line in file.read_text().splitlines())
+    print("\n".join(tables([json.loads(line) for line in lines])))
+
+
+def places(asked: argparse.Namespace) -> Iterator[Place]:
+    for kind, offloads, mtu, pairs in itertools.product(
+        asked.place or ["namespaces", "loopback"], asked.offloads or ["on"], asked.mtu or [1500], asked.pairs or [1]
+    ):
+        yield Place(kind, pairs, offloads == "on", mtu)
+
+
+def describe(place: Place) -> dict[str, object]:
+    return {"place": place.kind, "pairs": place.pairs, "offloads": place.offloads, "mtu": place.mtu}
+
+
+def measure_all(asked: argparse.Namespace, out: TextIO) -> None:
+    own = asked.agent or str(build([host_machine()])[0].path)
+    room = {"streams": peers_streams, "messages": peers_messages, "datagrams": peers_datagrams}[asked.kind]
+    tools = [
+        (tool, own if tool.own else program(tool.program, asked.peers))
+        for tool in room.TOOLS
+        if not asked.tool or tool.name in asked.tool
+    ]
+    for name in dict.fromkeys(tool.program for tool, found in tools if found is None):
+        print(f"left out: {name} is not installed", file=sys.stderr)
+    axis = asked.flows if asked.kind == "streams" else asked.size
+    for place in places(asked):
+        with laid_out(place) as pairs:
+            for step, number in itertools.product(range(asked.rounds), axis or list(room.DEFAULTS)):
+                for tool, found in tools[step % len(tools) :] + tools[: step % len(tools)]:
+                    if found is None or not tool.takes(number):
+                        continue
+                    record = {
+                        "kind": asked.kind,
+                        **describe(place),
+                        "number": number,
+                        "tool": tool.name,
+                        "own": tool.own,
+                        "tuned": tool.tuned,
+                        "round": step,
+                    }
+                    try:
+                        record |= room.measured(tool, found, pairs, number, asked.seconds)
+                    except FAILURES as error:
+                        record["failed"] = f"{type(error).__name__}: {error}"[:200]
+                        print(f"{place}, {number}: {tool.name} failed: {record['failed']}", file=sys.stderr)
+                    out.write(json.dumps(record) + "\n")
+                    out.flush()
+
+
+if __name__ == "__main__":
+    if os.geteuid() != 0:
+        sys.exit("namespaces and control groups need root")
+    main()

@@ -15,7 +15,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TextIO
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
@@ -23,7 +22,7 @@ import peers_datagrams
 import peers_messages
 import peers_streams
 from peers_lab import Place, laid_out, program
-from peers_table import tables
+from peers_table import Record, tables
 
 from rigctl.remote.build import build, host_machine
 
@@ -47,21 +46,20 @@ def main() -> None:
     measure.add_argument("--seconds", type=int, default=1)
     measure.add_argument("--peers", type=Path, action="append", default=[])
     measure.add_argument("--agent", help="another agent than this checkout's")
-    measure.add_argument("--out", type=Path, default=Path("peers.jsonl"))
+    measure.add_argument("--out", type=Path, help="where to add the raw figures")
     table = steps.add_parser("table")
     table.add_argument("raw", type=Path, nargs="+")
     asked = parser.parse_args(sys.argv[1:] or ["measure", "streams"])
     if asked.step == "measure":
-        with asked.out.open("a") as out:
-            measure_all(asked, out)
-        print_tables([asked.out])
+        records = []
+        for record in measure_all(asked):
+            records.append(record)
+            if asked.out is not None:
+                with asked.out.open("a") as out:
+                    out.write(json.dumps(record) + "\n")
     else:
-        print_tables(asked.raw)
-
-
-def print_tables(files: list[Path]) -> None:
-    lines = (line for file in files for line in file.read_text().splitlines())
-    print("\n".join(tables([json.loads(line) for line in lines])))
+        records = [json.loads(line) for file in asked.raw for line in file.read_text().splitlines()]
+    print("\n".join(tables(records)))
 
 
 def places(asked: argparse.Namespace) -> Iterator[Place]:
@@ -75,7 +73,7 @@ def describe(place: Place) -> dict[str, object]:
     return {"place": place.kind, "pairs": place.pairs, "offloads": place.offloads, "mtu": place.mtu}
 
 
-def measure_all(asked: argparse.Namespace, out: TextIO) -> None:
+def measure_all(asked: argparse.Namespace) -> Iterator[Record]:
     own = asked.agent or str(build([host_machine()])[0].path)
     room = {"streams": peers_streams, "messages": peers_messages, "datagrams": peers_datagrams}[asked.kind]
     tools = [
@@ -92,7 +90,7 @@ def measure_all(asked: argparse.Namespace, out: TextIO) -> None:
                 for tool, found in tools[step % len(tools) :] + tools[: step % len(tools)]:
                     if found is None or not tool.takes(number):
                         continue
-                    record = {
+                    record: Record = {
                         "kind": asked.kind,
                         **describe(place),
                         "number": number,
@@ -106,8 +104,7 @@ def measure_all(asked: argparse.Namespace, out: TextIO) -> None:
                     except FAILURES as error:
                         record["failed"] = f"{type(error).__name__}: {error}"[:200]
                         print(f"{place}, {number}: {tool.name} failed: {record['failed']}", file=sys.stderr)
-                    out.write(json.dumps(record) + "\n")
-                    out.flush()
+                    yield record
 
 
 if __name__ == "__main__":

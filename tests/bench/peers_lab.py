@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -113,6 +114,7 @@ class Crew:
         root, self._file = _accounting()
         self._folder = root / f"rigctl-peers-{os.getpid()}-{next(_numbers)}"
         self._folder.mkdir()
+        self._scratch = tempfile.TemporaryDirectory()  # neper writes logs where it is started
         self.processes: list[subprocess.Popen[str]] = []
 
     def __enter__(self) -> "Crew":
@@ -124,7 +126,11 @@ class Crew:
 
     def start(self, namespace: str, words: Sequence[str]) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            self.command(namespace, words), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            self.command(namespace, words),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            cwd=self._scratch.name,
         )
         self.processes.append(process)
         return process
@@ -159,6 +165,7 @@ class Crew:
             if process.stdout is not None:
                 process.stdout.close()
         self._folder.rmdir()
+        self._scratch.cleanup()
 
 
 @dataclass(frozen=True)
@@ -204,7 +211,7 @@ def program(name: str, folders: Sequence[Path]) -> str | None:
     """A peer's program in one of `folders` or on the PATH; None where it isn't there."""
     for folder in folders:
         if (folder / name).is_file():
-            return str(folder / name)
+            return str((folder / name).resolve())
     return shutil.which(name)
 
 

@@ -100,6 +100,8 @@ def tables(records: Iterable[Record]) -> list[str]:
     for kind in dict.fromkeys(cell.kind for cell in found):
         those = [cell for cell in found if cell.kind == kind]
         for tuned in (False, True):
+            if not any(cell.peers(tuned=tuned) for cell in those):
+                continue
             lines += ["", f"{kind}: rigctl ÷ best peer{', asked for what rigctl does' if tuned else ''}", ""]
             lines += _ratios(those, tuned=tuned)
         for cell in those:

@@ -147,7 +147,8 @@ def test_where_srun_was_killed_nothing_runs_on_and_the_next_run_finds_settings_r
 
 def test_a_rig_file_from_an_allocation_names_its_interfaces_and_is_checked(slurm: Cluster) -> None:
     line = f"{sys.executable} -m rigctl"
-    done = slurm.run(*slurm.salloc(2, "sh", "-c", f"{line} rig init --slurm -o lab.yaml && {line} check lab.yaml --all"))
+    script = f"{line} rig init --slurm -o lab.yaml && {line} check lab.yaml --all"
+    done = slurm.run(*slurm.salloc(2, "sh", "-c", script))
     assert done.returncode == 0, done.stdout + done.stderr
     made = (slurm.folder / "lab.yaml").read_text(encoding="utf-8")
     assert re.search(r"^transport: srun ", made, re.MULTILINE)

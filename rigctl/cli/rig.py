@@ -88,6 +88,9 @@ def init(
         list[str] | None,
         typer.Option("--group", metavar="GROUP", help="Of the inventory, this group only; repeatable."),
     ] = None,
+    slurm: Annotated[
+        bool, typer.Option("--slurm", help="Take the nodes of this Slurm allocation, and ask them by srun.")
+    ] = False,
     switches: Annotated[
         list[str] | None,
         typer.Option(
@@ -100,13 +103,13 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Look at hosts by SSH and write a rig file for them. Changes nothing on them."""
+    """Look at hosts by SSH or srun and write a rig file for them. Changes nothing on them."""
     from rigctl.cli.rig_init import init_rig
     from rigctl.errors import InputError
 
     if not output:
         raise InputError("rig init: name the file to write, as in -o mylab.yaml; -o - prints it")
-    init_rig(hosts or [], inventory, groups or [], switches or [], output, force=force, as_json=as_json)
+    init_rig(hosts or [], inventory, groups or [], switches or [], output, force=force, as_json=as_json, slurm=slurm)
 
 
 @app.command(name="exec", context_settings={"allow_interspersed_args": False})

@@ -30,6 +30,7 @@ def init_rig(
     *,
     force: bool,
     as_json: bool,
+    slurm: bool = False,
 ) -> None:
     """Look at the hosts and write the file. Raises `InputError` before any host is asked, `RigError` after."""
     from rigctl.discovery.discover import discovered
@@ -39,7 +40,7 @@ def init_rig(
 
     if output == STANDARD_OUTPUT and as_json:
         raise InputError("rig init: -o - and --json both print to standard output. Name a file with -o")
-    targets = named(hosts, inventory, groups)
+    targets = named(hosts, inventory, groups, slurm=slurm)
     asked = [switch_named(text) for text in switches]
     path = Path("rig.yaml") if output == STANDARD_OUTPUT else Path(output)
     if output != STANDARD_OUTPUT:
@@ -61,13 +62,17 @@ def init_rig(
         _print(draft, output)
 
 
-def named(hosts: Sequence[str], inventory: str | None, groups: Sequence[str]) -> "list[Target]":
-    """The hosts of the command line, then those of the inventory. Raises `InputError`."""
+def named(hosts: Sequence[str], inventory: str | None, groups: Sequence[str], *, slurm: bool = False) -> "list[Target]":
+    """The hosts of the command line, then those of the inventory; or those of the allocation. Raises `InputError`."""
     from rigctl.discovery.inventory import inventory_targets, split_reference
     from rigctl.discovery.inventory_file import read_inventory
-    from rigctl.discovery.targets import targets_of
+    from rigctl.discovery.targets import allocated, targets_of
     from rigctl.rig.fields import FieldError
 
+    if slurm:
+        if hosts or inventory is not None or groups:
+            raise InputError("rig init: --slurm takes the nodes of the allocation. Name no other hosts beside it")
+        return allocated()
     try:
         targets = targets_of(hosts)
     except FieldError as error:

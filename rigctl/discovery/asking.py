@@ -1,4 +1,4 @@
-"""Asks all hosts at once by SSH, as a run does: the same keys, known hosts and ~/.ssh/config, the same messages."""
+"""Asks all hosts at once, as a run does: by SSH with the same keys, known hosts and ~/.ssh/config, or by srun."""
 
 import asyncio
 from collections.abc import Sequence
@@ -26,7 +26,10 @@ async def asked_all(targets: Sequence[Target]) -> list[Asked]:
 
 
 async def _asked(target: Target, command: str, gate: asyncio.Semaphore) -> Asked:
-    node = Node(target.text, target.host, Link(None, None), target.port, target.user, key=target.key, jump=target.jump)
+    node = Node(
+        target.text, target.host, Link(None, None), target.port, target.user, key=target.key, jump=target.jump,
+        transport=target.transport,
+    )  # fmt: skip
     rig = Rig(name="", title="", nodes={target.text: node}, switch=None)
     async with gate:
         try:

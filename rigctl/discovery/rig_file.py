@@ -44,6 +44,7 @@ def rig_text(draft: Draft, made: str) -> str:
         "# A comment says where a value comes from. `rigctl plan SCENARIO --rig FILE` shows the tests on this rig.",
         f"title: {_scalar(_title(draft, rates))}",
         *(f"# {_comment(note)}" for note in draft.notes),
+        *_transport(draft),
         *_switches(draft.switches),
         *_links(rate, mtu, rates, mtus),
         *_groups(draft),
@@ -111,6 +112,11 @@ def _switches(switches: Sequence[FoundSwitch]) -> Iterator[str]:
             yield f"    snmp: {{{shown}{port}}}  # reads its counters, with {secret} set (docs/reference/switches.md)"
     if len(switches) > 1:
         yield "# trunk: {rate: 10G}  # the link between the two, with its rate"
+
+
+def _transport(draft: Draft) -> Iterator[str]:
+    if any(node.target.transport == "srun" for node in draft.nodes):
+        yield "transport: srun  # in the allocation that these nodes are of; `slurm:` in place of nodes is of any"
 
 
 def _groups(draft: Draft) -> Iterator[str]:

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from rigctl.probe.surroundings import Surroundings
+from rigctl.rig.allocation import members_here
 from rigctl.rig.fields import FieldError, shown
+from rigctl.rig.inventory import Transport
 from rigctl.rig.ranges import MAX_NAMES, host_names
 
 _USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", re.ASCII)
@@ -31,6 +33,7 @@ class Target:
     name: str | None = None  # an inventory's name for it
     jump: str | None = None
     groups: tuple[str, ...] = ()  # of an inventory
+    transport: Transport = "ssh"
 
     @property
     def is_address(self) -> bool:
@@ -67,6 +70,11 @@ def targets_of(words: Iterable[str]) -> list[Target]:
     if len(found) > MAX_NAMES:
         raise FieldError(f"{len(found)} hosts are named. {MAX_NAMES} at most")
     return found
+
+
+def allocated() -> list[Target]:
+    """The nodes of the Slurm allocation, for srun. Raises `InputError` where there is none."""
+    return [Target(member.name, member.name, transport="srun") for member in members_here(srun=True)]
 
 
 def _parsed(text: str) -> Iterator[Target]:

@@ -141,7 +141,7 @@ class Session:
         if isinstance(error, NodeError):
             return error
         if isinstance(error, TimeoutError):
-            return NodeError(self._name, f"not ready within {self._deadline_s:g} s. Is it up, and reachable by SSH?")
+            return NodeError(self._name, f"not ready within {self._deadline_s:g} s. Is it up, and reachable?")
         if isinstance(error, RigctlError | OSError):
             return NodeError(self._name, str(error) or type(error).__name__)
         if isinstance(error, asyncio.CancelledError):

@@ -58,7 +58,7 @@ def allocated(document: Document) -> tuple[Document, Allocation]:
     if not isinstance(section, dict):
         return document, Allocation()  # the schema tells
     transport = section.get("transport") or document.data.get("transport") or "ssh"
-    members = _members(os.environ, transport=transport)
+    members = members_here(srun=transport == "srun")
     names = node_names([member.name for member in members])
     found = "data_interface" in section
     nodes: dict[str, Any] = {
@@ -100,14 +100,15 @@ def members_of(told: str) -> list[Member]:
     return found
 
 
-def _members(environment: Mapping[str, str], *, transport: object) -> list[Member]:
-    listed = environment.get("SLURM_JOB_NODELIST")
+def members_here(*, srun: bool) -> list[Member]:
+    """The nodes of the allocation that this process runs in, two or more. Raises `InputError`."""
+    listed = os.environ.get("SLURM_JOB_NODELIST")
     if not listed:
         raise InputError(
             "slurm: this is no Slurm allocation (SLURM_JOB_NODELIST is not set). Run rigctl in one, as in "
             "`salloc -N 2 --exclusive rigctl run SCENARIO --rig slurm`, or by sbatch"
         )
-    for program in ("scontrol", *(["srun"] if transport == "srun" else [])):
+    for program in ("scontrol", *(["srun"] if srun else [])):
         if shutil.which(program) is None:
             raise InputError(f"slurm: there is no {program} here. Install Slurm's client commands, or add them to PATH")
     try:

@@ -21,6 +21,17 @@ def knock(port: int, data: bytes) -> socket.socket:
     return made
 
 
+def test_there_is_no_port_but_that_of_a_receiver_on_its_own_address(start: Start) -> None:
+    receiver = start()
+    assert receiver.listening_ports() == []
+    port = receiver.ask(f"listen endpoint=1 address=127.0.0.2 {settings()}")["port"]
+    assert receiver.listening_ports() == [port]
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port), timeout=30)
+    assert receiver.ask("close endpoint=1")["ok"]
+    assert receiver.listening_ports() == []
+
+
 def test_strangers_are_dropped_and_counted_and_the_right_flows_accepted(start: Start) -> None:
     receiver, sender = start(), start()
     port = receiver.ask(f"listen endpoint=1 address=127.0.0.1 {settings(wait_ms=8000)}")["port"]

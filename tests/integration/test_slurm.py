@@ -117,7 +117,7 @@ def test_a_cancelled_job_leaves_nothing_and_the_run_says_why(slurm: Cluster) -> 
     process = measuring(slurm)
     slurm.run("scancel", "--user=root")
     said, _ = process.communicate(timeout=DEADLINE_S)
-    assert re.search(r"failed: n1: the agent ended: .*STEP .* CANCELLED", said)
+    assert re.search(r"failed: .*n[12]: the agent ended: .*STEP .* CANCELLED", said)
     traceless(slurm)
 
 
@@ -143,6 +143,17 @@ def test_where_srun_was_killed_nothing_runs_on_and_the_next_run_finds_settings_r
     # Slurm may have killed the agent with its guard, by SIGKILL: then the journal restores at the next contact.
     slurm.run(*slurm.salloc(2, "rigctl", "run", scenario(slurm, "1s"), "--rig", "slurm", "--quiet"))
     traceless(slurm)
+
+
+def test_a_rig_file_from_an_allocation_names_its_interfaces_and_is_checked(slurm: Cluster) -> None:
+    line = f"{sys.executable} -m rigctl"
+    script = f"{line} rig init --slurm -o lab.yaml && {line} check lab.yaml --all"
+    done = slurm.run(*slurm.salloc(2, "sh", "-c", script))
+    assert done.returncode == 0, done.stdout + done.stderr
+    made = (slurm.folder / "lab.yaml").read_text(encoding="utf-8")
+    assert re.search(r"^transport: srun ", made, re.MULTILINE)
+    assert made.count("data_interface: eth0 ") == 2
+    assert "reached by srun" in " ".join(done.stdout.split())
 
 
 NODE_LEAVES = """

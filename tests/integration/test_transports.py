@@ -14,7 +14,9 @@ from user import User
 
 from rigctl.errors import NodeError
 from rigctl.records import Link
+from rigctl.remote.deploy import agent_on
 from rigctl.remote.host import Host
+from rigctl.remote.lock import locked
 from rigctl.remote.reach import connected
 from rigctl.rig.inventory import Node
 
@@ -71,6 +73,19 @@ async def test_a_local_command_is_not_in_the_controllers_session(sshd: Start) ->
     async with host("local", sshd) as node:
         session = (await node.run("cut -d' ' -f6 /proc/$$/stat")).stdout.strip()
     assert int(session) != os.getsid(0)
+
+
+async def test_a_key_restricted_to_commands_from_the_controller_suffices(sshd: Start) -> None:
+    server = sshd()
+    authorized = server.folder / "authorized_keys"
+    authorized.write_text(f'restrict,from="127.0.0.1" {authorized.read_text()}')
+    node = server.node(name="here")
+    async with connected(rig_of(node), ["here"]) as hosts, locked(hosts, "a test"), agent_on(hosts["here"]) as agent:
+        assert (await agent.clock()).node_ns > 0
+    authorized.write_text(authorized.read_text().replace("127.0.0.1", "192.0.2.1"))
+    with pytest.raises(NodeError, match="refuses to log in"):
+        async with connected(rig_of(node), ["here"]):
+            pass
 
 
 LOCAL = """

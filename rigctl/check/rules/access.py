@@ -18,14 +18,26 @@ UNMADE: Final = (
 )
 
 
+_REACHED: Final = {
+    "ssh": "reached by SSH, with known host keys",
+    "srun": "reached by srun, in its allocation",
+    "local": "this machine, reached without SSH",
+}
+
+
 def reached(seen: Seen) -> Iterator[Finding]:
-    """SSH with a known host key, the lock, a data address."""
+    """The transport (SSH with a known host key), the lock, a data address."""
     for each in seen.nodes.values():
         if each.failure is not None and each.failure.stage != "agent":
             yield found(Severity.ERROR, node(each.name), each.failure.text)
-    good = [each.name for each in seen.nodes.values() if each.failure is None or each.failure.stage == "agent"]
-    if good:
-        yield found(Severity.OK, node(*good), "reached by SSH, with known host keys; not in use by another run.")
+    for transport, how in _REACHED.items():
+        good = [
+            each.name
+            for each in seen.nodes.values()
+            if each.node.transport == transport and (each.failure is None or each.failure.stage == "agent")
+        ]
+        if good:
+            yield found(Severity.OK, node(*good), f"{how}; not in use by another run.")
 
 
 def agent(seen: Seen) -> Iterator[Finding]:

@@ -19,7 +19,7 @@ NodeName=n3 State=UNKNOWN
 @pytest.fixture
 def four(monkeypatch: pytest.MonkeyPatch) -> None:
     members = [Member(f"n{number}", f"10.87.0.1{number}") for number in range(1, 5)]
-    monkeypatch.setattr(allocation, "_members", lambda environment, transport: members)
+    monkeypatch.setattr(allocation, "members_here", lambda srun: members)
     monkeypatch.setenv("SLURM_JOB_ID", "7")
 
 

@@ -65,7 +65,7 @@ def test_every_rig_on_the_reference_page_is_accepted_and_loads(
     assert errors(RigFile, text) == []
     if "slurm:" in text:
         members = [allocation.Member("n1", "10.0.0.1"), allocation.Member("n2", "10.0.0.2")]
-        monkeypatch.setattr(allocation, "_members", lambda environment, transport: members)
+        monkeypatch.setattr(allocation, "members_here", lambda srun: members)
     assert len(rig_of(parse_document("r.yaml", text), tmp_path / "r.yaml").nodes) >= 2
 
 

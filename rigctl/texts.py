@@ -17,7 +17,7 @@ _NO_CHARACTERS: Final = "\ufffe\uffff"
 
 
 def printable(text: str) -> str:
-    """`text` with each character that could move a terminal's cursor or spoil an XML file as `?`; a tab is one space."""
+    """`text` with each character that could move a terminal's cursor or spoil XML as `?`; a tab is one space."""
     if text.isascii() and text.isprintable():
         return text
     plain = text.replace("\t", " ")

@@ -92,7 +92,7 @@ class NoStoreError(InputError):
 
 
 def reason_of(error: BaseException) -> str:
-    """The database's own words, without SQL, parameters or background links; SQLite may repeat a whole value in them."""
+    """The database's own words, without SQL, parameters or background links. SQLite's may hold a whole value."""
     cause = getattr(error, "orig", None) or error
     return printable(" ".join(str(cause).split())[:_MOST_SAID]) or type(cause).__name__
 

@@ -11,7 +11,7 @@ DEMO_STORE := $(VENV)/demo.db
 # What is imported is compiled once and kept. Where a container sets this, each start of rigctl compiles all of it again: 3 s for 1.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: samples demo test whole foreign lint types unit bench clean system agents mutants torture machines docs pages
+.PHONY: samples demo test whole foreign lint types unit bench clean system agents mutants torture machines docs pages fuzz
 
 demo: $(VENV)/run.stamp $(AGENT)
 	@echo "Seven tests of 5 s each on the virtual rig: about one minute."
@@ -67,6 +67,14 @@ machines: system $(VENV)/dev.stamp agents
 mutants: $(VENV)/mutants.stamp
 	nice -n 10 $(BIN)/python tests/bench/mutants.py $(MUTANTS)
 
+# Not in CI: half an hour of processor time for each target of the agent, 200,000 cases for each reader.
+# RIGCTL_FUZZ_MINUTES and RIGCTL_FUZZ_CASES change that.
+fuzz: system $(VENV)/fuzz.stamp
+	nice -n 10 $(BIN)/python tests/bench/fuzz.py
+	for target in theme rig nights scenario reply hosts import store; do \
+		nice -n 10 $(BIN)/python tests/bench/fuzz_readers.py $$target $${RIGCTL_FUZZ_CASES:-200000} -verbosity=0 || exit 1; \
+	done
+
 # About half an hour; wants a machine that does nothing else.
 samples: $(VENV)/dev.stamp agents
 	$(BIN)/python reports/make_samples.py
@@ -109,6 +117,10 @@ $(VENV)/dev.stamp: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(PIP) -c constraints.txt hatchling editables
 	$(PIP) -c constraints.txt --no-build-isolation -e '.[dev]'
 	touch $(VENV)/run.stamp $@
+
+$(VENV)/fuzz.stamp: $(VENV)/dev.stamp
+	$(PIP) -c constraints.txt --no-build-isolation -e '.[fuzz]'
+	touch $@
 
 $(VENV)/mutants.stamp: $(VENV)/dev.stamp
 	$(PIP) -c constraints.txt --no-build-isolation -e '.[mutants]'

@@ -18,6 +18,7 @@
 #define TARGETS_MAX 256
 #define SIZE_MAX_BYTES 65507
 #define HEAD_BYTES (TOKEN_BYTES + 4)
+#define TAKEN_MAX 8192 /* datagrams of one socket in one order: a stranger may send them without end */
 #define LINE_ROOM 4000 /* of ANSWER_MAX, for what comes after */
 
 struct target {
@@ -163,10 +164,11 @@ static void add_heard(void)
 
     for (int i = 0; i < ENDPOINTS_MAX; i++) {
         ssize_t got;
+        int left = TAKEN_MAX;
 
         if (endpoints[i] == NULL || endpoints[i]->openings.datagram_fd < 0)
             continue;
-        while (line_length() < ANSWER_MAX - 2 * LINE_ROOM &&
+        while (line_length() < ANSWER_MAX - 2 * LINE_ROOM && left-- > 0 &&
                (got = recv(endpoints[i]->openings.datagram_fd, head, sizeof head, MSG_DONTWAIT | MSG_TRUNC)) >= 0) {
             if (got < HEAD_BYTES || memcmp(head, endpoints[i]->settings.token, TOKEN_BYTES) != 0)
                 continue;

@@ -12,13 +12,16 @@ MOST_NUMBER: Final = 2**63
 _MOST_DEPTH: Final = 8
 _MOST_NAME: Final = 80
 _UNSAFE: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+_NO_CHARACTERS: Final = "\ufffe\uffff"
+"""XML 1.0 (2.2) has no place for them: a feed or an SVG with one can't be read."""
 
 
 def printable(text: str) -> str:
-    """`text` with each character that could move a terminal's cursor as one `?`; a tab is one space."""
+    """`text` with each character that could move a terminal's cursor or spoil XML as `?`; a tab is one space."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join("?" if unicodedata.category(c) in _UNSAFE else c for c in text.replace("\t", " "))
+    plain = text.replace("\t", " ")
+    return "".join("?" if unicodedata.category(c) in _UNSAFE or c in _NO_CHARACTERS else c for c in plain)
 
 
 def printable_lines(text: str) -> str:

@@ -11,12 +11,14 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from rigctl.errors import InputError, RigctlError, RigError
 from rigctl.store.foreign import harmless_row
+from rigctl.texts import printable
 
 _DAMAGED: Final = "is damaged. Save a copy, try `sqlite3 FILE .recover`, or name another file with --store"
 # What sqlite3 says (its result codes' texts) → what it means and what to do.
 _KNOWN: Final = (
     ("file is not a database", "is not a SQLite database. Name another file with --store"),
     ("codec can't decode", _DAMAGED),
+    ("could not decode to utf-8", _DAMAGED),
     ("malformed", _DAMAGED),
     ("disk is full", "cannot be written: the disk is full. What was stored before is safe. Make room and try again"),
     ("readonly database", "cannot be written: the file or its folder is read-only. Name another with --store"),
@@ -80,6 +82,8 @@ UNREADABLE: Final = (
     zlib.error,
 )
 
+_MOST_SAID: Final = 400
+
 T = TypeVar("T")
 
 
@@ -88,9 +92,9 @@ class NoStoreError(InputError):
 
 
 def reason_of(error: BaseException) -> str:
-    """The database's own words, without SQL, parameters or background links."""
+    """The database's own words, without SQL, parameters or background links. SQLite's may hold a whole value."""
     cause = getattr(error, "orig", None) or error
-    return " ".join(str(cause).split()) or type(cause).__name__
+    return printable(" ".join(str(cause).split())[:_MOST_SAID]) or type(cause).__name__
 
 
 def wrong(error: Exception) -> str:

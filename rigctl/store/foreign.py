@@ -10,9 +10,10 @@ from rigctl.store.schema import metadata
 
 MOST_VALUE: Final = 256 * 1024**2
 """Bytes of the longest value SQLite may make: a few hours of a large rig's bins take a hundredth."""
-# Line ends and tabs stay: notes and scenario files have them. The last ones turn the direction of writing.
+# Line ends and tabs stay: notes and scenario files have them. The last ones turn the direction of
+# writing, or are none to XML.
 _COMMANDS: Final = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]|\r(?!\n)"
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufffe\uffff]|\r(?!\n)"
 )
 _ESCAPES: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|r\\n|(.))", re.DOTALL)
 _JSON_COLUMNS: Final = frozenset(

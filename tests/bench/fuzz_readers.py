@@ -75,7 +75,7 @@ def main(target: str, cases: int, options: list[str]) -> None:
     words = [
         sys.argv[0],
         f"-runs={cases}",
-        "-timeout=0",
+        "-timeout=86400",
         "-rss_limit_mb=1500",
         "-max_len=8192",
         "-print_final_stats=1",

@@ -92,7 +92,7 @@ def scenario(data: bytes) -> None:
 
 
 def rig(data: bytes) -> None:
-    _placed(FOLDER / "r.yaml", lambda path: load_rig(str(path)), data)
+    _placed(FOLDER / "r.yaml", lambda path: load_rig(str(path)), data, "slurm: ")
 
 
 def theme(data: bytes) -> None:

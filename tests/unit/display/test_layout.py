@@ -209,3 +209,10 @@ def test_a_foreign_state_commands_no_terminal() -> None:
 
 def test_waiting_says_why() -> None:
     assert "No run yet." in "\n".join(line.plain for line in waiting(["No run yet."], 60, 20))
+
+
+def test_markup_on_the_screen_is_shown_as_it_is() -> None:
+    said = Said(level="warning", text="[red]x[/red] \x1b[2J\u202e[link=http://evil]y[/link]")
+    text = text_of(shown(state(title="[bold]t[/bold]", messages=(said,))))
+    assert "[red]x[/red] ?[2J?[link=http://evil]y[/link]" in text
+    assert "\x1b" not in text

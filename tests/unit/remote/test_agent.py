@@ -322,6 +322,18 @@ async def test_buckets_weigh_as_rows(monkeypatch: pytest.MonkeyPatch) -> None:
             await agent.report(1)
 
 
+async def test_empty_pieces_weigh_as_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rigctl.protocol.ROWS_LIMIT", 60)
+
+    def many(number: int, verb: str, keys: dict[str, str]) -> Replies:
+        piece = {"id": number, "flow": 0, "from": 0, "columns": ["t_ns", "bytes"], "rows": []}
+        return [line(**piece)] * 61 if verb == "report" else obliging(number, verb, keys)
+
+    async with talking(many) as (agent, _):
+        with pytest.raises(NodeError, match="a report of over 60 rows"):
+            await agent.report(1)
+
+
 async def test_what_an_agent_says_is_made_printable() -> None:
     said = {"ok": False, "error": "EIO", "message": "\x1b]0;pwned\x07 no"}
     async with talking(lambda number, *_: [line(**{"id": number} | said)]) as (agent, _):

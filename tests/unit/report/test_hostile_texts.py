@@ -21,6 +21,7 @@ from rigctl.report.export import FORMATS
 from rigctl.report.export.openmetrics import render
 from rigctl.report.printers.html import page
 from rigctl.report.printers.markdown import markdown
+from rigctl.store.foreign import harmless_row
 from rigctl.texts import harmless, printable
 
 DATA = re.compile(r'<script type="application/json" id="rigctl-data">\n(.*?)\n</script>', re.DOTALL)
@@ -119,3 +120,8 @@ def test_what_commands_a_terminal_is_gone_before_it_is_a_record() -> None:
     ):
         assert not re.search("[\x00-\x1f\x7f-\x9f\u202e\u2066]", made)
         assert "pwned" in made
+
+
+@pytest.mark.parametrize("sign", ["\ufffe", "\uffff"])
+def test_what_xml_has_no_place_for_is_gone_too(sign: str) -> None:
+    assert printable(f"a{sign}b") == harmless_row({"reason": f"a{sign}b"})["reason"] == "a?b"

@@ -152,3 +152,13 @@ def test_a_database_url_is_never_shown_with_its_password(address: str) -> None:
     with pytest.raises(InputError) as caught:
         open_store(address, create=False)
     assert "hush" not in str(caught.value)
+
+
+def test_text_that_is_no_text_is_damage_and_is_not_repeated(path: Path) -> None:
+    """SQLite's message holds the whole value."""
+    changed(path, f"UPDATE flows SET receiver = CAST(x'ff1b5d30' || '{'x' * 5000}' AS TEXT)")
+    with open_store(str(path), create=False) as store, pytest.raises(InputError) as raised:
+        store.repetitions(store.run().run)
+    assert "is damaged" in str(raised.value)
+    assert len(str(raised.value)) < 500
+    assert "\x1b" not in str(raised.value)

@@ -55,7 +55,7 @@ class Rows:
     derivations: list["_Derivation"] = field(repr=False, compare=False)
     balances: Balances = field(repr=False, compare=False)
 
-    @property
+    @cached_property
     def seen(self) -> dict[Key, dict[Stream, Evidence]]:
         """The evidence of each repetition's streams."""
         return {key_of(derived.repetition): derived.seen for derived in self.derivations}

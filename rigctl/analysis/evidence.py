@@ -4,7 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, median
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,8 @@ SUMMED: Final = 4
 LEAST_SUMS: Final = 4
 """Of fewer sums that do not overlap, it says nothing."""
 Values = NDArray[np.float64]
+Found = dict[str, Any]
+"""Fields of an `Evidence`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +55,13 @@ def of_flows(
         return seen
     if any(side.datagrams is not None for side in senders):
         return _with_datagrams(seen, flows, window)
-    seen = _with_windows(seen, flows, senders, goodput_mbps, window)
-    seen = _with_queue(seen, senders, window, known_rtt_s)
-    return _with_disks(_with_losses(seen, flows, senders, goodput_mbps, window), flows)
+    return Evidence(
+        goodput_mbps=goodput_mbps,
+        **_windows(flows, senders, goodput_mbps, window),
+        **_queue(senders, window, known_rtt_s),
+        **_losses(flows, senders, goodput_mbps, window),
+        **_disks(flows),
+    )
 
 
 def samples(side: Side, name: str, window: CommonWindow | None) -> list[int]:
@@ -104,13 +110,12 @@ def window_allows_bps(advertised: float, mss: int | None, rtt_us: float) -> floa
     return window_bps(round(filled), rtt_us / 1e6)
 
 
-def _with_windows(
-    seen: Evidence,
+def _windows(
     flows: Sequence[Flow],
     senders: Sequence[Side],
     goodput_mbps: float | None,
     window: CommonWindow | None,
-) -> Evidence:
+) -> Found:
     advertised = [advertised_bytes([side], window) for side in senders]
     allowed = total(
         window_allows_bps(most, side.tcp.mss, side.tcp.rtt_min_us) / 1e6 if most and side.tcp.rtt_min_us else None
@@ -126,8 +131,7 @@ def _with_windows(
             tuple(in_flight / room if in_flight and room else None for room in (most, side.sndbuf_bytes, cwnd))
         )
     of_window, of_sndbuf, of_cwnd = (mean_of_all(column) for column in zip(*shares, strict=True))
-    return replace(
-        seen,
+    return Found(
         window_bytes=mean_of_all(advertised),
         window_share=goodput_mbps / allowed if goodput_mbps is not None and allowed else None,
         in_flight_share=of_window,
@@ -147,21 +151,18 @@ def _sending(side: Side) -> float | None:
     return (side.tcp.busy_us - waited) * 1e3 / (last - first)
 
 
-def _with_queue(
-    seen: Evidence, senders: Sequence[Side], window: CommonWindow | None, known_rtt_s: float | None
-) -> Evidence:
+def _queue(senders: Sequence[Side], window: CommonWindow | None, known_rtt_s: float | None) -> Found:
     sampled = [value for side in senders for value in samples(side, "rtt_us", window)]
     least = [side.tcp.rtt_min_us for side in senders if side.tcp.rtt_min_us]
     if not sampled or not least:
-        return seen
+        return {}
     # A relay that was kept waiting may let a frame pass early, once.
     rtt_min_us = max(min(least), 1e6 * (known_rtt_s or 0.0))
     # The 10th and the 50th percentile; np.percentile would import a quarter of numpy more.
     last = len(sampled) - 1
     between = np.interp((0.1 * last, 0.5 * last), range(last + 1), sorted(sampled))
     low, middle = (float(value) for value in between)
-    return replace(
-        seen,
+    return Found(
         rtt_min_ms=rtt_min_us / 1e3,
         rtt_ms=middle / 1e3,
         rtt_growth=middle / rtt_min_us,
@@ -185,18 +186,14 @@ def losses_of(flows: Sequence[Flow], window: CommonWindow | None = None) -> Loss
     return Losses(share, rtt_us, loss_bps(least, rtt_us / 1e6, share) / 1e6)
 
 
-def _with_losses(
-    seen: Evidence,
-    flows: Sequence[Flow],
-    senders: Sequence[Side],
-    goodput_mbps: float | None,
-    window: CommonWindow | None,
-) -> Evidence:
+def _losses(
+    flows: Sequence[Flow], senders: Sequence[Side], goodput_mbps: float | None, window: CommonWindow | None
+) -> Found:
     halves = not any((side.tcp.congestion or "bbr").startswith(NOT_BY_LOSS) for side in senders)
     found, again = losses_of(flows, window), total(flow.retransmits for flow in flows)
-    seen = replace(seen, halves=halves, lost_share=found.lost_share if found else 0.0 if again == 0 else None)
+    seen = Found(halves=halves, lost_share=found.lost_share if found else 0.0 if again == 0 else None)
     if found is not None and goodput_mbps:
-        seen = replace(seen, loss_allows=found.allowed_mbps * len(flows) / goodput_mbps)
+        seen["loss_allows"] = found.allowed_mbps * len(flows) / goodput_mbps
     summed = _rates(flows, window)
     if window is None or summed is None:
         return seen
@@ -204,11 +201,10 @@ def _with_losses(
     variation = float(rates.std() / rates.mean())
     lost = _lost_in(senders, ends, window)
     if not lost.sum():
-        return replace(seen, variation=variation)
+        return seen | {"variation": variation}
     clumps = float(lost.var() / lost.mean())
     events = float(lost.sum()) / max(1.0, clumps)
-    return replace(
-        seen,
+    return seen | Found(
         variation=variation,
         unevenness=variation * max(len(flows), events / len(lost)) ** 0.5,
         loss_clumps=clumps,
@@ -274,9 +270,8 @@ def _with_datagrams(seen: Evidence, flows: Sequence[Flow], window: CommonWindow 
     return replace(seen, variation=float(rates.std() / rates.mean()), datagram_evenness=evenness)
 
 
-def _with_disks(seen: Evidence, flows: Sequence[Flow]) -> Evidence:
-    return replace(
-        seen,
+def _disks(flows: Sequence[Flow]) -> Found:
+    return Found(
         disk_read=mean_of_all(_disk_share(flow.sender) for flow in flows),
         disk_write=mean_of_all(_disk_share(flow.receiver) for flow in flows),
     )

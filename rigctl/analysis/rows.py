@@ -55,7 +55,7 @@ class Rows:
     derivations: list["_Derivation"] = field(repr=False, compare=False)
     balances: Balances = field(repr=False, compare=False)
 
-    @property
+    @cached_property
     def seen(self) -> dict[Key, dict[Stream, Evidence]]:
         """The evidence of each repetition's streams."""
         return {key_of(derived.repetition): derived.seen for derived in self.derivations}
@@ -140,6 +140,7 @@ class _Derivation:
         self._window = common_window_of(repetition)
         self.seen: dict[Stream, Evidence] = {}
         self._flows: dict[Stream, list[Flow]] = {}
+        self._paths: dict[Stream, DataPath] = {}
         for flow in repetition.flows:
             self._flows.setdefault(flow.stream, []).append(flow)
         self._threads = Counter(node for flow in repetition.flows for node in (flow.pair.source, flow.pair.destination))
@@ -357,6 +358,14 @@ class _Derivation:
         return None if each is None else each * flows
 
     def _path(self, stream: Stream, flows: Sequence[Flow]) -> DataPath:
+        """That of `flows`, all or one of those of `stream`."""
+        if len(flows) < len(self._flows.get(stream, ())):
+            return self._path_of(stream, flows)
+        if stream not in self._paths:
+            self._paths[stream] = self._path_of(stream, flows)
+        return self._paths[stream]
+
+    def _path_of(self, stream: Stream, flows: Sequence[Flow]) -> DataPath:
         if self.cell.transport == "udp":
             return datagram_path(self._info, stream.ends, self.cell)
         senders = [flow.sender for flow in flows if flow.sender is not None]

@@ -252,10 +252,8 @@ def _level(logs: Iterable[float | None]) -> float | None:
 
 
 def _all_near(own: _Watched, latest: Sequence[float], rules: Rules) -> bool:
-    """Whether these nights are so near the anchor that no window of them needs to be looked at.
-
-    Their medians lie between the least and the most. Only where the anchor is the same for all windows.
-    """
+    """Whether no window of these nights needs to be looked at: medians lie between the least and the most of them."""
+    # Only where the anchor is the same for all windows.
     if own.anchored != (own.start, ANCHOR) or len(own.known) - max(rules.windows) < ANCHOR:
         return False
     bound = rules.bound * (1 - 1e-9)

@@ -355,9 +355,12 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 
 
+_NAMES: Final = tuple(item.name for item in fields(Evidence))
+
+
 def judged(seen: Evidence) -> Verdict:
     """The verdict of the first rule that holds."""
-    known = Known(**{item.name: getattr(seen, item.name) for item in fields(Evidence)})
+    known = Known(**{name: getattr(seen, name) for name in _NAMES})
     for rule in RULES:
         numbers = {name: getattr(seen, name) for name in rule.needs}
         if None not in numbers.values() and rule.holds(known):
@@ -368,7 +371,7 @@ def judged(seen: Evidence) -> Verdict:
 def pooled(several: Sequence[Evidence]) -> Evidence:
     """The mean of numbers over repetitions, and the word that most of them have."""
     means: dict[str, Any] = {}
-    for name in (item.name for item in fields(Evidence)):
+    for name in _NAMES:
         known = [value for seen in several if (value := getattr(seen, name)) is not None]
         words = any(isinstance(value, str | bool) for value in known)
         means[name] = None if not known else mode(known) if words else fmean(known)

@@ -81,8 +81,8 @@ def may_be_of(text: str, of: RunPlan) -> bool:
 
 def info_from(row: Row, facts: dict[str, Facts], tags: dict[str, str]) -> RunInfo:
     """A run, of a row of `runs`."""
-    made = {"plan": plan_from(row["plan"]), "versions": from_json(row["versions"]), "facts": facts, "tags": tags}
-    info = _record(RunInfo, row | made)
+    made = {"plan": plan_from(row["plan"]), "versions": from_json(row["versions"]), "facts": {}, "tags": tags}
+    info = replace(_record(RunInfo, row | made), facts=facts)  # they were checked, and are shared
     if not 0 <= info.started_at <= _LATEST:
         raise ValueError("started_at is not a time")
     return info

@@ -345,8 +345,9 @@ def _flows_of(run: str, series: bool | Collection[int]) -> Select[Any]:
 
 def _with_plan(connection: Connection, names: Sequence[str], of: RunPlan) -> list[str]:
     """Which of `names` have the scenario and rig of `of`, or a plan that can't be read."""
-    found = dict(connection.execute(select(runs.c.run, runs.c.plan).where(runs.c.run.in_(names))).tuples().all())
-    return [run for run in names if run in found and may_be_of(found[run], of)]
+    rows = connection.execute(select(runs.c.run, runs.c.plan).where(runs.c.run.in_(names)))
+    kept = {run for run, plan in rows if may_be_of(plan, of)}
+    return [run for run in names if run in kept]
 
 
 def _keyed(make: Callable[[Row], T]) -> Callable[[Row], tuple[int, T]]:

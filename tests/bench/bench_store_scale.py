@@ -52,7 +52,7 @@ class Place:
     spent: dict[str, list[Spent]] = field(default_factory=dict)
 
     def add(self, nights: Sequence[int]) -> None:
-        sources = [large_store.Source(number, plan) for number, plan in enumerate(large_store.plans())]
+        sources = large_store.sources()
         if self.name == "sqlite":
             large_store.fill_sqlite(Path(self.address), sources, nights)
         else:

@@ -1,7 +1,7 @@
-"""A store of a million pair rows: 400 nights of four scenarios, made by the store's own writer of rows, then stored in bulk.
+"""A store of a million pair rows: 400 nights of four scenarios, made by the store's own writer of rows, stored in bulk.
 
-A mesh (20 tests of one pair), a cluster (8 tests of 12 pairs, half of them with 4 flows), a matrix (96 tests of 4 pairs)
-and a wide rig (4 tests of 50 pairs): 2,500 pair rows a night. Each test lasts 5 s and is sampled every 100 ms. Of each
+A mesh (20 tests of one pair), a cluster (8 tests of 12 pairs, half of them with 4 flows), a matrix (96 tests of 4
+pairs) and a wide rig (4 tests of 50 pairs): 2,500 pair rows a night. Each test lasts 5 s, sampled every 100 ms. Of each
 repetition a few forms are measured by the builders of the tests; a night draws among them, by a fixed seed. From night
 300 on one node sends 8 % slower.
 """
@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -156,6 +157,12 @@ class Source:
                 key += 1
 
 
+@cache
+def sources() -> tuple[Source, ...]:
+    """Of all scenarios: half a minute to make."""
+    return tuple(Source(number, plan) for number, plan in enumerate(plans()))
+
+
 def _stored(row: dict[str, Any]) -> dict[str, Any]:
     return {name: _json(value) if name in _JSON and value is not None else value for name, value in row.items()}
 
@@ -184,7 +191,7 @@ class SqliteSink:
     def put(self, table: str, rows: Iterable[Values]) -> None:
         names = COLUMNS[table]
         self._connection.executemany(
-            f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})",  # noqa: S608 — ours
+            f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})",
             rows,
         )
 

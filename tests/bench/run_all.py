@@ -20,6 +20,7 @@ ORDER = (
     "bench_bins.py",
     "bench_loss.py",
     "bench_latency.py",
+    "bench_store_scale.py",
 )
 
 

@@ -4,10 +4,12 @@ import re
 from typing import Final
 
 from rigctl.model.ceilings import ceiling_bps, datagram_ceiling_bps
-from rigctl.model.sharing import DataPath, trunk_link
+from rigctl.model.sharing import DataPath, TrunkLink, trunk_link
 from rigctl.records import Cell, RunInfo
 
 _LARGEST_MTU: Final = 65535
+_latest: Final[list[tuple[RunInfo, int, TrunkLink | None]]] = []
+"""Every path of a run asks for its IP version and its trunk, for which all nodes are looked at: once."""
 
 
 def link_rate_bps(info: RunInfo, node: str) -> int | None:
@@ -23,6 +25,16 @@ def link_rate_bps(info: RunInfo, node: str) -> int | None:
 
 def ip_version(info: RunInfo) -> int:
     """6 where the nodes' data addresses are IPv6, or the rig file of a virtual rig asks for it."""
+    return _known(info)[0]
+
+
+def _known(info: RunInfo) -> tuple[int, TrunkLink | None]:
+    if not _latest or _latest[0][0] is not info:
+        _latest[:] = [(info, _ip_version(info), trunk_link(info.plan))]
+    return _latest[0][1:]
+
+
+def _ip_version(info: RunInfo) -> int:
     addresses = [str(facts["data_address"]) for facts in info.facts.values() if facts.get("data_address")]
     if addresses:
         return 6 if any(":" in address for address in addresses) else 4
@@ -57,7 +69,7 @@ def path_rate_bps(info: RunInfo, ends: tuple[str, str]) -> int | None:
     known = [rate for rate in rates if rate is not None]
     if len(known) < len(ends):
         return None
-    trunk = trunk_link(info.plan)
+    trunk = _known(info)[1]
     if trunk is not None and trunk.way(DataPath(*ends, None, None)):
         return min(*known, trunk.rate_bps)
     return min(known)

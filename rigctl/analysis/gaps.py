@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from rigctl.records import Cell, Flow, Repetition, Side, Status, Stream
+from rigctl.records import Cell, Flow, Repetition, Side, Status, Stream, by_stream
 
 LEAST_GAP_S: Final = 0.2
 """TCP waits as long at least before it sends again what was not acknowledged (TCP_RTO_MIN)."""
@@ -43,9 +43,9 @@ def gaps_of(cell: Cell, repetition: Repetition) -> list[Gap]:
     start_ns, end_ns = repetition.window_start_ns, repetition.window_end_ns
     if cell.in_messages or repetition.status is not Status.OK or start_ns is None or end_ns is None:
         return []
-    found = []
+    found, own = [], by_stream(repetition.flows)
     for stream in cell.streams:
-        flows = [flow for flow in repetition.flows if flow.stream == stream]
+        flows = own.get(stream, [])
         least_ns = 1e9 * _least_s(cell, repetition, flows)
         for low, high in _silent_together(flows, (start_ns, end_ns)):
             if high - low >= least_ns:

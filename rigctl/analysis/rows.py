@@ -136,6 +136,7 @@ class _Derivation:
         self.cell, self.counted = cell, counted
         self._info, self.repetition, self._balance = info, repetition, balance
         self._usage = {usage.node: usage for usage in repetition.nodes}
+        self._agents_us = total(usage.agent_cpu_us for usage in repetition.nodes)
         self._window_s = window_s(repetition)
         self._window = common_window_of(repetition)
         self.seen: dict[Stream, Evidence] = {}
@@ -349,7 +350,7 @@ class _Derivation:
         interrupts. The links of a virtual rig have none: what they do is charged to the agent that sends.
         """
         if self._info.plan.virtual not in (None, "machines"):
-            return total(usage.agent_cpu_us for usage in self._usage.values())
+            return self._agents_us
         usage = self._usage.get(node)
         return None if usage is None or usage.agent_cpu_us is None else usage.agent_cpu_us + (usage.node_irq_us or 0)
 

@@ -14,7 +14,7 @@ from rigctl.analysis.rows import Row, busy_of
 from rigctl.analysis.window_cause import WindowCause, window_cause
 from rigctl.model.limits import Evidence, Verdict, judged, pooled
 from rigctl.model.unknowns import agreed, joined, least, mean, most, total
-from rigctl.records import Cell, Flow, Repetition, RunStatus, Status, Stream
+from rigctl.records import Cell, Flow, Repetition, RunStatus, Status, Stream, by_stream
 
 ABOVE: Final = 1.01
 """An efficiency above this is flagged."""
@@ -174,7 +174,12 @@ def _summary(
     share = mean(row["efficiency"] for row in ok_rows)
     flows = [flow for repetition in ok_repetitions for flow in repetition.flows]
     seen = _evidence(frames, cell, ok_repetitions)
-    streams = tuple(_stream(stream, ok_pairs, ok_repetitions, seen.get(stream)) for stream in cell.streams)
+    own, rows = by_stream(flows), _rows_by_stream(ok_pairs)
+    probed = any(repetition.probes for repetition in ok_repetitions)
+    streams = tuple(
+        _stream(stream, rows.get(_names(stream), ()), own.get(stream, ()), seen.get(stream), probed=probed)
+        for stream in cell.streams
+    )
     verdict = named(seen.values(), share)
     binding = {stream.stream for stream in streams if stream.verdict == verdict}
     bound = [flow for flow in flows if flow.stream in binding] or flows
@@ -213,17 +218,21 @@ def _window_cause(frames: Frames, cell: Cell, flows: Sequence[Flow], verdict: Ve
     return window_cause(frames.info, cell, stream, own, verdict, share)
 
 
+def _names(stream: Stream) -> tuple[str, str, str]:
+    return stream.pair.source, stream.pair.destination, str(stream.direction)
+
+
+def _rows_by_stream(pair_rows: Sequence[Row]) -> dict[tuple[str, str, str], list[Row]]:
+    found: dict[tuple[str, str, str], list[Row]] = {}
+    for row in pair_rows:
+        found.setdefault((row["source"], row["destination"], row["direction"]), []).append(row)
+    return found
+
+
 def _stream(
-    stream: Stream, pair_rows: Sequence[Row], repetitions: Sequence[Repetition], seen: Evidence | None
+    stream: Stream, rows: Sequence[Row], flows: Sequence[Flow], seen: Evidence | None, *, probed: bool
 ) -> StreamSummary:
-    names = (stream.pair.source, stream.pair.destination, str(stream.direction))
-    rows = [row for row in pair_rows if (row["source"], row["destination"], row["direction"]) == names]
-    senders = [
-        flow.sender
-        for repetition in repetitions
-        for flow in repetition.flows
-        if flow.stream == stream and flow.sender is not None
-    ]
+    senders = [flow.sender for flow in flows if flow.sender is not None]
     return StreamSummary(
         stream=stream,
         goodput_mbps=_estimate(row["goodput_mbps"] for row in rows),
@@ -241,7 +250,7 @@ def _stream(
         ceiling_mbps=mean(row["ceiling_mbps"] for row in rows),
         efficiency=mean(row["efficiency"] for row in rows),
         datagrams=_datagrams(rows) if any(row["transport"] == "udp" for row in rows) else None,
-        latency=_latency(rows) if any(repetition.probes for repetition in repetitions) else None,
+        latency=_latency(rows) if probed else None,
         verdict=judged(seen) if seen is not None else Verdict(),
     )
 

@@ -31,13 +31,15 @@ class Visit:
         self.host: Host | None = None
         self.agent: Agent | None = None
         self._rig = rig
+        self._turns = turns or asyncio.Semaphore()
         self._session = Session(rig, name, holder, OPEN_DEADLINE_S, self._ask_facts, turns=turns)
 
     async def ready(self) -> None:
         """Wait until the agent runs and its clock is known, or it is known why not."""
         try:
             host, agent = await self._session.opened()
-            async with asyncio.timeout(CLOCK_DEADLINE_S):
+            # Behind those that wait to be opened: beside 32 logins an exchange takes too long.
+            async with self._turns, asyncio.timeout(CLOCK_DEADLINE_S):
                 await self._look_at(agent)
         except NodeError as error:
             self._failed(error.what)

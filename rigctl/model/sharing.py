@@ -120,7 +120,31 @@ def _links(
         yield f"trunk {way[0]} to {way[1]}", trunk.rate_bps
 
 
-def _maximum_flow(capacity: dict[tuple[str, str], float]) -> float:
+def _maximum_flow(capacity: Mapping[tuple[str, str], float]) -> float:
+    """Of each part that shares no link with the others for itself: 500 pairs of their own are 500 small ones."""
+    return sum(_flow_of(part) for part in _parts(capacity))
+
+
+def _parts(capacity: Mapping[tuple[str, str], float]) -> Iterator[dict[tuple[str, str], float]]:
+    edges: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for edge in capacity:
+        for end in edge:
+            edges[end].append(edge)
+    seen = {"from", "to"}
+    for first in list(edges):
+        part: dict[tuple[str, str], float] = {}
+        waiting = [] if first in seen else [first]
+        seen.add(first)
+        while waiting:
+            for edge in edges[waiting.pop()]:
+                part[edge] = capacity[edge]
+                waiting += [end for end in edge if end not in seen]
+                seen.update(edge)
+        if part:
+            yield part
+
+
+def _flow_of(capacity: Mapping[tuple[str, str], float]) -> float:
     left = dict(capacity)
     beside: dict[str, set[str]] = defaultdict(set)
     for start, other in capacity:

@@ -37,6 +37,7 @@ from rigctl.records.counted import (
     Series,
     Side,
     TcpInfo,
+    by_stream,
 )
 from rigctl.records.history import (
     BASELINE,
@@ -100,6 +101,7 @@ __all__ = [
     "Trunk",
     "Until",
     "WindowSettings",
+    "by_stream",
     "given_tags",
     "several_sets",
     "tag_text",

@@ -1,5 +1,6 @@
 """What was granted and counted: flows and their sides, nodes, switch ports, captures."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from rigctl.records.cell import Direction, Pair, Stream
@@ -132,6 +133,14 @@ class Flow:
     @property
     def stream(self) -> Stream:
         return Stream(self.pair, self.direction)
+
+
+def by_stream(flows: Iterable[Flow]) -> dict[Stream, list[Flow]]:
+    """The flows of each stream, in their order."""
+    found: dict[Stream, list[Flow]] = {}
+    for flow in flows:
+        found.setdefault(flow.stream, []).append(flow)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ journal of host settings beside itself, and carries it out.
 """
 
 import asyncio
+import functools
 import hashlib
 import secrets
 import shlex
@@ -129,13 +130,20 @@ class _Binary:
 
 def _carried(folder: Path) -> dict[str, _Binary]:
     """The agents in `folder`, by machine."""
-    found = {}
+    found = []
     for machine in sorted(set(KERNELS.values())):
         path = folder / f"rigctl-agent-{machine}"
         if path.is_file():
-            data = path.read_bytes()
-            found[machine] = _Binary(machine, data, hashlib.sha256(data).hexdigest())
-    return found
+            known = path.stat()
+            found.append((machine, path, known.st_mtime_ns, known.st_size))
+    return _read(tuple(found))
+
+
+@functools.lru_cache(maxsize=2)
+def _read(files: tuple[tuple[str, Path, int, int], ...]) -> dict[str, _Binary]:
+    """Read and summed once, not for each node; again where one has changed."""
+    data = {machine: path.read_bytes() for machine, path, _, _ in files}
+    return {machine: _Binary(machine, read, hashlib.sha256(read).hexdigest()) for machine, read in data.items()}
 
 
 async def deploy(host: Host, folder: Path | None = None) -> Deployed:

@@ -46,7 +46,7 @@ def span(values: Sequence[int | float | None], text: Callable[[int | float], str
     known = sorted({value for value in values if value is not None})
     kept = tuple(known[:1] if len(known) == 1 else (known[0], known[-1])) if known else ()
     value = kept[0] if len(kept) == 1 else kept or None
-    if len(known) > 2:
+    if len(known) > 2 and text(known[0]) != text(known[-1]):
         return Entry(f"{text(known[0])} to {text(known[-1])}" + (f", {UNKNOWN}" if None in values else ""), value)
     texts = dict.fromkeys(UNKNOWN if item is None else text(item) for item in values)
     return Entry(", ".join(texts) or UNKNOWN, value)

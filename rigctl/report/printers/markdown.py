@@ -1,5 +1,7 @@
 """A document as Markdown: the answer, the results and findings, to paste into a page."""
 
+from typing import Final
+
 from rigctl.report.blocks import (
     Block,
     Column,
@@ -15,6 +17,9 @@ from rigctl.report.blocks import (
     Terms,
 )
 from rigctl.report.text import escaped
+
+MOST_FOLDED: Final = 24
+"""Rows of a folded table, at most: Markdown can't fold."""
 
 
 def markdown(document: Document) -> str:
@@ -52,9 +57,16 @@ def _block(block: Block) -> list[str]:
             lines = [*(f"- {escaped(sentence)}" for sentence in block.sentences), ""]
         case Terms():
             lines = [f"- {escaped(term.name)}: {escaped(' '.join(term.sentences))}" for term in block.terms] + [""]
+        case Folded() if any(_only_long(inner) for inner in block.blocks):
+            lines = [f"{escaped(block.summary)}: in the report and the export.", ""]
         case Folded():
             lines = [line for inner in block.blocks for line in _block(inner)]
     return lines
+
+
+def _only_long(block: Block) -> bool:
+    """A long table that is not of tests, as of 100 flows: its summary stands before it."""
+    return isinstance(block, Table) and len(block.rows) > MOST_FOLDED and all(row.test is None for row in block.rows)
 
 
 def _grid(title: str, unit: str, heat_map: HeatMap) -> list[str]:

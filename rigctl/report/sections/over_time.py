@@ -11,7 +11,7 @@ from rigctl.analysis.rows import window_s
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
 from rigctl.model.intervals import Times, received_at
-from rigctl.records import Cell, Repetition, Status, Stream
+from rigctl.records import Cell, Flow, Repetition, Status, by_stream
 from rigctl.report.blocks import Chart, Charts, Key, Paragraph, Part, Section
 from rigctl.report.plot import MOST_COLOURS, Axis, Bars, Line, Mark, Panel, Plot, Rule, stream_colours
 from rigctl.report.text import plural, rate_text, settings_text, told_apart
@@ -110,15 +110,15 @@ def traces(cell: Cell, repetition: Repetition) -> tuple[Trace, ...]:
     if length_s is None or start_ns is None or not sampled:
         return ()
     edges = np.linspace(0.0, length_s, _bins(repetition, length_s) + 1)
-    made = []
+    made, own = [], by_stream(repetition.flows)
     for stream in cell.streams:
-        flows = [flow for flow in repetition.flows if flow.stream == stream]
+        flows = own.get(stream, [])
         sides = [flow.receiver for flow in flows if flow.receiver is not None]
         if len(sides) != cell.parallel:
             continue
         received = np.sum([received_at(side, start_ns, edges) for side in sides], axis=0)
         goodput = np.diff(received) * 8e-6 / np.diff(edges)
-        again = _retransmits(repetition, stream, edges)
+        again = _retransmits(start_ns, flows, edges)
         middles_s = (edges[1:] + edges[:-1]) / 2
         made.append(Trace(str(stream), length_s, middles_s.tolist(), goodput.tolist(), again))
     return tuple(made)
@@ -133,14 +133,14 @@ def _bins(repetition: Repetition, length_s: float) -> int:
     return max(1, min(MOST_POINTS, samples // together, round(length_s * 1000)))
 
 
-def _retransmits(repetition: Repetition, stream: Stream, edges: Times) -> list[int]:
+def _retransmits(start_ns: int, flows: Sequence[Flow], edges: Times) -> list[int]:
     """Retransmits per bin, over the flows of a stream."""
     total = np.zeros(len(edges) - 1)
-    for flow in repetition.flows:
-        columns = flow.sender.series.columns if flow.sender and flow.stream == stream else {}
+    for flow in flows:
+        columns = flow.sender.series.columns if flow.sender else {}
         if not columns.get("retransmits"):
             continue
-        times = (np.array(columns["t_ns"], dtype=np.int64) - (repetition.window_start_ns or 0)) / 1e9
+        times = (np.array(columns["t_ns"], dtype=np.int64) - start_ns) / 1e9
         rises = np.diff(np.array(columns["retransmits"], dtype=np.int64), prepend=0)
         counted, _ = np.histogram(times - 1e-6, bins=edges, weights=rises)
         total += counted

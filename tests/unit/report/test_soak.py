@@ -14,7 +14,9 @@ from rigctl.analysis.run_view import RunView
 from rigctl.records import Pair, Repetition, RunInfo
 from rigctl.report.blocks import Charts, Folded, Paragraph, Section, Table
 from rigctl.report.document import document
+from rigctl.report.per_stream import span
 from rigctl.report.printers.html import page
+from rigctl.report.printers.markdown import markdown
 from rigctl.report.sections.soak import FlowMean, _summed_up, flow_means, is_soak, part, sum_over_time
 
 LONG: dict[str, Any] = {"windows": (131072,), "flows": (1,), "pairs": (12,), "duration_s": 1800.0}
@@ -178,3 +180,15 @@ def test_the_whole_table_of_many_flows_is_on_the_page_folded() -> None:
     (whole,) = folded.blocks
     assert isinstance(whole, Table)
     assert (folded.summary, len(whole.rows), len(brief.rows)) == ("All 36 flows", 18, 5)
+
+
+def test_markdown_has_the_slowest_flows_and_says_where_the_others_are() -> None:
+    text = markdown(document(*das2.run(**{**LONG, "flows": (10,), "windows": (1310720,)})))
+    assert "| slowest 1 |" in text
+    assert "All 120 flows: in the report and the export." in text
+    assert text.count("n01 → n13") <= 4
+
+
+def test_pairs_whose_goodput_reads_alike_are_no_range() -> None:
+    assert span([18.81, 18.82, 18.83], lambda rate: f"{rate:.1f}").text == "18.8"
+    assert span([18.81, 18.82, 18.93], lambda rate: f"{rate:.1f}").text == "18.8 to 18.9"

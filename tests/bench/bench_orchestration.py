@@ -206,10 +206,8 @@ def matrix_table(lab: PairLab, tools: list[str], matrix: Matrix) -> None:
 
 def left_table(lab: PairLab, tools: list[str]) -> None:
     print(f"\nLeft on {2 * lab.pairs} nodes after a signal in mid-test (10 s, one flow per pair)\n")
-    print(
-        f"| tool | signal | ends after, s | left a second later | left {LONG_OVER_S:g} s later |\n|:--|:--|--:|:--|:--|",
-        flush=True,
-    )
+    print(f"| tool | signal | ends after, s | left a second later | left {LONG_OVER_S:g} s later |")
+    print("|:--|:--|--:|:--|:--|", flush=True)
     for tool in tools:
         for name, number in (("Ctrl-C", signal.SIGINT), ("kill -9", signal.SIGKILL)):
             lab.emptied()

@@ -31,6 +31,7 @@ from rigctl.store import open_store
 WINDOWS, SIZES, CONGESTIONS = ("32K", "64K"), (1200, 1460), ("cubic", "reno")
 MID_TEST_BYTES: Final = 2_000_000
 """Of every pair: the first test runs when this much has passed the switch."""
+BEGIN_S: Final = 120.0
 END_S: Final = 60.0
 LONG_OVER_S: Final = 12.0
 """A test of 10 s is over by then, whoever goes on with it."""
@@ -156,8 +157,10 @@ def left_by(lab: PairLab, tool: str, number: int) -> tuple[float, Left, Left]:
     """Seconds from the signal to the command's end; what is left a second after it, and when the test is long over."""
     before, matrix = lab.moved_bytes(), Matrix(1, 1, 10)
     with started(lab, TOOLS[tool](lab, matrix)) as process:
-        until = time.monotonic() + END_S
-        while lab.moved_bytes() < before + MID_TEST_BYTES * lab.pairs and time.monotonic() < until:
+        until = time.monotonic() + BEGIN_S
+        while lab.moved_bytes() < before + MID_TEST_BYTES * lab.pairs:
+            if time.monotonic() > until:
+                sys.exit(f"{tool}: no traffic within {BEGIN_S:g} s")
             time.sleep(0.05)
         time.sleep(1.0)
         sent_s = time.monotonic()

@@ -8,6 +8,7 @@ non-free) and no registry either: left out.
 """
 
 import argparse
+import math
 import os
 import signal
 import statistics
@@ -15,7 +16,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -139,18 +139,14 @@ def _own_skews_ms(lab: PairLab) -> list[float]:
 
 def _skews_ms(lines: Path, lab: PairLab, matrix: Matrix) -> list[float]:
     """Spread of the pairs' last data connection: a client opens one for control, then one for each flow."""
-    opened: dict[str, dict[str, int]] = defaultdict(dict)
-    for line in lines.read_text().splitlines():
-        at_ns, source, port, _, _ = line.split()
-        opened[source].setdefault(port, int(at_ns))  # a SYN that is sent again is no further connection
-    each = 1 + matrix.flows
-    addresses = [lab.addresses[name] for name in lab.senders]
-    skews = []
-    for test in range(matrix.tests):
-        ready = [sorted(opened[address].values())[test * each : (test + 1) * each] for address in addresses]
-        last = [times[-1] for times in ready if len(times) == each]
-        skews += [(max(last) - min(last)) / 1e6] if len(last) == len(ready) else []
-    return skews
+    opened = sorted((int(at_ns), source) for at_ns, source, *_ in map(str.split, lines.read_text().splitlines()))
+    tests: list[dict[str, int]] = []
+    before_ns = -math.inf
+    for at_ns, source in opened:
+        if at_ns - before_ns > matrix.duration_s * 0.5e9:
+            tests.append({})
+        tests[-1][source] = before_ns = at_ns
+    return [(max(last.values()) - min(last.values())) / 1e6 for last in tests if len(last) == lab.pairs]
 
 
 def left_by(lab: PairLab, tool: str, number: int) -> tuple[float, Left, Left]:

@@ -8,6 +8,7 @@ non-free) and no registry either: left out.
 """
 
 import argparse
+import math
 import os
 import signal
 import statistics
@@ -15,7 +16,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,6 +31,7 @@ from rigctl.store import open_store
 WINDOWS, SIZES, CONGESTIONS = ("32K", "64K"), (1200, 1460), ("cubic", "reno")
 MID_TEST_BYTES: Final = 2_000_000
 """Of every pair: the first test runs when this much has passed the switch."""
+BEGIN_S: Final = 120.0
 END_S: Final = 60.0
 LONG_OVER_S: Final = 12.0
 """A test of 10 s is over by then, whoever goes on with it."""
@@ -138,26 +139,24 @@ def _own_skews_ms(lab: PairLab) -> list[float]:
 
 def _skews_ms(lines: Path, lab: PairLab, matrix: Matrix) -> list[float]:
     """Spread of the pairs' last data connection: a client opens one for control, then one for each flow."""
-    opened: dict[str, dict[str, int]] = defaultdict(dict)
-    for line in lines.read_text().splitlines():
-        at_ns, source, port, _, _ = line.split()
-        opened[source].setdefault(port, int(at_ns))  # a SYN that is sent again is no further connection
-    each = 1 + matrix.flows
-    addresses = [lab.addresses[name] for name in lab.senders]
-    skews = []
-    for test in range(matrix.tests):
-        ready = [sorted(opened[address].values())[test * each : (test + 1) * each] for address in addresses]
-        last = [times[-1] for times in ready if len(times) == each]
-        skews += [(max(last) - min(last)) / 1e6] if len(last) == len(ready) else []
-    return skews
+    opened = sorted((int(at_ns), source) for at_ns, source, *_ in map(str.split, lines.read_text().splitlines()))
+    tests: list[dict[str, int]] = []
+    before_ns = -math.inf
+    for at_ns, source in opened:
+        if at_ns - before_ns > matrix.duration_s * 0.5e9:
+            tests.append({})
+        tests[-1][source] = before_ns = at_ns
+    return [(max(last.values()) - min(last.values())) / 1e6 for last in tests if len(last) == lab.pairs]
 
 
 def left_by(lab: PairLab, tool: str, number: int) -> tuple[float, Left, Left]:
     """Seconds from the signal to the command's end; what is left a second after it, and when the test is long over."""
     before, matrix = lab.moved_bytes(), Matrix(1, 1, 10)
     with started(lab, TOOLS[tool](lab, matrix)) as process:
-        until = time.monotonic() + END_S
-        while lab.moved_bytes() < before + MID_TEST_BYTES * lab.pairs and time.monotonic() < until:
+        until = time.monotonic() + BEGIN_S
+        while lab.moved_bytes() < before + MID_TEST_BYTES * lab.pairs:
+            if time.monotonic() > until:
+                sys.exit(f"{tool}: no traffic within {BEGIN_S:g} s")
             time.sleep(0.05)
         time.sleep(1.0)
         sent_s = time.monotonic()
@@ -206,10 +205,8 @@ def matrix_table(lab: PairLab, tools: list[str], matrix: Matrix) -> None:
 
 def left_table(lab: PairLab, tools: list[str]) -> None:
     print(f"\nLeft on {2 * lab.pairs} nodes after a signal in mid-test (10 s, one flow per pair)\n")
-    print(
-        "| tool | signal | ends after, s | left a second later | left {LONG_OVER_S:g} s later |\n|:--|:--|--:|:--|:--|",
-        flush=True,
-    )
+    print(f"| tool | signal | ends after, s | left a second later | left {LONG_OVER_S:g} s later |")
+    print("|:--|:--|--:|:--|:--|", flush=True)
     for tool in tools:
         for name, number in (("Ctrl-C", signal.SIGINT), ("kill -9", signal.SIGKILL)):
             lab.emptied()

@@ -103,8 +103,7 @@ def _kind(path: str) -> str:
     """Which file it is, on whichever node."""
     if path.startswith(LOCKS):
         return "a lock"
-    name = Path(path).name
-    return "the agent, kept for the next run" if name.startswith("agent-") else f"file {name}"
+    return "the agent, kept for the next run" if Path(path).name.startswith("agent-") else "other file"
 
 
 def _short(command: str) -> str:

@@ -95,8 +95,9 @@ class Agent:
     hello: Hello
     note: str | None = None  # what a user should know of how it was put on its node
 
-    def __init__(self, node: str, lines: Lines) -> None:
+    def __init__(self, node: str, lines: Lines, patience: int = 1) -> None:
         self.node = node
+        self._patience = patience
         self._lines = lines
         self._number = 0
         self._pending: dict[int, _Pending] = {}
@@ -204,11 +205,12 @@ class Agent:
 
     async def greeted(self) -> None:
         """Wait for the agent's first line. Raises `NodeError` where it speaks another protocol."""
+        deadline_s = HELLO_DEADLINE_S * self._patience
         try:
-            async with asyncio.timeout(HELLO_DEADLINE_S):
+            async with asyncio.timeout(deadline_s):
                 self.hello = await self._greeting
         except TimeoutError:
-            raise NodeError(self.node, f"the agent sent nothing within {HELLO_DEADLINE_S:g} s of its start") from None
+            raise NodeError(self.node, f"the agent sent nothing within {deadline_s:g} s of its start") from None
         if self.hello.protocol != protocol.VERSION:
             spoken = f"protocol {self.hello.protocol}, this is rigctl's {protocol.VERSION}"
             raise NodeError(self.node, f"the agent speaks {spoken}. Rebuild it: rigctl agent build")
@@ -261,6 +263,7 @@ class Agent:
             line = order.to_line(number)
         except ValueError as error:
             raise NodeError(self.node, str(error)) from None
+        deadline_s *= self._patience
         pending = self._pending[number] = _Pending(order.VERB, asyncio.get_running_loop().create_future())
         try:
             async with asyncio.timeout(deadline_s):
@@ -343,9 +346,12 @@ class Agent:
 
 
 @asynccontextmanager
-async def running(node: str, lines: Lines) -> AsyncIterator[Agent]:
-    """The agent behind `lines`, greeted. At the end its input is closed; it has `END_DEADLINE_S` to end by itself."""
-    agent = Agent(node, lines)
+async def running(node: str, lines: Lines, patience: int = 1) -> AsyncIterator[Agent]:
+    """The agent behind `lines`, greeted. At the end its input is closed; it has `END_DEADLINE_S` to end by itself.
+
+    `patience`: how many times as long it may take to answer.
+    """
+    agent = Agent(node, lines, patience)
     reader = asyncio.create_task(agent.read(), name=f"agent {node}: reader")
     pinger = asyncio.create_task(agent.keep_awake(), name=f"agent {node}: pings")
     try:

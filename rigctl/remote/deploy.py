@@ -164,7 +164,7 @@ async def agent_on(host: Host) -> AsyncIterator[Agent]:
     deployed = await deploy(host)
     async with (
         host.process(_start(host.node, deployed)) as process,
-        running(host.node.name, process) as agent,
+        running(host.node.name, process, host.node.patience) as agent,
     ):
         agent.note = deployed.note
         yield agent

@@ -160,6 +160,7 @@ class Host:
 
         Raises `NodeError` where the connection is lost, `deadline_s` passes, or the output is above `OUTPUT_LIMIT`.
         """
+        deadline_s *= self.node.patience
         try:
             async with asyncio.timeout(deadline_s), self.process(command) as process:
                 async with asyncio.TaskGroup() as group:

@@ -62,8 +62,9 @@ async def locked(hosts: Mapping[str, Host], holder: str, *, queue: bool = True) 
 
 async def _take(host: Host, holder: str, stack: contextlib.AsyncExitStack, queue: bool) -> Process | NodeError:
     """Take one lock; `stack` lets it go."""
+    deadline_s = LOCK_DEADLINE_S * host.node.patience
     try:
-        async with asyncio.timeout(LOCK_DEADLINE_S):
+        async with asyncio.timeout(deadline_s):
             process = await stack.enter_async_context(
                 host.process(command_of(_SCRIPT, host.node, holder, "queue" if queue else ""))
             )
@@ -77,7 +78,7 @@ async def _take(host: Host, holder: str, stack: contextlib.AsyncExitStack, queue
     except NodeError as error:
         return error
     except TimeoutError:
-        return NodeError(host.node.name, f"could not be locked within {LOCK_DEADLINE_S:g} s")
+        return NodeError(host.node.name, f"could not be locked within {deadline_s:g} s")
     except OSError as error:
         return NodeError(host.node.name, f"could not be locked: {error}")
 

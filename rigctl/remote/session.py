@@ -22,8 +22,6 @@ from rigctl.rig.inventory import Rig
 _log = logging.getLogger(__name__)
 OPEN_DEADLINE_S: Final = 20.0
 """Connecting, locking, pushing the agent over a slow link, starting it."""
-EMULATED_TIMES: Final = 4
-"""A machine of a virtual rig may be emulated: its end of the cryptography takes ten times as long."""
 CLOSE_DEADLINE_S: Final = 2.0
 AT_ONCE: Final = 32
 """Nodes that are being opened at a time. Each takes the controller about 15 ms of a processor: of 1000 begun together
@@ -50,7 +48,7 @@ class Session:
         """`arrived` is called once the node is connected, before it is locked; `queue`: leave it to those who wait;
         `turns`: the node is opened, and its deadline begins, when there is one."""
         self._rig, self._name, self._holder, self._queue = rig, name, holder, queue
-        self._deadline_s = deadline_s * (EMULATED_TIMES if rig.virtual == "machines" else 1)
+        self._deadline_s = deadline_s * rig.nodes[name].patience
         self._arrived, self._turns = arrived, turns or asyncio.Semaphore()
         self.stage = "ssh"  # then "lock" and "agent": how far it came
         self._opened: asyncio.Future[tuple[Host, Agent]] = asyncio.get_running_loop().create_future()

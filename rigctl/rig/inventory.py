@@ -37,6 +37,7 @@ class Node:
     sysctls: tuple[tuple[str, str], ...] = ()
     arch: Arch | None = None  # of a machine; None: the controller's
     nic: Nic = "virtio-net"  # of a machine
+    patience: int = 1  # times that whatever is asked of it may take: more of an emulated machine
 
 
 @dataclass(frozen=True, slots=True)

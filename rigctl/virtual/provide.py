@@ -6,6 +6,7 @@ import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
+from typing import Final
 
 from rigctl.records import Port
 from rigctl.rig.inventory import Rig, Secrets, Switch
@@ -13,6 +14,9 @@ from rigctl.virtual.layout import Layout, layout_of
 from rigctl.virtual.leftovers import sweep
 from rigctl.virtual.start import end, ended, start
 from rigctl.virtual.state import State, base, standing, states
+
+EMULATED_TIMES: Final = 6
+"""A machine may be emulated: its end of the cryptography takes ten times as long, and processors have other work."""
 
 
 @asynccontextmanager
@@ -79,6 +83,7 @@ def completed(rig: Rig, layout: Layout, state: State) -> Rig:
             known_hosts=state.known_hosts,
             data_address=layout.data_address(place),
             data_interface=layout.data_interface(),
+            patience=EMULATED_TIMES if layout.kind == "machines" else 1,
         )
         for place in layout.places
     }

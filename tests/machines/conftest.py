@@ -1,4 +1,4 @@
-"""Rigs of machines: one for all tests of a file that share it."""
+"""Rigs of machines: the mixed one for all tests that share it."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ import pytest
 from machine_lab import Lab, lab
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def mixed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     with pytest.MonkeyPatch.context() as patch, lab(tmp_path_factory.mktemp("mixed"), "mixed.yaml", patch) as made:
         yield made

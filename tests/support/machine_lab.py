@@ -19,7 +19,7 @@ from rigctl.rig.schema import load_rig
 from rigctl.virtual.provide import down, up
 
 RIGS: Final = Path(__file__).parents[1] / "machines"
-_SIGNS_OF_LIFE: Final = ("ServerAliveInterval=5", "ServerAliveCountMax=2", "ConnectTimeout=20")
+_SIGNS_OF_LIFE: Final = ("ServerAliveInterval=10", "ServerAliveCountMax=3", "ConnectTimeout=60")
 BACK_S: Final = 240.0
 """From a machine's end until its SSH server answers again, on a machine that does much else."""
 RUN_S: Final = 400.0
@@ -46,7 +46,7 @@ class Lab:
         self.nodes = tuple(self.rig.nodes)
         self._masters = mkdtemp(prefix="rigctl-ssh-")  # a short name: that of a socket has 104 characters at most
 
-    def ssh(self, node: str, command: str, *, deadline_s: float = 60, check: bool = True) -> str:
+    def ssh(self, node: str, command: str, *, deadline_s: float = 180, check: bool = True) -> str:
         shared = ["ControlMaster=auto", f"ControlPath={self._masters}/%r{node}", "ControlPersist=120", *_SIGNS_OF_LIFE]
         words = [*openssh(self.rig, node), command]
         words[1:1] = [word for option in shared for word in ("-o", option)]
@@ -60,7 +60,7 @@ class Lab:
     def boot_id(self, node: str) -> str:
         """Empty while the node does not answer."""
         try:
-            return self.ssh(node, "cat /proc/sys/kernel/random/boot_id", deadline_s=20, check=False).strip()
+            return self.ssh(node, "cat /proc/sys/kernel/random/boot_id", deadline_s=60, check=False).strip()
         except subprocess.TimeoutExpired:
             return ""
 

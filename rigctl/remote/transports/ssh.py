@@ -26,6 +26,7 @@ KEEPALIVES: Final = 2
 CLOSE_DEADLINE_S: Final = 1.0
 _CIPHERS: Final = "^aes128-gcm@openssh.com,aes256-gcm@openssh.com"
 """Before asyncssh's first choice, ChaCha20, which takes 15 µs a packet; these take 2. ~/.ssh/config has precedence."""
+_PATIENCE: Final = {"login_timeout": CONNECT_DEADLINE_S, "keepalive_interval": KEEPALIVE_S}
 _HOP: Final = re.compile(r"(?:(?P<user>[^@\s]+)@)?(?:\[(?P<v6>[^\]]+)\]|(?P<host>[^:\s]+))(?::(?P<port>\d{1,5}))?")
 
 
@@ -139,6 +140,8 @@ def _settings(node: Node) -> dict[str, Any]:
         "username": node.user,
         "tunnel": node.jump,
         **_trust(node),
+        "login_timeout": CONNECT_DEADLINE_S * node.patience,
+        "keepalive_interval": KEEPALIVE_S * node.patience,
     }
     return {name: value for name, value in said.items() if value is not None}
 
@@ -184,23 +187,21 @@ async def _connect(
 ) -> tuple[asyncssh.SSHClientConnection, Watch]:
     """A connection to `host`, through `way` where it is given. `stack` closes it."""
     options = await _options(node, prefix, host, settings)
-    watch, settings = Watch(), dict(settings)
+    watch, settings = Watch(), _PATIENCE | settings
     if way is not None:
         settings["tunnel"] = way
     with refusals(_target(node, prefix, options, settings), watch):
         settings["known_hosts"] = _trusted(options)
         if options.config.get("Ciphers") is None:
             settings["encryption_algs"] = _CIPHERS
-        async with asyncio.timeout(CONNECT_DEADLINE_S):
+        async with asyncio.timeout(settings["login_timeout"]):
             connection = await asyncssh.connect(
                 host,
                 config=(),
                 client_factory=lambda: watch,
                 preferred_auth="publickey",
                 agent_forwarding=False,
-                keepalive_interval=KEEPALIVE_S,
                 keepalive_count_max=KEEPALIVES,
-                login_timeout=CONNECT_DEADLINE_S,
                 **settings,
             )
     stack.push_async_callback(_close, connection)
@@ -240,7 +241,15 @@ def _target(node: str, prefix: str, options: asyncssh.SSHClientConnectionOptions
         keys = [pair.get_comment() or pair.get_algorithm() for pair in options.client_keys or ()]
         keys += ["those of the ssh-agent"] if options.agent_path else []
     return Target(
-        node, prefix, options.host, options.port, options.username, options.host_key_alias, file or None, tuple(keys)
+        node,
+        prefix,
+        options.host,
+        options.port,
+        options.username,
+        options.host_key_alias,
+        file or None,
+        tuple(keys),
+        settings.get("login_timeout", CONNECT_DEADLINE_S),
     )
 
 

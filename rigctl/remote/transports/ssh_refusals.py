@@ -30,6 +30,7 @@ class Target:
     alias: str | None  # the name its key is known by (HostKeyAlias)
     known_hosts: str | None  # the file to trust its key in; None: ~/.ssh/known_hosts
     keys: tuple[str, ...]  # what is offered, for people
+    deadline_s: float = CONNECT_DEADLINE_S
 
     def error(self, what: str) -> NodeError:
         return NodeError(self.node, self.prefix + what)
@@ -79,7 +80,7 @@ def refusals(target: Target, watch: Watch) -> Iterator[None]:
         raise target.error(f"SSH to {target.place} failed: {error}. Is that an SSH server?") from None
     except TimeoutError:
         raise target.error(
-            f"no answer from {target.place} within {CONNECT_DEADLINE_S:g} s. Is it up? Does a firewall drop it?"
+            f"no answer from {target.place} within {target.deadline_s:g} s. Is it up? Does a firewall drop it?"
         ) from None
     except OSError as error:
         raise target.error(_socket_error(target, error)) from None

@@ -42,6 +42,10 @@ def buffers_start_at(window_bytes: int) -> tuple[Setting, ...]:
     )
 
 
+def _needed(cell: Cell) -> set[str]:
+    return {name for pair in cell.pairs for name in (pair.source, pair.destination)}
+
+
 def wanted(cell: Cell, conditions: Mapping[str, Condition]) -> dict[Key, str]:
     """What the nodes are to be set to for `cell`, in the order in which it is set."""
     if cell.condition is None:
@@ -78,7 +82,7 @@ class Conditions:
         want = wanted(cell, self._conditions)
         if not want and not self._held:
             return
-        needed = {name for pair in cell.pairs for name in (pair.source, pair.destination)}
+        needed = _needed(cell)
         # All nodes once per condition; one that is lost later is opened anew only where a cell needs it.
         names = self._names if cell.condition != self._last else filter(self._nodes.is_open, self._names)
         opened = await self._nodes.open({*needed, *names})
@@ -98,6 +102,18 @@ class Conditions:
         )
         for name in sorted(failures.keys() & needed):
             raise failures[name]
+
+    def check(self, cell: Cell) -> None:
+        """Raises the `NodeError` of a node of `cell` whose settings hold no more: the agent that was given them ended.
+
+        It may have been replaced since `hold` without anybody's notice.
+        """
+        if not wanted(cell, self._conditions):
+            return
+        for name in sorted(_needed(cell)):
+            held = self._held.get(name)
+            if held is None or held.agent.ended:
+                raise NodeError(name, f"condition {cell.condition}: the agent that held the settings ended")
 
     async def release(self) -> None:
         """Put every old value back. A node that can't be reached does so itself, at its agent's end or next start."""

@@ -34,7 +34,9 @@ async def measure_cell(order: Order, bench: Bench, max_skew_s: float, progress: 
     try:
         await bench.conditions.hold(order.cell)
         await around.begin(attempt)
+        bench.conditions.check(order.cell)
         await attempt.traffic()
+        bench.conditions.check(order.cell)
     except asyncio.CancelledError:
         return around.record(Counted(), Status.INTERRUPTED, "stopped by Ctrl-C or a signal", None)
     except TimeoutError as late:

@@ -175,7 +175,7 @@ class Ground:
 
     def fresh(self) -> None:
         """Away with store and page, for another run from the start."""
-        for path in [*self.user.folder.glob("store.db*"), self.user.folder / "page.html"]:
+        for path in [*self.store.parent.glob("store.db*"), self.user.folder / "page.html"]:
             path.unlink(missing_ok=True)
         self._kept.clear()
 

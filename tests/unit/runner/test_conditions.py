@@ -131,6 +131,20 @@ async def test_a_new_agent_is_given_the_settings_anew() -> None:
     assert nodes.log == ["pi2 set mtu=8192 on eth0", "pi2 set net.ipv4.tcp_sack=0"]
 
 
+async def test_settings_whose_agent_ended_hold_no_more_until_its_successor_has_them() -> None:
+    nodes = FakeNodes()
+    conditions = of(nodes)
+    await conditions.hold(cell("jumbo"))
+    conditions.check(cell("jumbo"))
+    nodes.agents["pi2"].ended = True
+    nodes.agents["pi2"] = nodes.new("pi2")  # opened anew by somebody else, without the settings
+    with pytest.raises(NodeError, match="pi2: condition jumbo: the agent that held the settings ended"):
+        conditions.check(cell("jumbo"))
+    conditions.check(cell(None))
+    await conditions.hold(cell("jumbo"))
+    conditions.check(cell("jumbo"))
+
+
 async def test_a_refusal_leaves_nothing_half_done_is_told_in_the_nodes_words_and_not_tried_again() -> None:
     nodes = FakeNodes({"pi4": "net.ipv4.tcp_sack"})
     conditions = of(nodes)

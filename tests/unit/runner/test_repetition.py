@@ -105,6 +105,11 @@ class FakeConditions:
         if self.fails_at == "hold":
             raise NodeError("a", "hold failed")
 
+    def check(self, _: Cell) -> None:
+        self.log.append("check")
+        if self.fails_at == f"check {self.log.count('check')}":
+            raise NodeError("a", "holds no more")
+
 
 class FakeCounters:
     def __init__(self, log: list[str]) -> None:
@@ -128,6 +133,8 @@ async def measured(fails_at: str | None, cell: Cell = CELL, agent: type[Fake] = 
 
 async def test_the_stages_follow_each_other_and_end_with_every_endpoint_closed() -> None:
     result, log = await measured(None)
+    assert log.count("check") == 2
+    log = [stage for stage in log if stage != "check"]
     assert list(dict.fromkeys(log)) == ["hold", "counters before", *STAGES, "counters after", "close"]
     assert result.counters_missing == ("sw: silent",)
     assert log.count("close") == log.count("start") == log.count("report") == 2
@@ -159,6 +166,14 @@ async def test_a_condition_that_a_node_refuses_costs_no_traffic() -> None:
     result, log = await measured("hold")
     assert (result.status, result.reason) == (Status.FAILED, "a: hold failed")
     assert log == ["hold"]
+
+
+@pytest.mark.parametrize("when", ["check 1", "check 2"])
+async def test_a_condition_that_holds_no_more_fails_the_repetition(when: str) -> None:
+    result, log = await measured(when)
+    assert (result.status, result.reason) == (Status.FAILED, "a: holds no more")
+    assert ("start" in log) == (when == "check 2")
+    assert log.count("close") == 2
 
 
 async def test_every_receiver_that_cannot_be_reached_is_named() -> None:

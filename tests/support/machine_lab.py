@@ -15,7 +15,9 @@ import pytest
 from user import User
 from virtual_rigs import openssh
 
+from rigctl.records import Facts
 from rigctl.rig.schema import load_rig
+from rigctl.store import open_store
 from rigctl.virtual.provide import down, up
 
 RIGS: Final = Path(__file__).parents[1] / "machines"
@@ -91,6 +93,11 @@ class Lab:
             process.kill()
             process.wait()
         return process.returncode, out + errors
+
+    def facts(self) -> dict[str, Facts]:
+        """Host facts of the latest run."""
+        with open_store(str(self.user.folder / "store.db")) as store:
+            return store.run().facts
 
     def contact(self) -> None:
         """A short run without any condition: what comes next to a node after something went wrong."""

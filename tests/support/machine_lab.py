@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shutil import rmtree
 from tempfile import mkdtemp
 from typing import Final
 
@@ -46,10 +47,10 @@ class Lab:
         self.rig, self.state, _ = asyncio.run(up(load_rig(str(file))))
         self.folder = self.state.folder / "home"
         self.nodes = tuple(self.rig.nodes)
-        self._masters = mkdtemp(prefix="rigctl-ssh-")  # a short name: that of a socket has 104 characters at most
+        self.masters = mkdtemp(prefix="rigctl-ssh-")  # a short name: that of a socket has 104 characters at most
 
     def ssh(self, node: str, command: str, *, deadline_s: float = 180, check: bool = True) -> str:
-        shared = ["ControlMaster=auto", f"ControlPath={self._masters}/%r{node}", "ControlPersist=120", *_SIGNS_OF_LIFE]
+        shared = ["ControlMaster=auto", f"ControlPath={self.masters}/%r{node}", "ControlPersist=120", *_SIGNS_OF_LIFE]
         words = [*openssh(self.rig, node), command]
         words[1:1] = [word for option in shared for word in ("-o", option)]
         done = subprocess.run(words, capture_output=True, text=True, timeout=deadline_s, check=False)
@@ -139,8 +140,11 @@ def lab(folder: Path, file: str, patch: pytest.MonkeyPatch) -> Iterator[Lab]:
     user = User(folder)
     patch.setenv("XDG_RUNTIME_DIR", user.environment["XDG_RUNTIME_DIR"])
     user.environment["XDG_CACHE_HOME"] = cache
-    path = RIGS / file
+    path, made = RIGS / file, None
     try:
-        yield Lab(user, path)
+        made = Lab(user, path)
+        yield made
     finally:
+        if made is not None:
+            rmtree(made.masters, ignore_errors=True)
         asyncio.run(down(load_rig(str(path))))

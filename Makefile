@@ -61,7 +61,7 @@ torture: system $(VENV)/dev.stamp agents
 MACHINE_PACKAGES := qemu-system-x86 qemu-system-arm qemu-utils e2fsprogs
 machines: system $(VENV)/dev.stamp agents
 	$(MAKE) system PACKAGES="$(MACHINE_PACKAGES)"
-	$(BIN)/python -m pytest -v -s -m machines tests/machines
+	$(BIN)/python -m pytest -v -s -m machines -o faulthandler_timeout=3600 tests/machines
 
 # Not in CI: a quarter of an hour for a fifth of them, beside other work. MUTANTS=--all takes every one.
 mutants: $(VENV)/mutants.stamp

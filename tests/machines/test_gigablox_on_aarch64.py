@@ -1,7 +1,5 @@
 """The scenario of the GigaBlox page on four machines with the processor of a Raspberry Pi 4."""
 
-import json
-
 import pytest
 from machine_lab import Lab
 
@@ -17,7 +15,7 @@ def test_gigablox_runs_by_the_pushed_agent_and_its_figures_are_called_emulations
     rows = pis.user.rows("cells")
     assert sorted({row["cell"] for row in rows}) == list(range(1, 8))
     assert all(row["goodput_mbps"] > 0 for row in rows)
-    facts = json.loads(pis.user.rigctl("show", "--json"))["facts"]
+    facts = pis.facts()
     assert {known["kernel"].split()[-1] for known in facts.values()} == {"aarch64"}
     assert {known["cpu_model"] for known in facts.values()} == {"Cortex-A72"}
     assert all(known["emulated"] for known in facts.values())

@@ -10,7 +10,7 @@ pytestmark = [pytest.mark.machines, pytest.mark.timeout(600)]
 
 def test_facts_name_driver_speed_and_processor_of_each(mixed: Lab) -> None:
     mixed.contact()
-    facts = json.loads(mixed.user.rigctl("show", "--json"))["facts"]
+    facts = mixed.facts()
     assert {node: known["driver"] for node, known in facts.items()} == {"amd": "e1000e", "arm": "virtio_net"}
     assert {node: known["kernel"].split()[-1] for node, known in facts.items()} == {"amd": "x86_64", "arm": "aarch64"}
     for known in facts.values():
@@ -22,7 +22,7 @@ def test_facts_name_driver_speed_and_processor_of_each(mixed: Lab) -> None:
 
 def test_check_sees_both_links_and_each_nodes_own_clock(mixed: Lab) -> None:
     found = json.loads(mixed.user.rigctl("check", str(mixed.file), "--json", deadline_s=200))
-    errors = [finding for finding in found["findings"] if finding["severity"] == "error"]
+    errors = [finding for finding in found["findings"] if finding["level"] == "error"]
     assert errors == []
 
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shutil import rmtree
 from tempfile import mkdtemp
 from typing import Final
 
@@ -15,7 +16,9 @@ import pytest
 from user import User
 from virtual_rigs import openssh
 
+from rigctl.records import Facts
 from rigctl.rig.schema import load_rig
+from rigctl.store import open_store
 from rigctl.virtual.provide import down, up
 
 RIGS: Final = Path(__file__).parents[1] / "machines"
@@ -44,10 +47,10 @@ class Lab:
         self.rig, self.state, _ = asyncio.run(up(load_rig(str(file))))
         self.folder = self.state.folder / "home"
         self.nodes = tuple(self.rig.nodes)
-        self._masters = mkdtemp(prefix="rigctl-ssh-")  # a short name: that of a socket has 104 characters at most
+        self.masters = mkdtemp(prefix="rigctl-ssh-")  # a short name: that of a socket has 104 characters at most
 
     def ssh(self, node: str, command: str, *, deadline_s: float = 180, check: bool = True) -> str:
-        shared = ["ControlMaster=auto", f"ControlPath={self._masters}/%r{node}", "ControlPersist=120", *_SIGNS_OF_LIFE]
+        shared = ["ControlMaster=auto", f"ControlPath={self.masters}/%r{node}", "ControlPersist=120", *_SIGNS_OF_LIFE]
         words = [*openssh(self.rig, node), command]
         words[1:1] = [word for option in shared for word in ("-o", option)]
         done = subprocess.run(words, capture_output=True, text=True, timeout=deadline_s, check=False)
@@ -92,6 +95,11 @@ class Lab:
             process.wait()
         return process.returncode, out + errors
 
+    def facts(self) -> dict[str, Facts]:
+        """Host facts of the latest run."""
+        with open_store(str(self.user.folder / "store.db")) as store:
+            return store.run().facts
+
     def contact(self) -> None:
         """A short run without any condition: what comes next to a node after something went wrong."""
         text = f"pairs: [{self.nodes[0]} -> {self.nodes[1]}]\nduration: 500ms\nmax_skew: 10s\n"
@@ -132,8 +140,11 @@ def lab(folder: Path, file: str, patch: pytest.MonkeyPatch) -> Iterator[Lab]:
     user = User(folder)
     patch.setenv("XDG_RUNTIME_DIR", user.environment["XDG_RUNTIME_DIR"])
     user.environment["XDG_CACHE_HOME"] = cache
-    path = RIGS / file
+    path, made = RIGS / file, None
     try:
-        yield Lab(user, path)
+        made = Lab(user, path)
+        yield made
     finally:
+        if made is not None:
+            rmtree(made.masters, ignore_errors=True)
         asyncio.run(down(load_rig(str(path))))

@@ -11,6 +11,7 @@ import argparse
 import itertools
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -110,4 +111,5 @@ def measure_all(asked: argparse.Namespace) -> Iterator[Record]:
 if __name__ == "__main__":
     if os.geteuid() != 0:
         sys.exit("namespaces and control groups need root")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))  # so that nothing is left of it either
     main()

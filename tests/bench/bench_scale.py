@@ -29,7 +29,7 @@ TRAFFIC = (24, 100, 200)
 RATES_MBPS = (40,)
 SSHD = (126, 250, 500)
 FAKE = (126, 250, 500, 1000)
-AT_ONCE = 4
+AT_ONCE = 8
 """Nodes that are opened at a time, in place of 32: all of them, and the controller, share this machine's processors."""
 DURATION_S = 4.0
 REPEAT = 2

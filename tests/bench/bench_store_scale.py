@@ -61,7 +61,9 @@ class Place:
 
 def timed(arguments: Sequence[str], address: str) -> Spent:
     """Of one command, which must end well, or with the 1 of a regression."""
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "RIGCTL_STORE": address}
+    bytecode = str(user_cache_path("rigctl-bench") / "bytecode")
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "RIGCTL_STORE": address, "PYTHONPYCACHEPREFIX": bytecode}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     began = time.perf_counter()
     process = subprocess.Popen(
         [sys.executable, "-m", "rigctl", *arguments],
@@ -105,6 +107,8 @@ def latest_runs(address: str) -> tuple[dict[str, str], str]:
 
 def measure(place: Place, folder: Path, only: str) -> None:
     latest, old = latest_runs(place.address)
+    timed(("show",), place.address)  # writes the bytecode
+    timed(("regress",), place.address)
     wanted = {name: words for name, words in commands(folder, latest, old).items() if only in name}
     for _ in range(place.tries):
         for name, words in wanted.items():

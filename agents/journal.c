@@ -106,6 +106,27 @@ static int lock(int fd)
     return 0;
 }
 
+/* Open and lock it. Who held it until now may have removed it: what has no name any more would be read by nobody. */
+static int open_locked(const char *path)
+{
+    struct stat held;
+    int error = 0;
+
+    while (error == 0) {
+        journal = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (journal < 0)
+            return errno;
+        error = lock(journal);
+        if (error == 0 && fstat(journal, &held) != 0)
+            error = errno;
+        if (error == 0 && held.st_nlink > 0)
+            return 0;
+        close(journal);
+        journal = -1;
+    }
+    return error;
+}
+
 static int put(const char *text)
 {
     size_t length = strlen(text);
@@ -125,15 +146,9 @@ int journal_open(void)
 
     if (journal >= 0 || error != 0)
         return error;
-    journal = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (journal < 0)
-        return errno;
-    error = lock(journal);
-    if (error != 0) {
-        close(journal); /* another agent's */
-        journal = -1;
+    error = open_locked(path);
+    if (error != 0)
         return error;
-    }
     if (!system_boot_id(boot))
         error = EIO;
     if (error == 0) {

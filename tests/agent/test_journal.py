@@ -1,7 +1,9 @@
 """The journal: where agent and guard were both killed, the next agent from the same folder puts the old values back."""
 
+import fcntl
 import resource
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -172,3 +174,16 @@ def test_a_journal_for_which_there_is_no_room_is_not_left_behind(lab: Lab) -> No
     resource.prlimit(agent.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     assert agent.ask(SET_MTU)["ok"]
     assert agent.ask("restore")["restored"] == 1
+
+
+def test_a_journal_that_its_last_holder_removes_meanwhile_is_made_anew(lab: Lab) -> None:
+    lab.journal.write_text(header())
+    with lab.journal.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        agent = lab.start()  # waits for who restores, and gives up
+        assert agent.hello["unrestored"] == "another agent holds this node's settings"
+        number = agent.send(SET_MTU)
+        time.sleep(0.3)  # it waits again
+        lab.journal.unlink()
+    assert agent.answer(number)[-1]["ok"]
+    assert lab.journal.read_text() == header() + OLD_MTU

@@ -29,8 +29,6 @@ TRAFFIC = (24, 100, 200)
 RATES_MBPS = (40,)
 SSHD = (126, 250, 500)
 FAKE = (126, 250, 500, 1000)
-AT_ONCE = 8
-"""Nodes that are opened at a time, in place of 32: all of them, and the controller, share this machine's processors."""
 DURATION_S = 4.0
 REPEAT = 2
 SUPPORT = Path(__file__).parents[1] / "support"
@@ -39,14 +37,12 @@ SUPPORT = Path(__file__).parents[1] / "support"
 def opened(rig_file: Path) -> dict[str, float]:
     """Connect, lock, push, start, ask: what it takes. To be run in a process of its own."""
     from rigctl.rig.schema import load_rig
-    from rigctl.runner import nodes as room
-
-    room.AT_ONCE = AT_ONCE  # type: ignore[misc]
+    from rigctl.runner.nodes import nodes_of
 
     async def measure() -> dict[str, float]:
         rig = load_rig(str(rig_file))
         began_s = time.monotonic()
-        async with room.nodes_of(rig, "bench_scale") as nodes:
+        async with nodes_of(rig, "bench_scale") as nodes:
             found = await nodes.open(rig.nodes)
             ready_s = time.monotonic() - began_s
             lost = [str(outcome) for outcome in found.values() if isinstance(outcome, Exception)]

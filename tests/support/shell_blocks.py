@@ -88,7 +88,7 @@ def simple_commands(line: str) -> list[list[str]]:
             skip = True
         elif skip:
             skip = False
-        else:
+        elif found[-1] or word != "exec":
             found[-1].append(word)
     return [words for words in found if words]
 

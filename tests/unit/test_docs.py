@@ -16,7 +16,7 @@ from typer.exceptions import TyperException
 from rigctl.cli.app import app
 
 CLI: Any = typer.main.get_command(app)
-PROGRAMS = ("make", "pip", "python", "jq", "createdb", "export", "echo", "pre-commit", "true")
+PROGRAMS = ("make", "pip", "python", "jq", "createdb", "export", "echo", "pre-commit", "true", "sbatch", "salloc")
 """What else stands in shell blocks."""
 
 

@@ -53,7 +53,6 @@ bench: $(VENV)/dev.stamp agents
 
 # Not in CI: an hour and a half. Kills by the hundred, cuts, full disks, strangers, fuzzing, one test after the other;
 # RIGCTL_SEED=N for other moments.
-torture: PACKAGES += slurmctld slurmd slurm-client munge
 torture: system $(VENV)/dev.stamp agents
 	RIGCTL_TORTURE=30 $(BIN)/python -m pytest -v -rP -o faulthandler_timeout=0 -m torture tests/agent tests/integration tests/e2e
 
@@ -128,7 +127,8 @@ $(VENV)/mutants.stamp: $(VENV)/dev.stamp
 
 # What the tests start for real. Installed where we may; otherwise the tests say what is missing, by name.
 PACKAGES := python3-venv gcc libc6-dev clang libclang-rt-14-dev iproute2 iputils-ping ethtool nftables iperf3 openssh-server openssh-client \
-	qemu-user-static chromium util-linux sudo file make jq snmpd snmp lldpd postgresql systemd tmux
+	qemu-user-static chromium util-linux sudo file make jq snmpd snmp lldpd postgresql systemd tmux \
+	slurmctld slurmd slurm-client munge
 # Tests start a PostgreSQL server of their own: Debian's package need not make and start one (a few seconds).
 NO_CLUSTER := /etc/postgresql-common/createcluster.conf
 system:

@@ -11,6 +11,7 @@ from types import FrameType
 from typing import Any, Protocol
 
 import pytest
+from torture import TIMES
 
 _LONGEST = (
     "test_report_page", "test_run", "test_examples", "test_remote_lock", "test_openssh_rig", "test_run_limits",
@@ -36,7 +37,11 @@ def pytest_configure() -> None:
             signal.signal(number, _nothing)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if TIMES == 1:
+        left_out = [item for item in items if item.get_closest_marker("long")]
+        items[:] = [item for item in items if not item.get_closest_marker("long")]
+        config.hook.pytest_deselected(items=left_out)
     place = {name: number for number, name in enumerate(_LONGEST)}
     items.sort(key=lambda item: place.get(item.path.stem, len(place)))
 

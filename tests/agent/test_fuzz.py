@@ -10,19 +10,15 @@ from agents import AGENTS
 
 SECONDS = TIMES
 
-TARGETS = ("orders", "order", "opening", "journal", "datagram")
-
-
-@pytest.fixture(scope="module")
-def built() -> None:
-    subprocess.run(["make", "-s", "-C", str(AGENTS), "fuzz"], check=True)
+# The first is the whole agent, a minute to compile.
+TARGETS = (pytest.param("orders", marks=pytest.mark.long), "order", "opening", "journal", "datagram")
 
 
 @pytest.mark.torture
 @pytest.mark.timeout(120 + SECONDS)
-@pytest.mark.usefixtures("built")
 @pytest.mark.parametrize("target", TARGETS)
 def test_rubbish_finds_nothing(target: str, tmp_path: Path) -> None:
+    subprocess.run(["make", "-s", "-C", str(AGENTS), f"build/fuzz-{target}"], check=True)
     corpus = tmp_path / "corpus"
     corpus.mkdir()
     command: list[str | Path] = [

@@ -20,7 +20,7 @@ HOME = "/run/rigctl/home/n1"
 ELSEWHERE = ("/tmp", "/var/tmp", "/dev/shm")  # in the namespace of the rig alone
 pytestmark = [
     pytest.mark.torture,
-    pytest.mark.skipif(TIMES == 1, reason="long: `make torture`"),
+    pytest.mark.long,
     pytest.mark.skipif(os.geteuid() != 0, reason="mounts file systems"),
     pytest.mark.timeout(0),
 ]

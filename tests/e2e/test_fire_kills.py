@@ -17,7 +17,7 @@ KILLS = 10 * TIMES  # 300 in `make torture`
 SCENARIO = f"{CELLS}repeat: 2\n{CONDITIONS}"
 pytestmark = [
     pytest.mark.torture,
-    pytest.mark.skipif(TIMES == 1, reason="long: `make torture`; test_resume.py kills a few in each `make test`"),
+    pytest.mark.long,
     pytest.mark.skipif(os.geteuid() != 0, reason="looks into the rig's namespaces"),
     pytest.mark.timeout(0),
 ]

@@ -28,7 +28,7 @@ CLOSED = "table ip fire { chain i { type filter hook input priority 0; tcp dport
 chain o { type filter hook output priority 0; tcp sport 22 drop; }; }"
 pytestmark = [
     pytest.mark.torture,
-    pytest.mark.skipif(TIMES == 1, reason="long: `make torture`"),
+    pytest.mark.long,
     pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces"),
     pytest.mark.timeout(0),
 ]

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from torture import TIMES
 from user import User
 
 from rigctl import resources
@@ -90,7 +89,7 @@ REFUSED = {
 
 
 @pytest.mark.torture
-@pytest.mark.skipif(TIMES == 1, reason="long: `make torture`; the one above is in each `make test`")
+@pytest.mark.long
 @pytest.mark.parametrize("mode", REFUSED)
 def test_a_lie_is_one_message(user: User, mode: str) -> None:
     done = lied_to(user, mode)

@@ -12,11 +12,6 @@ from pathlib import Path
 
 import pytest
 from slurm_lab import ROOT, Cluster, cluster, missing
-from torture import TIMES
-
-pytestmark = pytest.mark.skipif(
-    bool(missing()), reason=f"not here: {', '.join(missing())} (make torture installs Slurm)"
-)
 
 SCENARIO = """
 title: Between the halves of an allocation
@@ -31,6 +26,7 @@ DEADLINE_S = 40.0
 
 @pytest.fixture(scope="module")
 def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    assert not missing(), f"not installed: {', '.join(missing())} (make system)"
     # A short path: it holds the sockets of slurmd and munge.
     with cluster(tmp_path_factory.mktemp("s"), nodes=2) as ready:
         yield ready
@@ -130,7 +126,7 @@ def test_a_killed_controller_leaves_nothing(slurm: Cluster) -> None:
 
 
 @pytest.mark.torture
-@pytest.mark.skipif(TIMES == 1, reason="may wait for an agent's watchdog: make torture")
+@pytest.mark.long
 def test_where_srun_was_killed_nothing_runs_on_and_the_next_run_finds_settings_restored(slurm: Cluster) -> None:
     process = measuring(slurm)
     # The child of srun that would cancel its step first: then nobody on the node learns of it.
@@ -228,7 +224,7 @@ def test_the_job_script_of_the_documentation_runs(slurm: Cluster) -> None:
 
 
 @pytest.mark.torture
-@pytest.mark.skipif(TIMES == 1, reason="one more run of some seconds: make torture")
+@pytest.mark.long
 def test_a_job_near_its_time_limit_is_interrupted_and_reports(slurm: Cluster) -> None:
     job = submitted(slurm, "30s")
     flows(slurm)

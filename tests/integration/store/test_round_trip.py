@@ -53,8 +53,6 @@ FLOAT = st.floats(allow_nan=False, allow_infinity=False)
 # What could command a terminal is not given back (test_foreign_store): no text of ours holds it.
 SIGNS = st.characters(exclude_categories=["Cs", "Cc", "Cf", "Zl", "Zp"], exclude_characters="\ufffe\uffff")
 TEXT = st.text(SIGNS, max_size=20)
-    st.characters(exclude_categories=["Cs", "Cc", "Cf", "Zl", "Zp"], exclude_characters="\ufffe\uffff"), max_size=20
-)
 NAME = st.text("abcxyz019-_", min_size=1, max_size=15)
 
 

@@ -17,7 +17,7 @@ demo: $(VENV)/run.stamp $(AGENT)
 	@echo "Seven tests of 5 s each on the virtual rig: about one minute."
 	@$(BIN)/rigctl run scenarios/gigablox.yaml --duration 5s --store $(DEMO_STORE) --report reports/demo.html
 
-# Many tests mostly wait: four files at a time, and what only computes, type checker, unit tests and the compiler for
+# Many tests mostly wait: five files at a time, and what only computes, type checker, unit tests and the compiler for
 # other machines, takes what they leave.
 test:
 	$(MAKE) -j2 --output-sync=target system $(VENV)/dev.stamp
@@ -27,7 +27,7 @@ test:
 # What takes the agents of other machines.
 FOREIGN := tests/agent/test_foreign.py tests/integration/test_wheel.py
 whole: $(VENV)/dev.stamp $(AGENT)
-	CI=1 $(BIN)/python -m pytest -q -n 4 --dist loadfile --no-loadscope-reorder --durations=15 \
+	CI=1 $(BIN)/python -m pytest -q -n 5 --dist loadfile --no-loadscope-reorder --durations=15 \
 		tests/e2e tests/integration tests/agent $(FOREIGN:%=--ignore=%)
 
 foreign: $(VENV)/dev.stamp

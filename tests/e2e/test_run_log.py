@@ -31,7 +31,7 @@ def test_each_line_of_a_run_is_json_with_run_test_and_node(user: User) -> None:
 
 
 def test_without_a_log_a_test_that_is_not_valid_is_told_once(user: User) -> None:
-    words = "run", user.scenario(f"{SCENARIO}max_skew: 1us\n"), "--no-report"
+    words = "run", user.scenario(f"{SCENARIO}max_skew: 0.001us\n"), "--no-report"
     errors = ended(words, user.folder, user.environment).stderr.decode()
     assert errors.count("test 2: invalid: ") == 2  # of two attempts
     assert "test ended" not in errors

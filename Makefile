@@ -17,7 +17,7 @@ demo: $(VENV)/run.stamp $(AGENT)
 	@echo "Seven tests of 5 s each on the virtual rig: about one minute."
 	@$(BIN)/rigctl run scenarios/gigablox.yaml --duration 5s --store $(DEMO_STORE) --report reports/demo.html
 
-# Many tests mostly wait: five files at a time, and what only computes, type checker, unit tests and the compiler for
+# Many tests mostly wait: five files at a time, and what only computes, type checker and the compiler for
 # other machines, takes what they leave.
 test:
 	$(MAKE) -j2 --output-sync=target system $(VENV)/dev.stamp
@@ -43,7 +43,7 @@ types: $(VENV)/dev.stamp
 	nice -n 5 $(BIN)/mypy
 
 unit: $(VENV)/dev.stamp
-	CI=1 nice -n 2 $(BIN)/python -m pytest -q --durations=5 tests/unit
+	CI=1 $(BIN)/python -m pytest -q --durations=5 tests/unit
 
 agents: $(VENV)/dev.stamp
 	$(BIN)/rigctl agent build

@@ -313,7 +313,7 @@ class _Probing:
 
 
 def _whole(text: str) -> int:
-    """A number of the agent's, of at most nine digits. Raises `ValueError`."""
+    """A number of the agent's, of at most `_MOST_DIGITS` digits. Raises `ValueError`."""
     if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
         raise ValueError(text)
     return int(text)

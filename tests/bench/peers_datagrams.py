@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
-from peers_lab import Crew, Ends, Job, await_listening, machine_busy_s, netserver, next_port, qperf_figures
+from peers_lab import Crew, Ends, Job, await_listening, machine_busy_s, netserver, next_port, qperf_test
 from talk import Talk, joined, report_of, started
 
 Figures = dict[str, float]
@@ -142,24 +142,7 @@ def nuttcp(job: Job) -> tuple[float, float]:
 
 
 def qperf(job: Job) -> tuple[float, float]:
-    control, port = str(next_port()), str(next_port())
-    job.serve([job.binary, "-lp", control])
-    await_listening(job.ends.receiver, int(control))
-    words = [
-        job.binary,
-        "-lp",
-        control,
-        "-ip",
-        port,
-        job.ends.address,
-        "-t",
-        str(job.seconds),
-        "-m",
-        str(job.number),
-        "-uu",
-        "-vv",
-    ]
-    said = qperf_figures(job.senders.finished(job.drive([*words, "udp_bw"])))
+    said = qperf_test(job, "udp_bw")
     return said["recv_msgs"], job.seconds
 
 

@@ -221,6 +221,16 @@ def qperf_figures(text: str) -> dict[str, float]:
     return {name.strip(): float(value.split()[0].replace(",", "")) for name, value in said if value}
 
 
+def qperf_test(job: "Job", test: str) -> dict[str, float]:
+    """One of qperf's tests of messages or datagrams, from its server's start to its figures."""
+    control, port = str(next_port()), str(next_port())
+    job.serve([job.binary, "-lp", control])
+    await_listening(job.ends.receiver, int(control))
+    sizes = ["-t", str(job.seconds), "-m", str(job.number)]
+    words = [job.binary, "-lp", control, "-ip", port, job.ends.address, *sizes, "-uu", "-vv", test]
+    return qperf_figures(job.senders.finished(job.drive(words)))
+
+
 def netserver(netperf: str) -> str:
     """netperf's other program, from beside it."""
     return str(Path(netperf).with_name("netserver"))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
-from peers_lab import Crew, Ends, Job, await_listening, netserver, next_port, qperf_figures
+from peers_lab import Crew, Ends, Job, await_listening, netserver, next_port, qperf_test
 from talk import Talk, joined, report_of, started
 
 from rigctl.model.histogram import percentile_ns
@@ -99,24 +99,7 @@ def netperf(job: Job) -> Figures:
 
 
 def qperf(job: Job) -> Figures:
-    control, port = str(next_port()), str(next_port())
-    job.serve([job.binary, "-lp", control])
-    await_listening(job.ends.receiver, int(control))
-    words = [
-        job.binary,
-        "-lp",
-        control,
-        "-ip",
-        port,
-        job.ends.address,
-        "-t",
-        str(job.seconds),
-        "-m",
-        str(job.number),
-        "-uu",
-        "-vv",
-    ]
-    said = qperf_figures(job.senders.finished(job.drive([*words, "tcp_lat"])))
+    said = qperf_test(job, "tcp_lat")
     return {"mean_us": 2e-3 * said["latency"]}
 
 

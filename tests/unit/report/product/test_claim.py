@@ -33,6 +33,8 @@ def too_strong(cases: Iterable[Measured]) -> tuple[float, float, int]:
     return len(wrong) / len(made), max(wrong, default=0.0), len(made)
 
 
+@pytest.mark.torture
+@pytest.mark.long
 def test_claims_on_the_sets_for_tuning_are_rarely_too_strong() -> None:
     for cases in (claim_cases.tuning(), claim_cases.retuning()):
         share, most, count = too_strong(cases)

@@ -72,7 +72,7 @@ def flow_through(receiver: Talk, sender: Talk, port: int) -> tuple[int, int]:
 
 @pytest.mark.torture
 @pytest.mark.timeout(120 if TIMES == 1 else 0)
-def test_strangers_with_and_without_the_tokens_first_bytes_are_dropped_and_counted(start: Start) -> None:
+def test_strangers_with_and_without_the_tokens_first_bytes_are_dropped_and_counted(start: Start, binary: Path) -> None:
     receiver, sender = start(), start()
     chance, kinds = random.Random(SEED), Counter[str]()
     counted = carried = rounds = 0
@@ -86,7 +86,8 @@ def test_strangers_with_and_without_the_tokens_first_bytes_are_dropped_and_count
     assert before is not None
     assert carried > 0  # a busy machine may let the time of one flow pass
     assert open_files(receiver) == before[0]
-    assert memory_kb(receiver) - before[1] < 4096
+    # AddressSanitizer keeps what was freed, up to 256 MB, and reports a leak at the end itself.
+    assert memory_kb(receiver) - before[1] < 4096 or "sanitized" in binary.name
     # Who reset the connection before it was accepted was never seen; all others are counted.
     spoke = kinds.total() - kinds["nothing"] - kinds["half an opening"]
     assert spoke <= counted <= kinds.total()

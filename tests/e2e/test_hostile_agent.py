@@ -75,7 +75,9 @@ def test_no_text_of_an_agent_does_anything(user: User) -> None:
 REFUSED = {
     "gigabyte": "at most 16384 bytes per line",
     **dict.fromkeys(("nan", "infinity"), "expected one JSON object in ASCII"),
-    **dict.fromkeys(("huge", "negative", "float", "text", "list", "null", "true"), '"bytes" to be a whole number from 0'),
+    **dict.fromkeys(
+        ("huge", "negative", "float", "text", "list", "null", "true"), '"bytes" to be a whole number from 0'
+    ),
     "lines": "a report of over 500000 rows|no answer to report within",  # as fast as the machine reads,
     "progress": "no answer to report within",
     "never": "no answer to report within",

@@ -148,6 +148,7 @@ class Ground:
 
     def begin(self, *words: str) -> BaseProcess:
         files = [self.user.folder / "out", self._errors]
+        self._errors.unlink(missing_ok=True)
         return begun(words, self.user.folder, self.user.environment, files, network=self.place.network)
 
     def kill(self, process: BaseProcess) -> bool:
@@ -159,6 +160,10 @@ class Ground:
         process.join(COMMAND_S)
         return running
 
+    def was_measuring(self) -> bool:
+        """Whether the latest command had begun a test."""
+        return self._errors.exists() and any(map(_BEGAN.match, self._errors.read_text(errors="replace").splitlines()))
+
     def complete(self, attempts: int = 4) -> None:
         """Resume the run until nothing is missing; only repetitions that a busy machine made invalid may prevent it."""
         for _ in range(attempts):
@@ -167,6 +172,7 @@ class Ground:
             )
             errors = done.stderr.decode()
             if done.returncode == 0:
+                assert list(self.user.folder.glob(".page.html.*")) == []
                 return
             assert done.returncode == 3, (done.returncode, errors)
             assert INVALID in errors or ": failed: " not in errors, errors
@@ -241,7 +247,8 @@ class Ground:
 
     def _folders_are_clean(self) -> None:
         folder = self.user.folder
-        known = re.compile(r"store\.db(-wal|-shm)?|page\.html|out|errors|\.cache")
+        # What a killed controller was writing as its page stays until the next one writes there.
+        known = re.compile(r"store\.db(-wal|-shm)?|page\.html|\.page\.html\.\w+\.part|out|errors|\.cache")
         odd = [
             path.name for path in folder.iterdir() if not known.fullmatch(path.name) and path.name not in self._files
         ]

@@ -27,7 +27,7 @@ static void set_flow(struct flow *flow, int number, bool sender, bool alone, con
     flow->work = settings->work;
     flow->message.size = settings->size;
     flow->message.busy = settings->busy;
-    flow->message.follows = alone && settings->work->busy && !settings->busy;
+    flow->place.follows = alone && ((settings->work->busy && !settings->busy) || (settings->near && !settings->copy));
     flow->copying.zerocopy = settings->zerocopy;
     flow->copying.copy = settings->copy;
     flow->window.bytes = settings->window;

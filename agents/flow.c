@@ -27,7 +27,7 @@ void flow_init(struct flow *flow, int number, bool sender, int wake)
     flow->fd = flow->datagram.fd = flow->file.fd = -1;
     flow->file.disk_ns = flow->file.sync_ns = -1;
     flow->number = number;
-    flow->message.processor = -1;
+    flow->place.processor = -1;
     flow->sender = sender;
     flow->life.wake = wake;
 }
@@ -128,8 +128,8 @@ void flow_took(struct flow *flow, int64_t got)
 /* A processor that sleeps takes some ten microseconds to wake: a thread that runs where its packets arrive is woken by one that is awake. */
 void flow_exchanged(struct flow *flow, int fd)
 {
-    if (flow->message.follows && flow->message.exchanged++ % FOLLOW_EVERY == 1)
-        flow->message.processor = system_follow_packets(fd, flow->message.processor);
+    if (flow->place.follows && flow->place.exchanged++ % FOLLOW_EVERY == 1)
+        flow->place.processor = system_follow_packets(fd, flow->place.processor);
 }
 
 static void *run(void *argument)

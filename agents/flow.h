@@ -26,10 +26,13 @@
 struct flow_message {
     int64_t size, iterations;
     bool busy;               /* does not sleep while it waits for a message */
-    bool follows;            /* it may run where its packets arrive: no other flow of its endpoint would crowd there */
-    int processor;           /* where it was moved for that; -1: nowhere */
-    int64_t exchanged;       /* messages since the start */
     struct histogram *trips; /* of a ping-pong's sender; NULL: none */
+};
+
+struct flow_place {
+    bool follows;      /* it may run where its packets arrive: no other flow of its endpoint would crowd there */
+    int processor;     /* where it was moved for that; -1: nowhere */
+    int64_t exchanged; /* messages since the start */
 };
 
 struct flow_file {
@@ -85,6 +88,7 @@ struct flow {
     } time;
     unsigned char *buffer;
     struct flow_message message;
+    struct flow_place place;
     struct flow_file file;
     struct flow_datagram datagram;
     struct flow_window window;

@@ -91,13 +91,16 @@ static const char *parse_work(struct order *order, struct settings *settings)
     return work->disk ? parse_disk(order, settings) : NULL;
 }
 
-/* Whether a stream's bytes are copied: the sender's key and the receiver's. */
+/* Whether a stream's bytes are copied, the sender's key and the receiver's; and whether the receiver's sender is near. */
 const char *parse_copying(struct order *order, struct settings *settings, bool sender)
 {
-    int64_t asked = -1;
+    int64_t asked = -1, near = -1;
 
     if (settings->work->copies && !parse_optional(order, sender ? "zerocopy" : "copy", 0, 1, &asked))
         return sender ? "zerocopy: expected 0 or 1" : "copy: expected 0 or 1";
+    if (settings->work->copies && !sender && !parse_optional(order, "near", 0, 1, &near))
+        return "near: expected 0 or 1";
+    settings->near = near == 1;
     settings->zerocopy = sender && asked == 1;
     settings->copy = !sender && asked == 1;
     return NULL;

@@ -50,6 +50,10 @@ int system_follow_packets(int fd, int processor)
     return processor;
 }
 
+void system_run_anywhere(void)
+{
+}
+
 void system_name(const char *name)
 {
     setproctitle("%s", name);

@@ -129,6 +129,7 @@ class Sockets:
     folder: str | None = None  # … as `encoded` gives it
     zerocopy: bool | None = None  # of a TCP stream's sender: MSG_ZEROCOPY
     copy: bool | None = None  # of a TCP stream's receiver: into its memory
+    near: bool | None = None  # of a TCP stream's receiver: its sender runs on the same kernel
     busy: bool | None = None  # of a ping-pong: does not sleep while it waits
 
 

@@ -193,12 +193,18 @@ class ByAgent:
         receives, sends = test.settings(self.cell), test.settings(self.cell, sender=True)
         if probing:
             receives = sends = latency.settings()
-        there, here = Sockets(interface=inside, **common, **receives), Sockets(interface=outside, **common, **sends)
+        near = self.cell.test == "tcp" and not probing and self._is_near(channel)
+        there = Sockets(interface=inside, near=near or None, **common, **receives)
+        here = Sockets(interface=outside, **common, **sends)
         first, last = self._nodes.data_ports(channel.receiver)
         port = await receiver.listen(Listen(channel.endpoint, address, there, first, last))
         self._ports[channel.endpoint] = port
         await sender.connect(Connect(channel.endpoint, address, port, bind, here))
         await receiver.ready(channel.endpoint)
+
+    def _is_near(self, channel: Channel) -> bool:
+        """Whether both ends run on one kernel."""
+        return self._nodes.machine(channel.sender) == self._nodes.machine(channel.receiver)
 
     async def _follow(self, channel: Channel) -> None:
         def progressed(clock_ns: int, total_bytes: int) -> None:

@@ -249,8 +249,8 @@ class Tool:
 
 
 TOOLS = (
-    Tool("rigctl", "", agent(), own=True),
-    Tool("rigctl, copy", "", agent(listen="copy=1"), own=True),
+    Tool("rigctl", "", agent(listen="near=1"), own=True),
+    Tool("rigctl, copy", "", agent(listen="copy=1 near=1"), own=True),
     Tool("iperf3", "iperf3", iperf3()),
     Tool("iperf", "iperf", iperf),
     Tool("neper", "tcp_stream", neper()),

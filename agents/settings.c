@@ -26,12 +26,16 @@ static bool same(const struct setting *one, const struct setting *other)
            strcmp(one->interface, other->interface) == 0;
 }
 
-/* Write and read back. */
+/* Write and read back. What is so already is not written: a fixed offload refuses even that, and one that another
+   switched off with itself (tso without tx) comes back with that one only while the kernel knows it as wanted. */
 static int put(const struct setting *setting, const char *value, char now[SETTING_TEXT], char *message, size_t room)
 {
     char what[320];
-    int error = setting_write(setting, value);
+    int error;
 
+    if (setting_read(setting, now) == 0 && strcmp(now, value) == 0)
+        return 0;
+    error = setting_write(setting, value);
     describe(setting, what, sizeof what);
     if (error == 0)
         error = setting_read(setting, now);

@@ -58,6 +58,26 @@ def test_the_last_one_set_is_put_back_first(lab: Lab) -> None:
     assert (lab.sysctl(ports), lab.sysctl(privileged)) == before
 
 
+def test_an_offload_that_the_driver_has_fixed_may_be_asked_to_stay_and_what_it_refused_needs_no_restoring(
+    lab: Lab,
+) -> None:
+    agent = lab.start()
+    assert agent.ask("set kind=offload name=rx interface=lo value=on")["value"] == "on"
+    assert agent.ask("set kind=offload name=rx interface=lo value=off")["error"] == "EOPNOTSUPP"
+    assert agent.ask("restore")["ok"]
+    assert not lab.journal.exists()
+
+
+@pytest.mark.parametrize("order", [("tx", "tso"), ("tso", "tx"), ("sg", "gso", "tso")])
+def test_offloads_of_which_one_takes_another_with_it_are_all_as_before(lab: Lab, order: tuple[str, ...]) -> None:
+    before = lab.run("ethtool", "-k", "v0")
+    agent = lab.start()
+    for name in order:
+        assert agent.ask(f"set kind=offload name={name} interface=v0 value=off")["value"] == "off"
+    assert agent.ask("restore")["ok"]
+    assert lab.run("ethtool", "-k", "v0") == before
+
+
 @pytest.mark.parametrize(
     ("order", "error", "message"),
     [

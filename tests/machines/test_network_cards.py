@@ -35,11 +35,12 @@ def test_an_offload_condition_changes_what_the_driver_can_change_and_is_put_back
 
 
 def test_a_capture_on_a_real_interface_holds_the_frames_of_the_flow(mixed: Lab) -> None:
-    text = "pairs: [amd -> arm]\nduration: 1s\nmax_skew: 10s\ncapture: true\n"
+    text = "pairs: [amd -> arm]\nduration: 3s\nmax_skew: 10s\ncapture: true\n"
     name = mixed.scenario(text)
     words = ["run", name, "--report", "page.html"]
     said = mixed.user.rigctl(*words, deadline_s=300)
-    files = sorted(mixed.user.folder.rglob("*.pcap*"))
-    assert len(files) == 2, said
+    # A repetition that a busy machine made invalid has files, too.
+    files = [file for file in sorted(mixed.user.folder.rglob("*.pcap")) if "-attempt" not in file.name]
+    assert [file.stem.rpartition("-at-")[2] for file in files] == ["amd", "arm"], said
     print([f"{file.name}: {file.stat().st_size} bytes" for file in files])
     assert all(file.stat().st_size > 10_000 for file in files)

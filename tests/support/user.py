@@ -20,6 +20,7 @@ from typing import Any
 from processes import end
 
 AGENT = re.compile(r"/agent-[0-9a-f]{64}")
+HOLDER = re.compile(r"-m rigctl\.virtual\.(machines\.)?holder ")
 INVALID = ": invalid: "
 ATTEMPTS = 3
 
@@ -168,13 +169,13 @@ class User:
             except OSError:
                 continue
             mine = str(self.folder).encode() in inherited or str(self.folder) in words
-            if mine and ("virtual.holder" in words or AGENT.search(words) or b"RIGCTL_RIG=" in inherited):
+            if mine and (HOLDER.search(words) or AGENT.search(words) or b"RIGCTL_RIG=" in inherited):
                 found[int(entry.name)] = words
         return found
 
     def agents(self) -> list[int]:
         """Agents on the rigs of this user: descendants of its holders."""
-        holders = {pid for pid, words in self.processes().items() if "virtual.holder" in words}
+        holders = {pid for pid, words in self.processes().items() if HOLDER.search(words)}
         return [pid for pid, words in all_commands() if AGENT.search(words) and ancestors(pid) & holders]
 
 

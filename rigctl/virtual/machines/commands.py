@@ -43,22 +43,23 @@ def proof(image: Image, accel: Accel) -> list[str]:
     return [*_computer(image.arch, accel, image.kernel, image.initrd, "rigctl.probe"), "-serial", "stdio", "-no-reboot"]
 
 
-def machine(place: Place, arch: Arch, accel: Accel, image: Image, folder: Path, port: int) -> list[str]:
+def machine(place: Place, arch: Arch, accel: Accel, image: Image, port: int) -> list[str]:
     """The machine of a node; its SSH server answers on `port` of 127.0.0.1, all else of it is out of reach from here.
 
-    `folder` holds its disk, its initramfs, the hub's socket, and gets its console's output.
+    Its working folder has its disk, its initramfs and the hub's socket, and gets its console's output. Paths in it are
+    relative: a socket's has 107 characters at most, and a comma would end an option.
     """
     name = place.name
     speed = _speed(place)
     return [
-        *_computer(arch, accel, image.kernel, folder / f"{name}.initrd", f"rigctl.accel={accel}"),
-        "-name", name, "-pidfile", str(folder / f"{name}.pid"), "-serial", f"file:{folder / name}.console",
+        *_computer(arch, accel, image.kernel, Path(f"{name}.initrd"), f"rigctl.accel={accel}"),
+        "-name", name, "-pidfile", f"{name}.pid", "-serial", f"file:{name}.console",
         "-device", "virtio-rng-pci",
-        "-drive", f"if=none,id=disk,format=qcow2,file={folder / name}.qcow2",
+        "-drive", f"if=none,id=disk,format=qcow2,file={name}.qcow2",
         "-device", "virtio-blk-pci,drive=disk",
         "-netdev", f"user,id=ssh,ipv6=off,restrict=on,hostfwd=tcp:127.0.0.1:{port}-10.0.2.15:22",
         "-device", f"virtio-net-pci,netdev=ssh,mac={ssh_mac(place)},romfile=",
-        "-netdev", f"stream,id=data,server=off,addr.type=unix,addr.path={hub_socket(folder, place)}",
+        "-netdev", f"stream,id=data,server=off,addr.type=unix,addr.path={hub_socket(place)}",
         "-device", f"{_DEVICE[place.nic]},netdev=data,mac={place.mac},romfile={speed}",
     ]  # fmt: skip
 
@@ -70,16 +71,16 @@ def _speed(place: Place) -> str:
     return f",speed={place.rate_bps // 1_000_000},duplex=full"
 
 
-def hub_socket(folder: Path, place: Place) -> Path:
-    return folder / f"hub.{place.number}"
+def hub_socket(place: Place) -> str:
+    return f"hub.{place.number}"
 
 
-def hub(arch: Arch, places: tuple[Place, ...], folder: Path) -> list[str]:
-    """A QEMU without processors, whose network hub passes on what any machine sends."""
+def hub(arch: Arch, places: tuple[Place, ...]) -> list[str]:
+    """A QEMU without processors, whose network hub passes on what any machine sends; in the machines' folder."""
     command = [program(arch), *_PLAIN, "-machine", "none", "-name", "hub"]
     for place in places:
         end = f"n{place.number}"
-        command += ["-netdev", f"stream,id={end},server=on,addr.type=unix,addr.path={hub_socket(folder, place)}"]
+        command += ["-netdev", f"stream,id={end},server=on,addr.type=unix,addr.path={hub_socket(place)}"]
         command += ["-netdev", f"hubport,id=h{place.number},hubid=1,netdev={end}"]
     return command
 

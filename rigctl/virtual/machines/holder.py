@@ -28,7 +28,7 @@ from rigctl.virtual.children import die_with_parent
 from rigctl.virtual.holder import ending_event, say
 from rigctl.virtual.layout import Layout, Place
 from rigctl.virtual.machines.apt import run
-from rigctl.virtual.machines.commands import Accel, hub, machine, overlay, own_files
+from rigctl.virtual.machines.commands import Accel, hub, hub_socket, machine, overlay, own_files
 from rigctl.virtual.machines.cpio import archive
 from rigctl.virtual.machines.image import Image
 
@@ -63,6 +63,7 @@ class Rig:
         with (self.folder / f"{name}.log").open("ab") as log:
             started = await asyncio.create_subprocess_exec(
                 *command,
+                cwd=self.folder,
                 stdin=DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -129,7 +130,7 @@ async def _work(rig: Rig, host_key: asyncssh.SSHKey, client_key: asyncssh.SSHKey
         initrd = rig.folder / f"{place.name}.initrd"
         initrd.touch(mode=0o600)
         initrd.write_bytes(base + b"\0" * (-len(base) % 4) + archive(own))
-    joining = await rig.start(hub(rig.layout.places[0].arch, rig.layout.places, rig.folder), "hub")
+    joining = await rig.start(hub(rig.layout.places[0].arch, rig.layout.places), "hub")
     await _hub_listens(rig, joining)
     async with _first_error(), asyncio.TaskGroup() as group:
         for place in rig.layout.places:
@@ -151,7 +152,7 @@ async def _work(rig: Rig, host_key: asyncssh.SSHKey, client_key: asyncssh.SSHKey
 async def _powered(rig: Rig, place: Place) -> None:
     """Run a machine, again whenever it has ended. Raises `RigError` where it does not run."""
     image, accel = rig.image(place.arch)
-    command = machine(place, place.arch, accel, image, rig.folder, rig.ports[place.name])
+    command = machine(place, place.arch, accel, image, rig.ports[place.name])
     quick = 0
     while True:
         began = time.monotonic()
@@ -172,7 +173,7 @@ async def _lasting(rig: Rig, joining: Process) -> None:
 
 async def _hub_listens(rig: Rig, joining: Process) -> None:
     deadline = time.monotonic() + 30
-    last = rig.folder / f"hub.{rig.layout.places[-1].number}"
+    last = rig.folder / hub_socket(rig.layout.places[-1])
     while not last.exists():
         if joining.returncode is not None or time.monotonic() > deadline:
             raise RigError(f"QEMU's hub did not start: {rig.said('hub')}")

@@ -10,7 +10,6 @@ from rigctl.virtual.layout import Place
 from rigctl.virtual.machines.commands import hub, machine, own_files, proof
 from rigctl.virtual.machines.image import DEBIAN, Image, key_of
 
-FOLDER = Path("/rig")
 CARD = "netdev=data,mac=02:77:00:00:00:02,romfile="
 
 
@@ -24,7 +23,7 @@ def after(words: list[str], option: str) -> list[str]:
 
 def test_an_aarch64_machine_is_emulated_as_a_cortex_a72_whatever_the_controller_is() -> None:
     place = Place("pi1", 1, 10**9, 1500, arch="aarch64")
-    words = machine(place, "aarch64", "tcg", image("aarch64"), FOLDER, 4711)
+    words = machine(place, "aarch64", "tcg", image("aarch64"), 4711)
     assert words[0] == "qemu-system-aarch64"
     assert (after(words, "-machine"), after(words, "-accel"), after(words, "-cpu")) == (
         ["virt"],
@@ -36,16 +35,16 @@ def test_an_aarch64_machine_is_emulated_as_a_cortex_a72_whatever_the_controller_
 
 
 def test_with_kvm_a_machine_has_the_controllers_processor() -> None:
-    words = machine(Place("a", 1, None, 1500), "x86_64", "kvm", image("x86_64"), FOLDER, 4711)
+    words = machine(Place("a", 1, None, 1500), "x86_64", "kvm", image("x86_64"), 4711)
     assert (after(words, "-accel"), after(words, "-cpu")) == (["kvm"], ["host"])
     assert "rigctl.accel=kvm" in after(words, "-append")[0].split()
 
 
 def test_a_machine_is_reached_on_loopback_only_and_reaches_nothing_but_the_hub() -> None:
-    words = machine(Place("a", 3, None, 1500), "x86_64", "tcg", image("x86_64"), FOLDER, 4711)
+    words = machine(Place("a", 3, None, 1500), "x86_64", "tcg", image("x86_64"), 4711)
     ssh, data = after(words, "-netdev")
     assert ssh == "user,id=ssh,ipv6=off,restrict=on,hostfwd=tcp:127.0.0.1:4711-10.0.2.15:22"
-    assert data == "stream,id=data,server=off,addr.type=unix,addr.path=/rig/hub.3"
+    assert data == "stream,id=data,server=off,addr.type=unix,addr.path=hub.3"
 
 
 @pytest.mark.parametrize(
@@ -60,18 +59,24 @@ def test_a_machine_is_reached_on_loopback_only_and_reaches_nothing_but_the_hub()
     ],
 )
 def test_the_data_card_is_the_one_of_the_rig_file(place: Place, card: str) -> None:
-    words = machine(place, "x86_64", "tcg", image("x86_64"), FOLDER, 1)
+    words = machine(place, "x86_64", "tcg", image("x86_64"), 1)
     assert after(words, "-device")[-1] == card
 
 
 def test_a_hub_joins_all_machines_and_has_no_processor() -> None:
-    words = hub("x86_64", (Place("a", 1, None, 1500), Place("b", 2, None, 1500)), FOLDER)
+    words = hub("x86_64", (Place("a", 1, None, 1500), Place("b", 2, None, 1500)))
     assert after(words, "-machine") == ["none"]
     ends = after(words, "-netdev")
     assert [end for end in ends if end.startswith("hubport")] == [
         "hubport,id=h1,hubid=1,netdev=n1",
         "hubport,id=h2,hubid=1,netdev=n2",
     ]
+
+
+def test_a_rigs_own_files_are_named_from_its_folder_so_its_path_may_be_long_and_have_commas() -> None:
+    place = Place("a", 3, None, 1500)
+    words = [*machine(place, "x86_64", "tcg", image("x86_64"), 1), *hub("x86_64", (place,))]
+    assert [word for word in words if "/" in word] == ["/c/kernel"]
 
 
 def test_the_proof_of_an_accelerator_needs_no_disk_and_no_network() -> None:

@@ -128,7 +128,9 @@ def _measured(
         def opened() -> "Store":
             from rigctl.store import open_store
 
-            return stack.enter_context(open_store(store, create=resume is None))
+            made = stack.enter_context(open_store(store, create=resume is None))
+            stack.enter_context(made.kept_open())
+            return made
 
         resumed = None
         if plan is None or inventory is None:

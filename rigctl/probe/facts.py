@@ -135,7 +135,7 @@ def _content(file: str, held: Mapping[str, list[str]]) -> str:
 
 def parse(output: str, table: Mapping[str, Fact] = FACTS) -> Facts:
     """The facts in the output of `script`; `notes` says what is unknown for want of a tool."""
-    said = {}
+    said: dict[str, str] = {}
     for part in f"\n{output}".split(f"\n{_MARK}")[1:]:
         key, _, text = part.partition("\n")
         said |= _read(text, table) if key == _FILES else {key: text}

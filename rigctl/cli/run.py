@@ -161,9 +161,11 @@ def _imports(*, quiet: bool) -> None:
     """Import what is needed when the run is over."""
     import rigctl.report.document
     import rigctl.report.printers.html
+    from rigctl.garbage import imported
 
     if not quiet:
         import rigctl.report.printers.terminal  # noqa: F401
+    imported()
 
 
 def _write(info: "RunInfo", made: "Document", page: Path | None) -> None:

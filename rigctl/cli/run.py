@@ -2,9 +2,9 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from rigctl.report.blocks import Document
     from rigctl.runner.run import Outcome
     from rigctl.scenario.load import Overrides
+    from rigctl.store import Store
 
 
 def run(
@@ -118,18 +119,26 @@ def _measured(
     from rigctl.runner.resume import check
     from rigctl.runner.run import measure_run, versions
     from rigctl.scenario.load import Overrides, load_plan
-    from rigctl.store import open_store
 
     # Everything that can be wrong with the input is found before a store is made.
     plan, inventory = load_plan(scenario, overrides) if resume is None else (None, None)
-    with open_store(store, create=resume is None) as opened:
+    with ExitStack() as stack:
+
+        @cache
+        def opened() -> "Store":
+            from rigctl.store import open_store
+
+            made = stack.enter_context(open_store(store, create=resume is None))
+            stack.enter_context(made.kept_open())
+            return made
+
         resumed = None
         if plan is None or inventory is None:
-            stored = opened.run(resume)
+            stored = opened().run(resume)
             if not overrides.as_given():  # the options it was started with need not be given again
                 overrides = Overrides.from_given(stored.plan.overrides)
             plan, inventory = load_plan(scenario, overrides)
-            check(stored, plan, versions(), opened.controller(stored.run))
+            check(stored, plan, versions(), opened().controller(stored.run))
             resumed = stored.run
         beside = report.resolve().parent if report is not None else Path.cwd()
         outcome = measure_run(
@@ -144,17 +153,19 @@ def _measured(
             wait_s=waiting_s,
             meanwhile=partial(_imports, quiet=quiet),
         )
-        info = opened.run(outcome.run)
-        return info, opened.repetitions(outcome.run, series=sampled(info.plan)), outcome
+        info = opened().run(outcome.run)
+        return info, opened().repetitions(outcome.run, series=sampled(info.plan)), outcome
 
 
 def _imports(*, quiet: bool) -> None:
     """Import what is needed when the run is over."""
     import rigctl.report.document
     import rigctl.report.printers.html
+    from rigctl.garbage import imported
 
     if not quiet:
         import rigctl.report.printers.terminal  # noqa: F401
+    imported()
 
 
 def _write(info: "RunInfo", made: "Document", page: Path | None) -> None:

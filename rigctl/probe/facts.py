@@ -1,16 +1,19 @@
 """Host facts: what a node is and how it is set, stored with every run. Each fact is one command and one parser.
 
-All commands go to the node as one script, in one round trip. A tool that is missing gives `None` and a note,
-never an error. The keys are in docs/reference/host-facts.md. Knows no SSH: it gets something that runs a command.
+All commands go to the node as one script, in one round trip; one of them reads all files. A tool that is missing gives
+`None` and a note, never an error. The keys are in docs/reference/host-facts.md. Knows no SSH: it gets something that
+runs a command.
 """
 
 import asyncio
+import re
 import shlex
 from collections.abc import Awaitable, Callable, Mapping
+from fnmatch import fnmatchcase
 from typing import Final, TypeAlias
 
 from rigctl.probe import freebsd, parsers
-from rigctl.probe.fact import Fact
+from rigctl.probe.fact import Fact, read
 from rigctl.records import Facts
 from rigctl.texts import harmless
 
@@ -32,39 +35,42 @@ SYSCTLS: Final = (
     "net.ipv4.tcp_moderate_rcvbuf",
     "net.ipv4.tcp_mtu_probing",
 )
-# From /proc/sys, because sysctl(8) may be missing, and may be out of an ordinary user's PATH. One process for all of
-# them: three for each would be most of what the facts cost a node. A shell's own `read` fails on these files.
-_SYSCTLS: Final = "grep . /dev/null " + " ".join(f"/proc/sys/{name.replace('.', '/')}" for name in SYSCTLS)
+# From /proc/sys, because sysctl(8) may be missing, and may be out of an ordinary user's PATH.
+_SYSCTLS: Final = " ".join(f"/proc/sys/{name.replace('.', '/')}" for name in SYSCTLS)
 _NET: Final = "/sys/class/net/$IF"
 _IF: Final = '[ -n "$IF" ] && '
-_THROTTLED: Final = "vcgencmd get_throttled || cat /sys/devices/platform/soc/soc:firmware/get_throttled"
+_FIRMWARE: Final = "/sys/devices/platform/soc/soc:firmware/get_throttled"
+_THROTTLED: Final = (
+    f"command -v vcgencmd >/dev/null && vcgencmd get_throttled || {{ [ -e {_FIRMWARE} ] && cat {_FIRMWARE}; }}"
+)
 
 FACTS: Final[dict[str, Fact]] = {
     "kernel": Fact("uname -srm", parsers.text),
-    "os": Fact("cat /etc/os-release", parsers.os_name),
-    "cpu_model": Fact("cat /proc/cpuinfo", parsers.cpu_model),
-    "hypervisor": Fact("grep -m1 ^flags /proc/cpuinfo", parsers.hypervisor),
-    "emulated": Fact("cat /proc/cmdline", parsers.emulated),
+    "os": read("/etc/os-release", parsers.os_name),
+    "cpu_model": read("/proc/cpuinfo", parsers.cpu_model),
+    "hypervisor": read("/proc/cpuinfo", parsers.hypervisor),
+    "emulated": read("/proc/cmdline", parsers.emulated),
     "cpus": Fact("nproc || grep -c ^processor /proc/cpuinfo", parsers.whole),
-    "governor": Fact("cat /sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor", parsers.governor),
-    "memory_bytes": Fact("cat /proc/meminfo", parsers.memory_bytes),
-    "boot_id": Fact("cat /proc/sys/kernel/random/boot_id", parsers.text),
+    "governor": read("/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor", parsers.governor),
+    "memory_bytes": read("/proc/meminfo", parsers.memory_bytes),
+    "boot_id": read("/proc/sys/kernel/random/boot_id", parsers.text),
     "interface": Fact('echo "$IF"', parsers.text, "ip"),
     "addresses": Fact(f'{_IF}ip -o addr show dev "$IF"', parsers.addresses, "ip"),
     "driver": Fact(f'{_IF}{{ ethtool -i "$IF" || readlink "{_NET}/device/driver"; }}', parsers.driver, "ethtool"),
     "firmware": Fact(f'{_IF}[ -e "{_NET}/device" ] && ethtool -i "$IF"', parsers.firmware, "ethtool"),
-    "speed_bps": Fact(f'{_IF}[ -e "{_NET}/device" ] && cat "{_NET}/speed"', parsers.speed_bps),
-    "duplex": Fact(f'{_IF}[ -e "{_NET}/device" ] && cat "{_NET}/duplex"', parsers.duplex),
-    "mtu": Fact(f'{_IF}cat "{_NET}/mtu"', parsers.whole),
-    "mac": Fact(f'{_IF}cat "{_NET}/address"', parsers.text),
+    "speed_bps": read("$HARDWARE/speed", parsers.speed_bps),
+    "duplex": read("$HARDWARE/duplex", parsers.duplex),
+    "mtu": read("$NET/mtu", parsers.whole),
+    "mac": read("$NET/address", parsers.text),
     "virtual": Fact(
         f'{_IF}{{ [ -e "{_NET}/device" ] && echo no || echo yes; }}',
         lambda output: {"yes": True, "no": False}.get(output.strip()),
     ),
     "offloads": Fact(f'{_IF}ethtool -k "$IF"', parsers.offloads, "ethtool"),
-    "sysctls": Fact(_SYSCTLS, parsers.sysctls),
+    "sysctls": read(_SYSCTLS, parsers.sysctls),
     "pi_model": Fact(
-        "tr -d '\\0' </proc/device-tree/model", lambda output: _if_pi(parsers.text(output))
+        "[ -e /proc/device-tree/model ] && tr -d '\\0' </proc/device-tree/model",
+        lambda output: _if_pi(parsers.text(output)),
     ),
     "throttled": Fact(_THROTTLED, parsers.throttled),
     "iperf3": Fact("iperf3 --version", parsers.iperf3_version),
@@ -72,6 +78,8 @@ FACTS: Final[dict[str, Fact]] = {
 """Key → command and parser. `speed_bps` and `duplex` are asked of hardware only: what a veth says means nothing."""
 
 _MARK: Final = "@@rigctl "
+_FILES: Final = "files"
+_MOST_FILES: Final = 4096
 MOST_SAID: Final = 64 * 1024
 """Characters of what a command prints that are looked at: a node may print anything."""
 # The interface that has the data address; a loopback address is lo's; a name stands for where SSH came in.
@@ -83,6 +91,7 @@ by_address() { ip -o addr 2>/dev/null | while read -r _ name _ held _; do
 [ -n "$IF" ] || case "$ADDRESS" in 127.*|::1|localhost) IF=lo ;; *.*.*.*|*:*) ;;
   *) set -- $SSH_CONNECTION; [ -n "$3" ] && IF=$(by_address "$3") ;; esac
 [ -e "/sys/class/net/$IF" ] || IF=
+NET=/sys/class/net/${IF:--}; HARDWARE=$NET; [ -e "$NET/device" ] || HARDWARE=/sys/class/net/-
 """
 
 
@@ -98,15 +107,39 @@ def script(interface: str | None, address: str, facts: Mapping[str, Fact] = FACT
 
 
 def _asked(facts: Mapping[str, Fact]) -> list[str]:
-    return [f"echo; echo '{_MARK}{key}'; {{ {fact.command}; }} 2>/dev/null" for key, fact in facts.items()]
+    files = dict.fromkeys(fact.file for fact in facts.values() if fact.file)
+    commands = {key: fact.command for key, fact in facts.items() if not fact.file}
+    # One process for all: one for each would be half of what the facts cost a node. A shell's own `read` takes a byte
+    # at a time, and of some of these files it gets but one.
+    commands |= {_FILES: f"grep . /dev/null {' '.join(map(str, files))}"} if files else {}
+    return [f"echo; echo '{_MARK}{key}'; {{ {command}; }} 2>/dev/null" for key, command in commands.items()]
+
+
+def _read(said: str, facts: Mapping[str, Fact]) -> dict[str, str]:
+    """What the files hold, by fact: of lines as grep prints them, `/etc/os-release:ID=debian`."""
+    held: dict[str, list[str]] = {}
+    for line in said.splitlines():
+        path, _, text = line.partition(":")
+        if path in held or len(held) < _MOST_FILES:
+            held.setdefault(path, []).append(text)
+    return {key: _content(fact.file, held) for key, fact in facts.items() if fact.file}
+
+
+def _content(file: str, held: Mapping[str, list[str]]) -> str:
+    patterns = [re.sub(r"^\$[A-Z]+/", "/sys/class/net/*/", each) for each in file.split()]
+    paths = [path for pattern in patterns for path in held if fnmatchcase(path, pattern)]
+    if len(patterns) > 1:  # whose content it is matters
+        return "\n".join(f"{path}:{line}" for path in paths for line in held[path])
+    return "\n".join(line for path in paths for line in held[path])
 
 
 def parse(output: str, table: Mapping[str, Fact] = FACTS) -> Facts:
     """The facts in the output of `script`; `notes` says what is unknown for want of a tool."""
-    said = {}
+    said: dict[str, str] = {}
     for part in f"\n{output}".split(f"\n{_MARK}")[1:]:
         key, _, text = part.partition("\n")
-        said[key] = text[:MOST_SAID]
+        said |= _read(text, table) if key == _FILES else {key: text}
+    said = {key: text[:MOST_SAID] for key, text in said.items()}
     known = freebsd.facts_of(table) if "freebsd" in said else table
     facts: Facts = dict.fromkeys(table) | harmless({key: fact.parse(said.get(key, "")) for key, fact in known.items()})
     missing = {fact.tool for fact in table.values() if fact.tool} & set(said.get("missing", "").split())

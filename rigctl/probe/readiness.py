@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Final
 
 from rigctl.probe import freebsd_around
-from rigctl.probe.fact import Fact
+from rigctl.probe.fact import Fact, read
 from rigctl.probe.facts import FACTS
 from rigctl.probe.parsers import seconds, text, whole
 from rigctl.texts import printable
@@ -61,8 +61,8 @@ CHECKED: Final[dict[str, Fact]] = {
     "time_s": Fact("date +%s.%N", seconds),
     **FACTS,
     "uid": Fact("id -u", whole),
-    "up": Fact(f'{_IF}cat "{_NET}/flags"', flag_up),
-    "carrier": Fact(f'{_IF}cat "{_NET}/carrier"', whole),
+    "up": read("$NET/flags", flag_up),
+    "carrier": read("$NET/carrier", whole),
     "rings": Fact(f'{_IF}[ -e "{_NET}/device" ] && ethtool -g "$IF"', rings, "ethtool"),
     "coalescing": Fact(f'{_IF}[ -e "{_NET}/device" ] && ethtool -c "$IF"', coalescing, "ethtool"),
     "pcie": Fact(
@@ -70,7 +70,7 @@ CHECKED: Final[dict[str, Fact]] = {
         f'echo "$f=$(cat "{_NET}/device/$f")"; done',
         pcie,
     ),
-    "allowed_congestion": Fact("cat /proc/sys/net/ipv4/tcp_allowed_congestion_control", text),
+    "allowed_congestion": read("/proc/sys/net/ipv4/tcp_allowed_congestion_control", text),
 }  # fmt: skip
 """The clock comes first: the shorter the time since the question, the better it is known."""
 

@@ -57,7 +57,8 @@ sum() {
   return 1
 }
 """
-# A folder will do when it is ours, can be written to, and runs what it holds (no "noexec"). Says why it will not.
+# A folder will do when it is ours, can be written to, and runs what it holds (no "noexec"). Says why it will not. Where
+# the first of them holds the agent, that it may be run says as much as trying (access(2)), and costs no process.
 _FIND: Final = """
 umask 077
 usable() {
@@ -69,14 +70,24 @@ usable() {
   rm -f "$t"
   return $r
 }
+holds() {
+  f=$1/agent-$h; t=$1/.try-$$
+  [ -d "$1" ] && [ ! -L "$1" ] && [ -O "$1" ] && [ -f "$f" ] && [ ! -L "$f" ] && [ -x "$f" ] || return 1
+  (echo try >"$t") 2>/dev/null; r=$?; rm -f "$t"; [ $r = 0 ] && chmod 700 "$1"
+}
+there() {
+  touch "$f" 2>/dev/null
+  s=$(sum "$f") || s=unknown
+  printf 'there %s %s\\n' "$s" "$f"
+}
+d=FIRST
+if holds "$d"; then there; exit 0; fi
 passed=
-for d in FOLDERS; do
+for d in "$d" FURTHER; do
   if why=$(usable "$d" 2>&1); then
     f=$d/agent-$h
     if [ -f "$f" ] && [ ! -L "$f" ] && [ -x "$f" ]; then
-      touch "$f" 2>/dev/null
-      s=$(sum "$f") || s=unknown
-      printf 'there %s %s\\n' "$s" "$f"
+      there
     else
       printf 'absent - %s\\n' "$f"
     fi
@@ -89,14 +100,12 @@ done
 echo 'nowhere - -'
 """
 # A home may be on a file server: the journal beside the agent is this host's alone.
-_OWN_FOLDERS: Final = """n=$(uname -n); case "$n" in '' | .* | *[!A-Za-z0-9._-]*) n=host ;; esac
-""" + _FIND.replace(
-    "FOLDERS",
-    '"${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/rigctl/$n" "${TMPDIR:-/tmp}/rigctl-$(id -u)" '
-    '"/var/tmp/rigctl-$(id -u)" "/dev/shm/rigctl-$(id -u)"',
+_OWN_FOLDERS: Final = """case "$n" in '' | .* | *[!A-Za-z0-9._-]*) n=host ;; esac
+""" + _FIND.replace("FIRST", "${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/rigctl/$n").replace(
+    "FURTHER", '"${TMPDIR:-/tmp}/rigctl-$(id -u)" "/var/tmp/rigctl-$(id -u)" "/dev/shm/rigctl-$(id -u)"'
 )
 # Nobody but root can write to what these lie in.
-_ROOTS_FOLDERS: Final = _FIND.replace("FOLDERS", "/var/lib/rigctl /run/rigctl")
+_ROOTS_FOLDERS: Final = _FIND.replace("FIRST", "/var/lib/rigctl").replace("FURTHER", "/run/rigctl")
 # Agents that no run has used for a week, and uploads that were cut off, go. A running one only loses its name.
 _UPLOAD: Final = """
 umask 077
@@ -197,7 +206,8 @@ def _check_script(binaries: dict[str, _Binary], *, sudo: bool) -> str:
     cases = [
         f"'{kernel}') h={binaries[machine].sha256} ;;" for kernel, machine in KERNELS.items() if machine in binaries
     ]
-    choice = ['m=$(uname -sm); printf "%s\\n" "$m"', 'case "$m" in', *cases, "*) exit 0 ;;", "esac"]
+    asked = 'n=$(uname -snm); m="${n%% *} ${n##* }"; n=${n#* }; n=${n% *}; printf "%s\\n" "$m"'
+    choice = [asked, 'case "$m" in', *cases, "*) exit 0 ;;", "esac"]
     return "\n".join([*choice, _SUM, _ROOTS_FOLDERS if sudo else _OWN_FOLDERS])
 
 

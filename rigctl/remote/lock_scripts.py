@@ -11,19 +11,24 @@ from typing import Final
 # may draw one number: then the order of their folders decides, which the pattern gives.
 _COMMON: Final = r"""
 LC_ALL=C; export LC_ALL; trap '' HUP
-started() { s=$(cat "/proc/$1/stat" 2>/dev/null) || return 1; set -- ${s##*) }; printf '%s\n' "${20}"; }
+started() {
+  # Its name is in it, in parentheses, and may hold newlines.
+  start=; read -r s 2>/dev/null <"/proc/$1/stat" || return 1
+  case $s in *')'*) ;; *) s=$(cat "/proc/$1/stat" 2>/dev/null) || return 1 ;; esac
+  set -- ${s##*) }; start=${20}
+}
 alive() {
   p=${1%%:*}; r=${1#*:}; st=${r%%:*}; r=${r#*:}
   case $p in '' | *[!0-9]* | ??????????*) return 1 ;; esac
   [ "$p" -gt 0 ] && [ "${r%%:*}" = "$boot" ] || return 1
-  if now=$(started "$p"); then [ "$now" = "$st" ]; return; fi
+  if started "$p"; then [ "$start" = "$st" ]; return; fi
   kill -0 "$p" 2>/dev/null && return 0
   case $(kill -0 "$p" 2>&1) in *ermitted*) return 0 ;; esac
   return 1
 }
 said() { r=${2#*:*:*:}; printf '%s %s %s\n' "$1" "${2%%:*}" "$r"; }
 tell() { said busy "$1"; exit 1; }
-drop() { [ "$(readlink "$1" 2>/dev/null)" = "$me" ] && rm -f "$1"; }
+drop() { [ -L "$1" ] && [ "$(readlink "$1" 2>/dev/null)" = "$me" ] && rm -f "$1"; }
 number() { number=${1##*.}; case $number in '' | 0* | *[!0-9]* | ??????????*) return 1 ;; esac; }
 ahead_of() {
   ahead=0; next=; least=; passed=
@@ -36,19 +41,21 @@ ahead_of() {
     [ "$least" ] && [ "$number" -ge "$least" ] || { least=$number; next=$target; }
   done
 }
-net=$(readlink /proc/self/ns/net 2>/dev/null | tr -dc '0-9')
-boot=$(cut -c1-8 /proc/sys/kernel/random/boot_id 2>/dev/null)
-uid=$(id -u)
+net=$(readlink /proc/self/ns/net 2>/dev/null); net=${net#*:[}; net=${net%]}
+# bash reads such a file whole; a shell that reads it byte by byte gets one.
+boot=; read -r boot 2>/dev/null </proc/sys/kernel/random/boot_id
+case $boot in ????????-*) boot=${boot%%-*} ;; *) boot=$(cut -c1-8 /proc/sys/kernel/random/boot_id 2>/dev/null) ;; esac
+if [ "$BASH_VERSION" ]; then uid=$EUID; else uid=$(id -u); fi
 for base in /tmp /var/tmp /dev/shm none; do
   for own in "$base/rigctl-locks-$uid" "$base/rigctl-locks-$uid-2" "$base/rigctl-locks-$uid-3"; do
-    mkdir -m 755 "$own" 2>/dev/null
+    [ -d "$own" ] || mkdir -m 755 "$own" 2>/dev/null
     [ -d "$own" ] && [ ! -L "$own" ] && [ -O "$own" ] && chmod 755 "$own" 2>/dev/null && [ -w "$own" ] && break 2
   done
 done
 [ "$base" != none ] || { echo 'failed no folder for a lock: /tmp, /var/tmp and /dev/shm are read-only'; exit 1; }
 name=${net:-0}$1
-me=$$:$(started $$):$boot:$2
-if (echo | read -r -t 1 _) 2>/dev/null; then limit="-t $3"; else limit=; fi
+started $$; me=$$:$start:$boot:$2
+if [ "$BASH_VERSION" ] || (echo | read -r -t 1 _) 2>/dev/null; then limit="-t $3"; else limit=; fi
 """
 
 # $4: "queue", to stand behind those who wait; else they are passed over. `taking` is between one user's runs.

@@ -1,13 +1,14 @@
 """The nodes of a rig, connected: each by the transport that its rig file names, side by side."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Protocol
 
 from rigctl.errors import NodeError, RigError
 from rigctl.remote.host import Host
 from rigctl.remote.transport import Connection
-from rigctl.rig.inventory import Node, Rig
+from rigctl.rig.inventory import Node, Rig, Transport
 
 
 @asynccontextmanager
@@ -29,6 +30,12 @@ async def connected(rig: Rig, names: Sequence[str]) -> AsyncIterator[dict[str, H
         await asyncio.gather(*(stack.aclose() for stack in stacks.values()))
 
 
+def import_transports(rig: Rig, names: Iterable[str]) -> None:
+    """Import what reaches `names` before anything else has a claim on the processor: connecting mostly waits."""
+    for transport in {rig.nodes[name].transport for name in names}:
+        _transport(transport)
+
+
 async def _reached(node: Node, stack: AsyncExitStack) -> Host | NodeError:
     try:
         return Host(node, await _opened(node, stack))
@@ -37,17 +44,26 @@ async def _reached(node: Node, stack: AsyncExitStack) -> Host | NodeError:
 
 
 async def _opened(node: Node, stack: AsyncExitStack) -> Connection:
-    """A connection to `node`, which `stack` closes. Only the transport that is used is imported."""
-    match node.transport:
+    """A connection to `node`, which `stack` closes."""
+    return await _transport(node.transport).opened(node, stack)
+
+
+class _Transport(Protocol):
+    async def opened(self, node: Node, stack: AsyncExitStack, /) -> Connection: ...
+
+
+def _transport(name: Transport) -> _Transport:
+    """Only what is used is imported."""
+    match name:
         case "ssh":
             from rigctl.remote.transports import ssh
 
-            return await ssh.opened(node, stack)
+            return ssh
         case "srun":
             from rigctl.remote.transports import srun
 
-            return await srun.opened(node, stack)
+            return srun
         case "local":
             from rigctl.remote.transports import local
 
-            return await local.opened(node, stack)
+            return local

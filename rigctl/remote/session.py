@@ -72,9 +72,13 @@ class Session:
         opened = self._opened.done() and self._opened.exception() is None
         return self._opened.result()[1].note if opened else None
 
+    def let_go(self) -> None:
+        """Begin to let go of the node; one that is not locked yet never will be."""
+        self._let_go.set()
+
     async def close(self) -> None:
         """Let go of the node; never fails, and takes twice `CLOSE_DEADLINE_S` at most."""
-        self._let_go.set()
+        self.let_go()
         _, late = await asyncio.wait({self._owner}, timeout=CLOSE_DEADLINE_S)
         for task in late:
             task.cancel()
@@ -108,6 +112,8 @@ class Session:
         ):
             if self._arrived is not None:
                 await self._arrived(hosts[self._name])
+                if self._let_go.is_set():
+                    raise asyncio.CancelledError
             self.stage = "lock"
             await self._take(hosts, lock, deadline)
             self.stage = "agent"

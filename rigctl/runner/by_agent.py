@@ -67,7 +67,7 @@ class ByAgent:
     async def traffic(self) -> None:
         """Clocks compared; then until every flow of every pair has ended. The first that breaks, or is late, fails the
         cell."""
-        self._clocks = await measure_clocks(self._agents)
+        self._clocks = await measure_clocks(self._agents, self._nodes.machine)
         await self._start(self._clocks)
         lead_s = (self.at_ns - time.monotonic_ns()) / 1e9
         try:

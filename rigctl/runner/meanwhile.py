@@ -19,21 +19,25 @@ def later_imports() -> None:
 
 
 @asynccontextmanager
-async def beside(work: Callable[[], None]) -> AsyncIterator[Callable[[], Awaitable[None]]]:
-    """`work` is done in a thread; gives what waits for its end. What it raises is raised there."""
+async def beside(
+    first: Callable[[], None], then: Callable[[], None]
+) -> AsyncIterator[tuple[Callable[[], Awaitable[None]], Callable[[], Awaitable[None]]]]:
+    """`first`, then `then` are done in a thread; gives what waits for the end of each, and raises what that raised."""
     usual_s = sys.getswitchinterval()
     sys.setswitchinterval(_SWITCH_S)
-    task = asyncio.create_task(asyncio.to_thread(work))
+    firsts = asyncio.create_task(asyncio.to_thread(first))
 
-    async def ended() -> None:
+    async def following() -> None:
         try:
-            await asyncio.shield(task)
+            await asyncio.shield(firsts)
+            await asyncio.to_thread(then)
         finally:
             sys.setswitchinterval(usual_s)
 
+    thens = asyncio.create_task(following())
     try:
-        yield ended
+        yield lambda: asyncio.shield(firsts), lambda: asyncio.shield(thens)
     finally:
-        sys.setswitchinterval(usual_s)
-        await asyncio.wait({task})
-        task.exception()  # looked at: what ended the run matters more
+        await asyncio.wait({firsts, thens})
+        for task in (firsts, thens):
+            task.exception()  # looked at: what ended the run matters more

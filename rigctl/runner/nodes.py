@@ -25,6 +25,8 @@ class Nodes:
         self._facts: dict[str, Facts] = {}
         self._unusable: dict[str, str] = {}  # nodes whose `data_interface` cannot carry data, with why
         self._turns = asyncio.Semaphore(AT_ONCE)
+        self.may_be_locked = asyncio.Event()  # until then they are connected only
+        self.may_be_locked.set()
         self.learnt = False  # whether `remember` was told anything since this was last set to False
 
     async def open(self, names: Iterable[str]) -> dict[str, tuple[Host, Agent] | NodeError]:
@@ -35,7 +37,7 @@ class Nodes:
         for name in wanted:
             if name not in self._sessions:
                 self._sessions[name] = Session(
-                    self.rig, name, self.holder, queue=name not in self._mine, turns=self._turns
+                    self.rig, name, self.holder, arrived=self._arrived, queue=name not in self._mine, turns=self._turns
                 )
         outcomes = await asyncio.gather(*(self._outcome(name) for name in wanted))
         by_name = dict(zip(wanted, outcomes, strict=True))
@@ -129,11 +131,17 @@ class Nodes:
 
     async def close(self) -> None:
         """Let go of all nodes, side by side."""
+        for session in self._sessions.values():
+            session.let_go()
+        self.may_be_locked.set()
         await asyncio.gather(*(self.drop(name) for name in list(self._sessions)))
 
     def is_open(self, name: str) -> bool:
         """Opening, or open with a living agent."""
         return name in self._sessions and self._sessions[name].usable
+
+    async def _arrived(self, _: Host) -> None:
+        await self.may_be_locked.wait()
 
     async def _ask_facts(self, name: str) -> Facts | None:
         node = self.rig.nodes[name]

@@ -14,7 +14,6 @@ from typing import Final
 
 from rigctl.errors import InputError
 from rigctl.records import Cell, Link, RunInfo, RunPlan
-from rigctl.store.flat import flattened
 from rigctl.units import format_duration
 
 _MOST_TOLD: Final = 5
@@ -94,6 +93,8 @@ def _cells(stored: tuple[Cell, ...], asked: tuple[Cell, ...]) -> Iterator[str]:
     if len(stored) != len(asked):
         yield f"tests: {len(stored)} then, {len(asked)} now"
         return
+    from rigctl.store.flat import flattened  # with SQLAlchemy: a run that is not resumed connects first
+
     changed = [(before, now) for before, now in zip(stored, asked, strict=True) if before != now]
     seen: set[str] = set()
     for before, now in changed:

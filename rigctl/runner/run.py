@@ -2,7 +2,8 @@
 
 1. The virtual rig is started where the rig is one (`virtual.provided`).
 2. Every node is opened: connection, lock, agent pushed and started; its facts are asked, its paths probed
-   (`runner.precheck`). Meanwhile a thread prepares what comes after the run; it has ended before the first test.
+   (`runner.precheck`). Meanwhile a thread imports the store and what comes after the run; it has ended before the
+   first test. No node is locked before the store is open.
 3. The run is stored with its plan and facts, before the first cell; or a stored one is taken up (`runner.resume`).
 4. Before the cells of a condition its host settings are applied (`runner.conditions`); the switches' counters are read
    all the time (`runner.counters`).
@@ -18,10 +19,10 @@ import os
 import platform
 import signal
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
 
@@ -31,6 +32,7 @@ from rigctl.errors import Interrupted, NodeError, RigError, of_nodes
 from rigctl.logs import about, learnt
 from rigctl.records import Cell, Repetition, RunInfo, RunPlan, RunStatus, Status
 from rigctl.remote.build import carried
+from rigctl.remote.reach import import_transports
 from rigctl.rig.inventory import Rig
 from rigctl.runner.by_iperf3 import check_iperf3, iperf3_versions
 from rigctl.runner.conditions import conditions_of
@@ -46,10 +48,12 @@ from rigctl.runner.published import Board, board_of
 from rigctl.runner.repetition import measure_cell
 from rigctl.runner.resume import controller_id
 from rigctl.runner.waiting import opened
-from rigctl.store import Store
 from rigctl.texts import file_name
 from rigctl.version import __version__
 from rigctl.virtual import provided
+
+if TYPE_CHECKING:  # a run begins to connect before it needs SQLAlchemy
+    from rigctl.store import Store
 
 MOST_LOST: Final = 24
 """Messages about nodes that could not be opened, at most."""
@@ -79,7 +83,7 @@ def holder() -> str:
 def measure_run(
     plan: RunPlan,
     rig: Rig,
-    store: Store,
+    store: "Callable[[], Store]",
     console: Console,
     *,
     quiet: bool = False,
@@ -91,15 +95,16 @@ def measure_run(
 ) -> Outcome:
     """Measure `plan` on `rig` into `store`. Blocks until it is over; progress goes to `console`.
 
-    `resumed` is the id of a stored run of this plan (checked by `runner.resume`): what it lacks is measured.
-    `captures` is the folder for pcap files; None: the working folder. The run is given `tags` at its beginning. A node
-    that another run has is waited for, for at most `wait_s`. `meanwhile` is called in a thread while the nodes are
-    opened: the controller waits then, and nothing is measured yet.
+    `store` gives it, opened by the first call: that may be while nodes are connected, none is locked yet. `resumed` is
+    the id of a stored run of this plan (checked by `runner.resume`): what it lacks is measured. `captures` is the
+    folder for pcap files; None: the working folder. The run is given `tags` at its beginning. A node that another run
+    has is waited for, for at most `wait_s`. `meanwhile` is called in a thread while the nodes are opened: the
+    controller waits then, and nothing is measured yet.
 
     Ctrl-C and SIGTERM end it within 3 s, with everything stopped on every node and what was measured stored. Raises
     `RigError` where the rig could not be had at all: then nothing was stored.
     """
-    orders = missing(plan, store.statuses(resumed) if resumed else {})
+    orders = missing(plan, store().statuses(resumed) if resumed else {})
     with (
         about(),
         progress_on(console, plan, orders, quiet) as shown,
@@ -115,12 +120,16 @@ class _Work:
 
     plan: RunPlan
     rig: Rig
-    store: Store
+    opened_store: "Callable[[], Store]"
     progress: Board
     captures: Path
     tags: Mapping[str, str]
     wait_s: float
     meanwhile: Callable[[], None]
+
+    @property
+    def store(self) -> "Store":
+        return self.opened_store()
 
 
 async def _interruptible(work: Coroutine[Any, Any, Outcome]) -> Outcome:
@@ -144,16 +153,18 @@ async def _interruptible(work: Coroutine[Any, Any, Outcome]) -> Outcome:
 
 
 async def _run(work: _Work, orders: Sequence[Order], resumed: str | None) -> Outcome:
-    plan, store = work.plan, work.store
+    plan = work.plan
     names = sorted({name for cell in plan.cells for pair in cell.pairs for name in (pair.source, pair.destination)})
+    import_transports(work.rig, names)
     async with (
-        beside(work.meanwhile) as prepared,
+        beside(_import_store, work.meanwhile) as (store_imported, prepared),
         provided(work.rig) as reachable,
         counters_of(work.plan, reachable) as counters,
         nodes_of(reachable, holder()) as nodes,
     ):
         plan = replace(plan, ports=reachable.ports)  # a virtual rig knows its switches' ports only now
-        await _open(work, nodes, names)
+        await _open(work, nodes, names, store_imported)
+        store = work.store
         facts, controller = await nodes.facts(names), controller_id()
         nodes.check_data_addresses()
         check_iperf3(plan, facts)
@@ -191,9 +202,25 @@ def _ended(work: _Work, run: str, status: RunStatus) -> None:
     _log.info("run %s ended: %s", run, status, extra={"event": "run ended", "status": str(status)})
 
 
-async def _open(work: _Work, nodes: Nodes, names: list[str]) -> None:
-    """Open all nodes. Raises where not one cell could be measured: then nothing is stored."""
-    outcomes = await opened(nodes, names, work.wait_s, work.progress.said)
+def _import_store() -> None:
+    import rigctl.store  # noqa: F401
+
+
+async def _open(work: _Work, nodes: Nodes, names: list[str], store_imported: Callable[[], Awaitable[None]]) -> None:
+    """Open all nodes, and the store while they are connected: none is locked before it is open.
+
+    Raises where not one cell could be measured: then nothing is stored.
+    """
+    nodes.may_be_locked.clear()
+    opening = asyncio.create_task(opened(nodes, names, work.wait_s, work.progress.said))
+    try:
+        await store_imported()
+        work.opened_store()
+        nodes.may_be_locked.set()
+        outcomes = await opening
+    finally:
+        opening.cancel()
+        await asyncio.wait({opening})
     lost = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, NodeError)}
     if lost and all(_needs(cell) & lost.keys() for cell in work.plan.cells):
         said = of_nodes(lost.values())

@@ -1,5 +1,7 @@
 """Runs of a store: found, listed, and written by several at once."""
 
+from pathlib import Path
+
 import builders
 import pytest
 
@@ -23,6 +25,18 @@ def test_a_reader_sees_a_run_while_it_is_written(address: str) -> None:
         with open_store(address, create=False) as reader:
             writer.add(run, builders.failed(builders.cell()))
             assert len(reader.repetitions(run)) == 1
+
+
+def test_a_store_that_is_kept_open_is_read_and_written_by_others_and_leaves_nothing_beside_it(address: str) -> None:
+    with open_store(address) as writer, writer.kept_open():
+        run = writer.begin(builders.plan(), {}, {}, 1.0)
+        with open_store(address) as other:
+            writer.add(run, builders.failed(builders.cell()))
+            assert len(other.repetitions(run)) == 1
+            later = other.begin(builders.plan(), {}, {}, 2.0)
+        assert writer.run_ids() == [run, later]
+    if "://" not in address:
+        assert [path.name for path in Path(address).parent.glob(f"{Path(address).name}*")] == [Path(address).name]
 
 
 def test_ids_sort_by_time_and_a_run_is_found_by_any_unique_beginning(address: str) -> None:

@@ -119,6 +119,26 @@ def test_the_answer_is_taken_apart_at_its_marks_and_a_banner_is_passed_over() ->
     assert facts["notes"] == []
 
 
+def test_files_are_told_apart_by_their_paths() -> None:
+    files = (
+        '/etc/os-release:PRETTY_NAME="Debian: 12"\n/sys/class/net/eth0/mtu:9000\n'
+        "/sys/class/net/eth0/address:02:00:00:00:00:01\n"
+        "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor:ondemand\n"
+        "/sys/devices/system/cpu/cpu1/cpufreq/scaling_governor:performance\n"
+        "/proc/sys/net/ipv4/tcp_sack:1\n/proc/sys/net/core/rmem_max:212992\n/proc/sys/kernel/random/boot_id:cd17\n"
+    )
+    facts = parse(answer(files=files, interface="eth0\n"))
+    assert (facts["os"], facts["mtu"], facts["mac"]) == ("Debian: 12", 9000, "02:00:00:00:00:01")
+    assert (facts["governor"], facts["boot_id"]) == ("ondemand, performance", "cd17")
+    assert facts["sysctls"] == {"net.core.rmem_max": "212992", "net.ipv4.tcp_sack": "1"}
+
+
+def test_a_long_file_leaves_the_others_known() -> None:
+    files = "/proc/cpuinfo:model name\t: EPYC\n" + "/proc/cpuinfo:x\n" * 50_000 + "/sys/class/net/eth0/mtu:1500\n"
+    facts = parse(answer(files=files, interface="eth0\n"))
+    assert (facts["cpu_model"], facts["mtu"]) == ("EPYC", 1500)
+
+
 def test_nothing_said_is_all_unknown_and_never_an_error() -> None:
     facts = parse("")
     assert facts.keys() == FACTS.keys() | {"notes"}
@@ -138,7 +158,7 @@ def test_an_interface_that_was_not_found_is_noted() -> None:
 def test_the_script_asks_for_everything_in_one_command_and_quotes_what_it_is_given() -> None:
     command = script("eth0; reboot", "10.0.0.1")
     assert command.startswith("sh -c ")
-    assert all(f"@@rigctl {key}" in command for key in FACTS)
+    assert all((fact.file or f"@@rigctl {key}") in command for key, fact in FACTS.items())
     assert all(name.replace(".", "/") in command for name in SYSCTLS)
     assert "IF='\"'\"'eth0; reboot'\"'\"'" in command
 

@@ -51,3 +51,19 @@ async def test_near_nodes_take_turns_and_far_ones_go_side_by_side() -> None:
 async def test_of_many_nodes_each_exchanges_less(count: int, exchanges: int) -> None:
     nodes, _ = await compared(count, 0.0002)
     assert {node.exchanges for node in nodes.values()} == {exchanges}
+
+
+async def test_nodes_of_one_machine_share_its_clock_and_exchange_once() -> None:
+    nodes = {name: Node(5000 if name < "c" else 9000, 0.0002) for name in ("a", "a2", "a3", "c", "c2")}
+    clocks = await measure_clocks(cast(dict[str, Agent], nodes), lambda name: name[0])
+    assert {name: node.exchanges for name, node in nodes.items()} == {"a": 8, "a2": 1, "a3": 1, "c": 8, "c2": 1}
+    assert {name: offset.offset_ns for name, offset in clocks.offsets.items()} == {
+        name: node.ahead_ns for name, node in nodes.items()
+    }
+
+
+async def test_a_node_whose_clock_is_not_its_machines_exchanges_for_itself() -> None:
+    nodes = {"a": Node(0, 0.0002), "b": Node(0, 0.0002), "c": Node(10**9, 0.0002)}
+    clocks = await measure_clocks(cast(dict[str, Agent], nodes), lambda _: "one")
+    assert {name: node.exchanges for name, node in nodes.items()} == {"a": 8, "b": 1, "c": 9}
+    assert clocks.offsets["c"].offset_ns == 10**9

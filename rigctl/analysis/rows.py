@@ -5,7 +5,7 @@ Nothing here is stored: a better ceiling explains last year's runs too. Plain Py
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, TypeAlias
 
@@ -20,7 +20,7 @@ from rigctl.analysis.latency_rows import latency_values
 from rigctl.analysis.message_rows import message_values
 from rigctl.columns import Level, columns_at
 from rigctl.model.ceilings import TIMESTAMPS_OPTION
-from rigctl.model.limits import Evidence, judged
+from rigctl.model.limits import Evidence, Verdict, judged
 from rigctl.model.sharing import DataPath, Load, shared_loads, together_mbps, trunk_link
 from rigctl.model.unknowns import agreed, joined, known_total, least, mean, most, total
 from rigctl.model.window import CommonWindow
@@ -140,6 +140,7 @@ class _Derivation:
         self._window_s = window_s(repetition)
         self._window = common_window_of(repetition)
         self.seen: dict[Stream, Evidence] = {}
+        self._verdicts: dict[Stream, Verdict] = {}
         self._flows: dict[Stream, list[Flow]] = {}
         self._paths: dict[Stream, DataPath] = {}
         for flow in repetition.flows:
@@ -199,7 +200,7 @@ class _Derivation:
         goodput_mbps = total(row["goodput_mbps"] for row in rows)
         share = efficiency(goodput_mbps, ceiling_mbps)
         flows = [flow for own in self._flows.values() for flow in own]
-        verdict = named(self.seen.values(), share)
+        verdict = named(zip(self.seen.values(), self._verdicts.values(), strict=True), share)
         summed = {
             **copy_values(flows),
             **self._datagrams(flows, whole=len(flows) == len(streams) * self.cell.parallel),
@@ -233,9 +234,9 @@ class _Derivation:
         senders = [flow.sender for flow in flows if flow.sender is not None]
         busy = self._busy(path)
         seen = self._evidence(stream, path, busy, flows, goodput_mbps, share)
-        if len(flows) == self.cell.parallel:
-            self.seen[stream] = seen
         verdict = judged(seen)
+        if len(flows) == self.cell.parallel:
+            self.seen[stream], self._verdicts[stream] = seen, verdict
         return (
             self._shared
             | copy_values(flows)
@@ -274,7 +275,7 @@ class _Derivation:
         links = self._info.plan.links
         rtts_s = [links[node].rtt_s for node in stream.ends if node in links]
         load, quotas = self._loads.get(stream), [self._throttled(node) for node in stream.ends]
-        seen = evidence(
+        return evidence(
             share,
             goodput_mbps,
             self._asked_mbps(len(flows)),
@@ -282,14 +283,13 @@ class _Derivation:
             busy_of(self._info, self.cell, [busy]),
             self._window,
             known_total(rtts_s),
-        )
-        return replace(
-            seen,
-            larger_frames=self._larger_frames(stream, path, flows),
-            shared_share=load.share if load else None,
-            shared_link=load.link if load else None,
-            quota_sender=quotas[0],
-            quota_receiver=quotas[1],
+            {
+                "larger_frames": self._larger_frames(stream, path, flows),
+                "shared_share": load.share if load else None,
+                "shared_link": load.link if load else None,
+                "quota_sender": quotas[0],
+                "quota_receiver": quotas[1],
+            },
         )
 
     @cached_property

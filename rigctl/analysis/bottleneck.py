@@ -4,15 +4,15 @@ Processors come before most of them: a sender whose receiver gets no processor w
 flows achieve what the window allows per round trip is the window the limit, however busy the nodes are.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from rigctl.analysis.evidence import Found, of_flows
 from rigctl.model.limits import LINE_RATE, Evidence, Verdict, judged, together
-from rigctl.model.unknowns import most
+from rigctl.model.unknowns import mean, most
 from rigctl.model.window import CommonWindow
-from rigctl.records import Flow
+from rigctl.records import Cell, Flow, RunInfo
 
 BUSY_PCT: Final = 95.0
 """From here on processors are the limit."""
@@ -20,6 +20,18 @@ OTHERS_SHARE: Final = 0.25
 """Where other programs took more than this of a node's busy time, that it was busy says nothing about the run."""
 PROCESSORS: Final = ("machine", "sender", "receiver")
 """Limits that are processors'."""
+
+BUSY_COLUMNS: Final = (
+    "cpu_source_pct",
+    "cpu_destination_pct",
+    "agent_cpu_source_pct",
+    "agent_cpu_destination_pct",
+    "busiest_cpu_source_pct",
+    "busiest_cpu_destination_pct",
+    "other_cpu_source_pct",
+    "other_cpu_destination_pct",
+)
+"""In the order of the fields of `Processors`, of the sender and of the receiver in turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +100,15 @@ class Busy:
             for whose, pct in known:
                 shares[whose] = max(shares[whose], pct or 0.0)
         return shares
+
+
+def busy_of(info: RunInfo, cell: Cell, rows: Sequence[Mapping[str, Any]]) -> Busy:
+    """Means over `rows`, streams of `cell`; nothing is known of processors that were busy waiting for messages."""
+    if cell.messages.busy_poll:
+        return Busy()
+    shares = [mean(row[name] for row in rows) for name in BUSY_COLUMNS]
+    sender, receiver = Processors(*shares[0::2]), Processors(*shares[1::2])
+    return Busy(sender, receiver, one_machine=info.plan.virtual not in (None, "machines"))
 
 
 def evidence(

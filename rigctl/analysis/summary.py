@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from statistics import fmean, stdev
 from typing import Final
 
-from rigctl.analysis.bottleneck import Busy, named
+from rigctl.analysis.bottleneck import Busy, busy_of, named
 from rigctl.analysis.counted import key_of
 from rigctl.analysis.evidence import Losses, advertised_bytes, held_us, losses_of, window_share
 from rigctl.analysis.frames import Frames
 from rigctl.analysis.latency_rows import NAMES
-from rigctl.analysis.rows import Row, busy_of
+from rigctl.analysis.rows import Row
 from rigctl.analysis.window_cause import WindowCause, window_cause
 from rigctl.model.limits import Evidence, Verdict, judged, pooled
 from rigctl.model.unknowns import agreed, joined, least, mean, most, total

@@ -125,6 +125,6 @@ def _values(work: Work, course: Course, infos: Sequence[RunInfo]) -> values.Kept
     for info in infos:
         own = work.fresh.get(info.run) or kept.runs.get(info.run)
         if own is None:
-            own = night_values(RunView(info, work.store.repetitions(info.run, series=False)))
+            own = night_values(RunView(info, work.store.repetitions(info.run, series=False), limits=False))
         found[info.run] = dict(own)
     return values.Kept(found)

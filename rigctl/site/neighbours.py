@@ -53,4 +53,4 @@ def comparisons(
 
 
 def _view(store: Store, run: str) -> RunView:
-    return RunView(store.run(run), store.repetitions(run, series=False))
+    return RunView(store.run(run), store.repetitions(run, series=False), limits=False)

@@ -24,8 +24,9 @@ from rigctl.site.neighbours import comparisons, pairs
 from rigctl.site.run_pages import Damaged, Job, Page, made, processors
 from rigctl.site.work import Work
 
+_FEW_PAGES: Final = 6
 _FEW_RUNS: Final = 60
-"""Of all courses together: they are judged sooner than processes start."""
+"""Of all courses together: they are made sooner than processes start."""
 _MANY: Final = 20
 """Runs that are read sooner with all others than one by one."""
 Compared: TypeAlias = dict[str, tuple[str, str, str]]
@@ -100,7 +101,8 @@ def _weight(work: Work, own: _Changed) -> int:
 
 def _made(work: Work, changed: Sequence[_Changed]) -> Iterator[_Done]:
     workers = min(processors(), len(changed))
-    if workers < 2 or sum(len(own.runs) for own in changed) < _FEW_RUNS or work.store.place == ":memory:":
+    pages, runs = sum(len(own.jobs) for own in changed), sum(len(own.runs) for own in changed)
+    if workers < 2 or (pages <= _FEW_PAGES and runs < _FEW_RUNS) or work.store.place == ":memory:":
         yield from (_course(work, own) for own in changed)
         return
     context = get_context("fork")
@@ -140,6 +142,7 @@ def _course(work: Work, own: _Changed) -> _Done:
     names = {run.run for run in runs}
     compared = {page: sides for page, sides in known.items() if {*sides[:2]} <= names}
     after = {later: page for page, (_, later, _) in compared.items()}
+    work.shown.clear()
     work.folder.add(own.course.page, printing.course(judged, named, after))
     values.save(work.folder, own.course, kept)
     return _Done(light, named, compared)

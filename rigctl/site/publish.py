@@ -28,7 +28,7 @@ from rigctl.site.folder import Folder, opened, set_mark, where
 from rigctl.site.made import MadeRun
 from rigctl.site.manifest import digest
 from rigctl.site.names import FEED, INDEX, SEARCH, Course, link, page_of_run
-from rigctl.site.run_pages import FEW, Job, run_pages
+from rigctl.site.run_pages import Job, are_few, relinked, run_pages
 from rigctl.site.search import index
 from rigctl.site.work import Work
 from rigctl.store import Store
@@ -84,8 +84,8 @@ def _published(work: Work, address: str | None, now: float) -> Published:
     gone = sorted(known.runs.keys() - {head.run for head in heads})
     _read_new(work, heads)
     heads = [head for head in heads if head.run not in work.damaged]
-    jobs = _jobs(work, heads)
-    if len(jobs) > FEW:
+    jobs = [job for job in _jobs(work, heads) if not _relinked(work, job)]
+    if not are_few(jobs):
         for page in run_pages(work.store, address, jobs):
             work.take(page)
         jobs = []
@@ -142,9 +142,18 @@ def _jobs(work: Work, heads: Sequence[Head]) -> list[Job]:
         old = work.manifest.runs.get(head.run)
         if old is None or old.made_from != made_from or not (work.folder.path / page_of_run(head.run)).is_file():
             file = work.folder.stage / page_of_run(head.run)
-            course, state = _place(work, head.run)[0], digest(head.state)
-            jobs.append(Job(head.run, course, made_from, state, work.folder.path, file, around[head.run]))
+            course, body_from = _place(work, head.run)[0], digest(head.state, work.maker)
+            digests = (made_from, body_from, digest(head.state))
+            jobs.append(Job(head.run, course, *digests, work.folder.path, file, around[head.run]))
     return jobs
+
+
+def _relinked(work: Work, job: Job) -> bool:
+    """Whether its page needed other links only: that of the night before a new one."""
+    run = relinked(job, work.manifest.runs.get(job.run))
+    if run is not None:
+        work.manifest.runs[job.run] = run
+    return run is not None
 
 
 def _around(work: Work, heads: Iterable[Head]) -> dict[str, Around]:

@@ -1,6 +1,7 @@
 """The pages of runs: each run is read once, for its page, its values and its course. Many are made in processes."""
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
@@ -16,15 +17,15 @@ from rigctl.findings import Severity
 from rigctl.records import RunInfo
 from rigctl.report.blocks import Document
 from rigctl.report.document import of_view
-from rigctl.report.printers.html import Around, page
+from rigctl.report.printers.html import Around, page, with_links
 from rigctl.site.folder import stage, written
 from rigctl.site.made import MadeRun
-from rigctl.site.names import Course
+from rigctl.site.names import Course, page_of_run
 from rigctl.site.values import Plain, to_plain
 from rigctl.store import Store, open_store
 
-FEW: Final = 6
-"""Pages that are made together with those of their courses, which show more of the same runs."""
+_FEW: Final = 3
+"""Pages of a course that are made together with its own, which shows more of the same runs."""
 _AT_ONCE: Final = 8
 
 
@@ -35,6 +36,7 @@ class Job:
     run: str
     course: Course
     made_from: str
+    body_from: str
     state: str
     site: Path
     file: Path
@@ -68,6 +70,25 @@ class Damaged:
 
     run: str
     message: str
+
+
+def are_few(jobs: Sequence[Job]) -> bool:
+    return max(Counter(job.course for job in jobs).values(), default=0) <= _FEW
+
+
+def relinked(job: Job, old: MadeRun | None) -> MadeRun | None:
+    """`old` with the page that is there, of which nothing but its links has changed; `None`: it is to be made anew."""
+    if old is None or old.body_from != job.body_from:
+        return None
+    try:
+        content = with_links((job.site / page_of_run(job.run)).read_bytes().decode(), job.around)
+    except (OSError, UnicodeDecodeError):
+        return None
+    if content is None:
+        return None
+    with written(job.site):
+        stage(job.file, content.encode())
+    return replace(old, made_from=job.made_from)
 
 
 def run_pages(store: Store, address: str | None, jobs: Sequence[Job]) -> Iterator[Page | Damaged]:
@@ -112,6 +133,7 @@ def made(store: Store, job: Job, info: RunInfo | None = None) -> Page | Damaged:
         MadeRun(
             run=info.run,
             made_from=job.made_from,
+            body_from=job.body_from,
             state=job.state,
             scenario=info.plan.scenario_name,
             rig=info.plan.rig_name,

@@ -4,15 +4,15 @@ Processors come before most of them: a sender whose receiver gets no processor w
 flows achieve what the window allows per round trip is the window the limit, however busy the nodes are.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
 
-from rigctl.analysis.evidence import of_flows
+from rigctl.analysis.evidence import Found, of_flows
 from rigctl.model.limits import LINE_RATE, Evidence, Verdict, judged, together
-from rigctl.model.unknowns import most
+from rigctl.model.unknowns import mean, most
 from rigctl.model.window import CommonWindow
-from rigctl.records import Flow
+from rigctl.records import Cell, Flow, RunInfo
 
 BUSY_PCT: Final = 95.0
 """From here on processors are the limit."""
@@ -20,6 +20,18 @@ OTHERS_SHARE: Final = 0.25
 """Where other programs took more than this of a node's busy time, that it was busy says nothing about the run."""
 PROCESSORS: Final = ("machine", "sender", "receiver")
 """Limits that are processors'."""
+
+BUSY_COLUMNS: Final = (
+    "cpu_source_pct",
+    "cpu_destination_pct",
+    "agent_cpu_source_pct",
+    "agent_cpu_destination_pct",
+    "busiest_cpu_source_pct",
+    "busiest_cpu_destination_pct",
+    "other_cpu_source_pct",
+    "other_cpu_destination_pct",
+)
+"""In the order of the fields of `Processors`, of the sender and of the receiver in turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +76,7 @@ class Busy:
     def highest_pct(self) -> float:
         """What made it the limit."""
         shares = self._shares(by_run=True)
-        return shares["machine"] if self.limit == "machine" else max(shares.values())
+        return shares["machine"] if shares["machine"] >= BUSY_PCT else max(shares.values())
 
     @property
     def others_pct(self) -> float | None:
@@ -90,6 +102,15 @@ class Busy:
         return shares
 
 
+def busy_of(info: RunInfo, cell: Cell, rows: Sequence[Mapping[str, Any]]) -> Busy:
+    """Means over `rows`, streams of `cell`; nothing is known of processors that were busy waiting for messages."""
+    if cell.messages.busy_poll:
+        return Busy()
+    shares = [mean(row[name] for row in rows) for name in BUSY_COLUMNS]
+    sender, receiver = Processors(*shares[0::2]), Processors(*shares[1::2])
+    return Busy(sender, receiver, one_machine=info.plan.virtual not in (None, "machines"))
+
+
 def evidence(
     efficiency_share: float | None,
     goodput_mbps: float | None = None,
@@ -98,31 +119,33 @@ def evidence(
     busy: Busy | None = None,
     window: CommonWindow | None = None,
     known_rtt_s: float | None = None,
+    beside: Found | None = None,
 ) -> Evidence:
-    """All that is known of a stream; `goodput_mbps` and `asked_mbps` are sums over `flows`."""
+    """All that is known of a stream; `goodput_mbps` and `asked_mbps` are sums over `flows`, `beside` further fields."""
     named = busy.limit if busy else None
     asked_share = goodput_mbps / asked_mbps if asked_mbps and goodput_mbps is not None else None
     seen = of_flows(flows, goodput_mbps, window, known_rtt_s)
-    passed = 1.0 - seen.lost_share if seen.lost_share is not None else None
+    lost_share = seen.get("lost_share")
+    passed = 1.0 - lost_share if lost_share is not None else None
     share = asked_share if asked_mbps else efficiency_share
-    return replace(
-        seen,
+    return Evidence(
+        **seen,
+        **(beside or {}),
         efficiency=efficiency_share,
         asked_share=asked_share,
-        sent_share=share / passed if share is not None and passed and seen.halves is None else None,
+        sent_share=share / passed if share is not None and passed and seen.get("halves") is None else None,
         processors="others" if named == "unknown" else named,
         busy_pct=busy.highest_pct if busy else None,
         others_pct=busy.others_pct if busy else None,
     )
 
 
-def named(streams: Iterable[Evidence], efficiency_share: float | None) -> Verdict:
+def named(streams: Iterable[tuple[Evidence, Verdict]], efficiency_share: float | None) -> Verdict:
     """The limit of a test: of its streams, of which `efficiency_share` is that of their sum."""
-    seen = list(streams)
-    verdicts = [judged(own) for own in seen]
+    seen = [(verdict, _short_mbps(own)) for own, verdict in streams]
     full = efficiency_share is not None and efficiency_share >= LINE_RATE
     whole = judged(Evidence(efficiency=efficiency_share)) if full and len(seen) > 1 else None
-    return together(zip(verdicts, map(_short_mbps, seen), strict=True), whole)
+    return together(seen, whole)
 
 
 def _short_mbps(seen: Evidence) -> float:

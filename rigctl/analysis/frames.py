@@ -88,11 +88,14 @@ class Frames:
         return self.frame(Level.HISTOGRAM)
 
 
-def load(info: RunInfo, repetitions: Iterable[Repetition]) -> Frames:
-    """The frames of a run; each is made when it is first used. `InputError` where records don't fit together."""
+def load(info: RunInfo, repetitions: Iterable[Repetition], limits: bool = True) -> Frames:
+    """The frames of a run; each is made when it is first used. `InputError` where records don't fit together.
+
+    Without `limits` those are unknown, and the series of flows need not be read.
+    """
     kept = tuple(repetitions)
     _check(info, kept)
-    return Frames(info, kept, derive(info, kept))
+    return Frames(info, kept, derive(info, kept, limits))
 
 
 def _check(info: RunInfo, repetitions: Iterable[Repetition]) -> None:

@@ -5,12 +5,12 @@ Nothing here is stored: a better ceiling explains last year's runs too. Plain Py
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 from rigctl.analysis.balances import Balance, Balances, port_octets, trunk_total
-from rigctl.analysis.bottleneck import Busy, Processors, evidence, named
+from rigctl.analysis.bottleneck import BUSY_COLUMNS, busy_of, evidence, named
 from rigctl.analysis.ceiling import data_path, datagram_path, efficiency, link_mtu, link_rate_bps
 from rigctl.analysis.copy_values import copy_values
 from rigctl.analysis.counted import Key, counted_keys, key_of
@@ -20,25 +20,13 @@ from rigctl.analysis.latency_rows import latency_values
 from rigctl.analysis.message_rows import message_values
 from rigctl.columns import Level, columns_at
 from rigctl.model.ceilings import TIMESTAMPS_OPTION
-from rigctl.model.limits import Evidence, judged
+from rigctl.model.limits import Evidence, Verdict, judged
 from rigctl.model.sharing import DataPath, Load, shared_loads, together_mbps, trunk_link
 from rigctl.model.unknowns import agreed, joined, known_total, least, mean, most, total
 from rigctl.model.window import CommonWindow
 from rigctl.records import Cell, Flow, Repetition, RunInfo, Stream
 
 Row: TypeAlias = dict[str, Any]
-
-BUSY_COLUMNS: Final = (
-    "cpu_source_pct",
-    "cpu_destination_pct",
-    "agent_cpu_source_pct",
-    "agent_cpu_destination_pct",
-    "busiest_cpu_source_pct",
-    "busiest_cpu_destination_pct",
-    "other_cpu_source_pct",
-    "other_cpu_destination_pct",
-)
-"""In the order of the fields of `Processors`, of the sender and of the receiver in turn."""
 
 _NAMES: Final = {level: tuple(column.name for column in columns_at(level)) for level in Level}
 
@@ -74,15 +62,19 @@ class Rows:
         return [derived.flow_row(flow) for derived, stream in streams for flow in derived.flows_of(stream)]
 
 
-def derive(info: RunInfo, repetitions: Iterable[Repetition]) -> Rows:
-    """The rows of `repetitions`, in their order; pairs and flows in the scenario's order."""
+def derive(info: RunInfo, repetitions: Iterable[Repetition], limits: bool = True) -> Rows:
+    """The rows of `repetitions`, in their order; pairs and flows in the scenario's order.
+
+    Without `limits` those are not looked for, which takes half the time: the columns are unknown.
+    """
     kept = tuple(repetitions)
     rows = Rows([], [], [], Balances(info, kept))
     cells = {cell.number: cell for cell in info.plan.cells}
     counted = counted_keys(info.plan, kept)
     for repetition in kept:
         is_counted = key_of(repetition) in counted
-        derived = _Derivation(info, cells[repetition.cell], repetition, rows.balances.of(repetition), is_counted)
+        balance = rows.balances.of(repetition)
+        derived = _Derivation(info, cells[repetition.cell], repetition, balance, counted=is_counted, limits=limits)
         own = [derived.pair_row(stream) for stream in derived.cell.streams]
         rows.pairs.extend(own)
         rows.cells.append(derived.cell_row(own))
@@ -131,15 +123,16 @@ class _Derivation:
     """All that is derived from one repetition."""
 
     def __init__(
-        self, info: RunInfo, cell: Cell, repetition: Repetition, balance: Balance | None, counted: bool
+        self, info: RunInfo, cell: Cell, repetition: Repetition, balance: Balance | None, *, counted: bool, limits: bool
     ) -> None:
-        self.cell, self.counted = cell, counted
+        self.cell, self.counted, self._limits = cell, counted, limits
         self._info, self.repetition, self._balance = info, repetition, balance
         self._usage = {usage.node: usage for usage in repetition.nodes}
         self._agents_us = total(usage.agent_cpu_us for usage in repetition.nodes)
         self._window_s = window_s(repetition)
         self._window = common_window_of(repetition)
         self.seen: dict[Stream, Evidence] = {}
+        self._verdicts: dict[Stream, Verdict] = {}
         self._flows: dict[Stream, list[Flow]] = {}
         self._paths: dict[Stream, DataPath] = {}
         for flow in repetition.flows:
@@ -199,7 +192,8 @@ class _Derivation:
         goodput_mbps = total(row["goodput_mbps"] for row in rows)
         share = efficiency(goodput_mbps, ceiling_mbps)
         flows = [flow for own in self._flows.values() for flow in own]
-        verdict = named(self.seen.values(), share)
+        streams_seen = zip(self.seen.values(), self._verdicts.values(), strict=True)
+        verdict = named(streams_seen, share) if self._limits else None
         summed = {
             **copy_values(flows),
             **self._datagrams(flows, whole=len(flows) == len(streams) * self.cell.parallel),
@@ -217,8 +211,7 @@ class _Derivation:
             "rtt_min_us": least(row["rtt_min_us"] for row in rows),
             "ceiling_mbps": ceiling_mbps,
             "efficiency": share,
-            "limit": verdict.limit,
-            "limit_detail": verdict.detail,
+            **_limit(verdict),
             **{name: most(row[name] for row in rows) for name in BUSY_COLUMNS},
             **trunk_total(self._balance),
             **latency_values(self.repetition),
@@ -232,10 +225,12 @@ class _Derivation:
         share = efficiency(goodput_mbps, path.ceiling_mbps)
         senders = [flow.sender for flow in flows if flow.sender is not None]
         busy = self._busy(path)
-        seen = self._evidence(stream, path, busy, flows, goodput_mbps, share)
-        if len(flows) == self.cell.parallel:
-            self.seen[stream] = seen
-        verdict = judged(seen)
+        verdict = None
+        if self._limits:
+            seen = self._evidence(stream, path, busy, flows, goodput_mbps, share)
+            verdict = judged(seen)
+            if len(flows) == self.cell.parallel:
+                self.seen[stream], self._verdicts[stream] = seen, verdict
         return (
             self._shared
             | copy_values(flows)
@@ -254,8 +249,7 @@ class _Derivation:
                 "rtt_min_us": least(side.tcp.rtt_min_us for side in senders),
                 "ceiling_mbps": path.ceiling_mbps,
                 "efficiency": share,
-                "limit": verdict.limit,
-                "limit_detail": verdict.detail,
+                **_limit(verdict),
                 **busy,
                 **port_octets(self._balance, path.sender, path.receiver),
             }
@@ -274,7 +268,7 @@ class _Derivation:
         links = self._info.plan.links
         rtts_s = [links[node].rtt_s for node in stream.ends if node in links]
         load, quotas = self._loads.get(stream), [self._throttled(node) for node in stream.ends]
-        seen = evidence(
+        return evidence(
             share,
             goodput_mbps,
             self._asked_mbps(len(flows)),
@@ -282,14 +276,13 @@ class _Derivation:
             busy_of(self._info, self.cell, [busy]),
             self._window,
             known_total(rtts_s),
-        )
-        return replace(
-            seen,
-            larger_frames=self._larger_frames(stream, path, flows),
-            shared_share=load.share if load else None,
-            shared_link=load.link if load else None,
-            quota_sender=quotas[0],
-            quota_receiver=quotas[1],
+            {
+                "larger_frames": self._larger_frames(stream, path, flows),
+                "shared_share": load.share if load else None,
+                "shared_link": load.link if load else None,
+                "quota_sender": quotas[0],
+                "quota_receiver": quotas[1],
+            },
         )
 
     @cached_property
@@ -383,13 +376,8 @@ def _window(flow: Flow) -> int | None:
     return None if granted[0] is None or granted[1] is None else min(granted[0], granted[1]) // 2
 
 
-def busy_of(info: RunInfo, cell: Cell, rows: Sequence[Row]) -> Busy:
-    """Means over `rows`, streams of `cell`; nothing is known of processors that were busy waiting for messages."""
-    if cell.messages.busy_poll:
-        return Busy()
-    shares = [mean(row[name] for row in rows) for name in BUSY_COLUMNS]
-    sender, receiver = Processors(*shares[0::2]), Processors(*shares[1::2])
-    return Busy(sender, receiver, one_machine=info.plan.virtual not in (None, "machines"))
+def _limit(verdict: Verdict | None) -> Row:
+    return {"limit": verdict and verdict.limit, "limit_detail": verdict and verdict.detail}
 
 
 def _mbps(bps: float | None) -> float | None:

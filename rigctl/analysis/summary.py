@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from statistics import fmean, stdev
 from typing import Final
 
-from rigctl.analysis.bottleneck import Busy, named
+from rigctl.analysis.bottleneck import Busy, busy_of, named
 from rigctl.analysis.counted import key_of
 from rigctl.analysis.evidence import Losses, advertised_bytes, held_us, losses_of, window_share
 from rigctl.analysis.frames import Frames
 from rigctl.analysis.latency_rows import NAMES
-from rigctl.analysis.rows import Row, busy_of
+from rigctl.analysis.rows import Row
 from rigctl.analysis.window_cause import WindowCause, window_cause
 from rigctl.model.limits import Evidence, Verdict, judged, pooled
 from rigctl.model.unknowns import agreed, joined, least, mean, most, total
@@ -174,13 +174,14 @@ def _summary(
     share = mean(row["efficiency"] for row in ok_rows)
     flows = [flow for repetition in ok_repetitions for flow in repetition.flows]
     seen = _evidence(frames, cell, ok_repetitions)
+    verdicts = {stream: judged(evidence) for stream, evidence in seen.items()}
     own, rows = by_stream(flows), _rows_by_stream(ok_pairs)
     probed = any(repetition.probes for repetition in ok_repetitions)
     streams = tuple(
-        _stream(stream, rows.get(_names(stream), ()), own.get(stream, ()), seen.get(stream), probed=probed)
+        _stream(stream, rows.get(_names(stream), ()), own.get(stream, ()), verdicts.get(stream), probed=probed)
         for stream in cell.streams
     )
-    verdict = named(seen.values(), share)
+    verdict = named(zip(seen.values(), verdicts.values(), strict=True), share)
     binding = {stream.stream for stream in streams if stream.verdict == verdict}
     bound = [flow for flow in flows if flow.stream in binding] or flows
     return CellSummary(
@@ -230,7 +231,7 @@ def _rows_by_stream(pair_rows: Sequence[Row]) -> dict[tuple[str, str, str], list
 
 
 def _stream(
-    stream: Stream, rows: Sequence[Row], flows: Sequence[Flow], seen: Evidence | None, *, probed: bool
+    stream: Stream, rows: Sequence[Row], flows: Sequence[Flow], verdict: Verdict | None, *, probed: bool
 ) -> StreamSummary:
     senders = [flow.sender for flow in flows if flow.sender is not None]
     return StreamSummary(
@@ -251,7 +252,7 @@ def _stream(
         efficiency=mean(row["efficiency"] for row in rows),
         datagrams=_datagrams(rows) if any(row["transport"] == "udp" for row in rows) else None,
         latency=_latency(rows) if probed else None,
-        verdict=judged(seen) if seen is not None else Verdict(),
+        verdict=verdict or Verdict(),
     )
 
 

@@ -10,6 +10,7 @@ Lo and MacKinlay, "Stock Market Prices Do Not Follow Random Walks" (1988), for t
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from operator import attrgetter
 from statistics import fmean, mode
 from types import SimpleNamespace
 from typing import Any, Final
@@ -356,26 +357,28 @@ RULES: Final[tuple[Rule, ...]] = (
 
 
 _NAMES: Final = tuple(item.name for item in fields(Evidence))
+_values_of: Final = attrgetter(*_NAMES)
+_WORDS: Final = (str, bool)
 
 
 def judged(seen: Evidence) -> Verdict:
     """The verdict of the first rule that holds."""
-    known = Known(**{name: getattr(seen, name) for name in _NAMES})
+    values = dict(zip(_NAMES, _values_of(seen), strict=True))
+    known, unknown = Known(**values), {name for name, value in values.items() if value is None}
     for rule in RULES:
-        numbers = {name: getattr(seen, name) for name in rule.needs}
-        if None not in numbers.values() and rule.holds(known):
+        if unknown.isdisjoint(rule.needs) and rule.holds(known):
+            numbers = {name: values[name] for name in rule.needs}
             return Verdict(rule.limit, rule.name, rule.cause, {**numbers, "goodput_mbps": seen.goodput_mbps})
     return Verdict(numbers={"goodput_mbps": seen.goodput_mbps, "efficiency": seen.efficiency})
 
 
 def pooled(several: Sequence[Evidence]) -> Evidence:
     """The mean of numbers over repetitions, and the word that most of them have."""
-    means: dict[str, Any] = {}
-    for name in _NAMES:
-        known = [value for seen in several if (value := getattr(seen, name)) is not None]
-        words = any(isinstance(value, str | bool) for value in known)
-        means[name] = None if not known else mode(known) if words else fmean(known)
-    return Evidence(**means)
+    means: list[Any] = []
+    for values in zip(*map(_values_of, several), strict=True):
+        known = [value for value in values if value is not None]
+        means.append((mode if isinstance(known[0], _WORDS) else fmean)(known) if known else None)
+    return Evidence(*means)
 
 
 def together(verdicts: Iterable[tuple[Verdict, float]], whole: Verdict | None = None) -> Verdict:

@@ -1,22 +1,19 @@
 """A course as its page shows it: judged once; the list, the charts, the calendar and the feed are made from that."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from rigctl.analysis.drawn import sampled
 from rigctl.analysis.history import Values, chosen, of_runs
 from rigctl.analysis.regressions import Regressions, of_nights
 from rigctl.analysis.shifts import Shift
 from rigctl.records import CONFIRMS, Accepted, Night, RunInfo, RunStatus
 from rigctl.report import regressions as words
 from rigctl.report.blocks import Column, Document, Entry, Table
-from rigctl.report.document import document
 from rigctl.site import news
 from rigctl.site.made import MadeRun
 from rigctl.site.names import Course
 from rigctl.site.nights import Slot, slots
-from rigctl.store import Store
 
 STRIP: Final = 14
 
@@ -57,7 +54,7 @@ class Summary:
 
 
 def judge(
-    store: Store,
+    document_of: Callable[[RunInfo], Document],
     course: Course,
     runs: Sequence[MadeRun],
     infos: Sequence[RunInfo],
@@ -82,7 +79,7 @@ def judge(
         own,
         tuple(news.entries(course, own, found, ended)),
         tuple(level for level in accepted if level.run in known),
-        document(last, store.repetitions(last.run, series=sampled(last.plan))),
+        document_of(last),
     )
 
 

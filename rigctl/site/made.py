@@ -9,7 +9,9 @@ from rigctl.site.names import Course
 
 @dataclass(frozen=True, slots=True)
 class MadeRun:
-    """A run as the site has it. `made_from`: a digest of all that its page depends on; `state`: of the run alone."""
+    """A run as the site has it. `made_from`: a digest of all that its page depends on; `state`: of the run alone;
+    `body_from`: of all but the links to the pages around it.
+    """
 
     run: str
     made_from: str
@@ -24,6 +26,7 @@ class MadeRun:
     answer: str  # the sentence on top of its page
     level: str  # of that finding
     tags: Mapping[str, str]  # all, also rigctl's own
+    body_from: str = ""
 
     @property
     def course(self) -> Course:

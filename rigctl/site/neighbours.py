@@ -10,11 +10,10 @@ from rigctl.records import RunStatus
 from rigctl.report.comparison import comparison_document
 from rigctl.report.printers.html import Around, Place, page
 from rigctl.site.course import Judged
-from rigctl.site.folder import Folder
 from rigctl.site.made import MadeRun
 from rigctl.site.manifest import digest
 from rigctl.site.names import link, page_of_comparison, page_of_run
-from rigctl.store import Store
+from rigctl.site.work import Work
 
 MOST: Final = 30
 
@@ -27,30 +26,27 @@ def pairs(judged: Judged) -> list[tuple[MadeRun, MadeRun]]:
     return [pair for number, pair in enumerate(every) if number >= len(every) - MOST or pair[1].run in steps]
 
 
-def comparisons(
-    store: Store,
-    folder: Folder,
-    known: dict[str, tuple[str, str, str]],
-    wanted: Sequence[tuple[MadeRun, MadeRun]],
-    maker: str,
-) -> None:
+def comparisons(work: Work, known: dict[str, tuple[str, str, str]], wanted: Sequence[tuple[MadeRun, MadeRun]]) -> None:
     """Make the pages of `wanted` that are not there, or of which a run has changed; `known` is brought up to date."""
     views: dict[str, RunView] = {}
     for before, after in wanted:
         where = page_of_comparison(before.run, after.run)
-        made_from = digest(maker, before.state, after.state)
-        if known.get(where, ("", "", ""))[2] == made_from and (folder.path / where).is_file():
+        made_from = digest(work.maker, before.state, after.state)
+        if known.get(where, ("", "", ""))[2] == made_from and (work.folder.path / where).is_file():
             continue
-        old, new = (views.get(run.run) or _view(store, run.run) for run in (before, after))
+        old, new = (views.get(run.run) or _view(work, run.run) for run in (before, after))
         views = {after.run: new}
         around = Around(
             Place(str(after.course), link(where, after.course.page)),
             *(Place(run.run, link(where, page_of_run(run.run))) for run in (before, after)),
         )
         made = page(comparison_document(compared(old, new)), around)
-        folder.add(where, made.encode("utf-8", "replace"))
+        work.folder.add(where, made.encode("utf-8", "replace"))
         known[where] = (before.run, after.run, made_from)
 
 
-def _view(store: Store, run: str) -> RunView:
-    return RunView(store.run(run), store.repetitions(run, series=False))
+def _view(work: Work, run: str) -> RunView:
+    if run in work.shown:
+        return work.shown[run].view
+    info = work.infos.get(run) or work.store.run(run)
+    return RunView(info, work.store.repetitions(run, series=False), limits=False)

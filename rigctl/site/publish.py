@@ -2,7 +2,7 @@
 
 1. The folder is opened, for this publisher alone; one of another store is refused (`folder`).
 2. The heads of runs tell which have changed since the last publish (`manifest`).
-3. Pages of runs that changed are made, and their values as nights kept (`run_pages`, `values`).
+3. Pages of runs that changed are made, and their values as nights kept (`run_pages`, `values`); of few with 4.
 4. Courses with something new are judged, and their runs compared with those before them (`courses`).
 5. The front page, the search and the feed are made from what is known of all courses.
 6. All files are put in their places (`Folder.commit`), then what they were made from is kept.
@@ -21,14 +21,14 @@ from rigctl.errors import InputError
 from rigctl.records import CONFIRMS
 from rigctl.report.printers.html import Around, Place
 from rigctl.site import manifest as manifests
-from rigctl.site import printing, values
+from rigctl.site import printing
 from rigctl.site.courses import make_courses
 from rigctl.site.feed import feed
 from rigctl.site.folder import Folder, opened, set_mark, where
 from rigctl.site.made import MadeRun
 from rigctl.site.manifest import digest
 from rigctl.site.names import FEED, INDEX, SEARCH, Course, link, page_of_run
-from rigctl.site.run_pages import Damaged, Job, run_pages
+from rigctl.site.run_pages import Job, are_few, relinked, run_pages
 from rigctl.site.search import index
 from rigctl.site.work import Work
 from rigctl.store import Store
@@ -84,16 +84,14 @@ def _published(work: Work, address: str | None, now: float) -> Published:
     gone = sorted(known.runs.keys() - {head.run for head in heads})
     _read_new(work, heads)
     heads = [head for head in heads if head.run not in work.damaged]
-    jobs = _jobs(work, heads)
-    for page in run_pages(work.store, address, jobs):
-        if isinstance(page, Damaged):
-            work.damaged[page.run] = page.message
-            continue
-        known.runs[page.made.run] = page.made
-        work.fresh[page.made.run] = values.from_plain(page.values)
+    jobs = [job for job in _jobs(work, heads) if not _relinked(work, job)]
+    if not are_few(jobs):
+        for page in run_pages(work.store, address, jobs):
+            work.take(page)
+        jobs = []
     for run in gone:
         _removed(work, known.runs.pop(run))
-    make_courses(work)
+    make_courses(work, jobs)
     courses = sorted(known.courses.values(), key=lambda own: own.course)
     runs = list(known.runs.values())
     title = str(folder.mark.get("title", TITLE))
@@ -144,8 +142,18 @@ def _jobs(work: Work, heads: Sequence[Head]) -> list[Job]:
         old = work.manifest.runs.get(head.run)
         if old is None or old.made_from != made_from or not (work.folder.path / page_of_run(head.run)).is_file():
             file = work.folder.stage / page_of_run(head.run)
-            jobs.append(Job(head.run, made_from, digest(head.state), work.folder.path, file, around[head.run]))
+            course, body_from = _place(work, head.run)[0], digest(head.state, work.maker)
+            digests = (made_from, body_from, digest(head.state))
+            jobs.append(Job(head.run, course, *digests, work.folder.path, file, around[head.run]))
     return jobs
+
+
+def _relinked(work: Work, job: Job) -> bool:
+    """Whether its page needed other links only: that of the night before a new one."""
+    run = relinked(job, work.manifest.runs.get(job.run))
+    if run is not None:
+        work.manifest.runs[job.run] = run
+    return run is not None
 
 
 def _around(work: Work, heads: Iterable[Head]) -> dict[str, Around]:

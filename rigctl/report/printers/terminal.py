@@ -1,9 +1,11 @@
 """A document in a terminal, by rich: the answer, the results, at most three findings, then the brief sections."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
@@ -15,11 +17,13 @@ from rigctl.report.blocks import (
     Charts,
     Column,
     Document,
+    Entry,
     Folded,
     HeatMap,
     HeatMaps,
     Items,
     Paragraph,
+    Row,
     Section,
     Table,
     Terms,
@@ -132,18 +136,34 @@ def _parts(table: Table, console: Console) -> list[list[int]]:
     The first column leads each. What still does not fit goes on in a table of its own, so that nothing is cut.
     """
     every = list(range(1, len(table.columns)))
-    if _fits(table, every, console):
+    widest = _widest(table)
+    if _fits(widest, every, console):
         return [every]
     parts: list[list[int]] = []
     for groups in _SPLIT:
         part: list[int] = []
         for number in (number for number in every if table.columns[number].group in groups):
-            if part and not _fits(table, [*part, number], console):
+            if part and not _fits(widest, [*part, number], console):
                 parts.append(part)
                 part = []
             part.append(number)
         parts += [part] if part else []
     return parts
+
+
+def _widest(table: Table) -> Table:
+    """`table` with one row, of the widest texts: to measure all rows for each of many widths takes longer than to print
+    them.
+    """
+    rows = (*table.rows, *((table.total,) if table.total else ()))
+    columns = [[row.entries[number].text for row in rows] for number in range(len(table.columns))]
+    columns[0] = [text + "".join(map(_raised, row.notes)) for text, row in zip(columns[0], rows, strict=True)]
+    entries = (Entry(max(texts, key=_width, default="")) for texts in columns)
+    return replace(table, rows=(Row(tuple(entries)),), total=None)
+
+
+def _width(text: str) -> int:
+    return max(map(cell_len, text.splitlines()), default=0)
 
 
 def _fits(table: Table, kept: Sequence[int], console: Console) -> bool:

@@ -12,6 +12,7 @@ from rigctl.analysis.bottleneck import Busy, Processors, evidence, named
 from rigctl.analysis.frames import load
 from rigctl.analysis.summary import CellSummary, summaries
 from rigctl.findings import Severity, Weight
+from rigctl.model.limits import judged
 from rigctl.records import Cell, Pair, Repetition, RunInfo, Series
 from rigctl.report.bottleneck_text import bottleneck_findings, bottleneck_text
 from rigctl.report.sections.streams.words import explain
@@ -48,7 +49,8 @@ def _by_run(node_pct: float, agent_pct: float | None = None, busiest_pct: float 
 
 def limit(efficiency_share: float | None, goodput_mbps: float | None = None, **known: Any) -> str:
     """What limits a test of one stream."""
-    return named([evidence(efficiency_share, goodput_mbps, **known)], efficiency_share).limit
+    seen = evidence(efficiency_share, goodput_mbps, **known)
+    return named([(seen, judged(seen))], efficiency_share).limit
 
 
 def test_line_rate_begins_at_98_per_cent() -> None:

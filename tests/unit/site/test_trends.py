@@ -8,6 +8,9 @@ from sites import ACCEPTED, FAILED, MISSED, SLOWER, weeks
 
 from rigctl.analysis.history import night_values
 from rigctl.analysis.run_view import RunView
+from rigctl.records import RunInfo
+from rigctl.report.blocks import Document
+from rigctl.report.document import document
 from rigctl.report.plot import Line, Rule
 from rigctl.site.course import Judged, changes, judge
 from rigctl.site.heat import heats
@@ -42,8 +45,12 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Judged:
             for info in infos
         ]
         course = Course("nightly", "lab")
+
+        def document_of(info: RunInfo) -> Document:
+            return document(info, store.repetitions(info.run))
+
         nights, accepted = store.history.nights(), store.history.accepted()
-        return judge(store, course, made, infos[::-1], values, nights, accepted)
+        return judge(document_of, course, made, infos[::-1], values, nights, accepted)
 
 
 @pytest.fixture(scope="module")

@@ -182,9 +182,13 @@ def _engine(url: URL, place: str) -> Engine:
     return engine
 
 
-def _text(stored: str | bytes) -> str:
-    """JSON as it is stored: SQLite's driver has it as text, PostgreSQL's as bytes."""
-    return stored if isinstance(stored, str) else bytes(stored).decode()
+def _text(stored: object) -> str:
+    """JSON as it is stored: SQLite's driver has it as text, PostgreSQL's as bytes. `ValueError`: it is neither."""
+    if isinstance(stored, str):
+        return stored
+    if isinstance(stored, bytes | memoryview):
+        return bytes(stored).decode()
+    raise ValueError(f"a {type(stored).__name__} where JSON is expected")  # bytes() of a number are as many zeros
 
 
 def _json(value: object) -> str:

@@ -92,6 +92,7 @@ def test_a_damaged_store_says_so_when_it_is_read(tmp_path: Path) -> None:
         ("UPDATE repetitions SET wall_s = 'long'", "repetition 1 of run RUN"),
         ("UPDATE runs SET plan = '{}'", "run RUN"),
         ("UPDATE runs SET versions = '[]'", "run RUN"),
+        ("UPDATE runs SET plan = 99999999999999", "run RUN"),
         ("UPDATE runs SET started_at = 1e18", "run RUN"),
         ("UPDATE facts SET facts = 'no JSON'", "row 1 of the facts of nodes"),
     ],

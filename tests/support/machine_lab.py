@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from shutil import rmtree
+from subprocess import PIPE
 from tempfile import mkdtemp
 from typing import Final
 
@@ -74,6 +75,27 @@ class Lab:
             assert time.monotonic() - began < BACK_S, f"{node} is not back: {found or 'silent'}: {self.console(node)}"
             time.sleep(0.5)
         return time.monotonic() - began
+
+    def ahead_s(self, node: str, looks: int = 400) -> tuple[float, float]:
+        """How far a node's clock is ahead of this machine's monotonic one; half the round trip, which bounds the error.
+
+        Of many looks by one shell the one with the shortest round trip: the others waited for a processor.
+        """
+        command = "while read -r line; do echo $EPOCHREALTIME; done"
+        shell = subprocess.Popen([*openssh(self.rig, node), command], stdin=PIPE, stdout=PIPE, text=True, bufsize=1)
+        found = []
+        with shell:
+            assert shell.stdin is not None
+            assert shell.stdout is not None
+            for _ in range(looks):
+                sent = time.monotonic()
+                shell.stdin.write("\n")
+                said = float(shell.stdout.readline())
+                got = time.monotonic()
+                found.append((got - sent, said - (sent + got) / 2))
+            shell.stdin.close()
+        trip, ahead = min(found)
+        return ahead, trip / 2
 
     def console(self, node: str) -> str:
         return (self.folder / f"{node}.console").read_text(errors="replace")[-2000:]

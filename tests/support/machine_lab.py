@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -65,13 +66,23 @@ class Lab:
         except subprocess.TimeoutExpired:
             return ""
 
+    def greets(self, node: str, within_s: float) -> bool:
+        """Whether its SSH server does; QEMU, which accepts for it, tries it again after 6 s only, then 12."""
+        try:
+            with socket.create_connection(("127.0.0.1", self.state.ports[node]), within_s) as link:
+                link.settimeout(within_s)
+                return link.recv(4) == b"SSH-"
+        except OSError:
+            return False
+
     def power_cut(self, node: str) -> None:
         os.kill(int((self.folder / f"{node}.pid").read_text()), signal.SIGKILL)
 
     def back(self, node: str, boot: str) -> float:
         """Wait until the node has booted since `boot`; seconds."""
-        began = time.monotonic()
-        while (found := self.boot_id(node)) in ("", boot):
+        began, look_s = time.monotonic(), 1.0
+        while (found := self.boot_id(node) if self.greets(node, look_s) else "") in ("", boot):
+            look_s = min(look_s * 1.2, 10.0)
             assert time.monotonic() - began < BACK_S, f"{node} is not back: {found or 'silent'}: {self.console(node)}"
             time.sleep(0.5)
         return time.monotonic() - began

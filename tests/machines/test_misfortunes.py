@@ -3,7 +3,8 @@
 import json
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 from machine_lab import LEFT, SETTINGS, Lab
@@ -49,20 +50,40 @@ def test_a_node_that_starts_anew_in_mid_run_is_named_and_as_before(mixed: Lab, n
     assert mixed.each(LEFT) == dict.fromkeys(mixed.nodes, "")
 
 
-def test_a_full_disk_on_a_node_is_one_clear_message_and_changes_nothing(mixed: Lab) -> None:
-    before = mixed.each(SETTINGS)
-    mixed.ssh(
-        "arm",
-        "rm -rf /root/.cache/rigctl; head -c 2G /dev/zero >/root/full 2>/dev/null; sync; df / | tail -1",
-        check=False,
-    )
+@contextmanager
+def full(lab: Lab, node: str, *mounts: str) -> Iterator[None]:
+    """No room for an agent on the node's disk and on these tmpfs."""
+    forget = "rm -rf /root/.cache/rigctl /tmp/rigctl-0 /var/tmp/rigctl-0 /dev/shm/rigctl-0"
+    grow = "; ".join(["rm -f /root/full; sync", *(f"mount -o remount,size=50% {mount}" for mount in mounts)])
+    fill = "head -c 2G /dev/zero >/root/full 2>/dev/null; sync; df --output=pcent / | tail -1"
     try:
-        code, said = mixed.run(mixed.scenario(LONG.replace("20s", "1s")))
+        lab.ssh(node, " && ".join([forget, *(f"mount -o remount,size=16k {mount}" for mount in mounts)]))
+        assert lab.ssh(node, fill).strip() == "100%"
+        yield
     finally:
-        mixed.ssh("arm", "rm -f /root/full; sync")
-    print(f"disk full: {code}: {said[-800:]}")
-    assert "Traceback" not in said
-    assert code in (0, 3)
+        lab.ssh(node, grow)
+
+
+def test_with_a_full_disk_on_a_node_the_agent_lies_in_memory_and_settings_are_put_back(mixed: Lab) -> None:
+    before, name = mixed.each(SETTINGS), mixed.scenario(LONG.replace("20s", "3s"))
+    with full(mixed, "arm"):
+        mixed.good(name)
+        said = mixed.user.rigctl("check", str(mixed.file), "--json", deadline_s=200)
+        assert "the agent was kept in /tmp/rigctl-0 and removed at its end" in said
+        assert mixed.ssh("arm", "ls -d /tmp/rigctl-0 2>&1; true").endswith("No such file or directory\n")
+        assert mixed.each(SETTINGS) == before
+        assert mixed.each(LEFT) == dict.fromkeys(mixed.nodes, "")
+
+
+def test_a_node_without_any_room_for_the_agent_is_one_message_and_nothing_is_changed(mixed: Lab) -> None:
+    before, name = mixed.each(SETTINGS), mixed.scenario(LONG.replace("20s", "3s"))
+    with full(mixed, "arm", "/tmp", "/dev/shm"):
+        code, said = mixed.run(name)
+    print(f"no room: {code}: {said}")
+    assert code == 3
+    (message,) = said.strip().splitlines()
+    assert message.startswith("rigctl: arm: could not put the agent into /tmp/rigctl-0: ")
+    assert "No space left on device" in message
     assert mixed.each(SETTINGS) == before
     mixed.contact()
     assert mixed.each(LEFT) == dict.fromkeys(mixed.nodes, "")

@@ -3,12 +3,14 @@
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from shutil import rmtree
+from subprocess import PIPE
 from tempfile import mkdtemp
 from typing import Final
 
@@ -31,8 +33,8 @@ SETTINGS: Final = "cat /sys/class/net/eth0/mtu /proc/sys/net/ipv4/tcp_sack /proc
 FILES: Final = "find /root /etc /usr/local -xdev -type f ! -path '*/.cache/rigctl/*' | sort | xargs cat | sha256sum"
 # What a run leaves only while it is there; the bracket keeps grep from finding itself.
 LEFT: Final = (
-    "find /root/.cache/rigctl -type f ! -name 'agent-*' 2>/dev/null | grep -E 'settings-|part|tmp'; "
-    "ps -eo args | grep '[.]cache/rigctl/.*/agent-'; true"
+    "find /root/.cache/rigctl /tmp/rigctl-0 -type f ! -name 'agent-*' 2>/dev/null | grep -E '/settings-|/[.]new-'; "
+    "ps -eo args | grep 'rigctl.*/[a]gent-'; true"
 )
 
 
@@ -64,16 +66,47 @@ class Lab:
         except subprocess.TimeoutExpired:
             return ""
 
+    def greets(self, node: str, within_s: float) -> bool:
+        """Whether its SSH server does; QEMU, which accepts for it, tries it again after 6 s only, then 12."""
+        try:
+            with socket.create_connection(("127.0.0.1", self.state.ports[node]), within_s) as link:
+                link.settimeout(within_s)
+                return link.recv(4) == b"SSH-"
+        except OSError:
+            return False
+
     def power_cut(self, node: str) -> None:
         os.kill(int((self.folder / f"{node}.pid").read_text()), signal.SIGKILL)
 
     def back(self, node: str, boot: str) -> float:
         """Wait until the node has booted since `boot`; seconds."""
-        began = time.monotonic()
-        while (found := self.boot_id(node)) in ("", boot):
+        began, look_s = time.monotonic(), 1.0
+        while (found := self.boot_id(node) if self.greets(node, look_s) else "") in ("", boot):
+            look_s = min(look_s * 1.2, 10.0)
             assert time.monotonic() - began < BACK_S, f"{node} is not back: {found or 'silent'}: {self.console(node)}"
             time.sleep(0.5)
         return time.monotonic() - began
+
+    def ahead_s(self, node: str, looks: int = 400) -> tuple[float, float]:
+        """How far a node's clock is ahead of this machine's monotonic one; half the round trip, which bounds the error.
+
+        Of many looks by one shell the one with the shortest round trip: the others waited for a processor.
+        """
+        command = "while read -r line; do echo $EPOCHREALTIME; done"
+        shell = subprocess.Popen([*openssh(self.rig, node), command], stdin=PIPE, stdout=PIPE, text=True, bufsize=1)
+        found = []
+        with shell:
+            assert shell.stdin is not None
+            assert shell.stdout is not None
+            for _ in range(looks):
+                sent = time.monotonic()
+                shell.stdin.write("\n")
+                said = float(shell.stdout.readline())
+                got = time.monotonic()
+                found.append((got - sent, said - (sent + got) / 2))
+            shell.stdin.close()
+        trip, ahead = min(found)
+        return ahead, trip / 2
 
     def console(self, node: str) -> str:
         return (self.folder / f"{node}.console").read_text(errors="replace")[-2000:]

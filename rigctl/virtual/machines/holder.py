@@ -39,6 +39,7 @@ _AGAIN_S: Final = 1.0
 _QUICK_S: Final = 3.0
 _MOST_QUICK: Final = 3
 """A machine that ends so often within `_QUICK_S` will not run."""
+_LONGEST_LOOK_S: Final = 10.0
 _BANNER: Final = b"SSH-2.0"
 
 
@@ -190,11 +191,15 @@ async def _first_error() -> AsyncIterator[None]:
 
 
 async def _answers(port: int, name: str) -> None:
-    """Wait until an SSH server has greeted. Raises `RigError` where none does in time."""
-    deadline = time.monotonic() + BOOT_S
+    """Wait until an SSH server has greeted. Raises `RigError` where none does in time.
+
+    QEMU accepts a connection at once and tries the guest after 6 s again, then 12: so the first looks are short.
+    """
+    deadline, look_s = time.monotonic() + BOOT_S, 1.0
     while time.monotonic() < deadline:
         with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
-            async with asyncio.timeout(10):
+            look_s = min(look_s * 1.2, _LONGEST_LOOK_S)
+            async with asyncio.timeout(look_s):
                 reader, writer = await asyncio.open_connection("127.0.0.1", port)
                 try:
                     if (await reader.readexactly(len(_BANNER))) == _BANNER:

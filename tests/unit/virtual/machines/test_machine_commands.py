@@ -7,7 +7,7 @@ import pytest
 
 from rigctl.rig.inventory import Arch
 from rigctl.virtual.layout import Place
-from rigctl.virtual.machines.commands import hub, machine, own_files, proof
+from rigctl.virtual.machines.commands import Accel, hub, machine, own_files, proof
 from rigctl.virtual.machines.image import DEBIAN, Image, key_of
 
 CARD = "netdev=data,mac=02:77:00:00:00:02,romfile="
@@ -71,6 +71,14 @@ def test_a_hub_joins_all_machines_and_has_no_processor() -> None:
         "hubport,id=h1,hubid=1,netdev=n1",
         "hubport,id=h2,hubid=1,netdev=n2",
     ]
+
+
+def test_only_the_clock_of_an_emulated_x86_64_is_kept_off_its_time_stamp_counter() -> None:
+    place = Place("a", 1, None, 1500)
+    known: list[tuple[Arch, Accel, int]] = [("x86_64", "tcg", 1), ("x86_64", "kvm", 0), ("aarch64", "tcg", 0)]
+    for arch, accel, count in known:
+        words = machine(place, arch, accel, image(arch), 1)
+        assert after(words, "-append")[0].split().count("clocksource=hpet") == count
 
 
 def test_a_rigs_own_files_are_named_from_its_folder_so_its_path_may_be_long_and_have_commas() -> None:

@@ -1,5 +1,6 @@
 """`rigctl run`: measure a scenario, print its table, write its report."""
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, nullcontext
@@ -132,6 +133,8 @@ def _measured(
             stack.enter_context(made.kept_open())
             return made
 
+        if "://" in (store or os.environ.get("RIGCTL_STORE", "")):
+            opened()  # a server may let one wait; a file is opened in milliseconds, while nodes are connected
         resumed = None
         if plan is None or inventory is None:
             stored = opened().run(resume)

@@ -40,3 +40,50 @@ async def test_every_exception_ends_the_wait(monkeypatch: pytest.MonkeyPatch, ra
             await opened.agents(["pi1"])
     gc.collect()
     assert problems == []
+
+
+class Locking:
+    """Connects at once; knows which nodes were to be locked."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.connected: list[str] = []
+        self.locked: list[str] = []
+        monkeypatch.setattr(session, "connected", self._connected)
+        monkeypatch.setattr(session, "locked", self._locked)
+
+    @asynccontextmanager
+    async def _connected(self, _: Rig, names: list[str]) -> AsyncIterator[dict[str, str]]:
+        self.connected += names
+        yield dict.fromkeys(names, "host")
+
+    @asynccontextmanager
+    async def _locked(self, hosts: dict[str, str], *_: Any, **__: Any) -> AsyncIterator[None]:
+        self.locked += hosts
+        raise NodeError("pi1", "in use by anna")
+        yield
+
+
+async def test_a_node_is_connected_at_once_and_locked_when_it_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = Locking(monkeypatch)
+    async with asyncio.timeout(5), nodes_of(RIG, "anna") as nodes:
+        nodes.may_be_locked.clear()
+        opening = asyncio.create_task(nodes.open(["pi1"]))
+        while not fake.connected:
+            await asyncio.sleep(0)
+        await asyncio.sleep(0.01)
+        assert fake.locked == []
+        nodes.may_be_locked.set()
+        assert str((await opening)["pi1"]) == "pi1: in use by anna"
+        assert fake.locked == ["pi1"]
+
+
+async def test_a_node_that_is_let_go_before_it_may_be_locked_never_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = Locking(monkeypatch)
+    async with asyncio.timeout(5):
+        async with nodes_of(RIG, "anna") as nodes:
+            nodes.may_be_locked.clear()
+            opening = asyncio.create_task(nodes.open(["pi1"]))
+            while not fake.connected:
+                await asyncio.sleep(0)
+        assert str((await opening)["pi1"]) == "pi1: cancelled before it was ready"
+    assert fake.locked == []

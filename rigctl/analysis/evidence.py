@@ -264,13 +264,15 @@ def _rates(flows: Sequence[Flow], window: CommonWindow | None) -> tuple[Values, 
 
 def _lost_in(senders: Sequence[Side], ends: Values, window: CommonWindow) -> Values:
     """Segments sent again in each of the intervals that end at `ends`."""
-    edges = np.concatenate(([0.0], ends))
-    lost = np.zeros_like(ends)
+    edges = np.zeros(len(ends) + 1)
+    edges[1:] = ends
+    lost = np.zeros(len(ends))
     for side in senders:
         times, counts = (side.series.columns.get(name, []) for name in ("t_ns", "retransmits"))
         if times and len(times) == len(counts):
             at_s = (np.array(times, dtype=np.int64) - window.start_ns) / 1e9
-            lost += np.diff(np.interp(edges, at_s, np.array(counts, dtype=np.float64)))
+            until = np.interp(edges, at_s, np.array(counts, dtype=np.float64))
+            lost += until[1:] - until[:-1]
     return lost
 
 

@@ -6,6 +6,7 @@ samples shows the goodput most of the time. Both are stored.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from rigctl.model.window import CommonWindow
@@ -48,13 +49,23 @@ def sum_over_flows(flows: Sequence[Flow], window: CommonWindow, interval_s: floa
     count = int(window.length_s / interval_s)
     if not receivers or count < 1:
         return None
-    edges: Times = np.linspace(0.0, window.length_s, count + 1)
-    received = np.zeros_like(edges)
+    edges, widths = _intervals(window.length_s, count)
+    received = np.zeros(count + 1)
     for side in receivers:
         if side is None:
             return None
         received += received_at(side, window.start_ns, edges)
-    return edges[1:], np.diff(received) * 8 / np.diff(edges)
+    return edges[1:], (received[1:] - received[:-1]) * 8 / widths
+
+
+@lru_cache(maxsize=4)
+def _intervals(length_s: float, count: int) -> tuple[Times, Times]:
+    """Edges and widths; the streams of a repetition have the same."""
+    import numpy as np
+
+    edges: Times = np.linspace(0.0, length_s, count + 1)
+    edges.flags.writeable = False
+    return edges, np.diff(edges)
 
 
 def median_goodput_bps(flows: Sequence[Flow], window: CommonWindow, interval_s: float) -> float | None:

@@ -27,8 +27,8 @@ from rigctl.site.work import Work
 _FEW_PAGES: Final = 6
 _FEW_RUNS: Final = 60
 """Of all courses together: they are made sooner than processes start."""
-_MANY: Final = 20
-"""Runs that are read sooner with all others than one by one."""
+_AT_ONCE: Final = 500
+"""Runs that are read together."""
 Compared: TypeAlias = dict[str, tuple[str, str, str]]
 
 
@@ -53,6 +53,7 @@ class _Done:
     pages: tuple[Page | Damaged, ...]
     summary: Summary | None = None
     compared: Compared = field(default_factory=dict)
+    damaged: Mapping[str, str] = field(default_factory=dict)
 
 
 def make_courses(work: Work, jobs: Sequence[Job]) -> None:
@@ -62,9 +63,9 @@ def make_courses(work: Work, jobs: Sequence[Job]) -> None:
     for run in every:
         courses.setdefault(run.course, {})[run.run] = run
     changed = list(_changed(work, courses))
-    _read(work, [run for own in changed for run in own.runs])
     changed.sort(key=lambda own: -_weight(work, own))
     for own, done in zip(changed, _made(work, changed), strict=True):
+        work.damaged |= done.damaged
         for page in done.pages:
             work.take(page)
         work.manifest.compared |= done.compared
@@ -125,6 +126,7 @@ def _numbered(number: int) -> _Done:
 
 def _course(work: Work, own: _Changed) -> _Done:
     """Make the pages of its runs, that of the course and those of its comparisons, and keep its values."""
+    _read(work, own.runs)
     pages = tuple(made(work.store, job, work.infos.get(job.run)) for job in own.jobs)
     for page in pages:
         work.take(page)
@@ -132,7 +134,7 @@ def _course(work: Work, own: _Changed) -> _Done:
     runs = tuple(work.manifest.runs[run] for run in own.runs if run in work.manifest.runs)
     made_from = own.made_from(work.maker, runs)
     if not runs or _is_made(work, own.course, made_from):
-        return _Done(light)
+        return _Done(light, damaged=work.damaged)
     infos = [work.infos[run.run] for run in reversed(runs) if run.run in work.infos]
     kept = _values(work, own.course, infos)
     judged = judge(partial(_document, work), own.course, runs, infos, kept.runs, own.nights, own.accepted)
@@ -145,7 +147,7 @@ def _course(work: Work, own: _Changed) -> _Done:
     work.shown.clear()
     work.folder.add(own.course.page, printing.course(judged, named, after))
     values.save(work.folder, own.course, kept)
-    return _Done(light, named, compared)
+    return _Done(light, named, compared, work.damaged)
 
 
 def _document(work: Work, info: RunInfo) -> Document:
@@ -157,10 +159,11 @@ def _document(work: Work, info: RunInfo) -> Document:
 
 def _read(work: Work, runs: Sequence[str]) -> None:
     """Read these runs, as far as they have not been, and can be."""
-    if sum(run not in work.infos for run in runs) > _MANY and not work.damaged:
+    left = [run for run in runs if run not in work.infos and run not in work.damaged]
+    for at in range(0, len(left), _AT_ONCE):
         with suppress(InputError):  # find out which of them cannot be read
-            work.infos |= {info.run: info for info in work.store.runs()}
-    for run in runs:
+            work.infos |= {info.run: info for info in work.store.runs(left[at : at + _AT_ONCE])}
+    for run in left:
         if run not in work.infos and run not in work.damaged:
             try:
                 work.infos[run] = work.store.run(run)
@@ -171,10 +174,15 @@ def _read(work: Work, runs: Sequence[str]) -> None:
 def _values(work: Work, course: Course, infos: Sequence[RunInfo]) -> values.Kept:
     """What was kept, with what was read now; of a run that is in neither, its own."""
     kept = values.load(work.folder, course)
+    # What is the same object is found sooner, among the keys of 400 nights.
+    keys = {key: key for key in next(reversed(kept.runs.values()), {})}
     found = {}
     for info in infos:
-        own = work.fresh.get(info.run) or kept.runs.get(info.run)
+        own = work.fresh.get(info.run)
+        if own is None and info.run in kept.runs:
+            found[info.run] = kept.runs[info.run]
+            continue
         if own is None:
             own = night_values(RunView(info, work.store.repetitions(info.run, series=False), limits=False))
-        found[info.run] = dict(own)
+        found[info.run] = {keys.get(key, key): value for key, value in own.items()}
     return values.Kept(found)

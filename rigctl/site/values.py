@@ -1,9 +1,10 @@
 """The values of nights, kept beside the pages: a night is read from the store once, and drawn every morning."""
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
+
+from pydantic_core import from_json, to_json
 
 from rigctl.analysis.figures import FigureKey, Metric
 from rigctl.records import Direction, Pair, Stream
@@ -36,7 +37,7 @@ def load(folder: Folder, course: Course) -> Kept:
     if said is None:
         return Kept()
     try:
-        found = json.loads(said)
+        found = from_json(said)
         keys = [_key(parts) for parts in found["keys"]]
         return Kept({run: {keys[at]: _number(value) for at, value in own} for run, own in found["runs"].items()})
     except (ValueError, KeyError, TypeError, IndexError, AttributeError):
@@ -48,7 +49,7 @@ def save(folder: Folder, course: Course, kept: Kept) -> None:
     runs = {run: [(keys[key], value) for key, value in own.items()] for run, own in kept.runs.items()}
     said = {"keys": [_parts(key) for key in keys], "runs": runs}
     (folder.own / _FOLDER).mkdir(exist_ok=True)
-    folder.keep(f"{_FOLDER}/{course.name}.json", json.dumps(said, separators=(",", ":")).encode())
+    folder.keep(f"{_FOLDER}/{course.name}.json", to_json(said, inf_nan_mode="constants"))
 
 
 def _parts(key: FigureKey) -> list[Any]:

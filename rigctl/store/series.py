@@ -7,6 +7,8 @@ numpy is imported where a series is packed or read: a list of runs needs none, a
 
 import json
 import zlib
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from rigctl.records import Bins, Series
@@ -15,6 +17,8 @@ from rigctl.store.flat import FORMER
 MOST_VALUES: Final = 2**23
 """In one series: 24 hours of a switch read every second take a tenth, bins of 4,000,000 half."""
 _HALF: Final = 2**63
+_LONG_HEAD: Final = 4096
+"""What is longer, as none that rigctl writes, is not kept."""
 _LEVEL: Final = 1  # of zlib: level 6 saves a tenth and takes four times as long
 
 
@@ -49,7 +53,7 @@ def unpack(packed: bytes) -> Series:
     if not (isinstance(columns, list) and type(samples) is int and 0 <= samples * len(columns) <= MOST_VALUES):
         raise ValueError("a series above its bounds")
     deltas = np.frombuffer(_inflated(body, 8 * samples * len(columns)), dtype="<i8").reshape(len(columns), samples)
-    values = np.cumsum(deltas, axis=1, dtype="<i8")
+    values = deltas.cumsum(axis=1)
     names = [FORMER.get(name, name) for name in map(str, columns)]
     return Series(dict(zip(names, values.tolist(), strict=True)))
 
@@ -77,12 +81,18 @@ def unpack_bins(packed: bytes) -> Bins:
     return Bins(head["start_ns"], head["width_us"], tuple(values.tolist()))
 
 
-def _head(packed: bytes) -> tuple[dict[str, Any], bytes]:
+def _head(packed: bytes) -> tuple[Mapping[str, Any], bytes]:
     line, _, body = packed.partition(b"\n")
+    return (_head_of if len(line) <= _LONG_HEAD else _head_of.__wrapped__)(line), body
+
+
+@lru_cache(maxsize=256)
+def _head_of(line: bytes) -> Mapping[str, Any]:
+    """The flows of a run have a few of them."""
     head = json.loads(line)
     if not isinstance(head, dict):
         raise TypeError("a series without a head")
-    return head, body
+    return head
 
 
 def _inflated(body: bytes, expected: int | None) -> bytes:

@@ -199,10 +199,13 @@ class Store:
             "run, or an older copy with --store"
         )
 
-    def runs(self) -> list[RunInfo]:
-        """All runs, the earliest first, read at once. `InputError` where one can't be read: `run` reads the others."""
+    def runs(self, names: Sequence[str] | None = None) -> list[RunInfo]:
+        """All runs, or these, the earliest first, read at once. `InputError` where one can't be read: `run` reads the
+        others.
+        """
+        wanted = true() if names is None else runs.c.run.in_(names)
         with explained(self.place), self._engine.connect() as connection:
-            return self._infos(connection, true())
+            return self._infos(connection, wanted)
 
     def latest_first(self, of: RunPlan | None = None) -> Iterator[RunInfo]:
         """All runs, the latest first, read a few at a time. `InputError` where the next one can't be read.

@@ -1,6 +1,7 @@
 """A publish: what is written again, what stays, what is refused, and what a reader sees at every moment."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
@@ -74,6 +75,38 @@ def test_a_new_night_writes_its_own_pages_and_those_beside_it(site: Site) -> Non
     pages = {page for page in site.publish().written if page.startswith("runs/")}
     assert pages == {f"runs/{before[-1]}.html", f"runs/{run}.html"}
     assert dead(site.path) == []
+
+
+def anew(site: Site, path: Path) -> Site:
+    """The same site, made at once."""
+    (path / OWN).mkdir(parents=True)
+    shutil.copy(site.path / OWN / "site.json", path / OWN)
+    made = Site(site.store, path)
+    made.publish()
+    return made
+
+
+@pytest.mark.parametrize("tagged", [False, True])
+def test_what_was_published_night_by_night_is_what_is_published_at_once(
+    site: Site, tmp_path: Path, tagged: bool
+) -> None:
+    site.publish()
+    for night in (5, 6, 7, 8):
+        if tagged:  # so that more of the page of the night before changes than a link
+            site.store.history.tag(site.store.run_ids()[-1], {"cable": "green"})
+        weeks(site.store, [night])
+        site.publish()
+    assert site.files() == anew(site, tmp_path / "anew").files()
+
+
+def test_a_page_without_a_place_for_its_links_is_made_anew(site: Site, tmp_path: Path) -> None:
+    site.publish()
+    for night, times in ((5, 0), (6, 2)):
+        page = site.path / "runs" / f"{site.store.run_ids()[-1]}.html"
+        page.write_bytes(page.read_bytes() * times + b"\xff" * (night == 5))
+        put_night(site.store, night)
+        site.publish()
+    assert site.files() == anew(site, tmp_path / "anew").files()
 
 
 def test_a_new_tag_an_accepted_level_and_a_damaged_memory_are_seen(site: Site) -> None:

@@ -67,7 +67,8 @@ def _configured(folder: Path, address: str, port: int) -> str:
         "PermitRootLogin prohibit-password",
         "UseDNS no",
         "LogLevel QUIET",
-        f"SetEnv XDG_CACHE_HOME={folder}/{address}.cache",  # so each has its own agent pushed
+        # Each has its own agent pushed, and a home without what this machine's user starts at each login.
+        f"SetEnv XDG_CACHE_HOME={folder}/{address}.cache HOME={folder}",
     ]
     (folder / f"{address}.config").write_text("\n".join(lines) + "\n")
     return f"[{address}]:{port} {key.export_public_key().decode()}"

@@ -189,13 +189,13 @@ class Store:
             connection.execute(delete(runs).where(runs.c.run == run))  # the other tables follow (ON DELETE CASCADE)
 
     def run_ids(self) -> list[str]:
-        """The ids of all runs, the earliest first. `InputError` where one is no text."""
+        """The ids of all runs, the earliest first. `InputError` where one is no printable text."""
         with explained(self.place), self._engine.connect() as connection:
             found = list(connection.scalars(select(runs.c.run).order_by(runs.c.run)))
-        if all(isinstance(run, str) for run in found):
+        if all(isinstance(run, str) and run.isprintable() for run in found):
             return found
         raise InputError(
-            f"store {self.place}: the id of a run is no text. It is damaged, or another program changed it: name a "
+            f"store {self.place}: the id of a run is no printable text. It is damaged, or another program changed it: name a "
             "run, or an older copy with --store"
         )
 

@@ -113,16 +113,17 @@ def test_a_row_that_cannot_be_read_is_named_and_nothing_is_lost(tmp_path: Path, 
     assert path.read_bytes() == before
 
 
-def test_a_run_whose_id_is_no_text_is_damage(tmp_path: Path) -> None:
+@pytest.mark.parametrize("damaged", [b"\x00\xff", "20261122-1\x1b[2J"])
+def test_a_run_whose_id_is_no_printable_text_is_damage(tmp_path: Path, damaged: bytes | str) -> None:
     path = tmp_path / "r.db"
     with open_store(str(path)) as store:
         run = store.begin(builders.plan([builders.cell()]), {}, {}, builders.STARTED_AT)
         store.begin(builders.plan([builders.cell()]), {}, {}, builders.STARTED_AT + 60)
     with sqlite3.connect(path) as other:
-        assert other.execute("UPDATE runs SET run = x'00ff' WHERE run != ?", (run,)).rowcount == 1
+        assert other.execute("UPDATE runs SET run = ? WHERE run != ?", (damaged, run)).rowcount == 1
     other.close()
     with open_store(str(path), create=False) as store:
-        with pytest.raises(InputError, match=r"the id of a run is no text\. It is damaged"):
+        with pytest.raises(InputError, match=r"the id of a run is no printable text\. It is damaged"):
             store.run_ids()
         assert store.run(run).run == run
 

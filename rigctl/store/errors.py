@@ -150,7 +150,8 @@ def records_of(
             made = make(harmless_row(row))
         except UNREADABLE as error:
             raise InputError(
-                f"store {place}: {printable(name(at))} can't be read ({wrong(error)}). It is damaged, or another program "
-                "changed it. The rest of the store is as it was: name another run, or an older copy with --store"
+                f"store {place}: {printable(name(at))} can't be read ({wrong(error)}). It is damaged, or another "
+                "program changed it. The rest of the store is as it was: name another run, or an older copy with "
+                "--store"
             ) from error
         yield made

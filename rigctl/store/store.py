@@ -195,8 +195,8 @@ class Store:
         if all(isinstance(run, str) and run.isprintable() for run in found):
             return found
         raise InputError(
-            f"store {self.place}: the id of a run is no printable text. It is damaged, or another program changed it: name a "
-            "run, or an older copy with --store"
+            f"store {self.place}: the id of a run is no printable text. It is damaged, or another program changed it: "
+            "name a run, or an older copy with --store"
         )
 
     def runs(self, names: Sequence[str] | None = None) -> list[RunInfo]:

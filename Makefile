@@ -54,7 +54,7 @@ bench: $(VENV)/dev.stamp agents
 # Not in CI: an hour and a half. Kills by the hundred, cuts, full disks, strangers, fuzzing, one test after the other;
 # RIGCTL_SEED=N for other moments.
 torture: system $(VENV)/dev.stamp agents
-	RIGCTL_TORTURE=30 $(BIN)/python -m pytest -v -rP -o faulthandler_timeout=0 -m torture tests/unit/report/product tests/agent tests/integration tests/e2e
+	RIGCTL_TORTURE=30 $(BIN)/python -m pytest -v -rP -o faulthandler_timeout=0 -m torture tests/unit tests/agent tests/integration tests/e2e
 
 # Not in CI: half an hour. Boots machines, cuts their power, sets their clocks; Debian's packages come by apt, once.
 MACHINE_PACKAGES := qemu-system-x86 qemu-system-arm qemu-utils e2fsprogs

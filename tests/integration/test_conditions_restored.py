@@ -27,7 +27,7 @@ from rigctl.scenario.load import Overrides, load_plan
 from rigctl.store import open_store
 from rigctl.virtual.provide import down, up
 
-KILLS = 4 * TIMES
+KILLS = 3 * TIMES
 BACK_S = 20.0
 NODES = ("a", "b")
 SETTINGS = (

@@ -53,10 +53,9 @@ def test_a_lab_with_openssh_is_measured_and_left_as_it_was(lab: Lab) -> None:
 def test_a_data_interface_that_leads_nowhere_ends_the_run_before_any_traffic(lab: Lab) -> None:
     rig = lab.folder / "lab.yaml"
     lines = rig.read_text().splitlines(keepends=True)
-    for interface, why in (("eth7", "does not exist"), ("lo", "has no global address")):
-        rig.write_text("".join(line.replace("eth0", interface) if "pi2:" in line else line for line in lines))
-        _, errors = lab.rigctl("run", "s.yaml").communicate(timeout=60)
-        assert f"rigctl: pi2: data_interface {interface} {why}. Interfaces of the node: lo" in errors
-        assert "eth0 (10.98.0.2)" in errors
+    rig.write_text("".join(line.replace("eth0", "eth7") if "pi2:" in line else line for line in lines))
+    _, errors = lab.rigctl("run", "s.yaml").communicate(timeout=60)
+    assert "rigctl: pi2: data_interface eth7 does not exist. Interfaces of the node: lo" in errors
+    assert "eth0 (10.98.0.2)" in errors
     listed, _ = lab.rigctl("runs").communicate(timeout=60)
     assert "No runs yet" in listed

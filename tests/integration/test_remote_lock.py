@@ -224,6 +224,7 @@ def holder_pid_of(name: str, uid: int) -> int:
 
 
 @pytest.mark.torture
+@pytest.mark.long
 @pytest.mark.timeout(120 + 4 * TIMES)
 async def test_of_many_who_find_a_dead_holder_one_takes_over(sshd: Start, name: str) -> None:
     async with hosts_of(sshd("MaxSessions 50"), name) as hosts:

@@ -131,6 +131,7 @@ async def test_root_needs_no_sudo(sshd: Start, tmp_path: Path) -> None:
 async def test_host_settings_can_be_changed_with_sudo_and_not_without(sshd: Start) -> None:
     server = sshd(sudoers=LETS)
     before = Path(f"/proc/sys/{SETTING.replace('.', '/')}").read_text()
+    other = str(int(before) + 1)  # what is so already is not written
     async with guest(server) as host, agent_on(host) as agent:
         granted = await agent.set("sysctl", before.strip(), name=SETTING)
         assert granted.value == before.strip()
@@ -139,7 +140,7 @@ async def test_host_settings_can_be_changed_with_sudo_and_not_without(sshd: Star
         assert list(server.inside("/var/lib/rigctl").glob("settings-*")) == []
     async with guest(server, sudo=False) as host, agent_on(host) as agent:
         with pytest.raises(RefusedError, match=r"denied|not permitted"):
-            await agent.set("sysctl", before.strip(), name=SETTING)
+            await agent.set("sysctl", other, name=SETTING)
 
 
 def test_a_run_changes_settings_and_captures_on_nodes_with_sudo(sshd: Start, tmp_path: Path) -> None:

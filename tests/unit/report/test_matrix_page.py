@@ -7,6 +7,7 @@ from typing import Any
 
 import builders
 import das2
+import pytest
 from documents import shown
 
 from rigctl.records import Repetition, RunInfo
@@ -176,6 +177,8 @@ def test_with_one_number_of_flows_one_map_has_pairs_by_windows() -> None:
     assert "columns: windows" in str(section.blocks[-1])
 
 
+@pytest.mark.torture
+@pytest.mark.long
 def test_480_cells_make_a_page_of_less_than_2_megabytes_with_a_row_per_cell() -> None:
     info, measured = das2.run(samples=20)
     html = rendered(info, measured)

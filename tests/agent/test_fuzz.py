@@ -10,7 +10,7 @@ from agents import AGENTS
 
 SECONDS = TIMES
 
-# The first two are most of the agent, a minute to compile.
+# Most of the agent, a minute to compile.
 TARGETS = (
     *(pytest.param(name, marks=pytest.mark.long) for name in ("orders", "opening")),
     "order",

@@ -223,7 +223,12 @@ def _check(connection: Connection, place: str, create: bool) -> tuple[bool, int]
         raise InputError(f"store {place} is not a store of rigctl: {odd}. Name another file with --store")
     if versions.name in tables:
         version = connection.execute(select(versions.c.version)).scalar()
-        if version is None or version > SCHEMA_VERSION:
+        if not isinstance(version, int) or version < 1:
+            raise InputError(
+                f"store {place} does not say which version it is. It is damaged, or another program changed it: name an "
+                "older copy with --store"
+            )
+        if version > SCHEMA_VERSION:
             raise InputError(
                 f"store {place} was written by a newer rigctl (schema {version}, this one knows {SCHEMA_VERSION}). "
                 "Update rigctl, or name another store with --store"

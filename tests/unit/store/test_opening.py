@@ -140,6 +140,17 @@ def test_the_database_of_another_program_is_refused_and_left_as_it_is(tmp_path: 
     assert sorted(one.name for one in tmp_path.iterdir()) == ["photos.db"]
 
 
+@pytest.mark.parametrize("change", ["UPDATE rigctl_schema SET version = '0'", "DELETE FROM rigctl_schema"])
+def test_a_store_without_a_version_is_damaged_and_left_alone(tmp_path: Path, change: str) -> None:
+    path = tmp_path / "r.db"
+    filled(path)
+    with sqlite3.connect(path) as other:
+        assert other.execute(change).rowcount
+    other.close()
+    with pytest.raises(InputError, match=r"does not say which version it is\. It is damaged"):
+        open_store(str(path))
+
+
 def test_the_store_of_a_newer_rigctl_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "r.db"
     filled(path)

@@ -225,8 +225,8 @@ def _check(connection: Connection, place: str, create: bool) -> tuple[bool, int]
         version = connection.execute(select(versions.c.version)).scalar()
         if not isinstance(version, int) or version < 1:
             raise InputError(
-                f"store {place} does not say which version it is. It is damaged, or another program changed it: name an "
-                "older copy with --store"
+                f"store {place} does not say which version it is. It is damaged, or another program changed it: "
+                "name an older copy with --store"
             )
         if version > SCHEMA_VERSION:
             raise InputError(

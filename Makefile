@@ -17,8 +17,8 @@ demo: $(VENV)/run.stamp $(AGENT)
 	@echo "Seven tests of 5 s each on the virtual rig: about one minute."
 	@$(BIN)/rigctl run scenarios/gigablox.yaml --duration 5s --store $(DEMO_STORE) --report reports/demo.html
 
-# Many tests mostly wait: five files at a time, and what only computes, type checker and the compiler for
-# other machines, takes what they leave.
+# Many tests mostly wait: four files at a time, and what only computes, type checker, unit tests and the compiler
+# for other machines, takes what they leave.
 test:
 	$(MAKE) -j2 --output-sync=target system $(VENV)/dev.stamp
 	$(MAKE) -j2 --output-sync=target $(AGENT) lint
@@ -27,7 +27,7 @@ test:
 # What takes the agents of other machines.
 FOREIGN := tests/agent/test_foreign.py tests/integration/test_wheel.py
 whole: $(VENV)/dev.stamp $(AGENT)
-	CI=1 $(BIN)/python -m pytest -q -n 5 --dist loadfile --no-loadscope-reorder --durations=15 \
+	CI=1 $(BIN)/python -m pytest -q -n 4 --dist loadfile --no-loadscope-reorder --durations=15 \
 		tests/e2e tests/integration tests/agent $(FOREIGN:%=--ignore=%)
 
 foreign: $(VENV)/dev.stamp
@@ -43,7 +43,7 @@ types: $(VENV)/dev.stamp
 	nice -n 5 $(BIN)/mypy
 
 unit: $(VENV)/dev.stamp
-	CI=1 $(BIN)/python -m pytest -q --durations=5 tests/unit
+	CI=1 nice -n 5 $(BIN)/python -m pytest -q --durations=5 tests/unit
 
 agents: $(VENV)/dev.stamp
 	$(BIN)/rigctl agent build

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from user import User
+from user import ATTEMPTS, INVALID, User
 
 from rigctl import resources
 
@@ -33,7 +33,7 @@ sys.exit(code)
 def lied_to(user: User, mode: str) -> "subprocess.CompletedProcess[str]":
     """`rigctl run` with agents of this mode."""
     folder = user.folder / "agents"
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     machine = os.uname().machine
     text = (SUPPORT / "hostile_agent.py").read_text()
     real = resources.agents() / f"rigctl-agent-{machine}"
@@ -67,7 +67,10 @@ def harmless_everywhere(user: User) -> None:
 
 
 def test_no_text_of_an_agent_does_anything(user: User) -> None:
-    done = lied_to(user, "texts")
+    for _ in range(ATTEMPTS):  # a busy machine makes repetitions invalid
+        done = lied_to(user, "texts")
+        if INVALID not in done.stderr:
+            break
     assert done.returncode == 0, done.stderr
     harmless_everywhere(user)
 

@@ -56,7 +56,7 @@ def test_windows_losses_and_a_shaper_are_named_as_the_limit(user: User) -> None:
         assert others == "window"
         assert bound in BUSY or "Raise net.ipv4.tcp_rmem (its third value) on far." in page
         user.rigctl("rig", "exec", "stratus", "far", "--", ONE_PERCENT)
-        for _ in range(3):  # beside other tests, samples may come too late to tell losses from a policer
+        for _ in range(6):  # beside other tests, samples may come too late to tell losses from a policer
             bound, others, page = bound_by(user, SCENARIO + "matrix: {congestion: reno}")
             if others == "loss":
                 break
@@ -64,7 +64,7 @@ def test_windows_losses_and_a_shaper_are_named_as_the_limit(user: User) -> None:
         assert bound in BUSY or (bound == "loss" and "Limited by losses: test 1" in page)
         user.rigctl("rig", "exec", "stratus", "far", "--", NO_LOSS)
         user.rigctl("rig", "exec", "stratus", "near", "--", SHAPED)
-        for _ in range(3):
+        for _ in range(6):
             bound, others, page = bound_by(user, SCENARIO + "matrix: {congestion: reno}")
             if others == "path":
                 break

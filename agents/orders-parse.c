@@ -92,7 +92,7 @@ static const char *parse_work(struct order *order, struct settings *settings)
 }
 
 /* Whether a stream's bytes are copied, the sender's key and the receiver's; and whether the receiver's sender is near. */
-const char *parse_copying(struct order *order, struct settings *settings, bool sender)
+const char *parse_stream(struct order *order, struct settings *settings, bool sender)
 {
     int64_t asked = -1, near = -1;
 

@@ -36,7 +36,7 @@ static struct endpoint *make(struct order *order, bool sender)
     else
         wrong = parse_settings(order, &settings, &flows, &wait_ms);
     if (wrong == NULL)
-        wrong = parse_copying(order, &settings, sender);
+        wrong = parse_stream(order, &settings, sender);
     if (wrong == NULL && !sender)
         wrong = parse_ports(order, &settings);
     if (wrong != NULL || (unused = order_unused(order)) != NULL) {

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import log
 
 from rigctl.analysis.baseline import against_run, baseline_of
@@ -137,11 +138,14 @@ def _net(shifts: Sequence[Shift], rules: Rules) -> list[Shift]:
 
 
 def _altered(seen: Nights) -> list[int]:
-    """Nights before which something of the rig changed."""
+    """Nights before which something of the rig changed, since the last one in which anything was measured."""
+    measured = [
+        night for night in range(len(seen.runs)) if any(own.points[night].value is not None for own in seen.series)
+    ]
     return [
         night
-        for night in range(1, len(seen.runs))
-        if any(map(_is_a_cause, setup_changes(seen.runs[night - 1], seen.runs[night])))
+        for before, night in pairwise(measured)
+        if any(map(_is_a_cause, setup_changes(seen.runs[before], seen.runs[night])))
     ]
 
 

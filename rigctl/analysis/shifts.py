@@ -17,7 +17,7 @@ class Shift:
     change: Change
     since: RunInfo  # the first run on the new level
     better: bool
-    facts: tuple[SetupChange, ...] = ()  # what changed before that run
+    facts: tuple[SetupChange, ...] = ()  # what changed since the last run on the old level
     explains: tuple["Shift", ...] = ()
 
     @property
@@ -54,5 +54,7 @@ class Suspected:
 
 def shift_of(series: NightSeries, change: Change, nights: Nights) -> Shift:
     runs = nights.runs
-    facts = () if change.gradual or not change.at else tuple(setup_changes(runs[change.at - 1], runs[change.at]))
+    # Nights without a value between the two, of a rig that was being changed, are of neither level.
+    last = next((night for night in reversed(range(change.at)) if series.points[night].value is not None), None)
+    facts = () if change.gradual or last is None else tuple(setup_changes(runs[last], runs[change.at]))
     return Shift(series, change, runs[change.at], series.better(change.ratio), facts)

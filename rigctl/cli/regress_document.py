@@ -53,7 +53,7 @@ class ChangedLevel(Model):
     since_at: Instant
     found: str = Field(description="The run in whose night it was found.")
     confirmed: bool = Field(description="That night was measured twice; false: several nights agree.")
-    facts: list[ChangedFact] = Field(description="What changed before the run `since`.")
+    facts: list[ChangedFact] = Field(description="What changed since the last run on the old level.")
     explains: list[str] = Field(description="Names of pairs and tests that changed with it.")
 
 

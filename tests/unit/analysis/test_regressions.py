@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import builders as make
 import many_nights as nightly
 import pytest
 
@@ -136,6 +137,20 @@ def test_what_changed_with_it_stands_beside_it(measured: Measured) -> None:
     assert {(node, fact.name, fact.after) for fact in shift.facts for node in fact.where} == {
         (node, "kernel", KERNEL["kernel"]) for node in "abc"
     }
+
+
+def test_what_changed_before_a_night_without_a_value_is_named_too_and_one_measured_twice_is_enough(
+    measured: Measured,
+) -> None:
+    store = measured(nightly.steady)
+    at_s = nightly.FIRST_S + NIGHTS * nightly.DAY_S
+    broken = store.begin(PLAN, {"rigctl": "0.2.0"}, {node: make.facts(**KERNEL) for node in PLAN.links}, at_s)
+    store.finish(broken, RunStatus.PARTIAL, at_s + 60)
+    run = nightly.measure(store, PLAN, NIGHTS + 1, slow_sender, facts=KERNEL)
+    nightly.measure(store, PLAN, NIGHTS + 1, slow_sender, facts=KERNEL, tags={CONFIRMS: run})
+    (shift,) = news(store, store.run(run)).news
+    assert subjects((shift,)) == [("c", "sending", (5, 6))]
+    assert [fact.name for fact in shift.facts] == ["kernel"]
 
 
 def test_a_second_measurement_makes_a_changed_night_with_a_changed_fact_news_at_once(measured: Measured) -> None:

@@ -71,7 +71,10 @@ class Line:
     row: dict[str, Any]
 
     def text(self) -> bytes:
-        """The one spelling of the row: what is unknown is left out, so that columns which are added change nothing."""
+        """The one spelling of the row: what is unknown is left out, so that columns which are added change nothing.
+
+        Raises `ValueError` for a number that is not finite.
+        """
         local = _LOCAL[self.table]
         given = {
             name: base64.b64encode(value).decode() if isinstance(value, bytes) else value
@@ -81,15 +84,15 @@ class Line:
         return json.dumps([self.table, given], ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
 
 
-def packed(names: Iterable[str], lines: Iterable[Line]) -> bytes:
-    """The file of the runs `names`, whose rows are `lines`."""
+def packed(names: Iterable[str], texts: Iterable[bytes]) -> bytes:
+    """The file of the runs `names`, whose rows are spelt in `texts`."""
     head = {"rigctl": "runs", "version": FORMAT, "schema": SCHEMA_VERSION, "runs": list(names)}
     held, digest = BytesIO(), hashlib.sha256()
     # No time and no name in the header: the same runs make the same file.
     with gzip.GzipFile("", "wb", _LEVEL, held, mtime=0) as file:
         _put(file, digest, json.dumps(head, separators=(",", ":")).encode())
-        for line in lines:
-            _put(file, digest, line.text())
+        for text in texts:
+            _put(file, digest, text)
         file.write(json.dumps({"sha256": digest.hexdigest()}).encode() + b"\n")
     return held.getvalue()
 

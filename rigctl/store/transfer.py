@@ -58,11 +58,12 @@ class Transfer:
     def packed(self, names: Sequence[str]) -> bytes:
         """The file of these runs: what `take` takes, or `InputError`."""
         with explained(self._place), self._engine.connect() as connection:
-            return packed(names, (line for run in names for line in self._whole(connection, run)))
+            return packed(names, (text for run in names for text in self._whole(connection, run)))
 
-    def _whole(self, connection: Connection, run: str) -> Iterator[Line]:
+    def _whole(self, connection: Connection, run: str) -> Iterator[bytes]:
         try:
-            yield from _Checked(run, Budget(None)).each(_lines(connection, run))
+            for line in _Checked(run, Budget(None)).each(_lines(connection, run)):
+                yield line.text()
         except UNREADABLE as error:
             what = error if isinstance(error, FileError) else f"has a row that can't be read ({wrong(error)})"
             raise InputError(f"store {self._place}: run {run} can't be exported: it {what}. It is damaged") from error
@@ -256,7 +257,11 @@ def _same_as_stored(connection: Connection, run: str, digest: str | None) -> boo
     """Whether the store has the run; `FileError` where it has it with other content."""
     if connection.scalar(select(runs.c.run).where(runs.c.run == run)) is None:
         return False
-    if content_digest(_lines(connection, run)) != digest:
+    try:
+        stored = content_digest(_lines(connection, run))
+    except UNREADABLE as error:
+        raise FileError(f"has run {run}, which is damaged in the store ({printable(wrong(error))})") from error
+    if stored != digest:
         raise FileError(
             f"has run {run}, which the store has with other content. `rigctl runs rm {run}` removes the store's"
         )

@@ -1,6 +1,8 @@
 """Rows that no rigctl wrote so: named in one message, and no text of them commands a terminal."""
 
 import json
+import math
+from pathlib import Path
 
 import builders
 import pytest
@@ -22,7 +24,7 @@ def run(store: Store) -> str:
     return made
 
 
-def change(store: Store, statement: str, **values: str) -> None:
+def change(store: Store, statement: str, **values: str | float) -> None:
     with store._engine.execution_options(rigctl_write=True).begin() as connection:
         assert connection.execute(text(statement), values).rowcount
 
@@ -54,6 +56,16 @@ def test_a_damaged_run_is_not_exported(store: Store, run: str) -> None:
     change(store, "UPDATE flows SET sender_series = substr(sender_series, 1, length(sender_series) - 5)")
     with pytest.raises(InputError, match=f"run {run} can't be exported: it has a row of flows that can't be read"):
         store.transfer.packed([run])
+
+
+def test_a_number_that_no_file_can_hold_is_told_by_export_and_import(store: Store, run: str, tmp_path: Path) -> None:
+    path = tmp_path / "kept.rigctl"
+    path.write_bytes(store.transfer.packed([run]))
+    change(store, "UPDATE repetitions SET wall_s = :endless", endless=math.inf)
+    with pytest.raises(InputError, match=f"run {run} can't be exported: it has a row that can't be read"):
+        store.transfer.packed([run])
+    with pytest.raises(InputError, match=f"has run {run}, which is damaged in the store"):
+        store.transfer.take([path])
 
 
 def test_no_text_of_a_store_commands_a_terminal(store: Store, run: str) -> None:

@@ -41,15 +41,17 @@ class Session:
         holder: str,
         deadline_s: float = OPEN_DEADLINE_S,
         arrived: Callable[[Host], Awaitable[None]] | None = None,
+        held: Callable[[Host], None] | None = None,
         *,
         queue: bool = True,
         turns: asyncio.Semaphore | None = None,
     ) -> None:
-        """`arrived` is called once the node is connected, before it is locked; `queue`: leave it to those who wait;
-        `turns`: the node is opened, and its deadline begins, when there is one."""
+        """`arrived` is called once the node is connected, before it is locked; `held` once it is locked, before its
+        agent is there; `queue`: leave it to those who wait; `turns`: the node is opened, and its deadline begins, when
+        there is one."""
         self._rig, self._name, self._holder, self._queue = rig, name, holder, queue
         self._deadline_s = deadline_s * rig.nodes[name].patience
-        self._arrived, self._turns = arrived, turns or asyncio.Semaphore()
+        self._arrived, self._held, self._turns = arrived, held, turns or asyncio.Semaphore()
         self.stage = "ssh"  # then "lock" and "agent": how far it came
         self._opened: asyncio.Future[tuple[Host, Agent]] = asyncio.get_running_loop().create_future()
         self._let_go = asyncio.Event()
@@ -116,6 +118,8 @@ class Session:
                     raise asyncio.CancelledError
             self.stage = "lock"
             await self._take(hosts, lock, deadline)
+            if self._held is not None:
+                self._held(hosts[self._name])
             self.stage = "agent"
             async with agent_on(hosts[self._name]) as agent:
                 deadline.reschedule(None)

@@ -23,6 +23,7 @@ class Nodes:
         self._mine: set[str] = set()  # nodes that were had once, or whose turn was waited for
         self._sessions: dict[str, Session] = {}
         self._facts: dict[str, Facts] = {}
+        self._asked: dict[str, asyncio.Task[Facts | None]] = {}  # while the agent is put on the node
         self._unusable: dict[str, str] = {}  # nodes whose `data_interface` cannot carry data, with why
         self._turns = asyncio.Semaphore(AT_ONCE)
         self.may_be_locked = asyncio.Event()  # until then they are connected only
@@ -37,8 +38,9 @@ class Nodes:
         for name in wanted:
             if name not in self._sessions:
                 self._sessions[name] = Session(
-                    self.rig, name, self.holder, arrived=self._arrived, queue=name not in self._mine, turns=self._turns
-                )
+                    self.rig, name, self.holder, arrived=self._arrived, held=self._ask, queue=name not in self._mine,
+                    turns=self._turns,
+                )  # fmt: skip
         outcomes = await asyncio.gather(*(self._outcome(name) for name in wanted))
         by_name = dict(zip(wanted, outcomes, strict=True))
         self._mine |= {name for name, outcome in by_name.items() if not isinstance(outcome, NodeError)}
@@ -135,6 +137,10 @@ class Nodes:
             session.let_go()
         self.may_be_locked.set()
         await asyncio.gather(*(self.drop(name) for name in list(self._sessions)))
+        asked = [self._asked.pop(name) for name in list(self._asked)]
+        for task in asked:
+            task.cancel()
+        await asyncio.gather(*asked, return_exceptions=True)
 
     def is_open(self, name: str) -> bool:
         """Opening, or open with a living agent."""
@@ -143,11 +149,31 @@ class Nodes:
     async def _arrived(self, _: Host) -> None:
         await self.may_be_locked.wait()
 
+    def _ask(self, host: Host) -> None:
+        """The node is ours: nobody changes its settings now."""
+        name = host.node.name
+        if name not in self._facts:
+            if name in self._asked:  # over a connection that was lost since
+                self._asked[name].cancel()
+            self._asked[name] = asyncio.create_task(self._said_by(host), name=f"facts {name}")
+
     async def _ask_facts(self, name: str) -> Facts | None:
-        node = self.rig.nodes[name]
+        if name not in self._asked:
+            try:
+                host, _ = await self._sessions[name].opened()
+            except NodeError:
+                return None
+            self._ask(host)
+        return await self._asked.pop(name)
+
+    async def _said_by(self, host: Host) -> Facts | None:
+        node = host.node
+
+        async def run(command: str) -> str:
+            return (await host.run(command)).stdout
+
         try:
-            async with self._turns:
-                return await gather(self.shell(name), node.data_interface, node.data_address or node.address)
+            return await gather(run, node.data_interface, node.data_address or node.address)
         except NodeError:
             return None
 

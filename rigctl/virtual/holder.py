@@ -82,8 +82,7 @@ async def _serve(
     sockets: dict[str, list[socket.socket]],
     links: dict[str, socket.socket],
 ) -> None:
-    import asyncssh
-
+    from rigctl.ssh_library import asyncssh
     from rigctl.virtual.server import Clients, listen
 
     ending = ending_event()

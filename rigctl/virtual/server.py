@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
-import asyncssh
-
+from rigctl.ssh_library import asyncssh
 from rigctl.virtual.children import Child, Children, signal_session
 from rigctl.virtual.pipes import Inlet, Outlet
 

@@ -12,13 +12,12 @@ from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-import asyncssh
-
 from rigctl.errors import NodeError
 from rigctl.remote.transport import Ending
 from rigctl.remote.transports.ssh_refusals import CONNECT_DEADLINE_S, Target, Watch, refusals
 from rigctl.rig.inventory import Node
 from rigctl.rig.trusted import wrong_file, wrong_key
+from rigctl.ssh_library import asyncssh
 
 KEEPALIVE_S: Final = 5.0
 KEEPALIVES: Final = 2

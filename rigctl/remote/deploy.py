@@ -1,6 +1,7 @@
 """The agent on a node: one static binary, chosen by `uname -sm`, named by its SHA-256, pushed over the exec channel.
 
-One round trip finds out what the node is and whether the right binary is there already. An upload goes to a name of
+One command finds out what the node is, whether the right binary is there already, and runs it then. An upload goes to a
+name of
 its own, is verified on the node and then renamed, so that two runs that deploy at once do not disturb each other. No
 SFTP, no Python, nothing but `sh` and common tools (busybox's will do) is needed.
 
@@ -47,6 +48,8 @@ KERNELS: Final = {f"Linux {kernel}": machine for kernel, machine in MACHINES.ite
 }
 """`uname -sm` → the same."""
 _SHOWN: Final = 200
+_OPTIONS: Final = f"--watchdog {WATCHDOG_S}"
+_STARTED: Final = b"started\n"
 
 # Prints the SHA-256 of $1 with whichever tool there is; fails where there is none.
 _SUM: Final = """
@@ -58,10 +61,11 @@ sum() {
 }
 """
 # A folder will do when it is ours, can be written to, and runs what it holds (no "noexec"). Says why it will not. Where
-# the first of them holds the agent, that it may be run says as much as trying (access(2)), and costs no process.
+# the first of them holds the agent, that it may be run says as much as trying (access(2)), and costs no process. $run:
+# options to run it with at once; empty: only look.
 _FIND: Final = """
-umask 077
 usable() {
+  umask 077
   mkdir -p "$1" || return 1
   [ -d "$1" ] && [ ! -L "$1" ] && [ -O "$1" ] || { echo 'it is not ours'; return 1; }
   chmod 700 "$1" || return 1
@@ -81,7 +85,10 @@ there() {
   printf 'there %s %s\\n' "$s" "$f"
 }
 d=FIRST
-if holds "$d"; then there; exit 0; fi
+if holds "$d"; then
+  if [ "$run" ] && [ "$(sum "$f")" = "$h" ]; then echo started; touch "$f" 2>/dev/null; exec "$f" $run; fi
+  there; exit 0
+fi
 passed=
 for d in "$d" FURTHER; do
   if why=$(usable "$d" 2>&1); then
@@ -170,6 +177,13 @@ async def deploy(host: Host, folder: Path | None = None) -> Deployed:
 @asynccontextmanager
 async def agent_on(host: Host) -> AsyncIterator[Agent]:
     """The node's agent, deployed, started and greeted; at the end of the block it is ended."""
+    binaries = await asyncio.to_thread(_carried, resources.agents())
+    at_once = shell(_check_script(binaries, sudo=host.node.sudo, run=_OPTIONS), sudo=host.node.sudo)
+    async with host.process(at_once) as process:
+        if _STARTED in await host.first_lines(process, 2):
+            async with running(host.node.name, process, host.node.patience) as agent:
+                yield agent
+            return
     deployed = await deploy(host)
     async with (
         host.process(_start(host.node, deployed)) as process,
@@ -182,7 +196,7 @@ async def agent_on(host: Host) -> AsyncIterator[Agent]:
 def _start(node: Node, deployed: Deployed) -> str:
     """The command that runs the agent. A borrowed folder is left empty, even where the controller is killed."""
     path = shlex.quote(deployed.path)
-    run = f"{path} --watchdog {WATCHDOG_S}"
+    run = f"{path} {_OPTIONS}"
     if deployed.note is None:
         return shell(f"exec {run}", sudo=node.sudo)
     return shell(
@@ -202,12 +216,13 @@ def _note(said: str, path: str) -> str | None:
     return f"the agent was kept in {place} and removed at its end: {printable(folder)} can't be used ({reason})"
 
 
-def _check_script(binaries: dict[str, _Binary], *, sudo: bool) -> str:
+def _check_script(binaries: dict[str, _Binary], *, sudo: bool, run: str = "") -> str:
+    """The look for the agent; with the options `run` it is started where it is in its own folder, as it should be."""
     cases = [
         f"'{kernel}') h={binaries[machine].sha256} ;;" for kernel, machine in KERNELS.items() if machine in binaries
     ]
     asked = 'n=$(uname -snm); m="${n%% *} ${n##* }"; n=${n#* }; n=${n% *}; printf "%s\\n" "$m"'
-    choice = [asked, 'case "$m" in', *cases, "*) exit 0 ;;", "esac"]
+    choice = [f"run={shlex.quote(run)}", asked, 'case "$m" in', *cases, "*) exit 0 ;;", "esac"]
     return "\n".join([*choice, _SUM, _ROOTS_FOLDERS if sudo else _OWN_FOLDERS])
 
 

@@ -184,6 +184,20 @@ class Host:
         finally:
             await process.end()
 
+    async def first_lines(self, process: Process, count: int) -> list[bytes]:
+        """What a process of this host prints first; less than `count` lines where it ended. Raises as `run` does."""
+        deadline_s = RUN_DEADLINE_S * self.node.patience
+        lines: list[bytes] = []
+        try:
+            async with asyncio.timeout(deadline_s):
+                while len(lines) < count and (line := await process.readline()):
+                    lines.append(line)
+        except TimeoutError:
+            raise NodeError(self.node.name, f"its shell printed nothing within {deadline_s:g} s") from None
+        except ConnectionError as error:
+            raise self._lost(error) from None
+        return lines
+
     async def _output(self, process: Process, command: str) -> bytes:
         output = bytearray()
         try:

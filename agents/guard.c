@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -33,7 +34,7 @@ static void watch(int end, int journal) __attribute__((noreturn));
 static void watch(int end, int journal)
 {
     static struct setting settings[SETTINGS_MAX];
-    char word;
+    char word, now[SETTING_TEXT];
     ssize_t got;
     int count;
     bool whole = true;
@@ -51,7 +52,8 @@ static void watch(int end, int journal)
         _exit(0); /* dismissed: all is back already */
     count = journal_read(journal, settings, SETTINGS_MAX);
     for (int i = count - 1; i >= 0; i--)
-        whole = setting_write(&settings[i], settings[i].old) == 0 && whole;
+        if (setting_read(&settings[i], now) != 0 || strcmp(now, settings[i].old) != 0) /* as in settings.c, put() */
+            whole = setting_write(&settings[i], settings[i].old) == 0 && whole;
     if (count >= 0 && whole)
         journal_remove();
     _exit(0);

@@ -17,7 +17,7 @@ int setting_interface(const char *interface, unsigned long request, struct ifreq
     if (fd < 0)
         return errno;
     text_format(ask->ifr_name, sizeof ask->ifr_name, "%s", interface);
-    if (ioctl(fd, request, ask) != 0)
+    if (ioctl(fd, request, ask) < 0) /* above 0: ETHTOOL_SFEATURES has noted a wish */
         error = errno;
     close(fd);
     return error;

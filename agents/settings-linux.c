@@ -13,39 +13,142 @@
 
 #include "text.h"
 
+#define FEATURES_MAX 256 /* bits; Linux 6.18 has 66 */
+#define WORDS_MAX (FEATURES_MAX / 32)
+
 static const struct {
     const char *name;
     unsigned get, set;
-    unsigned flag; /* of ETHTOOL_GFLAGS; 0: the command is the feature's own */
+    unsigned flag;     /* of ETHTOOL_GFLAGS; 0: the command is the feature's own */
+    const char *parts; /* how the names of the features begin that it switches; NULL: it is one */
 } offloads[] = {
-    {"tso", ETHTOOL_GTSO, ETHTOOL_STSO, 0},       {"gso", ETHTOOL_GGSO, ETHTOOL_SGSO, 0},
-    {"gro", ETHTOOL_GGRO, ETHTOOL_SGRO, 0},       {"rx", ETHTOOL_GRXCSUM, ETHTOOL_SRXCSUM, 0},
-    {"tx", ETHTOOL_GTXCSUM, ETHTOOL_STXCSUM, 0},  {"sg", ETHTOOL_GSG, ETHTOOL_SSG, 0},
-    {"lro", ETHTOOL_GFLAGS, ETHTOOL_SFLAGS, ETH_FLAG_LRO},
+    {"tso", ETHTOOL_GTSO, ETHTOOL_STSO, 0, "tx-tcp"},
+    {"gso", ETHTOOL_GGSO, ETHTOOL_SGSO, 0, NULL},
+    {"gro", ETHTOOL_GGRO, ETHTOOL_SGRO, 0, NULL},
+    {"rx", ETHTOOL_GRXCSUM, ETHTOOL_SRXCSUM, 0, NULL},
+    {"tx", ETHTOOL_GTXCSUM, ETHTOOL_STXCSUM, 0, "tx-checksum-"},
+    {"sg", ETHTOOL_GSG, ETHTOOL_SSG, 0, "tx-scatter-gather"},
+    {"lro", ETHTOOL_GFLAGS, ETHTOOL_SFLAGS, ETH_FLAG_LRO, NULL},
 };
+/* The features of the interface asked last, by bit: names of `ethtool -k`, and what is possible, wanted and so. */
+static char names_room[sizeof(struct ethtool_gstrings) + FEATURES_MAX * ETH_GSTRING_LEN] __attribute__((aligned(8)));
+static char features_room[sizeof(struct ethtool_gfeatures) + WORDS_MAX * sizeof(struct ethtool_get_features_block)]
+    __attribute__((aligned(8)));
+static struct ethtool_gstrings *const names = (void *)names_room;
+static struct ethtool_gfeatures *const features = (void *)features_room;
+
+static int ethtool_of(const char *interface, void *asked)
+{
+    struct ifreq ask = {.ifr_data = asked};
+
+    return setting_interface(interface, SIOCETHTOOL, &ask);
+}
 
 static int ethtool(const char *interface, unsigned command, unsigned *data)
 {
     struct ethtool_value asked = {.cmd = command, .data = *data};
-    struct ifreq ask = {0};
-    int error;
+    int error = ethtool_of(interface, &asked);
 
-    ask.ifr_data = (void *)&asked;
-    error = setting_interface(interface, SIOCETHTOOL, &ask);
     *data = asked.data;
     return error;
 }
 
-static int offload(const struct setting *setting, const char *value, char *text)
+/* Fill `names` and `features`. 0 or an errno value. */
+static int ask_features(const char *interface)
 {
-    unsigned data = 0;
-    size_t i = 0;
+    char room[sizeof(struct ethtool_sset_info) + sizeof(unsigned)] __attribute__((aligned(8))) = {0};
+    struct ethtool_sset_info *known = (void *)room;
     int error;
 
-    while (i < sizeof offloads / sizeof *offloads && strcmp(offloads[i].name, setting->name) != 0)
-        i++;
-    if (i == sizeof offloads / sizeof *offloads)
+    known->cmd = ETHTOOL_GSSET_INFO, known->sset_mask = 1ULL << ETH_SS_FEATURES;
+    error = ethtool_of(interface, known);
+    if (error != 0)
+        return error;
+    if (known->sset_mask == 0 || known->data[0] > FEATURES_MAX)
+        return EOPNOTSUPP;
+    names->cmd = ETHTOOL_GSTRINGS, names->string_set = ETH_SS_FEATURES, names->len = known->data[0];
+    error = ethtool_of(interface, names);
+    if (error != 0)
+        return error;
+    features->cmd = ETHTOOL_GFEATURES, features->size = (known->data[0] + 31) / 32;
+    return ethtool_of(interface, features);
+}
+
+static bool possible(unsigned bit)
+{
+    return (features->features[bit / 32].available & ~features->features[bit / 32].never_changed) >> bit % 32 & 1;
+}
+
+static const char *wanted(unsigned bit)
+{
+    return (features->features[bit / 32].requested >> bit % 32 & 1) != 0 ? "on" : "off";
+}
+
+static const char *name_of(unsigned bit)
+{
+    return (const char *)names->data + bit * ETH_GSTRING_LEN;
+}
+
+/* A single feature by its own name, as it is wanted: another may keep it off. */
+static int feature(const struct setting *setting, const char *value, char *text)
+{
+    char room[sizeof(struct ethtool_sfeatures) + WORDS_MAX * sizeof(struct ethtool_set_features_block)]
+        __attribute__((aligned(8))) = {0};
+    struct ethtool_sfeatures *change = (void *)room;
+    int error = ask_features(setting->interface);
+    unsigned bit = 0;
+
+    if (error != 0)
+        return error;
+    while (bit < names->len && strncmp(name_of(bit), setting->name, ETH_GSTRING_LEN) != 0)
+        bit++;
+    if (bit == names->len)
         return EINVAL;
+    if (value == NULL) {
+        text_format(text, SETTING_TEXT, "%s", wanted(bit));
+        return 0;
+    }
+    change->cmd = ETHTOOL_SFEATURES, change->size = features->size;
+    change->features[bit / 32].valid = 1U << bit % 32;
+    change->features[bit / 32].requested = strcmp(value, "on") == 0 ? 1U << bit % 32 : 0;
+    return ethtool_of(setting->interface, change);
+}
+
+static size_t offload_named(const char *name)
+{
+    size_t i = 0;
+
+    while (i < sizeof offloads / sizeof *offloads && strcmp(offloads[i].name, name) != 0)
+        i++;
+    return i;
+}
+
+int setting_parts(const struct setting *setting, const char *old, struct setting *parts, int most)
+{
+    size_t i = strcmp(setting->kind, "offload") == 0 ? offload_named(setting->name) : sizeof offloads / sizeof *offloads;
+    int count = 0;
+
+    if (i == sizeof offloads / sizeof *offloads || offloads[i].parts == NULL || ask_features(setting->interface) != 0)
+        return 0;
+    for (unsigned bit = 0; bit < names->len && count < most; bit++) {
+        if (strncmp(name_of(bit), offloads[i].parts, strlen(offloads[i].parts)) != 0 || !possible(bit) ||
+            strcmp(wanted(bit), old) == 0)
+            continue;
+        parts[count] = *setting;
+        text_format(parts[count].name, sizeof parts[count].name, "%.31s", name_of(bit));
+        text_format(parts[count++].old, sizeof parts->old, "%s", wanted(bit));
+    }
+    return count;
+}
+
+static int offload(const struct setting *setting, const char *value, char *text)
+{
+    size_t i = offload_named(setting->name);
+    unsigned data = 0;
+    int error;
+
+    if (i == sizeof offloads / sizeof *offloads)
+        return feature(setting, value, text);
     error = ethtool(setting->interface, offloads[i].get, &data);
     if (error != 0 || value == NULL) {
         text_format(text != NULL ? text : (char[SETTING_TEXT]){0}, SETTING_TEXT, "%s",

@@ -103,45 +103,59 @@ const char *settings_unrestored(void)
     return unrestored[0] != '\0' ? unrestored : NULL;
 }
 
+static struct setting *held_as(const struct setting *wanted)
+{
+    for (int i = 0; i < held_count; i++)
+        if (same(&held[i], wanted))
+            return &held[i];
+    return NULL;
+}
+
+/* Keep the old value of one, and before it, so that they are put back after it, those of its parts. */
+static int keep(const struct setting *wanted, const char *old)
+{
+    struct setting all[SETTINGS_MAX];
+    int count = setting_parts(wanted, old, all, SETTINGS_MAX - 1);
+    int error = journal_open();
+
+    all[count] = *wanted;
+    text_format(all[count].old, sizeof all[count].old, "%s", old);
+    for (int i = 0; i <= count && error == 0; i++) {
+        if (held_as(&all[i]) != NULL)
+            continue;
+        error = held_count == SETTINGS_MAX ? ENOSPC : journal_add(&all[i]);
+        if (error == 0)
+            held[held_count++] = all[i];
+    }
+    return error;
+}
+
 int settings_set(const struct setting *wanted, const char *value, char old[SETTING_TEXT], char now[SETTING_TEXT], char *message,
                  size_t room)
 {
-    struct setting *known = NULL;
     char what[320];
-    int error;
+    int error = setting_read(wanted, old);
 
     describe(wanted, what, sizeof what);
-    for (int i = 0; i < held_count && known == NULL; i++)
-        if (same(&held[i], wanted))
-            known = &held[i];
-    error = setting_read(wanted, old);
-    if (error == 0 && known == NULL && held_count == SETTINGS_MAX)
+    if (error == 0 && held_as(wanted) == NULL && held_count == SETTINGS_MAX)
         error = ENOSPC;
     if (error != 0) {
         text_format(message, room, "%s: %s", what, strerror(error));
         return error;
     }
-    if (known == NULL) {
-        known = &held[held_count];
-        *known = *wanted;
-        text_format(known->old, sizeof known->old, "%s", old);
-        error = journal_open();
-        if (error == 0)
-            error = journal_add(known);
-        if (error == 0)
-            held_count++;
-    }
+    if (held_as(wanted) == NULL)
+        error = keep(wanted, old);
     if (error == 0)
         error = guard_start();
     if (error != 0) {
         text_format(message, room, "%s: its old value could not be kept safe: %s", what, strerror(error));
         return error;
     }
-    error = put(known, value, now, message, room);
+    error = put(wanted, value, now, message, room);
     if (error != 0) {
         char ignored[512];
 
-        put(known, old, now, ignored, sizeof ignored);
+        put(wanted, old, now, ignored, sizeof ignored);
     }
     return error;
 }

@@ -15,8 +15,11 @@ struct setting {
 /* Read the present value into `text`, or write one. 0 or an errno value. */
 int setting_read(const struct setting *setting, char text[SETTING_TEXT]);
 int setting_write(const struct setting *setting, const char *value);
+/* What it switches besides its name, at most `most` settings: those that have another value than `old`, with theirs. All are
+   as `old` says once that has been written back: these are to be put back after it. */
+int setting_parts(const struct setting *setting, const char *old, struct setting *parts, int most);
 
-/* What those two need on every system: a request of netdevice(7) to an interface, and its MTU. 0 or an errno value. */
+/* What those three need on every system: a request of netdevice(7) to an interface, and its MTU. 0 or an errno value. */
 struct ifreq;
 int setting_interface(const char *interface, unsigned long request, struct ifreq *ask);
 int setting_mtu(const struct setting *setting, const char *value, char *text);

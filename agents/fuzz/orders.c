@@ -51,6 +51,18 @@ int setting_write(const struct setting *setting, const char *value)
     return place == 5 ? EINVAL : 0;
 }
 
+int setting_parts(const struct setting *setting, const char *old, struct setting *parts, int most)
+{
+    if (keeper(setting) != 4 || most < 2)
+        return 0;
+    for (int i = 0; i < 2; i++) {
+        parts[i] = *setting;
+        text_format(parts[i].name, sizeof parts->name, "part-%d", i);
+        text_format(parts[i].old, sizeof parts->old, "%s", old);
+    }
+    return 2;
+}
+
 int guard_start(void)
 {
     return 0;

@@ -78,6 +78,35 @@ def test_offloads_of_which_one_takes_another_with_it_are_all_as_before(lab: Lab,
     assert lab.run("ethtool", "-k", "v0") == before
 
 
+@pytest.mark.parametrize("killed", [False, True])
+@pytest.mark.parametrize(
+    ("own", "order"),
+    [
+        (("tx-tcp-mangleid-segmentation off",), ("tso",)),
+        (("tx-tcp-mangleid-segmentation off", "tx-tcp6-segmentation off"), ("tx", "tso")),
+        (("tx-scatter-gather-fraglist off",), ("sg", "gso", "tso")),
+        (("tx-checksum-sctp off", "tx-tcp-ecn-segmentation off"), ("tso", "tx")),
+        (("tx-tcp-segmentation off",), ("tso",)),
+    ],
+)
+def test_the_single_features_of_an_offload_are_as_before_even_where_they_differed(
+    lab: Lab, own: tuple[str, ...], order: tuple[str, ...], killed: bool
+) -> None:
+    for each in own:
+        lab.run("ethtool", "-K", "v0", *each.split())
+    before = lab.run("ethtool", "-k", "v0")
+    agent = lab.start()
+    for name in order:
+        assert agent.ask(f"set kind=offload name={name} interface=v0 value=off")["value"] == "off"
+    assert lab.run("ethtool", "-k", "v0") != before
+    if killed:
+        agent.process.kill()
+        eventually(lambda: not lab.journal.exists())
+    else:
+        assert agent.ask("restore")["ok"]
+    assert lab.run("ethtool", "-k", "v0") == before
+
+
 @pytest.mark.parametrize(
     ("order", "error", "message"),
     [

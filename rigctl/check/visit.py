@@ -21,6 +21,8 @@ from rigctl.rig.inventory import Rig
 OPEN_DEADLINE_S: Final = 8.0
 """For everything up to the started agent, so that a check ends within 10 s."""
 CLOCK_DEADLINE_S: Final = 2.0
+LINK_UP_S: Final = 3.0
+"""After a run has put settings back some drivers (e1000e) need so long to have a link again."""
 
 
 class Visit:
@@ -61,8 +63,13 @@ class Visit:
             return (await host.run(command)).stdout
 
         seen, node = self.seen, self.seen.node
+        wanted = node.data_interface, node.data_address or node.address, CHECKED
         asked_s = time.time()
-        seen.facts = await gather(run, node.data_interface, node.data_address or node.address, CHECKED)
+        seen.facts = await gather(run, *wanted)
+        if seen.facts.get("carrier") == 0:
+            await asyncio.sleep(LINK_UP_S)
+            asked_s = time.time()
+            seen.facts = await gather(run, *wanted)
         answered_s, said_s = time.time(), seen.facts.get("time_s")
         if said_s is not None:
             step_s = 1.0 if said_s.is_integer() else 0.0  # of a date(1) without %N

@@ -59,7 +59,8 @@ def laid_out(place: Place) -> Iterator[list[Ends]]:
             _set_device(names[0], "lo", place)
             # Without an address of another kind getaddrinfo(3) finds none for netperf.
             quietly("ip", "-n", names[0], "address", "add", "10.98.0.1/32", "dev", "lo")
-            _cubic(names[0], "table", "local", "local", "127.0.0.0/8", "dev", "lo", "scope", "host", "src", "127.0.0.1")
+            for own in ("127.0.0.0/8", "127.0.0.1"):  # the kernel makes a route for each
+                _cubic(names[0], "table", "local", "local", own, "dev", "lo", "scope", "host", "src", "127.0.0.1")
             for i in range(1, place.pairs + 1):
                 pairs.append(Ends(names[0], names[0], f"127.0.0.{100 + i}", f"127.0.0.{i}"))
         else:

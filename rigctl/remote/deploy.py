@@ -1,9 +1,8 @@
 """The agent on a node: one static binary, chosen by `uname -sm`, named by its SHA-256, pushed over the exec channel.
 
-One command finds out what the node is, whether the right binary is there already, and runs it then. An upload goes to a
-name of
-its own, is verified on the node and then renamed, so that two runs that deploy at once do not disturb each other. No
-SFTP, no Python, nothing but `sh` and common tools (busybox's will do) is needed.
+One command finds out what the node is, whether the right binary is there already, and runs it then. An upload goes to
+a name of its own, is verified on the node and then renamed, so that two runs that deploy at once do not disturb each
+other. No SFTP, no Python, nothing but `sh` and common tools (busybox's will do) is needed.
 
 On a node with `sudo: true` all of this happens as root, in a folder that only root can write to: the agent keeps its
 journal of host settings beside itself, and carries it out.

@@ -158,11 +158,11 @@ class Nodes:
             self._asked[name] = asyncio.create_task(self._said_by(host), name=f"facts {name}")
 
     async def _ask_facts(self, name: str) -> Facts | None:
-        if name not in self._asked:
-            try:
-                host, _ = await self._sessions[name].opened()
-            except NodeError:
-                return None
+        try:
+            host, agent = await self._sessions[name].opened()
+        except NodeError:
+            return None
+        if name not in self._asked or agent.hello.restored:  # what an earlier agent left may have been told as facts
             self._ask(host)
         return await self._asked.pop(name)
 

@@ -63,6 +63,7 @@ def shape(user: User, level: str) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.torture
+@pytest.mark.long
 @pytest.mark.timeout(120 + 12 * KILLS)
 def test_a_run_killed_again_and_again_is_in_the_end_like_one_that_never_was(user: User) -> None:
     user.rigctl("rig", "up", "gigablox")

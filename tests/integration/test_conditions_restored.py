@@ -188,6 +188,9 @@ async def test_agent_and_guard_both_killed_the_next_contact_restores(place: Path
         contact = started(place)
         await asyncio.to_thread(contact.join, 60)
         assert contact.exitcode == 0
+        with open_store(f"{place}/store-{contact.pid}.db", create=False) as store:
+            known = store.run().facts
+        assert [known[node]["mtu"] for node in NODES] == [1500, 1500], "facts are those after the restoration"
         assert await said(shells, SETTINGS) == before
         await restored(shells, before)
 

@@ -2,7 +2,7 @@
 
 `python tests/bench/bench_scale.py [traffic|limit|sshd|fake]… [--counts N,N]`: without a word all four.
 - traffic: N/2 pairs of 20 Mbit/s on a virtual rig, two tests of 4 s. Start skew, goodput, time beyond the durations.
-- limit: the same 100 pairs at rising rates, until the machine's processors are all busy.
+- limit: the same 100 pairs at rising rates with a skew of up to 200 ms, until the machine's processors are all busy.
 - sshd: N OpenSSH servers on this machine, no traffic. Connect, lock, push the agent, start it, ask the host facts.
 - fake: N nodes of `tests/support/fake_nodes.py` (SSH and protocol are real), the same, and then tests of 4 s.
 Wall time and the controller's own processor time and peak memory; the exponents are least squares in log-log.
@@ -26,7 +26,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).parents[1] / "support"))
 
 TRAFFIC = (24, 100, 200)
-RATES_MBPS = (40,)
+RATES_MBPS = (20, 40, 60, 100, 200)
 SSHD = (126, 250, 500)
 FAKE = (126, 250, 500, 1000)
 DURATION_S = 4.0
@@ -68,7 +68,7 @@ def opened_apart(rig_file: Path) -> dict[str, float]:
     return result
 
 
-def measured(folder: Path, rig_file: Path, repeat: int = REPEAT) -> dict[str, float]:
+def measured(folder: Path, rig_file: Path, repeat: int = REPEAT, max_skew_ms: int = 10) -> dict[str, float]:
     """A run with traffic between the rig's groups: times, skew, goodput, the controller's CPU and memory."""
     from rigctl.records import Status
     from rigctl.store import open_store
@@ -76,7 +76,7 @@ def measured(folder: Path, rig_file: Path, repeat: int = REPEAT) -> dict[str, fl
     scenario, store = folder / "scenario.yaml", folder / "store.db"
     scenario.write_text(
         f"title: scale\nrig: {rig_file}\npairs: [left -> right]\nduration: {DURATION_S:g}s\nrepeat: {repeat}\n"
-        "matrix: {congestion: cubic}\n"
+        f"matrix: {{congestion: cubic}}\nmax_skew: {max_skew_ms}ms\n"
     )
     command = [sys.executable, "-m", "rigctl", "run", str(scenario), "--quiet", "--store", str(store)]
     began_ns = time.monotonic_ns()
@@ -143,7 +143,7 @@ def busy_s() -> float:
     return (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")
 
 
-def on_virtual_nodes(count: int, rate_mbps: int, repeat: int) -> dict[str, float]:
+def on_virtual_nodes(count: int, rate_mbps: int, repeat: int, max_skew_ms: int = 10) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as name:
         rig, half = Path(name, "rig.yaml"), count // 2
         rig.write_text(
@@ -151,7 +151,7 @@ def on_virtual_nodes(count: int, rate_mbps: int, repeat: int) -> dict[str, float
             f"nodes:\n  a[001..{half:03}]: {{}}\n  b[001..{half:03}]: {{}}\n"
             f"groups:\n  left: a[001..{half:03}]\n  right: b[001..{half:03}]\n"
         )
-        return told(count, measured(Path(name), rig, repeat))
+        return told(count, measured(Path(name), rig, repeat, max_skew_ms))
 
 
 def traffic(counts: Sequence[int]) -> None:
@@ -160,7 +160,7 @@ def traffic(counts: Sequence[int]) -> None:
 
 
 def limit(counts: Sequence[int]) -> None:
-    rows = {rate: on_virtual_nodes(max(counts), rate, 1) for rate in RATES_MBPS}
+    rows = {rate: on_virtual_nodes(max(counts), rate, 1, max_skew_ms=200) for rate in RATES_MBPS}
     table(f"{max(counts)} virtual nodes, rate of a link in Mbit/s", rows, [], "rate")
 
 

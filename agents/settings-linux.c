@@ -13,7 +13,7 @@
 
 #include "text.h"
 
-#define FEATURES_MAX 256 /* bits; Linux 6.18 has 66 */
+#define FEATURES_MAX 256 /* bits; Linux 6.18 has 64 */
 #define WORDS_MAX (FEATURES_MAX / 32)
 
 static const struct {

@@ -26,7 +26,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 @pytest.fixture
 def slower(tmp_path: Path) -> User:
-    """Someone whose rig was faster by a quarter, with another kernel, on each of eight nights before this one."""
+    """Someone whose rig was twice as fast, with another kernel, on each of eight nights before this one."""
     user = User(tmp_path)
     user.rigctl("run", user.scenario(SCENARIO), "--no-report")
     with open_store(str(tmp_path / "store.db")) as store:
@@ -36,7 +36,7 @@ def slower(tmp_path: Path) -> User:
         for night in range(1, 9):
             at = info.started_at - night * DAY_S
             earlier = store.begin(info.plan, info.versions, facts, at)
-            scaled = [replace(flow, bytes=round((flow.bytes or 0) * (1.25 + night / 1e4))) for flow in measured.flows]
+            scaled = [replace(flow, bytes=round((flow.bytes or 0) * (2.0 + night / 1e4))) for flow in measured.flows]
             store.add(earlier, replace(measured, flows=tuple(scaled), started_at=at))
             store.finish(earlier, RunStatus.COMPLETE, at + 5)
     return user
@@ -51,7 +51,7 @@ def test_a_slower_rig_is_measured_again_reported_with_what_changed_and_accepted(
     jsonschema.validate(found, json.loads((DOCS / "schemas" / "regress.schema.json").read_text()))
     (change,) = found["news"]
     assert change["subject"]["kind"] == "pair"
-    assert -30 < change["change_pct"] < -10
+    assert -75 < change["change_pct"] < -25  # by half, as two measurements on a busy machine say
     assert change["confirmed"]
     assert {(fact["node"], fact["fact"]) for fact in change["facts"]} == {("dublin", "kernel"), ("cork", "kernel")}
     with open_store(str(slower.folder / "store.db")) as store:

@@ -83,7 +83,10 @@ def test_the_job_fails_where_an_expectation_does_and_still_leaves_its_reports(la
     assert {"rigctl_pair_goodput_bytes_per_second", "rigctl_expectation_met"} <= metrics
 
 
-@pytest.mark.parametrize(("change", "code"), [("", 0), ("links.rate=10M", 1)])
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [pytest.param("", 0, marks=[pytest.mark.torture, pytest.mark.long]), ("links.rate=10M", 1)],
+)
 def test_the_pytest_file_fails_on_a_slower_link(lab: User, change: str, code: int) -> None:
     for _ in range(3):  # a busy machine makes repetitions invalid
         ran = done(lab, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_link.py", RIG_SET=change)

@@ -120,7 +120,7 @@ def test_nothing_is_asked_for_and_nothing_complained_of(browser: Browser, report
     page.context.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=[pytest.mark.torture, pytest.mark.long])])
 @pytest.mark.parametrize("name", [*sorted(pages.RUNS), COMPARISON])
 def test_axe_finds_no_violation_on_a_page_of_any_kind(
     browser: Browser, page_of: Callable[[str], Path], name: str, scheme: Any

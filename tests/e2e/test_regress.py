@@ -51,7 +51,7 @@ def test_a_slower_rig_is_measured_again_reported_with_what_changed_and_accepted(
     jsonschema.validate(found, json.loads((DOCS / "schemas" / "regress.schema.json").read_text()))
     (change,) = found["news"]
     assert change["subject"]["kind"] == "pair"
-    assert -75 < change["change_pct"] < -25  # by half, as two measurements on a busy machine say
+    assert -51 < change["change_pct"] < -30  # by half, or less where the second measurement was faster
     assert change["confirmed"]
     assert {(fact["node"], fact["fact"]) for fact in change["facts"]} == {("dublin", "kernel"), ("cork", "kernel")}
     with open_store(str(slower.folder / "store.db")) as store:

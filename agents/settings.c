@@ -103,12 +103,12 @@ const char *settings_unrestored(void)
     return unrestored[0] != '\0' ? unrestored : NULL;
 }
 
-static struct setting *held_as(const struct setting *wanted)
+static bool is_held(const struct setting *wanted)
 {
     for (int i = 0; i < held_count; i++)
         if (same(&held[i], wanted))
-            return &held[i];
-    return NULL;
+            return true;
+    return false;
 }
 
 /* Keep the old value of one, and before it, so that they are put back after it, those of its parts. */
@@ -121,7 +121,7 @@ static int keep(const struct setting *wanted, const char *old)
     all[count] = *wanted;
     text_format(all[count].old, sizeof all[count].old, "%s", old);
     for (int i = 0; i <= count && error == 0; i++) {
-        if (held_as(&all[i]) != NULL)
+        if (is_held(&all[i]))
             continue;
         error = held_count == SETTINGS_MAX ? ENOSPC : journal_add(&all[i]);
         if (error == 0)
@@ -137,13 +137,13 @@ int settings_set(const struct setting *wanted, const char *value, char old[SETTI
     int error = setting_read(wanted, old);
 
     describe(wanted, what, sizeof what);
-    if (error == 0 && held_as(wanted) == NULL && held_count == SETTINGS_MAX)
+    if (error == 0 && !is_held(wanted) && held_count == SETTINGS_MAX)
         error = ENOSPC;
     if (error != 0) {
         text_format(message, room, "%s: %s", what, strerror(error));
         return error;
     }
-    if (held_as(wanted) == NULL)
+    if (!is_held(wanted))
         error = keep(wanted, old);
     if (error == 0)
         error = guard_start();

@@ -75,6 +75,6 @@ async def _look_around(
     wanted = {cell.tcp.congestion for cell in cells if cell.tcp.congestion}
     script = surroundings_script(seen.interface, own, addresses, sorted(disks), sorted(wanted))
     try:
-        seen.around = parse_surroundings((await host.run(script)).stdout)
+        seen.around = parse_surroundings(await host.said(script))
     except NodeError:
         return

@@ -59,24 +59,21 @@ class Visit:
             self.seen.failure = Failure(self._session.stage, text)
 
     async def _ask_facts(self, host: Host) -> None:
-        async def run(command: str) -> str:
-            return (await host.run(command)).stdout
-
         seen, node = self.seen, self.seen.node
         wanted = node.data_interface, node.data_address or node.address, CHECKED
         asked_s = time.time()
-        seen.facts = await gather(run, *wanted)
+        seen.facts = await gather(host.said, *wanted)
         if seen.facts.get("carrier") == 0:
             await asyncio.sleep(LINK_UP_S)
             asked_s = time.time()
-            seen.facts = await gather(run, *wanted)
+            seen.facts = await gather(host.said, *wanted)
         answered_s, said_s = time.time(), seen.facts.get("time_s")
         if said_s is not None:
             step_s = 1.0 if said_s.is_integer() else 0.0  # of a date(1) without %N
             seen.clock_ahead_s = (said_s - answered_s, said_s + step_s - asked_s)
         seen.address = data_address_of(node, seen.facts, self._rig.ip_version)
         if unusable(node, seen.facts):
-            seen.failure = Failure("address", why_unusable(node, seen.facts, await interfaces(run)))
+            seen.failure = Failure("address", why_unusable(node, seen.facts, await interfaces(host.said)))
             seen.address = None
 
     async def _look_at(self, agent: Agent) -> None:

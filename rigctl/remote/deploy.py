@@ -49,6 +49,8 @@ KERNELS: Final = {f"Linux {kernel}": machine for kernel, machine in MACHINES.ite
 _SHOWN: Final = 200
 _OPTIONS: Final = f"--watchdog {WATCHDOG_S}"
 _STARTED: Final = b"started\n"
+_MOST_LINES: Final = 16
+"""Of what the look for the agent says: where it was found, or why a folder could not be used."""
 
 # Prints the SHA-256 of $1 with whichever tool there is; fails where there is none.
 _SUM: Final = """
@@ -165,6 +167,11 @@ async def deploy(host: Host, folder: Path | None = None) -> Deployed:
     """See to it that the node has its agent, out of `folder` (default: the bundled ones). Raises `NodeError`."""
     binaries = await asyncio.to_thread(_carried, folder or resources.agents())
     reply = await host.run(shell(_check_script(binaries, sudo=host.node.sudo), sudo=host.node.sudo))
+    return await _deployed(host, binaries, reply)
+
+
+async def _deployed(host: Host, binaries: dict[str, _Binary], reply: Completed) -> Deployed:
+    """The agent after the look for it, which gave `reply`."""
     binary, state, held, path = _read_check(host, binaries, reply)
     deployed = Deployed(path, binary.sha256, binary.machine, _note(reply.stdout, path))
     if state == "there" and await _is_right(host, deployed, held):
@@ -179,11 +186,14 @@ async def agent_on(host: Host) -> AsyncIterator[Agent]:
     binaries = await asyncio.to_thread(_carried, resources.agents())
     at_once = shell(_check_script(binaries, sudo=host.node.sudo, run=_OPTIONS), sudo=host.node.sudo)
     async with host.process(at_once) as process:
-        if _STARTED in await host.first_lines(process, 2):
+        lines = await host.first_lines(process, 2)
+        if _STARTED in lines:
             async with running(host.node.name, process, host.node.patience) as agent:
                 yield agent
             return
-    deployed = await deploy(host)
+        lines += await host.first_lines(process, _MOST_LINES)
+        reply = Completed(await process.wait(), b"".join(lines), process.errors)
+    deployed = await _deployed(host, binaries, reply)
     async with (
         host.process(_start(host.node, deployed)) as process,
         running(host.node.name, process, host.node.patience) as agent,

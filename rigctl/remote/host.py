@@ -172,6 +172,10 @@ class Host:
         except ExceptionGroup as group_error:
             raise group_error.exceptions[0] from None
 
+    async def said(self, command: str) -> str:
+        """What `command` prints, whatever its exit code. Raises as `run` does."""
+        return (await self.run(command)).stdout
+
     @asynccontextmanager
     async def process(self, command: str, on_errors: Callable[[bytes], None] | None = None) -> AsyncIterator[Process]:
         """`command` in the user's shell while the block lasts; at its end its input is closed, and then it must end.

@@ -114,7 +114,7 @@ class Nodes:
 
         async def run(command: str) -> str:
             host, _ = await self._sessions[name].opened()
-            return (await host.run(command)).stdout
+            return await host.said(command)
 
         return run
 
@@ -137,10 +137,9 @@ class Nodes:
             session.let_go()
         self.may_be_locked.set()
         await asyncio.gather(*(self.drop(name) for name in list(self._sessions)))
-        asked = [self._asked.pop(name) for name in list(self._asked)]
-        for task in asked:
+        for task in self._asked.values():
             task.cancel()
-        await asyncio.gather(*asked, return_exceptions=True)
+        await asyncio.gather(*self._asked.values(), return_exceptions=True)
 
     def is_open(self, name: str) -> bool:
         """Opening, or open with a living agent."""
@@ -168,12 +167,8 @@ class Nodes:
 
     async def _said_by(self, host: Host) -> Facts | None:
         node = host.node
-
-        async def run(command: str) -> str:
-            return (await host.run(command)).stdout
-
         try:
-            return await gather(run, node.data_interface, node.data_address or node.address)
+            return await gather(host.said, node.data_interface, node.data_address or node.address)
         except NodeError:
             return None
 

@@ -17,7 +17,8 @@ matrix: {parallel: [1, 2]}
 def test_a_capture_of_both_ends_lies_beside_the_report(user: User) -> None:
     (user.folder / "out").mkdir()
     said = user.rigctl("run", user.scenario(SCENARIO), "--capture", "2", "--report", "out/r.html", deadline_s=60)
-    files = sorted((user.folder / "out").glob("*.pcap"))
+    # A repetition that a busy machine made invalid has files, too.
+    files = [file for file in sorted((user.folder / "out").glob("*.pcap")) if "-attempt" not in file.name]
     ends = [file.name.partition("-test2-1-")[2] for file in files]
     assert ends == [
         "pi1-to-pi2-at-pi1.pcap", "pi1-to-pi2-at-pi2.pcap", "pi3-to-pi2-at-pi2.pcap", "pi3-to-pi2-at-pi3.pcap",

@@ -169,6 +169,13 @@ class Command(asyncssh.SSHServerSession[bytes]):
         if "rigctl-lock" in self._command:
             self._channel.write(b"held\n")
         elif "--watchdog" in self._command:
+            wanted = self._looked_for()
+            if wanted is not None and wanted != self._node.held:
+                self._channel.write(self._answer().encode())  # it reads no input
+                self._channel.exit(0)
+                return
+            if wanted is not None:
+                self._channel.write(f"{_KERNEL}\nstarted\n".encode())
             self._agent = FakeAgent(self._network, self._node.address, self._channel.write)
 
     def data_received(self, data: bytes, datatype: object) -> None:
@@ -196,11 +203,16 @@ class Command(asyncssh.SSHServerSession[bytes]):
             return f"done {self._node.held}\n"
         if "@@rigctl" in self._command:
             return self._network.facts_of(self._command)
-        wanted = re.search(rf"'{_KERNEL}'\) h=([0-9a-f]{{64}})", self._command.replace("'\"'\"'", "'"))
+        wanted = self._looked_for()
         if wanted is not None:
-            state = f"there {self._node.held}" if self._node.held == wanted[1] else "absent -"
-            return f"{_KERNEL}\n{state} /home/fake/agent-{wanted[1]}\n"
+            state = f"there {self._node.held}" if self._node.held == wanted else "absent -"
+            return f"{_KERNEL}\n{state} /home/fake/agent-{wanted}\n"
         return ""
+
+    def _looked_for(self) -> str | None:
+        """The SHA-256 of the agent that a command looks for."""
+        found = re.search(rf"'{_KERNEL}'\) h=([0-9a-f]{{64}})", self._command.replace("'\"'\"'", "'"))
+        return None if found is None else found[1]
 
 
 class FakeNode(asyncssh.SSHServer):

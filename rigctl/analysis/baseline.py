@@ -54,16 +54,16 @@ def against_run(store: Store, nights: Nights, baseline: RunInfo, rules: Rules) -
         before, point = values.get(series.subject), series.points[-1]
         if before is None or point.value is None:
             continue
-        change = compared(series.points, before)
-        if change is None:
+        difference = compared(series.points, before)
+        if difference is None:
             too_few += 1
             continue
         judged += 1
-        found.append((series, change))
-    kept = significant([change.p for _, change in found], rules.false_rate)
+        found.append((series, *difference))
+    kept = significant([p for _, _, p in found], rules.false_rate)
     chosen = [own for own, is_kept in zip(found, kept, strict=True) if is_kept and _counts(own[1], rules)]
     return (
-        [Shift(series, change, run, series.better(change.ratio), facts) for series, change in chosen],
+        [Shift(series, change, run, series.better(change.ratio), facts) for series, change, _ in chosen],
         judged,
         too_few,
     )

@@ -9,7 +9,7 @@ from rigctl.analysis.baseline import against_run, baseline_of
 from rigctl.analysis.events import grouped
 from rigctl.analysis.history import Nights, nights, since
 from rigctl.analysis.setup_changes import RESTART, SCENARIO_FILE, SetupChange, Source, setup_changes
-from rigctl.analysis.shifts import Shift, Suspected, shift_of
+from rigctl.analysis.shifts import Shift, Suspected, shifts_of
 from rigctl.model.changes import Rules, Verdict, judged
 from rigctl.records import Accepted, RunInfo
 from rigctl.store import Store
@@ -31,6 +31,7 @@ class Regressions:
     accepted: Accepted | None = None  # the latest one of these nights
     judged: int = 0  # series with enough nights
     too_few: int = 0  # series that were measured, with too few nights
+    visible: float | None = None  # in the noisiest test or pair, a smaller change (a share) would not be found yet
 
     @property
     def worse(self) -> tuple[Shift, ...]:
@@ -95,10 +96,11 @@ def of_nights(seen: Nights, accepted: Iterable[Accepted], rules: Rules | None = 
 def _of_verdicts(seen: Nights, rules: Rules, verdicts: Sequence[Verdict], at: Sequence[int]) -> Regressions:
     last = len(seen.runs) - 1
     pairs = list(zip(seen.series, verdicts, strict=True))
-    shifts = [shift_of(series, change, seen) for series, verdict in pairs for change in verdict.changes]
+    shifts = [shift for series, verdict in pairs for shift in shifts_of(series, verdict.changes, seen, rules.bound)]
     events = grouped(shifts)
     latest = max(at, default=-1)
-    open_ = [shift for shift in events if latest < shift.found < last]
+    # A pair that was found later than its node, or than the sum that it is part of, is no news of its own.
+    standing = [own for event in events if latest < event.found < last for own in (event, *event.explains)]
     suspected = [
         Suspected(series, verdict.suspicion)
         for series, verdict in pairs
@@ -111,12 +113,13 @@ def _of_verdicts(seen: Nights, rules: Rules, verdicts: Sequence[Verdict], at: Se
         rules=rules,
         baseline=None,
         among=None,
-        news=_by_size(shift for shift in events if shift.found == last),
-        standing=_by_size(_net(open_, rules)),
+        news=_by_size(_net([shift for shift in events if shift.found == last], rules)),
+        standing=_by_size(grouped(_net(standing, rules))),
         suspected=tuple(sorted(suspected, key=lambda own: -abs(log(own.suspicion.ratio)))),
         history=tuple(sorted(events, key=lambda shift: (shift.change.at, -shift.weight))),
         judged=sum(verdict.noise is not None for _, verdict in tonight),
         too_few=sum(verdict.noise is None for _, verdict in tonight),
+        visible=max((own.visible for series, own in tonight if own.visible and not series.subject.node), default=None),
     )
 
 
@@ -125,15 +128,19 @@ def _by_size(shifts: Iterable[Shift]) -> tuple[Shift, ...]:
 
 
 def _net(shifts: Sequence[Shift], rules: Rules) -> list[Shift]:
-    """Of each series, what is left of its changes: from the level before the first to that after the last."""
+    """Join the changes of each series: from the level before the first to that after the last."""
     kept = []
     for series in dict.fromkeys(shift.series.subject for shift in shifts):
         own = sorted((shift for shift in shifts if shift.series.subject == series), key=lambda shift: shift.change.at)
         first, last = own[0], own[-1]
+        if first is last:
+            kept.append(first)
+            continue
         change = replace(last.change, at=first.change.at, before=first.change.before)
-        if abs(change.ratio - 1) >= rules.bound / 2:
+        if abs(change.ratio - 1) >= rules.bound:
             better = first.series.better(change.ratio)
-            kept.append(replace(last, change=change, since=first.since, better=better, facts=first.facts))
+            joined = replace(last, change=change, since=first.since, better=better, facts=first.facts, returns=None)
+            kept.append(joined)
     return kept
 
 

@@ -1,5 +1,6 @@
 """Changes of level with what is known of their night."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import log
 
@@ -11,7 +12,7 @@ from rigctl.records import RunInfo
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """A series that changed. `explains`: changes of its pairs of the same night; they need no cause of their own."""
+    """A series that changed. `explains`: changes of the same time that follow from it or that it is the sum of."""
 
     series: NightSeries
     change: Change
@@ -19,6 +20,7 @@ class Shift:
     better: bool
     facts: tuple[SetupChange, ...] = ()  # what changed since the last run on the old level
     explains: tuple["Shift", ...] = ()
+    returns: RunInfo | None = None  # the level is again that before this run
 
     @property
     def ratio(self) -> float:
@@ -52,9 +54,13 @@ class Suspected:
         return self.series.better(self.suspicion.ratio)
 
 
-def shift_of(series: NightSeries, change: Change, nights: Nights) -> Shift:
+def shifts_of(series: NightSeries, changes: Sequence[Change], nights: Nights, bound: float) -> Iterator[Shift]:
+    """Yield the changes of a series; `bound`: levels that differ by less are the same."""
     runs = nights.runs
-    # Nights without a value between the two, of a rig that was being changed, are of neither level.
-    last = next((night for night in reversed(range(change.at)) if series.points[night].value is not None), None)
-    facts = () if change.gradual or last is None else tuple(setup_changes(runs[last], runs[change.at]))
-    return Shift(series, change, runs[change.at], series.better(change.ratio), facts)
+    for number, change in enumerate(changes):
+        # Nights without a value between the two, of a rig that was being changed, are of neither level.
+        last = next((night for night in reversed(range(change.at)) if series.points[night].value is not None), None)
+        facts = () if change.gradual or last is None else tuple(setup_changes(runs[last], runs[change.at]))
+        same = [own for own in changes[:number] if abs(change.after / own.before - 1) < bound]
+        returns = runs[same[-1].at] if same else None
+        yield Shift(series, change, runs[change.at], series.better(change.ratio), facts, returns=returns)

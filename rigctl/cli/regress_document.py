@@ -48,13 +48,14 @@ class ChangedLevel(Model):
     before: float
     after: float
     noise_pct: float = Field(description="Standard deviation from night to night, robust.")
-    gradual: bool = Field(description="A drift; since is about where it began.")
+    gradual: bool = Field(description="A step of a drift; since is about where it began.")
     since: str = Field(description="The first run on the new level.")
     since_at: Instant
     found: str = Field(description="The run in whose night it was found.")
     confirmed: bool = Field(description="That night was measured twice; false: several nights agree.")
     facts: list[ChangedFact] = Field(description="What changed since the last run on the old level.")
     explains: list[str] = Field(description="Names of pairs and tests that changed with it.")
+    returns: str | None = Field(description="The level is again that before this run.")
 
 
 class OneNight(Model):
@@ -91,6 +92,9 @@ class RegressDocument(Model):
     judged: int = Field(description="Series with enough nights.")
     too_few: int = Field(description="Series with too few.")
     bound_pct: float
+    visible_pct: float | None = Field(
+        description="In the noisiest test or pair a smaller change would not be found within seven nights."
+    )
     confirmed_by: str | None = Field(description="The run that measured it again.")
     accepted: AcceptedLevels | None
     news: list[ChangedLevel]
@@ -112,6 +116,7 @@ def regress_json(found: Regressions) -> str:
         judged=found.judged,
         too_few=found.too_few,
         bound_pct=round(100 * found.rules.bound, 6),
+        visible_pct=None if found.visible is None else round(100 * found.visible, 3),
         confirmed_by=found.nights.confirmations.get(found.run.run),
         accepted=kept
         and AcceptedLevels(run=kept.run, at=instant(kept.accepted_at), who=kept.who, because=kept.because),
@@ -139,6 +144,7 @@ def _levels(shifts: Sequence[Shift], found: Regressions) -> list[ChangedLevel]:
             confirmed=shift.confirmed,
             facts=[fact for change in shift.facts for fact in _facts(change)],
             explains=[name(own.series) for own in shift.explains],
+            returns=shift.returns and shift.returns.run,
         )
         for shift in shifts
     ]

@@ -116,42 +116,67 @@ def _answer(regressions: Regressions) -> str:
     if not regressions.judged:
         return f"Nothing can be said yet: {_nights(regressions)}, and fewer than six do not show the noise of a test."
     tests = {number for series in regressions.nights.series for number in series.tests}
-    words = [f"Nothing changed in {plural(len(tests), 'test')}"]
+    words = []
     if regressions.standing:
-        words.append(f"{plural(len(regressions.standing), 'earlier change')} not accepted")
+        largest = sentence(regressions.standing[0], regressions.baseline)
+        words.append(f"{plural(len(regressions.standing), 'earlier change')} not accepted, the largest: {largest}")
+        words.append("nothing else changed")
+    else:
+        words.append(f"No change found in {plural(len(tests), 'test')}")
     if regressions.suspected:
-        words.append(f"{len(regressions.suspected)} differ in this night only; the next one decides")
-    return "; ".join(words) + "."
+        count = len(regressions.suspected)
+        words.append(f"{plural(count, 'figure')} {'differs' if count == 1 else 'differ'} in this night only")
+    return f"{'; '.join(words)}.{_visible(regressions)}"
+
+
+def _visible(regressions: Regressions) -> str:
+    share = regressions.visible
+    if share is None or share <= 1.05 * regressions.rules.bound:
+        return ""
+    return f" The noise hides a change of less than {100 * share:.2g} % as yet."
 
 
 def _remedy(regressions: Regressions) -> str | None:
-    if regressions.worse and not regressions.confirmed and regressions.baseline is None:
-        return "Not confirmed: `rigctl regress --confirm` measures these tests again."
     if regressions.news or regressions.standing:
-        return f"`rigctl accept {regressions.run.run} --because TEXT` makes these levels the normal ones."
+        return f"`rigctl accept {regressions.run.run} --because TEXT` makes the levels of this night the normal ones."
+    if regressions.suspected and not regressions.confirmed:
+        return "`rigctl regress --confirm` measures these tests again now; else the next night decides."
     return None
 
 
 def sentence(shift: Shift, baseline: RunInfo | None = None) -> str:
-    """`old as sender: goodput -5.2 % since 2026-11-12, tests 3 and 5. Changed before that run: kernel 6.6 → 6.12`."""
-    since = f"{'drifting ' if shift.change.gradual else ''}since {_date(shift.since)}"
-    against = since if baseline is None else f"against run {baseline.run}"
-    text = f"{name(shift.series)}: {METRICS[shift.series.subject.metric].short} {percent(shift.ratio)} {against}"
-    if shift.explains or shift.series.subject.node is not None:
-        text += f", {numbers_text(shift.series.tests)}"
+    """Return what changed, by how much, against which level and since when, and what else changed then.
+
+    `pi3 → pi4, test 1: goodput 845 Mbit/s, 9.6 % below the level before 2026-11-15 (935 Mbit/s). Changed before that
+    run: net.ipv4.tcp_mtu_probing 0 → 1 on pi3`
+    """
+    series, words, change = shift.series, METRICS[shift.series.subject.metric], shift.change
+    side = "above" if shift.ratio > 1 else "below"
+    amount = f"{abs(100 * (shift.ratio - 1)):.1f} % {side}"
+    against = f"run {baseline.run}" if baseline else f"the level before {_date(shift.since)}"
+    if series.subject.node is not None:
+        text = f"{name(series)}: {words.short} {amount} {against}, {numbers_text(series.tests)}"
+    else:
+        before, after = (f"{_number(words.scale * level)} {words.unit}" for level in (change.before, change.after))
+        text = f"{name(series)}: {words.short} {after}, {amount} {against} ({before})"
+    if change.gradual:
+        text += ", a drift"
+    if shift.returns is not None:
+        text += f"; this is again the level before {_date(shift.returns)}"
     facts = facts_text(shift.facts)
     beside = "Changed before that run" if baseline is None else "Changed as well"
     return f"{text}. {beside}: {facts}" if facts else text
 
 
 def name(series: NightSeries) -> str:
-    """`old as sender`, `north → old, window 64 KiB`, `test 3 (window 64 KiB)`."""
+    """Return `old as sender`, `north → old, test 3` or `test 3, all 2 pairs (window 64 KiB)`."""
     subject, cell = series.subject, series.cell
     if subject.node is not None:
         return f"{subject.node} as {'sender' if subject.role == 'sending' else 'receiver'}"
     stream = subject.stream or (cell.streams[0] if len(cell.streams) == 1 else None)
-    which = f"test {cell.number}" if stream is None else f"{stream.sender} → {stream.receiver}"
-    return f"{which} ({settings_text(cell)})" if stream is None else f"{which}, test {cell.number}"
+    if stream is not None:
+        return f"{stream.sender} → {stream.receiver}, test {cell.number}"
+    return f"test {cell.number}, all {len(cell.streams)} pairs ({settings_text(cell)})"
 
 
 def facts_text(facts: Sequence[SetupChange]) -> str:
@@ -239,7 +264,6 @@ def _numbers(shift: Shift) -> dict[str, float | int | str | bool | None]:
         "before": shift.change.before,
         "after": shift.change.after,
         "noise_pct": round(100 * shift.change.noise, 4),
-        "p": shift.change.p,
     }
 
 
@@ -261,7 +285,8 @@ def _method(regressions: Regressions) -> str:
     else:
         before = plural(len(regressions.nights.runs) - 1, "night")
         text = (
-            f"Compared with the levels of the {before} before; two nights agree, or a second measurement confirms it."
+            f"The levels of this night and the {before} before, segmented anew. "
+            "A level has two nights, or one that a second measurement confirms."
         )
     if regressions.too_few:
         text += f" {plural(regressions.too_few, 'series', 'series')} with too few nights were not judged."

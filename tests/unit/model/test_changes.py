@@ -2,11 +2,11 @@
 
 import random
 from collections.abc import Sequence
-from math import exp
+from math import exp, prod
 
 import pytest
 
-from rigctl.model.changes import Change, Point, Rules, compared, judged, noise_of, significant
+from rigctl.model.changes import Change, Point, Rules, compared, judged, significant
 
 LEVEL = 940.0
 
@@ -78,18 +78,75 @@ def test_one_confirmed_night_is_enough_where_something_else_of_the_rig_changed_o
         assert judged([points(values)], altered=altered)[0].changes == ()  # nothing has confirmed it
 
 
-def test_a_drift_is_found_and_known_as_one() -> None:
-    values = [value * (1 - 0.05 * min(max(night - 30, 0), 30) / 30) for night, value in enumerate(quiet(75))]
+@pytest.mark.parametrize(("share", "nights"), [(-0.06, 30), (0.10, 30), (-0.06, 15)])
+def test_a_drift_is_segments_that_add_up_to_the_true_change(share: float, nights: int) -> None:
+    values = [value * (1 + share * min(max(night - 30, 0) / nights, 1)) for night, value in enumerate(quiet(90))]
     found = changes(values)
-    assert 1 <= len(found) <= 2
-    assert found[0].gradual
-    assert 25 <= found[0].at <= 40
-    assert found[0].found <= 52
+    assert all(change.gradual for change in found)
+    assert 30 <= found[0].at <= 30 + nights / 2
+    assert found[0].found <= 30 + nights * 2 / 3
+    assert prod(change.ratio for change in found) - 1 == pytest.approx(share, abs=0.01)
 
 
-def test_both_a_step_down_and_the_return_are_changes() -> None:
-    values = [value * (0.95 if 30 <= night < 50 else 1) for night, value in enumerate(quiet(80))]
-    assert [(change.at, change.ratio < 1) for change in changes(values)] == [(30, True), (50, False)]
+@pytest.mark.parametrize("nights", [2, 3, 4, 10, 20])
+@pytest.mark.parametrize("twice", [False, True])
+def test_both_a_step_down_and_the_return_are_changes(nights: int, twice: bool) -> None:
+    lasting = range(30, 30 + nights)
+    values = [value * (0.92 if night in lasting else 1) for night, value in enumerate(quiet(80))]
+    [verdict] = judged([[Point(value, value * 1.001 if twice else None) for value in values]])
+    assert [(change.at, change.ratio < 1) for change in verdict.changes] == [(30, True), (30 + nights, False)]
+    assert verdict.level == pytest.approx(LEVEL, rel=0.003)
+
+
+@pytest.mark.parametrize("back", [0.96, 0.98, 1.0, 1.05])
+def test_every_level_after_a_dip_of_two_nights_is_seen(back: float) -> None:
+    values = [
+        value * (0.92 if night in (40, 41) else back if night > 41 else 1) for night, value in enumerate(quiet(90))
+    ]
+    assert judged([points(values)])[0].level == pytest.approx(back * LEVEL, rel=0.003)
+
+
+def test_a_step_after_a_few_noisy_nights_is_found() -> None:
+    # Measured: two runs of nights on busy machines; the link was slower from the ninth night on.
+    for noisy, after in (
+        ((100, 101, 99, 100.5, 99.5, 97, 96.5, 97), 92.0),
+        ((374.5, 373, 372, 377, 371.5, 367.5, 362.5, 363.5), 343.0),
+    ):
+        verdict = judged([points([*noisy, *[after] * 7])])[0]
+        assert len(noisy) in [change.at for change in verdict.changes]
+        assert verdict.level == pytest.approx(after, rel=0.001)
+
+
+def test_a_large_confirmed_return_is_a_change_at_once() -> None:
+    values = [*quiet(20), 0.7 * LEVEL]
+    own = [*points(values[:20]), Point(values[20], values[20] * 1.001)]
+    assert [change.at for change in judged([own])[0].changes] == [20]
+    again = [*own, Point(LEVEL, LEVEL * 1.001)]
+    found = judged([again])[0].changes
+    assert [(change.at, change.found) for change in found] == [(20, 20), (21, 21)]
+    assert found[-1].after == pytest.approx(LEVEL, rel=0.003)
+
+
+def test_a_change_that_was_news_lately_is_not_news_again() -> None:
+    noise = random.Random(4)
+    values = [LEVEL * exp(noise.gauss(0, 0.01) - (0.05 if night >= 30 else 0)) for night in range(60)]
+    told = [change.at for nights in range(6, 61) for change in changes(values[:nights]) if change.found == nights - 1]
+    assert len(told) == 1
+
+
+def test_nights_that_follow_each_other_are_no_levels() -> None:
+    noise, state, values = random.Random(7), 0.0, []
+    for _ in range(90):
+        state = 0.6 * state + noise.gauss(0, 0.008)
+        values.append(LEVEL * exp(state))
+    assert changes(values) == ()
+
+
+def test_the_smallest_visible_change_follows_the_noise() -> None:
+    loud, calm = (judged([points(quiet(30, sigma=sigma))])[0].visible for sigma in (0.02, 0.001))
+    assert loud is not None
+    assert 0.05 < loud < 0.13
+    assert calm == pytest.approx(0.02)
 
 
 def test_nights_that_are_missing_are_skipped() -> None:
@@ -118,19 +175,6 @@ def test_too_few_nights_are_not_judged() -> None:
     assert judged([[]])[0].level is None
 
 
-def test_a_second_measurement_is_asked_for_only_where_a_night_differs() -> None:
-    asked = []
-
-    def ask(series: int, night: int) -> float:
-        asked.append((series, night))
-        return LEVEL
-
-    values = quiet(60)
-    values[45] *= 0.9
-    judged([points(quiet(60, seed=2)), points(values)], ask=ask)
-    assert asked == [(1, 45)]
-
-
 def test_p_values_are_corrected_for_the_number_of_series() -> None:
     assert significant([0.0004], 0.001, tested=1) == [True]
     assert significant([0.0004], 0.001, tested=100) == [False]
@@ -139,25 +183,10 @@ def test_p_values_are_corrected_for_the_number_of_series() -> None:
     assert significant([], 0.05) == []
 
 
-def test_the_noise_is_that_of_most_nights() -> None:
-    logs = [0.002 * (-1) ** night for night in range(30)]
-    assert noise_of(logs[:4]) is None
-    spoilt = [*logs[:10], -0.2, *logs[11:], *(value - 0.05 for value in logs)]
-    assert noise_of(spoilt) == pytest.approx(noise_of(logs), rel=0.01)
-
-
-def test_noise_that_follows_itself_is_taken_from_the_nights_of_one_level() -> None:
-    slow = [0.004 * ((night // 10) % 2) for night in range(40)]  # differences of nearly all nights are 0
-    plain, of_level = noise_of(slow), noise_of(slow, [value - 0.002 for value in slow])
-    assert plain is not None
-    assert of_level is not None
-    assert of_level == pytest.approx(1.4826 * 0.002)
-    assert of_level > plain
-
-
 def test_a_night_is_compared_with_a_level_from_outside() -> None:
-    change = compared(points(quiet(20)), 1000.0)
-    assert change is not None
+    found = compared(points(quiet(20)), 1000.0)
+    assert found is not None
+    change, p = found
     assert change.ratio == pytest.approx(0.94, rel=0.01)
-    assert change.p < 1e-6
+    assert p < 1e-6
     assert compared(points(quiet(4)), 1000.0) is None

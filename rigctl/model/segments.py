@@ -1,0 +1,257 @@
+"""Cut series of nightly values into segments of one level each: optimal partitioning over a grid of levels.
+
+The search is exact (Jackson et al., "An algorithm for optimal partitioning of data on an interval", 2005). The cost of
+a night has an upper bound, so that a single outlier changes nothing (Fearnhead and Rigaill, "Changepoint detection in
+the presence of outliers", 2019). It is the cost under AR(1) noise, so that successive nights with similar deviations
+are not taken for a level. A segment begins with two nights near its level. One night is enough where a second
+measurement confirms it and either something else of the rig changed or the step is very large.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import sqrt
+from typing import Final, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+PENALTY: Final = 16.0
+"""Cost of a further segment, in squared standard deviations."""
+LEAST_STEP: Final = 3.0
+"""Standard deviations between the levels of two successive segments, at least."""
+_FIRST_STEP: Final = 1.5
+"""The same in the first search, which only serves to estimate the noise."""
+_MOST_COST: Final = 25.0
+"""Of one measurement: that of 5 standard deviations."""
+_NEAR: Final = 3.0
+"""Standard deviations within which the first two nights of a segment lie."""
+_OUTLIER: Final = 3.5
+"""Standard deviations from which on the next night does not follow a night."""
+_LEAST_NOISE: Final = 3e-4
+_RECENT: Final = 40
+"""Nights whose noise counts by itself where it is larger than that of the whole series."""
+_USUAL_FOLLOWING: Final = 0.3
+"""Autocorrelation of a series as far as its own nights do not show it …"""
+_USUAL_NIGHTS: Final = 8
+"""… with the weight of this number of nights."""
+_MOST_FOLLOWING: Final = 0.8
+_MAD: Final = 1.4826
+"""Standard deviation of normal noise ÷ its median absolute deviation."""
+_BATCH: Final = 64
+"""Series that are searched at once, which bounds the memory."""
+_INFINITE: Final = 1e18
+
+Value = TypeVar("Value", np.float64, np.bool_)
+Floats: TypeAlias = NDArray[np.float64]
+Flags: TypeAlias = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Nights:
+    """The measured nights of one series, as natural logarithms. `second` is `first` where `twice` is False.
+
+    `altered`: something else of the rig changed before that night. `accepted`: a level begins there, at no cost.
+    """
+
+    first: Floats
+    second: Floats
+    twice: Flags
+    altered: Flags
+    accepted: Flags
+
+    def until(self, count: int) -> "Nights":
+        """Return the first `count` nights."""
+        return Nights(
+            self.first[:count], self.second[:count], self.twice[:count], self.altered[:count], self.accepted[:count]
+        )
+
+    def away(self, level: Floats | float) -> Floats:
+        """Return how far each night is from a level: of two measurements the nearer one."""
+        first, second = self.first - level, self.second - level
+        return np.where(np.abs(first) <= np.abs(second), first, second)
+
+    def level(self, begin: int, end: int) -> float:
+        """Return the median of these nights, each by that of its measurements which is nearer to the median."""
+        middle = float(np.median(self.first[begin:end]))
+        return middle + float(np.median(self.away(middle)[begin:end]))
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """`sigma`: standard deviation of a night about its level; `following`: correlation of successive nights."""
+
+    sigma: float
+    following: float
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Bounds of a search, of the logarithms of two levels, and the cost of a further segment."""
+
+    least: float  # smallest step
+    at_once: float  # smallest step for which one confirmed night is enough
+    penalty: float
+
+
+def segmented(series: Sequence[Nights], noises: Sequence[Noise], search: Search) -> Iterator["Segments"]:
+    """Yield the segments of each series."""
+    for begin in range(0, len(series), _BATCH):
+        batch = slice(begin, begin + _BATCH)
+        yield from _searched(series[batch], noises[batch], search, LEAST_STEP)
+
+
+def noises_of(series: Sequence[Nights], search: Search) -> list[Noise]:
+    """Estimate the noise of each series about the levels that a first search finds."""
+    rough = [_of_differences(own.first) for own in series]
+    found = []
+    for begin in range(0, len(series), _BATCH):
+        batch = slice(begin, begin + _BATCH)
+        found += list(_searched(series[batch], rough[batch], search, _FIRST_STEP))
+    return [
+        _of_residuals(own, [0, *(cut.begin for cut in segments.cuts(len(own.first))), len(own.first)], noise.sigma)
+        for own, segments, noise in zip(series, found, rough, strict=True)
+    ]
+
+
+def _of_differences(values: Floats) -> Noise:
+    """Estimate from the differences of nights one and two apart: changes of level and outliers leave both alone."""
+    one, two = ((_MAD * float(np.median(np.abs(values[gap:] - values[:-gap])))) ** 2 for gap in (1, 2))
+    following = _shrunk(two / max(one, 1e-12) - 1, len(values))
+    sigma = sqrt((one + two) / (2 * (1 - following) + 2 * (1 - following**2)))
+    return Noise(max(sigma, _LEAST_NOISE), following)
+
+
+def _of_residuals(own: Nights, cuts: Sequence[int], sigma: float) -> Noise:
+    parts = [own.away(own.level(begin, end))[begin:end] for begin, end in pairwise(cuts)]
+    for _ in range(2):
+        parts = [np.clip(part, -_NEAR * sigma, _NEAR * sigma) for part in parts]
+        squares = np.concatenate(parts) ** 2
+        count = len(squares)
+        sigma = max(sqrt(squares.sum() / max(count - len(parts), 1)), _LEAST_NOISE)
+    products = sum(float((part[1:] * part[:-1]).sum()) for part in parts)
+    following = products / max(float(squares.sum()), 1e-12)
+    # Both estimates are too small by what the level has taken: of the correlation (Kendall, "Note on bias in the
+    # estimation of autocorrelation", 1954) and of the variance, by the variance of a mean of nights that follow.
+    following = _shrunk(following + (1 + 3 * max(following, 0.0)) / count, count)
+    taken = min((1 + following) / (1 - following) * len(parts) / count, 0.6)
+    recent = sqrt(float(np.mean(squares[-_RECENT:])))
+    return Noise(max(sigma, recent) / sqrt(1 - taken) * (1 + 2 / count), following)
+
+
+def _shrunk(following: float, nights: int) -> float:
+    mixed = (following * nights + _USUAL_FOLLOWING * _USUAL_NIGHTS) / (nights + _USUAL_NIGHTS)
+    return min(max(mixed, 0.0), _MOST_FOLLOWING)
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A segment begins with night `begin` (counted among the measured ones), on a higher or lower level."""
+
+    begin: int
+    rises: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """One series, searched. Arrays have a row for each night and a column for each level of the grid."""
+
+    nights: Nights
+    costs: Floats  # least cost of the nights up to this one, where it has this level
+    begins: NDArray[np.int64]  # the first night of that segment
+    below: NDArray[np.int64]  # of each level, the nearest one that is a step lower; -1: none
+    above: NDArray[np.int64]  # … and higher; the number of levels: none
+
+    def cuts(self, count: int) -> tuple["Cut", ...]:
+        """Return where the segments after the first begin, if only the first `count` nights are known."""
+        night, level, found = count - 1, int(np.argmin(self.costs[count - 1])), []
+        while (begin := int(self.begins[night, level])) > 0:
+            night, later = begin - 1, level
+            costs = self.costs[night].copy()
+            if not self.nights.accepted[begin]:
+                costs[self.below[later] + 1 : self.above[later]] = _INFINITE
+            level = int(np.argmin(costs))
+            found.append(Cut(begin, later > level))
+        return tuple(reversed(found))
+
+
+def _searched(
+    series: Sequence[Nights], noises: Sequence[Noise], search: Search, least_step: float
+) -> Iterator[Segments]:
+    """Search several series at once; shorter ones are filled up with their last night, which changes nothing before."""
+    length = max(len(own.first) for own in series)
+    first, second = (_stacked([own.first for own in series], length), _stacked([own.second for own in series], length))
+    twice = _stacked([own.twice for own in series], length)
+    altered = _stacked([own.altered for own in series], length)
+    accepted = _stacked([own.accepted for own in series], length)
+    sigma = np.array([[noise.sigma] for noise in noises])
+    following = np.array([[noise.following] for noise in noises])
+    grid = _grids(series, noises)
+    steps = np.maximum(search.least, least_step * sigma)
+    below, above = _partners(grid, steps)
+    below_at_once, above_at_once = _partners(grid, np.maximum(steps, search.at_once))
+    whitened = sigma * np.sqrt(1 - following**2)
+    costs, begins = np.empty((length, *grid.shape)), np.zeros((length, *grid.shape), dtype=np.int64)
+    entered = np.full(grid.shape, _INFINITE)
+    previous = np.zeros(grid.shape)
+    for night in range(length):
+        here, other = first[:, night, None] - grid, second[:, night, None] - grid
+        here, other = np.where(np.abs(other) < np.abs(here), (other, here), (here, other))
+        alone = (here / sigma) ** 2
+        near = (alone <= _NEAR**2) & ((other / sigma) ** 2 <= _MOST_COST)
+        most = _MOST_COST * (1 + twice[:, night, None])
+        if night == 0:
+            costs[0] = np.minimum(alone, most)
+            previous = here
+            continue
+        follows = np.abs(previous) <= _OUTLIER * sigma
+        cost = np.minimum(np.where(follows, ((here - following * previous) / whitened) ** 2, alone), most)
+        stay = costs[night - 1] + cost
+        confirmed = np.where(near, entered + cost, _INFINITE)
+        costs[night] = np.minimum(stay, confirmed)
+        begins[night] = np.where(confirmed < stay, night - 1, begins[night - 1])
+        left = _cheapest(costs[night - 1], below, above)
+        entered = np.where(near, left + search.penalty + alone, _INFINITE)
+        # One night that begins a segment by itself: confirmed, or accepted by somebody.
+        at_once = np.where(altered[:, night, None], left, _cheapest(costs[night - 1], below_at_once, above_at_once))
+        single = np.where(near & twice[:, night, None], at_once + search.penalty + alone, _INFINITE)
+        free = costs[night - 1].min(axis=1, keepdims=True) + np.minimum(alone, most)
+        single = np.where(accepted[:, night, None], np.minimum(single, free), single)
+        begins[night] = np.where(single < costs[night], night, begins[night])
+        costs[night] = np.minimum(costs[night], single)
+        previous = here
+    for at, own in enumerate(series):
+        yield Segments(own, costs[:, at], begins[:, at], below[at], above[at])
+
+
+def _stacked(rows: Sequence[NDArray[Value]], length: int) -> NDArray[Value]:
+    return np.stack([np.pad(row, (0, length - len(row)), mode="edge") for row in rows])
+
+
+def _grids(series: Sequence[Nights], noises: Sequence[Noise]) -> Floats:
+    """Return the levels of each series, half a standard deviation apart; unused places are far from every night."""
+    grids = []
+    for own, noise in zip(series, noises, strict=True):
+        middles = (own.first[1:] + own.first[:-1]) / 2
+        step = noise.sigma / 2
+        grids.append(np.unique(np.round(np.concatenate((own.first, own.second, middles)) / step)) * step)
+    most = max(len(grid) for grid in grids)
+    return np.stack([np.concatenate((grid, 1e6 + np.arange(most - len(grid)))) for grid in grids])
+
+
+def _partners(grid: Floats, steps: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return, for each level, the place of the nearest levels that are at least a step lower and higher."""
+    exact = 1e-12
+    below = [np.searchsorted(own, own - step + exact, side="right") - 1 for own, step in zip(grid, steps, strict=True)]
+    above = [np.searchsorted(own, own + step - exact, side="left") for own, step in zip(grid, steps, strict=True)]
+    return np.stack(below), np.stack(above)
+
+
+def _cheapest(costs: Floats, below: NDArray[np.int64], above: NDArray[np.int64]) -> Floats:
+    """Return, for each level, the least cost of the levels that are a step away."""
+    lower = np.minimum.accumulate(costs, axis=1)
+    upper = np.minimum.accumulate(costs[:, ::-1], axis=1)[:, ::-1]
+    count = costs.shape[1]
+    from_below = np.where(below >= 0, np.take_along_axis(lower, np.maximum(below, 0), 1), _INFINITE)
+    from_above = np.where(above < count, np.take_along_axis(upper, np.minimum(above, count - 1), 1), _INFINITE)
+    return np.minimum(from_below, from_above)

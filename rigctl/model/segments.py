@@ -36,6 +36,7 @@ _USUAL_FOLLOWING: Final = 0.3
 _USUAL_NIGHTS: Final = 8
 """… with the weight of this number of nights."""
 _MOST_FOLLOWING: Final = 0.8
+_MOST_AT_FIRST: Final = 0.5
 _MAD: Final = 1.4826
 """Standard deviation of normal noise ÷ its median absolute deviation."""
 _BATCH: Final = 64
@@ -115,11 +116,13 @@ def noises_of(series: Sequence[Nights], search: Search) -> list[Noise]:
 
 
 def _of_differences(values: Floats) -> Noise:
-    """Estimate from the differences of nights one and two apart: changes of level and outliers leave both alone."""
+    """Estimate from differences of nights one and two apart, which levels and outliers hardly change.
+
+    A drift makes nights seem to follow each other, so that only a part of the correlation is believed as yet.
+    """
     one, two = ((_MAD * float(np.median(np.abs(values[gap:] - values[:-gap])))) ** 2 for gap in (1, 2))
-    following = _shrunk(two / max(one, 1e-12) - 1, len(values))
-    sigma = sqrt((one + two) / (2 * (1 - following) + 2 * (1 - following**2)))
-    return Noise(max(sigma, _LEAST_NOISE), following)
+    following = min(_shrunk(two / max(one, 1e-12) - 1, len(values)), _MOST_AT_FIRST)
+    return Noise(max(sqrt(one / (2 * (1 - following))), _LEAST_NOISE), following)
 
 
 def _of_residuals(own: Nights, cuts: Sequence[int], sigma: float) -> Noise:

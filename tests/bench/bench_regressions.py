@@ -10,7 +10,7 @@ import json
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean, median
@@ -20,7 +20,7 @@ import nightly_noise as simulated
 from jumpavg import classify
 
 from rigctl.analysis.history import common
-from rigctl.model.changes import Point, Rules, judged
+from rigctl.model.changes import Change, Point, Verdict, judged
 
 SEEDS: Final = {"tune": 20261122, "proof": 977_431}
 SIZES: Final = (0.01, 0.02, 0.05, 0.10)
@@ -55,21 +55,28 @@ def score(series: Sequence[simulated.Series], alarms: Sequence[Points]) -> Score
     return Score(1000 * false / nights, soon / len(series), later / len(series))
 
 
-def ours(rules: Rules) -> Detector:
-    def alarms(series: Sequence[simulated.Series]) -> list[Points]:
-        found: list[Points] = []
-        for begin in range(0, len(series), RIG):
-            rig = series[begin : begin + RIG]
-            points = [[Point(value) for value in own.main] for own in rig]
-            verdicts = judged(points, rules, ask=_second(rig))
-            found += [[(change.found, change.at) for change in verdict.changes] for verdict in verdicts]
-        return found
+def ours(series: Sequence[simulated.Series]) -> list[Points]:
+    """Judge night by night; a night in which something seems to have changed is measured a second time."""
+    found: list[Points] = []
+    for begin in range(0, len(series), RIG):
+        rig = series[begin : begin + RIG]
+        points: list[list[Point]] = [[] for _ in rig]
+        alarms: list[Points] = [[] for _ in rig]
+        for night in range(len(rig[0].main)):
+            for own, values in zip(rig, points, strict=True):
+                values.append(Point(own.main[night]))
+            seen = judged(points)
+            again = [at for at, verdict in enumerate(seen) if verdict.suspicion or _news(verdict, night)]
+            for at in again:
+                points[at][-1] = Point(rig[at].main[night], rig[at].second[night])
+            for at, verdict in enumerate(judged(points) if again else seen):
+                alarms[at] += [(night, change.at) for change in _news(verdict, night)]
+        found += alarms
+    return found
 
-    return alarms
 
-
-def _second(rig: Sequence[simulated.Series]) -> Callable[[int, int], float]:
-    return lambda number, night: rig[number].second[night]
+def _news(verdict: Verdict, night: int) -> list[Change]:
+    return [change for change in verdict.changes if change.found == night]
 
 
 def threshold(share: float, confirm: bool = True) -> Detector:
@@ -202,7 +209,7 @@ def swapped(seed: int, form: str, share: float, meshes: int = 40) -> str:
         together = [
             common([own for end, own in zip(ends, points, strict=True) if end[role] == node]) for node, role in roles
         ]
-        verdicts = judged([*together, *points], Rules())
+        verdicts = judged([*together, *points])
         for (node, role), verdict in zip(roles, verdicts, strict=False):
             first = verdict.changes[0] if verdict.changes else None
             if (node, role) == ("c", 0):
@@ -217,26 +224,11 @@ def swapped(seed: int, form: str, share: float, meshes: int = 40) -> str:
     )
 
 
-def roc(seed: int, forms: Sequence[str], count: int) -> None:
-    base = Rules()
-    variants = {
-        "rigctl": ours(base),
-        "one confirmed night": ours(replace(base, at_once=0.03)),
-        "two nights always": ours(replace(base, bad_nights=1.0)),
-        "three nights always": ours(replace(base, windows=(3, 5, 7))),
-        "bound 1 %": ours(replace(base, bound=0.01)),
-        "bound 3 %": ours(replace(base, bound=0.03)),
-    }
-    variants |= {f"threshold {100 * share:g} %": threshold(share) for share in (0.01, 0.02, 0.03, 0.05)}
-    table(variants, seed, forms, count)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", choices=sorted(SEEDS), default="tune")
     parser.add_argument("--peers", help="a Python with apache-otava and ruptures: those only")
     parser.add_argument("--count", type=int, default=200)
-    parser.add_argument("--roc", action="store_true")
     parser.add_argument("--forms", nargs="*", default=list(simulated.FORMS))
     parser.add_argument("--still", action="store_true", help="only series without changes")
     parser.add_argument("--only", nargs="*", metavar="NAME", help="only these detectors")
@@ -244,11 +236,8 @@ def main() -> None:
     if any(form.startswith("own") for form in given.forms):
         for test, nights in enumerate(simulated.own_nights(), 1):
             print(f"test {test}:", {name: round(value, 3) for name, value in simulated.fitted(nights).items()})
-    if given.roc:
-        roc(SEEDS[given.seed], given.forms, given.count)
-        return
     detectors: dict[str, Detector] = {
-        "ours": ours(Rules()),
+        "ours": ours,
         "threshold 3 %": threshold(0.03),
         "threshold 3 %, unconfirmed": threshold(0.03, confirm=False),
         "jumpavg": jumpavg(),

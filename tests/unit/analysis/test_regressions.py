@@ -13,7 +13,7 @@ from rigctl.analysis.regressions import Regressions, news
 from rigctl.analysis.shifts import Shift
 from rigctl.errors import InputError
 from rigctl.model.changes import Rules
-from rigctl.records import CONFIRMS, Accepted, Pair, RunStatus
+from rigctl.records import CONFIRMS, Accepted, Pair, RunPlan, RunStatus
 from rigctl.store import Store, open_store
 
 PLAN = nightly.mesh_plan(("a", "b", "c"))
@@ -98,6 +98,70 @@ def test_a_slow_pair_is_news_by_itself(measured: Measured) -> None:
 def test_what_all_nodes_have_in_common_is_not_called_a_node(measured: Measured) -> None:
     found = of(measured(slow_all), CHANGED + 1)
     assert sorted(subjects(found.news)) == [(None, None, (number,)) for number in range(1, 7)]
+
+
+def together(pairs: tuple[Pair, ...], shares: tuple[float, ...]) -> tuple[RunPlan, nightly.Change]:
+    """Return a plan of one test in which all pairs run at once, and a change of their levels."""
+    plan = make.plan([make.cell(1, pairs=pairs, duration_s=1.0)], scenario_name="nightly", rig_name="lab", virtual=None)
+
+    def change(night: int, pair: Pair) -> float:
+        return shares[pairs.index(pair)] if night >= CHANGED else 1.0
+
+    return plan, change
+
+
+@pytest.mark.parametrize(
+    ("shares", "leaders", "explained"),
+    [
+        ((0.9, 1.0), ["a → b"], 1),  # the sum fell by 5 %: a consequence
+        ((0.9, 0.9), [None], 2),
+        ((0.9, 1.0, 1.0, 1.0), ["a → b"], 1),
+    ],
+)
+def test_the_pair_that_bears_the_change_is_named_and_not_the_sum(
+    tmp_path: Path, shares: tuple[float, ...], leaders: list[str | None], explained: int
+) -> None:
+    pairs = (Pair("a", "b"), Pair("c", "d"), Pair("e", "f"), Pair("g", "h"))[: len(shares)]
+    plan, change = together(pairs, shares)
+    with open_store(str(tmp_path / "store.db"), create=True) as store:
+        for night in range(CHANGED + 2):
+            nightly.measure(store, plan, night, change)
+        found = news(store, store.run())
+    streams = [shift.series.subject.stream for shift in found.news]
+    assert [stream and f"{stream.sender} → {stream.receiver}" for stream in streams] == leaders
+    assert found.news[0].ratio == pytest.approx(0.9, abs=0.01)
+    assert len(found.news[0].explains) == explained
+
+
+def test_a_dip_of_two_nights_ends_and_its_end_is_news(tmp_path: Path) -> None:
+    def dip(night: int, pair: Pair) -> float:
+        return 0.92 if night in (CHANGED, CHANGED + 1) else 1.0
+
+    plan = replace(nightly.mesh_plan(("a", "b")), cells=nightly.mesh_plan(("a", "b")).cells[:1])
+    with open_store(str(tmp_path / "store.db"), create=True) as store:
+        for night in range(CHANGED + 5):
+            nightly.measure(store, plan, night, dip)
+        assert of(store, CHANGED + 1).failed
+        [back] = of(store, CHANGED + 3).news
+        assert (back.better, back.since.run) == (True, store.run_ids()[CHANGED + 2])
+        assert back.returns is not None
+        assert back.returns.run == store.run_ids()[CHANGED]
+        after = of(store, CHANGED + 4)
+    assert (after.news, after.standing, after.failed) == ((), (), False)
+    assert [shift.better for shift in after.history] == [False, True]
+
+
+def test_the_steps_of_a_drift_stand_as_one_change(tmp_path: Path) -> None:
+    def drift(night: int, pair: Pair) -> float:
+        return 1 - 0.06 * min(max(night - 15, 0) / 20, 1)
+
+    plan = replace(nightly.mesh_plan(("a", "b")), cells=nightly.mesh_plan(("a", "b")).cells[:1])
+    with open_store(str(tmp_path / "store.db"), create=True) as store:
+        for night in range(50):
+            nightly.measure(store, plan, night, drift)
+        [standing] = of(store, 49).standing
+    assert standing.change.gradual
+    assert standing.ratio == pytest.approx(0.94, abs=0.01)
 
 
 def test_a_change_is_news_once_and_stands_until_it_is_accepted(measured: Measured) -> None:

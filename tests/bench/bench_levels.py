@@ -1,0 +1,229 @@
+"""How well changes of level are found night by night: steps, dips, drifts and false changes, beside other detectors.
+
+python tests/bench/bench_levels.py [--seed tune|proof] [--count 300] [--peers PYTHON] [KIND …]
+PYTHON is one that has ruptures. The rules were tuned on the series of one seed only; `proof` is another.
+Noise: standard deviation of 0.2 to 2 %, AR(1) of 0 to 0.7 (0 to 0.6 without a change), 8 to 60 nights before a change.
+"""
+
+import argparse
+import itertools
+import json
+import random
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import exp, log, sqrt
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from jumpavg import classify
+
+from rigctl.model.changes import Point, judged
+
+SEEDS: Final = {"tune": 20261123, "proof": 600_613}
+RIG: Final = 10
+"""Series that are judged together."""
+LEVEL: Final = 900.0
+LEAST_NIGHTS: Final = 6
+LATER: Final = 20
+"""Nights after the last change."""
+_PEERS: Final = Path(__file__).with_name("regression_peers.py")
+
+Seen: TypeAlias = tuple[int, int, float]
+"""A change as reported: the night in which it was, its first night, and the new level ÷ the old one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """`steps`: the true changes, as first night and ratio; of a drift its begin and its whole ratio."""
+
+    values: tuple[float, ...]
+    sigma: float
+    steps: tuple[tuple[int, float], ...]
+    end: float  # true level of the last night
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a detector reported night by night, its changes at the end, and the level at the end."""
+
+    news: tuple[Seen, ...]
+    changes: tuple[Seen, ...]
+    level: float
+
+
+def noise(draws: random.Random, nights: int, sigma: float, following: float) -> list[float]:
+    made, state = [], draws.gauss(0, sigma)
+    for _ in range(nights):
+        made.append(state)
+        state = following * state + draws.gauss(0, sigma * sqrt(1 - following**2))
+    return made
+
+
+def _series(
+    draws: random.Random, sigma: float, following: float, shifts: Sequence[float], *steps: tuple[int, float]
+) -> Series:
+    values = [
+        LEVEL * exp(shift + own) for shift, own in zip(shifts, noise(draws, len(shifts), sigma, following), strict=True)
+    ]
+    return Series(tuple(values), sigma, steps, LEVEL * exp(shifts[-1]))
+
+
+def still(draws: random.Random) -> Series:
+    return _series(draws, draws.choice((0.002, 0.005, 0.01, 0.02)), draws.choice((0, 0.2, 0.4, 0.6)), [0.0] * 90)
+
+
+def _noisy(draws: random.Random) -> tuple[float, float, int]:
+    return draws.choice((0.002, 0.005, 0.01, 0.02)), draws.choice((0, 0.2, 0.4, 0.6, 0.7)), draws.randint(8, 60)
+
+
+def _size(draws: random.Random, least: float) -> float:
+    return exp(draws.uniform(log(least), log(0.25)))
+
+
+def step(draws: random.Random) -> Series:
+    """At least 4 standard deviations and 3 %, up or down."""
+    sigma, following, at = _noisy(draws)
+    size = log(1 + draws.choice((-1, 1)) * _size(draws, max(4 * sigma, 0.03)))
+    shifts = [size if night >= at else 0.0 for night in range(at + LATER)]
+    return _series(draws, sigma, following, shifts, (at, exp(size)))
+
+
+def dip(draws: random.Random) -> Series:
+    """Two to ten nights, at least 6 standard deviations and 4 %."""
+    sigma, following, at = _noisy(draws)
+    lasting, size = draws.randint(2, 10), log(1 - _size(draws, max(6 * sigma, 0.04)))
+    shifts = [size if at <= night < at + lasting else 0.0 for night in range(at + lasting + LATER)]
+    return _series(draws, sigma, following, shifts, (at, exp(size)), (at + lasting, exp(-size)))
+
+
+def drift(draws: random.Random) -> Series:
+    """4 to 12 % over 15 to 60 nights, in noise of 0.2 to 0.8 %."""
+    _, following, at = _noisy(draws)
+    sigma, nights = draws.choice((0.002, 0.003, 0.005, 0.008)), draws.choice((15, 30, 45, 60))
+    size = draws.choice((-1, 1)) * draws.uniform(0.04, 0.12)
+    shifts = [log(1 + size * min(1.0, max(0.0, (night - at + 1) / nights))) for night in range(at + nights + LATER)]
+    return _series(draws, sigma, following, shifts, (at, 1 + size))
+
+
+KINDS: Final[dict[str, Callable[[random.Random], Series]]] = {"still": still, "step": step, "dip": dip, "drift": drift}
+
+
+def ours(series: Sequence[Series]) -> list[Judged]:
+    """Judge every night anew, ten series together."""
+    found: list[Judged] = []
+    for begin in range(0, len(series), RIG):
+        rig = series[begin : begin + RIG]
+        news: list[list[Seen]] = [[] for _ in rig]
+        verdicts = {}
+        for night in range(LEAST_NIGHTS - 1, max(len(own.values) for own in rig)):
+            live = [at for at, own in enumerate(rig) if night < len(own.values)]
+            seen = judged([[Point(value) for value in rig[at].values[: night + 1]] for at in live])
+            for at, verdict in zip(live, seen, strict=True):
+                news[at] += [(night, change.at, change.ratio) for change in verdict.changes if change.found == night]
+                verdicts[at] = verdict
+        for at in range(len(rig)):
+            changes = tuple((change.found, change.at, change.ratio) for change in verdicts[at].changes)
+            found.append(Judged(tuple(news[at]), changes, verdicts[at].level or 0.0))
+    return found
+
+
+def whole(cuts: Callable[[Sequence[Sequence[float]]], list[list[int]]]) -> Callable[[Sequence[Series]], list[Judged]]:
+    """A detector that is given the whole series at once, which favours it: it sees all nights after a change."""
+
+    def judge(series: Sequence[Series]) -> list[Judged]:
+        made = []
+        for own, starts in zip(series, cuts([own.values for own in series]), strict=True):
+            bounds = [0, *starts, len(own.values)]
+            means = [sum(own.values[a:b]) / (b - a) for a, b in itertools.pairwise(bounds)]
+            seen = tuple((at, at, after / before) for at, before, after in zip(starts, means, means[1:], strict=False))
+            made.append(Judged(seen, seen, means[-1]))
+        return made
+
+    return judge
+
+
+def _jumpavg(series: Sequence[Sequence[float]]) -> list[list[int]]:
+    found = []
+    for values in series:
+        at, starts = 0, []
+        for group in classify(list(values)):
+            starts.append(at)
+            at += len(group.run_list)
+        found.append(starts[1:])
+    return found
+
+
+def _ruptures(python: str) -> Callable[[Sequence[Sequence[float]]], list[list[int]]]:
+    def cuts(series: Sequence[Sequence[float]]) -> list[list[int]]:
+        command = [python, str(_PEERS), "ruptures"]
+        done = subprocess.run(command, input=json.dumps(series), capture_output=True, text=True, check=True)
+        answers: list[list[int]] = json.loads(done.stdout)
+        return answers
+
+    return cuts
+
+
+def _right(seen: Seen, step: tuple[int, float]) -> bool:
+    return abs(seen[1] - step[0]) <= 2 and (seen[2] > 1) == (step[1] > 1)
+
+
+def figures(kind: str, series: Sequence[Series], found: Sequence[Judged]) -> dict[str, float]:
+    """Return the shares in percent, and the false changes per 1,000 series-nights."""
+    count = len(series)
+    level = sum(abs(own.level / one.end - 1) <= 0.02 for one, own in zip(series, found, strict=True)) / count
+    nights = sum(len(own.values) - LEAST_NIGHTS for own in series)
+    made: dict[str, float] = {}
+    if kind == "still":
+        made["false changes per 1,000 series-nights"] = 1000 * sum(len(own.news) for own in found) / nights
+    elif kind == "drift":
+        errors = [100 * abs(_product(own.changes) - one.steps[0][1]) for one, own in zip(series, found, strict=True)]
+        made["changes add up within 1.5 points, %"] = 100 * sum(error <= 1.5 for error in errors) / count
+    else:
+        pairs = list(zip(series, found, strict=True))
+        soon = [
+            any(_right(new, one.steps[0]) and new[0] < one.steps[0][0] + 7 for new in own.news) for one, own in pairs
+        ]
+        made["found within 7 nights, %"] = 100 * sum(soon) / count
+        if kind == "step":
+            large = [(one, own) for one, own in pairs if abs(log(one.steps[0][1])) >= 10 * one.sigma]
+            first = [
+                any(_right(new, one.steps[0]) and new[0] < one.steps[0][0] + 2 for new in own.news)
+                for one, own in large
+            ]
+            made["of 10 standard deviations within 2 nights, %"] = 100 * sum(first) / len(large)
+        else:
+            back = [any(_right(new, one.steps[1]) for new in own.news) for one, own in pairs]
+            made["return found, %"] = 100 * sum(back) / count
+        extra = sum(max(0, len(own.news) - len(one.steps)) for one, own in pairs)
+        made["further changes per 1,000 series-nights"] = 1000 * extra / nights
+    return made | {"level at the end within 2 %, %": 100 * level}
+
+
+def _product(changes: Sequence[Seen]) -> float:
+    ratio = 1.0
+    for _, _, own in changes:
+        ratio *= own
+    return ratio
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("kinds", nargs="*", choices=[*KINDS, []], default=list(KINDS))
+    parser.add_argument("--seed", choices=sorted(SEEDS), default="tune")
+    parser.add_argument("--count", type=int, default=300)
+    parser.add_argument("--peers", help="a Python with ruptures")
+    given = parser.parse_args()
+    detectors: dict[str, Callable[[Sequence[Series]], list[Judged]]] = {"rigctl": ours, "jumpavg": whole(_jumpavg)}
+    if given.peers:
+        detectors["ruptures"] = whole(_ruptures(given.peers))
+    for kind in given.kinds:
+        draws = random.Random(f"{SEEDS[given.seed]} {kind}")
+        series = [KINDS[kind](draws) for _ in range(given.count)]
+        for name, detector in detectors.items():
+            made = figures(kind, series, detector(series))
+            print(f"{kind}: {name}: {', '.join(f'{what} {value:.2f}' for what, value in made.items())}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -16,7 +16,7 @@ from typing import Final, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-PENALTY: Final = 16.0
+PENALTY: Final = 20.0
 """Cost of a further segment, in squared standard deviations."""
 LEAST_STEP: Final = 3.0
 """Standard deviations between the levels of two successive segments, at least."""

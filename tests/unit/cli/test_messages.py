@@ -17,3 +17,8 @@ def test_an_error_moves_no_cursor(capsys: pytest.CaptureFixture[str], monkeypatc
 def test_what_a_command_complains_of_is_printable() -> None:
     done = Completed(1, b"", b"first\n\x1b[2Jsudo: \xff no\x07\n")
     assert done.complaint == "?[2Jsudo: \ufffd no? (exit code 1)"
+
+
+def test_the_error_of_a_node_is_printable_wherever_it_is_printed() -> None:
+    error = NodeError("pi1", "killed by SIGKI\x1bLL\u202e")
+    assert (error.what, str(error)) == ("killed by SIGKI?LL?", "pi1: killed by SIGKI?LL?")

@@ -170,6 +170,19 @@ async def test_a_refused_key_is_named_with_how_to_give_another(sshd: Start, tmp_
     assert f"ssh-copy-id -p {server.port} {USER}@127.0.0.1" in message
 
 
+async def test_a_refused_key_of_the_home_folder_is_named_by_its_file(sshd: Start, home: Path, tmp_path: Path) -> None:
+    wrong, named = new_key(home / ".ssh/id_ed25519", comment="somebody"), new_key(tmp_path / "named", comment="else")
+    server = sshd()
+    message = await refusal(server.node(key=None))
+    assert f"keys tried: {wrong}." in message
+    assert "IdentityFile in ~/.ssh/config" in message
+    (home / ".ssh/config").write_text(f"Host *\n  IdentityFile {named}\n")
+    assert f"keys tried: {named}." in await refusal(server.node(key=None))
+    (home / ".ssh/config").write_text(f"Host *\n  IdentityFile {server.key}\n")
+    async with one(server.node(key=None)):
+        pass
+
+
 async def test_a_key_with_a_passphrase_is_no_question_but_a_hint(sshd: Start, tmp_path: Path) -> None:
     message = await refusal(sshd().node(key=new_key(tmp_path / "locked", passphrase="secret")))
     assert "ssh-add it first" in message

@@ -74,7 +74,16 @@ async def test_rig_init_finds_sudo_where_the_host_does_not_know_its_own_name(ssh
     server = sshd(sudoers=LETS)
     for name, text in {"hosts": "127.0.0.1 localhost\n", "nsswitch.conf": "passwd: files\nhosts: files\n"}.items():
         (tmp_path / name).write_text(text)
-        command = ["nsenter", "-t", str(server.process.pid), "-m", "mount", "--bind", tmp_path / name, f"/etc/{name}"]
+        command = [
+            "nsenter",
+            "-t",
+            str(server.process.pid),
+            "-m",
+            "mount",
+            "--bind",
+            str(tmp_path / name),
+            f"/etc/{name}",
+        ]
         subprocess.run(command, check=True, timeout=10)
     async with guest(server) as host:
         assert "unable to resolve host" in (await host.run("sudo -n true")).stderr

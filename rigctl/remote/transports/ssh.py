@@ -237,7 +237,7 @@ def _target(node: str, prefix: str, options: asyncssh.SSHClientConnectionOptions
     file = files[0] if isinstance(files, list) and files else files if isinstance(files, str) else None
     keys = [str(path) for path in settings.get("client_keys", [])]
     if not keys:
-        keys = [pair.get_comment() or pair.get_algorithm() for pair in options.client_keys or ()]
+        keys = [_key_name(pair) for pair in options.client_keys or ()]
         keys += ["those of the ssh-agent"] if options.agent_path else []
     return Target(
         node,
@@ -250,6 +250,12 @@ def _target(node: str, prefix: str, options: asyncssh.SSHClientConnectionOptions
         tuple(keys),
         settings.get("login_timeout", CONNECT_DEADLINE_S),
     )
+
+
+def _key_name(pair: asyncssh.SSHKeyPair) -> str:
+    """Return the file of a key, else its comment or type."""
+    file: bytes | None = pair._filename  # has no accessor
+    return os.fsdecode(file) if file else pair.get_comment(errors="replace") or pair.get_algorithm()
 
 
 async def _close(connection: asyncssh.SSHClientConnection) -> None:

@@ -162,6 +162,7 @@ def _denied(target: Target) -> str:
     tried = ", ".join(target.keys) if target.keys else "none: there is no key in ~/.ssh and no ssh-agent"
     port = "" if target.port == 22 else f" -p {target.port}"
     return (
-        f"{target.place} refuses to log in {target.user}; keys tried: {tried}. Name another with `key:` in the rig "
-        f"file (one with a passphrase: ssh-add it first), or authorize this one: ssh-copy-id{port} {who}"
+        f"{target.place} refuses to log in {target.user}; keys tried: {tried}. Name another by IdentityFile in "
+        f"~/.ssh/config or `key:` in a rig file (one with a passphrase: ssh-add it first), or authorize this one: "
+        f"ssh-copy-id{port} {who}"
     )

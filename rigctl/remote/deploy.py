@@ -261,7 +261,8 @@ def _read_check(host: Host, binaries: dict[str, _Binary], reply: Completed) -> t
         advice = "" if host.node.sudo else ", or set TMPDIR for that user"
         raise NodeError(
             name,
-            f"no folder to put the agent in: {places} are full, read-only or mounted noexec. Free some space{advice}",
+            f"no folder to put the agent in: {places} are full, read-only, mounted noexec or another user's. "
+            f"Free some space{advice}",
         )
     return binaries[machine], words[0], words[1], words[2]
 

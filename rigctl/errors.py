@@ -6,6 +6,8 @@ The one place that turns them into exit codes and lines on the screen is `rigctl
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
+from rigctl.texts import printable_lines
+
 
 class RigctlError(Exception):
     """The root of all that rigctl raises on purpose. Its text is one message for a person, without a traceback."""
@@ -28,11 +30,14 @@ class RigError(RigctlError):
 class NodeError(RigError):
     """One node failed. `node` is its name in the rig file; the text starts with it.
 
+    `what` may quote the node, or whoever answers at its address: no character of it commands a terminal.
+
     >>> str(NodeError("pi1", "connection refused"))
     'pi1: connection refused'
     """
 
     def __init__(self, node: str, what: str) -> None:
+        what = printable_lines(what)
         super().__init__(f"{node}: {what}")
         self.node = node
         self.what = what

@@ -1,6 +1,7 @@
 """A process that cannot be mistaken for a later one with its number (proc(5))."""
 
 import contextlib
+import errno
 import resource
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,3 +41,21 @@ def allow_descriptors() -> None:
     if soft != resource.RLIM_INFINITY and soft < wanted:
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def limit_met(error: BaseException) -> str | None:
+    """Return which limit of this process an error met and how to raise it; None if it met no limit."""
+    if isinstance(error, OSError) and error.errno == errno.EMFILE:
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        return f"too many open files: this process may have {most}. Allow more: ulimit -n {max(1024, 2 * most)}"
+    if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
+        limits = f"{_ulimit('-v', resource.RLIMIT_AS, 1024)} and {_ulimit('-u', resource.RLIMIT_NPROC)}"
+        return f"no thread can be started: {limits}. Raise these limits, or that of the container's processes"
+    if isinstance(error, MemoryError):
+        return f"out of memory: {_ulimit('-v', resource.RLIMIT_AS, 1024)}. Raise that limit, or add memory"
+    return None
+
+
+def _ulimit(option: str, which: int, unit: int = 1) -> str:
+    most = resource.getrlimit(which)[0]
+    return f"ulimit {option} is {'unlimited' if most == resource.RLIM_INFINITY else most // unit}"

@@ -35,9 +35,10 @@ from rigctl.cli import (
 )
 from rigctl.cli.common import Debug, LogFile, LogFormat, Verbose, set_up, with_common
 from rigctl.cli.log import log_error, on_standard_error
+from rigctl.cli.output import OutputError, tell_output_errors
 from rigctl.errors import InputError, Interrupted, RigctlError, RigError
 from rigctl.garbage import seldom
-from rigctl.processes import allow_descriptors
+from rigctl.processes import allow_descriptors, limit_met
 from rigctl.texts import printable_lines
 from rigctl.version import __version__
 
@@ -115,10 +116,10 @@ def _failed(error: BaseException) -> int:
         show: Callable[[], None] = getattr(error, "show", functools.partial(_say, RigctlError(str(error))))
         show()
         return InputError.exit_code
-    if isinstance(error, BrokenPipeError):
-        # The reader of our output went away (`rigctl show | head`): nothing is wrong.
+    if isinstance(error, OutputError):
         _discard_output()
-        return 0
+        if error.reader_is_gone:  # `rigctl show | head`: nothing is wrong
+            return 0
     told = _told(error)
     _say(told, error)
     return told.exit_code
@@ -128,10 +129,15 @@ def _told(error: BaseException) -> RigctlError:
     """What to say of an error, whoever raised it."""
     if isinstance(error, RigctlError):
         return error
+    if isinstance(error, OutputError):
+        return RigError(str(error))
+    if (limit := limit_met(error)) is not None:
+        return RigError(limit)
     if isinstance(error, OSError):
-        _discard_output()
-        place = f"{error.filename}: " if error.filename else "standard output cannot be written: "
-        return RigError(f"{place}{error.strerror or error}")
+        reason = error.strerror or str(error) or type(error).__name__
+        if error.filename is not None:
+            return RigError(f"{error.filename}: {reason}")
+        return RigError(f"{reason}: the operating system refused something to rigctl; --debug shows what")
     what = " ".join(str(error).split())[:300]
     return RigError(f"internal error: {type(error).__name__}: {what}. Please report it, with the output of --debug")
 
@@ -158,11 +164,13 @@ def _say(error: RigctlError, cause: BaseException | None = None) -> None:
         traceback.print_exception(cause or error)
     elif not on_standard_error():
         # What nodes, switches and files say may be in it.
-        print(f"rigctl: {printable_lines(str(error))}", file=sys.stderr)
+        with contextlib.suppress(OutputError):
+            print(f"rigctl: {printable_lines(str(error))}", file=sys.stderr)
 
 
 def main() -> None:
     seldom()
+    tell_output_errors()
     allow_descriptors()
     # Else pydantic reads the metadata of every installed package for plugins, when it is first used.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
@@ -173,6 +181,6 @@ def _end(code: int) -> NoReturn:
     """End this process without taking it apart: to search all of it for cycles takes longer than to make a page."""
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or never open
+        with contextlib.suppress(OutputError, OSError, ValueError, AttributeError):  # closed, or never open
             stream.flush()
     os._exit(code)

@@ -95,6 +95,7 @@ def _print(seen: "Seen", findings: "tuple[Finding, ...]", console: "Console", *,
     from rigctl.cli.check_document import check_document
     from rigctl.findings import Severity
     from rigctl.report.printers.terminal import print_document
+    from rigctl.texts import printable_lines
 
     print_document(check_document(seen, findings), console)
     good = [finding for finding in findings if finding.level is Severity.OK]
@@ -102,8 +103,9 @@ def _print(seen: "Seen", findings: "tuple[Finding, ...]", console: "Console", *,
     if shown:
         console.print()
     for finding in shown:
-        console.print(Text(f"{finding.level.value}: {finding.text}", style=_STYLES.get(finding.level.value, "")))
+        line = printable_lines(f"{finding.level.value}: {finding.text}")
+        console.print(Text(line, style=_STYLES.get(finding.level.value, "")))
         if finding.remedy is not None:
-            console.print(Text(f"    {finding.remedy}", style="dim"))
+            console.print(Text(f"    {printable_lines(finding.remedy)}", style="dim"))
     if good and not every:
         console.print(Text(f"\nIn order: {len(good)} findings; --all shows them.", style="dim"))

@@ -35,7 +35,8 @@ def display(
 
     screen = Screen(rig, store, process)
     screen.choose()
-    if not watch(screen.lines, sys.stdout, interrupts=process is None):
+    # The stream without `cli.output`: `watch` takes an error of the terminal for its end.
+    if not watch(screen.lines, sys.__stdout__ or sys.stdout, interrupts=process is None):
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # there is nobody to read what is left to be written
     elif process is not None and screen.going:
         print("The run goes on: rigctl display shows it again, Ctrl-C ends it.", file=sys.stderr)

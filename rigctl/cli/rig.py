@@ -5,7 +5,7 @@ import os
 import shlex
 import sys
 import threading
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, TextIO
 
 import typer
 
@@ -184,9 +184,10 @@ async def _feed(process: "Process") -> None:
 
 
 def _put(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]
+    stream: TextIO | None = sys.stdout if descriptor == 1 else sys.stderr
+    if stream is not None:  # else it is closed
+        stream.buffer.write(data)
+        stream.buffer.flush()
 
 
 def _described(rig: "Rig", state: "State", what: str) -> str:

@@ -8,7 +8,7 @@ from rigctl.discovery.targets import Asked, Target
 from rigctl.errors import NodeError
 from rigctl.probe.surroundings import Surroundings, parse, script
 from rigctl.records import Link
-from rigctl.remote.deploy import KERNELS
+from rigctl.remote.build import KERNELS
 from rigctl.remote.reach import connected
 from rigctl.rig.inventory import Node, Rig
 

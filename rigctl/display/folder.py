@@ -8,6 +8,7 @@ import contextlib
 import os
 import pwd
 import stat
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -52,13 +53,22 @@ class Published:
 
 
 def own_folder() -> Path | None:
-    """This user's folder, made where it is not there; None where there is no place that only this user can write to."""
+    """Return this user's folder, made if it is missing; None where there is no place that only this user can write to.
+
+    Where another user has taken its name, it has another one.
+    """
+    name = f"{_PREFIX}{os.geteuid()}"
     for place in _places():
-        folder = place / f"{_PREFIX}{os.geteuid()}"
         with contextlib.suppress(OSError):
-            folder.mkdir(mode=0o755, exist_ok=True)
-            if _owned(folder) == os.geteuid():
-                return folder
+            (place / name).mkdir(mode=0o755, exist_ok=True)
+        for folder in (place / name, *sorted(place.glob(f"{name}-*"))):
+            with contextlib.suppress(OSError):
+                if _owned(folder) == os.geteuid():
+                    return folder
+        with contextlib.suppress(OSError):
+            made = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=place))
+            made.chmod(0o755)
+            return made
     return None
 
 
@@ -107,7 +117,7 @@ def _owned(folder: Path) -> int | None:
 def _states(folder: Path) -> Iterator[Published]:
     with contextlib.suppress(OSError):
         owner = _owned(folder)
-        if owner is None or folder.name != f"{_PREFIX}{owner}":
+        if owner is None or folder.name.split("-")[2] != str(owner):
             return
         for path in sorted(folder.glob("[0-9]*.json")):
             state = _read(path, owner)

@@ -106,7 +106,7 @@ def parse(output: str) -> Surroundings:
     for part in f"\n{output}".split(f"\n{_MARK}")[1:]:
         key, _, text = part.partition("\n")
         said[key] = text[:_MOST_SAID]
-    system, _, machine = (parsers.text(said.get("machine", "")) or "").partition(" ")
+    system, _, machine = printable(parsers.text(said.get("machine", "")) or "").partition(" ")
     on_freebsd = system == "FreeBSD"
     boot, namespace = parsers.text(said.get("boot", "")), parsers.text(said.get("namespace", ""))
     connection = said.get("ssh", "").split()
@@ -121,7 +121,7 @@ def parse(output: str) -> Surroundings:
         os=printable(os_name) if os_name else None,
         is_virtual=(freebsd.guest if on_freebsd else parsers.hypervisor)(said.get("cpuinfo", "")),
         identity=(boot, namespace) if boot and namespace else None,
-        ssh_address=connection[2] if len(connection) == 4 else None,
+        ssh_address=printable(connection[2]) if len(connection) == 4 else None,
         is_root=is_root,
         sudo=None if is_root else _sudo(said.get("sudo", "")),
         has_ip=bool(said.get("ip", "").strip()),
@@ -133,7 +133,7 @@ def parse(output: str) -> Surroundings:
 
 
 def _sudo(output: str) -> Sudo:
-    if output.strip() == "granted":
+    if "granted" in output.splitlines():  # beside warnings: sudo writes one if it can't resolve the host's own name
         return "granted"
     if output.strip().startswith("absent"):
         return "absent"

@@ -62,6 +62,22 @@ TARGETS: Final[dict[str, Target]] = {
         Target("freebsd-aarch64", "aarch64-freebsd", (*_MOVABLE, *_GUARDED), 183, 64, "freebsd"),
     )
 }
+_MACHINES: Final = {
+    "x86_64": "x86_64",
+    "amd64": "x86_64",
+    "aarch64": "aarch64",
+    "arm64": "aarch64",
+    "armv8l": "armv7",  # a 64-bit CPU under a 32-bit kernel
+    "armv7l": "armv7",
+    "armv6l": "armv6",
+    "riscv64": "riscv64",
+}
+"""`uname -m` of Linux → the machine in a binary's name."""
+KERNELS: Final = {f"Linux {kernel}": machine for kernel, machine in _MACHINES.items()} | {
+    "FreeBSD amd64": "freebsd-x86_64",
+    "FreeBSD arm64": "freebsd-aarch64",
+}
+"""`uname -sm` → the same."""
 _SYSTEMS: Final = frozenset(target.system for target in TARGETS.values())
 _FREEBSD: Final = struct.pack("<III8s", 8, 4, 1, b"FreeBSD")
 """Its note NT_FREEBSD_ABI_TAG (sys/elf_common.h), by which FreeBSD knows what it may run."""

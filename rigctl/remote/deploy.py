@@ -22,6 +22,7 @@ from typing import Final
 from rigctl import resources
 from rigctl.errors import NodeError
 from rigctl.remote.agent import Agent, running
+from rigctl.remote.build import KERNELS
 from rigctl.remote.host import Completed, Host
 from rigctl.remote.rights import shell, sudo_refusal
 from rigctl.rig.inventory import Node
@@ -30,22 +31,6 @@ from rigctl.texts import printable
 UPLOAD_DEADLINE_S: Final = 30.0
 WATCHDOG_S: Final = 15
 """An agent that hears nothing for so long ends by itself (docs/reference/agent-protocol.md)."""
-MACHINES: Final = {
-    "x86_64": "x86_64",
-    "amd64": "x86_64",
-    "aarch64": "aarch64",
-    "arm64": "aarch64",
-    "armv8l": "armv7",  # a 64-bit CPU under a 32-bit kernel
-    "armv7l": "armv7",
-    "armv6l": "armv6",
-    "riscv64": "riscv64",
-}
-"""`uname -m` of Linux → the machine in a binary's name."""
-KERNELS: Final = {f"Linux {kernel}": machine for kernel, machine in MACHINES.items()} | {
-    "FreeBSD amd64": "freebsd-x86_64",
-    "FreeBSD arm64": "freebsd-aarch64",
-}
-"""`uname -sm` → the same."""
 _SHOWN: Final = 200
 _OPTIONS: Final = f"--watchdog {WATCHDOG_S}"
 _STARTED: Final = b"started\n"
@@ -261,7 +246,8 @@ def _read_check(host: Host, binaries: dict[str, _Binary], reply: Completed) -> t
         advice = "" if host.node.sudo else ", or set TMPDIR for that user"
         raise NodeError(
             name,
-            f"no folder to put the agent in: {places} are full, read-only or mounted noexec. Free some space{advice}",
+            f"no folder to put the agent in: {places} are full, read-only, mounted noexec or another user's. "
+            f"Free some space{advice}",
         )
     return binaries[machine], words[0], words[1], words[2]
 

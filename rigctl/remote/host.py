@@ -20,6 +20,8 @@ END_DEADLINE_S: Final = 2.0
 LAST_WORDS_DEADLINE_S: Final = 2.0
 _CHUNK: Final = 64 * 1024
 _LAST_WORDS: Final = 400
+_SIGNAL: Final = 20
+"""Characters of a signal's name, which an SSH server may make up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class Completed:
 def _complaint(errors: bytes, ending: Ending) -> str:
     lines = [printable(line.strip()) for line in errors.decode("utf-8", "replace").splitlines() if line.strip()]
     how = f"exit code {ending.exit_code}" if ending.exit_code is not None else "cut off"
-    how = f"killed by SIG{ending.signal}" if ending.signal else how
+    how = f"killed by SIG{printable(ending.signal[:_SIGNAL])}" if ending.signal else how
     return f"{lines[-1][:_LAST_WORDS]} ({how})" if lines else how
 
 

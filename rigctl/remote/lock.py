@@ -1,19 +1,21 @@
 """One run at a time per node: a lock on the node, held by a shell that lives as long as its SSH channel.
 
 The lock is a symbolic link: making one is atomic and carries who holds it. Each user's links are in a folder that only
-that user can write to; a run makes its own link first and then looks for a live holder in everybody's folders, so that
-of two users at least one sees the other. It is held by a small shell script at the other end of an SSH channel. When
-the controller lets go, ends, or is killed, the script sees the end of its input and removes the link; when the network
-is cut, it misses the sign of life it gets every few seconds and does the same. Where the script itself was killed
-(power cut, out of memory), its process is gone: a user's next run takes the lock over, and other users' runs pass over
-it, as they do over links that no rigctl made. Who waits for a lock (`remote.queue`) has a ticket there, a link of the
-same form: a run that has not waited leaves the lock to them.
+that user can write to, in /tmp, or elsewhere where that is not possible; a run makes its own link first and then looks
+for a live holder in everybody's folders in every such place, so that of two users at least one sees the other. It is
+held by a small shell script at the other end of an SSH channel. When the controller lets go, ends, or is killed, the
+script sees the end of its input and removes the link; when the network is cut, it misses the sign of life it gets every
+few seconds and does the same. Where the script itself was killed (power cut, out of memory), its process is gone: a
+user's next run takes the lock over, and other users' runs pass over it, as they do over links that no rigctl made. Who
+waits for a lock (`remote.queue`) has a ticket there, a link of the same form: a run that has not waited leaves the lock
+to them.
 
 A node is told from others on the same file system (virtual rigs) by its network namespace.
 """
 
 import asyncio
 import contextlib
+import logging
 import re
 import shlex
 import time
@@ -36,6 +38,7 @@ SILENCE_S: Final = 20
 _NUMBER: Final = re.compile(r"[0-9]{1,11}")
 _SHOWN: Final = 300
 _SCRIPT: Final = LOCK
+_log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
@@ -68,7 +71,10 @@ async def _take(host: Host, holder: str, stack: contextlib.AsyncExitStack, queue
             process = await stack.enter_async_context(
                 host.process(command_of(_SCRIPT, host.node, holder, "queue" if queue else ""))
             )
-            line = (await process.readline()).decode("utf-8", "replace").strip()
+            line = await _line(process)
+            while line.startswith("note "):
+                _log.warning("%s: %s", host.node.name, printable(line.removeprefix("note "))[:_SHOWN])
+                line = await _line(process)
             if line == "held":
                 return process
             if (use := in_use(line)) is not None:
@@ -81,6 +87,10 @@ async def _take(host: Host, holder: str, stack: contextlib.AsyncExitStack, queue
         return NodeError(host.node.name, f"could not be locked within {deadline_s:g} s")
     except OSError as error:
         return NodeError(host.node.name, f"could not be locked: {error}")
+
+
+async def _line(process: Process) -> str:
+    return (await process.readline()).decode("utf-8", "replace").strip()
 
 
 def command_of(script: str, node: Node, holder: str, *further: str) -> str:
@@ -113,12 +123,15 @@ class Use:
     waits: bool  # it is not in use: others wait for it
     by: str  # with since when
     pid: str  # of its lock or ticket on the node
+    folder: str  # of the lock or ticket: any user can make one, and whose the folder is shows who did
 
     def why(self) -> str:
         if self.waits:
-            return f"the next turn is that of {self.by}. Wait for yours with --wait 30m"
-        end = f"Wait for it to end (--wait 30m), or end it (its lock on the node: process {self.pid})"
-        return f"in use by {self.by}. {end}"
+            return f"the next turn is that of {self.by} ({self.place()}). Wait for yours with --wait 30m"
+        return f"in use by {self.by}. Wait for it to end (--wait 30m), or end it ({self.place()})"
+
+    def place(self) -> str:
+        return f"on the node: process {self.pid}, its link in {self.folder}"
 
 
 def in_use(line: str) -> Use | None:
@@ -127,7 +140,8 @@ def in_use(line: str) -> Use | None:
     Any user of the node can make a link: nothing in it is taken for granted.
     """
     kind, _, rest = printable(line[:_SHOWN]).partition(" ")
-    pid, _, told = rest.partition(" ")
+    pid, _, rest = rest.partition(" ")
+    folder, _, told = rest.partition(" ")
     if kind not in {"busy", "queued"} or not _NUMBER.fullmatch(pid):
         return None
     since, _, who = told.partition(" ")
@@ -136,7 +150,7 @@ def in_use(line: str) -> Use | None:
         by = f"{who}, since {time.strftime(shape, time.localtime(int(since)))}"
     else:
         by = "an unknown run"
-    return Use(kind == "queued", by, pid)
+    return Use(kind == "queued", by, pid, folder)
 
 
 def failure(line: str) -> str | None:

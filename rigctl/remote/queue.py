@@ -61,7 +61,7 @@ def _standing(answer: str) -> tuple[Use, int] | None:
     ahead, _, told = rest.partition(" ")
     if kind == "turn":
         return None
-    return in_use(f"{kind} {told}") or Use(False, "an unknown run", "?"), int(ahead) if ahead.isdigit() else 0
+    return in_use(f"{kind} {told}") or Use(False, "an unknown run", "?", "?"), int(ahead) if ahead.isdigit() else 0
 
 
 class Turn:
@@ -133,8 +133,8 @@ class Turn:
     def _too_long(self, use: Use, ahead: int) -> str:
         queue = f", {ahead} ahead in the queue" if ahead else ""
         state = f"the next turn is that of {use.by}" if use.waits else f"in use by {use.by}"
-        end = f"Wait longer (--wait), or end it (its process on the node: {use.pid})"
-        return f"{state}{queue}; waited for {format_duration(self._wait_s)}. {end}"
+        waited = f"waited for {format_duration(self._wait_s)}"
+        return f"{state}{queue}; {waited}. Wait longer (--wait), or end it ({use.place()})"
 
 
 @asynccontextmanager

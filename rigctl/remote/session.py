@@ -12,6 +12,7 @@ from typing import Final
 
 from rigctl.errors import BusyError, NodeError, RigctlError
 from rigctl.logs import about
+from rigctl.processes import limit_met
 from rigctl.remote.agent import Agent
 from rigctl.remote.deploy import agent_on
 from rigctl.remote.host import Host
@@ -150,6 +151,8 @@ class Session:
             return error
         if isinstance(error, TimeoutError):
             return NodeError(self._name, f"not ready within {self._deadline_s:g} s. Is it up, and reachable?")
+        if (limit := limit_met(error)) is not None:
+            return NodeError(self._name, limit)
         if isinstance(error, RigctlError | OSError):
             return NodeError(self._name, str(error) or type(error).__name__)
         if isinstance(error, asyncio.CancelledError):

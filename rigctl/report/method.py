@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from rigctl.records import Repetition, RunInfo, Status
+from rigctl.remote.build import KERNELS
 from rigctl.report.text import plural
 from rigctl.units import format_duration
 
@@ -55,5 +56,13 @@ def _start_unknown(repetition: Repetition) -> bool:
 
 
 def _measured_with(info: RunInfo) -> list[str]:
-    versions = ", ".join(f"{name} {value[:12]}" for name, value in info.versions.items())
+    unused = _unused_agents(info)
+    versions = ", ".join(f"{name} {value[:12]}" for name, value in info.versions.items() if name not in unused)
     return [f"Measured with {versions}."] if versions else []
+
+
+def _unused_agents(info: RunInfo) -> set[str]:
+    """Return the versions of agents for machines that no node is; empty if some node's machine is unknown."""
+    kernels = [str(facts.get("kernel") or "").split() for facts in info.facts.values()]
+    used = {KERNELS.get(f"{words[0]} {words[-1]}") if words else None for words in kernels}
+    return set() if None in used or not used else {f"agent {each} sha256" for each in {*KERNELS.values()} - used}

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rigctl.errors import RigError
+from rigctl.processes import limit_met
 from rigctl.virtual import namespaces
 from rigctl.virtual.children import Children
 from rigctl.virtual.distance import relayed
@@ -47,7 +48,7 @@ def main() -> int:
         with relayed(layout, taps, namespaces.in_namespace):
             asyncio.run(_serve(tag, layout, orders, sockets, links))
     except (RigError, OSError) as error:
-        say({"error": str(error)})
+        say({"error": limit_met(error) or str(error)})
         return 1
     return 0
 

@@ -192,6 +192,7 @@ def _spawn(wrapper: list[str], folder: Path, passed: list[int], holder: str) -> 
     orders_end, lifeline = os.pipe()
     answers, answers_end = os.pipe()
     log = os.open(folder / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    _keep_inherited()
     try:
         # -P: no module may come from the working folder. Ours come from where this process has them.
         command = [*wrapper, sys.executable, "-P", "-m", holder, folder.name]
@@ -209,7 +210,6 @@ def _spawn(wrapper: list[str], folder: Path, passed: list[int], holder: str) -> 
                 (os.POSIX_SPAWN_DUP2, answers_end, 1),
                 (os.POSIX_SPAWN_DUP2, log, 2),
                 *((os.POSIX_SPAWN_DUP2, number, number) for number in passed),
-                *((os.POSIX_SPAWN_CLOSE, number) for number in _inherited()),
             ],
             setsid=True,  # Ctrl-C is for the controller, which ends the rig in order
         )
@@ -227,17 +227,15 @@ def _deadline_s(layout: Layout) -> float:
     return BOOT_DEADLINE_S if layout.kind == "machines" else START_DEADLINE_S
 
 
-def _inherited() -> list[int]:
-    """Descriptors that this process was given by whoever started it: a rig that stays would hold a lock or a pipe."""
-    held = [int(each.name) for each in Path("/proc/self/fd").iterdir()]
-    return [number for number in held if number > 2 and _is_inheritable(number)]
+def _keep_inherited() -> None:
+    """Pass on no descriptor that this process was given by whoever started it: a rig would hold a lock or a pipe.
 
-
-def _is_inheritable(number: int) -> bool:
-    try:
-        return os.get_inheritable(number)
-    except OSError:  # that of the listing itself, closed by now
-        return False
+    Not by closing them in the new process: posix_spawn(3) refuses to close a number above the limit of open files.
+    """
+    for entry in list(Path("/proc/self/fd").iterdir()):
+        if (number := int(entry.name)) > 2:
+            with contextlib.suppress(OSError):  # the descriptor of the listing itself, closed by now
+                os.set_inheritable(number, False)
 
 
 async def _answer(descriptor: int, deadline_s: float) -> dict[str, Any]:

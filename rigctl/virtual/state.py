@@ -1,9 +1,11 @@
 """The folder in which a virtual rig that is up keeps what its users need: who holds it, ports, keys, its log.
 
-It lies in the user's runtime folder (or /tmp/rigctl-UID), readable by nobody else; `state.json` is written last, so a
-folder with it is complete. The rig does not need the folder: a lost one costs the way to the rig, not its clean end.
+It lies in the user's runtime folder (or /tmp/rigctl-UID, or the user's home), readable by nobody else; `state.json` is
+written last, so a folder with it is complete. The rig does not need the folder: a lost one costs the way to the rig,
+not its clean end.
 """
 
+import contextlib
 import json
 import os
 import shutil
@@ -14,9 +16,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
 
+from platformdirs import user_state_path
+
 from rigctl.errors import RigError
 from rigctl.processes import Process
 
+TMP: Final = Path("/tmp")  # noqa: S108
 _STATE: Final = "state.json"
 
 
@@ -71,15 +76,23 @@ def read(folder: Path) -> State | None:
 
 
 def base() -> Path:
-    """The folder of all states, made where it is not there. Raises `RigError` where somebody else could write to it."""
+    """Return the folder of all states, made if it is missing. Raises `RigError` where somebody else could write to it.
+
+    Where another user has taken its name in /tmp, it is in the user's home.
+    """
     runtime = os.environ.get("XDG_RUNTIME_DIR")
-    # Anyone may write to /tmp: hence the look at owner and mode.
-    fallback = Path(f"/tmp/rigctl-{os.geteuid()}")  # noqa: S108
-    folder = Path(runtime) / "rigctl" if runtime and _own(Path(runtime)) else fallback
-    folder.mkdir(mode=0o700, exist_ok=True)
-    if not _own(folder) or stat.S_IMODE(folder.lstat().st_mode) & 0o077:
-        raise RigError(f"{folder}: not a folder that only you can use. Remove it, or set XDG_RUNTIME_DIR.")
-    return folder
+    if runtime and _own(Path(runtime)):
+        places = [Path(runtime) / "rigctl"]
+    else:
+        places = [TMP / f"rigctl-{os.geteuid()}", user_state_path("rigctl", appauthor=False) / "virtual"]
+    for folder in places:
+        with contextlib.suppress(OSError):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # Anyone may write to /tmp: hence the look at owner and mode.
+            if _own(folder) and not stat.S_IMODE(folder.lstat().st_mode) & 0o077:
+                return folder
+    refused = " and ".join(map(str, places))
+    raise RigError(f"{refused}: not a folder that only you can use. Remove it, or set XDG_RUNTIME_DIR.")
 
 
 def states() -> Iterator[State]:

@@ -133,6 +133,17 @@ def test_a_reader_that_goes_away_is_no_error(store: Path) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+@pytest.mark.parametrize("words", [["runs"], ["show"], ["plan", "gigablox"], ["--version"]])
+def test_no_reader_at_all_is_no_error(store: Path, words: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as output:
+        command = [sys.executable, "-m", "rigctl", *words]
+        environment = os.environ | {"RIGCTL_STORE": str(store)}
+        done = subprocess.run(command, env=environment, stdout=output, stderr=subprocess.PIPE, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_a_run_that_cannot_be_read_hides_no_other(store: Path) -> None:
     with open_store(str(store)) as opened:
         first, second = opened.run_ids()

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from locks import LOCKS, hosts_of, links
+from locks import LOCKS, TOOLS, hosts_of, links
 from openssh import GUEST_ID, Sshd, rig_of
 from processes import DEADLINE_S, running
 from torture import TIMES
@@ -166,7 +166,7 @@ async def test_a_live_link_with_an_absurd_time_is_told_in_one_line(sshd: Start, 
                 async with locked(hosts, "bob"):
                     pass
             expected = f"{name}: in use by an unknown run. Wait for it to end (--wait 30m), or end it"
-            assert str(caught.value) == f"{expected} (its lock on the node: process {pid})"
+            assert str(caught.value) == f"{expected} (on the node: process {pid}, its link in {forged.parent})"
         finally:
             shutil.rmtree(forged.parent)
         assert links(name) == []
@@ -202,11 +202,71 @@ async def test_a_folder_with_our_name_that_is_another_users_is_passed_over(sshd:
     squatted.mkdir(mode=0o777)
     try:
         async with hosts_of(sshd(sudoers="root ALL=(ALL) ALL\n"), name) as guests, locked(guests, "a guest"):
-            assert [link.parent.name for link in Path("/tmp").glob(f"rigctl-locks-{GUEST_ID}*/*-{name}")] == [
-                f"rigctl-locks-{GUEST_ID}-2"
-            ]
+            (link,) = Path("/tmp").glob(f"rigctl-locks-{GUEST_ID}*/*-{name}")
+            assert link.parent != squatted
+            assert (link.parent.stat().st_uid, link.parent.stat().st_mode & 0o777) == (GUEST_ID, 0o755)
     finally:
         squatted.rmdir()
+
+
+async def test_a_user_who_can_not_write_to_tmp_and_others_see_each_other(
+    sshd: Start, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("takes a second user")
+    server = sshd(sudoers="root ALL=(ALL) ALL\n")
+    server.inside("/mnt/rigguest/authorized_keys").chmod(0o644)
+    with_locks = sshd()
+    read_only = "mount --bind /tmp /tmp && mount -o remount,bind,ro /tmp"
+    subprocess.run(["nsenter", "-t", str(server.process.pid), "-m", "sh", "-c", read_only], check=True, timeout=10)
+    root = replace(with_locks.node(name), user="root")
+    async with hosts_of(server, name) as guests, connected(rig_of(root), [name]) as roots:
+        async with locked(guests, "a guest"):
+            assert "the lock is in /var/tmp/" in caplog.text
+            with pytest.raises(NodeError, match="in use by a guest"):
+                async with locked(roots, "root's run"):
+                    pass
+        async with locked(roots, "root's run"):
+            with pytest.raises(NodeError, match="in use by root's run"):
+                async with locked(guests, "a guest"):
+                    pass
+
+
+async def test_a_link_to_a_process_of_another_user_is_no_holder(sshd: Start, name: str) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("takes a second user")
+    async with hosts_of(sshd(), name) as hosts:
+        async with locked(hosts, "anna"):
+            (link,) = links(name)
+            boot = str(link.readlink()).split(":")[2]
+        started = Path("/proc/1/stat").read_text().rpartition(")")[2].split()[19]
+        forged = LOCKS.with_name(f"rigctl-locks-{GUEST_ID}-{name}")
+        forged.mkdir()
+        try:
+            (forged / link.name).symlink_to(f"1:{started}:{boot}:1 mallory")
+            os.chown(forged, GUEST_ID, GUEST_ID)
+            async with locked(hosts, "bob"):
+                pass
+        finally:
+            shutil.rmtree(forged)
+
+
+async def test_any_number_of_dead_tickets_of_others_keeps_nobody_out_and_their_folder_is_named(
+    sshd: Start, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with hosts_of(sshd(), name) as hosts:
+        async with locked(hosts, "anna"):
+            (link,) = links(name)
+            boot = str(link.readlink()).split(":")[2]
+        forged = LOCKS.with_name(f"{LOCKS.name}-{name}")
+        forged.mkdir()
+        try:
+            for number in range(1, 20_001):
+                (forged / f"{link.name}.queue.{number}").symlink_to(f"999999:1:{boot}:1 dead")
+            async with locked(hosts, "bob"):
+                assert f"{forged} holds more than 50" in caplog.text
+        finally:
+            shutil.rmtree(forged)
 
 
 async def test_a_holder_that_is_terminated_takes_its_link_away(sshd: Start, name: str) -> None:
@@ -291,7 +351,7 @@ async def test_a_holder_that_hears_nothing_lets_go(
 def _without_bash(tmp_path: Path) -> Path:
     tools = tmp_path / "tools"
     tools.mkdir()
-    for tool in ("sh", "cat", "readlink", "tr", "cut", "mkdir", "ln", "rm", "id", "chmod"):
+    for tool in TOOLS:
         (tools / tool).symlink_to(shutil.which(tool) or "")
     return tools
 
@@ -299,7 +359,7 @@ def _without_bash(tmp_path: Path) -> Path:
 async def test_a_folder_that_can_not_be_written_is_told(
     sshd: Start, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lock, "_SCRIPT", re.sub(r"for base in .*? none", "for base in /proc none", lock._SCRIPT))
+    monkeypatch.setattr(lock, "_SCRIPT", re.sub(r"for base in .*?;", "for base in /proc;", lock._SCRIPT))
     async with hosts_of(sshd(), name) as hosts:
         with pytest.raises(NodeError, match=f"{name}: could not be locked: no folder for a lock"):
             async with locked(hosts, "bob"):

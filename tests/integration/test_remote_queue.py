@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from locks import LOCKS, hosts_of, links
+from locks import LOCKS, TOOLS, hosts_of, links
 from openssh import GUEST_ID, Sshd, rig_of
 from processes import DEADLINE_S, running
 
@@ -235,6 +235,6 @@ async def test_a_place_outlives_what_is_done_meanwhile(sshd: Start, name: str, m
 def without_bash(tmp_path: Path) -> Path:
     tools = tmp_path / "tools"
     tools.mkdir()
-    for tool in ("sh", "cat", "readlink", "tr", "cut", "mkdir", "ln", "rm", "id", "chmod", "uname"):
+    for tool in TOOLS:
         (tools / tool).symlink_to(shutil.which(tool) or "")
     return tools

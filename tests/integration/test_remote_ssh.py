@@ -5,15 +5,18 @@ import contextlib
 import os
 import signal
 import socket
+import struct
 import subprocess
+import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
 from openssh import USER, Sshd, free_port, new_key, rig_of
 from processes import running
 
+from rigctl.cli import app
 from rigctl.errors import NodeError, RigError
 from rigctl.remote import host as host_module
 from rigctl.remote.host import Host
@@ -21,6 +24,7 @@ from rigctl.remote.reach import connected
 from rigctl.remote.transports import ssh_refusals as refusals
 from rigctl.remote.transports.ssh import SshConnection
 from rigctl.rig.inventory import Node
+from rigctl.texts import printable
 
 Start = Callable[..., Sshd]
 pytestmark = pytest.mark.usefixtures("home")
@@ -164,6 +168,19 @@ async def test_a_refused_key_is_named_with_how_to_give_another(sshd: Start, tmp_
     message = await refusal(server.node(key=wrong))
     assert f"127.0.0.1 port {server.port} refuses to log in {USER}; keys tried: {wrong}." in message
     assert f"ssh-copy-id -p {server.port} {USER}@127.0.0.1" in message
+
+
+async def test_a_refused_key_of_the_home_folder_is_named_by_its_file(sshd: Start, home: Path, tmp_path: Path) -> None:
+    wrong, named = new_key(home / ".ssh/id_ed25519", comment="somebody"), new_key(tmp_path / "named", comment="else")
+    server = sshd()
+    message = await refusal(server.node(key=None))
+    assert f"keys tried: {wrong}." in message
+    assert "IdentityFile in ~/.ssh/config" in message
+    (home / ".ssh/config").write_text(f"Host *\n  IdentityFile {named}\n")
+    assert f"keys tried: {named}." in await refusal(server.node(key=None))
+    (home / ".ssh/config").write_text(f"Host *\n  IdentityFile {server.key}\n")
+    async with one(server.node(key=None)):
+        pass
 
 
 async def test_a_key_with_a_passphrase_is_no_question_but_a_hint(sshd: Start, tmp_path: Path) -> None:
@@ -362,3 +379,47 @@ async def test_known_hosts_and_keys_without_end_are_not_read(sshd: Start, tmp_pa
     with large.open("wb") as file:
         file.truncate(2 * 1024 * 1024)
     assert f"known_hosts {large}: expected at most 1 MiB" in await refusal(server.node(known_hosts=large))
+
+
+DISCONNECTED = "\x1b]0;pwned\x07\x1b[31mSPOOFED\x1b[0m\nok: all is well\u202e"
+
+
+@contextlib.contextmanager
+def disconnecting(reason: str) -> Iterator[int]:
+    """The port of a server that answers with a reason to disconnect (RFC 4253, 11.1), before any key is shown."""
+    text = reason.encode()
+    payload = b"\x01" + struct.pack(">II", 11, len(text)) + text + bytes(4)
+    padding = 16 - (len(payload) + 5) % 8
+    packet = struct.pack(">IB", len(payload) + padding + 1, padding) + payload + bytes(padding)
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                with connection:
+                    connection.sendall(b"SSH-2.0-x\r\n")
+                    connection.recv(4096)
+                    connection.sendall(packet)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+def test_what_answers_at_a_nodes_address_commands_no_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rig = tmp_path / "rig.yaml"
+    with disconnecting(DISCONNECTED) as port:
+        rig.write_text("".join(["nodes:\n", *(f"  n{n}: {{address: 127.0.0.{n}, port: {port}}}\n" for n in (1, 2))]))
+        code = app.exit_code(["check", str(rig)])
+    told = capsys.readouterr()
+    assert code == RigError.exit_code
+    assert "SPOOFED" in told.out
+    assert not [line for line in (told.out + told.err).splitlines() if printable(line) != line]
+    assert not [line for line in told.out.splitlines() if line.startswith("ok: all is well")]

@@ -12,6 +12,7 @@ from openssh import GUEST, Sshd, rig_of
 from user import User
 
 from rigctl.errors import NodeError
+from rigctl.probe import surroundings
 from rigctl.remote.agent import RefusedError
 from rigctl.remote.deploy import agent_on, deploy
 from rigctl.remote.host import Host
@@ -67,6 +68,26 @@ async def test_the_agent_runs_as_root_out_of_roots_folder(sshd: Start) -> None:
 async def test_without_sudo_the_agent_runs_as_the_user(sshd: Start) -> None:
     async with guest(sshd(sudoers=LETS), sudo=False) as host, agent_on(host) as agent:
         assert status(agent.hello.pid, "Uid:") == ["47110"] * 4
+
+
+async def test_rig_init_finds_sudo_where_the_host_does_not_know_its_own_name(sshd: Start, tmp_path: Path) -> None:
+    server = sshd(sudoers=LETS)
+    for name, text in {"hosts": "127.0.0.1 localhost\n", "nsswitch.conf": "passwd: files\nhosts: files\n"}.items():
+        (tmp_path / name).write_text(text)
+        command = [
+            "nsenter",
+            "-t",
+            str(server.process.pid),
+            "-m",
+            "mount",
+            "--bind",
+            str(tmp_path / name),
+            f"/etc/{name}",
+        ]
+        subprocess.run(command, check=True, timeout=10)
+    async with guest(server) as host:
+        assert "unable to resolve host" in (await host.run("sudo -n true")).stderr
+        assert surroundings.parse(await host.said(surroundings.script())).sudo == "granted"
 
 
 async def test_the_user_can_not_change_what_root_runs_or_restores(sshd: Start) -> None:

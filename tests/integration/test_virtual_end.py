@@ -1,6 +1,8 @@
 """Whatever kills whichever part of a virtual rig, nothing of it stays: no process, interface, namespace or folder."""
 
+import fcntl
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -125,6 +127,20 @@ async def test_a_rig_that_stays_holds_nothing_open_of_what_its_starter_was_given
     finally:
         os.close(reader)
         await down(inventory)
+
+
+async def test_an_inherited_descriptor_above_the_limit_of_open_files_does_not_matter(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    high = fcntl.fcntl(0, fcntl.F_DUPFD, before[0] // 2)
+    os.set_inheritable(high, True)
+    inventory = rig(tmp_path)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (high, before[1]))
+    try:
+        await up(inventory)
+        await down(inventory)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        os.close(high)
 
 
 async def test_a_starter_that_dies_before_it_wrote_the_state_leaves_no_rig(

@@ -11,6 +11,11 @@ from rigctl.remote.host import Host
 from rigctl.remote.reach import connected
 
 LOCKS = Path(f"/tmp/rigctl-locks-{os.getuid()}")
+TOOLS = (
+    "sh", "cat", "readlink", "tr", "cut", "mkdir", "ln", "rm", "id", "chmod", "uname", "find", "ls", "awk", "sort",
+    "mktemp",
+)  # fmt: skip
+"""All that the scripts of locks need on a node."""
 
 
 @asynccontextmanager

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from rigctl.errors import NodeError
 from rigctl.remote.transport import Ending
-from rigctl.remote.transports.ssh_refusals import CONNECT_DEADLINE_S, Target, Watch, refusals
+from rigctl.remote.transports.ssh_refusals import CONNECT_DEADLINE_S, Target, Watch, refusals, said
 from rigctl.rig.inventory import Node
 from rigctl.rig.trusted import wrong_file, wrong_key
 from rigctl.ssh_library import asyncssh
@@ -56,8 +56,8 @@ class SshConnection:
             )
         except (OSError, asyncssh.Error) as error:
             if isinstance(error, asyncssh.ChannelOpenError) and not self._connection.is_closed():
-                raise NodeError(self._node, f"its SSH server opens no channel: {error.reason}") from None
-            raise NodeError(self._node, f"the {self.what} was lost: {self._watch.lost or error}") from None
+                raise NodeError(self._node, f"its SSH server opens no channel: {said(error.reason)}") from None
+            raise NodeError(self._node, f"the {self.what} was lost: {said(self._watch.lost or error)}") from None
         return SshChannel(process, self._watch)
 
 
@@ -94,7 +94,7 @@ def _losses(watch: Watch) -> Iterator[None]:
     try:
         yield
     except (OSError, asyncssh.Error) as error:
-        raise ConnectionError(str(watch.lost or error)) from None
+        raise ConnectionError(said(watch.lost or error)) from None
 
 
 class _Output:
@@ -237,7 +237,7 @@ def _target(node: str, prefix: str, options: asyncssh.SSHClientConnectionOptions
     file = files[0] if isinstance(files, list) and files else files if isinstance(files, str) else None
     keys = [str(path) for path in settings.get("client_keys", [])]
     if not keys:
-        keys = [pair.get_comment() or pair.get_algorithm() for pair in options.client_keys or ()]
+        keys = [_key_name(pair) for pair in options.client_keys or ()]
         keys += ["those of the ssh-agent"] if options.agent_path else []
     return Target(
         node,
@@ -250,6 +250,12 @@ def _target(node: str, prefix: str, options: asyncssh.SSHClientConnectionOptions
         tuple(keys),
         settings.get("login_timeout", CONNECT_DEADLINE_S),
     )
+
+
+def _key_name(pair: asyncssh.SSHKeyPair) -> str:
+    """Return the file of a key, else its comment or type."""
+    file: bytes | None = pair._filename  # has no accessor
+    return os.fsdecode(file) if file else pair.get_comment(errors="replace") or pair.get_algorithm()
 
 
 async def _close(connection: asyncssh.SSHClientConnection) -> None:

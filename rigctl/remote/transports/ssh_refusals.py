@@ -12,9 +12,16 @@ from typing import Final
 
 from rigctl.errors import NodeError
 from rigctl.ssh_library import asyncssh
+from rigctl.texts import printable
 
 CONNECT_DEADLINE_S: Final = 10.0
 """From the name to a shell's door: look-up, TCP, key exchange, login."""
+_SHOWN: Final = 300
+
+
+def said(text: object) -> str:
+    """Return what a server, or somebody in its place, said as one short line: it may be anything."""
+    return printable(str(text)[:_SHOWN])
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +73,17 @@ def refusals(target: Target, watch: Watch) -> Iterator[None]:
     try:
         yield
     except asyncssh.HostKeyNotVerifiable as error:
-        raise target.error(_host_key(target, watch.unknown, str(error))) from None
+        raise target.error(_host_key(target, watch.unknown, said(error))) from None
     except asyncssh.PermissionDenied:
         raise target.error(_denied(target)) from None
     except asyncssh.ChannelOpenError as error:
-        raise target.error(f"not reached through its jump host: {target.place}: {error.reason}") from None
+        raise target.error(f"not reached through its jump host: {target.place}: {said(error.reason)}") from None
     except asyncssh.KeyExchangeFailed as error:
-        raise target.error(f"cannot talk to {target.place}: {error.reason}. {_types_hint(target)}") from None
+        raise target.error(f"cannot talk to {target.place}: {said(error.reason)}. {_types_hint(target)}") from None
     except asyncssh.Error as error:
         if "authentication failures" in error.reason:  # MaxAuthTries of the server: more keys than it lets one try
             raise target.error(_denied(target)) from None
-        raise target.error(f"SSH to {target.place} failed: {error}. Is that an SSH server?") from None
+        raise target.error(f"SSH to {target.place} failed: {said(error)}. Is that an SSH server?") from None
     except TimeoutError:
         raise target.error(
             f"no answer from {target.place} within {target.deadline_s:g} s. Is it up? Does a firewall drop it?"
@@ -155,6 +162,7 @@ def _denied(target: Target) -> str:
     tried = ", ".join(target.keys) if target.keys else "none: there is no key in ~/.ssh and no ssh-agent"
     port = "" if target.port == 22 else f" -p {target.port}"
     return (
-        f"{target.place} refuses to log in {target.user}; keys tried: {tried}. Name another with `key:` in the rig "
-        f"file (one with a passphrase: ssh-add it first), or authorize this one: ssh-copy-id{port} {who}"
+        f"{target.place} refuses to log in {target.user}; keys tried: {tried}. Name another by IdentityFile in "
+        f"~/.ssh/config or `key:` in a rig file (one with a passphrase: ssh-add it first), or authorize this one: "
+        f"ssh-copy-id{port} {who}"
     )

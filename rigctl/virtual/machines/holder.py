@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from rigctl.errors import RigError
+from rigctl.processes import limit_met
 from rigctl.rig.inventory import Arch
 from rigctl.ssh_library import asyncssh
 from rigctl.virtual.children import die_with_parent
@@ -91,7 +92,7 @@ def main() -> int:
         folder.mkdir(mode=0o700)
         asyncio.run(_hold(Rig(tag, layout, folder, orders["images"], _free_ports(layout))))
     except (RigError, OSError) as error:
-        say({"error": str(error)})
+        say({"error": limit_met(error) or str(error)})
         return 1
     return 0
 

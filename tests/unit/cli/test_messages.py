@@ -1,5 +1,7 @@
 """What a command prints of an error: one message, and no command to the terminal."""
 
+import errno
+
 import pytest
 
 from rigctl.cli import app
@@ -17,3 +19,39 @@ def test_an_error_moves_no_cursor(capsys: pytest.CaptureFixture[str], monkeypatc
 def test_what_a_command_complains_of_is_printable() -> None:
     done = Completed(1, b"", b"first\n\x1b[2Jsudo: \xff no\x07\n")
     assert done.complaint == "?[2Jsudo: \ufffd no? (exit code 1)"
+
+
+def test_the_error_of_a_node_is_printable_wherever_it_is_printed() -> None:
+    error = NodeError("pi1", "killed by SIGKI\x1bLL\u202e")
+    assert (error.what, str(error)) == ("killed by SIGKI?LL?", "pi1: killed by SIGKI?LL?")
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(errno.EINVAL, "Invalid argument"), BrokenPipeError(errno.EPIPE, "Broken pipe")]
+)
+def test_an_error_of_something_else_is_not_put_down_to_the_output(
+    error: OSError, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RIGCTL_DEBUG", raising=False)
+    assert app._failed(error) == RigError.exit_code
+    said = capsys.readouterr().err
+    assert str(error.strerror) in said
+    assert "output cannot be written" not in said
+
+
+@pytest.mark.parametrize(
+    ("error", "option"),
+    [
+        (OSError(errno.EMFILE, "Too many open files", "/tmp/x"), "ulimit -n"),
+        (RuntimeError("can't start new thread"), "ulimit -v"),
+        (MemoryError(), "ulimit -v"),
+    ],
+)
+def test_a_limit_of_the_process_is_named_with_how_to_raise_it(
+    error: BaseException, option: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RIGCTL_DEBUG", raising=False)
+    assert app._failed(error) == RigError.exit_code
+    said = capsys.readouterr().err
+    assert option in said
+    assert "internal error" not in said

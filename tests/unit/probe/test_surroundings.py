@@ -101,6 +101,9 @@ def test_routes_have_their_networks_and_interfaces() -> None:
     ("said", "meant"),
     [
         ("granted\n", "granted"),
+        ("sudo: unable to resolve host pi1: Temporary failure in name resolution\ngranted\n", "granted"),
+        ("granted\nsudo: unable to resolve host pi1: Name or service not known\n", "granted"),
+        ("sudo: unable to resolve host pi1: Name or service not known\nsudo: a password is required\n", "password"),
         ("sudo: a password is required\n", "password"),
         ("absent\nsh: 1: sudo: not found\n", "absent"),
         ("Sorry, user pi is not allowed to execute '/bin/sh' as root on pi1.\n", "refused"),
@@ -109,6 +112,11 @@ def test_routes_have_their_networks_and_interfaces() -> None:
 )
 def test_what_sudo_says_is_one_of_four(said: str, meant: str) -> None:
     assert parse(PI.replace("granted\n", said)).sudo == meant
+
+
+def test_what_a_host_says_it_is_commands_no_terminal() -> None:
+    found = parse(PI.replace("Linux aarch64", "Linux\x1b[2J \x1b]0;x\x07"))
+    assert (found.system, found.machine) == ("Linux?[2J", "?]0;x?")
 
 
 def test_root_needs_no_sudo() -> None:

@@ -209,3 +209,14 @@ def test_the_page_is_written_whole(tmp_path: Path, page: str) -> None:
     write_page(document(*builders.gigablox()), path)
     assert path.read_text("utf-8") == page
     assert [written.name for written in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_the_method_names_the_agents_of_the_machines_that_were_used() -> None:
+    info, measured = builders.gigablox()
+    agents = {f"agent {machine} sha256": f"{machine}-sum" for machine in ("x86_64", "aarch64", "freebsd-x86_64")}
+    known = replace(info, versions={"rigctl": "1", **agents}, facts={"pi1": builders.facts(), "pi2": builders.facts()})
+    (said,) = [each for each in method.sentences(known, measured, []) if each.startswith("Measured with")]
+    assert said == "Measured with rigctl 1, agent aarch64 sha256 aarch64-sum."
+    unknown = replace(known, facts={"pi1": builders.facts(), "pi2": builders.facts(kernel=None)})
+    (said,) = [each for each in method.sentences(unknown, measured, []) if each.startswith("Measured with")]
+    assert all(agent in said for agent in agents)

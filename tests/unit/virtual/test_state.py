@@ -10,6 +10,7 @@ import pytest
 
 from rigctl.errors import RigError
 from rigctl.processes import Process, process
+from rigctl.virtual import state as state_module
 from rigctl.virtual.leftovers import commands_of, sweep
 from rigctl.virtual.state import State, base, new_folder, read, remove, standing, states
 
@@ -75,6 +76,21 @@ def test_a_folder_that_others_can_enter_is_refused(runtime: Path) -> None:
     (runtime / "rigctl").chmod(0o755)
     with pytest.raises(RigError, match="not a folder that only you can use"):
         base()
+
+
+def test_a_folder_in_tmp_that_another_user_has_taken_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("XDG_RUNTIME_DIR")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(state_module, "TMP", tmp_path)
+    taken = tmp_path / f"rigctl-{os.geteuid()}"
+    taken.mkdir(mode=0o700)
+    assert base() == taken
+    taken.chmod(0o777)  # as good as another user's
+    found = base()
+    assert tmp_path / "home" in found.parents
+    assert found.stat().st_mode & 0o777 == 0o700
 
 
 def test_a_link_in_place_of_the_folder_is_refused(runtime: Path) -> None:

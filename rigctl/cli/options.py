@@ -1,5 +1,6 @@
 """Options that several commands share, declared once."""
 
+from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -10,6 +11,8 @@ from rigctl.errors import InputError
 from rigctl.units import UnitError, parse_duration
 
 MOST_WAIT_S: Final = 86400.0
+UNFINISHED: Final = "unfinished"
+"""`--resume unfinished`, or `--resume` alone: the latest unfinished run of the scenario."""
 
 Scenario = Annotated[
     str, typer.Argument(help="A scenario file, or the name of a bundled scenario.", autocompletion=scenario_names)
@@ -17,7 +20,7 @@ Scenario = Annotated[
 RunId = Annotated[
     str | None,
     typer.Argument(
-        metavar="RUN", help="Id of the run, or its beginning (default: the latest).", autocompletion=run_ids
+        metavar="RUN", help="Id of the run, its beginning, or latest~N (default: latest).", autocompletion=run_ids
     ),
 ]
 RigFile = Annotated[
@@ -66,8 +69,8 @@ Resume = Annotated[
     str | None,
     typer.Option(
         "--resume",
-        metavar="RUN",
-        help="Continue a stored run: measure what is missing or failed.",
+        metavar="[RUN]",
+        help="Continue a stored run, by default the latest unfinished one of SCENARIO: measure what is missing.",
         autocompletion=run_ids,
     ),
 ]
@@ -129,3 +132,13 @@ def wait_s(given: str | None) -> float:
     if waiting_s > MOST_WAIT_S:
         raise InputError(f'--wait "{given}": at most 24h')
     return waiting_s
+
+
+def with_resumed(arguments: list[str]) -> list[str]:
+    """Return the words of a command line with a value behind each `--resume`: typer knows no optional values."""
+    completed: list[str] = []
+    for word, following in zip_longest(arguments, arguments[1:], fillvalue="-"):
+        completed.append(word)
+        if word == "--resume" and (following.startswith("-") or following.endswith((".yaml", ".yml"))):
+            completed.append(UNFINISHED)
+    return completed

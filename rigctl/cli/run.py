@@ -5,6 +5,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
+from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +15,7 @@ import typer
 from rigctl.cli import plan as plan_command
 from rigctl.cli.log import on_standard_error
 from rigctl.cli.options import (
+    UNFINISHED,
     Against,
     Bound,
     Captures,
@@ -137,7 +139,7 @@ def _measured(
             opened()  # a server may let one wait; a file is opened in milliseconds, while nodes are connected
         resumed = None
         if plan is None or inventory is None:
-            stored = opened().run(resume)
+            stored = _stored(opened(), resume, scenario, overrides)
             if not overrides.as_given():  # the options it was started with need not be given again
                 overrides = Overrides.from_given(stored.plan.overrides)
             plan, inventory = load_plan(scenario, overrides)
@@ -158,6 +160,21 @@ def _measured(
         )
         info = opened().run(outcome.run)
         return info, opened().repetitions(outcome.run, series=sampled(info.plan)), outcome
+
+
+def _stored(store: "Store", reference: str | None, scenario: str, overrides: "Overrides") -> "RunInfo":
+    """Return the run to be resumed; one that was not named is told of."""
+    from rigctl.runner.resume import latest_unfinished
+    from rigctl.scenario.load import find_scenario, load_plan
+
+    if reference != UNFINISHED:
+        return store.run(reference)
+    rig = load_plan(scenario, overrides)[0].rig_name if overrides.as_given() else None
+    found = latest_unfinished(store, find_scenario(scenario).stem, rig)
+    if not on_standard_error():
+        began = datetime.fromtimestamp(found.started_at)
+        print(f"resuming run {found.run} on {found.plan.rig_name}, started {began:%Y-%m-%d %H:%M}", file=sys.stderr)
+    return found
 
 
 def _imports(*, quiet: bool) -> None:

@@ -9,7 +9,10 @@ from rigctl.cli.options import StoreAddress
 
 
 def tag(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="Id of the run, or its beginning.", autocompletion=run_ids)],
+    run: Annotated[
+        str,
+        typer.Argument(metavar="RUN", help="Id of the run, its beginning, or latest~N.", autocompletion=run_ids),
+    ],
     tags: Annotated[
         list[str] | None, typer.Argument(metavar="NAME=VALUE", help="Tags to give, as firmware=1.2.3.")
     ] = None,

@@ -14,6 +14,7 @@ from shell_blocks import ROOT, TITLES, Fence, fences, pages, shell, simple_comma
 from typer.exceptions import TyperException
 
 from rigctl.cli.app import app
+from rigctl.cli.options import with_resumed
 
 CLI: Any = typer.main.get_command(app)
 PROGRAMS = ("make", "pip", "python", "jq", "createdb", "export", "echo", "pre-commit", "true", "sbatch", "salloc")
@@ -22,7 +23,7 @@ PROGRAMS = ("make", "pip", "python", "jq", "createdb", "export", "echo", "pre-co
 
 def parsed(words: list[str]) -> None:
     """Take `rigctl …` apart as the command line does, down to the last command, without running any."""
-    command, context, rest = CLI, None, words[1:]
+    command, context, rest = CLI, None, with_resumed(words[1:])
     while True:
         context = command.make_context(command.name or "rigctl", list(rest), parent=context)
         if not hasattr(command, "commands"):

@@ -54,7 +54,7 @@ def _scenario_commands(shown: str) -> list[tuple[str, str]]:
     return [
         (f"rigctl plan {shown}", "show its tests; connects to no node"),
         (f"rigctl run {shown}", "measure on the rig named in the file"),
-        (f"rigctl run {shown} --rig my-rig.yaml", "measure on your own nodes"),
+        (f'rigctl run {shown} --rig my-rig.yaml --set "pairs=A->B"', "measure between nodes A and B of your own rig"),
     ]
 
 

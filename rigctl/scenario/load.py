@@ -32,7 +32,7 @@ from rigctl.scenario.matrix import Matrix, Row, expand, matrix_of, with_axis
 from rigctl.scenario.meshes import PairSet, tests_of
 from rigctl.scenario.mistakes import cell_mistakes, matrix_mistakes, mistakes, set_mistakes
 from rigctl.scenario.overrides import Overrides, Settings, read_overrides
-from rigctl.scenario.pairs import chosen, sets_of
+from rigctl.scenario.pairs import chosen, foreign_pairs, pairs_option, sets_of
 from rigctl.scenario.repeating import repeat_of, retest_of, until_of
 from rigctl.scenario.schema import ScenarioFile
 from rigctl.yamlfile import Document, Mistake, MistakesError, find, find_bundled, read_document, validated
@@ -81,10 +81,23 @@ def load_plan(scenario: str, overrides: Overrides) -> tuple[RunPlan, Rig]:
         wrong_against = against_mistake(settings.variant, against, repeat_of(model.repeat, retest or until))
         found += [wrong_against] if wrong_against is not None else []
     wrong = wrong_options + in_order(found) + rig_mistakes
+    if rig is not None and "pairs" not in settings.fields:
+        wrong += _other_nodes(document, path, rig, overrides)
     if wrong or model is None or rig is None:
         raise MistakesError(wrong)
     _log.info("scenario %s: %d tests; rig %s: %d nodes", path, len(tests), rig.source, len(rig.nodes))
     return replace(_plan(path, document, model, tests, rig=rig, overrides=overrides), against=against), rig
+
+
+def _other_nodes(document: Document, path: Path, rig: Rig, overrides: Overrides) -> list[Mistake]:
+    """Return what to do about a scenario whose pairs are of another rig than that of `--rig`."""
+    if overrides.rig is None or not foreign_pairs(document, rig):
+        return []
+    what = (
+        f"it has not all nodes of the pairs in {path.name}. Give pairs of its own nodes, as in "
+        f"{pairs_option(tuple(rig.nodes))}, or --set pairs=mesh: each node to every other."
+    )
+    return [Mistake(f"--rig {overrides.rig}", what)]
 
 
 def find_scenario(reference: str) -> Path:

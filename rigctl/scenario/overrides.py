@@ -95,9 +95,9 @@ def read_overrides(overrides: Overrides) -> tuple[Settings, list[Mistake]]:
         name = name.strip()
         if not equals or not name:
             found.append(Mistake(origin, "expected NAME=VALUE, as in --set window=64K,200K."))
-        elif name in axes or name in fields:
+        elif name in (fields if _is_field(name, value) else axes):
             found.append(Mistake(origin, f'"{name}" is given twice. Give all values at once, as in {name}=V1,V2.'))
-        elif name in AXES and not (name in FIELDS and is_entry(value)):
+        elif name in AXES and not _is_field(name, value):
             parsed, wrong = _axis_values(name, value, origin)
             axes[name], options[name] = parsed, origin
             found += wrong
@@ -112,6 +112,11 @@ def read_overrides(overrides: Overrides) -> tuple[Settings, list[Mistake]]:
     elif variant is not None:
         options.setdefault(variant.axis, variant.option)
     return Settings(axes, fields, options, variant), found
+
+
+def _is_field(name: str, value: str) -> bool:
+    """Return True if `--set` means the key, and not the axis of the same name: only `pairs` is both."""
+    return name in FIELDS and (name not in AXES or is_entry(value))
 
 
 def _axis_values(name: str, text: str, origin: str) -> tuple[tuple[AxisValue, ...], list[Mistake]]:

@@ -28,20 +28,20 @@ from rigctl.scenario.axes import AxisValue
 from rigctl.scenario.conditions import condition_of
 from rigctl.scenario.datagrams import datagram_mistakes, fitting_bytes
 from rigctl.scenario.expecting import expect_mistakes, expectations_of
-from rigctl.scenario.matrix import Matrix, Row, expand, matrix_of, with_axis
+from rigctl.scenario.matrix import SETTINGS, Matrix, Row, expand, matrix_of, with_axis
 from rigctl.scenario.meshes import PairSet, tests_of
 from rigctl.scenario.mistakes import cell_mistakes, matrix_mistakes, mistakes, set_mistakes
 from rigctl.scenario.overrides import Overrides, Settings, read_overrides
 from rigctl.scenario.pairs import chosen, foreign_pairs, pairs_option, sets_of
 from rigctl.scenario.repeating import repeat_of, retest_of, until_of
-from rigctl.scenario.schema import ScenarioFile
+from rigctl.scenario.schema import ScenarioFile, ScenarioKeys
 from rigctl.yamlfile import Document, Mistake, MistakesError, find, find_bundled, read_document, validated
 from rigctl.yamlfile.mistakes import MOST_FOUND, in_order
 
 __all__ = ["Overrides", "bundled_scenarios", "find_scenario", "load_plan"]
 
 _log = logging.getLogger(__name__)
-_MATRIX_KEYS = frozenset({"matrix", "exclude", "include"})
+_MATRIX_KEYS = frozenset({"matrix", "exclude", "include", *SETTINGS})
 
 
 def load_plan(scenario: str, overrides: Overrides) -> tuple[RunPlan, Rig]:
@@ -151,7 +151,7 @@ def _matrix(document: Document, found: Sequence[Mistake], settings: Settings) ->
 def _plan(
     path: Path,
     document: Document,
-    model: ScenarioFile,
+    model: ScenarioKeys,
     tests: Sequence[tuple[Row, PairSet]],
     *,
     rig: Rig,
@@ -189,7 +189,7 @@ def _plan(
 def _cell(
     number: int,
     row: Row,
-    model: ScenarioFile,
+    model: ScenarioKeys,
     pairs: PairSet,
     conditions: Mapping[str, Condition],
     rig: Rig,

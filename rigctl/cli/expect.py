@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeVar
 
 import typer
 
+from rigctl.cli.options import Json
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -39,6 +41,7 @@ def expect(
     timestamps: Annotated[bool, typer.Option("--timestamps", help="Count TCP timestamps: 12 bytes each.")] = False,
     ipv6: Annotated[bool, typer.Option("--ipv6", help="Count IPv6 headers.")] = False,
     vlan: Annotated[bool, typer.Option("--vlan", help="Count a VLAN tag in every frame.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Calculate the best possible application rates from a link rate, a frame and its overheads."""
     from rich.console import Console
@@ -60,6 +63,9 @@ def expect(
     sizes = tuple(_values("--window", windows, parse_bytes)) if windows is not None else ()
     times = tuple(_values("--rtt", rtts, parse_duration)) if rtts is not None else ()
 
+    if as_json:
+        print(_json(mtu, speeds, lines, sizes, times))
+        return
     console = Console(highlight=False, markup=False, soft_wrap=True)
     heads = ["Payload", "Frame", *map(format_rate, speeds)]
     console.print("Best possible application rates [Mbit/s]: rate × payload ÷ frame")
@@ -76,6 +82,32 @@ def expect(
         f"A frame: Ethernet's header{', VLAN tag' if vlan else ''}, IPv{6 if ipv6 else 4}, TCP {options} or UDP, "
         "payload, padding up to 64 bytes, check sequence."
     )
+
+
+def _json(
+    mtu: int, speeds: "Sequence[int]", lines: "Sequence[Expected]", sizes: tuple[int, ...], times: tuple[float, ...]
+) -> str:
+    from rigctl.cli.short_documents import ExpectDocument, ExpectedRate, WindowRate
+    from rigctl.model.expect import windows_bps
+
+    rates = [
+        ExpectedRate(
+            protocol=line.packet.protocol,
+            payload_bytes=line.payload,
+            frame_bytes=line.frame_bytes,
+            rate_mbps=rate / 1e6,
+            system_mbps=round(of_system / 1e6, 3),
+            link_mbps=round(of_link / 1e6, 3),
+        )
+        for line in lines
+        for rate, of_system, of_link in zip(speeds, line.of_system_bps, line.of_link_bps, strict=True)
+    ]
+    windows = [
+        WindowRate(window_bytes=size, rtt_s=rtt_s, goodput_mbps=round(rate / 1e6, 3))
+        for size, row in zip(sizes, windows_bps(sizes, times), strict=True)
+        for rtt_s, rate in zip(times, row, strict=True)
+    ]
+    return ExpectDocument(mtu=mtu, rates=rates, windows=windows).model_dump_json(indent=2)
 
 
 def _row(one: "Expected", text: "Callable[[float], str]", rates_bps: "Sequence[float]") -> list[str]:

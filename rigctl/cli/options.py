@@ -120,6 +120,7 @@ Wait = Annotated[
 Display = Annotated[
     bool, typer.Option("--display", help="Show the run full screen, for a rig's own screen, until q is pressed.")
 ]
+RunJson = Annotated[bool, typer.Option("--json", help="Print JSON, as `show --json` does.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the run's id only.")]
 
 

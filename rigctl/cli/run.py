@@ -28,6 +28,7 @@ from rigctl.cli.options import (
     Resume,
     RigFile,
     RigSets,
+    RunJson,
     RunTags,
     Scenario,
     Sets,
@@ -64,6 +65,7 @@ def run(
     wait: Wait = None,
     quiet: Quiet = False,
     display: Display = False,
+    as_json: RunJson = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be measured: plan.")] = False,
 ) -> int:
     """Measure SCENARIO on its rig; print the run's id, the table and where the report is.
@@ -78,7 +80,9 @@ def run(
     tags = tags_of(tag, "--tag")
     waiting_s = wait_s(wait)
     if dry_run:
-        plan_command.plan(scenario, rig, rig_sets, sets, duration, repeat, capture=capture, against=against)
+        plan_command.plan(
+            scenario, rig, rig_sets, sets, duration, repeat, capture=capture, against=against, as_json=as_json
+        )
         return 0
     overrides = Overrides(
         rig, tuple(sets or ()), duration, repeat, tuple(rig_sets or ()), tuple(capture or ()), against
@@ -96,10 +100,10 @@ def run(
             _write(info, made, page)
             if outcome.status is not RunStatus.INTERRUPTED:
                 screen.wait()
-    _tell(info, made, quiet=quiet)
+    _tell(info, made, quiet=quiet, as_json=as_json)
     if screen is None:
         _write(info, made, page)
-    if page is not None and not quiet:
+    if page is not None and not quiet and not as_json:
         print(f"report {page.resolve()}")
     missed = any(not verdict.met for verdict in made.verdicts)
     return outcome.exit_code or (RigctlError.exit_code if worse or missed else 0)
@@ -202,13 +206,18 @@ def _write(info: "RunInfo", made: "Document", page: Path | None) -> None:
         raise kind(f"{error}. The run is stored: rigctl report {info.run} -o FILE.html") from error
 
 
-def _tell(info: "RunInfo", made: "Document", *, quiet: bool) -> None:
-    """Print the table, or the run's id only."""
+def _tell(info: "RunInfo", made: "Document", *, quiet: bool, as_json: bool) -> None:
+    """Print the table, JSON, or the run's id only."""
     from rich.console import Console
 
     from rigctl.findings import Weight
     from rigctl.report.printers.terminal import print_document
 
+    if as_json:
+        from rigctl.report.printers.json import as_json as told
+
+        print(told(made), end="")
+        return
     if quiet:
         print(info.run)
         for finding in made.findings:

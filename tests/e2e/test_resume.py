@@ -130,6 +130,8 @@ def test_resume_alone_takes_the_latest_unfinished_run_of_the_scenario_and_names_
             store.finish(run, RunStatus.INTERRUPTED, whole.started_at + 3)
     said = user.rigctl("run", "--no-report", "--resume", scenario)
     assert f"resuming run {cut} on gigablox" in said
+    again = ended(("run", scenario, "--no-report", "--json", "--resume", cut), user.folder, user.environment)
+    assert json.loads(again.stdout)["run"] == cut
     with open_store(user.environment["RIGCTL_STORE"]) as store:
         assert store.run(cut).status is RunStatus.COMPLETE
         assert len(store.repetitions(cut)) == 1

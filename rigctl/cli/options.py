@@ -61,10 +61,15 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON, as docs/referenc
 ReportFile = Annotated[
     Path | None,
     typer.Option(
-        "--report", metavar="FILE.html", help="Write the report to this file (default: SCENARIO-RUN.html here)."
+        "--report",
+        metavar="FILE.html",
+        help="Write the report to this file (default: SCENARIO-RUN.html in RIGCTL_REPORTS, or in rigctl-reports here).",
     ),
 ]
-NoReport = Annotated[bool, typer.Option("--no-report", help="Write no report; rigctl report makes it later.")]
+NoReport = Annotated[
+    bool,
+    typer.Option("--no-report", help="Write no report, as with RIGCTL_REPORTS=none; rigctl report makes it later."),
+]
 Resume = Annotated[
     str | None,
     typer.Option(

@@ -1,5 +1,6 @@
 """Where a page goes: refused before anything is measured where it could not be written, never outside its folder."""
 
+import os
 import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -11,18 +12,31 @@ if TYPE_CHECKING:
     from rigctl.records import RunInfo
 
 _ENDINGS: Final = (".html", ".htm")
+VARIABLE: Final = "RIGCTL_REPORTS"
+"""Environment variable: the folder for the pages of runs, or `none`."""
 
 
-def page_of(info: "RunInfo", page: Path | None) -> Path:
-    """`page`, or SCENARIO-RUN.html in the working folder; a name from a foreign store becomes a plain file name."""
-    return page or Path(f"{file_name(info.plan.scenario_name)}-{file_name(info.run)}.html")
+def reports_folder() -> Path | None:
+    """Return the folder for pages that no --report names, or None if none are to be written."""
+    given = os.environ.get(VARIABLE, "").strip()
+    return None if given == "none" else Path(given or "rigctl-reports").expanduser()
 
 
-def check_page(page: Path | None) -> None:
-    """Refuse a place where no report can be written; None: a file of its own name here. Raises `InputError`."""
-    shown = "the working folder" if page is None else str(page)
+def page_of(info: "RunInfo", page: Path | None, folder: Path = Path()) -> Path:
+    """`page`, or SCENARIO-RUN.html in `folder`; a name from a foreign store becomes a plain file name."""
+    return page or folder / f"{file_name(info.plan.scenario_name)}-{file_name(info.run)}.html"
+
+
+def check_page(page: Path | None, folder: Path | None = None) -> None:
+    """Refuse a place where no report can be written. Raises `InputError`.
+
+    None: a file of its own name here, or in `folder`, which need not exist yet.
+    """
+    shown = str(page or folder or "the working folder")
     try:
-        target = (page or Path("rigctl.html")).resolve()
+        target = (page or (folder or Path()) / "rigctl.html").resolve()
+        if page is None:
+            target = next(above for above in target.parents if above.exists()) / target.name
         if target.is_dir():
             raise InputError(f"{shown}: is a folder. Name a file in it, as {target / 'report.html'}")
         if target.exists() and not target.is_file():
@@ -35,5 +49,6 @@ def check_page(page: Path | None) -> None:
     except (OSError, ValueError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(
-            f"{shown}: the report cannot be written there: {reason}. Name another place, or give --no-report to run"
+            f"{shown}: the report cannot be written there: {reason}. Name another place with --report, "
+            f"or give --no-report to run"
         ) from error

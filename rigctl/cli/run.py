@@ -72,7 +72,7 @@ def run(
 
     With --against: exit with 1 where the second variant is worse.
     """
-    from rigctl.cli.output import check_page, page_of
+    from rigctl.cli.output import check_page, page_of, reports_folder
     from rigctl.cli.run_display import displayed, publish_results
     from rigctl.cli.tags import tags_of
     from rigctl.scenario.load import Overrides
@@ -87,15 +87,16 @@ def run(
     overrides = Overrides(
         rig, tuple(sets or ()), duration, repeat, tuple(rig_sets or ()), tuple(capture or ()), against
     )
-    if not no_report:
-        check_page(report)
+    folder = None if no_report else report.parent if report is not None else reports_folder()
+    if folder is not None:
+        check_page(report, folder)
     with displayed() if display else nullcontext() as screen:
         info, repetitions, outcome = _measured(
-            scenario, overrides, store, report, resume, waiting_s=waiting_s, tags=tags, quiet=quiet or display
+            scenario, overrides, store, folder, resume, waiting_s=waiting_s, tags=tags, quiet=quiet or display
         )
         made, worse = _document(info, repetitions, bound / 100)
         publish_results(made)
-        page = None if no_report else page_of(info, report)
+        page = None if folder is None else page_of(info, report, folder)
         if screen is not None:
             _write(info, made, page)
             if outcome.status is not RunStatus.INTERRUPTED:
@@ -113,7 +114,7 @@ def _measured(
     scenario: str,
     overrides: "Overrides",
     store: str | None,
-    report: Path | None,
+    folder: Path | None,
     resume: str | None,
     *,
     waiting_s: float,
@@ -149,7 +150,9 @@ def _measured(
             plan, inventory = load_plan(scenario, overrides)
             check(stored, plan, versions(), opened().controller(stored.run))
             resumed = stored.run
-        beside = report.resolve().parent if report is not None else Path.cwd()
+        beside = Path.cwd() if folder is None else folder.resolve()
+        if any(cell.capture for cell in plan.cells):
+            beside.mkdir(parents=True, exist_ok=True)
         outcome = measure_run(
             plan,
             inventory,
@@ -199,8 +202,9 @@ def _write(info: "RunInfo", made: "Document", page: Path | None) -> None:
     if page is None:
         return
     try:
+        page.parent.mkdir(parents=True, exist_ok=True)
         write_page(made, page)
-    except InputError as error:
+    except (InputError, OSError) as error:
         # Its place was good before the run: the machine failed, not the user.
         kind = Interrupted if info.status is RunStatus.INTERRUPTED else RigError
         raise kind(f"{error}. The run is stored: rigctl report {info.run} -o FILE.html") from error

@@ -86,7 +86,9 @@ def load_plan(scenario: str, overrides: Overrides) -> tuple[RunPlan, Rig]:
     if wrong or model is None or rig is None:
         raise MistakesError(wrong)
     _log.info("scenario %s: %d tests; rig %s: %d nodes", path, len(tests), rig.source, len(rig.nodes))
-    return replace(_plan(path, document, model, tests, rig=rig, overrides=overrides), against=against), rig
+    title = settings.title(model.title, path.stem)
+    made = _plan(path, document, model, tests, rig=rig, overrides=overrides, title=title)
+    return replace(made, against=against), rig
 
 
 def _other_nodes(document: Document, path: Path, rig: Rig, overrides: Overrides) -> list[Mistake]:
@@ -156,13 +158,14 @@ def _plan(
     *,
     rig: Rig,
     overrides: Overrides,
+    title: str,
 ) -> RunPlan:
     conditions = {name: condition_of(name, section) for name, section in model.conditions.items()}
     cells = tuple(_cell(number, row, model, pairs, conditions, rig) for number, (row, pairs) in enumerate(tests, 1))
     used = {node for cell in cells for pair in cell.pairs for node in (pair.source, pair.destination)}
     retest, until = retest_of(model.retest), until_of(model.until)
     return RunPlan(
-        title=model.title or path.stem,
+        title=title,
         notes=model.notes,
         scenario_name=path.stem,
         scenario_yaml=document.text,

@@ -19,6 +19,10 @@ FIELDS: Final = (
 )  # fmt: skip
 """Top-level keys that `--set` takes beside the axes: all but those that hold sections or rows."""
 
+_MOST_IN_TITLE: Final = 3
+_LONGEST_IN_TITLE: Final = 60
+"""Characters of an option."""
+
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
@@ -69,6 +73,22 @@ class Settings:
     fields: Mapping[str, tuple[Any, str]] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)  # of each axis, as `--set pairs=4`
     variant: Variant | None = None  # the second one, of `--against`
+
+    def title(self, given: str, name: str) -> str:
+        """Return a run's title: the scenario's, or its name with the changes where other tests are measured."""
+        changed = [option.removeprefix("--set ")[:_LONGEST_IN_TITLE] for option in self.changed]
+        if not changed or "title" in self.fields:
+            return given or name
+        more = f" and {len(changed) - _MOST_IN_TITLE} more" if len(changed) > _MOST_IN_TITLE else ""
+        return f"{name} with {', '.join(changed[:_MOST_IN_TITLE])}{more}"
+
+    @property
+    def changed(self) -> list[str]:
+        """The options that change which tests there are."""
+        return [
+            *(origin for axis, origin in self.options.items() if axis in self.axes),
+            *(origin for key, (_, origin) in self.fields.items() if key in ("pairs", "test")),
+        ]
 
     def applied(self, document: Document) -> Document:
         """The document with its fields replaced; the schema judges their values and names the option."""

@@ -48,8 +48,8 @@ def expect(
 
     from rigctl.errors import InputError
     from rigctl.model.ceilings import Packet
-    from rigctl.model.expect import expected, windows_bps
-    from rigctl.units import format_bytes, format_duration, format_rate, parse_bytes, parse_duration, parse_rate
+    from rigctl.model.expect import expected
+    from rigctl.units import parse_bytes, parse_duration, parse_rate
 
     if not 68 <= mtu <= _LARGEST_MTU:
         raise InputError(f"--mtu {mtu}: expected 68 to {_LARGEST_MTU}")
@@ -67,6 +67,24 @@ def expect(
         print(_json(mtu, speeds, lines, sizes, times))
         return
     console = Console(highlight=False, markup=False, soft_wrap=True)
+    _print(console, speeds, lines, sizes, times)
+    options = "with timestamps" if timestamps else "without options (--timestamps: 12 bytes more)"
+    console.print(
+        f"A frame: Ethernet's header{', VLAN tag' if vlan else ''}, IPv{6 if ipv6 else 4}, TCP {options} or UDP, "
+        "payload, padding up to 64 bytes, check sequence."
+    )
+
+
+def _print(
+    console: "Console",
+    speeds: "Sequence[int]",
+    lines: "Sequence[Expected]",
+    sizes: tuple[int, ...],
+    times: tuple[float, ...],
+) -> None:
+    from rigctl.model.expect import windows_bps
+    from rigctl.units import format_bytes, format_duration, format_rate
+
     heads = ["Payload", "Frame", *map(format_rate, speeds)]
     console.print("Best possible application rates [Mbit/s]: rate × payload ÷ frame")
     _print_table(console, heads, [_row(line, _three_digits, line.of_system_bps) for line in lines])
@@ -77,11 +95,6 @@ def expect(
         table = zip(sizes, windows_bps(sizes, times), strict=True)
         rows = [[format_bytes(size), *(f"{rate / 1e6:.2f}" for rate in row)] for size, row in table]
         _print_table(console, ["Window", *map(format_duration, times)], rows)
-    options = "with timestamps" if timestamps else "without options (--timestamps: 12 bytes more)"
-    console.print(
-        f"A frame: Ethernet's header{', VLAN tag' if vlan else ''}, IPv{6 if ipv6 else 4}, TCP {options} or UDP, "
-        "payload, padding up to 64 bytes, check sequence."
-    )
 
 
 def _json(

@@ -22,6 +22,14 @@ def reports_folder() -> Path | None:
     return None if given == "none" else Path(given or "rigctl-reports").expanduser()
 
 
+def place_of_pages(report: Path | None) -> Path | None:
+    """Return the folder of a run's page, or None if none is to be written. Raises `InputError` as `check_page`."""
+    folder = reports_folder() if report is None else report.parent
+    if folder is not None:
+        check_page(report, folder)
+    return folder
+
+
 def page_of(info: "RunInfo", page: Path | None, folder: Path = Path()) -> Path:
     """`page`, or SCENARIO-RUN.html in `folder`; a name from a foreign store becomes a plain file name."""
     return page or folder / f"{file_name(info.plan.scenario_name)}-{file_name(info.run)}.html"

@@ -72,7 +72,7 @@ def run(
 
     With --against: exit with 1 where the second variant is worse.
     """
-    from rigctl.cli.output import check_page, page_of, reports_folder
+    from rigctl.cli.output import page_of, place_of_pages
     from rigctl.cli.run_display import displayed, publish_results
     from rigctl.cli.tags import tags_of
     from rigctl.scenario.load import Overrides
@@ -80,16 +80,12 @@ def run(
     tags = tags_of(tag, "--tag")
     waiting_s = wait_s(wait)
     if dry_run:
-        plan_command.plan(
-            scenario, rig, rig_sets, sets, duration, repeat, capture=capture, against=against, as_json=as_json
-        )
+        named = (scenario, rig, rig_sets, sets, duration, repeat)
+        plan_command.plan(*named, capture=capture, against=against, as_json=as_json)
         return 0
-    overrides = Overrides(
-        rig, tuple(sets or ()), duration, repeat, tuple(rig_sets or ()), tuple(capture or ()), against
-    )
-    folder = None if no_report else report.parent if report is not None else reports_folder()
-    if folder is not None:
-        check_page(report, folder)
+    asked = (tuple(sets or ()), duration, repeat, tuple(rig_sets or ()), tuple(capture or ()), against)
+    overrides = Overrides(rig, *asked)
+    folder = None if no_report else place_of_pages(report)
     with displayed() if display else nullcontext() as screen:
         info, repetitions, outcome = _measured(
             scenario, overrides, store, folder, resume, waiting_s=waiting_s, tags=tags, quiet=quiet or display

@@ -13,6 +13,14 @@ from rigctl.cli.documents import PlanDocument, RigInitDocument, RunsDocument
 from rigctl.cli.nightly_status import StatusDocument
 from rigctl.cli.publish_document import PublishDocument
 from rigctl.cli.regress_document import RegressDocument
+from rigctl.cli.short_documents import (
+    AgentsDocument,
+    ExpectDocument,
+    InitListDocument,
+    PruneDocument,
+    RigStatusDocument,
+    TagDocument,
+)
 from rigctl.report.printers.json import JsonDocument
 from rigctl.report.product.data import ProductDocument
 from rigctl.report.product.theme import ThemeFile
@@ -30,6 +38,12 @@ FILES: Final[dict[str, type]] = {
     "nightly-status.schema.json": StatusDocument,
     "publish.schema.json": PublishDocument,
     "product.schema.json": ProductDocument,
+    "expect.schema.json": ExpectDocument,
+    "init-list.schema.json": InitListDocument,
+    "prune.schema.json": PruneDocument,
+    "tag.schema.json": TagDocument,
+    "rig-status.schema.json": RigStatusDocument,
+    "agents.schema.json": AgentsDocument,
 }
 
 

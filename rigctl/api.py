@@ -126,7 +126,7 @@ def runs(store: str | Path | None = None) -> list[str]:
 
 
 def open_run(run: str | None = None, store: str | Path | None = None) -> Run:
-    """A stored run by its id or the beginning of it; the latest where none is named. Raises `InputError`."""
+    """A stored run by its id, its beginning, or `latest~N`; the latest where none is named. Raises `InputError`."""
     from rigctl.store import open_store
 
     with open_store(_address(store), create=False) as opened:

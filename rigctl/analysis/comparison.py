@@ -13,6 +13,14 @@ from rigctl.model.comparing import BOUND, Difference, Samples, Verdict, differen
 from rigctl.records import Cell, RunInfo, Status, Stream
 
 _GRANTED: Final = ("congestion", "mss_effective", "mtu", "window_effective_bytes")
+_OF_AXIS: Final = {
+    "mss": "mss_effective",
+    "window": "window_effective_bytes",
+    "window_total": "window_effective_bytes",
+    "latency": "latency_ms",
+    "congestion": "congestion",
+}
+"""Axis to the column, or the field of a cell, that follows from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +103,9 @@ def of_variants(run: RunView, bound: float = BOUND) -> Comparison:
     wholes = [pair for pair in both if pair[1].key.stream is None]
     parts = [pair for pair in both if _is_a_part(pair[1])]
     tests, streams = (_changes(pairs, run, run, bound) for pairs in (wholes, parts))
-    return Comparison(run.info, run.info, bound, tests, streams, (), (), tuple(by_cause(_granted(both, run, run))))
+    compared_by = _OF_AXIS.get(run.plan.against.setting) if run.plan.against else None
+    differs = [change for change in by_cause(_granted(both, run, run)) if change.name != compared_by]
+    return Comparison(run.info, run.info, bound, tests, streams, (), (), tuple(differs))
 
 
 def _is_a_part(figure: Figure) -> bool:

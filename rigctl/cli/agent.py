@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from rigctl.cli.options import Json
+
 app = typer.Typer(no_args_is_help=True)
 
 
@@ -28,11 +30,20 @@ def build(
 
 
 @app.command("list")
-def list_agents() -> None:
+def list_agents(as_json: Json = False) -> None:
     """List the agents that rigctl carries: machine, size, SHA-256."""
     from rigctl.remote.build import carried
 
     binaries = carried()
+    if as_json:
+        from rigctl.cli.short_documents import AgentBinary, AgentsDocument
+
+        agents = [
+            AgentBinary(machine=one.machine, bytes=one.size_bytes, sha256=one.sha256, file=str(one.path))
+            for one in binaries
+        ]
+        print(AgentsDocument(agents=agents).model_dump_json(indent=2))
+        return
     for binary in binaries:
         print(f"{binary.machine:<8} {binary.size_bytes:>7} bytes  {binary.sha256}")
     if not binaries:

@@ -35,7 +35,8 @@ from rigctl.cli import (
 )
 from rigctl.cli.common import Debug, LogFile, LogFormat, Verbose, set_up, with_common
 from rigctl.cli.log import log_error, on_standard_error
-from rigctl.cli.output import OutputError, tell_output_errors
+from rigctl.cli.options import with_resumed
+from rigctl.cli.standard_output import OutputError, tell_output_errors
 from rigctl.errors import InputError, Interrupted, RigctlError, RigError
 from rigctl.garbage import seldom
 from rigctl.processes import allow_descriptors, limit_met
@@ -99,7 +100,7 @@ def exit_code(arguments: list[str]) -> int:
         if sys.stdout is None:
             # Whatever is opened next would be taken for it.
             raise RigError("standard output is closed")
-        outcome = app(arguments, prog_name="rigctl", standalone_mode=False)
+        outcome = app(with_resumed(arguments), prog_name="rigctl", standalone_mode=False)
         sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:
         return _failed(error)

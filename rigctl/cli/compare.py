@@ -1,6 +1,5 @@
 """`rigctl compare`: two runs test by test, or the two variants of a run with --against."""
 
-import re
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,8 +13,6 @@ if TYPE_CHECKING:
     from rigctl.analysis.comparison import Comparison
     from rigctl.analysis.run_view import RunView
     from rigctl.store import Store
-
-_LATEST = re.compile(r"latest(?:~([0-9]{1,6}))?", re.ASCII)
 
 
 class Format(StrEnum):
@@ -72,30 +69,15 @@ def _comparison(opened: "Store", before: str | None, after: str | None, bound: f
 
     latest = opened.run(None)
     if after is None:
-        first = latest if before is None else opened.run(_resolved(opened, before))
+        first = latest if before is None else opened.run(before)
         if first.plan.against is not None:
             return of_variants(_view(opened, first.run), bound)
         after = "latest"
         before = before or "latest~1"
-    runs = [_resolved(opened, reference or "latest~1") for reference in (before, after)]
-    views = [_view(opened, run) for run in runs]
+    views = [_view(opened, reference or "latest~1") for reference in (before, after)]
     if views[0].info.run == views[1].info.run:
         raise InputError(f"run {views[0].info.run} is A and B. Name two runs; `rigctl runs` lists them")
     return compared(views[0], views[1], bound)
-
-
-def _resolved(opened: "Store", reference: str) -> str:
-    """The id that `latest~2` means; another reference is what it is."""
-    from rigctl.errors import InputError
-    from rigctl.report.text import plural
-
-    match = _LATEST.fullmatch(reference)
-    if match is None:
-        return reference
-    runs, back = opened.run_ids(), int(match[1] or 0)
-    if back >= len(runs):
-        raise InputError(f"{reference}: the store has {plural(len(runs), 'run')}. `rigctl runs` lists them")
-    return runs[-1 - back]
 
 
 def _view(opened: "Store", reference: str) -> "RunView":

@@ -22,6 +22,7 @@ def run_ids(ctx: typer.Context, incomplete: str) -> list[str]:
 
     try:
         with open_store(ctx.params.get("store"), create=False) as opened:
-            return [run for run in reversed(opened.run_ids()) if run.startswith(incomplete)]
+            known = [*reversed(opened.run_ids()), "latest", "latest~1"]
+            return [run for run in known if run.startswith(incomplete)]
     except RigctlError:
         return []

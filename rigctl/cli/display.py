@@ -35,7 +35,7 @@ def display(
 
     screen = Screen(rig, store, process)
     screen.choose()
-    # The stream without `cli.output`: `watch` takes an error of the terminal for its end.
+    # The stream without `cli.standard_output`: `watch` takes an error of the terminal for its end.
     if not watch(screen.lines, sys.__stdout__ or sys.stdout, interrupts=process is None):
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # there is nobody to read what is left to be written
     elif process is not None and screen.going:

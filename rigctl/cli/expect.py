@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeVar
 
 import typer
 
+from rigctl.cli.options import Json
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -39,14 +41,15 @@ def expect(
     timestamps: Annotated[bool, typer.Option("--timestamps", help="Count TCP timestamps: 12 bytes each.")] = False,
     ipv6: Annotated[bool, typer.Option("--ipv6", help="Count IPv6 headers.")] = False,
     vlan: Annotated[bool, typer.Option("--vlan", help="Count a VLAN tag in every frame.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Calculate the best possible application rates from a link rate, a frame and its overheads."""
     from rich.console import Console
 
     from rigctl.errors import InputError
     from rigctl.model.ceilings import Packet
-    from rigctl.model.expect import expected, windows_bps
-    from rigctl.units import format_bytes, format_duration, format_rate, parse_bytes, parse_duration, parse_rate
+    from rigctl.model.expect import expected
+    from rigctl.units import parse_bytes, parse_duration, parse_rate
 
     if not 68 <= mtu <= _LARGEST_MTU:
         raise InputError(f"--mtu {mtu}: expected 68 to {_LARGEST_MTU}")
@@ -60,7 +63,28 @@ def expect(
     sizes = tuple(_values("--window", windows, parse_bytes)) if windows is not None else ()
     times = tuple(_values("--rtt", rtts, parse_duration)) if rtts is not None else ()
 
+    if as_json:
+        print(_json(mtu, speeds, lines, sizes, times))
+        return
     console = Console(highlight=False, markup=False, soft_wrap=True)
+    _print(console, speeds, lines, sizes, times)
+    options = "with timestamps" if timestamps else "without options (--timestamps: 12 bytes more)"
+    console.print(
+        f"A frame: Ethernet's header{', VLAN tag' if vlan else ''}, IPv{6 if ipv6 else 4}, TCP {options} or UDP, "
+        "payload, padding up to 64 bytes, check sequence."
+    )
+
+
+def _print(
+    console: "Console",
+    speeds: "Sequence[int]",
+    lines: "Sequence[Expected]",
+    sizes: tuple[int, ...],
+    times: tuple[float, ...],
+) -> None:
+    from rigctl.model.expect import windows_bps
+    from rigctl.units import format_bytes, format_duration, format_rate
+
     heads = ["Payload", "Frame", *map(format_rate, speeds)]
     console.print("Best possible application rates [Mbit/s]: rate × payload ÷ frame")
     _print_table(console, heads, [_row(line, _three_digits, line.of_system_bps) for line in lines])
@@ -71,11 +95,32 @@ def expect(
         table = zip(sizes, windows_bps(sizes, times), strict=True)
         rows = [[format_bytes(size), *(f"{rate / 1e6:.2f}" for rate in row)] for size, row in table]
         _print_table(console, ["Window", *map(format_duration, times)], rows)
-    options = "with timestamps" if timestamps else "without options (--timestamps: 12 bytes more)"
-    console.print(
-        f"A frame: Ethernet's header{', VLAN tag' if vlan else ''}, IPv{6 if ipv6 else 4}, TCP {options} or UDP, "
-        "payload, padding up to 64 bytes, check sequence."
-    )
+
+
+def _json(
+    mtu: int, speeds: "Sequence[int]", lines: "Sequence[Expected]", sizes: tuple[int, ...], times: tuple[float, ...]
+) -> str:
+    from rigctl.cli.short_documents import ExpectDocument, ExpectedRate, WindowRate
+    from rigctl.model.expect import windows_bps
+
+    rates = [
+        ExpectedRate(
+            protocol=line.packet.protocol,
+            payload_bytes=line.payload,
+            frame_bytes=line.frame_bytes,
+            rate_mbps=rate / 1e6,
+            system_mbps=round(of_system / 1e6, 3),
+            link_mbps=round(of_link / 1e6, 3),
+        )
+        for line in lines
+        for rate, of_system, of_link in zip(speeds, line.of_system_bps, line.of_link_bps, strict=True)
+    ]
+    windows = [
+        WindowRate(window_bytes=size, rtt_s=rtt_s, goodput_mbps=round(rate / 1e6, 3))
+        for size, row in zip(sizes, windows_bps(sizes, times), strict=True)
+        for rtt_s, rate in zip(times, row, strict=True)
+    ]
+    return ExpectDocument(mtu=mtu, rates=rates, windows=windows).model_dump_json(indent=2)
 
 
 def _row(one: "Expected", text: "Callable[[float], str]", rates_bps: "Sequence[float]") -> list[str]:

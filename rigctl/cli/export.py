@@ -40,7 +40,7 @@ def export(
         list[str] | None,
         typer.Argument(
             metavar="RUN",
-            help="Id of the run, or its beginning (default: the latest); several with --format rigctl.",
+            help="Id of the run, its beginning, or latest~N (default: latest); several with --format rigctl.",
             autocompletion=run_ids,
         ),
     ] = None,

@@ -25,15 +25,17 @@ def init(
     ] = None,
     rig: Annotated[bool, typer.Option("--rig", help="Copy the rig of that name, not the scenario.")] = False,
     listed: Annotated[bool, typer.Option("--list", help="List the bundled scenarios and rigs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="With --list: print JSON.")] = False,
 ) -> None:
     """Copy a bundled scenario or rig, to start from. Never overwrites a file."""
     from rigctl.errors import InputError
     from rigctl.rig.schema import bundled_rigs
     from rigctl.scenario.load import bundled_scenarios
 
+    if as_json and not listed:
+        raise InputError("init: --json is for --list")
     if listed:
-        for line in listing():
-            typer.echo(line)
+        typer.echo(_listing_json() if as_json else "\n".join(listing()))
         return
     if name is None:
         raise InputError("init: give the name of a scenario or a rig; rigctl init --list shows them")
@@ -54,7 +56,7 @@ def _scenario_commands(shown: str) -> list[tuple[str, str]]:
     return [
         (f"rigctl plan {shown}", "show its tests; connects to no node"),
         (f"rigctl run {shown}", "measure on the rig named in the file"),
-        (f"rigctl run {shown} --rig my-rig.yaml", "measure on your own nodes"),
+        (f'rigctl run {shown} --rig my-rig.yaml --set "pairs=A->B"', "measure between nodes A and B of your own rig"),
     ]
 
 
@@ -68,16 +70,33 @@ def _rig_commands(shown: str) -> list[tuple[str, str]]:
 
 def listing() -> list[str]:
     """The bundled scenarios and rigs, each with its title."""
+    lines: list[str] = []
+    for what, files in zip(("Scenarios", "Rigs"), _bundled(), strict=True):
+        lines.append(f"{what}:")
+        width = max((len(name) for name, _, _ in files), default=0)
+        lines += [f"  {name:<{width}}  {title}" for name, title, _ in files]
+    return lines
+
+
+def _listing_json() -> str:
+    from rigctl.cli.short_documents import BundledFile, InitListDocument
+
+    scenarios, rigs = (
+        [BundledFile(name=name, title=title, file=str(path)) for name, title, path in files] for files in _bundled()
+    )
+    return InitListDocument(scenarios=scenarios, rigs=rigs).model_dump_json(indent=2)
+
+
+def _bundled() -> tuple[list[tuple[str, str, Path]], list[tuple[str, str, Path]]]:
+    """Return name, title and file of each bundled scenario, and of each bundled rig."""
     from rigctl.rig.schema import bundled_folder
     from rigctl.scenario.load import bundled_scenarios
     from rigctl.yamlfile import find_bundled, read_document
 
-    lines: list[str] = []
-    for what, files in (("Scenarios", bundled_scenarios()), ("Rigs", find_bundled(bundled_folder()))):
-        lines.append(f"{what}:")
-        width = max((len(name) for name in files), default=0)
-        lines += [f"  {name:<{width}}  {read_document(path).data.get('title', '')}" for name, path in files.items()]
-    return lines
+    def described(files: dict[str, Path]) -> list[tuple[str, str, Path]]:
+        return [(name, str(read_document(path).data.get("title", "")), path) for name, path in files.items()]
+
+    return described(bundled_scenarios()), described(find_bundled(bundled_folder()))
 
 
 def copied(name: str, destination: Path | None, *, rig: bool = False) -> Path:

@@ -1,5 +1,6 @@
 """Options that several commands share, declared once."""
 
+from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -10,6 +11,8 @@ from rigctl.errors import InputError
 from rigctl.units import UnitError, parse_duration
 
 MOST_WAIT_S: Final = 86400.0
+UNFINISHED: Final = "unfinished"
+"""`--resume unfinished`, or `--resume` alone: the latest unfinished run of the scenario."""
 
 Scenario = Annotated[
     str, typer.Argument(help="A scenario file, or the name of a bundled scenario.", autocompletion=scenario_names)
@@ -17,7 +20,7 @@ Scenario = Annotated[
 RunId = Annotated[
     str | None,
     typer.Argument(
-        metavar="RUN", help="Id of the run, or its beginning (default: the latest).", autocompletion=run_ids
+        metavar="RUN", help="Id of the run, its beginning, or latest~N (default: latest).", autocompletion=run_ids
     ),
 ]
 RigFile = Annotated[
@@ -58,16 +61,21 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON, as docs/referenc
 ReportFile = Annotated[
     Path | None,
     typer.Option(
-        "--report", metavar="FILE.html", help="Write the report to this file (default: SCENARIO-RUN.html here)."
+        "--report",
+        metavar="FILE.html",
+        help="Write the report to this file (default: SCENARIO-RUN.html in RIGCTL_REPORTS, or in rigctl-reports here).",
     ),
 ]
-NoReport = Annotated[bool, typer.Option("--no-report", help="Write no report; rigctl report makes it later.")]
+NoReport = Annotated[
+    bool,
+    typer.Option("--no-report", help="Write no report, as with RIGCTL_REPORTS=none; rigctl report makes it later."),
+]
 Resume = Annotated[
     str | None,
     typer.Option(
         "--resume",
-        metavar="RUN",
-        help="Continue a stored run: measure what is missing or failed.",
+        metavar="[RUN]",
+        help="Continue a stored run, by default the latest unfinished one of SCENARIO: measure what is missing.",
         autocompletion=run_ids,
     ),
 ]
@@ -117,6 +125,7 @@ Wait = Annotated[
 Display = Annotated[
     bool, typer.Option("--display", help="Show the run full screen, for a rig's own screen, until q is pressed.")
 ]
+RunJson = Annotated[bool, typer.Option("--json", help="Print JSON, as `show --json` does.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the run's id only.")]
 
 
@@ -129,3 +138,13 @@ def wait_s(given: str | None) -> float:
     if waiting_s > MOST_WAIT_S:
         raise InputError(f'--wait "{given}": at most 24h')
     return waiting_s
+
+
+def with_resumed(arguments: list[str]) -> list[str]:
+    """Return the words of a command line with a value behind each `--resume`: typer knows no optional values."""
+    completed: list[str] = []
+    for word, following in zip_longest(arguments, arguments[1:], fillvalue="-"):
+        completed.append(word)
+        if word == "--resume" and (following.startswith("-") or following.endswith((".yaml", ".yml"))):
+            completed.append(UNFINISHED)
+    return completed

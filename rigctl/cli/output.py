@@ -1,13 +1,9 @@
-"""Where output goes: standard output, whose errors are told from those of files; pages, refused before anything is
-measured where they could not be written, never outside their folder."""
+"""Where a page goes: refused before anything is measured where it could not be written, never outside its folder."""
 
-import io
+import os
 import secrets
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-
-from typing_extensions import Buffer
 
 from rigctl.errors import InputError
 from rigctl.texts import file_name
@@ -16,47 +12,39 @@ if TYPE_CHECKING:
     from rigctl.records import RunInfo
 
 _ENDINGS: Final = (".html", ".htm")
+VARIABLE: Final = "RIGCTL_REPORTS"
+"""Environment variable: the folder for the pages of runs, or `none`."""
 
 
-class OutputError(Exception):
-    """Standard output or standard error cannot be written. No `OSError`: rich and typer would end the process."""
-
-    def __init__(self, name: str, cause: OSError) -> None:
-        super().__init__(f"{name} cannot be written: {cause.strerror}")
-        self.reader_is_gone = isinstance(cause, BrokenPipeError)
+def reports_folder() -> Path | None:
+    """Return the folder for pages that no --report names, or None if none are to be written."""
+    given = os.environ.get(VARIABLE, "").strip()
+    return None if given == "none" else Path(given or "rigctl-reports").expanduser()
 
 
-class _Standard(io.FileIO):
-    """Standard output or standard error, which raises `OutputError`."""
-
-    def write(self, data: Buffer, /) -> int:
-        try:
-            return super().write(data)
-        except OSError as error:
-            raise OutputError("standard output" if self.fileno() == 1 else "standard error", error) from error
+def place_of_pages(report: Path | None) -> Path | None:
+    """Return the folder of a run's page, or None if none is to be written. Raises `InputError` as `check_page`."""
+    folder = reports_folder() if report is None else report.parent
+    if folder is not None:
+        check_page(report, folder)
+    return folder
 
 
-def tell_output_errors() -> None:
-    """Let standard output and standard error raise `OutputError`, which no other file raises."""
-    for name, descriptor in (("stdout", 1), ("stderr", 2)):
-        stream = getattr(sys, name)
-        if isinstance(stream, io.TextIOWrapper):  # else it is closed
-            raw = io.BufferedWriter(_Standard(descriptor, "w", closefd=False))
-            setattr(
-                sys, name, io.TextIOWrapper(raw, stream.encoding, stream.errors, line_buffering=stream.line_buffering)
-            )
+def page_of(info: "RunInfo", page: Path | None, folder: Path = Path()) -> Path:
+    """`page`, or SCENARIO-RUN.html in `folder`; a name from a foreign store becomes a plain file name."""
+    return page or folder / f"{file_name(info.plan.scenario_name)}-{file_name(info.run)}.html"
 
 
-def page_of(info: "RunInfo", page: Path | None) -> Path:
-    """`page`, or SCENARIO-RUN.html in the working folder; a name from a foreign store becomes a plain file name."""
-    return page or Path(f"{file_name(info.plan.scenario_name)}-{file_name(info.run)}.html")
+def check_page(page: Path | None, folder: Path | None = None) -> None:
+    """Refuse a place where no report can be written. Raises `InputError`.
 
-
-def check_page(page: Path | None) -> None:
-    """Refuse a place where no report can be written; None: a file of its own name here. Raises `InputError`."""
-    shown = "the working folder" if page is None else str(page)
+    None: a file of its own name here, or in `folder`, which need not exist yet.
+    """
+    shown = str(page or folder or "the working folder")
     try:
-        target = (page or Path("rigctl.html")).resolve()
+        target = (page or (folder or Path()) / "rigctl.html").resolve()
+        if page is None:
+            target = next(above for above in target.parents if above.exists()) / target.name
         if target.is_dir():
             raise InputError(f"{shown}: is a folder. Name a file in it, as {target / 'report.html'}")
         if target.exists() and not target.is_file():
@@ -69,5 +57,6 @@ def check_page(page: Path | None) -> None:
     except (OSError, ValueError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(
-            f"{shown}: the report cannot be written there: {reason}. Name another place, or give --no-report to run"
+            f"{shown}: the report cannot be written there: {reason}. Name another place with --report, "
+            f"or give --no-report to run"
         ) from error

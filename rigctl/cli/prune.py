@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from rigctl.cli.options import StoreAddress
+from rigctl.cli.options import Json, StoreAddress
 from rigctl.errors import InputError
 from rigctl.records import BASELINE
 from rigctl.units import UnitError, parse_duration
@@ -33,6 +33,7 @@ def prune(
     ctx: typer.Context,
     keep: Annotated[str, typer.Option("--keep", metavar="AGE", help="Keep runs younger than this, as 90d or 12w.")],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove them; else only say what would be removed.")] = False,
+    as_json: Json = False,
     store: StoreAddress = None,
 ) -> None:
     """Remove runs older than an age; never a baseline, an accepted run, one that runs, or the latest of its kind."""
@@ -45,7 +46,8 @@ def prune(
         stored, damaged = stored_runs(opened)
         accepted = {levels.run for levels in opened.history.accepted()}
         found = pruning(stored, accepted, age_s)
-        print(_words(found, opened.sizes(), keep, removed=yes))
+        sizes = opened.sizes()
+        print(_json(found, sizes, removed=yes) if as_json else _words(found, sizes, keep, removed=yes))
         if yes:
             for listed in found.gone:
                 opened.remove(listed.info.run)
@@ -86,6 +88,18 @@ def age(text: str) -> float:
     except UnitError:
         pass
     raise InputError(f'--keep "{text}": is no age. Write it as 90d, 12w or 36h')
+
+
+def _json(found: Pruning, sizes: Mapping[str, int], *, removed: bool) -> str:
+    from rigctl.cli.json_model import instant
+    from rigctl.cli.short_documents import KeptRun, PruneDocument, PrunedRun
+
+    gone = [
+        PrunedRun(run=listed.info.run, started_at=instant(listed.info.started_at), bytes=sizes.get(listed.info.run))
+        for listed in found.gone
+    ]
+    kept = [KeptRun(run=run, why=why) for run, why in found.kept.items()]
+    return PruneDocument(removed=removed, runs=gone, kept=kept).model_dump_json(indent=2)
 
 
 def _words(found: Pruning, sizes: Mapping[str, int], keep: str, *, removed: bool) -> str:

@@ -40,6 +40,7 @@ def regress(
     form: Annotated[
         Literal["terminal", "json", "md", "junit"], typer.Option("--format", help="Print this format.")
     ] = "terminal",
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
     brief: Annotated[
         bool, typer.Option("--brief", help="With --format md: the weightiest only, to fit into a comment.")
     ] = False,
@@ -55,6 +56,7 @@ def regress(
     from rigctl.model.changes import Rules
     from rigctl.store import open_store
 
+    form = "json" if as_json else form
     if brief and form != "md":
         raise InputError(f"--brief: is for --format md, not {form}")
     rules, waiting_s = Rules(bound=bound / 100), wait_s(wait)

@@ -12,6 +12,7 @@ import typer
 from rigctl.cli.options import Json
 
 if TYPE_CHECKING:
+    from rigctl.cli.short_documents import VirtualRig
     from rigctl.remote.host import Process
     from rigctl.rig.inventory import Rig
     from rigctl.virtual.state import State
@@ -55,7 +56,7 @@ def down(rig: RigArgument, rig_set: RigSets = None) -> None:
 
 
 @app.command()
-def status(rig: RigArgument, rig_set: RigSets = None) -> None:
+def status(rig: RigArgument, rig_set: RigSets = None, as_json: Json = False) -> None:
     """Say whether a virtual rig is up, and how OpenSSH reaches its nodes."""
     from rigctl.rig.schema import load_rig
     from rigctl.virtual import find
@@ -65,6 +66,12 @@ def status(rig: RigArgument, rig_set: RigSets = None) -> None:
     loaded = load_rig(rig, sets=rig_set or ())
     states = find(loaded)
     layout = layout_of(loaded)
+    if as_json:
+        from rigctl.cli.short_documents import RigStatusDocument
+
+        up = [_state(completed(loaded, layout, state) if state.key == layout.key else None, state) for state in states]
+        print(RigStatusDocument(rig=loaded.name, up=up).model_dump_json(indent=2))
+        return
     for state in states:
         if state.key == layout.key:
             print(_described(completed(loaded, layout, state), state, "is up"))
@@ -188,6 +195,28 @@ def _put(descriptor: int, data: bytes) -> None:
     if stream is not None:  # else it is closed
         stream.buffer.write(data)
         stream.buffer.flush()
+
+
+def _state(rig: "Rig | None", state: "State") -> "VirtualRig":
+    """Return a virtual rig that is up; without `rig`: it is another version of the file."""
+    from rigctl.cli.short_documents import VirtualNode, VirtualRig
+
+    nodes = [
+        VirtualNode(
+            node=node.name,
+            address=node.address,
+            port=node.port,
+            user=node.user,
+            key=None if node.key is None else str(node.key),
+            known_hosts=None if node.known_hosts is None else str(node.known_hosts),
+            data_address=node.data_address,
+            data_interface=node.data_interface,
+            rate_mbps=None if node.link.rate_bps is None else node.link.rate_bps / 1e6,
+            mtu=node.link.mtu,
+        )
+        for node in (rig.nodes.values() if rig is not None else ())
+    ]
+    return VirtualRig(pid=state.holder.pid, current=rig is not None, nodes=nodes)
 
 
 def _described(rig: "Rig", state: "State", what: str) -> str:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from rigctl.errors import InputError, RigError
@@ -129,6 +130,8 @@ def _print(draft: "Draft", output: str) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from rigctl.scenario.pairs import pairs_option
+
     console = Console(stderr=output == STANDARD_OUTPUT, highlight=False, markup=False, soft_wrap=True)
     if not console.is_terminal:
         console.width = 200
@@ -143,6 +146,9 @@ def _print(draft: "Draft", output: str) -> None:
     console.print(table)
     for each in draft.left_out:
         console.print(f"{each.target.text}: left out: {each.reason}")
+    if output != STANDARD_OUTPUT:
+        file, option = quote(output), pairs_option([node.name for node in draft.nodes])
+        console.print(f"Next:\n  rigctl check {file}\n  rigctl run gigablox --rig {file} {option}")
 
 
 _HEADERS: Final = ("Node", "Host", "Machine", "Interface", "Data address", "Rate", "MTU", "Root", "Switch port")

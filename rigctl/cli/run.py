@@ -5,6 +5,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
+from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +15,7 @@ import typer
 from rigctl.cli import plan as plan_command
 from rigctl.cli.log import on_standard_error
 from rigctl.cli.options import (
+    UNFINISHED,
     Against,
     Bound,
     Captures,
@@ -26,6 +28,7 @@ from rigctl.cli.options import (
     Resume,
     RigFile,
     RigSets,
+    RunJson,
     RunTags,
     Scenario,
     Sets,
@@ -62,13 +65,14 @@ def run(
     wait: Wait = None,
     quiet: Quiet = False,
     display: Display = False,
+    as_json: RunJson = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be measured: plan.")] = False,
 ) -> int:
     """Measure SCENARIO on its rig; print the run's id, the table and where the report is.
 
     With --against: exit with 1 where the second variant is worse.
     """
-    from rigctl.cli.output import check_page, page_of
+    from rigctl.cli.output import page_of, place_of_pages
     from rigctl.cli.run_display import displayed, publish_results
     from rigctl.cli.tags import tags_of
     from rigctl.scenario.load import Overrides
@@ -76,28 +80,27 @@ def run(
     tags = tags_of(tag, "--tag")
     waiting_s = wait_s(wait)
     if dry_run:
-        plan_command.plan(scenario, rig, rig_sets, sets, duration, repeat, capture=capture, against=against)
+        named = (scenario, rig, rig_sets, sets, duration, repeat)
+        plan_command.plan(*named, capture=capture, against=against, as_json=as_json)
         return 0
-    overrides = Overrides(
-        rig, tuple(sets or ()), duration, repeat, tuple(rig_sets or ()), tuple(capture or ()), against
-    )
-    if not no_report:
-        check_page(report)
+    asked = (tuple(sets or ()), duration, repeat, tuple(rig_sets or ()), tuple(capture or ()), against)
+    overrides = Overrides(rig, *asked)
+    folder = None if no_report else place_of_pages(report)
     with displayed() if display else nullcontext() as screen:
         info, repetitions, outcome = _measured(
-            scenario, overrides, store, report, resume, waiting_s=waiting_s, tags=tags, quiet=quiet or display
+            scenario, overrides, store, folder, resume, waiting_s=waiting_s, tags=tags, quiet=quiet or display
         )
         made, worse = _document(info, repetitions, bound / 100)
         publish_results(made)
-        page = None if no_report else page_of(info, report)
+        page = None if folder is None else page_of(info, report, folder)
         if screen is not None:
             _write(info, made, page)
             if outcome.status is not RunStatus.INTERRUPTED:
                 screen.wait()
-    _tell(info, made, quiet=quiet)
+    _tell(info, made, quiet=quiet, as_json=as_json)
     if screen is None:
         _write(info, made, page)
-    if page is not None and not quiet:
+    if page is not None and not quiet and not as_json:
         print(f"report {page.resolve()}")
     missed = any(not verdict.met for verdict in made.verdicts)
     return outcome.exit_code or (RigctlError.exit_code if worse or missed else 0)
@@ -107,7 +110,7 @@ def _measured(
     scenario: str,
     overrides: "Overrides",
     store: str | None,
-    report: Path | None,
+    folder: Path | None,
     resume: str | None,
     *,
     waiting_s: float,
@@ -137,13 +140,15 @@ def _measured(
             opened()  # a server may let one wait; a file is opened in milliseconds, while nodes are connected
         resumed = None
         if plan is None or inventory is None:
-            stored = opened().run(resume)
+            stored = _stored(opened(), resume, scenario, overrides)
             if not overrides.as_given():  # the options it was started with need not be given again
                 overrides = Overrides.from_given(stored.plan.overrides)
             plan, inventory = load_plan(scenario, overrides)
             check(stored, plan, versions(), opened().controller(stored.run))
             resumed = stored.run
-        beside = report.resolve().parent if report is not None else Path.cwd()
+        beside = Path.cwd() if folder is None else folder.resolve()
+        if any(cell.capture for cell in plan.cells):
+            beside.mkdir(parents=True, exist_ok=True)
         outcome = measure_run(
             plan,
             inventory,
@@ -158,6 +163,21 @@ def _measured(
         )
         info = opened().run(outcome.run)
         return info, opened().repetitions(outcome.run, series=sampled(info.plan)), outcome
+
+
+def _stored(store: "Store", reference: str | None, scenario: str, overrides: "Overrides") -> "RunInfo":
+    """Return the run to be resumed; one that was not named is told of."""
+    from rigctl.runner.resume import latest_unfinished
+    from rigctl.scenario.load import find_scenario, load_plan
+
+    if reference != UNFINISHED:
+        return store.run(reference)
+    rig = load_plan(scenario, overrides)[0].rig_name if overrides.as_given() else None
+    found = latest_unfinished(store, find_scenario(scenario).stem, rig)
+    if not on_standard_error():
+        began = datetime.fromtimestamp(found.started_at)
+        print(f"resuming run {found.run} on {found.plan.rig_name}, started {began:%Y-%m-%d %H:%M}", file=sys.stderr)
+    return found
 
 
 def _imports(*, quiet: bool) -> None:
@@ -178,20 +198,26 @@ def _write(info: "RunInfo", made: "Document", page: Path | None) -> None:
     if page is None:
         return
     try:
+        page.parent.mkdir(parents=True, exist_ok=True)
         write_page(made, page)
-    except InputError as error:
+    except (InputError, OSError) as error:
         # Its place was good before the run: the machine failed, not the user.
         kind = Interrupted if info.status is RunStatus.INTERRUPTED else RigError
         raise kind(f"{error}. The run is stored: rigctl report {info.run} -o FILE.html") from error
 
 
-def _tell(info: "RunInfo", made: "Document", *, quiet: bool) -> None:
-    """Print the table, or the run's id only."""
+def _tell(info: "RunInfo", made: "Document", *, quiet: bool, as_json: bool) -> None:
+    """Print the table, JSON, or the run's id only."""
     from rich.console import Console
 
     from rigctl.findings import Weight
     from rigctl.report.printers.terminal import print_document
 
+    if as_json:
+        from rigctl.report.printers.json import as_json as told
+
+        print(told(made), end="")
+        return
     if quiet:
         print(info.run)
         for finding in made.findings:

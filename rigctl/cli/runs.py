@@ -59,7 +59,7 @@ def rm(
     ctx: typer.Context,
     names: Annotated[
         list[str],
-        typer.Argument(metavar="RUN…", help="Ids of runs, or their beginnings.", autocompletion=run_ids),
+        typer.Argument(metavar="RUN…", help="Ids of runs, their beginnings, or latest~N.", autocompletion=run_ids),
     ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     store: StoreAddress = None,

@@ -5,17 +5,21 @@ from typing import Annotated
 import typer
 
 from rigctl.cli.completion import run_ids
-from rigctl.cli.options import StoreAddress
+from rigctl.cli.options import Json, StoreAddress
 
 
 def tag(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="Id of the run, or its beginning.", autocompletion=run_ids)],
+    run: Annotated[
+        str,
+        typer.Argument(metavar="RUN", help="Id of the run, its beginning, or latest~N.", autocompletion=run_ids),
+    ],
     tags: Annotated[
         list[str] | None, typer.Argument(metavar="NAME=VALUE", help="Tags to give, as firmware=1.2.3.")
     ] = None,
     remove: Annotated[
         list[str] | None, typer.Option("--remove", metavar="NAME", help="Take this tag away; repeatable.")
     ] = None,
+    as_json: Json = False,
     store: StoreAddress = None,
 ) -> None:
     """Give RUN tags, each in the place of one of the same name; print all it has. `baseline` protects it from prune."""
@@ -38,4 +42,9 @@ def tag(
         for name in remove or ():
             opened.history.untag(info.run, name)
         left = given_tags(opened.run(info.run).tags)
+    if as_json:
+        from rigctl.cli.short_documents import TagDocument
+
+        print(TagDocument(run=info.run, tags=dict(left)).model_dump_json(indent=2))
+        return
     print(f"{info.run}: {', '.join(tag_text(*each) for each in left.items()) or 'no tags'}")

@@ -183,7 +183,7 @@ def _compiler(target: Target) -> list[str]:
     if target.machine == host_machine() and own is not None:
         return [own]
     raise InputError(
-        f'building for {target.machine} takes the package ziglang: pip install "rigctl[build]"'
+        f"building for {target.machine} takes the package ziglang: pip install '.[build]' in a checkout"
         + (", or a C compiler (cc) for this machine" if target.machine == host_machine() else "")
     )
 

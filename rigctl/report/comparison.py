@@ -22,7 +22,7 @@ from rigctl.report.comparison_words import (
     why,
 )
 from rigctl.report.document import MOST_ROWS, when
-from rigctl.report.metric_words import METRICS
+from rigctl.report.metric_words import METRICS, sum_words
 from rigctl.report.requested import SENDING, Requested
 from rigctl.report.setup_words import setup_texts, setup_title, where_text
 from rigctl.report.text import UNKNOWN, settings_text
@@ -31,7 +31,12 @@ from rigctl.version import __version__
 MOST_PAIRS: Final = 200
 """Of many tests of many pairs; the rest is in the JSON."""
 _ASKED: Final[tuple[Requested, ...]] = tuple(
-    value for value in vars(requested).values() if isinstance(value, Requested) and value.column.title != "Test"
+    # One of each title: some columns are there twice, with another rule of when they are shown.
+    {
+        value.column.title: value
+        for value in vars(requested).values()
+        if isinstance(value, Requested) and value.column.title != "Test"
+    }.values()
 )
 _MARKS: Final[dict[Verdict, Literal["warn", "good"]]] = {Verdict.WORSE: "warn", Verdict.BETTER: "good"}
 
@@ -87,6 +92,8 @@ def _table(changes: Sequence[Change], bound: float, label: str) -> Table:
     hidden = SENDING if label == "Pairs" else None  # each row names its own pair
     asked = [item for item in _ASKED if item is not hidden and len({item.value(cell) for cell in cells}) > 1]
     unit = METRICS[metrics[0]].unit if len(metrics) == 1 else ""
+    sums = "" if label == "Pairs" else next(filter(None, (sum_words(cells, metric) for metric in metrics)), "")
+    of_all = f", {sums}" if sums else ""
     columns = [
         Column("Test", "", "requested"),
         *(item.column for item in asked),
@@ -95,8 +102,8 @@ def _table(changes: Sequence[Change], bound: float, label: str) -> Table:
         Column("Change", "%"),
         Column("Verdict", words=True),
         Column("Interval", "%"),
-        Column("Before", unit, "derived"),
-        Column("After", unit, "derived"),
+        Column(f"Before{of_all}", unit, "derived"),
+        Column(f"After{of_all}", unit, "derived"),
         Column("Visible from", "%", "derived"),
     ]
     notes: dict[str, int] = {}

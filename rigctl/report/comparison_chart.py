@@ -18,7 +18,7 @@ _LOOKS: Final = {
     Verdict.WORSE: Key("worse", "s2"),
     Verdict.BETTER: Key("better", "s3"),
     Verdict.SAME: Key("same", "s1"),
-    Verdict.INCONCLUSIVE: Key("inconclusive", "ceiling"),
+    Verdict.INCONCLUSIVE: Key("inconclusive", "axis"),
 }
 
 

@@ -7,9 +7,9 @@ from rigctl.analysis.comparison import Change, Comparison
 from rigctl.findings import Finding, Number, Severity, Weight, tests
 from rigctl.model.comparing import LEAST, Difference, Verdict
 from rigctl.records import Cell
-from rigctl.report.metric_words import METRICS
+from rigctl.report.metric_words import METRICS, sum_words
 from rigctl.report.setup_words import MOST_NAMED, setup_title
-from rigctl.report.text import UNKNOWN, listed, numbers_text, pairs_text, plural, settings_text, told_apart
+from rigctl.report.text import UNKNOWN, full_stop, listed, numbers_text, pairs_text, plural, settings_text, told_apart
 
 
 def signed(share: float, decimals: int = 1) -> str:
@@ -41,7 +41,7 @@ def why(change: Change, bound: float) -> str | None:
     """Why there is no verdict on a test."""
     difference = change.difference
     if difference.verdict is Verdict.INVALID:
-        return f"Invalid: {change.reason}." if change.reason else "Invalid."
+        return full_stop(f"Invalid: {change.reason}") if change.reason else "Invalid."
     if difference.verdict is not Verdict.INCONCLUSIVE:
         return None
     if difference.low is None or difference.high is None:
@@ -102,7 +102,8 @@ def _news(verdict: Verdict, changes: Sequence[Change], comparison: Comparison) -
 
 def _times(change: Change) -> str:
     """`0.902 times its goodput (−10.2 to −9.5 %)`."""
-    name = METRICS[change.metric].name
+    sums = sum_words([change.cell], change.metric) if change.stream is None else ""
+    name = f"{METRICS[change.metric].name} {sums}".strip()
     ratio = 1 + (change.difference.change or 0.0)
     return f"{ratio:.3f} times its {name} ({interval_text(change.difference)} %)"
 
@@ -134,7 +135,7 @@ def findings(comparison: Comparison) -> Iterator[Finding]:
     if comparison.differs:
         titles = list(dict.fromkeys(setup_title(change) for change in comparison.differs))
         more = len(titles) - MOST_NAMED
-        named_ = [*titles[:MOST_NAMED], *([f"{more} more"] if more > 0 else [])]
+        named_ = titles if more <= MOST_NAMED else [*titles[:MOST_NAMED], f"{more} more in the table"]
         yield Finding(f"What else differs: {listed(named_)}.", Weight.COMPARISON)
 
 

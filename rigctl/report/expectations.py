@@ -66,8 +66,10 @@ def _differs(value: float, bound: float, digits: int) -> bool:
 def findings(plan: RunPlan, given: Sequence[Verdict]) -> Iterator[Finding]:
     """One for each expectation that some test does not meet; or that all are met."""
     if given and all(verdict.met for verdict in given):
-        what = "The expectation is met." if len(given) == 1 else f"All {len(given)} expectations are met."
-        yield Finding(what, Weight.DETAIL, Severity.OK)
+        asked = len(plan.expectations)
+        what = "The expectation is met" if asked == 1 else f"All {asked} expectations are met"
+        checked = f", {len(given)} values checked" if len(given) > asked else ""
+        yield Finding(f"{what}{checked}.", Weight.DETAIL, Severity.OK)
     by_bound: dict[tuple[str, str], list[Verdict]] = {}
     for verdict in given:
         by_bound.setdefault((verdict.figure, verdict.expected), []).append(verdict)

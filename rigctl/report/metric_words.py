@@ -1,9 +1,11 @@
 """What figures are called in print, with their units."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from rigctl.analysis.figures import GOODPUT, LOADED_LATENCY, ROUND_TRIP, THROUGHPUT, Metric
+from rigctl.records import Cell
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +16,14 @@ class Words:
     short: str
     unit: str
     scale: float = 1.0
+
+
+def sum_words(cells: Iterable[Cell], metric: Metric) -> str:
+    """Return what a figure of these tests adds up, as `of all pairs`; empty if it is no sum."""
+    made = list(cells)
+    if metric not in (GOODPUT, THROUGHPUT) or all(len(cell.streams) == 1 for cell in made):
+        return ""
+    return "of all pairs" if any(len(cell.pairs) > 1 for cell in made) else "of both directions"
 
 
 METRICS: Final[dict[Metric, Words]] = {

@@ -122,6 +122,11 @@ def plural(count: int, one: str, several: str | None = None) -> str:
     return f"{count} {one if count == 1 else several or one + 's'}"
 
 
+def full_stop(text: str) -> str:
+    """Return `text` with a full stop, unless it has an end of its own: a reason may be a question."""
+    return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
 def escaped(text: str) -> str:
     """`text` with what Markdown would take as markup made plain."""
     one_line = " ".join(text.split())

@@ -10,11 +10,14 @@ import socket
 from collections.abc import Iterator, Mapping
 from enum import Enum
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rigctl.errors import InputError
-from rigctl.records import Cell, Link, RunInfo, RunPlan
+from rigctl.records import Cell, Link, RunInfo, RunPlan, RunStatus
 from rigctl.units import format_duration
+
+if TYPE_CHECKING:
+    from rigctl.store import Store
 
 _MOST_TOLD: Final = 5
 
@@ -33,6 +36,19 @@ def check(info: RunInfo, plan: RunPlan, versions: Mapping[str, str], controller:
             + "\n".join(f"  {line}" for line in shown)
             + f"\n{given.strip()} Undo the change, or start a new run without --resume".replace("\n ", "\n")
         )
+
+
+def latest_unfinished(store: "Store", scenario: str, rig: str | None) -> RunInfo:
+    """Return the latest run of `scenario`, on `rig` where one is named, that is not complete. Raises `InputError`."""
+    for info in store.latest_first():
+        plan = info.plan
+        if plan.scenario_name == scenario and rig in (None, plan.rig_name) and info.status is not RunStatus.COMPLETE:
+            return info
+    on = "" if rig is None else f" on {rig}"
+    raise InputError(
+        f"--resume: no unfinished run of {scenario}{on} in store {store.place}. `rigctl runs` lists all; "
+        "start a new one without --resume"
+    )
 
 
 def differences(stored: RunPlan, asked: RunPlan) -> Iterator[str]:

@@ -28,20 +28,20 @@ from rigctl.scenario.axes import AxisValue
 from rigctl.scenario.conditions import condition_of
 from rigctl.scenario.datagrams import datagram_mistakes, fitting_bytes
 from rigctl.scenario.expecting import expect_mistakes, expectations_of
-from rigctl.scenario.matrix import Matrix, Row, expand, matrix_of, with_axis
+from rigctl.scenario.matrix import SETTINGS, Matrix, Row, expand, matrix_of, with_axis
 from rigctl.scenario.meshes import PairSet, tests_of
 from rigctl.scenario.mistakes import cell_mistakes, matrix_mistakes, mistakes, set_mistakes
 from rigctl.scenario.overrides import Overrides, Settings, read_overrides
-from rigctl.scenario.pairs import chosen, sets_of
+from rigctl.scenario.pairs import chosen, foreign_pairs, pairs_option, sets_of
 from rigctl.scenario.repeating import repeat_of, retest_of, until_of
-from rigctl.scenario.schema import ScenarioFile
+from rigctl.scenario.schema import ScenarioFile, ScenarioKeys
 from rigctl.yamlfile import Document, Mistake, MistakesError, find, find_bundled, read_document, validated
 from rigctl.yamlfile.mistakes import MOST_FOUND, in_order
 
 __all__ = ["Overrides", "bundled_scenarios", "find_scenario", "load_plan"]
 
 _log = logging.getLogger(__name__)
-_MATRIX_KEYS = frozenset({"matrix", "exclude", "include"})
+_MATRIX_KEYS = frozenset({"matrix", "exclude", "include", *SETTINGS})
 
 
 def load_plan(scenario: str, overrides: Overrides) -> tuple[RunPlan, Rig]:
@@ -81,10 +81,25 @@ def load_plan(scenario: str, overrides: Overrides) -> tuple[RunPlan, Rig]:
         wrong_against = against_mistake(settings.variant, against, repeat_of(model.repeat, retest or until))
         found += [wrong_against] if wrong_against is not None else []
     wrong = wrong_options + in_order(found) + rig_mistakes
+    if rig is not None and "pairs" not in settings.fields:
+        wrong += _other_nodes(document, path, rig, overrides)
     if wrong or model is None or rig is None:
         raise MistakesError(wrong)
     _log.info("scenario %s: %d tests; rig %s: %d nodes", path, len(tests), rig.source, len(rig.nodes))
-    return replace(_plan(path, document, model, tests, rig=rig, overrides=overrides), against=against), rig
+    title = settings.title(model.title, path.stem)
+    made = _plan(path, document, model, tests, rig=rig, overrides=overrides, title=title)
+    return replace(made, against=against), rig
+
+
+def _other_nodes(document: Document, path: Path, rig: Rig, overrides: Overrides) -> list[Mistake]:
+    """Return what to do about a scenario whose pairs are of another rig than that of `--rig`."""
+    if overrides.rig is None or not foreign_pairs(document, rig):
+        return []
+    what = (
+        f"it has not all nodes of the pairs in {path.name}. Give pairs of its own nodes, as in "
+        f"{pairs_option(tuple(rig.nodes))}, or --set pairs=mesh: each node to every other."
+    )
+    return [Mistake(f"--rig {overrides.rig}", what)]
 
 
 def find_scenario(reference: str) -> Path:
@@ -138,18 +153,19 @@ def _matrix(document: Document, found: Sequence[Mistake], settings: Settings) ->
 def _plan(
     path: Path,
     document: Document,
-    model: ScenarioFile,
+    model: ScenarioKeys,
     tests: Sequence[tuple[Row, PairSet]],
     *,
     rig: Rig,
     overrides: Overrides,
+    title: str,
 ) -> RunPlan:
     conditions = {name: condition_of(name, section) for name, section in model.conditions.items()}
     cells = tuple(_cell(number, row, model, pairs, conditions, rig) for number, (row, pairs) in enumerate(tests, 1))
     used = {node for cell in cells for pair in cell.pairs for node in (pair.source, pair.destination)}
     retest, until = retest_of(model.retest), until_of(model.until)
     return RunPlan(
-        title=model.title or path.stem,
+        title=title,
         notes=model.notes,
         scenario_name=path.stem,
         scenario_yaml=document.text,
@@ -176,7 +192,7 @@ def _plan(
 def _cell(
     number: int,
     row: Row,
-    model: ScenarioFile,
+    model: ScenarioKeys,
     pairs: PairSet,
     conditions: Mapping[str, Condition],
     rig: Rig,

@@ -10,6 +10,8 @@ from rigctl.scenario.axes import AXES, AxisValue
 from rigctl.scenario.spans import spread
 
 MAX_CELLS: Final = 100_000
+SETTINGS: Final = tuple(name for name in AXES if name != "pairs")
+"""Axes that a scenario may also name at its top, with one value, for all tests; `pairs` is another key there."""
 Row: TypeAlias = Mapping[str, AxisValue]
 Pattern: TypeAlias = tuple[tuple[str, ...], tuple[AxisValue, ...]]
 
@@ -25,11 +27,17 @@ class Matrix:
 
 def matrix_of(data: Mapping[str, Any]) -> Matrix:
     """The matrix in a scenario's data. Raises `ValueError` where a value is wrong: the schema has told of it before."""
+    settings = _row({name: data[name] for name in SETTINGS if name in data})
     axes = data.get("matrix") or {}
+    include = [{**settings, **_row(row)} for row in data.get("include") or []]
+    for_all = {} if include and not axes else {name: [value] for name, value in settings.items()}
     matrix = Matrix(
-        axes={name: [AXES[name].parse(name, value) for value in spread(name, values)] for name, values in axes.items()},
+        axes={
+            **for_all,
+            **{name: [AXES[name].parse(name, one) for one in spread(name, values)] for name, values in axes.items()},
+        },
         exclude=[_row(row) for row in data.get("exclude") or []],
-        include=[_row(row) for row in data.get("include") or []],
+        include=include,
     )
     return with_conditions(matrix, list(data.get("conditions") or {}))
 

@@ -15,7 +15,7 @@ from rigctl.rig.inventory import Rig
 from rigctl.scenario.axes import AXES, MIN_WINDOW
 from rigctl.scenario.conditions import condition_mistakes
 from rigctl.scenario.engine_mistakes import KEYS, engine_clashes
-from rigctl.scenario.matrix import MAX_CELLS, Matrix, Pattern, Row, as_list, count, full, pattern_of, product
+from rigctl.scenario.matrix import MAX_CELLS, SETTINGS, Matrix, Pattern, Row, as_list, count, full, pattern_of, product
 from rigctl.scenario.meshes import PairSet
 from rigctl.scenario.pairs import chosen, pair_mistakes
 from rigctl.scenario.repeating import repeating_mistakes, search_mistakes
@@ -64,7 +64,7 @@ def cell_mistakes(
             if (kind := what.partition(":")[0]) not in told:
                 told.add(kind)
                 path = ("matrix", name) if name in (document.data.get("matrix") or {}) else ("include",)
-                path = (name,) if name in KEYS else path
+                path = (name,) if name in KEYS or (name in SETTINGS and name in document.data) else path
                 mistaken = f"{what} (test {number})."
                 yield Mistake(options[name], mistaken) if name in options else document.mistake(path, mistaken)
 
@@ -171,6 +171,10 @@ def axis_mistakes(document: Document) -> Iterator[Mistake]:
         if name not in AXES:
             continue
         path = ("matrix", name)
+        if name in SETTINGS and name in document.data:
+            there = document.keys.get((name,))
+            line = f", in line {there.line}" if there is not None else ""
+            yield document.mistake(path, f"{name}: is given for all tests, too{line}. Keep one of them.", at_key=True)
         if values == []:
             yield document.mistake(path, f"{name}: an empty axis. Give it at least one value, or leave it out.")
         yield from _twice(document, name, values)

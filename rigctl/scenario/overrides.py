@@ -19,6 +19,10 @@ FIELDS: Final = (
 )  # fmt: skip
 """Top-level keys that `--set` takes beside the axes: all but those that hold sections or rows."""
 
+_MOST_IN_TITLE: Final = 3
+_LONGEST_IN_TITLE: Final = 60
+"""Characters of an option."""
+
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
@@ -70,6 +74,22 @@ class Settings:
     options: Mapping[str, str] = field(default_factory=dict)  # of each axis, as `--set pairs=4`
     variant: Variant | None = None  # the second one, of `--against`
 
+    def title(self, given: str, name: str) -> str:
+        """Return a run's title: the scenario's, or its name with the changes where other tests are measured."""
+        changed = [option.removeprefix("--set ")[:_LONGEST_IN_TITLE] for option in self.changed]
+        if not changed or "title" in self.fields:
+            return given or name
+        more = f" and {len(changed) - _MOST_IN_TITLE} more" if len(changed) > _MOST_IN_TITLE else ""
+        return f"{name} with {', '.join(changed[:_MOST_IN_TITLE])}{more}"
+
+    @property
+    def changed(self) -> list[str]:
+        """The options that change which tests there are."""
+        return [
+            *(origin for axis, origin in self.options.items() if axis in self.axes),
+            *(origin for key, (_, origin) in self.fields.items() if key in ("pairs", "test")),
+        ]
+
     def applied(self, document: Document) -> Document:
         """The document with its fields replaced; the schema judges their values and names the option."""
         for key, (value, origin) in self.fields.items():
@@ -95,9 +115,9 @@ def read_overrides(overrides: Overrides) -> tuple[Settings, list[Mistake]]:
         name = name.strip()
         if not equals or not name:
             found.append(Mistake(origin, "expected NAME=VALUE, as in --set window=64K,200K."))
-        elif name in axes or name in fields:
+        elif name in (fields if _is_field(name, value) else axes):
             found.append(Mistake(origin, f'"{name}" is given twice. Give all values at once, as in {name}=V1,V2.'))
-        elif name in AXES and not (name in FIELDS and is_entry(value)):
+        elif name in AXES and not _is_field(name, value):
             parsed, wrong = _axis_values(name, value, origin)
             axes[name], options[name] = parsed, origin
             found += wrong
@@ -112,6 +132,11 @@ def read_overrides(overrides: Overrides) -> tuple[Settings, list[Mistake]]:
     elif variant is not None:
         options.setdefault(variant.axis, variant.option)
     return Settings(axes, fields, options, variant), found
+
+
+def _is_field(name: str, value: str) -> bool:
+    """Return True if `--set` means the key, and not the axis of the same name: only `pairs` is both."""
+    return name in FIELDS and (name not in AXES or is_entry(value))
 
 
 def _axis_values(name: str, text: str, origin: str) -> tuple[tuple[AxisValue, ...], list[Mistake]]:

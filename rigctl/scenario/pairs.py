@@ -140,6 +140,26 @@ def pair_mistakes(document: Document, rig: Rig | None) -> Iterator[Mistake]:
             return
 
 
+def foreign_pairs(document: Document, rig: Rig) -> bool:
+    """Return True if `pairs` names a node that the rig does not have."""
+    given = document.data.get("pairs")
+    for value in given if isinstance(given, list) else [given]:
+        try:
+            entry = parse_entry("pairs", value)
+            sides = entry.sides if isinstance(entry, Rounds) else (entry.source, entry.destination)
+            if any(name not in rig.nodes for side in sides for name in _members(side, rig)):
+                return True
+        except FieldError:
+            continue
+    return False
+
+
+def pairs_option(nodes: Sequence[str]) -> str:
+    """Return the option that makes pairs of the first two or four of these nodes."""
+    ends = list(zip(nodes[::2], nodes[1::2], strict=False))[:2]
+    return f'--set "pairs={",".join(f"{source}->{destination}" for source, destination in ends)}"'
+
+
 def _rounds_mistakes(document: Document, asked: Rounds, rig: Rig | None, index: int) -> Iterator[Mistake]:
     given = document.data["pairs"]
     at: Path = ("pairs", index) if isinstance(given, list) else ("pairs",)

@@ -2,8 +2,9 @@
 
 import re
 import warnings
+from collections.abc import Collection
 from functools import partial
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -32,7 +33,7 @@ from rigctl.rig.fields import (
 from rigctl.scenario.axes import AXES
 from rigctl.scenario.conditions import ConditionName, ConditionSection, Section
 from rigctl.scenario.expecting import expect_section
-from rigctl.scenario.matrix import MAX_CELLS, as_list
+from rigctl.scenario.matrix import MAX_CELLS, SETTINGS, as_list
 from rigctl.scenario.meshes import Rounds
 from rigctl.scenario.pairs import PAIR_SCHEMA, Entry, parse_entry
 from rigctl.scenario.repeating import RetestOrText, UntilOrText
@@ -160,10 +161,13 @@ class _OneOrMany:
         return {"anyOf": [array["items"], {**array, "minItems": 1}]}
 
 
-def _axes_model(title: str, doc: str, *, many: bool) -> type[BaseModel]:
-    """A model with one optional key per axis: a value in a row, one or many in the matrix."""
+_Keys = TypeVar("_Keys", bound=BaseModel)
+
+
+def _axes_model(title: str, doc: str, base: type[_Keys], names: Collection[str], *, many: bool) -> type[_Keys]:
+    """`base` with one optional key per axis: a value in a row, one or many in the matrix."""
     fields: dict[str, Any] = {}
-    for axis in AXES.values():
+    for axis in map(AXES.__getitem__, names):
         value: Any = Annotated[Any, named(axis.parse), WithJsonSchema(axis.schema)]
         if many:
             value = Annotated[tuple[value, ...], BeforeValidator(partial(spread, axis.name)), _OneOrMany()]
@@ -171,18 +175,22 @@ def _axes_model(title: str, doc: str, *, many: bool) -> type[BaseModel]:
     with warnings.catch_warnings():
         # The axis `copy` hides pydantic's deprecated method of that name, which nobody calls.
         warnings.filterwarnings("ignore", message='Field name "copy"')
-        return create_model(title, __base__=Section, __doc__=doc, **fields)
+        return create_model(title, __base__=base, __doc__=doc, **fields)
 
 
 MatrixSection = _axes_model(
-    "Matrix", "Axes and their values: each combination is a test; the first axis changes slowest.", many=True
+    "Matrix",
+    "Axes and their values: each combination is a test; the first axis changes slowest.",
+    Section,
+    AXES,
+    many=True,
 )
-RowSection = _axes_model("Row", "One value for each axis it names.", many=False)
+RowSection = _axes_model("Row", "One value for each axis it names.", Section, AXES, many=False)
 ExpectSection = expect_section(RowSection)
 
 
-class ScenarioFile(Section):
-    """A scenario: what to measure between which nodes."""
+class ScenarioKeys(Section):
+    """The keys of a scenario beside its settings."""
 
     title: Text = Field("", description="Title in tables and pages, one line. Default: the file's name.")
     notes: LongText = Field("", description="Notes for readers of the report.")
@@ -283,3 +291,8 @@ class ScenarioFile(Section):
         "code 1.",
         examples=[{"efficiency": ">= 0.97"}, [{"where": {"window": "64K"}, "goodput": ">= 930M per pair"}]],
     )
+
+
+ScenarioFile: Final = _axes_model(
+    "ScenarioFile", "A scenario: what to measure between which nodes.", ScenarioKeys, SETTINGS, many=False
+)

@@ -29,6 +29,7 @@ from rigctl.records import Facts, Flow, Repetition, RunInfo, RunPlan, RunStatus,
 from rigctl.store.errors import explained, records_of
 from rigctl.store.heads import Head, heads_of
 from rigctl.store.history import History, put_tags, writing
+from rigctl.store.references import counted_back, only_one, runs_back
 from rigctl.store.rows import (
     Row,
     counters_from,
@@ -53,8 +54,6 @@ from rigctl.store.transfer import Transfer
 
 T = TypeVar("T")
 _BATCH: Final = 50
-_MOST_NAMED: Final = 5
-"""Runs in the message about an ambiguous beginning."""
 
 
 def new_run_id(started_at: float) -> str:
@@ -241,7 +240,7 @@ class Store:
             return sizes_of(connection)
 
     def run(self, reference: str | None = None) -> RunInfo:
-        """The run whose id is, or begins with, `reference`; the latest for `None`. `InputError` for none or several."""
+        """Return the run with that `run_id`; the latest for `None`. `InputError` for none or several."""
         latest = select(func.max(runs.c.run)).scalar_subquery()
         wanted = runs.c.run == (latest if reference is None else self.run_id(reference))
         with explained(self.place), self._engine.connect() as connection:
@@ -251,19 +250,13 @@ class Store:
         raise InputError(f"store {self.place} has no runs yet. Start one with `rigctl run`")
 
     def run_id(self, reference: str) -> str:
-        """The id that is, or begins with, `reference`. `InputError` for none or several."""
+        """Return the id for an id, its beginning, or `latest~N`. `InputError` for none or several."""
+        back = runs_back(reference)
+        if back is not None:
+            return counted_back(reference, back, self.run_ids(), self.place)
         query = select(runs.c.run).where(runs.c.run.startswith(reference, autoescape=True)).order_by(runs.c.run.desc())
         with explained(self.place), self._engine.connect() as connection:
-            found = list(connection.scalars(query))
-        if reference in found or len(found) == 1:
-            return reference if reference in found else found[0]
-        if not found:
-            raise InputError(f'no run "{reference}" in store {self.place}. `rigctl runs` lists them')
-        others = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
-        named = ", ".join(found[:_MOST_NAMED])
-        raise InputError(
-            f'run "{reference}" is not unique: {named}{others}, the latest first. Give more characters of it'
-        )
+            return only_one(reference, list(connection.scalars(query)), self.place)
 
     @uncollected()
     def repetitions(self, run: str, series: bool | Collection[int] = True) -> list[Repetition]:

@@ -1,5 +1,6 @@
 """The examples and the page on Python, as a reader runs them: a workflow's steps, a job's script, pytest, code."""
 
+import hashlib
 import os
 import re
 import shutil
@@ -15,7 +16,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from user import User
 
 ROOT = Path(__file__).parents[2]
-INSTALL = "pip install rigctl"
+INSTALL = "Install"
 
 
 @pytest.fixture
@@ -50,9 +51,18 @@ def workflow(user: User, **variables: str) -> list[tuple[str, int]]:
     codes: list[tuple[str, int]] = []
     for step in job["steps"]:
         failed = any(code for _, code in codes)
-        if step.get("run", INSTALL) != INSTALL and (not failed or step.get("if") == "always()"):
+        if "run" in step and step["name"] != INSTALL and (not failed or step.get("if") == "always()"):
             codes.append((step["name"], shell(user, step["run"], **variables)))
     return codes
+
+
+def installations() -> list[tuple[str, dict[str, str]]]:
+    """How each example installs rigctl, with the variables of its job."""
+    examples = ROOT / "examples"
+    (job,) = yaml.safe_load((examples / "github-actions.yml").read_text())["jobs"].values()
+    other = yaml.safe_load((examples / "gitlab-ci.yml").read_text())["network"]
+    (script,) = [step["run"] for step in job["steps"] if step.get("name") == INSTALL]
+    return [(script, job["env"]), ("\n".join(other["before_script"]), other["variables"])]
 
 
 def failures(user: User) -> list[str]:
@@ -73,7 +83,6 @@ def test_the_job_fails_where_an_expectation_does_and_still_leaves_its_reports(la
     scenario = lab.folder / "link.yaml"
     scenario.write_text(scenario.read_text().replace(">= 20M", ">= 200M"))
     job: dict[str, Any] = yaml.safe_load((lab.folder / "gitlab-ci.yml").read_text())["network"]
-    assert job["before_script"] == [INSTALL]
     assert shell(lab, "\n".join(job["script"])) == 1
     assert shell(lab, "\n".join(job["after_script"])) == 0
     assert failures(lab) == ["test 1, dublin → cork: goodput >= 200M per pair"]
@@ -81,6 +90,22 @@ def test_the_job_fails_where_an_expectation_does_and_still_leaves_its_reports(la
     assert all((lab.folder / name).stat().st_size for name in reported)
     metrics = {family.name for family in text_string_to_metric_families((lab.folder / "metrics.txt").read_text())}
     assert {"rigctl_pair_goodput_bytes_per_second", "rigctl_expectation_met"} <= metrics
+
+
+@pytest.mark.parametrize(("script", "variables"), installations(), ids=["github", "gitlab"])
+def test_a_job_installs_the_wheel_that_was_pinned_and_no_other(
+    lab: User, script: str, variables: dict[str, str]
+) -> None:
+    wheel, pip, asked = lab.folder / variables["RIGCTL_WHEEL"], lab.folder / "bin" / "pip", lab.folder / "asked"
+    wheel.parent.mkdir()
+    wheel.write_bytes(b"as it was built")
+    pip.write_text(f'#!/bin/sh\necho "$@" >>{asked}\n')
+    pip.chmod(0o755)
+    assert shell(lab, script, **variables) != 0
+    assert not asked.exists()
+    pinned = variables | {"RIGCTL_SHA256": hashlib.sha256(wheel.read_bytes()).hexdigest()}
+    assert shell(lab, script, **pinned) == 0
+    assert asked.read_text().split() == ["install", variables["RIGCTL_WHEEL"]]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from torture import TIMES
 from user import INVALID, User, begun, ended
 
 from rigctl.columns import Level, columns_at
-from rigctl.records import RunInfo
+from rigctl.records import RunInfo, RunStatus
 from rigctl.store import open_store
 
 KILLS = 3 * TIMES
@@ -110,6 +111,30 @@ def test_the_options_of_the_first_start_need_not_be_given_again(user: User) -> N
     user.rigctl("run", scenario, "--resume", before.run[:-2], "--no-report")
     assert stored(user) == (stored(user)[0], numbers)  # nothing was missing, nothing was measured again
     assert stored(user)[0].plan == before.plan
+
+
+def test_resume_alone_takes_the_latest_unfinished_run_of_the_scenario_and_names_it(user: User) -> None:
+    scenario = user.scenario("rig: gigablox\npairs: [pi1 -> pi2]\nduration: 200ms\nmax_skew: 1s\n")
+    user.rigctl("run", scenario, "--quiet", "--no-report")
+    assert "no unfinished run of s in store" in user.rigctl("run", scenario, "--no-report", "--resume", code=2)
+    with open_store(user.environment["RIGCTL_STORE"]) as store:
+        whole = store.run()
+        cut, other = (
+            store.begin(plan, whole.versions, whole.facts, at)
+            for plan, at in (
+                (whole.plan, whole.started_at + 1),
+                (replace(whole.plan, scenario_name="another"), whole.started_at + 2),
+            )
+        )
+        for run in (cut, other):
+            store.finish(run, RunStatus.INTERRUPTED, whole.started_at + 3)
+    said = user.rigctl("run", "--no-report", "--resume", scenario)
+    assert f"resuming run {cut} on gigablox" in said
+    again = ended(("run", scenario, "--no-report", "--json", "--resume", cut), user.folder, user.environment)
+    assert json.loads(again.stdout)["run"] == cut
+    with open_store(user.environment["RIGCTL_STORE"]) as store:
+        assert store.run(cut).status is RunStatus.COMPLETE
+        assert len(store.repetitions(cut)) == 1
 
 
 def test_a_changed_scenario_is_refused_with_what_changed_and_the_run_stays_as_it_was(user: User) -> None:

@@ -37,7 +37,7 @@ def test_a_run_measures_stores_and_explains_every_cell(user: User) -> None:
         assert 0 <= row["start_skew_us"] < 1_000_000
     cells = user.rows("cells")
     assert cells[0]["goodput_mbps"] == pytest.approx(rows[0]["goodput_mbps"] + rows[1]["goodput_mbps"])
-    page = next(user.folder.glob("gigablox-*.html")).read_text()
+    page = next((user.folder / "rigctl-reports").glob("gigablox-*.html")).read_text()
     assert re.findall("<script[^>]*>", page) == ['<script type="application/json" id="rigctl-data">']  # none that runs
     assert user.processes() == {}
 

@@ -29,7 +29,20 @@ def test_without_a_report_none_is_written_and_its_place_does_not_matter(user: Us
     said = user.rigctl("run", user.scenario(QUICK), "--no-report")
     assert "\nrun    20" in said
     assert "report " not in said
-    assert list(user.folder.glob("*.html")) == []
+    user.environment["RIGCTL_REPORTS"] = "none"
+    assert "report " not in user.rigctl("run", user.scenario(QUICK))
+    assert list(user.folder.rglob("*.html")) == []
+
+
+def test_pages_are_kept_in_a_folder_of_their_own(user: User) -> None:
+    said = user.rigctl("run", user.scenario(QUICK))
+    user.environment["RIGCTL_REPORTS"] = str(user.folder / "of" / "runs")
+    said += user.rigctl("run", user.scenario(QUICK))
+    told = [Path(line.removeprefix("report ")) for line in said.splitlines() if line.startswith("report ")]
+    assert [page.parent for page in told] == [user.folder / "rigctl-reports", user.folder / "of" / "runs"]
+    assert sorted(told) == sorted(user.folder.rglob("*.html"))
+    user.environment["RIGCTL_REPORTS"] = str(user.folder / "store.db")
+    assert "the report cannot be written there" in user.rigctl("run", user.scenario(QUICK), code=2)
 
 
 def test_whatever_happens_to_the_page_the_table_and_the_id_are_printed(user: User) -> None:

@@ -54,8 +54,11 @@ class Lab:
 
 
 @contextmanager
-def laboratory(folder: Path, names: Sequence[str]) -> Iterator[Lab]:
-    """The hosts `names` with sshd and the controller's, `ctl`, on one switch; `lab.yaml` in the folder is their rig."""
+def laboratory(folder: Path, names: Sequence[str], *, named: bool = False) -> Iterator[Lab]:
+    """The hosts `names` with sshd and the controller's, `ctl`, on one switch; `lab.yaml` in the folder is their rig.
+
+    With `named` each host calls itself by its name; without, by that of this machine.
+    """
     made = Lab(folder, f"rigtest{os.getpid()}")
     Path("/run/sshd").mkdir(exist_ok=True)
     servers = []
@@ -67,7 +70,7 @@ def laboratory(folder: Path, names: Sequence[str]) -> Iterator[Lab]:
         new_key(folder / "id")
         for name, address in hosts.items():
             cable(made, name, address)
-        servers = [serve(made, name, hosts[name]) for name in names]
+        servers = [serve(made, name, hosts[name], named=named) for name in names]
         known = [f"{hosts[n]} {(folder / n / 'host_key.pub').read_text()}" for n in names]
         (folder / "known").write_text("".join(known))
         trust = "user: root, key: id, known_hosts: known"
@@ -91,11 +94,13 @@ def cable(lab: Lab, name: str, address: str) -> None:
     sh("ip", "-n", host, "link", "set", "lo", "up")
 
 
-def serve(lab: Lab, name: str, address: str, *, lldp: bool = False, at_home: bool = False) -> "subprocess.Popen[bytes]":
+def serve(
+    lab: Lab, name: str, address: str, *, lldp: bool = False, at_home: bool = False, named: bool = False
+) -> "subprocess.Popen[bytes]":
     """OpenSSH on port 22 of the host, with a home of its own: the hosts share this machine's files.
 
     With `lldp` lldpd announces the host and listens, on a socket that only this host has. With `at_home` all that
-    looks for a home finds this one, not rigctl alone.
+    looks for a home finds this one, not rigctl alone. With `named` the host calls itself `name`.
     """
     home = lab.folder / name
     home.mkdir()
@@ -111,6 +116,8 @@ def serve(lab: Lab, name: str, address: str, *, lldp: bool = False, at_home: boo
     }
     words = [word for key, value in options.items() for word in ("-o", f"{key}={value}")]
     sshd = ["/usr/sbin/sshd", "-D", "-f", "/dev/null", *words]
+    if named:
+        sshd = ["unshare", "--uts", "sh", "-c", 'hostname "$0"; exec "$@"', name, *sshd]
     if lldp:
         sshd = [*announcing(name), *sshd]
     return subprocess.Popen(lab.inside(name, *sshd), stderr=subprocess.DEVNULL)

@@ -291,11 +291,11 @@ def _unread(name: str, colour: str, need: Need, palette: Palette) -> str | None:
     ratio = contrast(colour, ground)
     if ratio >= need.ratio:
         return None
-    what = "text" if need.ratio > GRAPHICS else "graphics"
+    what = "text needs" if need.ratio > GRAPHICS else "graphics need"
     better = mended(colour, ground, need.ratio)
     return (
         f"{name} {colour} on {need.ground} {ground} has a contrast of {int(10 * ratio) / 10}:1; "
-        f"{what} needs {need.ratio:g}:1 (WCAG AA). {better} has it."
+        f"{what} {need.ratio:g}:1 (WCAG AA). {better} has it."
     )
 
 

@@ -51,6 +51,11 @@ def test_ids_sort_by_time_and_a_run_is_found_by_any_unique_beginning(address: st
             store.run("2026")
         with pytest.raises(InputError, match='no run "%"'):
             store.run("%")
+        assert [store.run_id(name) for name in ("latest", "latest~0", "latest~1")] == [late, late, early]
+        with pytest.raises(InputError, match="the store has 2 runs"):
+            store.run("latest~2")
+        with pytest.raises(InputError, match='no run "latest~x"'):
+            store.run("latest~x")
 
 
 def test_an_empty_store_says_how_to_fill_it(address: str) -> None:

@@ -157,3 +157,11 @@ def test_the_variants_of_one_run_are_compared_with_each_other(factor: float) -> 
     assert [(change.before.cell.number, change.cell.number) for change in found.tests[:1]] == [(2, 6)]
     assert len(found.tests) == 4
     assert found.worse == (factor < 1)
+
+
+def test_the_axis_under_comparison_is_not_what_else_differs() -> None:
+    twins = [builders.asking(cell, number=cell.number + 4, congestion="bbr") for cell in TESTS]
+    against = Against("congestion", "default", "bbr", tuple((n, n + 4) for n in range(1, 5)))
+    run = compared_runs.view([*TESTS, *twins], plan={"against": against})
+    run.every = tuple(_with_congestion(one, "bbr" if one.cell > 4 else "cubic") for one in run.every)
+    assert of_variants(run).differs == ()

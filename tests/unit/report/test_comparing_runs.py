@@ -112,6 +112,47 @@ def test_pairs_of_a_test_have_a_table_of_their_own() -> None:
     assert any(finding.text.startswith("2 pairs got worse: ") for finding in document.findings)
 
 
+def test_a_varied_axis_has_one_column() -> None:
+    tests = [builders.asking(cell, parallel=cell.number, nodelay=cell.number > 3) for cell in TESTS]
+    table = shown(
+        comparison_document(compared(compared_runs.view(tests), compared_runs.view(tests, seed=2))), "Changes"
+    )
+    titles = [column.title for column in table.columns]
+    assert len(titles) == len(set(titles))
+    assert titles.count("Parallel") == titles.count("Nodelay") == 1
+
+
+def test_what_is_a_sum_is_named_so_and_what_is_none_is_not() -> None:
+    two = (Pair("a", "b"), Pair("c", "d"))
+    for changed, said in (({"pairs": two}, "of all pairs"), ({"direction": Direction.BOTH}, "of both directions")):
+        tests = [replace(cell, **changed) for cell in TESTS[:2]]
+        after = compared_runs.view(tests, seed=2, factors={2: 0.9}, run=LATER)
+        document = comparison_document(compared(compared_runs.view(tests), after))
+        assert f"Before, {said}" in [column.title for column in shown(document, "Changes").columns]
+        assert "Before" in [column.title for column in shown(document, "Pairs").columns]
+        assert f"times its goodput {said} (" in document.findings[0].text
+    assert "of all pairs" not in page(comparison_document(slowed()))
+
+
+def test_of_what_else_differs_one_more_is_named_rather_than_counted() -> None:
+    before = compared_runs.view(TESTS)
+    for count in (4, 9):
+        tags = {f"t{number}": "1" for number in range(count)}
+        document = comparison_document(compared(before, compared_runs.view(TESTS, seed=2, run=LATER, tags=tags)))
+        (text,) = (finding.text for finding in document.findings if finding.text.startswith("What else differs"))
+        assert ("more" in text) == (count == 9)
+        assert text.count("Tag t") == (4 if count == 4 else 3)
+
+
+def test_each_key_of_the_chart_looks_like_what_is_drawn() -> None:
+    wide = compared(compared_runs.view(TESTS), compared_runs.view(TESTS, seed=2, spread=0.05, run=LATER))
+    section = next(s for s in comparison_document(wide).sections if s.title == "The changes and their intervals")
+    charts = section.blocks[0]
+    assert isinstance(charts, Charts)
+    assert "inconclusive" in [key.name for key in charts.keys]
+    assert "ceiling" not in [key.colour for key in charts.keys]  # drawn with dashes in a legend
+
+
 def test_the_variants_of_a_run_are_named_by_their_setting() -> None:
     twins = [builders.asking(cell, number=cell.number + 6, congestion="bbr") for cell in TESTS]
     against = Against("congestion", "default", "bbr", tuple((n, n + 6) for n in range(1, 7)))

@@ -52,6 +52,7 @@ def test_a_run_without_tests_has_no_section() -> None:
         (Exclusion(3), "Test 3 was not measured."),
         (Exclusion(3, running=True), "Test 3 was not measured yet."),
         (Exclusion(3, status=Status.FAILED, reason="pi4: no route."), "Test 3: failed: pi4: no route."),
+        (Exclusion(3, status=Status.FAILED, reason="A firewall?"), "Test 3: failed: A firewall?"),
         (Exclusion(3, status=Status.FAILED), "Test 3: failed: no reason was stored."),
         (
             Exclusion(3, 2, 1, Status.INVALID, "start skew 12 ms", (911.2, None), measured_again=True),

@@ -82,8 +82,15 @@ def test_many_servers_are_in_several_tables_each_with_all_clients() -> None:
     assert [column.title for table in tables for column in table.columns[1::2]] == list(nodes)
     assert {len(table.columns) for table in tables} == {9}
     assert all([row.entries[0].text for row in table.rows] == list(nodes) for table in tables)
-    assert [len(table.legend) for table in tables] == [0, 0, 2]
+    assert [len(table.legend) for table in tables] == [0, 0, 3]
     assert all(len(paper_parts(table)) == 1 for table in tables)
+
+
+def test_the_table_is_followed_by_the_limits_those_of_few_pairs_with_their_names() -> None:
+    said = " ".join(table_of(document(*mesh_run({("n2", "n4"): 3000.0}))).legend)
+    assert " in 11 pairs" in said
+    assert "unknown in 1 pair (n2 → n4)" in said
+    assert " in 12 pairs." in " ".join(table_of(document(*mesh_run())).legend)
 
 
 def test_nodes_stand_in_the_order_of_the_rig() -> None:

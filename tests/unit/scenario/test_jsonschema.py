@@ -78,6 +78,7 @@ def test_every_rig_on_the_reference_page_is_accepted_and_loads(
         (ScenarioFile, "pairs: [pi1 -> pi2]\nmatrix: {mss: []}\n"),
         (ScenarioFile, "pairs: [pi1 -> pi2]\ninclude: [{parallel: 0}]\n"),
         (ScenarioFile, "pairs: [pi1 -> pi2]\ntest: sctp\n"),
+        (ScenarioFile, "pairs: [pi1 -> pi2]\nparallel: 0\n"),
         (ScenarioFile, "pairs: [pi1 - pi2]\n"),
         (RigFile, "nodes: {a: {address: x, password: y}, b: {address: z}}\n"),
         (RigFile, "nodes: {'a b': {address: x}, b: {address: z}}\n"),

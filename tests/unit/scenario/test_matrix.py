@@ -57,6 +57,17 @@ def test_axes_and_the_fields_of_a_cell_are_the_same() -> None:
     assert [setting(builders.cell(), name) for name in AXES][:4] == [None, 65536, None, 1460]
 
 
+def test_a_setting_at_the_top_is_an_axis_with_one_value() -> None:
+    above = matrix_of({"copy": True, "window": "1M", "matrix": {"parallel": [1, 4]}})
+    below = matrix_of({"matrix": {"copy": True, "window": "1M", "parallel": [1, 4]}})
+    assert expand(above) == expand(below)
+
+
+def test_a_setting_at_the_top_holds_in_rows_that_do_not_name_it_and_adds_no_test() -> None:
+    rows = expand(matrix_of({"copy": True, "include": [{"mss": 1460}, {"mss": 1460, "copy": False}]}))
+    assert settings_of(rows, "mss", "copy") == [(1460, True), (1460, False)]
+
+
 def test_default_means_not_asked_for() -> None:
     rows = expand(matrix_of({"matrix": {"window": ["default", "64K"], "mss": "default"}}))
     assert settings_of(rows, "window", "mss") == [(None, None), (65536, None)]

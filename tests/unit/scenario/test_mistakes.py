@@ -45,6 +45,10 @@ def test_the_message_of_the_design_word_for_word(tmp_path: Path) -> None:
     [
         ("title: Test", "titel: Test", 't.yaml:1:1: unknown key "titel". Did you mean "title"?'),
         ("title: Test", "title: [a]", "t.yaml:1:8: title: expected a text, found a list."),
+        ("title: Test", "parallel: 0", "t.yaml:1:11: parallel"),
+        ("title: Test", "paralel: 4", 't.yaml:1:1: unknown key "paralel". Did you mean "parallel"?'),
+        ("title: Test", "window: 1M", "t.yaml:6:3: window: is given for all tests, too, in line 1."),
+        ("title: Test", "size: 1K", "t.yaml:1:7: size: only for test"),
         ("title: Test", "title:", "t.yaml:1:7: title: expected a text, found nothing."),
         ("rig: gigablox", "rig: gigablok", 't.yaml:2:6: unknown rig "gigablok". Did you mean "gigablox"?'),
         ("rig: gigablox", "rig: ./no.yaml", 't.yaml:2:6: rig "./no.yaml": there is no such file.'),

@@ -109,3 +109,21 @@ def test_a_field_of_the_rig_can_be_replaced_for_a_run(tmp_path: Path) -> None:
 def test_repeat_1_on_the_command_line_ends_a_search_for_noise_without_a_mistake(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text("rig: gigablox\npairs: [pi1 -> pi2]\nrepeat: 5\nretest: variation > 5%\n")
     assert load_plan(str(tmp_path / "s.yaml"), Overrides(repeat=1))[0].repeat == 1
+
+
+@pytest.mark.parametrize(
+    ("overrides", "title"),
+    [
+        (Overrides(), "Two tests"),
+        (Overrides(duration="1s", repeat=3, sets=("omit=0s",)), "Two tests"),
+        (Overrides(sets=("window=64K",)), "s with window=64K"),
+        (Overrides(sets=("pairs=mesh", "mss=1460,8960")), "s with mss=1460,8960, pairs=mesh"),
+        (Overrides(sets=("window=64K", "title=One test")), "One test"),
+    ],
+)
+def test_a_title_is_that_of_the_scenario_only_where_its_tests_are(
+    tmp_path: Path, overrides: Overrides, title: str
+) -> None:
+    path = tmp_path / "s.yaml"
+    path.write_text("title: Two tests\nrig: gigablox\npairs: [pi1 -> pi2]\nmatrix: {window: [64K, 1M]}\n")
+    assert load_plan(str(path), overrides)[0].title == title

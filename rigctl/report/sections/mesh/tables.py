@@ -10,11 +10,13 @@ from rigctl.analysis.ways import Ends
 from rigctl.report.blocks import Column, Entry, HeatField, HeatMap, HeatMaps, Paragraph, Row, Section, Table
 from rigctl.report.heat import HEAT_STEPS, heat_step
 from rigctl.report.sections.mesh.form import Form
-from rigctl.report.text import UNKNOWN, settings_text
+from rigctl.report.text import UNKNOWN, plural, settings_text
 from rigctl.units import format_bytes
 
 SERVERS_CHARACTERS: Final = 100
 """Width of the columns of one table; more servers go to a table of their own."""
+_FEW_PAIRS: Final = 3
+"""Of one limit, that are named."""
 NARROWEST: Final = "Gbit/s"
 """What a column is at least as wide as."""
 
@@ -41,8 +43,23 @@ def _legend(mesh: Mesh, form: Form) -> Iterator[str]:
     else:
         ways = f"To {mesh.centre} it is the server, from {mesh.centre} the client"
         yield f"{ways}. The client sends; {then}: {form.words}."
+    if mesh.centre is None and not mesh.point.kind.in_messages:
+        yield f"Limits: {_limits(mesh)}."
     if mesh.lopsided:
         yield f"Marked: slower than the other direction by more than {100 * DIFFER:g} %."
+
+
+def _limits(mesh: Mesh) -> str:
+    """Return how many pairs have each limit, those of few pairs with their names: a star's table has a column."""
+    by_limit: dict[str, list[Ends]] = {}
+    for ends, way in mesh.ways.items():
+        by_limit.setdefault(way.limit or UNKNOWN, []).append(ends)
+    said = []
+    for limit, pairs in sorted(by_limit.items(), key=lambda item: -len(item[1])):
+        few = len(pairs) <= _FEW_PAIRS and len(by_limit) > 1
+        names = f" ({', '.join(f'{source} → {destination}' for source, destination in pairs)})" if few else ""
+        said.append(f"{limit} in {plural(len(pairs), 'pair')}{names}")
+    return ", ".join(said)
 
 
 def _parts(mesh: Mesh, form: Form, title: str) -> Iterator[Table]:

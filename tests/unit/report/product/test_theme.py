@@ -108,7 +108,7 @@ def test_bars_need_less_contrast_than_text(tmp_path: Path) -> None:
     themed(tmp_path, 'name: A\ncolours: {series: ["#e17721"]}\n')
     found = refused(tmp_path, 'name: A\ncolours: {series: ["#0b62c4", "#ffe0b0"]}\n')
     assert "theme.yaml:2:31: colours: series 2 #ffe0b0 on paper #ffffff" in found
-    assert "graphics needs 3:1" in found
+    assert "graphics need 3:1" in found
 
 
 def test_contrast_is_that_of_wcag() -> None:

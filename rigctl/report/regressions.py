@@ -12,7 +12,7 @@ from rigctl.analysis.shifts import Shift, Suspected
 from rigctl.findings import Finding, Severity, Subject, Weight
 from rigctl.records import RunInfo
 from rigctl.report.blocks import Column, Document, Entry, Paragraph, Row, Section, Table
-from rigctl.report.metric_words import METRICS
+from rigctl.report.metric_words import METRICS, sum_words
 from rigctl.report.printers.markdown import markdown
 from rigctl.report.setup_words import MOST_NAMED, setup_sentence
 from rigctl.report.text import UNKNOWN, listed, numbers_text, plural, settings_text
@@ -169,14 +169,15 @@ def sentence(shift: Shift, baseline: RunInfo | None = None) -> str:
 
 
 def name(series: NightSeries) -> str:
-    """Return `old as sender`, `north → old, test 3` or `test 3, all 2 pairs (window 64 KiB)`."""
+    """Return `old as sender`, `north → old, test 3` or `test 3 of all pairs (window 64 KiB)`."""
     subject, cell = series.subject, series.cell
     if subject.node is not None:
         return f"{subject.node} as {'sender' if subject.role == 'sending' else 'receiver'}"
     stream = subject.stream or (cell.streams[0] if len(cell.streams) == 1 else None)
     if stream is not None:
         return f"{stream.sender} → {stream.receiver}, test {cell.number}"
-    return f"test {cell.number}, all {len(cell.streams)} pairs ({settings_text(cell)})"
+    of = sum_words([cell], subject.metric)
+    return f"test {cell.number}{' ' if of else ''}{of} ({settings_text(cell)})"
 
 
 def facts_text(facts: Sequence[SetupChange]) -> str:

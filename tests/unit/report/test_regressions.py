@@ -103,7 +103,7 @@ def test_a_series_is_named_by_its_node_its_pair_or_its_test(subject: dict[str, A
 
 def test_a_test_of_several_pairs_is_named_by_its_number_and_settings() -> None:
     own = replace(series(3), cell=make.cell(3))
-    assert name(own).startswith("test 3, all 2 pairs (window 64 KiB")
+    assert name(own).startswith("test 3 of all pairs (window 64 KiB")
     assert name(replace(own, subject=Subject("3", GOODPUT, own.cell.streams[1]))) == "pi3 → pi4, test 3"
 
 

@@ -41,6 +41,8 @@ _STYLES: Final = {Severity.WARNING: "yellow", Severity.ERROR: "red"}
 def print_document(document: Document, console: Console, *, everything: bool = False) -> None:
     """Print `document`; with `everything` all findings and notes, not only the weightiest."""
     console.print(Text(document.title, style="bold"))
+    if document.about:
+        console.print(Text(" · ".join(document.about), style="dim"))
     if document.tags:
         console.print(Text(" ".join(tag_text(*tag) for tag in document.tags), style="dim"))
     if document.findings:

@@ -9,7 +9,7 @@ from documents import finding, texts
 
 from rigctl.analysis.frames import load
 from rigctl.analysis.summary import CellSummary, summaries
-from rigctl.findings import RUN, Severity, Weight
+from rigctl.findings import Severity, Weight
 from rigctl.records import Cell, Direction, Link, Pair, Repetition, RunInfo, RunStatus, Status
 from rigctl.report.goodput_text import goodput_text
 from rigctl.report.sections.streams.words import congestion_text, explain, mss_text, retransmit_text, window_text
@@ -216,17 +216,17 @@ def test_what_went_wrong_is_among_the_findings() -> None:
     info = builders.run(builders.plan(cells), status=RunStatus.INTERRUPTED)
     bad = builders.repetition(cells[0], status=Status.INVALID, reason="start skew")
     measured = [bad, builders.repetition(cells[0], attempt=2), builders.failed(cells[1])]
-    missing = finding(info, measured, "No valid result: tests 2 and 3; the notes give the reasons.")
-    assert (missing.weight, missing.level, missing.subject.names) == (Weight.MISSING, Severity.WARNING, ("2", "3"))
+    missing = finding(info, measured, "Interrupted after")
+    assert missing.text == "Interrupted after 2 of 3 tests. 1 of 3 tests failed: pi4: connection refused."
+    assert (missing.weight, missing.level, missing.subject.names) == (Weight.FAILED, Severity.ERROR, ("2", "3"))
     assert finding(info, measured, "Some repetitions of test 1 are not counted").weight == Weight.DETAIL
-    assert finding(info, measured, "The run was interrupted.").weight == Weight.MISSING
 
 
 def test_a_run_without_results_claims_nothing() -> None:
     cell = builders.cell()
     info, summary = told(cell, builders.failed(cell))
-    nothing = finding(info, [builders.failed(cell)], "No test gave a valid result; the notes give the reasons.")
-    assert (nothing.weight, nothing.level, nothing.subject) == (Weight.ANSWER, Severity.ERROR, RUN)
+    nothing = finding(info, [builders.failed(cell)], "Test 1 failed: pi4: connection refused.")
+    assert (nothing.weight, nothing.level, nothing.subject.names) == (Weight.FAILED, Severity.ERROR, ("1",))
     assert texts(info, [builders.failed(cell)]) == [
         nothing.text,
         "The rig is virtual: network namespaces with shaped links on one machine.",

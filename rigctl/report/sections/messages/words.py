@@ -23,7 +23,6 @@ def message_findings(view: RunView) -> Iterator[Finding]:
     """The answer first."""
     counted = [result for result in view.messages if result.elapsed_s]
     if not counted:
-        yield Finding("No test gave a valid result; the notes give the reasons.", Weight.ANSWER, Severity.ERROR)
         return
     trips = counted[0].cell.kind.round_trips
     if not view.meshes:
@@ -32,10 +31,6 @@ def message_findings(view: RunView) -> Iterator[Finding]:
         yield from message_excess_findings(view.info, counted)
     yield from _noisy(counted, again=view.plan.retest is not None)
     yield from _unanswered(counted)
-    lacking = [result.cell.number for result in view.messages if not result.elapsed_s]
-    if lacking:
-        text = f"{plural(len(lacking), 'test')} gave no valid result; the notes give the reasons."
-        yield Finding(text, Weight.MISSING, Severity.WARNING, tests(lacking))
 
 
 def _trip_answer(counted: Sequence[MessageResult]) -> Iterator[Finding]:

@@ -205,10 +205,7 @@ def test_the_answer_begins_with_the_conclusions_of_the_matrix() -> None:
     said = documents.texts(info, measured)
     assert said[0].startswith("From 8 pairs on, the sum stays at 7.53 Gbit/s")
     assert document(info, measured).answer == said[0]
-    best = next(sentence for sentence in said if sentence.startswith("The fastest of 24 tests"))
-    assert re.search(r"\(resize-off, \d+ pairs, total window 128 KiB, [12] flows?\)", best)
-    info, measured = builders.gigablox()
-    assert documents.texts(info, measured)[0].startswith("The fastest of 7 tests")
+    assert not [sentence for sentence in said if "highest" in sentence]
 
 
 def test_of_many_windows_that_were_not_granted_three_are_reported() -> None:

@@ -99,7 +99,7 @@ def test_the_answer_is_one_sentence_with_the_lowest_and_highest_pair_and_the_slo
     )
     assert made.findings[0].numbers["slow_nodes"] == 1
     assert made.findings[0].subject.names == ("n3",)
-    assert not any("The fastest of" in finding.text for finding in made.findings)
+    assert not any("The lowest goodput" in finding.text for finding in made.findings)
 
 
 def test_a_clean_mesh_says_that_no_node_is_slow_and_has_no_warning_of_its_own() -> None:

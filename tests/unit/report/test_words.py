@@ -170,8 +170,9 @@ def test_another_congestion_control_is_named() -> None:
 
 def test_the_findings_of_the_page_are_the_best_the_worst_the_mss_and_the_losses_by_weight() -> None:
     assert texts(*builders.gigablox()) == [
-        "The fastest of 7 tests is test 5 (window 64 KiB, MSS 8960, 5 flows): "
-        "941 and 940 of 941.5 Mbit/s are 99.9 % and 99.8 % of the ceiling; together 99.9 %.",
+        "The lowest goodput is 901 and 909 Mbit/s (test 4, window 200 KiB, MSS 1460, 1 flow: 96.1 % of the ceiling), "
+        "the highest 941 and 940 Mbit/s (test 5, window 64 KiB, MSS 8960, 5 flows: 99.9 % of the ceiling, at line "
+        "rate).",
         "5 of 7 tests reach line rate (98 % of the ceiling or more); the slowest, test 4, has 96.1 %.",
         "MSS 1448 went over the wire in every test: the MSS requested made no difference "
         "(1460: TCP timestamps take 12 bytes of every segment; 8960: the MTU is 1500).",
@@ -184,13 +185,46 @@ def test_the_findings_of_the_page_are_the_best_the_worst_the_mss_and_the_losses_
 
 def test_the_answer_keeps_its_numbers_beside_its_text() -> None:
     info, measured = builders.gigablox()
-    best = finding(info, measured, "The fastest")
-    assert (best.weight, best.level, best.subject.names) == (Weight.ANSWER, Severity.NOTE, ("5",))
+    best = finding(info, measured, "The lowest")
+    assert (best.weight, best.level, best.subject.names) == (Weight.ANSWER, Severity.NOTE, ("4", "5"))
+    assert best.numbers["lowest_mbps"] == pytest.approx(1810, abs=0.1)
     assert best.numbers["goodput_mbps"] == pytest.approx(1881, abs=0.1)
     assert best.numbers["ceiling_mbps"] == pytest.approx(2 * 941.48, abs=0.1)
     assert best.numbers["efficiency"] == pytest.approx(0.999, abs=0.001)
     slowest = finding(info, measured, "reach line rate")
     assert (slowest.numbers["tests"], slowest.numbers["at_line_rate"], slowest.subject.names) == (7, 5, ("4",))
+
+
+def test_tests_that_are_alike_are_not_ranked() -> None:
+    cells = [builders.cell(1), builders.cell(2, parallel=5), builders.cell(3, mss=None)]
+    measured = [builders.repetition(cell, (940, 938 + cell.number)) for cell in cells]
+    info = builders.run(builders.plan(cells))
+    assert texts(info, measured)[0] == "All 3 tests: 939 to 941 Mbit/s on each pair, 99.8 to 99.9 % of the ceiling."
+    noisy = [
+        builders.repetition(cell, (rate, rate), number=number)
+        for cell in cells
+        for number, rate in enumerate((800 + 20 * cell.number, 940), 1)
+    ]
+    assert texts(replace(info, plan=replace(info.plan, repeat=2)), noisy)[0].startswith(
+        "All 3 tests: 880 to 900 Mbit/s"
+    )
+
+
+def test_where_settings_matter_the_answer_names_them_what_they_achieve_and_what_limits() -> None:
+    pairs = (Pair("a", "b"),)
+    cells = [builders.cell(1, pairs=pairs, window_bytes=8192, mss=None), builders.cell(2, pairs=pairs, mss=None)]
+    cells.append(builders.cell(3, pairs=pairs, window_bytes=None, mss=None))
+    measured = [builders.repetition(cell, (rate,)) for cell, rate in zip(cells, (11.2, 100, 941), strict=True)]
+    said = texts(builders.run(builders.plan(cells)), measured)[0]
+    assert said.startswith("The lowest goodput is 11.2 Mbit/s (test 1, window 8 KiB: 1.2 % of the ceiling")
+    assert said.endswith("the highest 941 Mbit/s (test 3, default window: 99.9 % of the ceiling, at line rate).")
+
+
+def test_equal_shares_are_given_once() -> None:
+    cell = builders.cell()
+    _, summary = told(cell, builders.repetition(cell, (941.1, 940.9)))
+    info = builders.run(builders.plan([cell]))
+    assert goodput_text(info, summary) == "941 of 941.5 Mbit/s is 99.9 % of the ceiling, on each pair."
 
 
 def test_the_answer_of_a_single_test_and_of_pairs_that_share_a_link_is_one_sentence() -> None:

@@ -10,10 +10,10 @@ from rigctl.model.limits import LINE_RATE
 from rigctl.records import RunInfo
 from rigctl.report.above import excess_findings
 from rigctl.report.bottleneck_text import bottleneck_findings
-from rigctl.report.goodput_text import goodput_text
+from rigctl.report.goodput_range import goodput_answer
 from rigctl.report.missing import excluded_findings
 from rigctl.report.sections.streams.words import lost_share, mss_cause, mss_text, window_text
-from rigctl.report.text import count_text, listed, numbers_text, percent_text, plural, settings_text, told_apart
+from rigctl.report.text import count_text, listed, numbers_text, percent_text, plural
 
 MOST_WINDOWS: Final = 3
 """Windows that were not granted as requested, reported one by one."""
@@ -24,8 +24,8 @@ PROBE_RTT_S: Final = 10.0
 def stream_findings(view: RunView) -> Iterator[Finding]:
     """All of them, in no particular order but that of equal weights."""
     info, cells = view.info, view.cells
-    if not view.meshes:
-        yield from answer(info, cells)
+    if not view.meshes and (answer := goodput_answer(info, cells)):
+        yield answer
     yield from _mss(info, cells)
     yield from _line_rate(cells)
     yield from _retransmits(cells)
@@ -34,26 +34,6 @@ def stream_findings(view: RunView) -> Iterator[Finding]:
     yield from _congestion(cells)
     yield from excess_findings(info, cells)
     yield from excluded_findings(cells)
-
-
-def answer(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
-    """The best test, beside its ceiling."""
-    known = [cell for cell in cells if cell.goodput_mbps is not None]
-    if not known:
-        return
-    best = max(known, key=lambda cell: cell.goodput_mbps.mean if cell.goodput_mbps else 0.0)
-    settings = settings_text(best.cell, told_apart(cell.cell for cell in cells))
-    began = f"Test {best.cell.number} ({settings})"
-    if len(known) > 1:
-        began = f"The fastest of {plural(len(known), 'test')} is test {best.cell.number} ({settings})"
-    numbers = {
-        "goodput_mbps": None if best.goodput_mbps is None else best.goodput_mbps.mean,
-        "ceiling_mbps": best.ceiling_mbps,
-        "efficiency": best.efficiency,
-    }
-    said = goodput_text(info, best)
-    text = f"{began}: {said[:1].lower()}{said[1:]}"
-    yield Finding(text, Weight.ANSWER, subject=tests([best.cell.number]), numbers=numbers)
 
 
 def _mss(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:

@@ -90,6 +90,13 @@ def test_flows_of_a_pair_that_differ_are_reported() -> None:
     assert said.endswith("That is the smallest: the flows of a pair differ.")
 
 
+def test_repetitions_of_one_flow_that_differ_are_called_so() -> None:
+    cell = builders.cell(pairs=ONE_PAIR)
+    first, second = builders.repetition(cell, (900,)), builders.repetition(cell, (900,), number=2, sender={"mss": 1200})
+    said = mss_text(*told(cell, first, second))
+    assert said.endswith("That is the smallest: the repetitions of a pair differ.")
+
+
 def test_each_pair_is_measured_against_the_ceiling() -> None:
     cell = builders.cell()
     said = goodput_text(*told(cell, builders.repetition(cell, (911, 941))))

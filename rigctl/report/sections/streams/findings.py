@@ -13,10 +13,12 @@ from rigctl.report.bottleneck_text import bottleneck_findings
 from rigctl.report.goodput_range import goodput_answer
 from rigctl.report.missing import excluded_findings
 from rigctl.report.sections.streams.words import lost_share, mss_cause, mss_text, window_text
-from rigctl.report.text import count_text, listed, numbers_text, percent_text, plural
+from rigctl.report.text import listed, numbers_text, percent_text, plural
 
 MOST_WINDOWS: Final = 3
 """Windows that were not granted as requested, reported one by one."""
+FEW_RETRANSMITS: Final = 10
+"""Fewer, of less than 0.01 % of the segments, are no finding."""
 PROBE_RTT_S: Final = 10.0
 """bbr measures the round trip anew about so often (tcp_bbr.c: bbr_min_rtt_win_sec)."""
 
@@ -28,7 +30,7 @@ def stream_findings(view: RunView) -> Iterator[Finding]:
         yield answer
     yield from _mss(info, cells)
     yield from _line_rate(cells)
-    yield from _retransmits(cells)
+    yield from _retransmits(info, cells)
     yield from bottleneck_findings(cells)
     yield from _windows(info, cells)
     yield from _congestion(cells)
@@ -83,7 +85,8 @@ def _line_rate(cells: Sequence[CellSummary]) -> Iterator[Finding]:
     yield Finding(text, Weight.COMPARISON, level, tests([worst.cell.number]), numbers)
 
 
-def _retransmits(cells: Sequence[CellSummary]) -> Iterator[Finding]:
+def _retransmits(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
+    """The retransmits of all tests together; none about a few of very many segments."""
     known = [cell for cell in cells if cell.retransmits is not None]
     if not known:
         return
@@ -93,7 +96,11 @@ def _retransmits(cells: Sequence[CellSummary]) -> Iterator[Finding]:
         text = "No retransmits in the measurement interval of any test."
         yield Finding(text, Weight.DETAIL, Severity.OK, numbers={"retransmits": 0})
         return
-    text = f"Retransmits in all measurement intervals together: {count_text(total)}{f', {share}' if share else ''}."
+    if total < FEW_RETRANSMITS and share.startswith("1 in "):
+        return
+    several = ", the mean of the repetitions" if info.plan.repeat > 1 else ""
+    count = f"{max(1, round(total))}{f', {share}' if share else ''}{several}"
+    text = f"Retransmits in all measurement intervals together: {count}."
     yield Finding(text, Weight.LOSS, numbers={"retransmits": total})
 
 

@@ -6,7 +6,7 @@ from typing import Final
 from rigctl.analysis.summary import Exclusion
 from rigctl.records import Status
 from rigctl.report.per_stream import MOST_LISTED
-from rigctl.report.text import rate_text
+from rigctl.report.text import rate_text, sentence
 
 MOST_NAMED: Final = 3
 
@@ -23,7 +23,7 @@ def exclusion_text(excluded: Exclusion) -> str:
     said = f"{which}: {excluded.status}: {(excluded.reason or 'no reason was stored').rstrip('.')}"
     if excluded.status is Status.INVALID and any(rate_mbps is not None for rate_mbps in excluded.goodput_mbps):
         said += f" ({_rates(excluded)}, not counted)"
-    return said + ("; measured once more." if excluded.measured_again else ".")
+    return f"{said}; measured once more." if excluded.measured_again else sentence(said)
 
 
 def _rates(excluded: Exclusion) -> str:

@@ -77,8 +77,7 @@ def findings(plan: RunPlan, given: Sequence[Verdict]) -> Iterator[Finding]:
     missed.sort(key=lambda finding: finding.numbers["not_met"] == 0)
     for number, finding in enumerate(missed):
         total = "Also" if number else _total(given)
-        text = f"{total}: {finding.text}" if total else finding.text[:1].upper() + finding.text[1:]
-        yield replace(finding, text=text)
+        yield replace(finding, text=f"{total}: {finding.text}" if total else finding.text)
 
 
 def _total(given: Sequence[Verdict]) -> str:
@@ -107,7 +106,8 @@ def _finding(expectation: Expectation, same: Sequence[Verdict]) -> Finding | Non
     if unknown:
         why = NOT_MEASURED if any(verdict.measured == NOT_MEASURED for verdict in unknown) else unknown[0].measured
         where = numbers_text(_numbers(unknown))
-        said.append(f"{expectation.name} {expectation.text} cannot be judged in {where}: {why}.")
+        name = expectation.name[:1].upper() + expectation.name[1:]
+        said.append(f"{name} {expectation.text} cannot be judged in {where}: {why}.")
     values: dict[str, Number] = {
         expectation.column: None if worst is None else worst.value,
         "expected": expectation.bound,

@@ -7,7 +7,7 @@ from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.records import Repetition, RunInfo, RunStatus, Status
-from rigctl.report.text import numbers_text, plural
+from rigctl.report.text import numbers_text, plural, sentence
 
 
 def shortfall(view: RunView) -> Iterator[Finding]:
@@ -45,10 +45,10 @@ def _failed(failed: dict[int, list[Repetition]], count: int) -> Iterator[str]:
         return
     which = numbers_text(sorted(failed)) if len(failed) == count == 1 else f"{len(failed)} of {plural(count, 'test')}"
     what = "failed" if any(one.status is Status.FAILED for own in failed.values() for one in own) else "gave no result"
-    reasons = Counter((own[-1].reason or "no reason was stored").rstrip(".") for own in failed.values())
-    more = "; the notes give the other reasons" if len(reasons) > 1 else ""
+    reasons = Counter(own[-1].reason or "no reason was stored" for own in failed.values())
+    more = " The notes give the other reasons." if len(reasons) > 1 else ""
     which = f"All {plural(count, 'test')}" if len(failed) == count > 1 else which[:1].upper() + which[1:]
-    yield f"{which} {what}: {reasons.most_common(1)[0][0]}{more}."
+    yield f"{which} {what}: {sentence(reasons.most_common(1)[0][0])}{more}"
 
 
 def excluded_findings(cells: Sequence[CellSummary]) -> Iterator[Finding]:

@@ -135,6 +135,11 @@ def plural(count: int, one: str, several: str | None = None) -> str:
     return f"{count} {one if count == 1 else several or one + 's'}"
 
 
+def sentence(text: str) -> str:
+    """`text` with one full stop at its end, or the mark that it ends with."""
+    return text if text.endswith(("?", "!")) else f"{text.rstrip('.')}."
+
+
 def escaped(text: str) -> str:
     """`text` with what Markdown would take as markup made plain."""
     one_line = " ".join(text.split())

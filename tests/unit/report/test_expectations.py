@@ -101,7 +101,7 @@ def test_the_furthest_is_a_measured_value_and_the_failed_tests_are_named_after_i
     repetitions[1] = builders.failed(info.plan.cells[1])
     (found,) = (each for each in document(info, repetitions).findings if each.weight is Weight.EXPECTED)
     assert found.text.startswith("1 of 4 expectations is not met: goodput 911 Mbit/s in test 1, pi1 → pi2;")
-    assert found.text.endswith("goodput >= 930M per pair cannot be judged in test 2: not measured.")
+    assert found.text.endswith("Goodput >= 930M per pair cannot be judged in test 2: not measured.")
     assert "furthest" not in found.text
 
 

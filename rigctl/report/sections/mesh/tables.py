@@ -123,4 +123,4 @@ def _heat(mesh: Mesh, form: Form, top: float, title: str) -> HeatMap:
         return HeatField(form.scale.number(value), f"h{heat_step(value, top)}", value)
 
     rows = tuple((client, tuple(field(client, server) for server in mesh.nodes)) for client in mesh.nodes)
-    return HeatMap(title, "client", mesh.nodes, rows)
+    return HeatMap(title, "client ↓ server →", mesh.nodes, rows)

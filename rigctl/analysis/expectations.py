@@ -10,7 +10,7 @@ from typing import Final
 
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.values import Value, Values, values_of
-from rigctl.records import Cell, Comparison, Expectation, RunStatus, Stream
+from rigctl.records import Cell, Comparison, Expectation, RunStatus, Status, Stream
 
 _COMPARED: Final[Mapping[Comparison, Callable[[float, float], bool]]] = {
     Comparison.AT_LEAST: operator.ge,
@@ -49,7 +49,7 @@ def checks(view: RunView) -> tuple[Check, ...]:
         for number in expectation.tests:
             asked.setdefault(number, []).append(expectation)
     values = values_of(view)
-    measured = {repetition.cell for repetition in view.every}
+    measured = {repetition.cell for repetition in view.every if repetition.status is not Status.INTERRUPTED}
     if view.info.status is RunStatus.RUNNING:  # a failed test may yet be measured again
         measured = {cell.number for cell in view.plan.cells if values.counted(cell)}
     return tuple(

@@ -14,7 +14,8 @@ def shortfall(view: RunView) -> Iterator[Finding]:
     """One finding with what was left out and what failed; it comes before the answer."""
     by_cell: dict[int, list[Repetition]] = {}
     for repetition in view.every:
-        by_cell.setdefault(repetition.cell, []).append(repetition)
+        if repetition.status is not Status.INTERRUPTED:
+            by_cell.setdefault(repetition.cell, []).append(repetition)
     numbers = [cell.number for cell in view.plan.cells]
     left_out = [number for number in numbers if number not in by_cell]
     failed = {number: own for number, own in by_cell.items() if all(one.status is not Status.OK for one in own)}

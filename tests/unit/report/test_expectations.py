@@ -9,7 +9,7 @@ import message_runs
 
 from rigctl.analysis.run_view import RunView
 from rigctl.findings import Severity, Weight
-from rigctl.records import Comparison, Expectation, Repetition, RunInfo, RunStatus
+from rigctl.records import Comparison, Expectation, Repetition, RunInfo, RunStatus, Status
 from rigctl.report.blocks import Document, Table
 from rigctl.report.document import document
 from rigctl.report.junit import junit
@@ -110,6 +110,9 @@ def test_tests_that_an_interrupt_left_out_are_not_judged() -> None:
     made_of = document(replace(info, status=RunStatus.INTERRUPTED), repetitions[:1])
     assert made_of.answer == "Interrupted after 1 of 7 tests."
     assert {verdict.test for verdict in made_of.verdicts} == {1}
+    stopped = replace(repetitions[1], status=Status.INTERRUPTED)
+    cut = document(replace(info, status=RunStatus.INTERRUPTED), [repetitions[0], stopped])
+    assert cut.verdicts == made_of.verdicts
 
 
 def test_several_expectations_have_one_total_in_the_first_line() -> None:

@@ -42,6 +42,8 @@ def test_an_interrupted_run_says_after_how_many_tests_before_its_failures() -> N
     info, measured = run_with("h3: no route", status=RunStatus.INTERRUPTED)
     answer = document(info, measured[:2]).answer
     assert answer == "Interrupted after 2 of 7 tests. 1 of 7 tests failed: h3: no route."
+    stopped = replace(measured[2], status=Status.INTERRUPTED, reason="stopped by Ctrl-C or a signal")
+    assert document(info, [*measured[:2], stopped]).answer == answer
 
 
 def test_tests_that_were_left_out_are_named() -> None:

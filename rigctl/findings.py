@@ -22,11 +22,12 @@ class Severity(StrEnum):
 
 
 class Weight(IntEnum):
-    """How soon a reader needs a finding. The one with `ANSWER` is the headline of a run."""
+    """How soon a reader needs a finding. The first finding of a run is its headline: the answer, if nothing failed."""
 
+    FAILED = 120  # tests that failed, a run that did not end
+    EXPECTED = 110  # expectations of the scenario that are not met
     ANSWER = 100
-    EXPECTED = 95  # expectations of the scenario that are not met
-    MISSING = 90  # tests without a result, a run that did not end
+    MISSING = 90  # a search or a retest without a result
     SUSPECT = 80  # results above what is possible, counters that disagree, other programs beside the run
     BOTTLENECK = 70
     COMPARISON = 60  # conditions, sizes, rates against each other

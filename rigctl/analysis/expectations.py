@@ -10,7 +10,7 @@ from typing import Final
 
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.values import Value, Values, values_of
-from rigctl.records import Cell, Comparison, Expectation, RunStatus, Stream
+from rigctl.records import Cell, Comparison, Expectation, RunStatus, Status, Stream
 
 _COMPARED: Final[Mapping[Comparison, Callable[[float, float], bool]]] = {
     Comparison.AT_LEAST: operator.ge,
@@ -41,7 +41,7 @@ class Check:
 
 
 def checks(view: RunView) -> tuple[Check, ...]:
-    """By the number of the test, then in the scenario's order. A test that is yet to be measured has none."""
+    """By the number of the test, then in the scenario's order. A test that was not measured at all has none."""
     if not view.plan.expectations:
         return ()
     asked: dict[int, list[Expectation]] = {}
@@ -49,11 +49,13 @@ def checks(view: RunView) -> tuple[Check, ...]:
         for number in expectation.tests:
             asked.setdefault(number, []).append(expectation)
     values = values_of(view)
-    running = view.info.status is RunStatus.RUNNING
+    measured = {repetition.cell for repetition in view.every if repetition.status is not Status.INTERRUPTED}
+    if view.info.status is RunStatus.RUNNING:  # a failed test may yet be measured again
+        measured = {cell.number for cell in view.plan.cells if values.counted(cell)}
     return tuple(
         check
         for cell in view.plan.cells
-        if not (running and not values.counted(cell))
+        if cell.number in measured
         for expectation in asked.get(cell.number, ())
         for check in _of_cell(values, cell, expectation)
     )

@@ -9,7 +9,7 @@ from typing import Final
 
 from rigctl.analysis.bottleneck import PROCESSORS
 from rigctl.analysis.ceiling import ip_version
-from rigctl.analysis.panels import ConditionPanels
+from rigctl.analysis.panels import ConditionPanels, Setting
 from rigctl.analysis.plateau import growth, shared_limit
 from rigctl.analysis.summary import CellSummary
 from rigctl.model.ceilings import wire_bytes
@@ -18,6 +18,8 @@ from rigctl.records import RunInfo
 
 SAME: Final = 0.03
 """Limits on the wire that differ by no more are taken to be the same."""
+BEHIND: Final = 0.10
+"""A column is behind with a field that is below the best of its number of pairs by more than this share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,37 @@ def trend(info: RunInfo, condition: ConditionPanels) -> Trend | None:
         return None
     top = max(sums, key=lambda pairs: sums[pairs])
     return Trend("neither", top, sums[top], efficiency=best[top][0].efficiency)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One panel's sums with one number of flows: the field that is furthest below the best of its number of pairs."""
+
+    setting: Setting
+    flows: int
+    pairs: int
+    goodput_mbps: float
+    best_mbps: float
+
+    @property
+    def share(self) -> float:
+        """What it reaches of the best; the trend of its condition holds for it unless `is_behind`."""
+        return self.goodput_mbps / self.best_mbps
+
+    @property
+    def is_behind(self) -> bool:
+        return self.share < 1 - BEHIND
+
+
+def columns(condition: ConditionPanels) -> list[Column]:
+    """Every column of every panel. A trend is that of the best sums: it says nothing of the columns that are behind."""
+    best, worst = condition.sums_by_pairs(), dict[tuple[Setting, int], Column]()
+    for panel in condition.panels:
+        for (pairs, flows), mbps in panel.sums_mbps.items():
+            field = Column(panel.setting, flows, pairs, mbps, best[pairs])
+            known = worst.setdefault((panel.setting, flows), field)
+            worst[panel.setting, flows] = min(known, field, key=lambda column: column.share)
+    return list(worst.values())
 
 
 def payload_share(info: RunInfo, cells: Sequence[CellSummary]) -> float | None:

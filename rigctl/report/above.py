@@ -79,6 +79,7 @@ def _findings(above: Sequence[tuple[int, float | None, str]]) -> Iterator[Findin
     for cause in dict.fromkeys(found for _, _, found in above):
         numbers = list(dict.fromkeys(number for number, _, found in above if found == cause))
         worst = max(share or 0.0 for _, share, found in above if found == cause)
-        text = f"Above the ceiling: {numbers_text(numbers)}, {percent_text(worst)} % at most: {cause}."
+        which = f"{numbers_text(numbers)}{', the highest' if len(numbers) > 1 else ''}"
+        text = f"Above the ceiling: {which} at {percent_text(worst)} %: {cause}."
         remedy = _LONGER if cause == _SHORT else None
         yield Finding(text, Weight.SUSPECT, Severity.WARNING, tests(numbers), {"efficiency": worst}, remedy)

@@ -194,16 +194,16 @@ class Verdict:
     measured: str  # the value for people, or why it is not known
 
 
-FALLEN_SHORT: Final = (Weight.EXPECTED, Weight.MISSING)
+FALLEN_SHORT: Final = (Weight.FAILED, Weight.EXPECTED, Weight.MISSING)
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A whole report of a run. `findings` are in the order of their weight; the first is the answer."""
+    """A whole report of a run. `findings` are in the order of their weight; the first is the headline."""
 
     title: str
     run: str
-    about: tuple[str, ...]  # rig, date and duration
+    about: tuple[str, ...]  # rig and whether it is virtual, date and duration
     notes: str
     findings: tuple[Finding, ...]
     results: tuple[Section, ...]

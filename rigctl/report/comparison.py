@@ -21,7 +21,7 @@ from rigctl.report.comparison_words import (
     verdict_text,
     why,
 )
-from rigctl.report.document import MOST_ROWS, when
+from rigctl.report.document import MOST_ROWS, rig_words, when
 from rigctl.report.metric_words import METRICS, sum_words
 from rigctl.report.requested import SENDING, Requested
 from rigctl.report.setup_words import setup_texts, setup_title, where_text
@@ -48,10 +48,10 @@ def comparison_document(comparison: Comparison) -> Document:
     title = after.plan.title or after.plan.scenario_name
     if against is not None:
         title += f": {against.setting} {against.after} against {against.before}"
-        about: tuple[str, ...] = (after.plan.rig_name, when(after))
+        about: tuple[str, ...] = (rig_words(after.plan), when(after))
     else:
         title += ": two runs compared"
-        about = (after.plan.rig_name, *(f"{which}: {when(info)}" for which, info in _sides(before, after)))
+        about = (rig_words(after.plan), *(f"{which}: {when(info)}" for which, info in _sides(before, after)))
     return Document(
         title=title,
         run=after.run if against is not None else f"{before.run} and {after.run}",

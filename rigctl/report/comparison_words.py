@@ -9,7 +9,7 @@ from rigctl.model.comparing import LEAST, Difference, Verdict
 from rigctl.records import Cell
 from rigctl.report.metric_words import METRICS, sum_words
 from rigctl.report.setup_words import MOST_NAMED, setup_title
-from rigctl.report.text import UNKNOWN, full_stop, listed, numbers_text, pairs_text, plural, settings_text, told_apart
+from rigctl.report.text import UNKNOWN, listed, numbers_text, pairs_text, plural, sentence, settings_text, told_apart
 
 
 def signed(share: float, decimals: int = 1) -> str:
@@ -41,7 +41,7 @@ def why(change: Change, bound: float) -> str | None:
     """Why there is no verdict on a test."""
     difference = change.difference
     if difference.verdict is Verdict.INVALID:
-        return full_stop(f"Invalid: {change.reason}") if change.reason else "Invalid."
+        return sentence(f"Invalid: {change.reason}") if change.reason else "Invalid."
     if difference.verdict is not Verdict.INCONCLUSIVE:
         return None
     if difference.low is None or difference.high is None:

@@ -9,11 +9,12 @@ from rigctl.analysis.frames import load
 from rigctl.analysis.rows import Row
 from rigctl.analysis.run_view import RunView
 from rigctl.findings import Finding, Severity, Weight, by_weight
-from rigctl.records import Repetition, RunInfo, RunStatus, given_tags
+from rigctl.records import Repetition, RunInfo, RunPlan, given_tags
 from rigctl.report import again as reproduce
 from rigctl.report import expectations, method
 from rigctl.report.blocks import Document, Folded, Items, Paragraph, Part, Section, Table, Verbatim, Verdict
 from rigctl.report.digits import alike
+from rigctl.report.missing import shortfall
 from rigctl.report.sections import (
     bins,
     captures,
@@ -75,14 +76,18 @@ def of_view(view: RunView) -> Document:
     verdicts = expectations.verdicts(view)
     results, rest = _results(view, parts, verdicts)
     findings = [finding for part in parts for finding in part.findings]
-    findings += expectations.findings(view.plan, verdicts)
+    findings += [*expectations.findings(view.plan, verdicts), *shortfall(view)]
+    answers = [finding for finding in findings if finding.weight is Weight.ANSWER]
+    findings = [finding for finding in findings if finding not in answers[1:]]  # a matrix or mesh answers for its tests
+    if not any(finding.weight in (Weight.ANSWER, Weight.FAILED) for finding in findings):
+        findings.append(Finding("The tests were measured, but gave no figure.", Weight.ANSWER, Severity.ERROR))
     pairs = _pairs(view)
     return Document(
         title=info.plan.title or info.plan.scenario_name,
         run=info.run,
-        about=(info.plan.rig_name, when(info)),
+        about=(rig_words(info.plan), when(info)),
         notes=info.plan.notes,
-        findings=by_weight([*findings, *retest.until_findings(view), *_state(info), *host_facts.findings(info)]),
+        findings=by_weight([*findings, *retest.until_findings(view), *host_facts.findings(info)]),
         results=tuple(map(alike, results)),
         sections=tuple(map(alike, (*expectations.sections(info, verdicts), *rest, *_closing(view, parts)))),
         settings=settings(view, pairs),
@@ -135,14 +140,6 @@ def _folded(info: RunInfo, table: Table) -> Section:
     return Section("All tests", (Folded(words, (table,)), more), brief=True)
 
 
-def _state(info: RunInfo) -> Iterator[Finding]:
-    """How the run ended, where it did not end well."""
-    if info.status is RunStatus.INTERRUPTED:
-        yield Finding("The run was interrupted.", Weight.MISSING, Severity.WARNING)
-    if info.status is RunStatus.RUNNING:
-        yield Finding("The run has not ended, or its controller died.", Weight.MISSING, Severity.WARNING)
-
-
 def _closing(view: RunView, parts: Sequence[Part]) -> Iterator[Section]:
     """How to reproduce it, method, rig, scenario and rig file."""
     yield reproduce.section(view.plan, view.info.run)
@@ -155,6 +152,12 @@ def _closing(view: RunView, parts: Sequence[Part]) -> Iterator[Section]:
         Folded(f"Rig: {plan.rig_name}", (Verbatim(plan.rig_yaml),)),
     )
     yield Section("Scenario and rig file", files_)
+
+
+def rig_words(plan: RunPlan) -> str:
+    """Return the rig's name, and what it is if it is no hardware: `gigablox, virtual rig`."""
+    kind = {None: "", "loopback": ", loopback of one machine"}.get(plan.virtual, ", virtual rig")
+    return f"{plan.rig_name}{kind}"
 
 
 def when(info: RunInfo) -> str:

@@ -6,7 +6,7 @@ from typing import Final
 from rigctl.analysis.summary import Exclusion
 from rigctl.records import Status
 from rigctl.report.per_stream import MOST_LISTED
-from rigctl.report.text import full_stop, rate_text
+from rigctl.report.text import rate_text, sentence
 
 MOST_NAMED: Final = 3
 
@@ -24,7 +24,7 @@ def exclusion_text(excluded: Exclusion) -> str:
     if excluded.status is Status.INVALID and any(rate_mbps is not None for rate_mbps in excluded.goodput_mbps):
         said += f" ({_rates(excluded)}, not counted)"
     if not excluded.measured_again:
-        return full_stop(said)
+        return sentence(said)
     return f"{said} Measured once more." if said.endswith("?") else f"{said}; measured once more."
 
 

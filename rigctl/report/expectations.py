@@ -8,12 +8,13 @@ from typing import Final
 from rigctl.analysis.expectations import Check, checks
 from rigctl.analysis.run_view import RunView
 from rigctl.columns import COLUMNS
-from rigctl.findings import Finding, Severity, Weight, tests
+from rigctl.findings import Finding, Number, Severity, Weight, tests
 from rigctl.records import Expectation, RunInfo, RunPlan
 from rigctl.report.blocks import Column, Entry, Paragraph, Row, Section, Table, Verdict
 from rigctl.report.text import UNKNOWN, numbers_text, plural
 
 MOST_SHOWN: Final = 100
+NOT_MEASURED: Final = "not measured"
 _WORDS: Final = {"us": "µs", "B": "bytes", "B/s": "byte/s"}
 _TIMES: Final = ((1e6, "s"), (1e3, "ms"), (1.0, "µs"))
 _UNITS: Final = {column.name: column.unit for column in COLUMNS}
@@ -21,18 +22,16 @@ _UNITS: Final = {column.name: column.unit for column in COLUMNS}
 
 def verdicts(view: RunView) -> tuple[Verdict, ...]:
     """By the number of the test, then in the scenario's order."""
-    reasons = {repetition.cell: repetition.reason for repetition in view.every if repetition.reason is not None}
-    return tuple(_verdict(check, reasons.get(check.cell.number)) for check in checks(view))
+    return tuple(map(_verdict, checks(view)))
 
 
-def _verdict(check: Check, reason: str | None) -> Verdict:
+def _verdict(check: Check) -> Verdict:
     expected = check.expectation
     unit = _UNITS[expected.column]
     measured = _text(check.value, unit, expected.bound)
     if check.value is None:
         missing = "the ceiling is not known" if expected.column == "efficiency" else "it was not reported"
-        why = missing if check.counted else f"no valid result{f' ({reason.rstrip(chr(46))})' if reason else ''}"
-        measured = f"unknown: {why}"
+        measured = f"unknown: {missing}" if check.counted else NOT_MEASURED
     return Verdict(
         test=check.cell.number,
         pair=None if check.stream is None else str(check.stream),
@@ -64,7 +63,7 @@ def _differs(value: float, bound: float, digits: int) -> bool:
 
 
 def findings(plan: RunPlan, given: Sequence[Verdict]) -> Iterator[Finding]:
-    """One for each expectation that some test does not meet; or that all are met."""
+    """One for each expectation that some test does not meet, the first with the total; or that all are met."""
     if given and all(verdict.met for verdict in given):
         asked = len(plan.expectations)
         what = "The expectation is met" if asked == 1 else f"All {asked} expectations are met"
@@ -73,32 +72,61 @@ def findings(plan: RunPlan, given: Sequence[Verdict]) -> Iterator[Finding]:
     by_bound: dict[tuple[str, str], list[Verdict]] = {}
     for verdict in given:
         by_bound.setdefault((verdict.figure, verdict.expected), []).append(verdict)
-    for expectation in {(each.name, each.text): each for each in plan.expectations}.values():
-        same = by_bound.get((expectation.name, expectation.text), [])
-        missed = [verdict for verdict in same if not verdict.met]
-        if missed:
-            yield _finding(expectation, missed, len(same))
+    expectations = {(each.name, each.text): each for each in plan.expectations}
+    made = [_finding(expectations[bound], same) for bound, same in by_bound.items() if bound in expectations]
+    missed = [finding for finding in made if finding is not None]
+    # Those with a measured value first: they say more than the tests that failed.
+    missed.sort(key=lambda finding: finding.numbers["not_met"] == 0)
+    for number, finding in enumerate(missed):
+        total = "Also" if number else _total(given)
+        yield replace(finding, text=f"{total}: {finding.text}" if total else finding.text)
 
 
-def _finding(expectation: Expectation, missed: Sequence[Verdict], of: int) -> Finding:
-    """`Not as expected: goodput 812 Mbit/s in test 3, pi1 → pi2; expected >= 930M per pair. So in tests 3 and 5.`"""
-    worst = max(missed, key=lambda verdict: _gap(verdict, expectation.bound))
-    numbers = list(dict.fromkeys(verdict.test for verdict in missed))
-    where = f"test {worst.test}" + (f", {worst.pair}" if worst.pair else "")
-    value = worst.measured if worst.value is not None else f"is {worst.measured}"
-    text = f"Not as expected: {expectation.name} {value} in {where}; expected {expectation.text}."
-    if len(missed) > 1:
-        among = numbers_text(numbers) if len(numbers) > 1 else f"{len(missed)} pairs of test {numbers[0]}"
-        text += f" Not met in {among}, {len(missed)} of {of}; this is the furthest."
-    known = {expectation.column: worst.value, "expected": expectation.bound, "not_met": len(missed), "checked": of}
-    return Finding(text, Weight.EXPECTED, Severity.ERROR, tests(numbers), known)
+def _total(given: Sequence[Verdict]) -> str:
+    """`2 of 4 expectations are not met`; empty if none that is known is missed."""
+    missed = sum(not verdict.met and verdict.value is not None for verdict in given)
+    if missed == len(given) == 1:
+        return "The expectation is not met"
+    return f"{missed} of {plural(len(given), 'expectation')} {'is' if missed == 1 else 'are'} not met" if missed else ""
+
+
+def _finding(expectation: Expectation, same: Sequence[Verdict]) -> Finding | None:
+    """`goodput 812 Mbit/s in test 3, pi1 → pi2; expected >= 930M per pair. Not met in tests 3 and 5; …`"""
+    missed = [verdict for verdict in same if not verdict.met]
+    known = [verdict for verdict in missed if verdict.value is not None]
+    unknown = [verdict for verdict in missed if verdict.value is None]
+    if not missed:
+        return None
+    said, worst = [], max(known, key=lambda verdict: _gap(verdict, expectation.bound), default=None)
+    if worst is not None:
+        where = f"test {worst.test}" + (f", {worst.pair}" if worst.pair else "")
+        said.append(f"{expectation.name} {worst.measured} in {where}; expected {expectation.text}.")
+    if len(known) > 1:
+        numbers = _numbers(known)
+        among = numbers_text(numbers) if len(numbers) > 1 else f"{len(known)} pairs of test {numbers[0]}"
+        said.append(f"Not met in {among}; this is the furthest.")
+    if unknown:
+        why = NOT_MEASURED if any(verdict.measured == NOT_MEASURED for verdict in unknown) else unknown[0].measured
+        where = numbers_text(_numbers(unknown))
+        name = expectation.name[:1].upper() + expectation.name[1:]
+        said.append(f"{name} {expectation.text} cannot be judged in {where}: {why}.")
+    values: dict[str, Number] = {
+        expectation.column: None if worst is None else worst.value,
+        "expected": expectation.bound,
+        "not_met": len(known),
+        "not_known": len(unknown),
+        "checked": len(same),
+    }
+    return Finding(" ".join(said), Weight.EXPECTED, Severity.ERROR, tests(_numbers(missed)), values)
+
+
+def _numbers(verdicts: Sequence[Verdict]) -> list[int]:
+    return list(dict.fromkeys(verdict.test for verdict in verdicts))
 
 
 def _gap(verdict: Verdict, bound: float | None) -> float:
-    """How far from the bound, as a share of it; what is not known is nearest."""
-    if verdict.value is None:
-        return -1.0
-    if isinstance(verdict.value, str) or bound is None:
+    """How far from the bound, as a share of it; 0 for words."""
+    if verdict.value is None or isinstance(verdict.value, str) or bound is None:
         return 0.0
     return abs(verdict.value - bound) / (abs(bound) or 1.0)
 
@@ -126,15 +154,15 @@ def with_column(table: Table, plan: RunPlan, given: Sequence[Verdict]) -> Table:
 
 
 def _marked(row: Row, given: Sequence[Verdict]) -> Row:
-    missed = dict.fromkeys(verdict.figure for verdict in given if not verdict.met)
-    entry = Entry("yes", True, "good") if given else Entry(UNKNOWN)
+    missed = dict.fromkeys(verdict.figure for verdict in given if not verdict.met and verdict.value is not None)
+    entry = Entry("yes", True, "good") if given and all(verdict.met for verdict in given) else Entry(UNKNOWN)
     if missed:
         entry = Entry(f"no: {', '.join(missed)}", False, "warn")
     return replace(row, entries=(*row.entries, entry))
 
 
 def sections(info: RunInfo, given: Sequence[Verdict]) -> Iterator[Section]:
-    """Those that are not met, with what was measured."""
+    """Those that are not met or cannot be judged, with what was measured."""
     missed = [verdict for verdict in given if not verdict.met]
     if not missed:
         return
@@ -143,7 +171,9 @@ def sections(info: RunInfo, given: Sequence[Verdict]) -> Iterator[Section]:
     rows = tuple(_row(verdict) for verdict in missed[:MOST_SHOWN])
     more = len(missed) - len(rows)
     note = (Paragraph(f"And {more} more: `rigctl show {info.run} --json`.", small=True),) if more else ()
-    text = Paragraph(f"{plural(len(missed), 'expectation')} of {len(given)} not met.")
+    unknown = sum(verdict.value is None for verdict in missed)
+    met = f"{len(missed) - unknown} of {plural(len(given), 'expectation')} not met"
+    text = Paragraph(f"{met}{f', {unknown} not measured' if unknown else ''}.")
     yield Section("Not as expected", (text, Table(columns, rows, label="Not as expected"), *note))
 
 

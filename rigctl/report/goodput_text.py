@@ -26,9 +26,10 @@ def goodput_text(info: RunInfo, cell: CellSummary) -> str:
         return f"The pairs achieve {_range(rates_mbps)} Mbit/s; together{why} {together} is {share} of the ceiling."
     rates = [rate_text(rate, stream.ceiling_mbps) for rate, stream in zip(rates_mbps, streams, strict=True)]
     shares = [f"{percent_text(stream.efficiency)} %" for stream in streams]
-    if len({*shares}) == 1 and len({*rates}) == 1:
-        return f"{rates[0]} of {ceilings.pop()} Mbit/s is {shares[0]} of the ceiling, on each pair."
-    return f"{listed(rates)} of {ceilings.pop()} Mbit/s are {listed(shares)} of the ceiling; together {share}."
+    if len({*rates}) == 1:
+        return f"{rates[0]} of {ceilings.pop()} Mbit/s is {share} of the ceiling, on each pair."
+    each = f"{share} of the ceiling" if len({*shares}) == 1 else f"{listed(shares)} of the ceiling; together {share}"
+    return f"{listed(rates)} of {ceilings.pop()} Mbit/s are {each}."
 
 
 def _without_ceiling(info: RunInfo, rates_mbps: Sequence[float]) -> str:

@@ -82,34 +82,47 @@ def told_apart(cells: Iterable[Cell]) -> Told:
 
 def settings_text(cell: Cell, pairs: Told = "") -> str:
     """What a cell asks for: `window 64 KiB, MSS 1460, 5 flows`; with `pairs` which they are, or how many, too."""
-    words = [] if cell.condition is None else [cell.condition]
+    return ", ".join(_settings(cell, pairs).values())
+
+
+def varied_text(cell: Cell, cells: Sequence[Cell]) -> str:
+    """The settings in which `cells` differ: `window 64 KiB`, `default window`; all of them if they differ in none."""
+    pairs = told_apart(cells)
+    each = [_settings(one, pairs) for one in cells]
+    names = dict.fromkeys(name for words in each for name in words)
+    varied = [name for name in names if len({words.get(name) for words in each}) > 1]
+    own = _settings(cell, pairs)
+    return ", ".join(own.get(name, f"default {name}") for name in varied) or settings_text(cell, pairs)
+
+
+def _settings(cell: Cell, pairs: Told) -> dict[str, str]:
+    """Each setting that a cell asks for, by its name, in words."""
+    words: dict[str, str] = {} if cell.condition is None else {"condition": cell.condition}
     if pairs:
-        words.append(pairs_text(cell.pairs) if pairs == "names" else plural(len(cell.pairs), "pair"))
+        words["pairs"] = pairs_text(cell.pairs) if pairs == "names" else plural(len(cell.pairs), "pair")
     if cell.window.total_bytes is not None:
-        words.append(f"total window {size_words(cell.window.total_bytes)}")
+        words["window"] = f"total window {size_words(cell.window.total_bytes)}"
     elif cell.window.bytes is not None:
-        words.append(f"window {size_words(cell.window.bytes)}")
+        words["window"] = f"window {size_words(cell.window.bytes)}"
     if cell.tcp.mss is not None:
-        words.append(f"MSS {cell.tcp.mss}")
+        words["MSS"] = f"MSS {cell.tcp.mss}"
     if cell.transport == "udp" and cell.message_bytes is not None:
-        words.append(f"datagrams of {cell.message_bytes} bytes")
+        words["size"] = f"datagrams of {cell.message_bytes} bytes"
     rate = cell.datagrams.rate
     if rate is not None:
-        words.append(f"rate {format_rate(rate) if isinstance(rate, int) else rate}")
-    words.append("1 flow" if cell.parallel == 1 else f"{cell.parallel} flows")
+        words["rate"] = f"rate {format_rate(rate) if isinstance(rate, int) else rate}"
+    words["flows"] = plural(cell.parallel, "flow")
     if cell.tcp.congestion is not None:
-        words.append(cell.tcp.congestion)
-    if cell.tcp.nodelay is not None:
-        words.append("nodelay" if cell.tcp.nodelay else "no nodelay")
-    flags = (("zerocopy", cell.copying.zerocopy), ("copy", cell.copying.copy))
-    words += [name if on else f"no {name}" for name, on in flags if on is not None]
+        words["congestion control"] = cell.tcp.congestion
+    flags = (("nodelay", cell.tcp.nodelay), ("zerocopy", cell.copying.zerocopy), ("copy", cell.copying.copy))
+    words |= {name: name if on else f"no {name}" for name, on in flags if on is not None}
     if cell.direction is not Direction.FORWARD:
-        words.append("both directions" if cell.direction is Direction.BOTH else "reverse")
+        words["direction"] = "both directions" if cell.direction is Direction.BOTH else "reverse"
     if cell.engine != AGENT:
-        words.append(cell.engine)
+        words["engine"] = cell.engine
     if cell.latency_ms is not None:
-        words.append(f"probes every {cell.latency_ms} ms")
-    return ", ".join(words)
+        words["probes"] = f"probes every {cell.latency_ms} ms"
+    return words
 
 
 def listed(words: Sequence[str]) -> str:
@@ -122,9 +135,9 @@ def plural(count: int, one: str, several: str | None = None) -> str:
     return f"{count} {one if count == 1 else several or one + 's'}"
 
 
-def full_stop(text: str) -> str:
-    """Return `text` with a full stop, unless it has an end of its own: a reason may be a question."""
-    return text if text.endswith((".", "?", "!")) else f"{text}."
+def sentence(text: str) -> str:
+    """`text` with one full stop at its end, or the mark that it ends with."""
+    return text if text.endswith(("?", "!")) else f"{text.rstrip('.')}."
 
 
 def escaped(text: str) -> str:

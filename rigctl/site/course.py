@@ -49,7 +49,7 @@ class Summary:
     answer: str  # on the latest night
     level: str
     standing: int  # changes for the worse that nobody accepted
-    result: str  # the sentence on top of the latest run
+    result: str  # rig of the latest run, and the sentence on top of it
     entries: tuple[news.Entry, ...]
 
 
@@ -98,7 +98,7 @@ def summary(judged: Judged, made_from: str) -> Summary:
         answer=first.text if first else "No run has ended.",
         level=str(first.level) if first else "note",
         standing=sum(not shift.better for shift in made.standing) if made else 0,
-        result=judged.latest.answer if judged.latest else "",
+        result=f"{judged.latest.about[0]}: {judged.latest.answer}" if judged.latest else "",
         entries=judged.entries,
     )
 

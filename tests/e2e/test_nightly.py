@@ -80,7 +80,7 @@ def test_a_night_from_its_installation_to_its_removal(user: Sleeper) -> None:
     user.rigctl("nightly", "run", "lab", code=1)
     night = user.night()
     assert night["outcome"] == "news"
-    assert "Not as expected: goodput " in str(night["reason"])
+    assert "The expectation is not met: goodput " in str(night["reason"])
     assert "expected >= 2G" in user.told
     (user.folder / "told.md").unlink()
 

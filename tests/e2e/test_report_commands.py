@@ -67,8 +67,9 @@ def test_show_takes_the_beginning_of_an_id_and_can_speak_markdown(store: Path) -
     assert done.returncode == 0
     lines = done.stdout.decode().splitlines()
     assert lines[0] == "# GigaBlox: seven tests, two pairs at once"
-    assert lines[2].startswith("The fastest of 7 tests is test 5")
-    assert lines[4].startswith("| Test | Window (KiB) |")
+    assert lines[2].startswith("gigablox, virtual rig")
+    assert lines[4].startswith("The lowest goodput is ")
+    assert lines[6].startswith("| Test | Window (KiB) |")
 
 
 def test_runs_lists_the_finished_and_the_died(store: Path) -> None:

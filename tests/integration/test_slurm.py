@@ -230,6 +230,6 @@ def test_a_job_near_its_time_limit_is_interrupted_and_reports(slurm: Cluster) ->
     flows(slurm)
     slurm.run("scancel", "--batch", "--signal=INT", job)
     said = job_ended(slurm, job)
-    assert "The run was interrupted." in said
+    assert "Interrupted after " in said
     assert (slurm.folder / "report.html").exists()
     traceless(slurm)

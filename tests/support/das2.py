@@ -247,6 +247,53 @@ def run(
     return replace(builders.run(the_plan), facts=facts, ended_at=builders.STARTED_AT + 10.4 * len(made)), measured
 
 
+MEASURED: Final = {
+    ("no resize 1500", 32 * 1024): {
+        1: (940, 940, 930),
+        4: (3730, 2890, 1140),
+        8: (7360, 3170, 1180),
+        10: (7490, 3420, 1210),
+        12: (7510, 3440, 1170),
+    },
+    ("no resize 1500", 256 * 1024): {
+        1: (940, 940, 940),
+        4: (3760, 3760, 3760),
+        8: (7530, 7520, 7320),
+        10: (7520, 7510, 7470),
+        12: (7530, 7510, 7390),
+    },
+    ("resize 1500", 32 * 1024): {
+        1: (940, 940, 940),
+        4: (3760, 3770, 3760),
+        8: (7530, 7520, 7500),
+        10: (7530, 7510, 7450),
+        12: (7530, 7510, 7430),
+    },
+    ("resize 1500", 256 * 1024): {
+        1: (940, 940, 940),
+        4: (3760, 3760, 3760),
+        8: (7530, 7520, 7500),
+        10: (7530, 7520, 7470),
+        12: (7530, 7490, 7450),
+    },
+}
+"""Goodput in Mbit/s as measured on 2026-11-22: by condition and total window, then by pairs, with 1, 4 and 10 flows."""
+
+
+def measured() -> tuple[RunInfo, list[Repetition]]:
+    """A run with the sums of `MEASURED`."""
+    conditions = tuple(
+        Condition(name, (Setting("mtu", "1500"),), resize=name.startswith("resize")) for name, _ in list(MEASURED)[::2]
+    )
+    axes: dict[str, Any] = {"windows": (32 * 1024, 256 * 1024), "flows": (1, 4, 10), "pairs": (1, 4, 8, 10, 12)}
+
+    def sums(cell: Cell, mtu: int) -> float:
+        own = MEASURED[cell.condition or "", cell.window.total_bytes or 0][len(cell.pairs)]
+        return float(own[axes["flows"].index(cell.parallel)])
+
+    return run(conditions, Shape(noise=0.0, goodput_mbps=sums), **axes)
+
+
 def largest() -> tuple[RunInfo, list[Repetition]]:
     """480 cells, all of 12 pairs and 10 flows: 57,600 flows of 100 samples, with counters of all ports."""
     made = tuple(replace(one, parallel=10, pairs=PAIRS) for one in cells())

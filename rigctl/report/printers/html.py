@@ -27,6 +27,7 @@ from rigctl.report.files import write_whole
 from rigctl.report.plot import Plot
 from rigctl.report.printers.page_data import with_data
 from rigctl.report.printers.table_parts import (
+    LONGEST,
     MOST_CARDS,
     anchors,
     first_table,
@@ -175,7 +176,7 @@ def environment() -> "Environment":
     )
     made.filters |= {"svg": svg, "kind": _kind, "paper": paper_parts, "screen": screen_parts, "label": _label}
     made.filters |= {"repeated": repeated, "anchors": anchors, "tight": is_tight, "prose": prose}
-    made.globals["most_cards"] = MOST_CARDS
+    made.globals |= {"most_cards": MOST_CARDS, "longest": LONGEST}
     return made
 
 

@@ -23,8 +23,10 @@ MOST_FOLDED: Final = 24
 
 
 def markdown(document: Document) -> str:
-    """Title, answer, results, findings and the brief sections."""
+    """Title, rig and date, answer, results, findings and the brief sections."""
     lines = [f"# {escaped(document.title)}", ""]
+    if document.about:
+        lines += [escaped(" · ".join(document.about)), ""]
     if document.findings:
         lines += [escaped(document.answer), ""]
     for section in document.results:

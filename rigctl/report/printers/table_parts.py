@@ -12,6 +12,8 @@ TIGHT_CHARACTERS: Final = 130
 """The same in smaller letters; a wider table is printed in parts, and smaller on a screen, too."""
 SCREEN_CHARACTERS: Final = 165
 """The same for a window of 1280 pixels."""
+LONGEST: Final = 40
+"""Characters of a field; a longer text is wrapped."""
 MOST_PAPER_ROWS: Final = 60
 """A table of more rows that is wider than paper is printed across: its parts would be pages apart."""
 MOST_CARDS: Final = 60
@@ -97,7 +99,7 @@ def _split(widths: Sequence[int], most: int) -> list[list[int]]:
 def _characters(table: Table, number: int) -> int:
     column = table.columns[number]
     longest = max(len(word) for word in f"{column.title} {column.unit}".split())
-    return max([longest, *(len(row.entries[number].text) for row in table.rows)]) + 2
+    return max([longest, *(min(LONGEST, len(row.entries[number].text)) for row in table.rows)]) + 2
 
 
 def _columns_of(table: Table, kept: Sequence[int]) -> Table:

@@ -41,6 +41,8 @@ _STYLES: Final = {Severity.WARNING: "yellow", Severity.ERROR: "red"}
 def print_document(document: Document, console: Console, *, everything: bool = False) -> None:
     """Print `document`; with `everything` all findings and notes, not only the weightiest."""
     console.print(Text(document.title, style="bold"))
+    if document.about:
+        console.print(Text(" · ".join(document.about), style="dim"))
     if document.tags:
         console.print(Text(" ".join(tag_text(*tag) for tag in document.tags), style="dim"))
     if document.findings:
@@ -112,13 +114,31 @@ def _print_heat_map(heat_map: HeatMap, unit: str, console: Console) -> None:
 
 
 def _print_table(table: Table, console: Console, everything: bool) -> None:
-    for number, part in enumerate(_parts(table, console)):
+    parts = _parts(table, console)
+    if len(parts) > 1 and (stacked := _stacked(table)):
+        table, parts = stacked, _parts(stacked, console)
+    for number, part in enumerate(parts):
         if number:
             console.print()
         console.print(_rich_table(table, part))
     for line in table.legend:
         console.print(Text(line, style="dim"))
     _print_notes(table, console, everything)
+
+
+def _stacked(table: Table) -> Table | None:
+    """Return a table of two blocks side by side with one below the other; None for any other table."""
+    half = len(table.columns) // 2
+    if table.columns[:half] != table.columns[half:]:
+        return None
+    left, right = ([replace(row, entries=row.entries[part]) for row in table.rows] for part in _halves(half))
+    rows = [row for row in (*left, *right) if any(entry.text for entry in row.entries)]
+    total = table.total and replace(table.total, entries=table.total.entries[half:])
+    return replace(table, columns=table.columns[:half], rows=tuple(rows), total=total)
+
+
+def _halves(half: int) -> tuple[slice, slice]:
+    return slice(half), slice(half, None)
 
 
 def _print_notes(table: Table, console: Console, everything: bool) -> None:

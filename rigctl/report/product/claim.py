@@ -65,6 +65,14 @@ class Claim:
         which = f", {self.which}" if self.which else ""
         return f"{self.where}: {self.share} % of what {self.link} allows{frames}{which}"
 
+    @property
+    def standing(self) -> str:
+        """Where the figure stands among those of chart and table, which are means."""
+        return (
+            f"{rate_text(self.mbps)} is the slowest of {self.repetitions} repetitions of the slowest pair, rounded "
+            "down; chart and table show means over repetitions."
+        )
+
     def __str__(self) -> str:
         return f"{self.first} {self.rest}"
 

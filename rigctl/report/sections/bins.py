@@ -108,7 +108,7 @@ def gap_findings(view: RunView, found: Sequence[Binned], width: str) -> Iterator
         f"longest of {longest_ms:g} ms; nothing came in {100 * worst.gaps.share:.1f} % of its time."
     )
     if view.plan.virtual == "namespaces":
-        text += " A virtual link carries up to 64 KiB at once: gaps up to their time at line rate may be caused by it."
+        text += " A virtual link passes 64 KiB at once; gaps no longer than 64 KiB take at line rate may be its own."
     values = {"gaps": worst.gaps.count, "longest_gap_ms": longest_ms, "time_in_gaps": worst.gaps.share}
     yield Finding(text, Weight.COMPARISON, subject=subject, numbers=values)
 

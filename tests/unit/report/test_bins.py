@@ -116,7 +116,7 @@ def test_gaps_are_a_finding_with_their_numbers_and_on_virtual_links_their_likely
     )
     assert found.numbers == {"gaps": 3, "longest_gap_ms": 1.821, "time_in_gaps": 0.6}
     assert (found.weight, found.subject.names) == (Weight.COMPARISON, ("1",))
-    assert "A virtual link carries up to 64 KiB at once" in found.text
+    assert "A virtual link passes 64 KiB at once" in found.text
     real = replace(info, plan=replace(info.plan, virtual=None))
     (found,) = made(real, repetitions).findings
     assert "virtual" not in found.text

@@ -99,7 +99,7 @@ def test_other_traffic_is_flagged_in_words_and_row() -> None:
 
 def test_traffic_at_one_port_only_is_not_taken_for_the_trunks() -> None:
     found = made(Paper(foreign_octets={("p3", "out"): 50_000_000}))
-    assert "At single ports they differ by more than 1 % in test 1." in sentences(found)
+    assert "At single ports, counters and flows differ by more than 1 % in test 1." in sentences(found)
     assert not rows_by_test(found)[0]["Difference"].endswith("!")
 
 
@@ -149,6 +149,10 @@ def test_retransmits_are_attributed_to_the_port_that_lost_them() -> None:
         "Of about 300 retransmits from the first byte to the last, about 300 (100 %) were lost at switch b, port p3 "
         "(its octets in and out differ by as much)."
     )
+
+
+def test_of_a_few_retransmits_nothing_is_said() -> None:
+    assert not [text for text in said(Paper(losses={(0, "switch out"): 1})) if "retransmit" in text]
 
 
 def test_what_was_lost_before_the_counters_explains_that_they_show_less() -> None:

@@ -28,14 +28,18 @@ def test_the_order_is_results_sections_test_by_test_method_rig_scenario() -> Non
     made = document(*builders.gigablox())
     assert headings(made) == ["Results", "Goodput over time", "Test by test", *CLOSING]
     assert [each.brief for each in made.sections] == [False] * 6
-    assert made.answer.startswith("The fastest of 7 tests")
+    assert made.answer.startswith("The lowest goodput is ")
 
 
 def test_what_a_document_is_about_is_the_rig_and_when() -> None:
     info, measured = builders.gigablox()
     made = document(info, measured)
     assert (made.title, made.run, made.notes) == (info.plan.title, info.run, info.plan.notes)
-    assert made.about[0] == "gigablox"
+    assert made.about[0] == "gigablox, virtual rig"
+    real = replace(info, plan=replace(info.plan, virtual=None))
+    assert document(real, measured).about[0] == "gigablox"
+    for printed_ in ("\n".join(printed(info, measured, 120)), markdown(made), page(made)):
+        assert "gigablox, virtual rig · 2026-" in printed_.replace("\\", "")
     assert made.about[1].endswith(", took 1m 14s")
     assert document(replace(info, plan=replace(info.plan, title="")), measured).title == "gigablox"
     assert "took" not in document(replace(info, ended_at=None), measured).about[1]
@@ -43,7 +47,7 @@ def test_what_a_document_is_about_is_the_rig_and_when() -> None:
 
 def test_printers_keep_the_order_answer_results_findings() -> None:
     text = markdown(document(*builders.gigablox()))
-    places = [text.index(words) for words in ("The fastest of 7", "911, 941", "- 5 of 7 tests", "- Retransmits")]
+    places = [text.index(words) for words in ("The lowest goodput", "911, 941", "- 5 of 7 tests", "- Retransmits")]
     assert places == sorted(places)
 
 
@@ -65,15 +69,15 @@ def test_a_warning_about_links_comes_before_what_was_measured_over_them() -> Non
 @pytest.mark.parametrize(
     ("status", "words"),
     [
-        (RunStatus.INTERRUPTED, "The run was interrupted."),
-        (RunStatus.RUNNING, "The run has not ended, or its controller died."),
+        (RunStatus.INTERRUPTED, "Interrupted after 2 of 7 tests."),
+        (RunStatus.RUNNING, "The run has not ended, or its controller died: 2 of 7 tests measured so far."),
     ],
 )
-def test_a_run_that_did_not_end_well_is_a_warning_before_the_comparisons(status: RunStatus, words: str) -> None:
+def test_a_run_that_did_not_end_well_says_so_first(status: RunStatus, words: str) -> None:
     info, measured = builders.gigablox()
-    found = finding(replace(info, status=status), measured, words)
-    assert (found.weight, found.level) == (Weight.MISSING, Severity.WARNING)
-    assert texts(replace(info, status=status), measured)[1] == words
+    found = finding(replace(info, status=status), measured[:2], words)
+    assert (found.weight, found.level) == (Weight.FAILED, Severity.WARNING)
+    assert document(replace(info, status=status), measured[:2]).answer == words
 
 
 @pytest.mark.parametrize("status", [RunStatus.COMPLETE, RunStatus.PARTIAL])
@@ -176,7 +180,7 @@ def test_a_run_of_any_kind_of_which_nothing_was_measured_has_a_document(kind: st
     needs = {"message_bytes": 64} if kind in ("pingpong", "blast", "udp") else {}
     cell = builders.cell(test=kind, mss=None, window_bytes=None, pairs=(Pair("pi1", "pi2"),), **needs)
     made = document(builders.run(builders.plan([cell])), [builders.failed(cell)])
-    assert made.findings[0].weight == Weight.ANSWER
+    assert made.findings[0].weight == Weight.FAILED
     assert made.findings[0].level == Severity.ERROR
     table = made.results[0].blocks[0]
     assert isinstance(table, Table)
@@ -191,5 +195,5 @@ def test_tags_that_users_gave_are_on_the_page_and_in_the_terminal_and_markup_in_
     assert made.tags == (("baseline", ""), ("firmware", "<b>1.2</b>"))
     assert "<dt>firmware</dt><dd>&lt;b&gt;1.2&lt;/b&gt;</dd>" in page(made)
     assert "<dt>Tags</dt><dd>baseline</dd>" in page(made)
-    assert printed(tagged, measured, 120)[1] == "baseline firmware=<b>1.2</b>"
-    assert printed(info, measured, 120)[1].startswith("The fastest of 7")
+    assert printed(tagged, measured, 120)[2] == "baseline firmware=<b>1.2</b>"
+    assert printed(info, measured, 120)[2].startswith("The lowest goodput")

@@ -9,7 +9,7 @@ import message_runs
 
 from rigctl.analysis.run_view import RunView
 from rigctl.findings import Severity, Weight
-from rigctl.records import Comparison, Expectation, Repetition, RunInfo
+from rigctl.records import Comparison, Expectation, Repetition, RunInfo, RunStatus, Status
 from rigctl.report.blocks import Document, Table
 from rigctl.report.document import document
 from rigctl.report.junit import junit
@@ -47,13 +47,14 @@ def test_without_expectations_a_report_says_nothing_of_them() -> None:
 def test_one_finding_names_the_furthest_and_how_many() -> None:
     found = [finding for finding in made(goodput(930, *range(1, 8))).findings if finding.weight is Weight.EXPECTED]
     assert [finding.text for finding in found] == [
-        "Not as expected: goodput 901 Mbit/s in test 4, pi1 → pi2; expected >= 930M per pair. "
-        "Not met in tests 1, 2, 3, 4 and 6, 7 of 14; this is the furthest."
+        "7 of 14 expectations are not met: goodput 901 Mbit/s in test 4, pi1 → pi2; expected >= 930M per pair. "
+        "Not met in tests 1, 2, 3, 4 and 6; this is the furthest."
     ]
     assert found[0].level is Severity.ERROR
     assert found[0].subject.names == ("1", "2", "3", "4", "6")
     assert found[0].numbers["not_met"] == 7
     assert found[0].numbers["expected"] == 930
+    assert made(goodput(930, *range(1, 8))).findings[0] == found[0]
 
 
 def test_what_is_met_is_one_quiet_finding() -> None:
@@ -84,18 +85,49 @@ def test_a_value_is_printed_with_the_digits_that_tell_it_from_its_bound() -> Non
     assert (met.measured, met.met) == ("941 Mbit/s", True)
 
 
-def test_what_was_not_measured_is_not_met_and_the_reason_is_there() -> None:
+def test_what_failed_cannot_be_judged_and_is_never_the_furthest() -> None:
     info, repetitions = run_of(goodput(900, 1, 2))
     repetitions[1] = builders.failed(info.plan.cells[1])
-    verdict = document(info, repetitions).verdicts[2]
+    shown = document(info, repetitions)
+    verdict = shown.verdicts[2]
     assert (verdict.test, verdict.met, verdict.value) == (2, False, None)
-    assert verdict.measured == "unknown: no valid result (pi4: connection refused)"
+    assert verdict.measured == "not measured"
+    assert shown.answer == "1 of 7 tests failed: pi4: connection refused."
+    (unknown,) = (finding for finding in shown.findings if finding.weight is Weight.EXPECTED)
+    assert unknown.text == "Goodput >= 900M per pair cannot be judged in test 2: not measured."
+    assert (unknown.numbers["not_met"], unknown.numbers["not_known"]) == (0, 2)
+    assert column(shown)[:2] == ["yes", "–"]
+
+
+def test_the_furthest_is_a_measured_value_and_the_failed_tests_are_named_after_it() -> None:
+    info, repetitions = run_of(goodput(930, 1, 2))
+    repetitions[1] = builders.failed(info.plan.cells[1])
+    (found,) = (each for each in document(info, repetitions).findings if each.weight is Weight.EXPECTED)
+    assert found.text.startswith("1 of 4 expectations is not met: goodput 911 Mbit/s in test 1, pi1 → pi2;")
+    assert found.text.endswith("Goodput >= 930M per pair cannot be judged in test 2: not measured.")
+    assert "furthest" not in found.text
+
+
+def test_tests_that_an_interrupt_left_out_are_not_judged() -> None:
+    info, repetitions = run_of(goodput(930, 1, 2, 3))
+    made_of = document(replace(info, status=RunStatus.INTERRUPTED), repetitions[:1])
+    assert made_of.answer == "Interrupted after 1 of 7 tests."
+    assert {verdict.test for verdict in made_of.verdicts} == {1}
+    stopped = replace(repetitions[1], status=Status.INTERRUPTED)
+    cut = document(replace(info, status=RunStatus.INTERRUPTED), [repetitions[0], stopped])
+    assert cut.verdicts == made_of.verdicts
+
+
+def test_several_expectations_have_one_total_in_the_first_line() -> None:
+    low = Expectation("goodput", "goodput_mbps", ">= 920M per pair", Comparison.AT_LEAST, (1, 2), 920.0, per_pair=True)
+    found = made(goodput(930, 1, 2), low).findings[:2]
+    assert [each.text.partition(":")[0] for each in found] == ["4 of 8 expectations are not met", "Also"]
 
 
 def test_a_section_lists_those_not_met_and_json_has_all() -> None:
     whole = made(goodput(930, 1, 5))
     section = next(section for section in whole.sections if section.title == "Not as expected")
-    assert "1 expectation of 4 not met." in str(section.blocks[0])
+    assert "1 of 4 expectations not met." in str(section.blocks[0])
     listed = json.loads(as_json(whole))["expectations"]
     assert [(each["test"], each["pair"], each["met"]) for each in listed] == [
         (1, "pi1 → pi2", False), (1, "pi3 → pi4", True), (5, "pi1 → pi2", True), (5, "pi3 → pi4", True),

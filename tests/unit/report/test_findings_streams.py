@@ -42,7 +42,7 @@ def test_small_segments_on_links_shaped_for_full_frames_are_the_cause() -> None:
     assert carried_mbps(info, cell) == pytest.approx(1000 * 9014 / 9038 * 524 / 590, abs=0.1)
     assert excess_cause(info, cell) == SHAPED
     found = above(info, measured)
-    assert found.text == f"Above the ceiling: test 1, 103.1 % at most: {SHAPED}."
+    assert found.text == f"Above the ceiling: test 1 at 103.1 %: {SHAPED}."
     assert (found.weight, found.level, found.subject.names) == (Weight.SUSPECT, Severity.WARNING, ("1",))
     assert found.numbers["efficiency"] == cell.efficiency
 
@@ -67,7 +67,7 @@ def test_the_depth_of_the_bucket_is_the_cause_in_a_short_test() -> None:
 
 def test_in_a_long_test_of_full_frames_the_cause_is_unknown_and_says_what_to_compare() -> None:
     info, measured = one_test(960.0)
-    assert above(info, measured).text == f"Above the ceiling: test 1, 102.0 % at most: {UNKNOWN}."
+    assert above(info, measured).text == f"Above the ceiling: test 1 at 102.0 %: {UNKNOWN}."
 
 
 @pytest.mark.parametrize("sender", [{"mss": 524}, {"duration_s": 0.1}])
@@ -226,7 +226,18 @@ def _silent(flow: Any) -> Any:
 
 def test_a_mean_of_retransmits_of_few_tests_is_not_said_of_all() -> None:
     cells: list[Cell] = [builders.cell(1), builders.cell(2)]
-    measured = [builders.repetition(cells[0], retransmits=(0, 0)), builders.repetition(cells[1], retransmits=(3, 4))]
+    measured = [builders.repetition(cells[0], retransmits=(0, 0)), builders.repetition(cells[1], retransmits=(13, 4))]
     found = finding(builders.run(builders.plan(cells)), measured, "Retransmits in all")
-    assert found.numbers == {"retransmits": 7}
+    assert found.numbers == {"retransmits": 17}
     assert (found.weight, found.level) == (Weight.LOSS, Severity.NOTE)
+
+
+def test_a_few_retransmits_of_very_many_segments_are_no_finding() -> None:
+    cell = builders.cell()
+    info = builders.run(builders.plan([cell]))
+    assert not [text for text in texts(info, [builders.repetition(cell, retransmits=(1, 0))]) if "etransmits" in text]
+    twice = replace(info, plan=replace(info.plan, repeat=2))
+    measured = [builders.repetition(cell, retransmits=(33, again), number=number) for number, again in ((1, 1), (2, 0))]
+    said = finding(twice, measured, "Retransmits in all").text
+    assert said.startswith("Retransmits in all measurement intervals together: 34, 1 in ")
+    assert said.endswith(" segments, the mean of the repetitions.")

@@ -58,17 +58,17 @@ def texts_of(table: Table) -> list[list[str]]:
     return [[entry.text for entry in row.entries] for row in table.rows]
 
 
-def test_the_table_has_clients_in_rows_servers_in_columns_and_a_dash_for_itself() -> None:
+def test_the_table_has_clients_in_rows_servers_in_columns_and_a_dot_for_itself() -> None:
     table = table_of(document(*mesh_run({("n1", "n3"): 2930})))
     assert [(column.title, column.unit) for column in table.columns] == [
         ("Client", ""),
         *((node, unit) for node in NODES for unit in ("Gbit/s", "Retr")),
     ]
     assert texts_of(table) == [
-        ["n1", "–", "–", "9.40", "1", "2.93", "2", "9.40", "0"],
-        ["n2", "9.40", "1", "–", "–", "9.40", "2", "9.40", "0"],
-        ["n3", "9.40", "1", "9.40", "2", "–", "–", "9.40", "0"],
-        ["n4", "9.40", "1", "9.40", "2", "9.40", "0", "–", "–"],
+        ["n1", "·", "·", "9.40", "1", "2.93", "2", "9.40", "0"],
+        ["n2", "9.40", "1", "·", "·", "9.40", "2", "9.40", "0"],
+        ["n3", "9.40", "1", "9.40", "2", "·", "·", "9.40", "0"],
+        ["n4", "9.40", "1", "9.40", "2", "9.40", "0", "·", "·"],
     ]
     assert table.rows[0].entries[5].value == pytest.approx(2.93, abs=0.001)
     assert table.rows[0].entries[5].mark == "warn"
@@ -106,7 +106,7 @@ def test_the_answer_is_one_sentence_with_the_lowest_and_highest_pair_and_the_slo
     )
     assert made.findings[0].numbers["slow_nodes"] == 1
     assert made.findings[0].subject.names == ("n3",)
-    assert not any("The fastest of" in finding.text for finding in made.findings)
+    assert not any("The lowest goodput" in finding.text for finding in made.findings)
 
 
 def test_a_clean_mesh_says_that_no_node_is_slow_and_has_no_warning_of_its_own() -> None:
@@ -114,6 +114,16 @@ def test_a_clean_mesh_says_that_no_node_is_slow_and_has_no_warning_of_its_own() 
     assert made.answer.endswith("no node is slow with all others.")
     assert "941 Mbit/s" in made.answer
     assert not [finding for finding in made.findings if finding.subject.kind in ("node", "pair")]
+
+
+def test_a_mesh_of_one_measured_pair_says_that_much_and_no_more() -> None:
+    info, measured = mesh_run(usual=93.3, nodes=("a", "b", "c"))
+    failed_ones = [failed(cell) for cell in info.plan.cells[1:]]
+    answer = document(info, [measured[0], *failed_ones]).findings[1].text
+    assert answer == (
+        "Between 3 nodes, goodput is 93.3 Mbit/s (a → b); 1 of 6 pairs was measured; "
+        "these are too few to tell whether a node is slow."
+    )
 
 
 def test_several_slow_nodes_are_named_in_the_answer() -> None:
@@ -219,7 +229,7 @@ def test_the_heat_map_has_a_colour_and_a_number_for_each_pair() -> None:
     (heat_map,) = maps.maps
     assert heat_map.columns == NODES
     assert [(field.text, field.colour) for field in heat_map.rows[0][1]] == [
-        ("–", ""), ("9.40", "h11"), ("0.10", "h0"), ("9.40", "h11"),
+        ("·", "self"), ("9.40", "h11"), ("0.10", "h0"), ("9.40", "h11"),
     ]  # fmt: skip
     assert heat_map.rows[0][1][1].value == pytest.approx(9400, abs=1)
     assert len(maps.scale) == 12
@@ -238,7 +248,8 @@ def test_a_pair_without_a_result_is_a_dash_and_the_answer_counts_the_measured() 
     info, measured = mesh_run()
     made = document(info, [failed(info.plan.cells[0]), *measured[1:]])
     assert texts_of(table_of(made))[0][3:5] == ["–", "–"]
-    assert "11 of 12 pairs were measured; " in made.answer
+    assert made.answer.startswith("1 of 12 tests failed: ")
+    assert "11 of 12 pairs were measured; " in made.findings[1].text
 
 
 def test_datagrams_have_their_loss_in_place_of_retransmits() -> None:
@@ -263,7 +274,7 @@ def test_every_printer_shows_the_table_and_the_slow_node() -> None:
     assert slow in text
     assert "Client by server" in text
     assert slow in markdown(made)
-    assert "| n1 | – | – | 9.40 |" in markdown(made)
+    assert "| n1 | · | · | 9.40 |" in markdown(made)
     whole = json.loads(as_json(made))
     assert whole["results"][0]["blocks"][0]["rows"][0]["values"][5] == pytest.approx(2.93, abs=0.001)
     assert any(block["kind"] == "heatmaps" for section in whole["sections"] for block in section["blocks"])

@@ -95,15 +95,15 @@ class TestTable:
         assert not made.rows[1].counted
         assert made.notes[0] == f"Test 2, repetition 1: failed: {why}."
         assert made.rows[1].notes == (1, 2, 3, 4, 5)
-        lacking = finding(info, failed, "no valid result")
-        assert lacking.text == "1 test gave no valid result; the notes give the reasons."
-        assert (lacking.weight, lacking.subject.names) == (Weight.MISSING, ("2",))
+        lacking = finding(info, failed, "1 of 2 tests failed")
+        assert why in lacking.text
+        assert (lacking.weight, lacking.subject.names) == (Weight.FAILED, ("2",))
         assert table(message_results(info, [])).notes[0] == "Test 1 was not measured."
 
     def test_a_run_without_any_result_says_so_first(self) -> None:
         info, _ = measured("pingpong", PING)
         made = document(info, [])
-        assert made.answer == "No test gave a valid result; the notes give the reasons."
+        assert made.answer == "No test was measured."
         assert made.findings[0].level is Severity.ERROR
 
 

@@ -16,12 +16,12 @@ from rigctl.columns import Level
 from rigctl.findings import Finding, Severity, Weight
 from rigctl.records import RunInfo
 from rigctl.report.again import run_command
-from rigctl.report.blocks import Document, Section
+from rigctl.report.blocks import Column, Document, Entry, Row, Section, Table
 from rigctl.report.document import document
 from rigctl.report.printers import page_data
 from rigctl.report.printers.html import Around, Place, anchor, page
 from rigctl.report.printers.json import whole
-from rigctl.report.printers.table_parts import repeated
+from rigctl.report.printers.table_parts import paper_parts, repeated, screen_parts
 from rigctl.resources import scenarios
 from rigctl.scenario.overrides import Overrides
 
@@ -178,3 +178,13 @@ def test_every_chart_has_a_text_alternative_with_numbers() -> None:
         for label in re.findall(r'role="img" aria-label="([^"]*)"', page(document(info, measured))):
             said = label.rpartition(":")[2]
             assert re.search(r"\d.* (?:[MG]bit/s|MB/s|µs|ms)|\d at ", said), label
+
+
+def test_a_long_text_is_wrapped_and_does_not_split_its_table() -> None:
+    long_text = "dropped without an answer, although the agent listens there; does a firewall drop it? " * 2
+    columns = tuple(Column(f"Column {number}") for number in range(6))
+    table = Table(columns, (Row((*(Entry("1", 1) for _ in range(5)), Entry(long_text, long_text))),))
+    assert len(screen_parts(table)) == len(paper_parts(table)) == 1
+    made = page(replace(gigablox()[1], results=(Section("Results", (table,)),)))
+    assert re.search(r'wraps"[^>]*>dropped', made)
+    assert not re.search(r'wraps"[^>]*>1<', made)

@@ -87,7 +87,7 @@ def terminal(document: Document, width: int = 100, *, everything: bool = False) 
 
 def test_a_terminal_shows_the_answer_then_the_table_then_three_findings() -> None:
     lines = terminal(DOCUMENT)
-    assert lines[:2] == ["A title", "The answer."]
+    assert [lines[0], lines[2]] == ["A title", "The answer."]
     positions = [
         next(at for at, line in enumerate(lines) if text in line) for text in ("941", "Finding 1.", "Finding 3.")
     ]
@@ -132,7 +132,7 @@ def test_a_narrow_terminal_gets_the_table_in_parts_and_nothing_is_cut(width: int
 
 def test_markup_of_a_terminal_is_printed_as_it_is() -> None:
     hostile = replace(DOCUMENT, title=HOSTILE, findings=(Finding(HOSTILE, Weight.ANSWER),))
-    assert terminal(hostile)[:2] == [HOSTILE, HOSTILE]
+    assert terminal(hostile)[:3:2] == [HOSTILE, HOSTILE]
 
 
 def test_markdown_has_the_table_its_notes_and_every_finding() -> None:

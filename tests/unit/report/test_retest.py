@@ -57,6 +57,14 @@ def test_each_test_of_it_has_a_finding_with_its_numbers() -> None:
     assert (found.weight, found.subject.names) == (Weight.DETAIL, ("1",))
 
 
+def test_the_answer_leads_with_what_was_measured_again() -> None:
+    info, repetitions = retested()
+    first = document(info, repetitions).findings[0]
+    assert " on average over 3 further repetitions, " in first.text
+    assert "in the first 2" in first.text
+    assert first.numbers["app_rtt_mean_again_us"] is not None
+
+
 def test_a_mean_that_stays_is_called_the_same() -> None:
     info, repetitions = measured("pingpong", [(1, 100, (1.0, 2.0, 1.5, 1.5, 1.5))])
     again = replace(info, plan=replace(info.plan, repeat=2, retest=Retest(0.05, 3)))

@@ -91,6 +91,18 @@ def test_a_terminal_has_the_same_table_with_its_columns_aligned() -> None:
     assert sums.split() == ["Sum", total.entries[6].text, total.entries[7].text]
 
 
+def test_a_narrow_terminal_has_the_blocks_below_each_other_and_the_sum_keeps_its_label() -> None:
+    info, measured = das2.run(**LONG)
+    printed = documents.printed(info, measured, 60)
+    begins = printed.index("Goodput of each flow, and their sum")
+    lines = printed[begins:]
+    assert [line.split()[0] for line in lines if "→" in line] == [str(number) for number in range(1, 13)]
+    (sums,) = (line for line in lines if "Sum" in line.split())
+    total = table_of(info, measured).total
+    assert total is not None
+    assert sums.split() == ["Sum", total.entries[6].text, total.entries[7].text]
+
+
 def test_an_odd_number_of_flows_leaves_one_field_empty_and_repetitions_are_averaged() -> None:
     info, _ = das2.run(**(LONG | {"pairs": (3,)}))
     cell = info.plan.cells[0]

@@ -121,7 +121,7 @@ def test_a_mesh_of_round_trips_has_their_median_and_p99_and_names_the_late_node(
     )
     table = table_of(made)
     assert [column.unit for column in table.columns[1:3]] == ["µs", "p99"]
-    assert [entry.text for entry in table.rows[0].entries] == ["n1", "–", "–", *["20.0"] * 4, *["80.0"] * 2]
+    assert [entry.text for entry in table.rows[0].entries] == ["n1", "·", "·", *["20.0"] * 4, *["80.0"] * 2]
     assert about(made, "node") == [
         "n4 answers late: its shortest median round trip is 80.0 µs, that of the usual node 20.0 µs."
     ]

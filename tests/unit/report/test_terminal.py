@@ -68,7 +68,7 @@ def test_a_large_matrix_is_printed_as_grids_with_a_line_that_says_where_the_rest
     heads = [line for line in lines if line.startswith("Total window ")]
     assert heads == [f"Total window {size} KiB: Gbit/s by pairs and flows" for size in (32, 64, 128, 256)]
     first = lines[lines.index(heads[0]) + 1 :]
-    assert first[0].split() == ["pairs", *map(str, range(1, 11))]
+    assert first[0].split() == ["pairs", "↓", "flows", "→", *map(str, range(1, 11))]
     assert first[2].split() == ["1", "–", *["0.33"] * 9]
     rest = " ".join(lines)
     assert f"`rigctl export {info.run} --level cells`" in rest

@@ -108,7 +108,7 @@ class TestAboveTheCeiling:
         assert table.rows[0].notes == (1,)
         found = finding(info, repetitions, "Above the ceiling")
         assert found.text == (
-            "Above the ceiling: test 1, 110.0 % at most: the token buckets of virtual links pass 128 KiB at once, "
+            "Above the ceiling: test 1 at 110.0 %: the token buckets of virtual links pass 128 KiB at once, "
             "which counts in so short a test."
         )
         assert (found.weight, found.level) == (Weight.SUSPECT, Severity.WARNING)

@@ -9,7 +9,7 @@ from documents import finding, texts
 
 from rigctl.analysis.frames import load
 from rigctl.analysis.summary import CellSummary, summaries
-from rigctl.findings import RUN, Severity, Weight
+from rigctl.findings import Severity, Weight
 from rigctl.records import Cell, Direction, Link, Pair, Repetition, RunInfo, RunStatus, Status
 from rigctl.report.goodput_text import goodput_text
 from rigctl.report.sections.streams.words import congestion_text, explain, mss_text, retransmit_text, window_text
@@ -88,6 +88,13 @@ def test_flows_of_a_pair_that_differ_are_reported() -> None:
     said = mss_text(*told(cell, replace(one, flows=(one.flows[0], small))))
     assert said.startswith("MSS 1460 was requested; 1200 went")
     assert said.endswith("That is the smallest: the flows of a pair differ.")
+
+
+def test_repetitions_of_one_flow_that_differ_are_called_so() -> None:
+    cell = builders.cell(pairs=ONE_PAIR)
+    first, second = builders.repetition(cell, (900,)), builders.repetition(cell, (900,), number=2, sender={"mss": 1200})
+    said = mss_text(*told(cell, first, second))
+    assert said.endswith("That is the smallest: the repetitions of a pair differ.")
 
 
 def test_each_pair_is_measured_against_the_ceiling() -> None:
@@ -170,8 +177,9 @@ def test_another_congestion_control_is_named() -> None:
 
 def test_the_findings_of_the_page_are_the_best_the_worst_the_mss_and_the_losses_by_weight() -> None:
     assert texts(*builders.gigablox()) == [
-        "The fastest of 7 tests is test 5 (window 64 KiB, MSS 8960, 5 flows): "
-        "941 and 940 of 941.5 Mbit/s are 99.9 % and 99.8 % of the ceiling; together 99.9 %.",
+        "The lowest goodput is 901 and 909 Mbit/s (test 4, window 200 KiB, MSS 1460, 1 flow: 96.1 % of the ceiling), "
+        "the highest 941 and 940 Mbit/s (test 5, window 64 KiB, MSS 8960, 5 flows: 99.9 % of the ceiling, at line "
+        "rate).",
         "5 of 7 tests reach line rate (98 % of the ceiling or more); the slowest, test 4, has 96.1 %.",
         "MSS 1448 went over the wire in every test: the MSS requested made no difference "
         "(1460: TCP timestamps take 12 bytes of every segment; 8960: the MTU is 1500).",
@@ -184,13 +192,46 @@ def test_the_findings_of_the_page_are_the_best_the_worst_the_mss_and_the_losses_
 
 def test_the_answer_keeps_its_numbers_beside_its_text() -> None:
     info, measured = builders.gigablox()
-    best = finding(info, measured, "The fastest")
-    assert (best.weight, best.level, best.subject.names) == (Weight.ANSWER, Severity.NOTE, ("5",))
+    best = finding(info, measured, "The lowest")
+    assert (best.weight, best.level, best.subject.names) == (Weight.ANSWER, Severity.NOTE, ("4", "5"))
+    assert best.numbers["lowest_mbps"] == pytest.approx(1810, abs=0.1)
     assert best.numbers["goodput_mbps"] == pytest.approx(1881, abs=0.1)
     assert best.numbers["ceiling_mbps"] == pytest.approx(2 * 941.48, abs=0.1)
     assert best.numbers["efficiency"] == pytest.approx(0.999, abs=0.001)
     slowest = finding(info, measured, "reach line rate")
     assert (slowest.numbers["tests"], slowest.numbers["at_line_rate"], slowest.subject.names) == (7, 5, ("4",))
+
+
+def test_tests_that_are_alike_are_not_ranked() -> None:
+    cells = [builders.cell(1), builders.cell(2, parallel=5), builders.cell(3, mss=None)]
+    measured = [builders.repetition(cell, (940, 938 + cell.number)) for cell in cells]
+    info = builders.run(builders.plan(cells))
+    assert texts(info, measured)[0] == "All 3 tests: 939 to 941 Mbit/s on each pair, 99.8 to 99.9 % of the ceiling."
+    noisy = [
+        builders.repetition(cell, (rate, rate), number=number)
+        for cell in cells
+        for number, rate in enumerate((800 + 20 * cell.number, 940), 1)
+    ]
+    assert texts(replace(info, plan=replace(info.plan, repeat=2)), noisy)[0].startswith(
+        "All 3 tests: 880 to 900 Mbit/s"
+    )
+
+
+def test_where_settings_matter_the_answer_names_them_what_they_achieve_and_what_limits() -> None:
+    pairs = (Pair("a", "b"),)
+    cells = [builders.cell(1, pairs=pairs, window_bytes=8192, mss=None), builders.cell(2, pairs=pairs, mss=None)]
+    cells.append(builders.cell(3, pairs=pairs, window_bytes=None, mss=None))
+    measured = [builders.repetition(cell, (rate,)) for cell, rate in zip(cells, (11.2, 100, 941), strict=True)]
+    said = texts(builders.run(builders.plan(cells)), measured)[0]
+    assert said.startswith("The lowest goodput is 11.2 Mbit/s (test 1, window 8 KiB: 1.2 % of the ceiling")
+    assert said.endswith("the highest 941 Mbit/s (test 3, default window: 99.9 % of the ceiling, at line rate).")
+
+
+def test_equal_shares_are_given_once() -> None:
+    cell = builders.cell()
+    _, summary = told(cell, builders.repetition(cell, (941.1, 940.9)))
+    info = builders.run(builders.plan([cell]))
+    assert goodput_text(info, summary) == "941 of 941.5 Mbit/s is 99.9 % of the ceiling, on each pair."
 
 
 def test_the_answer_of_a_single_test_and_of_pairs_that_share_a_link_is_one_sentence() -> None:
@@ -216,17 +257,17 @@ def test_what_went_wrong_is_among_the_findings() -> None:
     info = builders.run(builders.plan(cells), status=RunStatus.INTERRUPTED)
     bad = builders.repetition(cells[0], status=Status.INVALID, reason="start skew")
     measured = [bad, builders.repetition(cells[0], attempt=2), builders.failed(cells[1])]
-    missing = finding(info, measured, "No valid result: tests 2 and 3; the notes give the reasons.")
-    assert (missing.weight, missing.level, missing.subject.names) == (Weight.MISSING, Severity.WARNING, ("2", "3"))
+    missing = finding(info, measured, "Interrupted after")
+    assert missing.text == "Interrupted after 2 of 3 tests. 1 of 3 tests failed: pi4: connection refused."
+    assert (missing.weight, missing.level, missing.subject.names) == (Weight.FAILED, Severity.ERROR, ("2", "3"))
     assert finding(info, measured, "Some repetitions of test 1 are not counted").weight == Weight.DETAIL
-    assert finding(info, measured, "The run was interrupted.").weight == Weight.MISSING
 
 
 def test_a_run_without_results_claims_nothing() -> None:
     cell = builders.cell()
     info, summary = told(cell, builders.failed(cell))
-    nothing = finding(info, [builders.failed(cell)], "No test gave a valid result; the notes give the reasons.")
-    assert (nothing.weight, nothing.level, nothing.subject) == (Weight.ANSWER, Severity.ERROR, RUN)
+    nothing = finding(info, [builders.failed(cell)], "Test 1 failed: pi4: connection refused.")
+    assert (nothing.weight, nothing.level, nothing.subject.names) == (Weight.FAILED, Severity.ERROR, ("1",))
     assert texts(info, [builders.failed(cell)]) == [
         nothing.text,
         "The rig is virtual: network namespaces with shaped links on one machine.",

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 from atom import broken_rules, dead
-from many_nights import FIRST_S
+from many_nights import FIRST_S, mesh_plan
 from sites import FAILED, MISSED, NIGHTS, put_night, weeks
 
 from rigctl.errors import InputError
@@ -59,6 +59,14 @@ def test_every_reference_of_a_site_leads_somewhere(site: Site) -> None:
     assert dead(site.path) == []
     reached = site.text("scenarios/nightly@lab.html")
     assert all(f"runs/{run}.html" in reached for run in site.store.run_ids())
+
+
+def test_front_page_and_scenario_say_that_the_rig_is_virtual(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sites.mesh_plan", lambda nodes: mesh_plan(nodes, virtual="namespaces"))
+    put_night(site.store, 5)
+    site.publish()
+    assert "lab, virtual rig: " in site.text("index.html")
+    assert "lab, virtual rig · " in site.text("scenarios/nightly@lab.html")
 
 
 def test_nothing_new_is_not_written_again(site: Site) -> None:

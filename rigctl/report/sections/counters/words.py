@@ -14,6 +14,8 @@ from rigctl.units import format_rate
 
 LEAST_EXPLAINED: Final = 0.001
 """A smaller share apart needs no reason."""
+LEAST_LOST: Final = 5
+"""Where fewer segments were lost is chance, and no finding."""
 MOST_NAMED: Final = 3
 """Counting points and tests that a sentence names; the others are in the tables."""
 
@@ -88,7 +90,9 @@ def flag_text(each: Sequence[Balance]) -> list[str]:
     others = sorted(elsewhere - set(flagged))
     if others:
         named = [f"test {number}" for number in others]
-        said.append(f"At single ports they differ by more than {100 * MOST_DIFFERENCE:g} % in {_some(named)}.")
+        said.append(
+            f"At single ports, counters and flows differ by more than {100 * MOST_DIFFERENCE:g} % in {_some(named)}."
+        )
     coarse = [balance for balance in each if balance.total is not None and balance.total.coarse]
     if coarse:
         cells = {balance.repetition.cell for balance in coarse}
@@ -113,7 +117,7 @@ def loss_text(lost: Sequence[Attribution]) -> list[str]:
         segments[loss.where, loss.name] += loss.segments_about
         evidence.setdefault((loss.where, loss.name), loss.evidence)
     every = sum(segments.values())
-    if not every:
+    if every < LEAST_LOST:
         return []
     said = []
     named = [

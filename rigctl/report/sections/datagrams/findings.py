@@ -11,42 +11,26 @@ from rigctl.model.ceilings import Packet
 from rigctl.records import Cell, RunInfo
 from rigctl.report.above import excess_findings
 from rigctl.report.bottleneck_text import bottleneck_findings
-from rigctl.report.goodput_text import goodput_text
-from rigctl.report.missing import missing_findings
+from rigctl.report.goodput_range import goodput_answer
+from rigctl.report.missing import excluded_findings
 from rigctl.report.sections.datagrams.search import search_findings
 from rigctl.report.sections.datagrams.words import load_text
-from rigctl.report.text import ceiling_text, listed, numbers_text, plural, settings_text, told_apart
+from rigctl.report.text import ceiling_text, listed, numbers_text, plural
 
 
 def datagram_findings(view: RunView) -> Iterator[Finding]:
-    """All of them; the first search, or the fastest test, is the answer."""
-    if not view.meshes:
-        yield from _answer(view)
+    """All of them, the answer first."""
+    if not view.meshes and (answer := goodput_answer(view.info, view.cells)):
+        yield answer
     yield from search_findings(view)
     yield from _losses(view.cells)
     yield from _load(view.cells)
     yield from bottleneck_findings(view.cells)
     yield from excess_findings(view.info, view.cells)
-    yield from missing_findings(view.cells)
+    yield from excluded_findings(view.cells)
     shaped = shaping_text(view.info)
     if shaped:
         yield Finding(shaped, Weight.RIG)
-
-
-def _answer(view: RunView) -> Iterator[Finding]:
-    known = [cell for cell in view.cells if cell.goodput_mbps is not None]
-    if not known:
-        yield Finding("No test gave a valid result; the notes give the reasons.", Weight.ANSWER, Severity.ERROR)
-        return
-    best = max(known, key=lambda cell: cell.goodput_mbps.mean if cell.goodput_mbps else 0.0)
-    settings = settings_text(best.cell, told_apart(cell.cell for cell in view.cells))
-    began = f"Test {best.cell.number} ({settings})"
-    if len(known) > 1:
-        began = f"The fastest of {plural(len(known), 'test')} is test {best.cell.number} ({settings})"
-    mean_mbps = None if best.goodput_mbps is None else best.goodput_mbps.mean
-    numbers = {"goodput_mbps": mean_mbps, "efficiency": best.efficiency}
-    text = f"{began}: {goodput_text(view.info, best)}"
-    yield Finding(text, Weight.ANSWER, subject=tests([best.cell.number]), numbers=numbers)
 
 
 def _losses(cells: Sequence[CellSummary]) -> Iterator[Finding]:

@@ -4,24 +4,19 @@ from collections.abc import Iterator, Sequence
 
 from rigctl.analysis.message_results import MessageResult
 from rigctl.analysis.run_view import RunView
-from rigctl.findings import Finding, Severity, Weight, tests
+from rigctl.findings import Finding, Weight, tests
 from rigctl.report.above import message_excess_findings
-from rigctl.report.text import percent_text, plural, size_words
+from rigctl.report.text import percent_text, size_words
 
 
 def file_findings(view: RunView) -> Iterator[Finding]:
     """The answer first."""
     counted = [result for result in view.messages if result.bytes_per_s]
     if not counted:
-        yield Finding("No test gave a valid result; the notes give the reasons.", Weight.ANSWER, Severity.ERROR)
         return
     if not view.meshes:
         yield from _compared(counted)
     yield from message_excess_findings(view.info, counted)
-    lacking = [result.cell.number for result in view.messages if not result.elapsed_s]
-    if lacking:
-        text = f"{plural(len(lacking), 'test')} gave no valid result; the notes give the reasons."
-        yield Finding(text, Weight.MISSING, Severity.WARNING, tests(lacking))
 
 
 def _compared(counted: Sequence[MessageResult]) -> Iterator[Finding]:

@@ -59,7 +59,7 @@ def _heat_map(grid: Grid, top_mbps: float) -> HeatMap:
     highest = f", {gbps(max(grid.mbps.values()))} Gbit/s at most" if grid.mbps else ""
     label = f"Total goodput by the number of pairs{f': {grid.title}' if grid.title else ''}{highest}"
     chart = Chart(lines(grid, top_mbps), label) if grid.mbps else None
-    return HeatMap(grid.title, "pairs", grid.columns, rows, chart)
+    return HeatMap(grid.title, f"pairs ↓ {grid.axis} →", grid.columns, rows, chart)
 
 
 def _field(mbps: float | None, top_mbps: float) -> HeatField:
@@ -72,7 +72,7 @@ def difference_maps(found: Matrix, difference: Difference) -> HeatMaps:
     maps = tuple(
         HeatMap(
             grid.title,
-            "pairs",
+            f"pairs ↓ {grid.axis} →",
             grid.columns,
             tuple(
                 (str(pairs), tuple(_change(value, most) for value in grid.row(number)))

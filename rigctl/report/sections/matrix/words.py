@@ -13,6 +13,7 @@ from rigctl.analysis.trend import Trend, trend
 from rigctl.findings import Finding, Weight
 from rigctl.model.unknowns import most
 from rigctl.records import RunInfo
+from rigctl.report.sections.matrix.exceptions import exception_text
 from rigctl.report.sections.matrix.titles import gbps, panel_title, place_text, setting_name
 from rigctl.report.text import UNKNOWN, listed, percent_text, plural, size_words
 from rigctl.units import format_rate
@@ -49,22 +50,24 @@ def limit_text(info: RunInfo, conditions: Sequence[ConditionPanels]) -> list[str
 
 def _limits(info: RunInfo, conditions: Sequence[ConditionPanels]) -> list[tuple[str, list[Trend]]]:
     """Those sentences with what they describe, the one of most conditions first."""
-    stories: list[list[tuple[str, Trend]]] = []
+    stories: list[list[tuple[ConditionPanels, Trend]]] = []
     for condition in conditions:
         shown = trend(info, condition)
         if shown is None:
             continue
         alike = next((story for story in stories if story[0][1].like(shown)), None)
         if alike is None:
-            stories.append([(condition.name, shown)])
+            stories.append([(condition, shown)])
         else:
-            alike.append((condition.name, shown))
+            alike.append((condition, shown))
     said = []
     for named in sorted(stories, key=len, reverse=True):
         trends = [shown for _, shown in named]
         sentence = _sentence(info, trends)
+        if trends[0].kind != "neither":
+            sentence = f"{sentence} {exception_text([condition for condition, _ in named])}".rstrip()
         alone = len(named) == len(conditions)
-        under = "" if alone else f"Under {listed([name or 'no condition' for name, _ in named])}: "
+        under = "" if alone else f"Under {listed([condition.name or 'no condition' for condition, _ in named])}: "
         said.append((under + (sentence if alone else sentence[:1].lower() + sentence[1:]), trends))
     return said
 
@@ -100,7 +103,7 @@ def _sentence(info: RunInfo, shown: Sequence[Trend]) -> str:
         said = f"{began}: a shared limit{wire}."
         if on_wire:
             said += _beside_rig_file(info, max(on_wire))
-    return f"{said} With fewer, every pair achieves {each} Gbit/s." if each else said
+    return f"{said} With fewer than {first.pairs}, each pair achieves {each} Gbit/s." if each else said
 
 
 def _neither(shown: Trend, sums: str) -> str:

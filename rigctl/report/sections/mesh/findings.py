@@ -6,7 +6,7 @@ from typing import Final
 
 from rigctl.analysis.mesh import Mesh
 from rigctl.analysis.slow import DIFFER, SLOW, Lopsided, SlowNode
-from rigctl.analysis.ways import Way
+from rigctl.analysis.ways import LEAST, Way
 from rigctl.findings import Finding, Number, Severity, Subject, Weight
 from rigctl.records import RunPlan
 from rigctl.report.sections.mesh.form import Scale
@@ -47,14 +47,23 @@ def _answer(found: Sequence[Mesh], scale: Scale) -> Finding:
         return f"{way.sender} → {way.receiver}" + (f", {point_text(mesh)}" if len(found) > 1 else "")
 
     names = list(dict.fromkeys(slow.node for mesh in found for slow in mesh.slow))
-    nodes, pairs = len(found[0].nodes), sum(len(mesh.ways) for mesh in found)
-    missing = f"{len(ways)} of {pairs} pairs were measured; " if len(ways) < pairs else ""
-    text = (
-        f"{between(found[0])}, goodput is lowest at {scale.text(low[0])} ({place(low[1], low[2])}) and highest at "
-        f"{scale.text(high[0])} ({place(high[1], high[2])}); {missing}{_named(found)}."
+    ends = (
+        f"is lowest at {scale.text(low[0])} ({place(low[1], low[2])}) and highest at {scale.text(high[0])} "
+        f"({place(high[1], high[2])})"
     )
-    numbers = {"nodes": nodes, "lowest_mbps": low[0], "highest_mbps": high[0], "slow_nodes": len(names)}
+    if len(ways) == 1:
+        ends = f"is {scale.text(low[0])} ({place(low[1], low[2])})"
+    elif scale.text(low[0]) == scale.text(high[0]):
+        ends = f"is {scale.text(low[0])} on each pair"
+    text = f"{between(found[0])}, goodput {ends}; {measured_text(found, len(ways))}{_named(found)}."
+    numbers = {"nodes": len(found[0].nodes), "lowest_mbps": low[0], "highest_mbps": high[0], "slow_nodes": len(names)}
     return Finding(text, Weight.ANSWER, subject=Subject("node", tuple(names)) if names else Subject(), numbers=numbers)
+
+
+def measured_text(found: Sequence[Mesh], measured: int) -> str:
+    """`11 of 12 pairs were measured; `; empty if all were."""
+    pairs = sum(len(mesh.ways) for mesh in found)
+    return f"{measured} of {pairs} pairs {'was' if measured == 1 else 'were'} measured; " if measured < pairs else ""
 
 
 def _named(found: Sequence[Mesh]) -> str:
@@ -64,7 +73,9 @@ def _named(found: Sequence[Mesh]) -> str:
         for slow in mesh.slow:
             roles.setdefault(slow.node, set()).update(slow.roles)
     small = list(dict.fromkeys(node for mesh in found for each in mesh.small for node in each.nodes))
-    if not roles:
+    if not roles and not all(_comparable(mesh) for mesh in found):
+        said = "these are too few to tell whether a node is slow"
+    elif not roles:
         said = "no node is slow" if found[0].centre else "no node is slow with all others"
     elif len(roles) <= MOST_NAMED:
         words = [f"{node} in {listed(sorted(own, reverse=True))}" for node, own in roles.items()]
@@ -72,6 +83,15 @@ def _named(found: Sequence[Mesh]) -> str:
     else:
         said = f"{listed(list(roles))} are slow"
     return f"{said}; {listed(small)} {'has' if len(small) == 1 else 'have'} a smaller MTU" if small else said
+
+
+def _comparable(mesh: Mesh) -> bool:
+    """Tell whether every node was measured with enough others in each role, the others of a star with the centre."""
+    known = mesh.known
+    senders, receivers = Counter(way.sender for way in known), Counter(way.receiver for way in known)
+    if mesh.centre:
+        return min(senders[mesh.centre], receivers[mesh.centre]) >= LEAST
+    return all(min(senders[node], receivers[node]) >= LEAST for node in mesh.nodes)
 
 
 def _slow(plan: RunPlan, found: Sequence[Mesh], scale: Scale) -> Iterator[Finding]:

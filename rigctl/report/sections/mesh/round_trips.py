@@ -6,7 +6,7 @@ from rigctl.analysis.mesh import Mesh
 from rigctl.analysis.slow import FarNode
 from rigctl.analysis.ways import Way
 from rigctl.findings import Finding, Severity, Subject, Weight
-from rigctl.report.sections.mesh.findings import between
+from rigctl.report.sections.mesh.findings import between, measured_text
 from rigctl.report.sections.mesh.form import Form
 from rigctl.report.sections.mesh.tables import point_text
 from rigctl.report.text import listed
@@ -24,13 +24,11 @@ def round_trip_findings(found: Sequence[Mesh], form: Form) -> Iterator[Finding]:
     for mesh in found:
         for far in mesh.far:
             grouped.setdefault(far.node, []).append((mesh, far))
-    pairs = sum(len(mesh.ways) for mesh in found)
-    missing = f"{len(ways)} of {pairs} pairs were measured; " if len(ways) < pairs else ""
     said = f"{listed(list(grouped))} answer{'s' * (len(grouped) == 1)} late" if grouped else "no node answers late"
     shortest, longest = (f"{form.scale.text(us)} ({place(way, mesh)})" for us, way, mesh in (low, high))
     text = (
         f"{between(found[0])}, the median round trip is shortest at {shortest} and longest at {longest}; "
-        f"{missing}{said}."
+        f"{measured_text(found, len(ways))}{said}."
     )
     numbers = {"nodes": len(found[0].nodes), "shortest_us": low[0], "longest_us": high[0], "late_nodes": len(grouped)}
     yield Finding(

@@ -21,6 +21,10 @@ NARROWEST: Final = "Gbit/s"
 """What a column is at least as wide as."""
 
 
+ITSELF: Final = "·"
+"""Where a node meets itself: nothing is to be measured there."""
+
+
 def point_text(mesh: Mesh) -> str:
     """The settings of its point, of messages with their size."""
     settings = settings_text(mesh.point)
@@ -107,7 +111,8 @@ def _entries(mesh: Mesh, form: Form, ends: Ends) -> tuple[Entry, Entry]:
     way = mesh.ways.get(ends)
     value = None if way is None else form.value(way)
     if way is None or value is None:
-        return Entry(UNKNOWN), Entry(UNKNOWN)
+        dash = Entry(ITSELF if ends[0] == ends[1] else UNKNOWN)
+        return dash, dash
     slower = any(pair.slower.ends == ends for pair in mesh.lopsided)
     return Entry(form.scale.number(value), value / form.scale.factor, "warn" if slower else ""), form.second(way)
 
@@ -121,7 +126,7 @@ def heat_maps(found: Sequence[Mesh], form: Form) -> Section:
     unit = f"{form.scale.unit} from client (row) to server (column)"
     blocks = (
         HeatMaps(maps, unit, steps, side_by_side=len(maps) > 1),
-        Paragraph("Rows: clients; columns: servers. “–” is unknown.", small=True),
+        Paragraph("Rows: clients; columns: servers. “–” was not measured.", small=True),
     )
     return Section(f"{form.what} from every node to every other", blocks)
 
@@ -131,8 +136,8 @@ def _heat(mesh: Mesh, form: Form, top: float, title: str) -> HeatMap:
         way = mesh.ways.get((client, server))
         value = None if way is None else form.value(way)
         if value is None:
-            return HeatField(UNKNOWN, "")
+            return HeatField(ITSELF if client == server else UNKNOWN, "self" if client == server else "")
         return HeatField(form.scale.number(value), f"h{heat_step(value, top)}", value)
 
     rows = tuple((client, tuple(field(client, server) for server in mesh.nodes)) for client in mesh.nodes)
-    return HeatMap(title, "client", mesh.nodes, rows)
+    return HeatMap(title, "client ↓ server →", mesh.nodes, rows)

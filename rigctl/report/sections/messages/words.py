@@ -23,37 +23,50 @@ def message_findings(view: RunView) -> Iterator[Finding]:
     """The answer first."""
     counted = [result for result in view.messages if result.elapsed_s]
     if not counted:
-        yield Finding("No test gave a valid result; the notes give the reasons.", Weight.ANSWER, Severity.ERROR)
         return
     trips = counted[0].cell.kind.round_trips
     if not view.meshes:
-        yield from _trip_answer(counted) if trips else _blast_answer(counted)
+        again = [] if view.again is None else [result for result in view.again.messages if result.elapsed_s]
+        yield from _trip_answer(counted, again) if trips else _blast_answer(counted)
     if not trips:
         yield from message_excess_findings(view.info, counted)
     yield from _noisy(counted, again=view.plan.retest is not None)
     yield from _unanswered(counted)
-    lacking = [result.cell.number for result in view.messages if not result.elapsed_s]
-    if lacking:
-        text = f"{plural(len(lacking), 'test')} gave no valid result; the notes give the reasons."
-        yield Finding(text, Weight.MISSING, Severity.WARNING, tests(lacking))
 
 
-def _trip_answer(counted: Sequence[MessageResult]) -> Iterator[Finding]:
-    """The line of the shortest round trips, at its smallest and its largest size."""
+def _trip_answer(counted: Sequence[MessageResult], again: Sequence[MessageResult]) -> Iterator[Finding]:
+    """The line of the shortest round trips, at its smallest and its largest size; as measured again, if it was."""
     drawn = lines(counted)
     best = min(drawn, key=lambda line: line.results[0].rtt_mean_ns or float("inf"))
     small, large = best.results[0], best.results[-1]
     which = f" ({best.name})" if best.name else ""
-    text = f"A round trip of {size_text(small)} takes {_us_text(small.rtt_mean_ns)} on average{which}{_spread(small)}"
+    text = f"A round trip of {size_text(small)} takes {_mean_text(small, again, f' on average{which}')}"
     if large.size > small.size:
-        text += f"; one of {size_text(large)} takes {_us_text(large.rtt_mean_ns)}{_spread(large)}"
+        text += f"; one of {size_text(large)} takes {_mean_text(large, again)}"
     numbers = {"app_rtt_mean_us": small.rtt_mean_ns and small.rtt_mean_ns / 1e3, "app_rtt_p99_us": small.rtt_us(99)}
+    if later := _again(small, again):
+        numbers["app_rtt_mean_again_us"] = later.rtt_mean_ns and later.rtt_mean_ns / 1e3
     yield Finding(f"{text}.", Weight.ANSWER, subject=tests([small.cell.number]), numbers=numbers)
     for line in drawn:
         if line is not best:
             first = line.results[0]
             text = f"With {line.name}, a round trip of {size_text(first)} takes {_us_text(first.rtt_mean_ns)}."
             yield Finding(text, Weight.COMPARISON, subject=tests([first.cell.number]))
+
+
+def _again(result: MessageResult, again: Sequence[MessageResult]) -> MessageResult | None:
+    """Return the same test and pair as measured again; None if it was not."""
+    return next((one for one in again if (one.cell, one.stream) == (result.cell, result.stream)), None)
+
+
+def _mean_text(result: MessageResult, again: Sequence[MessageResult], what: str = "") -> str:
+    """`63.7 µs on average (…)`; of what was measured again its mean first, and beside it the mean it replaces."""
+    later = _again(result, again)
+    if later is None:
+        return f"{_us_text(result.rtt_mean_ns)}{what}{_spread(result)}"
+    first = f"{_us_text(result.rtt_mean_ns)} in the first {len(result.elapsed_s)}"
+    over = f"over {plural(len(later.elapsed_s), 'further repetition')}, {first}"
+    return f"{_us_text(later.rtt_mean_ns)}{what} {over}{_spread(later)}"
 
 
 def _spread(result: MessageResult) -> str:

@@ -10,13 +10,15 @@ from rigctl.model.limits import LINE_RATE
 from rigctl.records import RunInfo
 from rigctl.report.above import excess_findings
 from rigctl.report.bottleneck_text import bottleneck_findings
-from rigctl.report.goodput_text import goodput_text
-from rigctl.report.missing import missing_findings
+from rigctl.report.goodput_range import goodput_answer
+from rigctl.report.missing import excluded_findings
 from rigctl.report.sections.streams.words import lost_share, mss_cause, mss_text, window_text
-from rigctl.report.text import count_text, listed, numbers_text, percent_text, plural, settings_text, told_apart
+from rigctl.report.text import listed, numbers_text, percent_text, plural
 
 MOST_WINDOWS: Final = 3
 """Windows that were not granted as requested, reported one by one."""
+FEW_RETRANSMITS: Final = 10
+"""Fewer, of less than 0.01 % of the segments, are no finding."""
 PROBE_RTT_S: Final = 10.0
 """bbr measures the round trip anew about so often (tcp_bbr.c: bbr_min_rtt_win_sec)."""
 
@@ -24,37 +26,16 @@ PROBE_RTT_S: Final = 10.0
 def stream_findings(view: RunView) -> Iterator[Finding]:
     """All of them, in no particular order but that of equal weights."""
     info, cells = view.info, view.cells
-    if not view.meshes:
-        yield from answer(info, cells)
+    if not view.meshes and (answer := goodput_answer(info, cells)):
+        yield answer
     yield from _mss(info, cells)
     yield from _line_rate(cells)
-    yield from _retransmits(cells)
+    yield from _retransmits(info, cells)
     yield from bottleneck_findings(cells)
     yield from _windows(info, cells)
     yield from _congestion(cells)
     yield from excess_findings(info, cells)
-    yield from missing_findings(cells)
-
-
-def answer(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
-    """The best test, beside its ceiling."""
-    known = [cell for cell in cells if cell.goodput_mbps is not None]
-    if not known:
-        yield Finding("No test gave a valid result; the notes give the reasons.", Weight.ANSWER, Severity.ERROR)
-        return
-    best = max(known, key=lambda cell: cell.goodput_mbps.mean if cell.goodput_mbps else 0.0)
-    settings = settings_text(best.cell, told_apart(cell.cell for cell in cells))
-    began = f"Test {best.cell.number} ({settings})"
-    if len(known) > 1:
-        began = f"The fastest of {plural(len(known), 'test')} is test {best.cell.number} ({settings})"
-    numbers = {
-        "goodput_mbps": None if best.goodput_mbps is None else best.goodput_mbps.mean,
-        "ceiling_mbps": best.ceiling_mbps,
-        "efficiency": best.efficiency,
-    }
-    said = goodput_text(info, best)
-    text = f"{began}: {said[:1].lower()}{said[1:]}"
-    yield Finding(text, Weight.ANSWER, subject=tests([best.cell.number]), numbers=numbers)
+    yield from excluded_findings(cells)
 
 
 def _mss(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
@@ -104,7 +85,8 @@ def _line_rate(cells: Sequence[CellSummary]) -> Iterator[Finding]:
     yield Finding(text, Weight.COMPARISON, level, tests([worst.cell.number]), numbers)
 
 
-def _retransmits(cells: Sequence[CellSummary]) -> Iterator[Finding]:
+def _retransmits(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
+    """The retransmits of all tests together; none about a few of very many segments."""
     known = [cell for cell in cells if cell.retransmits is not None]
     if not known:
         return
@@ -114,7 +96,11 @@ def _retransmits(cells: Sequence[CellSummary]) -> Iterator[Finding]:
         text = "No retransmits in the measurement interval of any test."
         yield Finding(text, Weight.DETAIL, Severity.OK, numbers={"retransmits": 0})
         return
-    text = f"Retransmits in all measurement intervals together: {count_text(total)}{f', {share}' if share else ''}."
+    if total < FEW_RETRANSMITS and share.startswith("1 in "):
+        return
+    several = ", the mean of the repetitions" if info.plan.repeat > 1 else ""
+    count = f"{max(1, round(total))}{f', {share}' if share else ''}{several}"
+    text = f"Retransmits in all measurement intervals together: {count}."
     yield Finding(text, Weight.LOSS, numbers={"retransmits": total})
 
 

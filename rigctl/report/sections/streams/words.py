@@ -43,7 +43,8 @@ def mss_text(info: RunInfo, cell: CellSummary) -> str:
     if asked is not None and stream.mss_effective == asked:
         said = f"MSS {asked} was requested and went over the wire."
     if any(other.mss_differs for other in streams):
-        said += " That is the smallest: the flows of a pair differ."
+        apart = "flows" if cell.cell.parallel > 1 else "repetitions"
+        said += f" That is the smallest: the {apart} of a pair differ."
     return said
 
 

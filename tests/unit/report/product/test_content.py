@@ -17,10 +17,12 @@ from rigctl.records import Pair, Repetition, RunInfo
 from rigctl.report.blocks import Table
 from rigctl.report.document import document
 from rigctl.report.printers.html import page
+from rigctl.report.product.claim import Asked, Claim
 from rigctl.report.product.compare import side_by_side
 from rigctl.report.product.content import Product, product
 from rigctl.report.product.data import product_json
 from rigctl.report.product.drawing import family, width_of, wrapped
+from rigctl.report.product.fragment import fragment
 from rigctl.report.product.page import brand, themed
 from rigctl.report.product.pictures import CARD, bars, card, table
 from rigctl.report.product.publish import files_of, write_files
@@ -140,6 +142,17 @@ def hardware(factor: float, name: str, seed: int, **plan: Any) -> tuple[RunInfo,
 def compared(factor: float, **plan: Any) -> Product:
     ours, theirs = hardware(factor, "ours", 1), hardware(1.0, "theirs", 2, **plan)
     return side_by_side((ours[0], theirs[0]), (ours[1], theirs[1]), (Theme("Ours"), Theme("Theirs")))
+
+
+def test_below_the_chart_stands_where_the_claimed_figure_is_from() -> None:
+    cell = builders.cell(parallel=5)
+    info = builders.run(builders.plan([cell], repeat=4, virtual=None))
+    measured = [builders.repetition(cell, (941, 940), number=number) for number in range(1, 5)]
+    made = product(info, measured, replace(THEME, claim=Asked()))
+    assert isinstance(made.claim, Claim), made.claim
+    shown = fragment(made)
+    assert f"is the slowest of {made.claim.repetitions} repetitions of the slowest pair, rounded down;" in shown
+    assert "is the slowest of" not in fragment(gigablox())
 
 
 def test_two_products_stand_side_by_side() -> None:

@@ -12,6 +12,7 @@ from rigctl.records import PortSeries, Repetition, Status
 from rigctl.runner.by_agent import ByAgent
 from rigctl.runner.by_iperf3 import ByIperf3
 from rigctl.runner.captures import write_captures
+from rigctl.runner.carried import astray
 from rigctl.runner.engine import DRAIN_S, SALVAGE_S, Attempt, Bench, Engine
 from rigctl.runner.orders import Order
 from rigctl.runner.outcome import Counted, recorded
@@ -48,6 +49,9 @@ async def measure_cell(order: Order, bench: Bench, max_skew_s: float, progress: 
     counted = await around.collect(attempt, REPORT_S if status is Status.OK else SALVAGE_S)
     if status is Status.OK and counted.missing is not None:
         status, reason = Status.FAILED, counted.missing
+    if status is Status.OK:
+        ways = await astray(counted.flows, counted.usage, order.cell.duration_s, bench.nodes)
+        counted = replace(counted, astray=ways)
     await attempt.close()
     return around.record(counted, status, reason, max_skew_s)
 

@@ -31,6 +31,7 @@ from rigctl.cli.options import (
     Sets,
     StoreAddress,
     Wait,
+    WithoutUnreachable,
     wait_s,
 )
 from rigctl.errors import InputError, Interrupted, RigctlError, RigError
@@ -60,6 +61,7 @@ def run(
     against: Against = None,
     bound: Bound = 2.0,
     wait: Wait = None,
+    without_unreachable: WithoutUnreachable = False,
     quiet: Quiet = False,
     display: Display = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be measured: plan.")] = False,
@@ -84,9 +86,8 @@ def run(
     if not no_report:
         check_page(report)
     with displayed() if display else nullcontext() as screen:
-        info, repetitions, outcome = _measured(
-            scenario, overrides, store, report, resume, waiting_s=waiting_s, tags=tags, quiet=quiet or display
-        )
+        measure = partial(_measured, scenario, overrides, store, report, resume, tags=tags, quiet=quiet or display)
+        info, repetitions, outcome = measure(waiting_s=waiting_s, without_unreachable=without_unreachable)
         made, worse = _document(info, repetitions, bound / 100)
         publish_results(made)
         page = None if no_report else page_of(info, report)
@@ -111,6 +112,7 @@ def _measured(
     resume: str | None,
     *,
     waiting_s: float,
+    without_unreachable: bool,
     tags: Mapping[str, str],
     quiet: bool,
 ) -> "tuple[RunInfo, Sequence[Repetition], Outcome]":
@@ -154,6 +156,7 @@ def _measured(
             captures=beside,
             tags=tags,
             wait_s=waiting_s,
+            without_unreachable=without_unreachable,
             meanwhile=partial(_imports, quiet=quiet),
         )
         info = opened().run(outcome.run)

@@ -9,7 +9,7 @@ from rigctl.analysis.expectations import Check, checks
 from rigctl.analysis.run_view import RunView
 from rigctl.columns import COLUMNS
 from rigctl.findings import Finding, Severity, Weight, tests
-from rigctl.records import Expectation, RunInfo, RunPlan
+from rigctl.records import Expectation, RunInfo, RunPlan, Status
 from rigctl.report.blocks import Column, Entry, Paragraph, Row, Section, Table, Verdict
 from rigctl.report.text import UNKNOWN, numbers_text, plural
 
@@ -21,8 +21,12 @@ _UNITS: Final = {column.name: column.unit for column in COLUMNS}
 
 def verdicts(view: RunView) -> tuple[Verdict, ...]:
     """By the number of the test, then in the scenario's order."""
-    reasons = {repetition.cell: repetition.reason for repetition in view.every if repetition.reason is not None}
-    return tuple(_verdict(check, reasons.get(check.cell.number)) for check in checks(view))
+    told = [each for each in view.every if each.reason is not None]
+    of_cells = {each.cell: each.reason for each in told}
+    in_part = {each.cell: each.reason for each in told if each.status is Status.OK}
+    return tuple(
+        _verdict(check, (in_part if check.counted else of_cells).get(check.cell.number)) for check in checks(view)
+    )
 
 
 def _verdict(check: Check, reason: str | None) -> Verdict:
@@ -31,7 +35,8 @@ def _verdict(check: Check, reason: str | None) -> Verdict:
     measured = _text(check.value, unit, expected.bound)
     if check.value is None:
         missing = "the ceiling is not known" if expected.column == "efficiency" else "it was not reported"
-        why = missing if check.counted else f"no valid result{f' ({reason.rstrip(chr(46))})' if reason else ''}"
+        known = reason.rstrip(".") if reason else None
+        why = known or missing if check.counted else f"no valid result{f' ({known})' if known else ''}"
         measured = f"unknown: {why}"
     return Verdict(
         test=check.cell.number,

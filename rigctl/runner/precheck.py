@@ -18,11 +18,17 @@ from rigctl.kinds import KINDS
 from rigctl.probe.facts import gather
 from rigctl.probe.readiness import CHECKED, Surroundings
 from rigctl.records import Cell, RunPlan
+from rigctl.runner.measurable import Blocked
 from rigctl.runner.nodes import Nodes
 
 
-async def prechecked(plan: RunPlan, nodes: Nodes, names: Collection[str]) -> list[str]:
-    """What keeps some tests from being measured, a message each. Raises `RigError` where it keeps all of them."""
+async def prechecked(
+    plan: RunPlan, nodes: Nodes, names: Collection[str], *, by_pair: bool = False
+) -> tuple[list[str], Blocked]:
+    """What keeps some tests from being measured, a message each. Raises `RigError` where it keeps all of them.
+
+    With `by_pair` the pairs of a test are judged apart: only those in the second value cannot be measured.
+    """
     # One that is lost is not waited for once more: its tests say so.
     outcomes = await nodes.open([name for name in names if nodes.is_open(name)])
     agents = {name: outcome[1] for name, outcome in outcomes.items() if not isinstance(outcome, NodeError)}
@@ -42,11 +48,13 @@ async def prechecked(plan: RunPlan, nodes: Nodes, names: Collection[str]) -> lis
     seen = Seen(nodes.rig, plan, known, paths)
     seen = replace(seen, explained=causes.explained(seen))
     shared = [finding for finding in causes.addresses(seen) if finding.level is Severity.ERROR]
-    found = [errors_of(cell, seen, shared) for cell in plan.cells]
-    messages = list(dict.fromkeys(message for errors in found for message in errors))
-    if messages and all(found):
+    tests = [replace(cell, pairs=(pair,)) for cell in plan.cells for pair in cell.pairs] if by_pair else plan.cells
+    found = [(cell, errors_of(cell, seen, shared)) for cell in tests]
+    messages = list(dict.fromkeys(message for _, errors in found for message in errors))
+    if messages and all(errors for _, errors in found):
         raise RigError("\n".join(["no test can be measured on the rig as it is (rigctl check says more):", *messages]))
-    return messages
+    blocked = {(cell.number, cell.pairs[0]): errors[0] for cell, errors in found if errors} if by_pair else {}
+    return messages, blocked
 
 
 def errors_of(cell: Cell, seen: Seen, shared: Sequence[Finding] = ()) -> list[str]:

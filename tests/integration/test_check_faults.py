@@ -51,7 +51,7 @@ async def refusal(ready: Rig, plan: RunPlan) -> str:
     async with nodes_of(ready, "a test") as nodes:
         await nodes.open(names)
         try:
-            return "\n".join(await prechecked(plan, nodes, names))
+            return "\n".join((await prechecked(plan, nodes, names))[0])
         except RigError as error:
             return str(error)
 

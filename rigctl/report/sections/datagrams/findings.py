@@ -12,7 +12,7 @@ from rigctl.records import Cell, RunInfo
 from rigctl.report.above import excess_findings
 from rigctl.report.bottleneck_text import bottleneck_findings
 from rigctl.report.goodput_text import goodput_text
-from rigctl.report.missing import missing_findings
+from rigctl.report.missing import missing_findings, no_answer
 from rigctl.report.sections.datagrams.search import search_findings
 from rigctl.report.sections.datagrams.words import load_text
 from rigctl.report.text import ceiling_text, listed, numbers_text, plural, settings_text, told_apart
@@ -36,7 +36,7 @@ def datagram_findings(view: RunView) -> Iterator[Finding]:
 def _answer(view: RunView) -> Iterator[Finding]:
     known = [cell for cell in view.cells if cell.goodput_mbps is not None]
     if not known:
-        yield Finding("No test gave a valid result; the notes give the reasons.", Weight.ANSWER, Severity.ERROR)
+        yield no_answer(view.cells)
         return
     best = max(known, key=lambda cell: cell.goodput_mbps.mean if cell.goodput_mbps else 0.0)
     settings = settings_text(best.cell, told_apart(cell.cell for cell in view.cells))

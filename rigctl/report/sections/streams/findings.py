@@ -11,7 +11,7 @@ from rigctl.records import RunInfo
 from rigctl.report.above import excess_findings
 from rigctl.report.bottleneck_text import bottleneck_findings
 from rigctl.report.goodput_text import goodput_text
-from rigctl.report.missing import missing_findings
+from rigctl.report.missing import missing_findings, no_answer
 from rigctl.report.sections.streams.words import lost_share, mss_cause, mss_text, window_text
 from rigctl.report.text import count_text, listed, numbers_text, percent_text, plural, settings_text, told_apart
 
@@ -40,7 +40,7 @@ def answer(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
     """The best test, beside its ceiling."""
     known = [cell for cell in cells if cell.goodput_mbps is not None]
     if not known:
-        yield Finding("No test gave a valid result; the notes give the reasons.", Weight.ANSWER, Severity.ERROR)
+        yield no_answer(cells)
         return
     best = max(known, key=lambda cell: cell.goodput_mbps.mean if cell.goodput_mbps else 0.0)
     settings = settings_text(best.cell, told_apart(cell.cell for cell in cells))

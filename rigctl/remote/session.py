@@ -29,6 +29,7 @@ none would be ready within its deadline."""
 OWN_LOCK_S: Final = SILENCE_S + 5.0
 """A lock of our own that a lost connection left on the node goes after `SILENCE_S`; the agent behind it went before."""
 _TRY_AGAIN_S: Final = 0.5
+_MISSING: Final = {"ssh": "not connected", "lock": "connected, but not locked", "agent": "its agent did not start"}
 
 
 class Session:
@@ -39,7 +40,6 @@ class Session:
         rig: Rig,
         name: str,
         holder: str,
-        deadline_s: float = OPEN_DEADLINE_S,
         arrived: Callable[[Host], Awaitable[None]] | None = None,
         held: Callable[[Host], None] | None = None,
         *,
@@ -50,7 +50,7 @@ class Session:
         agent is there; `queue`: leave it to those who wait; `turns`: the node is opened, and its deadline begins, when
         there is one."""
         self._rig, self._name, self._holder, self._queue = rig, name, holder, queue
-        self._deadline_s = deadline_s * rig.nodes[name].patience
+        self._deadline_s = OPEN_DEADLINE_S * rig.nodes[name].patience
         self._arrived, self._held, self._turns = arrived, held, turns or asyncio.Semaphore()
         self.stage = "ssh"  # then "lock" and "agent": how far it came
         self._opened: asyncio.Future[tuple[Host, Agent]] = asyncio.get_running_loop().create_future()
@@ -149,7 +149,9 @@ class Session:
         if isinstance(error, NodeError):
             return error
         if isinstance(error, TimeoutError):
-            return NodeError(self._name, f"not ready within {self._deadline_s:g} s. Is it up, and reachable?")
+            jump = self._rig.nodes[self._name].jump
+            what = _MISSING[self.stage] + (f" through its jump host {jump}" if jump and self.stage == "ssh" else "")
+            return NodeError(self._name, f"{what} within {self._deadline_s:g} s. Is it up, and reachable?")
         if isinstance(error, RigctlError | OSError):
             return NodeError(self._name, str(error) or type(error).__name__)
         if isinstance(error, asyncio.CancelledError):

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from rigctl.check.rules.links import LOOPBACKS
-from rigctl.errors import NodeError
+from rigctl.errors import NodeError, named
 from rigctl.probe.readiness import Surroundings, parse_surroundings, surroundings_script
 from rigctl.records import Flow, NicCounters, NodeUsage
 from rigctl.runner.nodes import Nodes
@@ -21,14 +21,20 @@ LEAST_SHARE: Final = 0.5
 LATE_S: Final = 3.0
 """Some drivers read their counters from the card once a second: of a shorter test the counters alone say nothing."""
 
+_ELSEWHERE: Final = "the rest took another interface; look at the policy rules (ip rule) of both ends"
+
 
 async def astray(flows: Iterable[Flow], usage: Iterable[NodeUsage], duration_s: float, nodes: Nodes) -> str | None:
     """Return why the data did not flow over the data interfaces, or None if they did, or nothing is known."""
     moved = tuple(flows)
     suspects = {each.node: each for each in usage if _short(each, moved)}
     ways = dict(zip(suspects, await asyncio.gather(*(_asked(nodes, name, moved) for name in suspects)), strict=True))
-    found = (_verdict(each, moved, ways[name], duration_s, nodes) for name, each in suspects.items())
-    return "; ".join(verdict for verdict in found if verdict is not None) or None
+    found = [_verdict(each, moved, ways[name], duration_s, nodes) for name, each in suspects.items()]
+    verdicts = [verdict for verdict in found if verdict is not None]
+    if not verdicts:
+        return None
+    causes = [cause for _, cause in verdicts if cause is not None]
+    return f"{named([said for said, _ in verdicts])}: {causes[0] if causes else _ELSEWHERE}"
 
 
 def _short(usage: NodeUsage, flows: Iterable[Flow]) -> bool:
@@ -72,7 +78,8 @@ def _peer(flow: Flow, name: str) -> str:
 
 def _verdict(
     usage: NodeUsage, flows: tuple[Flow, ...], ways: Mapping[str, str | None] | None, duration_s: float, nodes: Nodes
-) -> str | None:
+) -> tuple[str, str | None] | None:
+    """What a node's interface carried, and the route that explains it; None: nothing is wrong, or known."""
     name, interface = usage.node, nodes.data_interface(usage.node)
     if ways is None:
         return None
@@ -84,6 +91,6 @@ def _verdict(
         said = f"{name}: {interface} carried {carried / 1e6:,.0f} of {payload / 1e6:,.0f} MB {verb}"
         if others:
             peer, way = next(iter(others.items()))
-            return f"{said}: data to {peer} leave by {way} ({name}: ip route get {nodes.data_address(peer)})"
-        return f"{said}: the rest took another interface; look at the policy rules (ip rule) of both ends"
+            return said, f"data to {peer} leave by {way} ({name}: ip route get {nodes.data_address(peer)})"
+        return said, None
     return None

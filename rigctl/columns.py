@@ -54,7 +54,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         "whether the results table averages the row: status ok, no repetition of a retest, and of a search for the "
         "highest rate only the trial that decides it",
     ),
-    Column("reason", "", _MEASURED, "why the status is not ok"),
+    Column("reason", "", _MEASURED, "why the status is not ok; of ok, which pairs were not measured, and why"),
     Column("test", "", _ALL, "kind of test, as tcp"),
     Column("condition", "", _MEASURED, "host settings under which it was measured; empty: the nodes as they are"),
     Column("pairs", "", _CELLS, "number of node pairs at once"),

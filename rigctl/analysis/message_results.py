@@ -152,5 +152,5 @@ def _exclusions(info: RunInfo, cell: Cell, repetitions: Sequence[Repetition]) ->
             repetition.reason,
         )
         for repetition in repetitions
-        if repetition.status is not Status.OK
+        if repetition.status is not Status.OK or repetition.reason is not None
     )

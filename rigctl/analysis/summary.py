@@ -92,7 +92,10 @@ class StreamSummary:
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
-    """A repetition that is not in the means of a test; without `status`, the test that was not measured at all."""
+    """A repetition that is not in the means of a test; without `status`, the test that was not measured at all.
+
+    With the status OK some of its pairs are missing; the others are in the means.
+    """
 
     test: int
     repetition: int | None = None  # None: there is only one
@@ -285,8 +288,12 @@ def _estimate(values: Iterable[float | None]) -> Estimate | None:
 def _exclusions(frames: Frames, cell: Cell, cell_rows: Sequence[Row], pair_rows: Sequence[Row]) -> Iterable[Exclusion]:
     """What is not in the means, and why."""
     repeated = {row["repetition"] for row in cell_rows if row["attempt"] > 1}
+    alike = {(row["status"], row["reason"]) for row in cell_rows}
+    if len(cell_rows) > 1 and len(alike) == 1 and cell_rows[0]["status"] == Status.OK and cell_rows[0]["reason"]:
+        yield Exclusion(cell.number, status=Status.OK, reason=cell_rows[0]["reason"])
+        return
     for row in cell_rows:
-        if row["status"] != Status.OK:
+        if row["reason"] is not None or row["status"] != Status.OK:
             own = [pair for pair in pair_rows if all(pair[name] == row[name] for name in ("repetition", "attempt"))]
             yield Exclusion(
                 cell.number,

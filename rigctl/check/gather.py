@@ -1,14 +1,15 @@
 """All nodes of a rig, side by side: facts and agents, then what is around them, then the paths between them."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from rigctl.check.paths import Spot, literal, probed
+from rigctl.check.paths import PathSeen, Spot, literal, probed
 from rigctl.check.records import NodeSeen, Seen
 from rigctl.check.visit import Visit
 from rigctl.errors import NodeError
-from rigctl.probe.readiness import parse_surroundings, surroundings_script
+from rigctl.probe.facts import Run
+from rigctl.probe.readiness import neighbours_script, parse_neighbours, parse_surroundings, surroundings_script
 from rigctl.records import RunPlan
 from rigctl.remote.session import AT_ONCE
 from rigctl.rig.inventory import Rig
@@ -30,10 +31,29 @@ async def gathered(rig: Rig, plan: RunPlan | None, holder: str) -> Seen:
         agents = {name: visit.agent for name, visit in visits.items() if visit.agent is not None}
         spots = {name: spot for name in agents if (spot := await _spot(nodes[name])) is not None}
         usable = [pair for pair in pairs if set(pair) <= spots.keys() and _one_version(spots, pair)]
-        paths = await probed(agents, spots, usable)
+        paths = await probed(agents, spots, usable, round_trips=True)
+        hosts = {name: visit.host for name, visit in visits.items() if visit.host is not None}
+        await ask_neighbours({name: host.said for name, host in hosts.items()}, nodes, paths)
         return Seen(rig, plan, nodes, paths)
     finally:
         await asyncio.gather(*(visit.leave() for visit in visits.values()))
+
+
+async def ask_neighbours(run: Mapping[str, Run], nodes: Mapping[str, NodeSeen], paths: Sequence[PathSeen]) -> None:
+    """Ask the senders of faulty `paths` which MAC address they send to. `run`: what runs a command on each node."""
+
+    async def ask(name: str, peers: list[str]) -> None:
+        try:
+            said = await run[name](neighbours_script(nodes[name].interface or "", peers))
+        except NodeError:
+            return
+        nodes[name].neighbours = parse_neighbours(said)
+
+    wanted: dict[str, list[str]] = {}
+    for path in paths:
+        if not path.whole and path.source in run and (address := nodes[path.destination].address) is not None:
+            wanted.setdefault(path.source, []).append(address)
+    await asyncio.gather(*(ask(name, peers) for name, peers in wanted.items()))
 
 
 def used_nodes(plan: RunPlan) -> set[str]:
@@ -65,16 +85,36 @@ async def _look_around(
     visit: Visit, nodes: Mapping[str, NodeSeen], pairs: list[tuple[str, str]], plan: RunPlan | None
 ) -> None:
     seen, host = visit.seen, visit.host
-    own = await literal(seen.address) if seen.address else None
-    if host is None or own is None:
+    if host is None:
         return
-    peers = [nodes[destination].address for source, destination in pairs if source == seen.name]
-    addresses = [address for peer in peers if peer is not None and (address := await literal(peer)) is not None]
     cells = plan.cells if plan is not None else ()
     disks = {cell.file.folder for cell in cells if cell.file.folder and "disk" in (cell.file.read, cell.file.write)}
     wanted = {cell.tcp.congestion for cell in cells if cell.tcp.congestion}
-    script = surroundings_script(seen.interface, own, addresses, sorted(disks), sorted(wanted))
     try:
-        seen.around = parse_surroundings(await host.said(script))
+        await look_around(host.said, seen, peers_of(seen.name, nodes, pairs), sorted(disks), sorted(wanted))
     except NodeError:
         return
+
+
+def peers_of(name: str, nodes: Mapping[str, NodeSeen], pairs: Iterable[tuple[str, str]]) -> list[str]:
+    """The data addresses that a node sends to."""
+    found = (nodes[destination].address for source, destination in pairs if source == name)
+    return [address for address in found if address is not None]
+
+
+async def look_around(
+    run: Run,
+    seen: NodeSeen,
+    peers: Iterable[str],
+    folders: Sequence[str] = (),
+    congestions: Sequence[str] = (),
+    *,
+    traffic: bool = True,
+) -> None:
+    """Ask a node for its routes to `peers` and for what else is around it. Raises `NodeError`."""
+    own = await literal(seen.address) if seen.address else None
+    if own is None:
+        return
+    there = [address for peer in peers if (address := await literal(peer)) is not None]
+    script = surroundings_script(seen.interface, own, there, folders, congestions, traffic=traffic)
+    seen.around = parse_surroundings(await run(script))

@@ -1,9 +1,10 @@
 """All rules in one table, weightiest first, and what they find of what was seen."""
 
+from dataclasses import replace
 from typing import Final
 
 from rigctl.check.records import Seen
-from rigctl.check.rules import access, hardware, links, reach, settings
+from rigctl.check.rules import access, causes, hardware, links, reach, settings
 from rigctl.check.rules.findings import Rule, together
 from rigctl.findings import Finding, Severity
 
@@ -12,13 +13,15 @@ RULES: Final[dict[str, Rule]] = {
     "agent": access.agent,
     "rights": access.rights,
     "link": links.link,
+    "addresses": causes.addresses,
+    "routes": links.routes,
     "ports": reach.ports,
     "sizes": reach.sizes,
-    "routes": links.routes,
     "mtu": links.mtu,
     "congestion": settings.congestion,
     "disks": settings.disks,
     "windows": settings.windows,
+    "scaling": settings.scaling,
     "buffers": settings.buffers,
     "traffic": links.traffic,
     "clock": access.clock,
@@ -32,7 +35,8 @@ _LEVELS: Final = (Severity.ERROR, Severity.WARNING, Severity.NOTE, Severity.OK)
 
 
 def judged(seen: Seen) -> tuple[Finding, ...]:
-    """Errors first, then warnings, notes and what is in order; within each, in the order of `RULES`."""
+    """Errors first, then warnings, notes and what is in order; within each, in the order of `RULES`: causes first."""
+    seen = replace(seen, explained=causes.explained(seen))
     everybody = {"node": len(seen.nodes), "pair": len(seen.paths)}
     findings = [finding for rule in RULES.values() for finding in together(rule(seen), everybody)]
     return tuple(sorted(findings, key=lambda finding: _LEVELS.index(finding.level)))
@@ -48,5 +52,5 @@ def answer(findings: tuple[Finding, ...], nodes: int) -> str:
     ]
     if not parts:
         return f"No error and no warning on {nodes} nodes: traffic can start."
-    can = "traffic cannot start as it is" if counts[Severity.ERROR] else "traffic can start"
-    return f"{' and '.join(parts)} on {nodes} nodes: {can}."
+    then = "mend the errors before a run" if counts[Severity.ERROR] else "traffic can start"
+    return f"{' and '.join(parts)} on {nodes} nodes: {then}."

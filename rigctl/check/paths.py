@@ -36,6 +36,8 @@ _LIFE_MS: Final = 120_000
 _MOST_DIGITS: Final = 10
 """Of a number that an agent gives: an MTU of ICMP has 32 bits."""
 _MOST_ICMP: Final = 64
+_CONNECTIONS: Final = 2
+"""After the first, which are timed."""
 _MOST_SEARCHES: Final = 16
 """Steps of the search: four divide all sizes; ICMP errors that tell ever other sizes do not make it endless."""
 
@@ -139,12 +141,22 @@ def rounds(pairs: Iterable[tuple[str, str]]) -> list[list[tuple[str, str]]]:
 
 
 async def probed(
-    agents: Mapping[str, Prober], spots: Mapping[str, Spot], pairs: Sequence[tuple[str, str]], wait_s: float = WAIT_S
+    agents: Mapping[str, Prober],
+    spots: Mapping[str, Spot],
+    pairs: Sequence[tuple[str, str]],
+    wait_s: float = WAIT_S,
+    *,
+    round_trips: bool = False,
 ) -> list[PathSeen]:
-    """What becomes of probes over each of `pairs`. A node whose agent fails meanwhile leaves its paths unknown."""
+    """What becomes of probes over each of `pairs`. A node whose agent fails meanwhile leaves its paths unknown.
+
+    The first connection of a path may have waited for ARP. With `round_trips` more follow, and the shortest counts.
+    """
     work = _Probing(agents, spots, pairs, wait_s)
     try:
         await work.run()
+        if round_trips:
+            await work.connect_again()
     finally:
         await work.close()
     return [path for path in work.paths.values() if path.source not in work.failed and path.port is not None]
@@ -173,6 +185,15 @@ class _Probing:
             await self._read(self.numbers)
         await self._wait()
         await self._search()
+
+    async def connect_again(self) -> None:
+        """Open further connections over the paths that accepted the first; of each the shortest round trip is kept."""
+        first_us = {pair: path.rtt_us for pair, path in self.paths.items() if path.rtt_us is not None}
+        for _ in range(_CONNECTIONS):
+            for members in rounds(first_us):
+                await self._send({pair: _first_sizes(self.paths[pair])[:1] for pair in members}, stream=True)
+            await asyncio.sleep(min(2e-6 * max(first_us.values(), default=0), self.wait_s))
+            await self._read({source for source, _ in first_us if source not in self.failed})
 
     async def close(self) -> None:
         """Forget receivers and targets on every node."""
@@ -215,7 +236,7 @@ class _Probing:
                     self.failed[source] = error
                     return
                 path.refused.update(dict.fromkeys(packets, refusal))
-                path.stream = refusal
+                path.stream = path.stream if path.stream == "0" else refusal
                 return
             try:
                 refused = [word.partition(":") for word in said.get("refused", "").split()]
@@ -223,7 +244,8 @@ class _Probing:
                 path.refused.update({size: name for size, name in own.items() if size in packets})
             except ValueError:
                 self.failed[source] = _odd(source)
-            path.stream = said.get("stream", path.stream)
+            if path.stream != "0":
+                path.stream = said.get("stream", path.stream)
 
         await asyncio.gather(*(send(pair, packets) for pair, packets in sizes.items()))
 
@@ -251,8 +273,10 @@ class _Probing:
                     path.icmp.add(Icmp(error, _whole(kind), _whole(code), _whole(mtu) or None, sender))
             for word in said.get("streams", "").split():
                 number, error, rtt_us = word.split(":")
-                if (path := self._to(name, number)) is not None:
+                if (path := self._to(name, number)) is not None and path.stream != "0":
                     path.stream, path.rtt_us = error, _whole(rtt_us) or None if error == "0" else None
+                elif path is not None and error == "0" and path.rtt_us is not None:
+                    path.rtt_us = min(path.rtt_us, _whole(rtt_us) or path.rtt_us)
         except ValueError:
             self.failed[name] = _odd(name)
 

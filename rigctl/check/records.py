@@ -31,6 +31,7 @@ class NodeSeen:
     clock_ahead_s: tuple[float, float] | None = None  # its wall clock less the controller's: from … to
     clock_error_s: float | None = None  # of the clock by which flows are started
     around: Surroundings | None = None
+    neighbours: Mapping[str, str | None] = field(default_factory=dict)  # as `parse_neighbours` gives them
 
     @property
     def name(self) -> str:
@@ -65,6 +66,7 @@ class Seen:
     plan: RunPlan | None
     nodes: Mapping[str, NodeSeen]
     paths: Sequence[PathSeen] = ()
+    explained: frozenset[tuple[str, str]] = frozenset()  # paths with a fault whose cause another rule reports
 
     def reached(self) -> Iterator[NodeSeen]:
         """Nodes whose facts are known."""

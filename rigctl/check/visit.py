@@ -18,8 +18,6 @@ from rigctl.remote.host import Host
 from rigctl.remote.session import Session
 from rigctl.rig.inventory import Rig
 
-OPEN_DEADLINE_S: Final = 8.0
-"""For everything up to the started agent, so that a check ends within 10 s."""
 CLOCK_DEADLINE_S: Final = 2.0
 LINK_UP_S: Final = 3.0
 """After a run has put settings back some drivers (e1000e) need so long to have a link again."""
@@ -34,7 +32,7 @@ class Visit:
         self.agent: Agent | None = None
         self._rig = rig
         self._turns = turns or asyncio.Semaphore()
-        self._session = Session(rig, name, holder, OPEN_DEADLINE_S, self._ask_facts, turns=turns)
+        self._session = Session(rig, name, holder, arrived=self._ask_facts, turns=turns)
 
     async def ready(self) -> None:
         """Wait until the agent runs and its clock is known, or it is known why not."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from rigctl.cli.options import Json, Scenario, StoreAddress
+from rigctl.cli.options import Json, Scenario, StoreAddress, WithoutUnreachable
 from rigctl.errors import InputError
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ def install(
         typer.Option("--deadline", metavar="D", help="End a run after D (default: twice its plan and 10 minutes)."),
     ] = None,
     no_confirm: Annotated[bool, typer.Option("--no-confirm", help="Measure news no second time.")] = False,
+    without_unreachable: WithoutUnreachable = False,
     publish: Site = None,
     notify: Notify = None,
     notify_format: Annotated[
@@ -85,6 +86,7 @@ def install(
         "wait": wait,
         "deadline": deadline,
         "confirm": not no_confirm,
+        "without_unreachable": without_unreachable,
         "publish": None if publish is None else str(publish.expanduser().absolute()),
         "notify": notify,
         "notify_format": notify_format,

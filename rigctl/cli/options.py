@@ -122,6 +122,10 @@ Wait = Annotated[
         "--wait", metavar="D", help="Wait at most D, as 30m, for nodes that are in use: first come, first served."
     ),
 ]
+WithoutUnreachable = Annotated[
+    bool,
+    typer.Option("--without-unreachable", help="Measure the pairs whose nodes answer, where others do not."),
+]
 Display = Annotated[
     bool, typer.Option("--display", help="Show the run full screen, for a rig's own screen, until q is pressed.")
 ]

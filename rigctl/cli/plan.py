@@ -23,6 +23,7 @@ from rigctl.cli.options import (
     Sets,
     StoreAddress,
     Wait,
+    WithoutUnreachable,
 )
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ def plan(
     resume: Resume = None,  # noqa: ARG001
     tag: RunTags = None,  # noqa: ARG001
     wait: Wait = None,  # noqa: ARG001
+    without_unreachable: WithoutUnreachable = False,  # noqa: ARG001
     quiet: Quiet = False,  # noqa: ARG001
     bound: Bound = 2.0,  # noqa: ARG001
 ) -> None:

@@ -34,6 +34,7 @@ from rigctl.cli.options import (
     Sets,
     StoreAddress,
     Wait,
+    WithoutUnreachable,
     wait_s,
 )
 from rigctl.errors import InputError, Interrupted, RigctlError, RigError
@@ -63,6 +64,7 @@ def run(
     against: Against = None,
     bound: Bound = 2.0,
     wait: Wait = None,
+    without_unreachable: WithoutUnreachable = False,
     quiet: Quiet = False,
     display: Display = False,
     as_json: RunJson = False,
@@ -87,9 +89,8 @@ def run(
     overrides = Overrides(rig, *asked)
     folder = None if no_report else place_of_pages(report)
     with displayed() if display else nullcontext() as screen:
-        info, repetitions, outcome = _measured(
-            scenario, overrides, store, folder, resume, waiting_s=waiting_s, tags=tags, quiet=quiet or display
-        )
+        measure = partial(_measured, scenario, overrides, store, folder, resume, tags=tags, quiet=quiet or display)
+        info, repetitions, outcome = measure(waiting_s=waiting_s, without_unreachable=without_unreachable)
         made, worse = _document(info, repetitions, bound / 100)
         publish_results(made)
         page = None if folder is None else page_of(info, report, folder)
@@ -114,6 +115,7 @@ def _measured(
     resume: str | None,
     *,
     waiting_s: float,
+    without_unreachable: bool,
     tags: Mapping[str, str],
     quiet: bool,
 ) -> "tuple[RunInfo, Sequence[Repetition], Outcome]":
@@ -159,6 +161,7 @@ def _measured(
             captures=beside,
             tags=tags,
             wait_s=waiting_s,
+            without_unreachable=without_unreachable,
             meanwhile=partial(_imports, quiet=quiet),
         )
         info = opened().run(outcome.run)

@@ -13,7 +13,7 @@ from typing import Any, Final
 from rigctl.errors import InputError, RigError
 from rigctl.findings import Weight
 from rigctl.nightly.message import Message
-from rigctl.nightly.night import Judged, Measured
+from rigctl.nightly.night import IN_PART, Judged, Measured
 from rigctl.nightly.notify import tell
 from rigctl.nightly.settings import Settings
 from rigctl.nightly.supervise import Ended, supervised
@@ -50,6 +50,7 @@ class Commands:
         except InputError as error:
             return Measured(None, NightOutcome.FAILED, " ".join(str(error).splitlines()[:1]))
         words = ["run", settings.scenario, "--rig", settings.rig, "--wait", f"{settings.wait:g}s", "--no-report"]
+        words += ["--without-unreachable"] if settings.without_unreachable else []
         log = self.folder / "run.jsonl"
         ended = self._rigctl([*words, "--quiet"], limit_s + settings.wait, log)
         measured = _measured(ended, list(_lines(log)), limit_s)
@@ -139,13 +140,16 @@ def _measured(ended: Ended, log: list[dict[str, Any]], limit_s: float) -> Measur
 
 def _why(ended: Ended, log: list[dict[str, Any]]) -> str:
     """Why a run that ended by itself did not measure everything."""
-    failed = [line for line in log if line.get("event") == "test ended" and line.get("status") != "ok"]
+    ended_tests = [line for line in log if line.get("event") == "test ended"]
+    failed = [line for line in ended_tests if line.get("message") != "test ended: ok"]
     if failed:
         tests = sorted({line["cell"] for line in failed if line.get("cell")})
-        reasons = list(dict.fromkeys(str(line["message"]).removeprefix("test ended: ") for line in failed))
+        said = (str(line["message"]).removeprefix("test ended: ").removeprefix("ok: ") for line in failed)
+        reasons = list(dict.fromkeys(said))
         more = f" and {len(reasons) - _MOST_REASONS} more" if len(reasons) > _MOST_REASONS else ""
         shown = "; ".join(reasons[:_MOST_REASONS])
-        return f"test{'s' if len(tests) > 1 else ''} {', '.join(map(str, tests))}: {shown}{more}"
+        part = f"{IN_PART}: " if any(line.get("status") == "ok" for line in ended_tests) else ""
+        return f"{part}test{'s' if len(tests) > 1 else ''} {', '.join(map(str, tests))}: {shown}{more}"
     how = f"signal {-ended.exit_code}" if ended.exit_code and ended.exit_code < 0 else f"exit code {ended.exit_code}"
     words = ended.errors.strip().splitlines()
     return f"rigctl run ended with {how}{f': {words[-1]}' if words else ''}"

@@ -12,7 +12,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import time, tzinfo
-from typing import Protocol
+from typing import Final, Protocol
 
 from rigctl.errors import RigctlError
 from rigctl.nightly.message import Message, message
@@ -20,6 +20,9 @@ from rigctl.nightly.schedule import MOST_MISSED, due_times, latest_due, moment
 from rigctl.nightly.state import Item, State
 from rigctl.records import Night, NightOutcome
 from rigctl.store.history import History
+
+IN_PART: Final = "measured in part"
+"""So begins the reason of a night that failed in some of its tests only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +168,8 @@ def _sentence(night: Night) -> str:
         NightOutcome.BUSY: "the rig was in use all the time",
     }
     head = before.get(night.outcome) if night.outcome else None
+    if (night.reason or "").startswith(IN_PART):
+        return f"the night was {night.reason}"
     return f"{head}: {night.reason}" if head else f"{night.reason}"
 
 

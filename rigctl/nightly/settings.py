@@ -63,10 +63,13 @@ def _address(name: str) -> BeforeValidator:
     return BeforeValidator(check)
 
 
-def _flag(value: object) -> object:
-    if not isinstance(value, bool):
-        raise ValueError(f"confirm: expected true or false, found {kind(value)}")  # noqa: TRY004 — pydantic's
-    return value
+def _flag(name: str) -> BeforeValidator:
+    def check(value: object) -> object:
+        if not isinstance(value, bool):
+            raise ValueError(f"{name}: expected true or false, found {kind(value)}")  # noqa: TRY004 — pydantic's
+        return value
+
+    return BeforeValidator(check)
 
 
 def _format(value: object) -> object:
@@ -91,7 +94,8 @@ class Settings(BaseModel):
     store: Annotated[str, _text("store"), _address("store")] = Field(description="a path or an SQLAlchemy URL")
     wait: Annotated[float, _span("wait")] = 1800.0
     deadline: Annotated[float, _span("deadline")] | None = None
-    confirm: Annotated[bool, BeforeValidator(_flag)] = True
+    confirm: Annotated[bool, _flag("confirm")] = True
+    without_unreachable: Annotated[bool, _flag("without_unreachable")] = False
     publish: Annotated[Path, _text("publish")] | None = Field(default=None, description="a folder's absolute path")
     notify: Annotated[str, _text("notify"), _address("notify")] | None = None
     notify_format: Annotated[Literal["json", "markdown"], BeforeValidator(_format)] = "json"

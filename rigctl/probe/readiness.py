@@ -77,7 +77,10 @@ CHECKED: Final[dict[str, Fact]] = {
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """How the kernel sends to `peer`: `ip route get`. `device` None: not at all, and `said` is why."""
+    """How the kernel sends to `peer`: `ip route get`. `device` None: not at all, and `said` is why.
+
+    Behind a semicolon it has the route that forbids it: "prohibit 10.0.0.2".
+    """
 
     peer: str
     device: str | None
@@ -104,40 +107,56 @@ class Surroundings:
     tx_bps: float | None = None
     disks: tuple[Disk, ...] = ()
     loadable: frozenset[str] = frozenset()  # congestion controls that modprobe finds
+    above: frozenset[str] = frozenset()  # bonds, bridges and VLANs on the data interface
 
 
 def surroundings_script(
-    interface: str | None, own: str, peers: Sequence[str], folders: Sequence[str], congestions: Sequence[str]
+    interface: str | None,
+    own: str,
+    peers: Sequence[str],
+    folders: Sequence[str] = (),
+    congestions: Sequence[str] = (),
+    *,
+    traffic: bool = True,
 ) -> str:
-    """The one command for `parse_surroundings`; it counts the interface's octets for a third of a second."""
+    """The one command for `parse_surroundings`. With `traffic` it counts the interface's octets for 0.3 s."""
+    counts = bool(interface) and traffic
     counters = 'echo "@counters $(cut -d" " -f1 /proc/uptime) $(cat "$S/rx_bytes") $(cat "$S/tx_bytes")"'
     quoted = shlex.quote
-    route = 'echo "@route $p $(ip -o route get "$p" from "$own" 2>&1 | head -n 1)"'
+    route = (
+        'r=$(ip -o route get "$p" from "$own" 2>&1 | head -n 1); case $r in *" dev "*) ;; *)'
+        ' r="$r; $(ip $(case $p in *:*) echo -6;; esac) route show table all to match "$p"'
+        ' | grep -E "^(prohibit|unreachable|blackhole)" | head -n 1)";; esac; echo "@route $p $r"'
+    )
     loadable = 'modprobe -nq tcp_$c && echo "@loadable $c"'
     lines = [
         "PATH=$PATH:/usr/sbin:/sbin; LC_ALL=C; export PATH LC_ALL",
         f"IF={quoted(interface or '')}; S=/sys/class/net/$IF/statistics; own={quoted(own)}",
         'if [ "$(uname -s)" = FreeBSD ]; then',
+        "above() { :; }",
         f"way_to() {{ {freebsd_around.ROUTE}; }}",
         f"loadable() {{ {freebsd_around.LOADABLE}; }}",
         f"counters() {{ :; }}; later() {{ {freebsd_around.TRAFFIC}; }}",
         "else",
+        'above() { for u in /sys/class/net/"$1"/upper_*; do'
+        ' [ -e "$u" ] && { u=${u##*/upper_}; echo "@above $u"; above "$u"; }; done; }',
         f"way_to() {{ {route}; }}",
         f"loadable() {{ {loadable}; }}",
         f"counters() {{ {counters}; }}; later() {{ {{ sleep 0.3 || sleep 1; }} && counters; }}",
         "fi",
-        "counters" if interface else ":",
+        "counters" if counts else ":",
+        'above "$IF"' if interface else ":",
         f"for p in {' '.join(map(quoted, peers))}; do way_to; done",
         f"for f in {' '.join(map(quoted, folders))}; do",
         'echo "@disk $(df -Pk "$f" | tail -n 1 | tr -s " " | cut -d" " -f1,4) $f"; done',
         f"for c in {' '.join(map(quoted, congestions))}; do loadable; done",
-        "later" if interface else ":",
+        "later" if counts else ":",
     ]
     return f"sh -c {quoted(chr(10).join(lines))} 2>/dev/null"
 
 
 def parse_surroundings(output: str) -> Surroundings:
-    routes, disks, loadable, counted = {}, [], set(), []
+    routes, disks, loadable, above, counted = {}, [], set(), set(), []
     told: tuple[float, float] | None = None  # by FreeBSD: rates, not counters
     for line in output.splitlines():
         kind, _, rest = line.partition(" ")
@@ -152,10 +171,38 @@ def parse_surroundings(output: str) -> Surroundings:
             disks.append(_disk(words, rest))
         elif kind == "@loadable" and words:
             loadable.add(words[0])
+        elif kind == "@above" and words:
+            above.add(printable(words[0][:64]))
         elif kind == "@counters" and len(words) == 3:
             counted.append([float(word) for word in words if re.fullmatch(r"[0-9]{1,18}(\.[0-9]{1,6})?", word)])
     rx_bps, tx_bps = told or _rates(counted)
-    return Surroundings(routes, rx_bps, tx_bps, tuple(disks), frozenset(loadable))
+    return Surroundings(routes, rx_bps, tx_bps, tuple(disks), frozenset(loadable), frozenset(above))
+
+
+def neighbours_script(interface: str, peers: Sequence[str]) -> str:
+    """The command for `parse_neighbours`. FreeBSD, and a node without ip(8), print nothing."""
+    lines = [
+        "PATH=$PATH:/usr/sbin:/sbin; LC_ALL=C; export PATH LC_ALL",
+        f"for p in {' '.join(map(shlex.quote, peers))}; do",
+        f'echo "@neighbour $p $(ip neigh show to "$p" dev {shlex.quote(interface)} | head -n 1)"; done',
+    ]
+    return f"sh -c {shlex.quote(chr(10).join(lines))} 2>/dev/null"
+
+
+def parse_neighbours(output: str) -> dict[str, str | None]:
+    """Peer → the MAC address by which the node sends to it; None: the peer did not answer (ARP, NDP).
+
+    A peer without an entry is left out: it is behind a router, or nothing was sent to it.
+    """
+    found: dict[str, str | None] = {}
+    for line in output.splitlines():
+        kind, *words = line.split() or [""]
+        if kind != "@neighbour" or len(words) < 2:
+            continue
+        mac = dict(pairwise(words)).get("lladdr")
+        if mac is not None or words[-1] in ("FAILED", "INCOMPLETE"):
+            found[words[0]] = mac and printable(mac[:64]).lower()
+    return found
 
 
 def _route(words: list[str]) -> Route:
@@ -168,7 +215,7 @@ def _route(words: list[str]) -> Route:
         device=device and printable(device[:64]),
         via=printable(following["via"][:64]) if "via" in following else None,
         mtu=int(mtu) if mtu.isascii() and mtu.isdigit() and len(mtu) < 6 else None,
-        said="" if device else printable(" ".join(words[1:])[:200]),
+        said="" if device else printable(" ".join(words[1:])[:200]).removesuffix(";"),
     )
 
 

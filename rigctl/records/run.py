@@ -35,7 +35,7 @@ class Repetition:
     repetition: int  # 1 … repeat; beyond: wanted by RunPlan.retest or RunPlan.until
     attempt: int
     status: Status
-    reason: str | None  # of anything but OK: which node or pair, what happened
+    reason: str | None  # which node or pair, what happened; of OK which pairs are missing, so that sums are unknown
     started_at: float  # Unix time, seconds
     wall_s: float  # what it took in all, preparing and collecting included
     window_start_ns: int | None = None  # the common window: latest start + omit …

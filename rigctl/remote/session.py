@@ -30,6 +30,7 @@ none would be ready within its deadline."""
 OWN_LOCK_S: Final = SILENCE_S + 5.0
 """A lock of our own that a lost connection left on the node goes after `SILENCE_S`; the agent behind it went before."""
 _TRY_AGAIN_S: Final = 0.5
+_MISSING: Final = {"ssh": "not connected", "lock": "connected, but not locked", "agent": "its agent did not start"}
 
 
 class Session:
@@ -40,7 +41,6 @@ class Session:
         rig: Rig,
         name: str,
         holder: str,
-        deadline_s: float = OPEN_DEADLINE_S,
         arrived: Callable[[Host], Awaitable[None]] | None = None,
         held: Callable[[Host], None] | None = None,
         *,
@@ -51,7 +51,7 @@ class Session:
         agent is there; `queue`: leave it to those who wait; `turns`: the node is opened, and its deadline begins, when
         there is one."""
         self._rig, self._name, self._holder, self._queue = rig, name, holder, queue
-        self._deadline_s = deadline_s * rig.nodes[name].patience
+        self._deadline_s = OPEN_DEADLINE_S * rig.nodes[name].patience
         self._arrived, self._held, self._turns = arrived, held, turns or asyncio.Semaphore()
         self.stage = "ssh"  # then "lock" and "agent": how far it came
         self._opened: asyncio.Future[tuple[Host, Agent]] = asyncio.get_running_loop().create_future()
@@ -150,7 +150,9 @@ class Session:
         if isinstance(error, NodeError):
             return error
         if isinstance(error, TimeoutError):
-            return NodeError(self._name, f"not ready within {self._deadline_s:g} s. Is it up, and reachable?")
+            jump = self._rig.nodes[self._name].jump
+            what = _MISSING[self.stage] + (f" through its jump host {jump}" if jump and self.stage == "ssh" else "")
+            return NodeError(self._name, f"{what} within {self._deadline_s:g} s. Is it up, and reachable?")
         if (limit := limit_met(error)) is not None:
             return NodeError(self._name, limit)
         if isinstance(error, RigctlError | OSError):

@@ -20,6 +20,8 @@ def exclusion_text(excluded: Exclusion) -> str:
         which += f", repetition {excluded.repetition}"
     if excluded.attempt > 1:
         which += ", measured once more"
+    if excluded.status is Status.OK:
+        return f"{which}: {(excluded.reason or '').rstrip('.')}."
     said = f"{which}: {excluded.status}: {(excluded.reason or 'no reason was stored').rstrip('.')}"
     if excluded.status is Status.INVALID and any(rate_mbps is not None for rate_mbps in excluded.goodput_mbps):
         said += f" ({_rates(excluded)}, not counted)"

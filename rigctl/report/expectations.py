@@ -9,7 +9,7 @@ from rigctl.analysis.expectations import Check, checks
 from rigctl.analysis.run_view import RunView
 from rigctl.columns import COLUMNS
 from rigctl.findings import Finding, Number, Severity, Weight, tests
-from rigctl.records import Expectation, RunInfo, RunPlan
+from rigctl.records import Expectation, RunInfo, RunPlan, Status
 from rigctl.report.blocks import Column, Entry, Paragraph, Row, Section, Table, Verdict
 from rigctl.report.text import UNKNOWN, numbers_text, plural
 
@@ -22,16 +22,17 @@ _UNITS: Final = {column.name: column.unit for column in COLUMNS}
 
 def verdicts(view: RunView) -> tuple[Verdict, ...]:
     """By the number of the test, then in the scenario's order."""
-    return tuple(map(_verdict, checks(view)))
+    in_part = {each.cell: each.reason for each in view.every if each.status is Status.OK and each.reason}
+    return tuple(_verdict(check, in_part.get(check.cell.number)) for check in checks(view))
 
 
-def _verdict(check: Check) -> Verdict:
+def _verdict(check: Check, in_part: str | None) -> Verdict:
     expected = check.expectation
     unit = _UNITS[expected.column]
     measured = _text(check.value, unit, expected.bound)
     if check.value is None:
         missing = "the ceiling is not known" if expected.column == "efficiency" else "it was not reported"
-        measured = f"unknown: {missing}" if check.counted else NOT_MEASURED
+        measured = f"unknown: {(in_part or missing).rstrip('.')}" if check.counted else NOT_MEASURED
     return Verdict(
         test=check.cell.number,
         pair=None if check.stream is None else str(check.stream),

@@ -7,6 +7,7 @@ from rigctl.analysis.summary import CellSummary
 from rigctl.findings import Finding, Weight, tests
 from rigctl.records import RunInfo
 from rigctl.report.goodput_text import goodput_text
+from rigctl.report.missing import fastest_pair
 from rigctl.report.per_stream import MOST_LISTED
 from rigctl.report.text import listed, percent_text, plural, rate_text, settings_text, told_apart, varied_text
 
@@ -23,10 +24,10 @@ _LIMITS: Final = {
 
 
 def goodput_answer(info: RunInfo, cells: Sequence[CellSummary]) -> Finding | None:
-    """Return the answer; None if no goodput is known."""
+    """Return the answer; None if no goodput is known, neither of a test nor of a pair."""
     known = sorted((cell for cell in cells if cell.goodput_mbps is not None), key=_total)
     if not known:
-        return None
+        return fastest_pair(cells)
     low, high = known[0], known[-1]
     numbers = {
         "goodput_mbps": _total(high),

@@ -7,7 +7,7 @@ from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.records import Repetition, RunInfo, RunStatus, Status
-from rigctl.report.text import numbers_text, plural, sentence
+from rigctl.report.text import numbers_text, plural, rate_text, sentence
 
 
 def shortfall(view: RunView) -> Iterator[Finding]:
@@ -53,8 +53,44 @@ def _failed(failed: dict[int, list[Repetition]], count: int) -> Iterator[str]:
 
 
 def excluded_findings(cells: Sequence[CellSummary]) -> Iterator[Finding]:
-    """Name the tests of which some repetitions do not count."""
-    partly = [cell.cell.number for cell in cells if cell.counted and cell.exclusions]
+    """Name the tests that were measured without some pairs, and those of which some repetitions do not count."""
+    in_part = [cell for cell in cells if any(excluded.status is Status.OK for excluded in cell.exclusions)]
+    if in_part:
+        yield _in_part(in_part)
+    partly = [
+        cell.cell.number
+        for cell in cells
+        if cell.counted and any(excluded.status is not Status.OK for excluded in cell.exclusions)
+    ]
     if partly:
         text = f"Some repetitions of {numbers_text(partly)} are not counted; the notes give the reasons."
         yield Finding(text, Weight.DETAIL, subject=tests(partly))
+
+
+def fastest_pair(cells: Sequence[CellSummary]) -> Finding | None:
+    """Return the answer where no test has a result as a whole; None if no pair has one either."""
+    pairs = [
+        (stream.goodput_mbps.mean, str(stream), cell.cell.number, stream.ceiling_mbps)
+        for cell in cells
+        for stream in cell.streams
+        if stream.goodput_mbps is not None
+    ]
+    if not pairs:
+        return None
+    goodput_mbps, name, number, ceiling_mbps = max(pairs, key=lambda pair: pair[0])
+    of = "" if ceiling_mbps is None else f" of {rate_text(ceiling_mbps)}"
+    text = (
+        f"No test was measured on all its pairs; the fastest pair is {name} in test {number}: "
+        f"{rate_text(goodput_mbps, ceiling_mbps)}{of} Mbit/s."
+    )
+    return Finding(text, Weight.ANSWER, Severity.WARNING, tests([number]), {"goodput_mbps": goodput_mbps})
+
+
+def _in_part(cells: Sequence[CellSummary]) -> Finding:
+    """Name the tests that were measured without some of their pairs, and why."""
+    numbers = [cell.cell.number for cell in cells]
+    reasons = [each.reason or "" for cell in cells for each in cell.exclusions if each.status is Status.OK]
+    different = list(dict.fromkeys(reason.rstrip(".") for reason in reasons))
+    more = f", and {len(different) - 1} more in the notes" if len(different) > 1 else ""
+    text = f"Without some pairs: {numbers_text(numbers)}; {different[0]}{more}. The sum of all pairs is unknown there."
+    return Finding(text, Weight.FAILED, Severity.WARNING, tests(numbers))

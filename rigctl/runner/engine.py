@@ -4,12 +4,13 @@
 Conditions, switch counters, the cut to the measurement interval, the store and the report know no engine.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
 
 from rigctl.runner.conditions import Conditions
 from rigctl.runner.counters import Counters
+from rigctl.runner.measurable import Blocked
 from rigctl.runner.nodes import Nodes
 from rigctl.runner.orders import Order
 from rigctl.runner.outcome import Counted
@@ -33,6 +34,7 @@ class Bench:
     conditions: Conditions
     counters: Counters
     captures: Path = Path("capture")  # how the names of pcap files begin
+    blocked: Blocked = field(default_factory=dict)
 
 
 class Attempt(Protocol):

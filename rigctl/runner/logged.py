@@ -27,7 +27,7 @@ class Logged:
 
     def ended(self, cell: Cell, result: Repetition) -> None:
         numbers = {"repetition": result.repetition, "attempt": result.attempt, "status": str(result.status)}
-        level = logging.INFO if result.status is Status.OK else logging.WARNING
+        level = logging.INFO if result.status is Status.OK and result.reason is None else logging.WARNING
         why = f": {result.reason}" if result.reason else ""
         _log.log(level, "test ended: %s%s", result.status, why, extra={"event": "test ended", **numbers})
         for line in granted_otherwise(cell, result):

@@ -1,8 +1,10 @@
 """The nodes of a run: each one's connection, lock and agent, opened side by side, opened again after a loss."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
+from typing import Final
 
 from rigctl.errors import NodeError, RigError
 from rigctl.probe.data_address import data_address_of, unusable, why_unusable
@@ -12,6 +14,9 @@ from rigctl.remote.agent import Agent
 from rigctl.remote.host import Host
 from rigctl.remote.session import AT_ONCE, Session
 from rigctl.rig.inventory import Rig
+
+_REST: Final = 5.0
+"""Time between two attempts to open a lost node, in times of what the first one took."""
 
 
 class Nodes:
@@ -24,6 +29,7 @@ class Nodes:
         self._sessions: dict[str, Session] = {}
         self._facts: dict[str, Facts] = {}
         self._asked: dict[str, asyncio.Task[Facts | None]] = {}  # while the agent is put on the node
+        self._lost: dict[str, tuple[NodeError, float]] = {}  # why, and from when on they are tried again
         self._unusable: dict[str, str] = {}  # nodes whose `data_interface` cannot carry data, with why
         self._turns = asyncio.Semaphore(AT_ONCE)
         self.may_be_locked = asyncio.Event()  # until then they are connected only
@@ -45,6 +51,21 @@ class Nodes:
         by_name = dict(zip(wanted, outcomes, strict=True))
         self._mine |= {name for name, outcome in by_name.items() if not isinstance(outcome, NodeError)}
         return by_name
+
+    async def lost(self, names: Iterable[str]) -> dict[str, NodeError]:
+        """Those of `names` that can't be had, each with why. One that was lost is opened anew.
+
+        After an attempt that failed slowly the next one waits: attempts take a sixth of the time at most.
+        """
+        wanted, began_s = set(names), time.monotonic()
+        given_up = {name for name in wanted & self._lost.keys() if began_s < self._lost[name][1]}
+        outcomes = await self.open(wanted - given_up)
+        again_s = time.monotonic() + _REST * (time.monotonic() - began_s)
+        for name, outcome in outcomes.items():
+            self._lost.pop(name, None)
+            if isinstance(outcome, NodeError):
+                self._lost[name] = outcome, again_s
+        return {name: self._lost[name][0] for name in sorted(wanted & self._lost.keys())}
 
     def have_waited(self, names: Iterable[str]) -> None:
         """The turn at `names` has come: whoever else waits there is passed over."""

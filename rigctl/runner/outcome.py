@@ -34,6 +34,7 @@ class Counted:
     captured: tuple[Seen, ...] = ()
     probes: tuple[Probes, ...] = ()  # beside the flows
     missing: str | None = None  # why it is not all that should have been counted
+    astray: str | None = None  # why the data did not flow over the data interfaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +135,8 @@ def recorded(
     if status is Status.OK:
         bound_s = max_skew_s if counted.skew_known or max_skew_s is None else math.inf
         status, reason = judged(cell, flows, usage, window, bound_s)
+        if status is not Status.FAILED and counted.astray is not None:
+            status, reason = Status.INVALID, counted.astray
     return Repetition(
         cell=cell.number,
         repetition=order.repetition,

@@ -1,51 +1,89 @@
-"""The cheap half of `rigctl check`, before the first test of a run: probes over the paths of its pairs.
+"""The cheap half of `rigctl check`, before the first test of a run: addresses, routes, and probes over the paths.
 
 Where no test can be measured the run is refused; where some cannot, that is said, and the others are measured.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+import asyncio
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from rigctl.check.gather import ask_neighbours, look_around, peers_of
 from rigctl.check.paths import PathSeen, Spot, literal, probed
 from rigctl.check.records import NodeSeen, Seen
-from rigctl.check.rules import reach
+from rigctl.check.rules import causes, links, reach
 from rigctl.check.rules.findings import together
 from rigctl.errors import NodeError, RigError
 from rigctl.findings import Finding, Severity
 from rigctl.kinds import KINDS
+from rigctl.probe.facts import gather
+from rigctl.probe.readiness import CHECKED, Surroundings
 from rigctl.records import Cell, RunPlan
+from rigctl.runner.measurable import Blocked
 from rigctl.runner.nodes import Nodes
 
 
-async def prechecked(plan: RunPlan, nodes: Nodes, names: Collection[str]) -> list[str]:
-    """What keeps some tests from being measured, a message each. Raises `RigError` where it keeps all of them."""
+async def prechecked(
+    plan: RunPlan, nodes: Nodes, names: Collection[str], *, by_pair: bool = False
+) -> tuple[list[str], Blocked]:
+    """What keeps some tests from being measured, a message each. Raises `RigError` where it keeps all of them.
+
+    With `by_pair` the pairs of a test are judged apart: only those in the second value cannot be measured.
+    """
     # One that is lost is not waited for once more: its tests say so.
     outcomes = await nodes.open([name for name in names if nodes.is_open(name)])
     agents = {name: outcome[1] for name, outcome in outcomes.items() if not isinstance(outcome, NodeError)}
-    spots = {name: spot for name in agents if (spot := await _spot(nodes, name)) is not None}
-    pairs = sorted({ends for cell in plan.cells for ends in _ends(cell)})
-    paths = await probed(agents, spots, [pair for pair in pairs if set(pair) <= spots.keys()])
-    if all(path.whole for path in paths):
-        return []
     facts = await nodes.facts(names)
-    seen = Seen(nodes.rig, plan, {name: NodeSeen(nodes.rig.nodes[name], facts.get(name, {})) for name in names}, paths)
-    found = [errors_of(cell, seen) for cell in plan.cells]
-    messages = list(dict.fromkeys(message for errors in found for message in errors))
-    if messages and all(found):
+    known = {
+        name: NodeSeen(nodes.rig.nodes[name], facts.get(name, {}), address=_address(nodes, name)) for name in names
+    }
+    spots = {name: spot for name in agents if (spot := await _spot(known[name])) is not None}
+    pairs = [
+        ends for ends in sorted({ends for cell in plan.cells for ends in _ends(cell)}) if set(ends) <= spots.keys()
+    ]
+    routes = asyncio.gather(*(_ask_routes(nodes, known[name], peers_of(name, known, pairs)) for name in spots))
+    paths, _ = await asyncio.gather(probed(agents, spots, pairs), routes)
+    if not all(path.whole for path in paths):
+        await asyncio.gather(*(_ask_link(nodes, known[name]) for name in spots))
+        await ask_neighbours({name: nodes.shell(name) for name in spots}, known, paths)
+    seen = Seen(nodes.rig, plan, known, paths)
+    seen = replace(seen, explained=causes.explained(seen))
+    shared = [finding for finding in causes.addresses(seen) if finding.level is Severity.ERROR]
+    tests = [replace(cell, pairs=(pair,)) for cell in plan.cells for pair in cell.pairs] if by_pair else plan.cells
+    found = [(cell, errors_of(cell, seen, shared)) for cell in tests]
+    messages = list(dict.fromkeys(message for _, errors in found for message in errors))
+    if messages and all(errors for _, errors in found):
         raise RigError("\n".join(["no test can be measured on the rig as it is (rigctl check says more):", *messages]))
-    return messages
+    blocked = {(cell.number, cell.pairs[0]): errors[0] for cell, errors in found if errors} if by_pair else {}
+    return messages, blocked
 
 
-def errors_of(cell: Cell, seen: Seen) -> list[str]:
-    """What keeps `cell` from being measured, of what was seen of its paths."""
-    return [f"{error.text} {error.remedy or ''}".strip() for error in together(_errors(cell, seen), {})]
+def errors_of(cell: Cell, seen: Seen, shared: Sequence[Finding] = ()) -> list[str]:
+    """What keeps `cell` from being measured. `shared`: errors of addresses, of whichever nodes."""
+    own = [finding for finding in shared if _nodes(cell) & set(finding.subject.names)]
+    errors = together([*own, *_errors(cell, seen)], {})
+    return [f"{error.text} {error.remedy or ''}".strip() for error in errors]
 
 
 def _errors(cell: Cell, seen: Seen) -> Iterator[Finding]:
-    own = [path for path in seen.paths if (path.source, path.destination) in _ends(cell)]
-    alone = replace(seen, plan=replace(seen.plan, cells=(cell,)) if seen.plan is not None else None, paths=own)
-    rules = [reach.ports] if _may_be_small(cell, alone, own) else [reach.ports, reach.sizes]
+    paths = [path for path in seen.paths if (path.source, path.destination) in _ends(cell)]
+    alone = replace(
+        seen,
+        plan=replace(seen.plan, cells=(cell,)) if seen.plan is not None else None,
+        nodes={name: _among(seen.nodes[name], cell, seen.nodes) for name in sorted(_nodes(cell)) if name in seen.nodes},
+        paths=paths,
+    )
+    rules = [links.link, links.routes, reach.ports]
+    rules += [] if _may_be_small(cell, alone, paths) else [reach.sizes]
     yield from (finding for rule in rules for finding in rule(alone) if finding.level is Severity.ERROR)
+
+
+def _among(each: NodeSeen, cell: Cell, nodes: Mapping[str, NodeSeen]) -> NodeSeen:
+    """A node with its routes to its peers in `cell` only."""
+    if each.around is None:
+        return each
+    peers = peers_of(each.name, nodes, (ends for ends in _ends(cell) if set(ends) <= nodes.keys()))
+    routes = {peer: way for peer, way in each.around.routes.items() if peer in peers}
+    return replace(each, around=Surroundings(routes, above=each.around.above))
 
 
 def _may_be_small(cell: Cell, seen: Seen, paths: Sequence[PathSeen]) -> bool:
@@ -57,16 +95,41 @@ def _may_be_small(cell: Cell, seen: Seen, paths: Sequence[PathSeen]) -> bool:
     return cell.tcp.mss is not None and all(cell.tcp.mss + 40 <= (path.largest or 0) for path in paths)
 
 
+def _nodes(cell: Cell) -> set[str]:
+    return {name for ends in _ends(cell) for name in ends}
+
+
 def _ends(cell: Cell) -> set[tuple[str, str]]:
     """Both directions of its pairs: of TCP, acknowledgements go back."""
     there = {(pair.source, pair.destination) for pair in cell.pairs}
     return there | {(destination, source) for source, destination in there}
 
 
-async def _spot(nodes: Nodes, name: str) -> Spot | None:
-    facts = (await nodes.facts([name])).get(name, {})
+async def _ask_routes(nodes: Nodes, seen: NodeSeen, peers: Sequence[str]) -> None:
     try:
-        address = await literal(nodes.data_address(name))
+        await look_around(nodes.shell(seen.name), seen, peers, traffic=False)
+    except NodeError:
+        return
+
+
+async def _ask_link(nodes: Nodes, seen: NodeSeen) -> None:
+    """Ask for the facts that a run does not store: whether the interface is up, and has its link."""
+    try:
+        said = await gather(
+            nodes.shell(seen.name), seen.node.data_interface, seen.node.data_address or seen.node.address, CHECKED
+        )
+    except NodeError:
+        return
+    seen.facts = {**said, **seen.facts}
+
+
+def _address(nodes: Nodes, name: str) -> str | None:
+    try:
+        return nodes.data_address(name)
     except NodeError:
         return None
-    return None if address is None else Spot(name, address, facts.get("mtu"), nodes.rig.nodes[name].data_ports)
+
+
+async def _spot(seen: NodeSeen) -> Spot | None:
+    address = await literal(seen.address) if seen.address is not None else None
+    return None if address is None else Spot(seen.name, address, seen.facts.get("mtu"), seen.node.data_ports)

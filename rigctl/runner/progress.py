@@ -154,7 +154,7 @@ class Lines:
 
     def ended(self, cell: Cell, result: Repetition) -> None:
         self._eta.count(cell, result)
-        if result.status is not Status.OK:
+        if result.reason is not None:
             self._say(f"test {cell.number}: {result.status}: {result.reason}")
         for line in granted_otherwise(cell, result):
             self._say(f"test {cell.number}: {line}")

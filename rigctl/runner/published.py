@@ -27,6 +27,7 @@ from rigctl.errors import InputError, RigctlError
 from rigctl.measure import Channel
 from rigctl.processes import Process, process
 from rigctl.records import Cell, Repetition, RunInfo, RunPlan, RunStatus, Status, several_sets
+from rigctl.records import Stream as Sending
 from rigctl.runner.orders import Order
 from rigctl.runner.progress import Eta, Progress, granted_otherwise, settings_text
 from rigctl.scenario.forecast import forecasts
@@ -62,7 +63,7 @@ class _Now:
     attempt: int
     began_s: float
     ended_s: float | None = None
-    live: dict[int, _Live] = field(default_factory=dict)
+    live: dict[Sending, _Live] = field(default_factory=dict)
 
 
 class Board:
@@ -111,7 +112,7 @@ class Board:
         self._derive()
         if self._now is not None:
             live = self._now.live
-            live[channel.endpoint] = _counted(live.get(channel.endpoint), clock_ns, total_bytes)
+            live[channel.stream] = _counted(live.get(channel.stream), clock_ns, total_bytes)
             self._changed()
         if self._progress is not None:
             self._progress.received(channel, clock_ns, total_bytes)
@@ -125,10 +126,10 @@ class Board:
         self._total = max(self._total, self._done)
         self._derive()
         self._measured = {}
-        if result.status is not Status.OK:
+        if result.reason is not None:
             level: _Level = "error" if result.status is Status.FAILED else "warning"
             self._say(level, f"test {cell.number}: {result.status}: {result.reason}")
-        else:
+        if result.status is Status.OK:
             self._due = (cell, result)
         for line in granted_otherwise(cell, result):
             self._say("warning", f"test {cell.number}: {line}")
@@ -225,8 +226,8 @@ class Board:
         ip_version = self._plan.ip_version
         ceilings = {each.pair: each.ceiling_bps for each in forecasts(now.cell, self._plan, ip_version)}
         made = []
-        for endpoint, stream in enumerate(now.cell.streams, 1):
-            counted, ceiling = live.get(endpoint), ceilings.get(stream.pair)
+        for stream in now.cell.streams:
+            counted, ceiling = live.get(stream), ceilings.get(stream.pair)
             history = counted.mbps[-most:] if counted is not None else ()
             values: dict[str, Any] = {
                 "ceiling_mbps": None if ceiling is None else ceiling / 1e6,

@@ -12,7 +12,9 @@ from rigctl.records import PortSeries, Repetition, Status
 from rigctl.runner.by_agent import ByAgent
 from rigctl.runner.by_iperf3 import ByIperf3
 from rigctl.runner.captures import write_captures
+from rigctl.runner.carried import astray
 from rigctl.runner.engine import DRAIN_S, SALVAGE_S, Attempt, Bench, Engine
+from rigctl.runner.measurable import measurable
 from rigctl.runner.orders import Order
 from rigctl.runner.outcome import Counted, recorded
 from rigctl.runner.progress import Progress
@@ -21,6 +23,7 @@ from rigctl.runner.throttling import ThrottleWatch
 ENGINES: Final[Mapping[str, Engine]] = {AGENT: ByAgent, IPERF3: ByIperf3}
 """Of each engine of `rigctl.engines`, what measures a repetition."""
 REPORT_S: Final = 10.0
+_STOPPED: Final = "stopped by Ctrl-C or a signal"
 
 
 async def measure_cell(order: Order, bench: Bench, max_skew_s: float, progress: Progress) -> Repetition:
@@ -28,6 +31,10 @@ async def measure_cell(order: Order, bench: Bench, max_skew_s: float, progress: 
 
     Cancelled, it gives an INTERRUPTED record: the caller goes no further.
     """
+    try:
+        order, left_out = await measurable(order, bench.nodes, bench.blocked)
+    except asyncio.CancelledError:
+        return _Around(order, bench).record(Counted(), Status.INTERRUPTED, _STOPPED, None)
     around = _Around(order, bench)
     attempt = ENGINES[order.cell.engine](order, bench, progress)
     status, reason = Status.OK, None
@@ -38,7 +45,7 @@ async def measure_cell(order: Order, bench: Bench, max_skew_s: float, progress: 
         await attempt.traffic()
         bench.conditions.check(order.cell)
     except asyncio.CancelledError:
-        return around.record(Counted(), Status.INTERRUPTED, "stopped by Ctrl-C or a signal", None)
+        return around.record(Counted(), Status.INTERRUPTED, _STOPPED, None)
     except TimeoutError as late:
         status, reason = Status.FAILED, f"not finished {DRAIN_S:g} s after its planned end; {late}"
     except (NodeError, ExceptionGroup) as error:
@@ -48,8 +55,20 @@ async def measure_cell(order: Order, bench: Bench, max_skew_s: float, progress: 
     counted = await around.collect(attempt, REPORT_S if status is Status.OK else SALVAGE_S)
     if status is Status.OK and counted.missing is not None:
         status, reason = Status.FAILED, counted.missing
+    if status is Status.OK:
+        ways = await astray(counted.flows, counted.usage, order.cell.duration_s, bench.nodes)
+        counted = replace(counted, astray=ways)
     await attempt.close()
-    return around.record(counted, status, reason, max_skew_s)
+    return _in_part(around.record(counted, status, reason, max_skew_s), left_out)
+
+
+def _in_part(result: Repetition, left_out: str | None) -> Repetition:
+    """A repetition without some pairs: what is known of the others counts, their sum is not that of the test."""
+    if left_out is None:
+        return result
+    if result.status is Status.OK:
+        return replace(result, reason=left_out, goodput_median_bps=None)
+    return replace(result, reason=f"{result.reason}; {left_out}")
 
 
 def _reasons(error: Exception) -> list[NodeError]:

@@ -28,9 +28,9 @@ from rich.console import Console
 
 from rigctl import protocol
 from rigctl.account import account
-from rigctl.errors import Interrupted, NodeError, RigError, of_nodes
+from rigctl.errors import BusyError, Interrupted, NodeError, RigError, of_nodes
 from rigctl.logs import about, learnt
-from rigctl.records import Cell, Repetition, RunInfo, RunPlan, RunStatus, Status
+from rigctl.records import Repetition, RunInfo, RunPlan, RunStatus, Status
 from rigctl.remote.build import carried
 from rigctl.remote.reach import import_transports
 from rigctl.rig.inventory import Rig
@@ -40,6 +40,8 @@ from rigctl.runner.counters import counters_of
 from rigctl.runner.engine import Bench
 from rigctl.runner.logged import Logged
 from rigctl.runner.meanwhile import beside, later_imports
+from rigctl.runner.measurable import nodes_of as nodes_of_cell
+from rigctl.runner.measurable import pairs_without
 from rigctl.runner.nodes import Nodes, nodes_of
 from rigctl.runner.orders import MOST_ATTEMPTS, Order, further_orders, is_open_ended, missing, planned
 from rigctl.runner.precheck import prechecked
@@ -91,6 +93,7 @@ def measure_run(
     captures: Path | None = None,
     tags: Mapping[str, str] | None = None,
     wait_s: float = 0.0,
+    without_unreachable: bool = False,
     meanwhile: Callable[[], None] = later_imports,
 ) -> Outcome:
     """Measure `plan` on `rig` into `store`. Blocks until it is over; progress goes to `console`.
@@ -98,8 +101,10 @@ def measure_run(
     `store` gives it, opened by the first call: that may be while nodes are connected, none is locked yet. `resumed` is
     the id of a stored run of this plan (checked by `runner.resume`): what it lacks is measured. `captures` is the
     folder for pcap files; None: the working folder. The run is given `tags` at its beginning. A node that another run
-    has is waited for, for at most `wait_s`. `meanwhile` is called in a thread while the nodes are opened: the
-    controller waits then, and nothing is measured yet.
+    has is waited for, for at most `wait_s`. A run of which every test needs a node that can't be had, or a path that
+    nothing passes, is refused; with `without_unreachable` the other pairs are measured, if there are any.
+
+    `meanwhile` is called in a thread while the nodes are opened: the controller waits then, and nothing is measured.
 
     Ctrl-C and SIGTERM end it within 3 s, with everything stopped on every node and what was measured stored. Raises
     `RigError` where the rig could not be had at all: then nothing was stored.
@@ -110,7 +115,8 @@ def measure_run(
         progress_on(console, plan, orders, quiet) as shown,
         board_of(plan, orders, Logged(shown)) as board,
     ):
-        work = _Work(plan, rig, store, board, captures or Path.cwd(), tags or {}, wait_s, meanwhile)
+        folder = captures or Path.cwd()
+        work = _Work(plan, rig, store, board, folder, tags or {}, wait_s, without_unreachable, meanwhile)
         return asyncio.run(_interruptible(_run(work, orders, resumed)))
 
 
@@ -125,6 +131,7 @@ class _Work:
     captures: Path
     tags: Mapping[str, str]
     wait_s: float
+    without_unreachable: bool
     meanwhile: Callable[[], None]
 
     @property
@@ -168,7 +175,8 @@ async def _run(work: _Work, orders: Sequence[Order], resumed: str | None) -> Out
         facts, controller = await nodes.facts(names), controller_id()
         nodes.check_data_addresses()
         check_iperf3(plan, facts)
-        for message in await prechecked(plan, nodes, names):
+        messages, blocked = await prechecked(plan, nodes, names, by_pair=work.without_unreachable)
+        for message in messages:
             work.progress.said(message)
         await prepared()
         known = versions() | iperf3_versions(plan, facts)
@@ -181,7 +189,8 @@ async def _run(work: _Work, orders: Sequence[Order], resumed: str | None) -> Out
         _log.info("run %s: %d tests on %s", run, len(plan.cells), plan.rig_name, extra={"event": "run begins"})
         try:
             async with conditions_of(plan, nodes, names) as conditions:
-                bench = Bench(nodes, conditions, counters, work.captures / f"{file_name(plan.scenario_name)}-{run}")
+                captures = work.captures / f"{file_name(plan.scenario_name)}-{run}"
+                bench = Bench(nodes, conditions, counters, captures, blocked)
                 await _measure_all(work, orders, run, bench)
                 while is_open_ended(plan) and (more := further_orders(plan, store.repetitions(run, series=False))):
                     if any(order.rate_bps is None for order in more):
@@ -222,14 +231,14 @@ async def _open(work: _Work, nodes: Nodes, names: list[str], store_imported: Cal
         opening.cancel()
         await asyncio.wait({opening})
     lost = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, NodeError)}
-    if lost and all(_needs(cell) & lost.keys() for cell in work.plan.cells):
-        said = of_nodes(lost.values())
+    said = of_nodes(lost.values())
+    in_use = any(isinstance(error, BusyError) for error in lost.values())
+    if work.without_unreachable and not in_use and any(pairs_without(cell, lost) for cell in work.plan.cells):
+        for line in said[:MOST_LOST]:
+            work.progress.said(f"measured without it: {line}")
+    elif lost and all(nodes_of_cell(cell) & lost.keys() for cell in work.plan.cells):
         more = [f"… and {len(said) - MOST_LOST} more"] if len(said) > MOST_LOST else []
         raise RigError("\n".join([*said[:MOST_LOST], *more]))
-
-
-def _needs(cell: Cell) -> set[str]:
-    return {name for pair in cell.pairs for name in (pair.source, pair.destination)}
 
 
 async def _measure_all(work: _Work, orders: Sequence[Order], run: str, bench: Bench) -> None:

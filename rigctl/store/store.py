@@ -292,8 +292,12 @@ class Store:
             yield from self._totals(names[at : at + _BATCH])
 
     def statuses(self, run: str) -> dict[tuple[int, int, int], Status]:
-        """The status of each repetition of `run` by cell, repetition and attempt; nothing else is read."""
-        columns = (repetitions.c.cell, repetitions.c.repetition, repetitions.c.attempt, repetitions.c.status)
+        """The status of each repetition of `run` by cell, repetition and attempt.
+
+        FAILED also of one without some of its pairs: it is still to be measured.
+        """
+        own = repetitions.c
+        columns = (own.cell, own.repetition, own.attempt, own.status, own.reason)
         query, name = select(*columns).where(repetitions.c.run == run), f"repetition {{}} of run {run}"
         with explained(self.place), self._engine.connect() as connection:
             return dict(self._records(connection, query, name, _status_from))
@@ -375,7 +379,9 @@ def _keyed(make: Callable[[Row], T]) -> Callable[[Row], tuple[int, T]]:
 
 
 def _status_from(row: Row) -> tuple[tuple[int, int, int], Status]:
-    return (row["cell"], row["repetition"], row["attempt"]), Status(row["status"])
+    status = Status(row["status"])
+    in_part = status is Status.OK and row["reason"] is not None
+    return (row["cell"], row["repetition"], row["attempt"]), Status.FAILED if in_part else status
 
 
 def _put_facts(connection: Connection, run: str, facts: Mapping[str, Facts]) -> None:

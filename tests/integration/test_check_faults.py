@@ -9,11 +9,14 @@ import pytest
 from mounts import mounted
 from virtual_rigs import output, rig
 
-from rigctl.check.gather import gathered
+from rigctl.check.gather import gathered, used_nodes
 from rigctl.check.judge import judged
+from rigctl.errors import RigError
 from rigctl.findings import Finding, Severity
-from rigctl.records import RunPlan
+from rigctl.records import Pair, RunPlan
 from rigctl.rig.inventory import Rig
+from rigctl.runner.nodes import nodes_of
+from rigctl.runner.precheck import prechecked
 from rigctl.scenario.load import Overrides, load_plan
 from rigctl.virtual import provided
 
@@ -40,6 +43,17 @@ def only(findings: list[Finding]) -> Finding:
 def nft(hook: str, rule: str) -> str:
     table = f"table inet fault {{ chain some {{ type filter hook {hook} priority 0; {rule}; }}; }}"
     return f"echo '{table}' | nft -f -"
+
+
+async def refusal(ready: Rig, plan: RunPlan) -> str:
+    """Why a run of `plan` is refused; empty: it is not."""
+    names = sorted(used_nodes(plan))
+    async with nodes_of(ready, "a test") as nodes:
+        await nodes.open(names)
+        try:
+            return "\n".join((await prechecked(plan, nodes, names))[0])
+        except RigError as error:
+            return str(error)
 
 
 def plan_of(ready: Rig, folder: Path, text: str) -> RunPlan:
@@ -176,23 +190,100 @@ async def test_a_cache_without_execution_is_passed_over_and_told(
     assert "can't be used (Permission denied)" in note.text
 
 
-async def test_data_that_leave_by_another_interface_are_told(ready: Rig) -> None:
+async def test_data_that_leave_by_another_interface_are_told_and_not_measured(ready: Rig, tmp_path: Path) -> None:
     there = ready.nodes["b"].data_address
     await output(
         ready, "a",
         "ip link add m0 type veth peer name m1 && ip link set m0 up && ip link set m1 up && "
         f"ip route add {there}/32 dev m0",
     )  # fmt: skip
-    findings = await unhealthy(ready)
-    (route,) = (finding for finding in findings if finding.subject.names == ("a",))
+    route = only(await unhealthy(ready))
     assert route.text == f"a: data to b ({there}) leave by m0, not by eth0."
     assert route.level is Severity.ERROR
+    plan = plan_of(ready, tmp_path, "pairs: [a -> b]")
+    assert route.text in await refusal(ready, plan)
+    assert route.text in await refusal(ready, replace(plan, cells=(replace(plan.cells[0], pairs=(Pair("b", "a"),)),)))
+    assert await refusal(ready, replace(plan, cells=(replace(plan.cells[0], pairs=(Pair("b", "c"),)),))) == ""
 
 
-async def test_an_interface_that_is_down_is_told(ready: Rig) -> None:
+async def test_an_interface_that_is_down_is_told_and_nothing_that_follows_from_it(ready: Rig, tmp_path: Path) -> None:
     await output(ready, "b", "ip link set dev eth0 down")
+    assert only(await unhealthy(ready)).text == "b: eth0 is down."
+    said = await refusal(ready, plan_of(ready, tmp_path, "pairs: [a -> b]"))
+    assert "b: eth0 is down." in said
+    assert "nft" not in said
+
+
+async def test_an_address_that_two_nodes_have_is_told_as_the_cause(ready: Rig, tmp_path: Path) -> None:
+    there = ready.nodes["b"].data_address
+    await output(ready, "c", f"ip addr flush dev eth0 && ip addr add {there}/24 dev eth0")
+    twice = replace(ready, nodes={**ready.nodes, "c": replace(ready.nodes["c"], data_address=there)})
+    finding = only(await unhealthy(twice))
+    assert finding.subject.names == ("b", "c")
+    assert f"{there} is the data address of each of them" in finding.text
+    assert finding.text in await refusal(twice, plan_of(ready, tmp_path, "pairs: [a -> b, a -> c]"))
+
+
+async def test_a_mac_address_that_two_nodes_have_is_told_as_the_cause(ready: Rig) -> None:
+    mac = (await output(ready, "b", "cat /sys/class/net/eth0/address")).strip()
+    await output(ready, "c", f"ip link set eth0 down && ip link set eth0 address {mac} && ip link set eth0 up")
+    errors = [finding for finding in await unhealthy(ready) if finding.level is Severity.ERROR]
+    assert errors[0].subject.names == ("b", "c")
+    assert f"MAC address {mac}" in errors[0].text
+
+
+async def test_a_host_that_answers_for_a_nodes_address_is_told(ready: Rig) -> None:
+    """a has a wrong entry for b, as if a third host had been faster: nothing listens there."""
+    there = ready.nodes["b"].data_address
+    await output(ready, "a", f"ip neigh replace {there} lladdr 02:00:00:00:00:99 dev eth0 nud permanent")
+    finding = only(await unhealthy(ready))
+    assert f"a: {there} of b is answered for by 02:00:00:00:00:99, an interface of another host" in finding.text
+
+
+async def test_a_loopback_address_is_told_as_the_cause(ready: Rig) -> None:
+    loop = replace(ready, nodes={**ready.nodes, "b": replace(ready.nodes["b"], data_address="127.0.0.1")})
+    finding = only(await unhealthy(loop))
+    assert finding.subject.names == ("b",)
+    assert "127.0.0.1 is a loopback address" in finding.text
+
+
+@pytest.mark.parametrize("kind", ["prohibit", "unreachable", "blackhole"])
+async def test_a_route_that_forbids_a_peer_is_told_and_no_firewall(ready: Rig, kind: str) -> None:
+    await output(ready, "a", f"ip route add {kind} {ready.nodes['b'].data_address}/32")
+    finding = only(await unhealthy(ready))
+    assert f"a route of type {kind} covers it" in finding.text
+    assert (finding.remedy or "").startswith(f"On the node, as root: ip route del {kind}")
+
+
+async def test_a_route_over_a_bridge_on_the_data_interface_is_right(ready: Rig) -> None:
+    own, there = ready.nodes["a"].data_address, ready.nodes["b"].data_address
+    await output(
+        ready, "a",
+        "ip link add br0 type bridge && ip link set br0 mtu 9000 up && ip link set eth0 master br0 && "
+        f"ip route show dev eth0 && ip addr del {own}/24 dev eth0; ip addr add {own}/24 dev br0",
+    )  # fmt: skip
+    assert not any(str(there) in finding.text for finding in await unhealthy(ready))
+
+
+async def test_a_firewall_of_the_sender_that_drops_everything_is_looked_for_on_the_sender(ready: Rig) -> None:
+    await output(
+        ready, "a", nft("output", f"ip daddr {ready.nodes['b'].data_address} meta l4proto {{ tcp, udp }} drop")
+    )
     findings = await unhealthy(ready)
-    assert [each.text for each in findings if each.subject.names == ("b",)] == ["b: eth0 is down."]
+    assert {finding.subject.names for finding in findings} == {("a -> b",), ("b -> a",)}
+    assert all((finding.remedy or "").startswith("On a, as root: ") for finding in findings)
+
+
+async def test_the_round_trip_is_that_of_the_path_and_not_of_arp(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """20 ms over two links, which ARP before the first packet doubles: neighbours are forgotten before the check."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    async with provided(rig(tmp_path, "a", "b", links="{rate: 1G, mtu: 1500, rtt: 10ms}")) as started:
+        for name in "ab":
+            await output(started, name, "ip neigh flush all")
+        seen = await gathered(started, None, "a test")
+    assert [20_000 <= (path.rtt_us or 0) < 30_000 for path in seen.paths] == [True, True], seen.paths
 
 
 async def test_other_traffic_on_the_data_interface_is_told(ready: Rig) -> None:

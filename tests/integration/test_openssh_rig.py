@@ -59,3 +59,59 @@ def test_a_data_interface_that_leads_nowhere_ends_the_run_before_any_traffic(lab
     assert "eth0 (10.98.0.2)" in errors
     listed, _ = lab.rigctl("runs").communicate(timeout=60)
     assert "No runs yet" in listed
+
+
+def _status_by_pair(lab: Lab) -> dict[tuple[int, str], tuple[str, bool]]:
+    """Of each test and source the status, and whether its goodput is known; the last attempt counts."""
+    exported, errors = lab.rigctl("export", "--format", "json", "--level", "pairs").communicate(timeout=60)
+    rows = json.loads(exported or errors)
+    return {(row["cell"], row["source"]): (row["status"], row["goodput_mbps"] is not None) for row in rows}
+
+
+def test_pairs_whose_nodes_answer_are_measured_without_those_that_do_not_and_in_whole_when_it_is_resumed(
+    lab: Lab,
+) -> None:
+    sh(*lab.inside("switch", "ip", "link", "set", "pi4", "down"))
+    refused = lab.rigctl("run", "s.yaml", "--no-report")
+    _, errors = refused.communicate(timeout=90)
+    assert refused.returncode == 3
+    assert "pi4: no " in errors
+    run = lab.rigctl("run", "s.yaml", "--no-report", "--without-unreachable")
+    out, errors = run.communicate(timeout=120)
+    assert run.returncode == 3
+    assert "not measured: pi3 → pi4 (pi4: no " in " ".join(out.split()), out + errors
+    told = {(number, source): ("ok", source == "pi1") for number in (1, 2) for source in ("pi1", "pi3")}
+    assert _status_by_pair(lab) == told
+    sh(*lab.inside("switch", "ip", "link", "set", "pi4", "up"))
+    (listed,) = json.loads(lab.rigctl("runs", "--json").communicate(timeout=60)[0])["runs"]
+    resumed = lab.rigctl("run", "s.yaml", "--no-report", "--resume", listed["run"])
+    out, errors = resumed.communicate(timeout=120)
+    assert resumed.returncode == 0, out + errors
+    assert set(_status_by_pair(lab).values()) == {("ok", True)}
+
+
+def test_a_node_that_is_lost_in_the_first_test_does_not_lose_the_other_pair_in_the_second(lab: Lab) -> None:
+    run = lab.rigctl("run", "s.yaml", "--no-report")
+    assert run.stderr is not None
+    assert run.stderr.readline().startswith("test 1/2")
+    time.sleep(1)
+    sh(*lab.inside("switch", "ip", "link", "set", "pi4", "down"))
+    out, errors = run.communicate(timeout=120)
+    assert run.returncode == 3, out + errors
+    statuses = _status_by_pair(lab)
+    assert (statuses[2, "pi1"], statuses[2, "pi3"]) == (("ok", True), ("ok", False)), out + errors
+
+
+def test_a_night_names_the_node_that_was_missing_and_has_the_other_pair(lab: Lab) -> None:
+    sh(*lab.inside("switch", "ip", "link", "set", "pi4", "down"))
+    words = ("s.yaml", "--rig", "lab.yaml", "--at", "02:30", "--name", "n", "--store", "store.db")
+    told = lab.folder / "told.md"
+    options = ("--without-unreachable", "--notify", f"cat >>{told}")
+    installed = lab.rigctl("nightly", "install", *words, *options)
+    _, errors = installed.communicate(timeout=60)
+    assert installed.returncode == 0, errors
+    night = lab.rigctl("nightly", "run", "n")
+    out, errors = night.communicate(timeout=180)
+    assert night.returncode == 3, out + errors
+    message = told.read_text()
+    assert "measured in part: tests 1, 2: not measured: pi3 → pi4 (pi4: no " in message

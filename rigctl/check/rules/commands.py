@@ -13,8 +13,8 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "slot": ("lspci -vv shows LnkCap and LnkSta", "pciconf -lc {interface} shows its link"),
     "show route": ("ip route get {peer} from {own}", "route -n get {peer}"),
     "way": ("ip route get {peer}", "route -n get {peer}"),
-    "add route": (
-        "ip route add {peer} dev {interface} src {own}",
+    "set route": (
+        "ip route replace {peer} dev {interface} src {own}",
         "route add -host {peer} -interface {interface} -ifa {own}",
     ),
     "forget routes": ("ip route flush cache", "sysctl net.inet.tcp.hostcache.purgenow=1"),

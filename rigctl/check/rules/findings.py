@@ -1,13 +1,15 @@
 """How rules make findings: about one node or path first, then those that say the same of several as one."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from rigctl.check.records import Seen
 from rigctl.findings import Finding, Number, Severity, Subject, Weight
 
+T = TypeVar("T")
 Rule: TypeAlias = Callable[[Seen], Iterable[Finding]]
 
 WEIGHTS: Final = {
@@ -37,6 +39,20 @@ def node(*names: str) -> Subject:
 
 def pair(source: str, destination: str) -> Subject:
     return Subject("pair", (f"{source} -> {destination}",))
+
+
+def most_common(values: Mapping[str, T]) -> T | None:
+    """The value that more nodes have than any other; None where two values are as common: neither is the usual one."""
+    counts = Counter(values.values()).most_common(2)
+    return None if not counts or (len(counts) == 2 and counts[0][1] == counts[1][1]) else counts[0][0]
+
+
+def by_value(values: Mapping[str, object]) -> str:
+    """`1400 on a and 1500 on b, c`."""
+    names: dict[object, list[str]] = {}
+    for name, value in values.items():
+        names.setdefault(value, []).append(name)
+    return " and ".join(f"{value} on {_listed('node', own)}" for value, own in names.items())
 
 
 def together(findings: Iterable[Finding], everybody: Mapping[str, int]) -> Iterator[Finding]:

@@ -14,6 +14,8 @@ PCIE_BPS: Final = {2.5: 2.0e9, 5.0: 4.0e9, 8.0: 7.877e9, 16.0: 15.754e9, 32.0: 3
 PCIE_SHARE: Final = 0.85
 """Of that, what is left for data: headers and flow control of 256-byte packets take the rest."""
 FAST_BPS: Final = 5e9
+OFFLOADED_BPS: Final = 1e9
+"""Below this rate any processor does the work of the offloads beside."""
 OFFLOADS: Final = ("tso", "gro", "sg", "tx", "rx")
 FREEBSD_OFFLOADS: Final = {"tso": "tso", "lro": "lro", "tx": "txcsum", "rx": "rxcsum"}
 """As the facts have them → as ifconfig(8) takes them."""
@@ -49,11 +51,12 @@ def card(seen: Seen) -> Iterator[Finding]:
         driver, firmware = each.facts.get("driver"), each.facts.get("firmware")
         if driver is not None:
             yield found(Severity.OK, node(each.name), f"driver {driver}, firmware {firmware or 'unknown'}.")
-        fast = (seen.rate_bps(each.name) or 0) >= FAST_BPS
+        rate_bps = seen.rate_bps(each.name)
+        fast = (rate_bps or 0) >= FAST_BPS
         level = Severity.WARNING if fast else Severity.NOTE
         offloads = each.facts.get("offloads") or {}
         off = [name for name in (FREEBSD_OFFLOADS if each.is_freebsd else OFFLOADS) if offloads.get(name) is False]
-        if off:
+        if off and (rate_bps is None or rate_bps >= OFFLOADED_BPS):
             names = [FREEBSD_OFFLOADS[name] if each.is_freebsd else f"{name} on" for name in off]
             remedy = as_root(each, "offloads", names=" ".join(names))
             text = f"offloads of {each.interface} are off: {', '.join(off)}. The processor does their work."

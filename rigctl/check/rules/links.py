@@ -1,19 +1,21 @@
 """The data interfaces: link, speed, duplex and MTU against the rig file and each other, routes, traffic."""
 
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from ipaddress import ip_address
 from typing import Final
 
 from rigctl.check.records import NodeSeen, Seen
 from rigctl.check.rules.commands import as_root, command
-from rigctl.check.rules.findings import found, node
+from rigctl.check.rules.findings import by_value, found, most_common, node
 from rigctl.findings import Finding, Severity
+from rigctl.probe.readiness import Route
 from rigctl.units import format_rate
 
 BUSY_SHARE: Final = 0.01
 """Other traffic above this share of the link shows in results."""
 BUSY_BPS: Final = 1e6
 """… and where the link's rate is unknown, or small."""
+LOOPBACKS: Final = ("lo", "lo0")
 
 
 def link(seen: Seen) -> Iterator[Finding]:
@@ -37,9 +39,17 @@ def link(seen: Seen) -> Iterator[Finding]:
         yield found(Severity.OK, node(*(each.name for each in good)), "the data interface has its link.")
 
 
-def _dead(each: NodeSeen) -> bool:
+def is_dead(each: NodeSeen) -> bool:
     """Its interface is down or has no link, which is said; what follows from that need not be."""
     return each.facts.get("up") is False or each.facts.get("carrier") == 0
+
+
+def is_loopback(each: NodeSeen) -> bool:
+    """Its data address is one that no other host can send to."""
+    try:
+        return each.address is not None and ip_address(each.address).is_loopback
+    except ValueError:  # a name
+        return False
 
 
 def _speed(each: NodeSeen) -> Iterator[Finding]:
@@ -62,7 +72,11 @@ def _speed(each: NodeSeen) -> Iterator[Finding]:
 
 def mtu(seen: Seen) -> Iterator[Finding]:
     """Against the rig file; and whether all nodes have the same."""
-    known = {each.name: each for each in seen.reached() if each.facts.get("mtu") is not None}
+    known = {
+        each.name: each
+        for each in seen.reached()
+        if each.facts.get("mtu") is not None and each.interface not in LOOPBACKS
+    }
     wrong = set()
     for name, each in known.items():
         wanted, has = each.node.link.mtu, each.facts["mtu"]
@@ -71,49 +85,77 @@ def mtu(seen: Seen) -> Iterator[Finding]:
             remedy = as_root(each, "mtu", mtu=wanted)
             text = f"{each.interface} has MTU {has}, the rig file {wanted}."
             yield found(Severity.WARNING, node(name), text, remedy, numbers={"mtu": has, "wanted_mtu": wanted})
-    counts = Counter(each.facts["mtu"] for each in known.values())
-    if len(counts) > 1:
-        usual = max(counts, key=lambda size: (counts[size], size))
-        for size in sorted(counts.keys() - {usual}):
-            few = [each for name, each in known.items() if each.facts["mtu"] == size and name not in wrong]
-            for each in few:
-                text = (
-                    f"{each.interface} has MTU {size}, {counts[usual]} other nodes {usual}. TCP agrees on the smaller; "
-                    f"larger datagrams to it are lost."
-                )
-                remedy = as_root(each, "mtu", mtu=usual)
-                yield found(Severity.WARNING, node(each.name), text, remedy, numbers={"mtu": size, "usual_mtu": usual})
+    sizes = {each.facts["mtu"] for each in known.values()}
+    if len(sizes) > 1:
+        yield from _unlike([each for name, each in known.items() if name not in wrong])
     elif known and not wrong:
-        (size,) = counts
+        (size,) = sizes
         yield found(Severity.OK, node(*known), f"MTU {size}.", numbers={"mtu": size})
+
+
+def _unlike(nodes: Sequence[NodeSeen]) -> Iterator[Finding]:
+    """Nodes with another MTU than most; where no size has most of them, all of them at once."""
+    sizes = {each.name: each.facts["mtu"] for each in nodes}
+    usual = most_common(sizes)
+    said = "TCP agrees on the smaller; larger datagrams to it are lost."
+    if usual is None and len(set(sizes.values())) > 1:
+        text = f"the MTUs of the data interfaces differ, {by_value(sizes)}. {said}"
+        yield found(Severity.WARNING, node(*sizes), text, "Give the interfaces the same MTU.")
+    others = list(sizes.values()).count(usual)
+    for each in nodes if usual is not None else ():
+        if (size := sizes[each.name]) != usual:
+            text = f"{each.interface} has MTU {size}, {others} other nodes {usual}. {said}"
+            remedy = as_root(each, "mtu", mtu=usual)
+            yield found(Severity.WARNING, node(each.name), text, remedy, numbers={"mtu": size, "usual_mtu": usual})
 
 
 def routes(seen: Seen) -> Iterator[Finding]:
     """`ip route get`, `route get`: data go over the data interface, not over that of management."""
     good = []
     for each in seen.reached():
-        if each.around is None or each.interface is None or _dead(each):
+        if each.around is None or each.interface is None or is_dead(each) or is_loopback(each):
             continue
-        names = {other.address: other.name for other in seen.nodes.values() if other.address is not None}
-        wrong = False
-        for peer, way in each.around.routes.items():
-            to = names.get(peer, peer)
-            if way.device is None:
-                remedy = f"On the node: {command(each, 'show route', peer=peer, own=each.address)}"
-                yield found(Severity.ERROR, node(each.name), f"no route to {to} ({peer}): {way.said}.", remedy)
-            elif way.device not in (each.interface, "lo", "lo0"):
-                via = f" via {way.via}" if way.via else ""
-                text = f"data to {to} ({peer}) leave by {way.device}{via}, not by {each.interface}."
-                remedy = as_root(each, "add route", peer=peer, own=each.address)
-                yield found(Severity.ERROR, node(each.name), text, remedy)
-            else:
-                yield from _route_mtu(each, to, way.mtu)
-                continue
-            wrong = True
+        wrong = astray(seen, each)
+        for (_, to), way in wrong.items():
+            yield _astray(each, to, way)
+        for ends, way in _ways(seen, each).items():
+            if ends not in wrong:
+                yield from _route_mtu(each, ends[1], way.mtu)
         if not wrong and each.around.routes:
             good.append(each.name)
     if good:
         yield found(Severity.OK, node(*good), "data leave by the data interface.")
+
+
+def astray(seen: Seen, each: NodeSeen) -> dict[tuple[str, str], Route]:
+    """The routes of a node that do not lead over its data interface, by the node and its peer."""
+    if each.around is None or each.interface is None or is_dead(each) or is_loopback(each):
+        return {}
+    right = {each.interface, *LOOPBACKS, *each.around.above}
+    return {ends: way for ends, way in _ways(seen, each).items() if way.device not in right}
+
+
+def _ways(seen: Seen, each: NodeSeen) -> dict[tuple[str, str], Route]:
+    names = {other.address: other.name for other in seen.nodes.values() if other.address is not None}
+    routes = each.around.routes if each.around is not None else {}
+    return {(each.name, names.get(peer, peer)): way for peer, way in routes.items() if peer != each.address}
+
+
+def _astray(each: NodeSeen, to: str, way: Route) -> Finding:
+    if way.device is None:
+        said, _, forbidding = way.said.partition("; ")
+        text = f"no route to {to} ({way.peer}): {said}."
+        if not forbidding:
+            remedy = f"On the node: {command(each, 'show route', peer=way.peer, own=each.address)}"
+            return found(Severity.ERROR, node(each.name), text, remedy)
+        kind, _, rest = forbidding.partition(" ")
+        text = f"no route to {to} ({way.peer}): a route of type {kind} covers it, {rest} ({said})."
+        return found(Severity.ERROR, node(each.name), text, f"On the node, as root: ip route del {forbidding}")
+    via = f" via {way.via}" if way.via else ""
+    text = f"data to {to} ({way.peer}) leave by {way.device}{via}, not by {each.interface}."
+    change = as_root(each, "set route", peer=way.peer, own=each.address)
+    remedy = f"{change}; or correct data_interface in the rig file."
+    return found(Severity.ERROR, node(each.name), text, remedy)
 
 
 def _route_mtu(each: NodeSeen, to: str, route_mtu: int | None) -> Iterator[Finding]:

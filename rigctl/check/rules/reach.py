@@ -1,6 +1,6 @@
 """The paths between nodes: what may pass, who refuses the rest, and the largest packet."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from rigctl.check.paths import SMALL, Icmp, PathSeen
@@ -16,28 +16,48 @@ _OWN: Final = ("EPERM", "EACCES")
 """What a firewall of the sender's gives to whoever sends."""
 _PROHIBITED: Final = {(3, 9), (3, 10), (3, 13)}
 """ICMP codes "administratively prohibited" (RFC 1812, 5.2.7.1); of ICMPv6 type 1, code 1 (RFC 4443)."""
+_UNRESOLVED: Final = {(3, 1), (1, 3)}
+"""ICMP "host unreachable" and ICMPv6 "address unreachable"."""
 
 
 def ports(seen: Seen) -> Iterator[Finding]:
     """Data ports in both directions: TCP and UDP, each passes, is refused (by whom) or dropped."""
     good = []
-    datagrams = seen.plan is None or any(cell.transport == "udp" for cell in seen.cells())
+    datagrams = any(cell.transport == "udp" for cell in seen.cells())
+    walled = {(path.source, path.destination) for path in seen.paths if _own_refusal(path) is not None}
     for path in seen.paths:
         tcp, udp = _tcp(seen, path), _udp(seen, path)
         if tcp is None and udp is None:
             good.append(f"{path.source} -> {path.destination}")
             continue
-        what, remedy = tcp or udp or ("", "")
-        if tcp == udp:
-            text = f"TCP and UDP to port {path.port}: {what}."
-        elif tcp is not None:
-            text = f"TCP to port {path.port}: {what}; UDP {'passes' if udp is None else udp[0]}."
-        else:
-            text = f"UDP to port {path.port}: {what}; TCP passes."
+        if (path.source, path.destination) in seen.explained:
+            continue
+        text, remedy = _blocked(path, tcp, udp)
+        if path.stream is None and (path.source, path.destination) in walled:
+            text = f"UDP to port {path.port}: {udp[0] if udp else 'passes'}; TCP is dropped without an answer."
+            remedy = udp[1] if udp else remedy
+        elif path.stream is None and path.heard and (path.destination, path.source) in walled:
+            text += f" {path.destination}'s own firewall refuses what it sends to {path.source}: answers, too."
+            remedy = _look_at_own(seen, path.destination)
         level = Severity.ERROR if tcp is not None or datagrams else Severity.WARNING
         yield found(level, pair(path.source, path.destination), text, remedy, {"port": path.port})
     if good:
         yield found(Severity.OK, _paths_subject(good), "TCP and UDP pass.")
+
+
+def _blocked(path: PathSeen, tcp: tuple[str, str] | None, udp: tuple[str, str] | None) -> tuple[str, str]:
+    what, remedy = tcp or udp or ("", "")
+    if tcp == udp:
+        return f"TCP and UDP to port {path.port}: {what}.", remedy
+    if tcp is not None:
+        return f"TCP to port {path.port}: {what}; UDP {'passes' if udp is None else udp[0]}.", remedy
+    return f"UDP to port {path.port}: {what}; TCP passes.", remedy
+
+
+def _own_refusal(path: PathSeen) -> str | None:
+    """The error by which the sender's own firewall refused the smallest datagram."""
+    refused = path.refused.get(min(SMALL, path.wanted))
+    return refused if refused in _OWN else None
 
 
 def _tcp(seen: Seen, path: PathSeen) -> tuple[str, str] | None:
@@ -51,26 +71,46 @@ def _tcp(seen: Seen, path: PathSeen) -> tuple[str, str] | None:
     if path.stream in _OWN:
         return _own_firewall(seen, path, path.stream)
     if path.stream in ("EHOSTUNREACH", "ENETUNREACH", "ENOPROTOOPT") and SMALL not in path.refused:
-        return _rejected(seen, path, _told(path.icmp) or f"ICMP ({path.stream})")
+        told = _told(path.icmp) or f"ICMP ({path.stream})"
+        return _unresolved(seen, path) if _is_own(seen, path, path.icmp) else _rejected(seen, path, told)
     return _unsent(seen, path, path.stream)
 
 
 def _udp(seen: Seen, path: PathSeen) -> tuple[str, str] | None:
     if path.heard:
         return None
-    refused = path.refused.get(min(SMALL, path.wanted))
+    refused, own = path.refused.get(min(SMALL, path.wanted)), _own_refusal(path)
     refusals = {icmp for icmp in path.icmp if icmp.mtu is None}
-    if refused in _OWN:
-        return _own_firewall(seen, path, refused)
+    if own is not None:
+        return _own_firewall(seen, path, own)
+    if _is_own(seen, path, refusals):
+        return _unresolved(seen, path)
     if refusals:
         return _rejected(seen, path, _told(refusals))
     return _dropped(seen, path) if refused is None else _unsent(seen, path, refused)
 
 
-def _own_firewall(seen: Seen, path: PathSeen, error: str | None) -> tuple[str, str]:
+def _own_firewall(seen: Seen, path: PathSeen, error: str) -> tuple[str, str]:
+    return f"refused by the sender's own firewall ({error})", _look_at_own(seen, path.source)
+
+
+def _look_at_own(seen: Seen, name: str) -> str:
+    return f"On {name}, as root: {_firewall(seen, name)} (chains with hook output); allow the data ports."
+
+
+def _is_own(seen: Seen, path: PathSeen, errors: Collection[Icmp]) -> bool:
+    """Tell whether the sender's own kernel gave the ICMP errors "host unreachable": its ARP was not answered."""
+    own = seen.nodes[path.source].address
+    return bool(errors) and all(icmp.sender == own and (icmp.type, icmp.code) in _UNRESOLVED for icmp in errors)
+
+
+def _unresolved(seen: Seen, path: PathSeen) -> tuple[str, str]:
+    there = seen.nodes[path.destination].address
+    asking = "ARP" if path.version == 4 else "neighbour discovery"
     return (
-        f"refused by the sender's own firewall ({error})",
-        f"On {path.source}, as root: {_firewall(seen, path.source)} (chains with hook output); allow the data ports.",
+        f"not sent, {there} did not answer {asking}",
+        f"Look at cable, switch port and VLAN between {path.source} and {path.destination}; does {path.destination} "
+        f"have {there}?",
     )
 
 
@@ -122,7 +162,7 @@ def sizes(seen: Seen) -> Iterator[Finding]:
     good: dict[tuple[int, int], list[str]] = {}
     for path in seen.paths:
         largest = path.largest
-        if largest is None:
+        if largest is None or (largest < path.wanted and (path.source, path.destination) in seen.explained):
             continue
         if largest >= path.wanted:
             good.setdefault((path.wanted, path.version), []).append(f"{path.source} -> {path.destination}")

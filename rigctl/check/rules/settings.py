@@ -1,12 +1,11 @@
 """What the nodes' kernels allow against what the scenario wants: socket buffers, congestion control, disks."""
 
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from rigctl.check.records import NodeSeen, Seen
 from rigctl.check.rules.commands import as_root
-from rigctl.check.rules.findings import found, node
+from rigctl.check.rules.findings import by_value, found, most_common, node
 from rigctl.findings import Finding, Severity
 from rigctl.probe.freebsd import AVAILABLE
 from rigctl.records import Cell
@@ -21,9 +20,23 @@ _AUTOTUNED_FREEBSD: Final = (("receive", "net.inet.tcp.recvbuf_max"), ("send", "
 UNLIKE: Final = 4
 """Buffers that are this much smaller than another node's are named."""
 _USUAL_MOST: Final = 6 << 20
+_SCALING: Final = "net.ipv4.tcp_window_scaling"
+_UNSCALED: Final = 65535
 _CONGESTION: Final = "net.ipv4.tcp_congestion_control"
 _CONGESTION_FREEBSD: Final = "net.inet.tcp.cc.algorithm"
 _AVAILABLE: Final = "net.ipv4.tcp_available_congestion_control"
+
+
+def scaling(seen: Seen) -> Iterator[Finding]:
+    """TCP window scaling: without it, at either end, a window has 16 bits (RFC 7323, 2)."""
+    if seen.plan is not None and not any(cell.transport == "tcp" for cell in seen.cells()):
+        return
+    for each in seen.reached():
+        if each.sysctl(_SCALING) == "0" and not any(_SCALING in seen.settings_of(cell) for cell in seen.cells()):
+            rtt_s = _round_trip_s(seen, each.name)
+            at_most = f": {format_rate(_UNSCALED * 8 / rtt_s)} at a round trip of {rtt_s * 1e3:.3g} ms" if rtt_s else ""
+            text = f"{_SCALING} is 0: no flow to or from it has more than 64 KiB on the way{at_most}."
+            yield found(Severity.WARNING, node(each.name), text, as_root(each, "sysctl", name=_SCALING, value=1))
 
 
 def windows(seen: Seen) -> Iterator[Finding]:
@@ -118,17 +131,25 @@ def congestion(seen: Seen) -> Iterator[Finding]:
                 remedy = f"On the node, as root: sysctl -w net.ipv4.tcp_allowed_congestion_control='{names}'"
                 yield found(Severity.ERROR, node(each.name), text, remedy)
     defaults = {each.name: own for each in seen.reached() if (own := each.sysctl(_default_by(each)))}
-    counts = Counter(defaults.values())
-    if len(counts) == 1:
-        yield found(Severity.OK, node(*defaults), f"congestion control {next(iter(counts))} by default.")
-    elif counts and (seen.plan is None or any(cell.tcp.congestion is None for cell in seen.cells())):
-        usual = max(counts, key=lambda name: (counts[name], name))
-        for name, own in defaults.items():
-            if own != usual:
-                text = f"the default congestion control is {own}, of {counts[usual]} other nodes {usual}."
-                change = as_root(seen.nodes[name], "sysctl", name=_default_by(seen.nodes[name]), value=usual)
-                remedy = f"{change}; or set congestion in the scenario."
-                yield found(Severity.WARNING, node(name), text, remedy)
+    if len(set(defaults.values())) == 1:
+        yield found(Severity.OK, node(*defaults), f"congestion control {next(iter(defaults.values()))} by default.")
+    elif defaults and (seen.plan is None or any(cell.tcp.congestion is None for cell in seen.cells())):
+        yield from _unlike(seen, defaults)
+
+
+def _unlike(seen: Seen, defaults: Mapping[str, str]) -> Iterator[Finding]:
+    """Nodes with another default than most; where none has most of them, all of them at once."""
+    usual = most_common(defaults)
+    if usual is None:
+        text = f"the default congestion controls differ, {by_value(defaults)}."
+        remedy = "Set congestion in the scenario, or give the nodes the same default."
+        yield found(Severity.WARNING, node(*defaults), text, remedy)
+    others = list(defaults.values()).count(usual or "")
+    for name, own in defaults.items() if usual is not None else ():
+        if own != usual:
+            text = f"the default congestion control is {own}, of {others} other nodes {usual}."
+            change = as_root(seen.nodes[name], "sysctl", name=_default_by(seen.nodes[name]), value=usual)
+            yield found(Severity.WARNING, node(name), text, f"{change}; or set congestion in the scenario.")
 
 
 def _unavailable(each: NodeSeen, name: str, there: list[str], asking: str) -> Finding:

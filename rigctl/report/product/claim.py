@@ -181,7 +181,8 @@ def _of_test(
     if left_out:
         last = left_out[-1]
         reason = f": {last.reason.rstrip('.')}" if last.reason else ""
-        yield f"{'not measured' if last.status is None else f'a repetition is {last.status}'}{reason}"
+        what = {None: "not measured", Status.OK: "not all pairs were measured"}
+        yield f"{what.get(last.status, f'a repetition is {last.status}')}{reason}"
     if cell.counted < LEAST:
         yield f"{plural(cell.counted, 'repetition counts', 'repetitions count')}, {LEAST} are needed"
     if cell.counted == 0:

@@ -6,6 +6,7 @@ from rigctl.probe.readiness import (
     Route,
     coalescing,
     flag_up,
+    parse_neighbours,
     parse_surroundings,
     pcie,
     rings,
@@ -36,6 +37,9 @@ AROUND = """\
 @route 10.0.0.2 10.0.0.2 from 10.0.0.1 dev eth0 uid 0 \\    cache expires 500sec mtu 1400
 @route 10.0.0.3 10.0.0.3 from 10.0.0.1 via 10.9.9.9 dev eth1 uid 0
 @route 10.0.0.4 RTNETLINK answers: Network is unreachable
+@route 10.0.0.5 RTNETLINK answers: Permission denied; prohibit 10.0.0.5
+@route 10.0.0.6 RTNETLINK answers: Network is unreachable;
+@above bond0
 @disk /dev/sda1 1024 /data
 @disk tmpfs 2048 /dev/shm
 @disk  /missing
@@ -65,6 +69,9 @@ def test_routes_disks_and_rates_are_read_from_one_output() -> None:
     assert around.routes["10.0.0.3"] == Route("10.0.0.3", "eth1", "10.9.9.9")
     assert around.routes["10.0.0.4"].device is None
     assert around.routes["10.0.0.4"].said == "RTNETLINK answers: Network is unreachable"
+    assert around.routes["10.0.0.5"].said == "RTNETLINK answers: Permission denied; prohibit 10.0.0.5"
+    assert around.routes["10.0.0.6"].said == "RTNETLINK answers: Network is unreachable"
+    assert around.above == {"bond0"}
     assert around.disks == (Disk("/data", 1 << 20), Disk("/dev/shm", 2 << 20, in_memory=True), Disk("/missing", None))
     assert (around.rx_bps, around.tx_bps) == (10**6, 0)
     assert around.loadable == {"bbr"}
@@ -75,3 +82,11 @@ def test_whatever_a_rig_file_names_is_quoted_for_the_shell() -> None:
     script = surroundings_script("eth0", "10.0.0.1", ["10.0.0.2"], ["/data; reboot"], ["x; reboot"])
     assert "/data; reboot" in script
     assert "'\"'\"'/data; reboot'\"'\"'" in script
+
+
+def test_neighbours_are_known_by_their_mac_address_or_did_not_answer() -> None:
+    said = (
+        "@neighbour 10.0.0.2 10.0.0.2 lladdr 52:54:00:AA:bb:cc REACHABLE\n"
+        "@neighbour 10.0.0.3 10.0.0.3 FAILED\n@neighbour 10.0.0.4 10.0.0.4 INCOMPLETE\n@neighbour 10.0.0.5\n\nodd\n"
+    )
+    assert parse_neighbours(said) == {"10.0.0.2": "52:54:00:aa:bb:cc", "10.0.0.3": None, "10.0.0.4": None}

@@ -8,6 +8,7 @@ from pathlib import Path
 import asyncssh
 import pytest
 
+from rigctl.check.visit import Visit
 from rigctl.errors import NodeError
 from rigctl.records import Link
 from rigctl.remote import session
@@ -90,3 +91,30 @@ def test_known_hosts_are_read_once_and_again_when_they_change(tmp_path: Path, mo
     file.write_text("pi1 ssh-ed25519 AAAA")
     trusted()
     assert len(read) == 2
+
+
+def test_a_node_that_is_late_is_told_with_the_jump_host_that_it_was_reached_through(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    Connecting(monkeypatch, failing=False)
+    monkeypatch.setattr(session, "OPEN_DEADLINE_S", 0.01)
+    far = Rig("lab", "", {"pi0": Node("pi0", "192.0.2.1", Link(None, None), jump="anna@gate")}, None)
+
+    async def late() -> str:
+        with pytest.raises(NodeError) as caught:
+            await Session(far, "pi0", "me").opened()
+        return str(caught.value)
+
+    assert asyncio.run(late()).startswith("pi0: not connected through its jump host anna@gate within ")
+
+
+def test_a_check_gives_a_node_as_long_as_a_run_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A jump host says why the node behind it is not reached, which may take longer than a shorter wait."""
+
+    async def deadlines() -> set[float]:
+        visit, alone = Visit(RIG, "pi0", "me"), Session(RIG, "pi1", "me")
+        await asyncio.gather(visit.leave(), alone.close())
+        return {visit._session._deadline_s, alone._deadline_s}
+
+    Connecting(monkeypatch, failing=True)
+    assert len(asyncio.run(deadlines())) == 1

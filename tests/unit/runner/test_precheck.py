@@ -4,6 +4,8 @@ from dataclasses import replace
 
 from rigctl.check.paths import PathSeen
 from rigctl.check.records import NodeSeen, Seen
+from rigctl.findings import Finding, Severity, Subject, Weight
+from rigctl.probe.readiness import Route, Surroundings
 from rigctl.records import Cell, Condition, Link, MessageSettings, Pair, RunPlan, Setting, TcpSettings
 from rigctl.rig.inventory import Node, Rig
 from rigctl.runner.precheck import errors_of
@@ -40,6 +42,24 @@ def test_what_may_send_smaller_packets_is_not_refused_for_a_black_hole() -> None
     )
     assert [errors_of(cell, seen(HOLE)) for cell in smaller] == [[]] * 4
     assert len(errors_of(replace(CELL, tcp=TcpSettings(mss=1400)), seen(HOLE))) == 1
+
+
+def test_a_route_that_leads_elsewhere_keeps_the_tests_of_its_own_pair_only() -> None:
+    facts = {"interface": "eth1"}
+    nodes = {name: NodeSeen(each.node, facts, address=each.node.address) for name, each in NODES.items()}
+    nodes["a"].around = Surroundings({"10.0.0.2": Route("10.0.0.2", "eth0")})
+    nodes["c"] = NodeSeen(Node("c", "10.0.0.3", Link(None, None)), facts, address="10.0.0.3")
+    whole = replace(seen(GOOD), nodes=nodes)
+    (wrong,) = errors_of(CELL, whole)
+    assert wrong.startswith("a: data to b (10.0.0.2) leave by eth0, not by eth1.")
+    assert len(errors_of(replace(CELL, pairs=(Pair("b", "a"),)), whole)) == 1
+    assert errors_of(replace(CELL, pairs=(Pair("a", "c"),)), whole) == []
+
+
+def test_an_address_held_twice_keeps_the_tests_of_the_nodes_that_hold_it() -> None:
+    shared = Finding("x is held twice", Weight.MISSING, Severity.ERROR, Subject("node", ("b", "c")))
+    assert errors_of(CELL, seen(GOOD), [shared]) == ["b, c: x is held twice"]
+    assert errors_of(replace(CELL, pairs=(Pair("a", "d"),)), seen(GOOD), [shared]) == []
 
 
 def test_another_pairs_closed_port_does_not_matter_and_udp_only_to_tests_of_datagrams() -> None:

@@ -80,6 +80,9 @@ class FakeNodes:
             raise NodeError("a", "agents failed")
         return {name: cast(Agent, self.agent(name, self.log, self.fails_at)) for name in names}
 
+    async def lost(self, _: Iterable[str]) -> dict[str, NodeError]:
+        return {}
+
     def is_pi(self, _: str) -> bool:
         return False
 

@@ -1,0 +1,162 @@
+"""Causes that explain several faults at once: addresses and MAC addresses held twice, a peer that answers nothing.
+
+A cause is reported by its own rule. Faulty paths that a cause explains (`explained`) are not reported again as dropped,
+rejected or too small: the remedy of the cause is the one that helps.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from rigctl.check.paths import PathSeen
+from rigctl.check.records import NodeSeen, Seen
+from rigctl.check.rules.findings import found, node
+from rigctl.check.rules.links import astray, is_dead, is_loopback
+from rigctl.findings import Finding, Severity
+
+Ends = tuple[str, str]
+_NO_MAC: Final = "00:00:00:00:00:00"
+
+
+@dataclass(frozen=True, slots=True)
+class _Cause:
+    finding: Finding
+    paths: frozenset[Ends]
+
+
+def addresses(seen: Seen) -> Iterator[Finding]:
+    """Addresses of the data network: each held by one host only, and by one that answers."""
+    for cause in _causes(seen, _of_links(seen)):
+        yield cause.finding
+
+
+def explained(seen: Seen) -> frozenset[Ends]:
+    """The paths of `seen` with a fault that follows from what another rule reports: link, routes or addresses."""
+    known = _of_links(seen)
+    return known.union(*(cause.paths for cause in _causes(seen, known)))
+
+
+def _of_links(seen: Seen) -> frozenset[Ends]:
+    """Faulty paths from or to a node without a link, and those of which one end has no route, or a wrong one."""
+    dead = {each.name for each in seen.reached() if is_dead(each)}
+    wrong = {ends for each in seen.reached() for ends in astray(seen, each)}
+    return frozenset(
+        ends
+        for ends in map(_ends, _faulty(seen))
+        if dead & set(ends) or ends in wrong or (ends[1], ends[0]) in wrong
+    )  # fmt: skip
+
+
+def _causes(seen: Seen, known: frozenset[Ends]) -> Iterator[_Cause]:
+    """The causes that addresses show, the most certain first; each explains paths that none before it does."""
+    for find in (_shared_addresses, _loopback, _shared_macs, _neighbours):
+        left = [path for path in _faulty(seen) if _ends(path) not in known]
+        for cause in find(seen, left):
+            known |= cause.paths
+            yield cause
+
+
+def _shared_addresses(seen: Seen, faulty: Iterable[PathSeen]) -> Iterator[_Cause]:
+    holders: dict[str, list[NodeSeen]] = defaultdict(list)
+    for each in seen.reached():
+        if each.address is not None and not is_loopback(each):
+            holders[each.address].append(each)
+    for address, own in holders.items():
+        if all(_share_interface(own[0], other) for other in own[1:]):
+            continue
+        names = [each.name for each in own]
+        text = f"{address} is the data address of each of them: what is sent to it reaches one of them, or none."
+        remedy = "Give each node an address of its own, or correct data_address or data_interface in the rig file."
+        yield _Cause(found(Severity.ERROR, node(*names), text, remedy), _paths_of(names, faulty))
+
+
+def _loopback(seen: Seen, faulty: Iterable[PathSeen]) -> Iterator[_Cause]:
+    """A loopback address as data address of a node whose peers are on other hosts."""
+    for each in filter(is_loopback, seen.reached()):
+        own = _paths_of([each.name], faulty)
+        boots = {other.facts.get("boot_id") for other in seen.reached()} - {None}
+        if own or len(boots) > 1:
+            text = f"its data address {each.address} is a loopback address: no other host can send to it."
+            remedy = "Name the interface that carries its data in the rig file: data_interface."
+            yield _Cause(found(Severity.ERROR, node(each.name), text, remedy), own)
+
+
+def _shared_macs(seen: Seen, faulty: Iterable[PathSeen]) -> Iterator[_Cause]:
+    """One MAC address on interfaces of one network: a switch sends the frames to the port that spoke last."""
+    holders: dict[str, list[NodeSeen]] = defaultdict(list)
+    for each in seen.reached():
+        if (mac := each.facts.get("mac")) not in (None, _NO_MAC):
+            holders[mac].append(each)
+    for mac, own in holders.items():
+        first = own[0]
+        twins = [
+            each for each in own[1:] if not _share_interface(first, each) and _share_network(first, each) is not False
+        ]
+        names = [first.name, *(each.name for each in twins)]
+        paths = _paths_of(names, faulty)
+        # Interfaces of type ipvlan have the MAC address of their host's, rightly.
+        apart = any(
+            _share_network(first, each) and first.facts.get("boot_id") != each.facts.get("boot_id") for each in twins
+        )
+        if apart or (twins and paths):
+            text = f"the data interface of each of them has MAC address {mac}: frames for one may reach another."
+            remedy = f"Give each its own, as root: ip link set dev {first.interface} address MAC"
+            level = Severity.ERROR if paths else Severity.WARNING
+            yield _Cause(found(level, node(*names), text, remedy), paths)
+
+
+def _neighbours(seen: Seen, faulty: Iterable[PathSeen]) -> Iterator[_Cause]:
+    """By what a node sends to a peer: another host's MAC address, or nothing that answers."""
+    by_mac = {each.facts.get("mac"): each for each in seen.reached()}
+    for path in faulty:
+        here, there = seen.nodes[path.source], seen.nodes[path.destination]
+        if there.address is None or there.address not in here.neighbours:
+            continue
+        mac, own = here.neighbours[there.address], there.facts.get("mac")
+        ends = frozenset({_ends(path), (path.destination, path.source)})
+        if mac is None:
+            text = f"no answer to {_asking(path)} for {there.address} of {there.name}, sent over {here.interface}."
+            remedy = (
+                f"Look at cable, switch port and VLAN between {here.name} and {there.name}; is {there.address} on "
+                f"{there.interface}?"
+            )
+        elif own not in (None, _NO_MAC, mac):
+            who = f"{by_mac[mac].name}'s {by_mac[mac].interface}" if mac in by_mac else "an interface of another host"
+            text = (
+                f"{there.address} of {there.name} is answered for by {mac}, {who}; {there.interface} of {there.name} "
+                f"has {own}."
+            )
+            remedy = f"Find the host with {mac} (the switch's table of addresses), and give it another address."
+        else:
+            continue
+        yield _Cause(found(Severity.ERROR, node(here.name), text, remedy), ends)
+
+
+def _asking(path: PathSeen) -> str:
+    return "ARP" if path.version == 4 else "neighbour discovery"
+
+
+def _faulty(seen: Seen) -> list[PathSeen]:
+    return [path for path in seen.paths if not path.whole]
+
+
+def _ends(path: PathSeen) -> Ends:
+    return path.source, path.destination
+
+
+def _paths_of(names: Iterable[str], paths: Iterable[PathSeen]) -> frozenset[Ends]:
+    wanted = set(names)
+    return frozenset(ends for ends in map(_ends, paths) if wanted & set(ends))
+
+
+def _share_interface(one: NodeSeen, other: NodeSeen) -> bool:
+    """Tell whether two nodes are one interface of one host: a rig file may name a host twice."""
+    keys = ("boot_id", "interface", "mac", "addresses")
+    return all(one.facts.get(key) == other.facts.get(key) for key in keys)
+
+
+def _share_network(one: NodeSeen, other: NodeSeen) -> bool | None:
+    """Tell whether a node sends to another without a router between them; None: its route is not known."""
+    way = one.around.routes.get(other.address or "") if one.around is not None else None
+    return None if way is None else way.via is None

@@ -1,0 +1,88 @@
+"""Which pairs of a test are measured where some nodes or paths cannot be had."""
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import cast
+
+import pytest
+
+from rigctl.errors import NodeError
+from rigctl.records import MAX_RATE, Cell, DatagramSettings, Link, Pair
+from rigctl.remote.agent import Agent
+from rigctl.remote.host import Host
+from rigctl.rig.inventory import Node, Rig
+from rigctl.runner.measurable import Blocked, measurable
+from rigctl.runner.nodes import Nodes
+from rigctl.runner.orders import Order
+
+AB, CD = Pair("a", "b"), Pair("c", "d")
+CELL = Cell(3, "tcp", (AB, CD), 1.0, 0.0, 1)
+RIG = Rig("r", "", {name: Node(name, name, Link(None, None)) for name in "abcd"}, None)
+
+
+class Some(Nodes):
+    """Nodes of which `gone` cannot be had; `tried` are those that were asked for."""
+
+    def __init__(self, *gone: str) -> None:
+        super().__init__(RIG, "anna")
+        self.gone, self.tried = set(gone), list[list[str]]()
+
+    async def open(self, names: Iterable[str]) -> dict[str, tuple[Host, Agent] | NodeError]:
+        self.tried.append(sorted(names))
+        there = cast("tuple[Host, Agent]", (None, None))
+        return {name: NodeError(name, "no answer") if name in self.gone else there for name in self.tried[-1]}
+
+
+def chosen(cell: Cell, *gone: str, blocked: Blocked | None = None) -> tuple[tuple[Pair, ...], str | None]:
+    order, left_out = asyncio.run(_chosen(cell, gone, blocked or {}))
+    assert order.cell.number == cell.number
+    return order.cell.pairs, left_out
+
+
+async def _chosen(cell: Cell, gone: Iterable[str], blocked: Blocked) -> tuple[Order, str | None]:
+    return await measurable(Order(cell, 1, 1), Some(*gone), blocked)
+
+
+def test_pairs_of_lost_nodes_are_left_out_with_the_reason() -> None:
+    assert chosen(CELL) == ((AB, CD), None)
+    assert chosen(CELL, "d") == ((AB,), "not measured: c → d (d: no answer)")
+
+
+def test_pairs_of_a_test_whose_path_is_blocked_are_left_out_of_that_test() -> None:
+    blocked = {(3, AB): "b: eth0 has no link.", (4, CD): "another test's"}
+    assert chosen(CELL, blocked=blocked) == ((CD,), "not measured: a → b (b: eth0 has no link.)")
+
+
+def test_a_test_of_which_nothing_is_left_stays_whole_so_that_it_fails_with_its_reason() -> None:
+    assert chosen(CELL, "a", "c") == ((AB, CD), None)
+    assert chosen(replace(CELL, pairs=(AB,)), "a") == ((AB,), None)
+
+
+def test_a_search_for_the_highest_rate_needs_all_its_pairs() -> None:
+    search = replace(CELL, test="udp", transport="udp", message_bytes=64, datagrams=DatagramSettings(rate=MAX_RATE))
+    assert chosen(search, "d") == ((AB, CD), None)
+
+
+def test_a_node_whose_opening_failed_slowly_is_not_tried_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def twice() -> list[list[str]]:
+        nodes = Some("d")
+        for now_s in (0.0, 10.0, 20.0, 60.0, 60.1):
+            monkeypatch.setattr("rigctl.runner.nodes.time", Clock(now_s, now_s + 10.0))
+            assert set(await nodes.lost("cd")) == {"d"}
+        nodes.gone.clear()
+        monkeypatch.setattr("rigctl.runner.nodes.time", Clock(500.0, 500.0))
+        assert await nodes.lost("cd") == {}
+        return nodes.tried
+
+    assert asyncio.run(twice()) == [["c", "d"], ["c"], ["c"], ["c", "d"], ["c"], ["c", "d"]]
+
+
+class Clock:
+    """Its first look is at the beginning of an attempt, the others are at its end."""
+
+    def __init__(self, *times_s: float) -> None:
+        self._times_s = list(times_s)
+
+    def monotonic(self) -> float:
+        return self._times_s.pop(0) if len(self._times_s) > 1 else self._times_s[0]

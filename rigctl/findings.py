@@ -22,12 +22,13 @@ class Severity(StrEnum):
 
 
 class Weight(IntEnum):
-    """How soon a reader needs a finding. The one with `ANSWER` is the headline of a run."""
+    """How soon a reader needs a finding. The first is the headline of a run: `ANSWER`, if nothing is impossible."""
 
+    IMPOSSIBLE = 110  # results above what a link can carry, which nothing explains
     ANSWER = 100
     EXPECTED = 95  # expectations of the scenario that are not met
     MISSING = 90  # tests without a result, a run that did not end
-    SUSPECT = 80  # results above what is possible, counters that disagree, other programs beside the run
+    SUSPECT = 80  # results above the ceiling that are explained, counters that disagree, other programs beside the run
     BOTTLENECK = 70
     COMPARISON = 60  # conditions, sizes, rates against each other
     GRANTED = 50  # what the kernel granted differs from what was requested

@@ -29,8 +29,10 @@ def tcp_beside(sender: str, receiver: str, congestion: str = "cubic") -> tuple[t
 
 def _beside(sender: str, receiver: str, sends: str) -> tuple[tuple[str, str], ...]:
     quiet = "</dev/null >/dev/null 2>&1 &"
-    listens = f"timeout {SECONDS + 5} iperf3 -s -1 -p 7777 {quiet} sleep 0.3"
-    return (receiver, listens), (sender, f"timeout {SECONDS + 5} {sends} {quiet} sleep 0.7")
+    listens = f"timeout {SECONDS + 5} iperf3 -s -p 7777 {quiet} sleep 0.5"
+    # On a busy machine the server may listen late.
+    again = f"for _ in 1 2 3 4 5 6; do {sends} && break; sleep 0.5; done"
+    return (receiver, listens), (sender, f"timeout {SECONDS + 5} sh -c '{again}' {quiet} sleep 1.2")
 
 
 def clamp(mss: int) -> tuple[str, str]:

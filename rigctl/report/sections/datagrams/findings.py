@@ -9,7 +9,7 @@ from rigctl.analysis.summary import CellSummary, StreamSummary
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.model.ceilings import Packet
 from rigctl.records import Cell, RunInfo
-from rigctl.report.above import excess_findings
+from rigctl.report.above import excess_findings, impossible
 from rigctl.report.bottleneck_text import bottleneck_findings
 from rigctl.report.goodput_text import goodput_text
 from rigctl.report.missing import missing_findings
@@ -38,6 +38,9 @@ def _answer(view: RunView) -> Iterator[Finding]:
     if not known:
         yield Finding("No test gave a valid result; the notes give the reasons.", Weight.ANSWER, Severity.ERROR)
         return
+    known = [cell for cell in known if not impossible(view.info, cell)]
+    if not known:
+        return  # that they are impossible is the answer
     best = max(known, key=lambda cell: cell.goodput_mbps.mean if cell.goodput_mbps else 0.0)
     settings = settings_text(best.cell, told_apart(cell.cell for cell in view.cells))
     began = f"Test {best.cell.number} ({settings})"

@@ -6,9 +6,10 @@ from typing import Final
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
 from rigctl.findings import RUN, Finding, Severity, Weight, tests
-from rigctl.model.limits import LINE_RATE
+from rigctl.model.limit_rules import NEARLY
+from rigctl.model.shares import LINE_RATE, reaches
 from rigctl.records import RunInfo
-from rigctl.report.above import excess_findings
+from rigctl.report.above import excess_findings, impossible
 from rigctl.report.bottleneck_text import bottleneck_findings
 from rigctl.report.goodput_text import goodput_text
 from rigctl.report.missing import missing_findings
@@ -42,6 +43,9 @@ def answer(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
     if not known:
         yield Finding("No test gave a valid result; the notes give the reasons.", Weight.ANSWER, Severity.ERROR)
         return
+    known = [cell for cell in known if not impossible(info, cell)]
+    if not known:
+        return  # that they are impossible is the answer
     best = max(known, key=lambda cell: cell.goodput_mbps.mean if cell.goodput_mbps else 0.0)
     settings = settings_text(best.cell, told_apart(cell.cell for cell in cells))
     began = f"Test {best.cell.number} ({settings})"
@@ -89,15 +93,19 @@ def _mss_causes(info: RunInfo, cells: Sequence[CellSummary]) -> list[str]:
 
 
 def _line_rate(cells: Sequence[CellSummary]) -> Iterator[Finding]:
-    known = [cell for cell in cells if cell.efficiency is not None and not isinstance(cell.cell.datagrams.rate, int)]
+    """How many tests reach line rate. A test above its ceiling says nothing of the line."""
+    known = [cell for cell in cells if cell.efficiency is not None and not cell.above_ceiling]
+    known = [cell for cell in known if not isinstance(cell.cell.datagrams.rate, int)]
     if len(known) < 2:
         return
-    reached = sum(cell.efficiency is not None and cell.efficiency >= LINE_RATE for cell in known)
+    between = [cell for cell in known if cell.limit == "line-rate" and not reaches(cell.efficiency or 0.0, LINE_RATE)]
+    reached = sum(reaches(cell.efficiency or 0.0, LINE_RATE) for cell in known) + len(between)
+    more = f", or {100 * NEARLY:g} % with a queue that is never empty" if between else ""
     worst = min(known, key=lambda cell: cell.efficiency or 0.0)
     count = "All" if reached == len(known) else "None" if reached == 0 else str(reached)
     text = (
         f"{count} of {plural(len(known), 'test')} reach line rate ({100 * LINE_RATE:g} % of the ceiling or "
-        f"more); the slowest, test {worst.cell.number}, has {percent_text(worst.efficiency)} %."
+        f"more{more}); the slowest, test {worst.cell.number}, has {percent_text(worst.efficiency)} %."
     )
     level = Severity.OK if reached == len(known) else Severity.NOTE
     numbers = {"tests": len(known), "at_line_rate": reached, "lowest_efficiency": worst.efficiency}

@@ -167,6 +167,24 @@ def held_out(seed: int) -> list[Case]:
     return made
 
 
+def held_out_again(seed: int) -> list[Case]:
+    """Further cells to prove by, made after `held_out` had been judged, before the rules were changed for it."""
+    made = [
+        _small(930, 200),
+        _clamped(1020, 250, 2, "reno"),
+        _clamped(920, 120, 1, "cubic"),
+        _short(250, 12, None, 1, "reno"),
+        _short(120, 30, 2, 2, "cubic"),
+        _short(500, 8, None, 4, "cubic"),
+        _other("udp 45 of 130 out", udp_beside("near", "third", 45), 130, scenario(2, "reno")),
+        _other("tcp out, of 110", tcp_beside("near", "third"), 110, scenario(2, "cubic")),
+        Case("line-rate", "nothing", "1 cubic, of 400", rig(4 * 10**8), scenario(1, "cubic")),
+        _low_loss(0.02, 15, 2, "cubic", 2),
+    ]
+    random.Random(seed).shuffle(made)
+    return made
+
+
 def _three(rate_mbps: int, rtt_ms: float | None = None) -> dict[str, Any]:
     return rig(rate_mbps * 10**6, rtt_ms, 4, 1500, 3)
 

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import yaml
 from limit_cells import Case, bbr_and_distance, cases, clumped_far, dropped_nearby, more, once_unknown
-from limit_named_cells import held_out, named
+from limit_named_cells import held_out, held_out_again, named
 from limit_wide_cells import alone_and_together, unlike, wide
 
 from rigctl.analysis.frames import load
@@ -42,6 +42,7 @@ SETS: Final = {
     "unlike": (unlike, 512),
     "named": (named, 18),
     "held-out": (held_out, 18),
+    "held-out2": (held_out_again, 19),
     "proof": (cases, 260611),
     "proof2": (cases, 990131),
     "proof3": (cases, 20261122),

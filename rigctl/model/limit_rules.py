@@ -145,9 +145,14 @@ def _deep(seen: Known) -> bool:
 
 
 def _never_empty(seen: Known) -> bool:
-    """A deep queue at a place slower than the line; the sender did not wait for a window meanwhile."""
+    """A deep queue at a place far slower than the line; the sender did not wait for a window meanwhile.
+
+    Goodput may vary. Nearer to the line, or where other programs keep an agent from its processors, it may be the line.
+    """
     even = seen.variation is None or seen.variation <= UNEVEN
-    return bool(_deep(seen) and even and seen.sending_share >= HALF and not _full(seen))
+    far = all((share or 0.0) <= OPEN for share in (seen.efficiency, seen.shared_share, seen.link_share))
+    kept = seen.processors == "others" and (seen.agent_share is None or seen.agent_share > LITTLE_CPU)
+    return bool(_deep(seen) and even and far and not kept and seen.sending_share >= HALF)
 
 
 def _queued(seen: Known) -> bool:

@@ -24,7 +24,7 @@ from rigctl.analysis.window_cause import effective_window
 from rigctl.columns import Level, columns_at
 from rigctl.model.evidence import Evidence
 from rigctl.model.limits import Verdict, judged
-from rigctl.model.sharing import DataPath, Load, shared_loads, taken_of_links, together_mbps, trunk_link
+from rigctl.model.sharing import DataPath, Load, TrunkLink, shared_loads, taken_of_links, together_mbps, trunk_link
 from rigctl.model.unknowns import agreed, joined, known_total, least, mean, most, total
 from rigctl.model.window import CommonWindow
 from rigctl.records import MAX_RATE, Cell, Flow, Repetition, RunInfo, Stream
@@ -191,7 +191,7 @@ class _Derivation:
         """The row of the cell; `rows` are those of its pairs."""
         streams = self.cell.streams
         paths = [self._path(stream, self.flows_of(stream)) for stream in streams]
-        ceiling_mbps = together_mbps(paths, self._rates_bps(paths), trunk_link(self._info.plan))
+        ceiling_mbps = together_mbps(paths, self._rates_bps(paths), self._trunk)
         goodput_mbps = total(row["goodput_mbps"] for row in rows)
         share = efficiency(goodput_mbps, ceiling_mbps)
         flows = [flow for own in self._flows.values() for flow in own]
@@ -293,7 +293,7 @@ class _Derivation:
 
     @cached_property
     def _loads(self) -> dict[Stream, Load | None]:
-        loads = shared_loads(self._achieved, self._all_rates_bps, trunk_link(self._info.plan))
+        loads = shared_loads(self._achieved, self._all_rates_bps, self._trunk)
         return dict(zip(self.cell.streams, loads, strict=True))
 
     @cached_property
@@ -307,16 +307,19 @@ class _Derivation:
         return self._rates_bps(path for path, _ in self._achieved)
 
     @cached_property
+    def _trunk(self) -> TrunkLink | None:
+        return trunk_link(self._info.plan)
+
+    @cached_property
     def _taken(self) -> dict[str, list[float | None]]:
-        return taken_of_links(self._achieved, self._all_rates_bps, trunk_link(self._info.plan))
+        return taken_of_links(self._achieved, self._all_rates_bps, self._trunk)
 
     def _others(self, path: DataPath) -> Row:
         """Other traffic on the links of `path`."""
         if self._balance is None:
             return {}
         counted = self._balance.others_on(path.sender, path.receiver)
-        trunk = trunk_link(self._info.plan)
-        return other_traffic_found(self._info, path, counted, self._taken, self._all_rates_bps, trunk)
+        return other_traffic_found(self._info, path, counted, self._taken, self._all_rates_bps, self._trunk)
 
     def _rates_bps(self, paths: Iterable[DataPath]) -> dict[str, int | None]:
         """Of the links of all nodes that are ends of `paths`."""

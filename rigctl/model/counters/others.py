@@ -55,9 +55,10 @@ def other_traffic(
     """
     arrived = _arrived(repetition.flows, wiring)
     probes = sum(len(own.series.columns.get("t_ns", ())) for own in repetition.probes) * _PROBE_FRAME
+    spans_s = {usage.node: (usage.span_us or 0) / 1e6 for usage in repetition.nodes}
     found: dict[CountingPoint, OtherTraffic] = {}
     for point, balance in points.items():
-        crossing, counts, span_s = crossings[point], counted[point], _span_s(repetition, traffic, point)
+        crossing, counts, span_s = crossings[point], counted[point], _span_s(repetition, traffic, point, spans_s)
         payload = crossing.payload
         if payload is None or counts.octets is None or counts.packets is None or balance.coarse or not span_s:
             continue
@@ -100,12 +101,11 @@ def _came(flow: Flow) -> int | None:
     return round(side.bytes * (1 + again / counts.count))
 
 
-def _span_s(repetition: Repetition, traffic: Traffic, point: CountingPoint) -> float:
+def _span_s(repetition: Repetition, traffic: Traffic, point: CountingPoint, spans_s: Mapping[str, float]) -> float:
     """Return the time that the counters of `point` cover, at least that of the traffic."""
     least_s = (traffic[1] - traffic[0]) / 1e9
     if not point.ports:
-        spans = [usage.span_us for usage in repetition.nodes if usage.node == point.owner and usage.span_us]
-        return max([least_s, *(span_us / 1e6 for span_us in spans)])
+        return max(least_s, spans_s.get(point.owner, 0.0))
     times = [
         port.columns["t_ns"]
         for port in repetition.counters

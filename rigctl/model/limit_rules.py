@@ -158,8 +158,8 @@ def _never_empty(seen: Known) -> bool:
 def _queued(seen: Known) -> bool:
     """A queue stands at a place that gives out a constant rate."""
     short = seen.queue_ms >= QUEUE_MS and seen.queue_growth >= SHORT and seen.variation <= CONSTANT
-    # A full window of which little stands in that queue may be what limits, with hosts that are late to answer.
-    windowed = seen.in_flight_share is not None and _filled(seen) and _drained(seen)
+    # A full window may be what limits, with hosts that are late to answer; a shaper's rate is constant.
+    windowed = seen.in_flight_share is not None and _filled(seen)
     steady = _standing(seen) and seen.variation <= (CONSTANT if windowed else STEADY)
     return bool((short or steady) and not _full(seen))
 

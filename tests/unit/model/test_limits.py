@@ -122,6 +122,12 @@ OTHERS = {"other_share": 0.4, "other_mbps": 40.0, "other_link": "to far", "other
         ({"queue_ms": 63.0, "queue_growth": 2740.0, "variation": 0.19}, "path", "shaper"),
         ({"queue_ms": 12.8, "queue_growth": 1300.0, "variation": None, "lost_share": 0.002}, "path", "shaper"),
         ({"queue_ms": 12.8, "queue_growth": 1300.0, "variation": 0.4, "sending_share": 0.3}, "unknown", None),
+        (
+            {"in_flight_share": 1.03, "held_share": 0.98, "window_share": 0.4, "variation": 0.09, "queue_ms": 6.0}
+            | {"queue_growth": 2.2, "rtt_growth": 2.5},
+            "unknown",
+            None,
+        ),
         # A line of small frames on a busy machine: goodput varies by 17 %, and is 86 % of what the line carries.
         ({"queue_ms": 6.8, "queue_growth": 310.0, "variation": 0.168, "efficiency": 0.861}, "unknown", None),
         (

@@ -98,17 +98,21 @@ def _line_rate(cells: Sequence[CellSummary]) -> Iterator[Finding]:
     known = [cell for cell in known if not isinstance(cell.cell.datagrams.rate, int)]
     if len(known) < 2:
         return
-    between = [cell for cell in known if cell.limit == "line-rate" and not reaches(cell.efficiency or 0.0, LINE_RATE)]
-    reached = sum(reaches(cell.efficiency or 0.0, LINE_RATE) for cell in known) + len(between)
+    below = [cell for cell in known if not reaches(cell.efficiency or 0.0, LINE_RATE)]
+    between = any(cell.limit == "line-rate" for cell in below)
+    short = [cell for cell in below if cell.limit != "line-rate"]
+    reached = len(known) - len(short)
     more = f", or {100 * NEARLY:g} % with a queue that is never empty" if between else ""
-    worst = min(known, key=lambda cell: cell.efficiency or 0.0)
-    count = "All" if reached == len(known) else "None" if reached == 0 else str(reached)
+    worst = min(short or known, key=lambda cell: cell.efficiency or 0.0)
+    count = "All" if not short else "None" if reached == 0 else str(reached)
     text = (
         f"{count} of {plural(len(known), 'test')} reach line rate ({100 * LINE_RATE:g} % of the ceiling or "
-        f"more{more}); the slowest, test {worst.cell.number}, has {percent_text(worst.efficiency)} %."
+        f"more{more}); the slowest{' of the others' if between and short else ''}, test {worst.cell.number}, has "
+        f"{percent_text(worst.efficiency)} %."
     )
     level = Severity.OK if reached == len(known) else Severity.NOTE
-    numbers = {"tests": len(known), "at_line_rate": reached, "lowest_efficiency": worst.efficiency}
+    lowest = min(cell.efficiency or 0.0 for cell in known)
+    numbers = {"tests": len(known), "at_line_rate": reached, "lowest_efficiency": lowest}
     yield Finding(text, Weight.COMPARISON, level, tests([worst.cell.number]), numbers)
 
 

@@ -182,9 +182,9 @@ COLUMNS: Final[tuple[Column, ...]] = (
         "",
         _MEASURED,
         "bottleneck: of a pair its own, of a test that of its pair furthest below its ceiling; line-rate, shared-link, "
-        "path (a shaper or policer on the way), window, loss, sender or receiver (their processors or quota), machine "
-        "(the processors that all nodes of a virtual rig share), disk, rate (the one requested), mtu (frames smaller "
-        "than the links allow), or unknown",
+        "other-traffic (not the run's, on a link of the path), path (a shaper or policer on the way), window, loss, "
+        "sender or receiver (their processors or quota), machine (the processors that all nodes of a virtual rig "
+        "share), disk, rate (the one requested), mtu (frames smaller than the links allow), or unknown",
     ),
     Column("limit_detail", "", _MEASURED, "the rule that named the limit, and the numbers it looked at"),
     Column(

@@ -25,10 +25,11 @@ class Weight(IntEnum):
     """How soon a reader needs a finding. The first finding of a run is its headline: the answer, if nothing failed."""
 
     FAILED = 120  # tests that failed, a run that did not end
+    IMPOSSIBLE = 115  # results above what a link can carry, which nothing explains
     EXPECTED = 110  # expectations of the scenario that are not met
     ANSWER = 100
     MISSING = 90  # a search or a retest without a result
-    SUSPECT = 80  # results above what is possible, counters that disagree, other programs beside the run
+    SUSPECT = 80  # results above the ceiling that are explained, counters that disagree, other programs beside the run
     BOTTLENECK = 70
     COMPARISON = 60  # conditions, sizes, rates against each other
     GRANTED = 50  # what the kernel granted differs from what was requested

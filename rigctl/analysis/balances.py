@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
-from rigctl.analysis.ceiling import ip_version, link_rate_bps
+from rigctl.analysis.ceiling import ip_version, link_mtu, link_rate_bps
 from rigctl.model.counters.balance import Framing, Reconciliation, reconcile_all
 from rigctl.model.counters.losses import Attribution, attribute
+from rigctl.model.counters.others import OtherTraffic, other_traffic
 from rigctl.model.counters.points import (
     Counted,
     CountingPoint,
@@ -21,10 +22,11 @@ from rigctl.model.counters.points import (
     traffic_of,
 )
 from rigctl.model.counters.rises import PortDirection, Traffic, goes_on, joined, refresh_seconds, stretches
-from rigctl.model.unknowns import total
+from rigctl.model.unknowns import most, total
 from rigctl.records import NicCounters, PortSeries, Repetition, RunInfo
 
 TRUNK: Final = "trunk"
+_USUAL_MTU: Final = 1500
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,12 @@ class Balance:
     total: Total | None
     lost: tuple[Attribution, ...]
     ports: dict[tuple[PointKind, str], int | None]  # octets counted at the port of a node
+    others: dict[CountingPoint, OtherTraffic]
+    wiring: Wiring
+
+    def others_on(self, sender: str, receiver: str) -> list[OtherTraffic]:
+        """The other traffic on the path from `sender` to `receiver`, wherever it was counted."""
+        return [self.others[point] for point in self.wiring.path(sender, receiver) if point in self.others]
 
 
 class Balances:
@@ -58,6 +66,7 @@ class Balances:
 
     def __init__(self, info: RunInfo, repetitions: Iterable[Repetition]) -> None:
         self._wiring = Wiring(info.plan.ports, info.plan.trunk)
+        self._mtu = most(link_mtu(info, node) for node in info.plan.links) or _USUAL_MTU
         self._framing = Framing(ip_version(info), info.plan.virtual is not None)
         in_order = sorted(repetitions, key=lambda repetition: repetition.started_at)
         self._timed = [(repetition, traffic_of(repetition.flows)) for repetition in in_order]
@@ -130,7 +139,10 @@ class Balances:
             for point, balance in points.items()
             if (node := self._node_of.get((point.owner, point.ports))) is not None
         }
-        return Balance(repetition, (traffic[1] - traffic[0]) / 1e9, points, total, tuple(lost), ports)
+        others = other_traffic(repetition, traffic, self._wiring, crossings, counted, points, self._framing, self._mtu)
+        return Balance(
+            repetition, (traffic[1] - traffic[0]) / 1e9, points, total, tuple(lost), ports, others, self._wiring
+        )
 
     def _passing(self) -> dict[CountingPoint, list[tuple[Repetition, Traffic, Crossing]]]:
         found: dict[CountingPoint, list[tuple[Repetition, Traffic, Crossing]]] = {}

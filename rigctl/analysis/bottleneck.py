@@ -1,4 +1,4 @@
-"""What limits a pair or a test: its evidence, put before the rules of `model.limits`.
+"""What limits a pair or a test: its evidence, put before the rules of `model.limit_rules`.
 
 Processors come before most of them: a sender whose receiver gets no processor waits for its window, too. Only where the
 flows achieve what the window allows per round trip is the window the limit, however busy the nodes are.
@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from rigctl.analysis.evidence import Found, of_flows
-from rigctl.model.limits import LINE_RATE, Evidence, Verdict, judged, together
+from rigctl.model.evidence import Evidence
+from rigctl.model.limits import Verdict, judged, together
+from rigctl.model.shares import LINE_RATE, reaches
 from rigctl.model.unknowns import mean, most
 from rigctl.model.window import CommonWindow
 from rigctl.records import Cell, Flow, RunInfo
@@ -85,6 +87,12 @@ class Busy:
             return None
         return most(end.others_pct for end in (self.sender, self.receiver) if not end.by_run)
 
+    @property
+    def agent_share(self) -> float | None:
+        """What the busier agent took of what its threads could have used; `None` where one is unknown."""
+        known = [end.agent_pct for end in (self.sender, self.receiver) if end.agent_pct is not None]
+        return max(known) / 100 if len(known) == 2 else None
+
     def _shares(self, by_run: bool) -> dict[str, float]:
         """How busy what can be the limit was, where the run kept it busy, or where something else did.
 
@@ -120,8 +128,12 @@ def evidence(
     window: CommonWindow | None = None,
     known_rtt_s: float | None = None,
     beside: Found | None = None,
+    searched: bool = False,
 ) -> Evidence:
-    """All that is known of a stream; `goodput_mbps` and `asked_mbps` are sums over `flows`, `beside` further fields."""
+    """All that is known of a stream; `goodput_mbps` and `asked_mbps` are sums over `flows`, `beside` further fields.
+
+    `searched`: the rate is what a search found, nobody requested it.
+    """
     named = busy.limit if busy else None
     asked_share = goodput_mbps / asked_mbps if asked_mbps and goodput_mbps is not None else None
     seen = of_flows(flows, goodput_mbps, window, known_rtt_s)
@@ -132,18 +144,19 @@ def evidence(
         **seen,
         **(beside or {}),
         efficiency=efficiency_share,
-        asked_share=asked_share,
+        asked_share=None if searched else asked_share,
         sent_share=share / passed if share is not None and passed and seen.get("halves") is None else None,
         processors="others" if named == "unknown" else named,
         busy_pct=busy.highest_pct if busy else None,
         others_pct=busy.others_pct if busy else None,
+        agent_share=busy.agent_share if busy else None,
     )
 
 
 def named(streams: Iterable[tuple[Evidence, Verdict]], efficiency_share: float | None) -> Verdict:
     """The limit of a test: of its streams, of which `efficiency_share` is that of their sum."""
     seen = [(verdict, _short_mbps(own)) for own, verdict in streams]
-    full = efficiency_share is not None and efficiency_share >= LINE_RATE
+    full = efficiency_share is not None and reaches(efficiency_share, LINE_RATE)
     whole = judged(Evidence(efficiency=efficiency_share)) if full and len(seen) > 1 else None
     return together(seen, whole)
 

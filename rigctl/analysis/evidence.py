@@ -1,4 +1,4 @@
-"""What the rules of `model.limits` look at, gathered from the flows of a stream: windows, queues, losses, disks."""
+"""The evidence that rules of a limit look at, from the flows of a stream: windows, queues, losses, disks."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
@@ -28,7 +28,7 @@ LEAST_SUMS: Final = 4
 """Of fewer sums that do not overlap, it says nothing."""
 Values = NDArray[np.float64]
 Found = dict[str, Any]
-"""Fields of an `Evidence` (`model.limits`)."""
+"""Fields of an `Evidence` (`model.evidence`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,10 @@ from statistics import fmean
 
 from rigctl.analysis.ceiling import data_path, ip_version, link_rate_bps
 from rigctl.analysis.message_rows import DiskShares, disk_shares, elapsed_s
-from rigctl.analysis.summary import ABOVE, Exclusion
+from rigctl.analysis.summary import Exclusion
 from rigctl.model.ceilings import Packet
 from rigctl.model.histogram import Buckets, merged, percentile_ns
+from rigctl.model.shares import above_ceiling
 from rigctl.model.unknowns import agreed, joined, least, total
 from rigctl.records import Cell, Flow, Repetition, RunInfo, Side, Status, Stream
 
@@ -63,7 +64,7 @@ class MessageResult:
     @property
     def above_ceiling(self) -> bool:
         """Whether it is above what is possible by more than measuring explains."""
-        return self.efficiency is not None and self.efficiency > ABOVE
+        return above_ceiling(self.efficiency)
 
     @property
     def efficiency(self) -> float | None:

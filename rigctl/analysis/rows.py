@@ -11,20 +11,23 @@ from typing import Any, Final, TypeAlias
 
 from rigctl.analysis.balances import Balance, Balances, port_octets, trunk_total
 from rigctl.analysis.bottleneck import BUSY_COLUMNS, busy_of, evidence, named
-from rigctl.analysis.ceiling import data_path, datagram_path, efficiency, link_mtu, link_rate_bps
+from rigctl.analysis.ceiling import data_path, datagram_path, efficiency, link_rate_bps
 from rigctl.analysis.copy_values import copy_values
 from rigctl.analysis.counted import Key, counted_keys, key_of
 from rigctl.analysis.cpu_shares import agent_pct, busiest_pct, cpu_pct, others_pct
 from rigctl.analysis.datagram_rows import asked_mbps, datagram_values
+from rigctl.analysis.frame_size import clamped_mss, larger_frames
 from rigctl.analysis.latency_rows import latency_values
 from rigctl.analysis.message_rows import message_values
+from rigctl.analysis.others import other_traffic_found
+from rigctl.analysis.window_cause import effective_window
 from rigctl.columns import Level, columns_at
-from rigctl.model.ceilings import TIMESTAMPS_OPTION
-from rigctl.model.limits import Evidence, Verdict, judged
-from rigctl.model.sharing import DataPath, Load, shared_loads, together_mbps, trunk_link
+from rigctl.model.evidence import Evidence
+from rigctl.model.limits import Verdict, judged
+from rigctl.model.sharing import DataPath, Load, TrunkLink, shared_loads, taken_of_links, together_mbps, trunk_link
 from rigctl.model.unknowns import agreed, joined, known_total, least, mean, most, total
 from rigctl.model.window import CommonWindow
-from rigctl.records import Cell, Flow, Repetition, RunInfo, Stream
+from rigctl.records import MAX_RATE, Cell, Flow, Repetition, RunInfo, Stream
 
 Row: TypeAlias = dict[str, Any]
 
@@ -188,7 +191,7 @@ class _Derivation:
         """The row of the cell; `rows` are those of its pairs."""
         streams = self.cell.streams
         paths = [self._path(stream, self.flows_of(stream)) for stream in streams]
-        ceiling_mbps = together_mbps(paths, self._rates_bps(paths), trunk_link(self._info.plan))
+        ceiling_mbps = together_mbps(paths, self._rates_bps(paths), self._trunk)
         goodput_mbps = total(row["goodput_mbps"] for row in rows)
         share = efficiency(goodput_mbps, ceiling_mbps)
         flows = [flow for own in self._flows.values() for flow in own]
@@ -240,7 +243,7 @@ class _Derivation:
                 "bytes": received,
                 "goodput_mbps": goodput_mbps,
                 "retransmits": total(flow.retransmits for flow in flows) if whole else None,
-                "window_effective_bytes": least(_window(flow) for flow in flows),
+                "window_effective_bytes": effective_window(self._info, self.cell, stream, flows),
                 "mss_effective": least(side.tcp.mss for side in senders),
                 "mtu": least(side.tcp.pmtu for side in senders),
                 "congestion": joined(side.tcp.congestion for side in senders),
@@ -277,20 +280,46 @@ class _Derivation:
             self._window,
             known_total(rtts_s),
             {
-                "larger_frames": self._larger_frames(stream, path, flows),
+                "larger_frames": larger_frames(self._info, self.cell, stream, path, flows),
                 "shared_share": load.share if load else None,
                 "shared_link": load.link if load else None,
                 "quota_sender": quotas[0],
                 "quota_receiver": quotas[1],
+                "clamped_mss": clamped_mss(self._info, self.cell, stream, flows),
+                **self._others(path),
             },
+            searched=self.cell.datagrams.rate == MAX_RATE,
         )
 
     @cached_property
     def _loads(self) -> dict[Stream, Load | None]:
+        loads = shared_loads(self._achieved, self._all_rates_bps, self._trunk)
+        return dict(zip(self.cell.streams, loads, strict=True))
+
+    @cached_property
+    def _achieved(self) -> list[tuple[DataPath, float | None]]:
+        """The path and the goodput of each stream."""
         streams = self.cell.streams
-        paths = [(self._path(stream, self.flows_of(stream)), self._goodput_mbps(stream)) for stream in streams]
-        rates = self._rates_bps(path for path, _ in paths)
-        return dict(zip(streams, shared_loads(paths, rates, trunk_link(self._info.plan)), strict=True))
+        return [(self._path(stream, self.flows_of(stream)), self._goodput_mbps(stream)) for stream in streams]
+
+    @cached_property
+    def _all_rates_bps(self) -> dict[str, int | None]:
+        return self._rates_bps(path for path, _ in self._achieved)
+
+    @cached_property
+    def _trunk(self) -> TrunkLink | None:
+        return trunk_link(self._info.plan)
+
+    @cached_property
+    def _taken(self) -> dict[str, list[float | None]]:
+        return taken_of_links(self._achieved, self._all_rates_bps, self._trunk)
+
+    def _others(self, path: DataPath) -> Row:
+        """Other traffic on the links of `path`."""
+        if self._balance is None:
+            return {}
+        counted = self._balance.others_on(path.sender, path.receiver)
+        return other_traffic_found(self._info, path, counted, self._taken, self._all_rates_bps, self._trunk)
 
     def _rates_bps(self, paths: Iterable[DataPath]) -> dict[str, int | None]:
         """Of the links of all nodes that are ends of `paths`."""
@@ -313,19 +342,6 @@ class _Derivation:
         # Version 1 of control groups adds up the time over the CPUs that the agent's threads were on.
         threads = min(max(1, self._threads[node]), usage.cpus)
         return min(1.0, usage.throttled_us / (usage.span_us * threads))
-
-    def _larger_frames(self, stream: Stream, path: DataPath, flows: Sequence[Flow]) -> float | None:
-        """The ceiling with the largest frames that one of the links has ÷ that with those sent."""
-        sides = [flow.sender for flow in flows if flow.sender is not None]
-        timestamps = agreed(side.tcp.timestamps for side in sides)
-        links = [self._info.plan.links.get(node) for node in stream.ends]
-        mtu = most([link.mtu for link in links if link] + [link_mtu(self._info, node) for node in stream.ends])
-        if self.cell.transport == "udp" or mtu is None or not path.ceiling_mbps:
-            return None
-        options = TIMESTAMPS_OPTION if timestamps is not False else 0
-        mss = None if self.cell.tcp.mss is None else self.cell.tcp.mss - options
-        larger = data_path(self._info, stream.ends, mtu, mss, timestamps).ceiling_mbps
-        return None if larger is None else larger / path.ceiling_mbps
 
     def _datagrams(self, flows: Sequence[Flow], whole: bool) -> Row:
         return {name: value for name, value in datagram_values(flows if whole else ()).items() if name != "rate_mbps"}
@@ -366,14 +382,6 @@ class _Derivation:
         timestamps = agreed(side.tcp.timestamps for side in senders)
         mtu, mss = least(side.tcp.pmtu for side in senders), least(side.tcp.mss for side in senders)
         return data_path(self._info, stream.ends, mtu, mss, timestamps)
-
-
-def _window(flow: Flow) -> int | None:
-    """Half the smaller buffer: Linux doubles what it grants, for its own bookkeeping (socket(7))."""
-    if flow.sender is None or flow.receiver is None:
-        return None
-    granted = (flow.sender.sndbuf_bytes, flow.receiver.rcvbuf_bytes)
-    return None if granted[0] is None or granted[1] is None else min(granted[0], granted[1]) // 2
 
 
 def _limit(verdict: Verdict | None) -> Row:

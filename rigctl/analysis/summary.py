@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
-from typing import Final
 
 from rigctl.analysis.bottleneck import Busy, busy_of, named
 from rigctl.analysis.counted import key_of
@@ -12,12 +11,11 @@ from rigctl.analysis.frames import Frames
 from rigctl.analysis.latency_rows import NAMES
 from rigctl.analysis.rows import Row
 from rigctl.analysis.window_cause import WindowCause, window_cause
-from rigctl.model.limits import Evidence, Verdict, judged, pooled
+from rigctl.model.evidence import Evidence, pooled
+from rigctl.model.limits import Verdict, judged
+from rigctl.model.shares import above_ceiling
 from rigctl.model.unknowns import agreed, joined, least, mean, most, total
 from rigctl.records import Cell, Flow, Repetition, RunStatus, Status, Stream, by_stream
-
-ABOVE: Final = 1.01
-"""An efficiency above this is flagged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +136,7 @@ class CellSummary:
     @property
     def above_ceiling(self) -> bool:
         """Whether it is above what is possible by more than measuring explains."""
-        return self.efficiency is not None and self.efficiency > ABOVE
+        return above_ceiling(self.efficiency)
 
     @property
     def shared(self) -> bool:

@@ -2,10 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from rigctl.model.limits import Verdict
 from rigctl.model.unknowns import least
 from rigctl.records import Cell, Flow, RunInfo, Stream
+
+WINDOW_SCALING: Final = "net.ipv4.tcp_window_scaling"
+UNSCALED_BYTES: Final = 65535
+"""The largest window that the TCP header holds (RFC 9293); scaling (RFC 7323) is off for both where it is for one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +25,39 @@ class WindowCause:
     value: str | None = None
 
 
+def effective_window(info: RunInfo, cell: Cell, stream: Stream, flows: Sequence[Flow]) -> int | None:
+    """Return the window of the flow that has the smallest: what can be advertised of it where scaling is off."""
+    granted = least(_granted_bytes(flow) for flow in flows)
+    if granted is None or granted <= UNSCALED_BYTES or unscaled_node(info, cell, stream) is None:
+        return granted
+    return UNSCALED_BYTES
+
+
+def _granted_bytes(flow: Flow) -> int | None:
+    """Half the smaller buffer: Linux doubles what it grants, for its own bookkeeping (socket(7))."""
+    if flow.sender is None or flow.receiver is None:
+        return None
+    granted = (flow.sender.sndbuf_bytes, flow.receiver.rcvbuf_bytes)
+    return None if granted[0] is None or granted[1] is None else min(granted[0], granted[1]) // 2
+
+
+def unscaled_node(info: RunInfo, cell: Cell, stream: Stream) -> str | None:
+    """Return the end that has window scaling off, the receiver first: then no window can exceed 65,535 bytes."""
+    return next(
+        (node for node in (stream.receiver, stream.sender) if _value(info, cell, node, WINDOW_SCALING) == "0"), None
+    )
+
+
 def window_cause(
     info: RunInfo, cell: Cell, stream: Stream, flows: Sequence[Flow], verdict: Verdict, sndbuf_share: float | None
 ) -> WindowCause:
     """Of a stream that `verdict` says is limited by its window."""
+    if (unscaled := unscaled_node(info, cell, stream)) is not None and verdict.cause != "send":
+        held = [flow.sender.tcp.advertised_window_bytes for flow in flows if flow.sender is not None]
+        known = [size for size in held if size is not None]
+        granted = least(flow.receiver.rcvbuf_bytes for flow in flows if flow.receiver is not None)
+        if known and max(known) <= UNSCALED_BYTES and (granted or 0) // 2 >= UNSCALED_BYTES:
+            return WindowCause("receive", unscaled, granted, False, WINDOW_SCALING, "0")
     sends = verdict.cause == "send" or (sndbuf_share or 0.0) > 0.5
     side, node = ("send", stream.sender) if sends else ("receive", stream.receiver)
     ends = [flow.sender if sends else flow.receiver for flow in flows]

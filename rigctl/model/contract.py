@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from rigctl.model.ceilings import TIMESTAMPS_OPTION
@@ -79,12 +80,16 @@ def unfinished_reason(cell: Cell, flows: Sequence[Flow]) -> str | None:
 
 
 def impossible_reason(cell: Cell, flows: Sequence[Flow]) -> str | None:
-    """Why the two sides of a flow contradict each other: the receiver counted what its sender never sent.
+    """Why the reports of a flow contradict each other, or themselves.
 
-    Both are counted when traffic has ended; a sender's bytes are those that its kernel took.
+    A receiver counted what its sender never sent: both are counted when traffic has ended; a sender's bytes are those
+    that its kernel took. Or samples fall, or exceed the total at their end: all are readings of one counter.
     """
     for flow in flows:
         sent, received = flow.sender, flow.receiver
+        for node, side in ((flow.stream.sender, sent), (flow.stream.receiver, received)):
+            if side is not None and (reason := _contradictory(node, side)) is not None:
+                return reason
         if sent is None or received is None:
             continue
         if sent.datagrams is not None and received.datagrams is not None:
@@ -95,6 +100,21 @@ def impossible_reason(cell: Cell, flows: Sequence[Flow]) -> str | None:
         if received.bytes > most:
             return _impossible(flow, f"{received.bytes:,} bytes", f"{most:,}")
     return None
+
+
+def _contradictory(node: str, side: Side) -> str | None:
+    """Why the samples of a side don't belong to its total."""
+    counts = side.series.columns.get("bytes", [])
+    for before, after in pairwise(counts):
+        if after < before:
+            return _not_rigctl(f"{node} reports {after:,} bytes after {before:,}: its samples fall")
+    if counts and counts[-1] > side.bytes:
+        return _not_rigctl(f"{node} reports a sample of {counts[-1]:,} bytes, but {side.bytes:,} in all")
+    return None
+
+
+def _not_rigctl(said: str) -> str:
+    return f"{said}. Its agent is not rigctl's"
 
 
 def _most_bytes(cell: Cell, sent: Side) -> int:

@@ -91,14 +91,8 @@ def shared_loads(
     trunk: TrunkLink | None = None,
 ) -> list[Load | None]:
     """Of each path; `None` where it shares no link, or the rate of one or a goodput over it is not known."""
-    links = [dict(_links(path, rates_bps, trunk)) for path, _ in goodputs_mbps]
-    taken: dict[str, list[float | None]] = defaultdict(list)
-    for (path, goodput_mbps), own in zip(goodputs_mbps, links, strict=True):
-        for link, rate_bps in own.items():
-            if goodput_mbps is None or not path.ceiling_mbps or not path.rate_bps or not rate_bps:
-                taken[link].append(None)
-            else:
-                taken[link].append(goodput_mbps / path.ceiling_mbps * path.rate_bps / rate_bps)
+    links = [dict(links_of(path, rates_bps, trunk)) for path, _ in goodputs_mbps]
+    taken = taken_of_links(goodputs_mbps, rates_bps, trunk)
     loads = {
         link: sum(share for share in shares if share is not None)
         for link, shares in taken.items()
@@ -110,7 +104,23 @@ def shared_loads(
     ]
 
 
-def _links(
+def taken_of_links(
+    goodputs_mbps: Sequence[tuple[DataPath, float | None]],
+    rates_bps: Mapping[str, int | None],
+    trunk: TrunkLink | None = None,
+) -> dict[str, list[float | None]]:
+    """Return the shares that the paths take of each link, by its name; None for a path whose share is unknown."""
+    taken: dict[str, list[float | None]] = defaultdict(list)
+    for path, goodput_mbps in goodputs_mbps:
+        for link, rate_bps in links_of(path, rates_bps, trunk):
+            if goodput_mbps is None or not path.ceiling_mbps or not path.rate_bps or not rate_bps:
+                taken[link].append(None)
+            else:
+                taken[link].append(goodput_mbps / path.ceiling_mbps * path.rate_bps / rate_bps)
+    return taken
+
+
+def links_of(
     path: DataPath, rates_bps: Mapping[str, int | None], trunk: TrunkLink | None
 ) -> Iterator[tuple[str, int | None]]:
     """The links of a path by name, each with its rate: Ethernet is full duplex, so each direction is one."""

@@ -13,11 +13,11 @@ from rigctl.report.text import ceiling_text, numbers_text, percent_text
 _SHAPED = "virtual links are shaped for full frames and carry more of smaller ones"
 _SHORT = "the token buckets of virtual links pass 128 KiB at once, which counts in so short a test"
 _LONGER = "A longer test, or one of more bytes, reduces this."
-_UNKNOWN = "the cause is unknown: compare the rates in the rig file with the links"
+_UNKNOWN = "the rate in the rig file or a node is wrong. Compare that rate with the link"
 
 
 def excess_cause(info: RunInfo, cell: CellSummary) -> str:
-    """Why a test exceeds its ceiling; what to compare where the cause is unknown."""
+    """Why a test exceeds its ceiling; what to compare where nothing explains it."""
     if info.plan.virtual == "namespaces":
         carried_each, ceiling_each = carried_mbps(info, cell), least(stream.ceiling_mbps for stream in cell.streams)
         if carried_each is not None and ceiling_each is not None and carried_each > 1.005 * ceiling_each:
@@ -25,6 +25,11 @@ def excess_cause(info: RunInfo, cell: CellSummary) -> str:
         if short_excess(info, cell):
             return _SHORT
     return _UNKNOWN
+
+
+def impossible(info: RunInfo, cell: CellSummary) -> bool:
+    """Tell whether a test is above its ceiling and nothing explains it."""
+    return cell.above_ceiling and excess_cause(info, cell) == _UNKNOWN
 
 
 def excess_note(info: RunInfo, cell: CellSummary) -> list[str]:
@@ -82,4 +87,5 @@ def _findings(above: Sequence[tuple[int, float | None, str]]) -> Iterator[Findin
         which = f"{numbers_text(numbers)}{', the highest' if len(numbers) > 1 else ''}"
         text = f"Above the ceiling: {which} at {percent_text(worst)} %: {cause}."
         remedy = _LONGER if cause == _SHORT else None
-        yield Finding(text, Weight.SUSPECT, Severity.WARNING, tests(numbers), {"efficiency": worst}, remedy)
+        weight = Weight.IMPOSSIBLE if cause == _UNKNOWN else Weight.SUSPECT
+        yield Finding(text, weight, Severity.WARNING, tests(numbers), {"efficiency": worst}, remedy)

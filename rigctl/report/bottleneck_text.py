@@ -7,9 +7,9 @@ from typing import Final
 from rigctl.analysis.bottleneck import PROCESSORS
 from rigctl.analysis.evidence import window_allows_bps
 from rigctl.analysis.summary import CellSummary
-from rigctl.analysis.window_cause import WindowCause
+from rigctl.analysis.window_cause import UNSCALED_BYTES, WINDOW_SCALING, WindowCause
 from rigctl.findings import Finding, Severity, Weight, tests
-from rigctl.report.limit_text import limit_findings, limit_text
+from rigctl.report.limit_text import limit_findings, limit_text, other_link, other_text
 from rigctl.report.per_stream import MOST_LISTED
 from rigctl.report.text import few_text, listed, numbers_text, plural, rate_text, size_words
 
@@ -46,7 +46,8 @@ def _bottleneck(cell: CellSummary) -> str:
 def _losses(cell: CellSummary) -> str:
     share = cell.verdict.numbers.get("lost_share")
     if cell.losses is None or cell.verdict.rule != "losses":
-        return f"Limited by losses: {_lost(share)} lost." if isinstance(share, float) else ""
+        missing = "" if cell.verdict.numbers.get("halves") is not False else f". {_uncut(cell)}"
+        return f"Limited by losses: {_lost(share)} lost{missing}." if isinstance(share, float) else ""
     return (
         f"Limited by losses: {_lost(cell.losses.lost_share)} lost, and a round trip took "
         f"{cell.losses.rtt_us / 1e3:.3g} ms. By the rule of Mathis et al. a flow then achieves about "
@@ -62,7 +63,13 @@ def _busy(cell: CellSummary) -> str:
 
 
 def _others(cell: CellSummary) -> str:
-    if cell.limit != "unknown" or cell.busy.others_pct is None:
+    if cell.limit != "unknown":
+        return ""
+    if cell.verdict.cause == "traffic":
+        return f"Limit unknown: {other_text(cell)}."
+    if cell.verdict.cause == "refuted":
+        return f"Limit unknown: {_refuting(cell)}."
+    if cell.verdict.cause == "above" or cell.busy.others_pct is None:
         return ""
     return (
         f"Limit unknown: processors were busy, {cell.busy.others_pct:.0f} % of them with programs that are not part of "
@@ -73,6 +80,24 @@ def _others(cell: CellSummary) -> str:
 def _lost(share: float) -> str:
     few = few_text(share)
     return f"{few} of the segments were" if few.endswith("%") else f"{few} segments was"
+
+
+def _uncut(cell: CellSummary) -> str:
+    """Under a congestion control that does not cut its window at each loss."""
+    used = cell.binding.congestion if cell.binding else None
+    return f"{used or 'The congestion control'} does not cut its window at each loss; what is lost is missing"
+
+
+def _refuting(cell: CellSummary) -> str:
+    """Losses that don't explain the goodput."""
+    seen, own = cell.verdict.numbers, cell.verdict.numbers.get("goodput_mbps")
+    share, allows = seen.get("lost_share"), seen.get("loss_allows")
+    if not (isinstance(share, float) and isinstance(allows, float) and isinstance(own, float)):
+        return "losses do not explain the goodput"
+    return (
+        f"{_lost(share)} lost, which by the rule of Mathis et al. allows {rate_text(allows * own)} Mbit/s, and "
+        f"{rate_text(own)} Mbit/s were achieved"
+    )
 
 
 def _window(cell: CellSummary) -> str:
@@ -137,36 +162,75 @@ def bottleneck_findings(cells: Sequence[CellSummary]) -> Iterator[Finding]:
         numbers = {"busy_pct": max(shares)}
         yield Finding(text, Weight.BOTTLENECK, Severity.WARNING, tests(_numbers(bound)), numbers, remedy)
     yield from _disturbed(cells)
+    yield from _unexplained(cells)
     lossy = [cell for cell in cells if cell.limit == "loss"]
     if lossy:
-        text = f"Limited by losses: {numbers_text(_numbers(lossy))}; each loss cuts the congestion window of its flow."
-        yield Finding(text, Weight.BOTTLENECK, Severity.WARNING, tests(_numbers(lossy)))
+        yield from _lossy(lossy)
+
+
+def _lossy(cells: Sequence[CellSummary]) -> Iterator[Finding]:
+    """One for tests whose congestion control cuts its window at each loss, and one for the others."""
+    groups: dict[str, list[CellSummary]] = {}
+    for cell in cells:
+        halves = cell.verdict.numbers.get("halves")
+        why = "each loss cuts the congestion window of its flow" if halves else "what is lost is missing"
+        if halves is False:
+            why = _uncut(cell)
+        groups.setdefault(why, []).append(cell)
+    for why, own in groups.items():
+        text = f"Limited by losses: {numbers_text(_numbers(own))}; {why}."
+        yield Finding(text, Weight.BOTTLENECK, Severity.WARNING, tests(_numbers(own)))
+
+
+def _unexplained(cells: Sequence[CellSummary]) -> Iterator[Finding]:
+    """Tests whose limit is unknown because other traffic, or losses, may or may not be it."""
+    for cell in cells:
+        if cell.limit != "unknown" or cell.verdict.cause not in ("traffic", "refuted"):
+            continue
+        why, remedy = _refuting(cell), "Measure longer."
+        if cell.verdict.cause == "traffic":
+            why, remedy = other_text(cell), f"Measure while {other_link(cell)} carries nothing else."
+        text = f"Limit unknown: test {cell.cell.number}; {why}."
+        numbers = dict(cell.verdict.numbers)
+        yield Finding(text, Weight.BOTTLENECK, Severity.NOTE, tests([cell.cell.number]), numbers, remedy)
 
 
 def _windows(held: Sequence[CellSummary]) -> Iterator[Finding]:
-    """One for all whose window was requested or is the kernel's own, and one for each sysctl that bounds others."""
-    by_cause: dict[tuple[str, str, str] | None, list[CellSummary]] = {}
+    """One for each side whose window was requested or is the kernel's own, one for each sysctl that bounds others."""
+    by_cause: dict[tuple[str, ...], list[CellSummary]] = {}
     for cell in held:
         cause = cell.window_cause
-        bounded = (cause.side, cause.node, cause.sysctl) if cause and cause.sysctl else None
-        by_cause.setdefault(bounded, []).append(cell)
-    for bounded, own in by_cause.items():
-        which, numbers = numbers_text(_numbers(own)), dict(own[0].verdict.numbers)
-        text = f"Limited by the window: {which}; the sender waited for it half the time or more."
+        key: tuple[str, ...] = (cause.side,) if cause else ()
+        if cause is not None and cause.sysctl is not None:
+            key = (cause.side, cause.node, cause.sysctl)
+        by_cause.setdefault(key, []).append(cell)
+    for own in by_cause.values():
+        which, cause, numbers = numbers_text(_numbers(own)), own[0].window_cause, dict(own[0].verdict.numbers)
+        nodes = {cell.window_cause.node for cell in own if cell.window_cause}
+        window = f"{cause.side} window" if cause else "window"
+        why = "the sender waited for it half the time or more"
         if any((cell.held_share or 0.0) < _HALF for cell in own):
-            text = f"Limited by the window: {which}; the bytes in flight filled it."
+            why = "the bytes in flight filled it"
         remedy = _larger(own)
-        if bounded is not None:
-            side, node, sysctl = bounded
-            text = text.replace("the window:", f"the {side} window:")[:-1] + f", and {sysctl} of {node} allows no more."
-            value = " (its third value)" if sysctl.startswith("net.ipv4") else ""
-            remedy = f"Raise {sysctl}{value} on {node}."
+        if cause is not None and cause.sysctl is not None:
+            why += f", and {cause.sysctl} of {cause.node} allows no more"
+            remedy = _raised(cause.sysctl, cause.node)
+        elif len(nodes) == 1:
+            window += f" of {nodes.pop()}"
+        text = f"Limited by the {window}: {which}; {why}."
         yield Finding(text, Weight.BOTTLENECK, subject=tests(_numbers(own)), numbers=numbers, remedy=remedy)
+
+
+def _raised(sysctl: str, node: str) -> str:
+    if sysctl == WINDOW_SCALING:
+        return f"Set {sysctl} to 1 on {node}: without it no window exceeds {UNSCALED_BYTES:,} bytes."
+    return f"Raise {sysctl}{' (its third value)' if sysctl.startswith('net.ipv4') else ''} on {node}."
 
 
 def _disturbed(cells: Sequence[CellSummary]) -> Iterator[Finding]:
     """Tests whose limit is unknown because other programs kept processors busy."""
-    found = {cell.cell.number: cell.busy.others_pct for cell in cells if cell.limit == "unknown"}
+    unknown = [cell for cell in cells if cell.limit == "unknown" and cell.verdict.cause in (None, "others")]
+    found = {cell.cell.number: cell.busy.others_pct for cell in unknown}
     others = {number: pct for number, pct in found.items() if pct is not None}
     if not others:
         return

@@ -6,6 +6,7 @@ from typing import Final
 from rigctl.analysis.summary import CellSummary
 from rigctl.findings import Finding, Weight, tests
 from rigctl.records import RunInfo
+from rigctl.report.above import impossible
 from rigctl.report.goodput_text import goodput_text
 from rigctl.report.missing import fastest_pair
 from rigctl.report.per_stream import MOST_LISTED
@@ -28,6 +29,9 @@ def goodput_answer(info: RunInfo, cells: Sequence[CellSummary]) -> Finding | Non
     known = sorted((cell for cell in cells if cell.goodput_mbps is not None), key=_total)
     if not known:
         return fastest_pair(cells)
+    known = [cell for cell in known if not impossible(info, cell)]
+    if not known:
+        return None  # that the results are impossible is the answer
     low, high = known[0], known[-1]
     numbers = {
         "goodput_mbps": _total(high),

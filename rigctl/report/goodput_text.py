@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rigctl.analysis.summary import CellSummary
 from rigctl.records import RunInfo
 from rigctl.report.per_stream import MOST_LISTED
-from rigctl.report.text import ceiling_text, listed, percent_text, rate_text
+from rigctl.report.text import ceiling_text, listed, percent_text, rate_of_ceiling, rate_text
 
 
 def goodput_text(info: RunInfo, cell: CellSummary) -> str:
@@ -16,20 +16,22 @@ def goodput_text(info: RunInfo, cell: CellSummary) -> str:
     rates_mbps = [stream.goodput_mbps.mean for stream in streams if stream.goodput_mbps is not None]
     if cell.ceiling_mbps is None:
         return _without_ceiling(info, rates_mbps)
-    together = f"{rate_text(cell.goodput_mbps.mean, cell.ceiling_mbps)} of {ceiling_text(cell.ceiling_mbps)} Mbit/s"
+    together = f"{' of '.join(rate_of_ceiling(cell.goodput_mbps.mean, cell.ceiling_mbps))} Mbit/s"
     share = f"{percent_text(cell.efficiency)} %"
     if len(streams) == 1:
         return f"{together} is {share} of the ceiling."
-    ceilings = {ceiling_text(stream.ceiling_mbps) for stream in streams}
-    if cell.shared or len(ceilings) > 1 or len(streams) > MOST_LISTED:
+    each_mbps = [stream.ceiling_mbps for stream in streams if stream.ceiling_mbps is not None]
+    differ = len({ceiling_text(mbps) for mbps in each_mbps}) > 1 or len(each_mbps) < len(streams)
+    if cell.shared or differ or len(streams) > MOST_LISTED:
         why = " (they share a link)" if cell.shared else ""
         return f"The pairs achieve {_range(rates_mbps)} Mbit/s; together{why} {together} is {share} of the ceiling."
-    rates = [rate_text(rate, stream.ceiling_mbps) for rate, stream in zip(rates_mbps, streams, strict=True)]
+    texts = [rate_of_ceiling(rate, mbps) for rate, mbps in zip(rates_mbps, each_mbps, strict=True)]
+    rates, ceiling = [rate for rate, _ in texts], max((text for _, text in texts), key=len)
     shares = [f"{percent_text(stream.efficiency)} %" for stream in streams]
     if len({*rates}) == 1:
-        return f"{rates[0]} of {ceilings.pop()} Mbit/s is {share} of the ceiling, on each pair."
+        return f"{rates[0]} of {ceiling} Mbit/s is {share} of the ceiling, on each pair."
     each = f"{share} of the ceiling" if len({*shares}) == 1 else f"{listed(shares)} of the ceiling; together {share}"
-    return f"{listed(rates)} of {ceilings.pop()} Mbit/s are {each}."
+    return f"{listed(rates)} of {ceiling} Mbit/s are {each}."
 
 
 def _without_ceiling(info: RunInfo, rates_mbps: Sequence[float]) -> str:

@@ -7,7 +7,7 @@ from rigctl.analysis.summary import CellSummary
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.report.text import numbers_text, rate_text
 
-_WARNED: Final = ("path", "sender", "receiver", "disk", "mtu")
+_WARNED: Final = ("path", "other-traffic", "sender", "receiver", "disk", "mtu")
 
 
 def limit_text(cell: CellSummary) -> str:
@@ -36,10 +36,11 @@ def limit_findings(cells: Sequence[CellSummary]) -> Iterator[Finding]:
 
 def _named(cell: CellSummary) -> tuple[str, str] | None:
     """What limits, and the evidence."""
-    what = {"path": "the path", "shared-link": "a shared link", "disk": "the disk", "mtu": "the MTU"}
     if cell.verdict.rule == "quota":
         return f"the {cell.limit}", _quota(cell)
-    return (what[cell.limit], _WHY[cell.limit](cell)) if cell.limit in what else None
+    if cell.verdict.cause == "clamp":
+        return "the MSS", _clamp(cell)
+    return (_WHAT[cell.limit], _WHY[cell.limit](cell)) if cell.limit in _WHAT else None
 
 
 def _path(cell: CellSummary) -> str:
@@ -48,7 +49,8 @@ def _path(cell: CellSummary) -> str:
     lost = _percent(seen.get("lost_share"))
     if cell.verdict.rule == "shaper":
         longer = f"round trips took {_three(seen.get('queue_ms'))} ms longer than without a queue"
-        return f"{longer}, and the goodput stayed at {rate}: a shaper or a slower hop, whose queue fills"
+        how = f"and the goodput stayed at {rate}" if "variation" in seen else f"at a goodput of {rate}"
+        return f"{longer}, {how}: a shaper or a slower hop, whose queue fills"
     if cell.verdict.rule == "policer":
         how = f"while the goodput stayed at {rate}" if "unevenness" in seen else f"many at once, and {rate} passed"
         return f"{lost} of the segments were dropped {how}: a policer"
@@ -74,14 +76,56 @@ def _disk(cell: CellSummary) -> str:
 
 
 def _mtu(cell: CellSummary) -> str:
+    return f"the line is full with frames smaller than the links' MTU; {_more(cell)}"
+
+
+def _more(cell: CellSummary) -> str:
     larger = cell.verdict.numbers.get("larger_frames")
-    more = _percent(larger - 1 if isinstance(larger, float) else None)
-    return f"the line is full with frames smaller than the links' MTU; full ones would carry {more} more"
+    return f"full ones would carry {_percent(larger - 1 if isinstance(larger, float) else None)} more"
 
 
+def _clamp(cell: CellSummary) -> str:
+    seen, mtu = cell.verdict.numbers, cell.binding.mtu if cell.binding else None
+    path = f", though its path has an MTU of {mtu}" if mtu else ""
+    return (
+        f"segments carry {_three(seen.get('clamped_mss'))} bytes{path}: something between clamps the MSS; {_more(cell)}"
+    )
+
+
+def _other_traffic(cell: CellSummary) -> str:
+    link, share = other_link(cell), cell.verdict.numbers.get("link_share")
+    full = "full" if isinstance(share, float) and share >= 1 else f"{_percent(share)} full"
+    return f"{other_text(cell)}, and {link} was {full}"
+
+
+def other_link(cell: CellSummary) -> str:
+    """The link that carries other traffic, by name."""
+    return _link(str(cell.verdict.numbers.get("other_link")))
+
+
+def other_text(cell: CellSummary) -> str:
+    """`pc3's eth0 received 31.1 Mbit/s more than this run sent to it`."""
+    seen = cell.verdict.numbers
+    kind, _, node = str(seen.get("other_link")).partition(" ")
+    owner, _, name = str(seen.get("other_counter")).partition(" ")
+    rate = seen.get("other_mbps")
+    more = f"{rate_text(rate)} Mbit/s more than this run" if isinstance(rate, float) else "more than this run"
+    if owner == node and name:
+        return f"{node}'s {name} received {more} sent to it" if kind == "to" else f"{node}'s {name} sent {more}"
+    return f"{seen.get('other_counter')} counted {more} sent there"
+
+
+_WHAT: Final = {
+    "path": "the path",
+    "shared-link": "a shared link",
+    "other-traffic": "other traffic",
+    "disk": "the disk",
+    "mtu": "the MTU",
+}
 _WHY: Final[dict[str, Callable[[CellSummary], str]]] = {
     "path": _path,
     "shared-link": _shared,
+    "other-traffic": _other_traffic,
     "disk": _disk,
     "mtu": _mtu,
 }
@@ -93,9 +137,15 @@ def _remedy(cell: CellSummary) -> str | None:
         return (
             f"Raise the quota (cpu.max, cpu.cfs_quota_us) of the control group that the {cell.limit}'s agent runs in."
         )
+    if cell.verdict.cause == "clamp":
+        return (
+            f"Look for a rule that sets the MSS (TCPMSS, maxseg) in routers and firewalls between {ends}, and for a "
+            "route with advmss."
+        )
     remedies = {
         "path": f"Look for the shaper, policer or slower link between {ends}, or correct the rate in the rig file.",
         "shared-link": "Fewer pairs on this link, or a faster link, lift this limit.",
+        "other-traffic": f"Stop the other traffic on {other_link(cell)}, or measure while there is none.",
         "disk": "Compare with a transfer from memory to memory.",
         "mtu": f"Give {ends} the same MTU, and check what lies between them.",
     }

@@ -5,10 +5,12 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Literal, Protocol, TypeAlias
 
 from rigctl.engines import AGENT
+from rigctl.model.shares import percent
 from rigctl.records import Cell, Direction, Pair, several_sets
 from rigctl.units import format_bytes, format_rate
 
 UNKNOWN: Final = "–"
+MOST_DECIMALS: Final = 3
 MOST_PAIRS: Final = 3
 """Of a test, by name; more are counted."""
 Told: TypeAlias = Literal["", "count", "names"]
@@ -31,13 +33,27 @@ def rate_text(mbps: float | None, ceiling_mbps: float | None = None) -> str:
     return f"{mbps:.{digits}f}"
 
 
+def rate_of_ceiling(mbps: float, ceiling_mbps: float) -> tuple[str, str]:
+    """A rate and its ceiling with digits that agree with their share: `911`, `941.5`; `89.46`, `89.44` of 100.0 %."""
+    rate = rate_text(mbps, ceiling_mbps)
+    decimals = max(1, len(rate.partition(".")[2]))
+    ceiling = f"{ceiling_mbps:.{decimals}f}"
+    share = percent(mbps / ceiling_mbps)
+    while float(ceiling) <= float(rate) and share <= 100 and decimals < MOST_DECIMALS:
+        if percent(float(rate) / float(ceiling)) <= share:
+            break
+        decimals += 1
+        rate, ceiling = f"{mbps:.{decimals}f}", f"{ceiling_mbps:.{decimals}f}"
+    return rate, ceiling
+
+
 def ceiling_text(mbps: float | None) -> str:
     return UNKNOWN if mbps is None else f"{mbps:.1f}"
 
 
 def percent_text(share: float | None) -> str:
-    """A share as a percentage without its sign: `99.9`."""
-    return UNKNOWN if share is None else f"{100 * share:.1f}"
+    """A share as a percentage without its sign: `99.9`, as bounds apply to it."""
+    return UNKNOWN if share is None else f"{percent(share):.1f}"
 
 
 def few_text(share: float) -> str:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, WithJsonSchema, create_model
 
 from rigctl.columns import COLUMNS, Column, Level
 from rigctl.kinds import KINDS, Kind
-from rigctl.model.limits import RULES
+from rigctl.model.limit_rules import RULES
 from rigctl.records import Comparison, Expectation
 from rigctl.rig.fields import MAX_VALUE_CHARS, FieldError, named, parse_whole, shown
 from rigctl.scenario.conditions import Section

@@ -33,6 +33,7 @@ class Case:
     read_bytes_per_s: int | None = None  # by the sender's agent, of the disk
     busy_programs: int = 0
     of_pairs: tuple[str, ...] = ()  # the limit of each pair, where it is not the test's
+    says: str = ""  # what the findings must name beside the limit
 
 
 def cases(seed: int) -> list[Case]:

@@ -22,11 +22,12 @@ from typing import Any, Final
 
 import yaml
 from limit_cells import Case, bbr_and_distance, cases, clumped_far, dropped_nearby, more, once_unknown
+from limit_named_cells import held_out, held_out_again, named
 from limit_wide_cells import alone_and_together, unlike, wide
 
 from rigctl.analysis.frames import load
 from rigctl.analysis.summary import summaries
-from rigctl.report.bottleneck_text import bottleneck_text
+from rigctl.report.bottleneck_text import bottleneck_findings, bottleneck_text
 from rigctl.store import open_store
 
 SETS: Final = {
@@ -39,6 +40,9 @@ SETS: Final = {
     "wide": (wide, 1406),
     "both": (alone_and_together, 8),
     "unlike": (unlike, 512),
+    "named": (named, 18),
+    "held-out": (held_out, 18),
+    "held-out2": (held_out_again, 19),
     "proof": (cases, 260611),
     "proof2": (cases, 990131),
     "proof3": (cases, 20261122),
@@ -101,7 +105,9 @@ def _disturbed(store: str) -> bool:
 def _measure(folder: Path, number: int, case: Case, store: str) -> None:
     rig, scenario = folder / f"rig{number}.yaml", folder / "scenario.yaml"
     rig.write_text(yaml.safe_dump(case.rig, sort_keys=False))
-    notes = json.dumps({"label": case.label, "kind": case.kind, "note": case.note, "of_pairs": case.of_pairs})
+    notes = json.dumps(
+        {"label": case.label, "kind": case.kind, "note": case.note, "of_pairs": case.of_pairs, "says": case.says}
+    )
     said = {"title": f"{number} {case.kind}", "notes": notes, "rig": str(rig), **case.scenario}
     if case.quota is not None:
         said["max_skew"] = f"{2 * PERIOD_US}us"  # a thread may begin by waiting for the next period
@@ -110,7 +116,8 @@ def _measure(folder: Path, number: int, case: Case, store: str) -> None:
         holder = re.search(r"pid (\d+)", rigctl("rig", "up", str(rig)))
         assert holder is not None
         ends.callback(rigctl, "rig", "down", str(rig))
-        for node, command in case.commands:
+        for node, asked in case.commands:
+            command = re.sub(r"@(\w+)", lambda found: _address(rig, found[1]), asked)
             if node == "switch":
                 subprocess.run(["nsenter", "-t", holder[1], "-n", "sh", "-c", command], check=True)
             else:
@@ -128,6 +135,12 @@ def _measure(folder: Path, number: int, case: Case, store: str) -> None:
             ends.callback(program.wait)
             ends.callback(program.kill)
         rigctl("run", str(scenario), "--store", store, "--no-report", "--quiet")
+
+
+def _address(rig: Path, node: str) -> str:
+    """The data address of `node`."""
+    said = rigctl("rig", "exec", str(rig), node, "--", "ip -o -4 addr show dev eth0")
+    return str(re.findall(r"inet ([\d.]+)/", said)[0])
 
 
 def _device(folder: Path) -> tuple[int, int]:
@@ -173,7 +186,7 @@ def _is_on(entry: Path, node: str) -> bool:
 
 
 def judged(store: str) -> Iterator[tuple[dict[str, Any], str, list[str], str]]:
-    """Of each stored cell: what was injected, the limit found, those of its pairs, and the sentence."""
+    """Of each stored cell: what was injected, the limit found, those of its pairs, and what the report says of it."""
     with open_store(store) as opened:
         last = {opened.run(run).plan.title: run for run in sorted(opened.run_ids())}
         for run in last.values():
@@ -186,7 +199,8 @@ def judged(store: str) -> Iterator[tuple[dict[str, Any], str, list[str], str]]:
             goodput = f"{summary.goodput_mbps.mean:.0f} Mbit/s" if summary.goodput_mbps else "-"
             limits = [stream.limit for stream in summary.streams]
             told = {"run": info.run, "title": info.plan.title, "goodput": goodput, **json.loads(info.plan.notes)}
-            yield told, summary.limit, limits, bottleneck_text(summary)
+            found = [f"{finding.text} {finding.remedy or ''}" for finding in bottleneck_findings([summary])]
+            yield told, summary.limit, limits, " | ".join([bottleneck_text(summary), *found])
 
 
 def judge(store: str, details: bool) -> None:
@@ -197,6 +211,7 @@ def judge(store: str, details: bool) -> None:
         right = limit == told["label"] and pairs == (told.get("of_pairs") or [limit] * len(pairs))
         if "policer" in told["kind"] and limit == "path":
             right = right and "policer" in sentence
+        right = right and told.get("says", "") in sentence
         if not right:
             wrong.append(f"{told['title']} ({told['note']}): {told['label']}, found {limit} {pairs}; {told['goodput']}")
         if details:

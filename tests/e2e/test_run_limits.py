@@ -51,7 +51,7 @@ def test_windows_losses_and_a_shaper_are_named_as_the_limit(user: User) -> None:
         bound, others, page = bound_by(user, SCENARIO + "matrix: {congestion: reno, window: 32K}")
         assert others == "window"
         # A machine that other tests keep busy may be what limits, before all else.
-        assert bound in BUSY or (bound == "window" and "Limited by the window: test 1" in page)
+        assert bound in BUSY or (bound == "window" and "Limited by the receive window" in page)
         bound, others, page = bound_by(user, SCENARIO + SMALL)
         assert others == "window"
         assert bound in BUSY or "Raise net.ipv4.tcp_rmem (its third value) on far." in page

@@ -55,7 +55,8 @@ def limit(efficiency_share: float | None, goodput_mbps: float | None = None, **k
 
 def test_line_rate_begins_at_98_per_cent() -> None:
     assert limit(0.98) == "line-rate"
-    assert limit(0.9799) == limit(None) == "unknown"
+    assert limit(0.9796) == "line-rate"  # printed as 98.0 %
+    assert limit(0.9794) == limit(None) == "unknown"
 
 
 @pytest.mark.parametrize(
@@ -201,7 +202,8 @@ SENDING = {
     ("sender", "retransmits", "binds"),
     [
         ({}, 5, "loss"),
-        ({"congestion": "reno"}, 2000, "loss"),
+        ({"congestion": "reno"}, 40, "loss"),
+        ({"congestion": "reno"}, 2000, "unknown"),  # that allows a tenth of the goodput
         ({}, 4, "unknown"),  # that allows more than twice as much: something else is slow
         ({"rtt_us": 500}, 20, "unknown"),
         (
@@ -265,14 +267,19 @@ def test_a_window_that_limits_is_explained_with_what_it_allows() -> None:
         "window ÷ round trip = 13.9 Mbit/s."
     )
     assert said in explain(info, summary)
-    held = finding(info, [builders.repetition(cell, (13,), sender=sender)], "Limited by the window: test 1;")
+    held = finding(
+        info, [builders.repetition(cell, (13,), sender=sender)], "Limited by the receive window of pi2: test 1;"
+    )
     assert (held.weight, held.subject.names) == (Weight.BOTTLENECK, ("1",))
     assert held.remedy == "A larger window lifts this limit."
 
 
 def test_a_window_that_was_not_requested_has_no_remedy() -> None:
     cell = builders.cell(window_bytes=None, pairs=ONE_PAIR, parallel=1)
-    assert finding(told(cell)[0], [builders.repetition(cell, (13,), sender=FAR | HELD)], "by the window").remedy is None
+    assert (
+        finding(told(cell)[0], [builders.repetition(cell, (13,), sender=FAR | HELD)], "by the receive window").remedy
+        is None
+    )
 
 
 def test_of_several_flows_the_window_allows_each_its_share() -> None:

@@ -11,7 +11,8 @@ from documents import finding
 from rigctl.analysis.evidence import of_flows
 from rigctl.analysis.frames import load
 from rigctl.analysis.summary import CellSummary, summaries
-from rigctl.model.limits import Evidence, judged
+from rigctl.model.evidence import Evidence
+from rigctl.model.limits import judged
 from rigctl.model.window import CommonWindow
 from rigctl.records import Cell, Condition, Link, NodeUsage, Pair, Repetition, RunInfo, Series, Setting
 from rigctl.report.bottleneck_text import bottleneck_text

@@ -175,8 +175,8 @@ class TestStreams:
 
 class TestCeiling:
     def test_more_than_one_percent_above_the_ceiling_is_flagged(self) -> None:
-        within = summary(ONE, builders.repetition(ONE, (CEILING * 1.0099,)))
-        above = summary(ONE, builders.repetition(ONE, (CEILING * 1.0101,)))
+        within = summary(ONE, builders.repetition(ONE, (CEILING * 1.0104,)))
+        above = summary(ONE, builders.repetition(ONE, (CEILING * 1.0106,)))
         assert (within.above_ceiling, above.above_ceiling) == (False, True)
         assert not summary(ONE).above_ceiling
 

@@ -14,7 +14,19 @@ from rigctl.model.contract import (
     unfinished_reason,
 )
 from rigctl.model.window import CommonWindow
-from rigctl.records import Cell, Datagrams, Direction, Flow, Link, MessageSettings, NodeUsage, Pair, Side, TcpInfo
+from rigctl.records import (
+    Cell,
+    Datagrams,
+    Direction,
+    Flow,
+    Link,
+    MessageSettings,
+    NodeUsage,
+    Pair,
+    Series,
+    Side,
+    TcpInfo,
+)
 
 S = 10**9
 CELL = builders.cell(pairs=(Pair("pi1", "pi2"),), congestion="cubic")
@@ -190,3 +202,17 @@ def test_the_reasons_of_an_invalid_repetition_in_full() -> None:
     assert invalid_reason(CELL, whole, hot, 0.010) == (
         "throttled during the repetition: pi1, pi2. Cool it or check its power supply"
     )
+
+
+def sampled(side: Side, counts: list[int]) -> Side:
+    return replace(side, series=Series({"t_ns": list(range(len(counts))), "bytes": counts}))
+
+
+def test_samples_rise_to_the_total_or_are_not_believed() -> None:
+    assert claimed(CELL, sampled(SENDER, [0, 4, 9]), sampled(RECEIVER, [0, 4, 4])) is None
+    fallen = claimed(CELL, SENDER, sampled(RECEIVER, [0, 7, 3]))
+    assert fallen is not None
+    assert fallen.startswith("pi2 reports 3 bytes after 7")
+    beyond = claimed(CELL, sampled(SENDER, [5, 10**9]), RECEIVER)
+    assert beyond is not None
+    assert beyond.startswith("pi1 reports a sample of 1,000,000,000 bytes, but 9 in all")

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
-from rigctl.model.limits import RULES, Evidence, Verdict, judged, pooled, together
+from rigctl.model.evidence import Evidence, pooled
+from rigctl.model.limit_rules import RULES
+from rigctl.model.limits import Verdict, judged, together
 
 SENDS: dict[str, Any] = {
     **{"goodput_mbps": 300.0, "efficiency": 0.3, "held_share": 0.0, "sending_share": 1.0, "halves": True},
@@ -18,6 +20,10 @@ SENDS: dict[str, Any] = {
 
 def seen(**values: Any) -> Evidence:
     return Evidence(**(SENDS | values))
+
+
+SHARED = {"efficiency": 0.48, "shared_share": 0.96, "shared_link": "to far"}
+OTHERS = {"other_share": 0.4, "other_mbps": 40.0, "other_link": "to far", "other_counter": "far eth0"}
 
 
 @pytest.mark.parametrize(
@@ -95,6 +101,48 @@ def seen(**values: Any) -> Evidence:
         ({"efficiency": 0.95, "queue_ms": 3.0, "queue_growth": 30.0, "lost_share": 0.05}, "loss", None),
         ({"halves": False, "lost_share": 0.36, "variation": 1.2}, "loss", None),
         ({"halves": False, "lost_share": 0.01}, "unknown", None),
+        # Bounds apply to what is printed: 98.0 %, 101.0 % and 101.1 %.
+        ({"efficiency": 0.9796}, "line-rate", None),
+        ({"efficiency": 1.0104}, "line-rate", None),
+        ({"efficiency": 1.0106}, "unknown", "above"),
+        ({"efficiency": 9.89, "asked_share": 1.0, "shared_share": 1.2, "shared_link": "to far"}, "unknown", "above"),
+        ({"efficiency": 0.99, "larger_frames": 1.05, "clamped_mss": 888.0}, "mtu", "clamp"),
+        # Two pairs share a link that carries 95 to 97 %: as one pair would, with a queue that is never empty.
+        ({**SHARED, "queue_ms": 3.0, "queue_growth": 30.0, "variation": 0.01}, "shared-link", None),
+        ({**SHARED, "lost_share": 0.02, "unevenness": 0.05, "loss_clumps": 3.0}, "unknown", None),
+        # Other traffic that fills the link with the run's; that may; and far from that.
+        ({**OTHERS, "link_share": 0.98, "queue_ms": 5.0, "queue_growth": 300.0}, "other-traffic", None),
+        ({**OTHERS, "link_share": 0.98, "asked_share": 1.0}, "rate", None),
+        ({**OTHERS, "link_share": 0.98, "in_flight_share": 0.98, "held_share": 0.9}, "window", "receive"),
+        ({**OTHERS, "link_share": 0.85, "queue_ms": 5.0, "queue_growth": 300.0}, "unknown", "traffic"),
+        ({**OTHERS, "link_share": 0.6, "queue_ms": 5.0, "queue_growth": 300.0}, "path", "shaper"),
+        ({**OTHERS, "link_share": 4.3}, "unknown", None),  # the rig file's rate, or a counter, is wrong
+        ({**OTHERS, "other_share": 0.03, "link_share": 0.95}, "unknown", None),
+        # A short test: goodput rose in half of it, or was not sampled often enough. The queue never was empty.
+        ({"queue_ms": 63.0, "queue_growth": 2740.0, "variation": 0.19}, "path", "shaper"),
+        ({"queue_ms": 12.8, "queue_growth": 1300.0, "variation": None, "lost_share": 0.002}, "path", "shaper"),
+        ({"queue_ms": 12.8, "queue_growth": 1300.0, "variation": 0.4, "sending_share": 0.3}, "unknown", None),
+        (
+            {"in_flight_share": 1.03, "held_share": 0.98, "window_share": 0.4, "variation": 0.09, "queue_ms": 6.0}
+            | {"queue_growth": 2.2, "rtt_growth": 2.5},
+            "unknown",
+            None,
+        ),
+        # A line of small frames on a busy machine: goodput varies by 17 %, and is 86 % of what the line carries.
+        ({"queue_ms": 6.8, "queue_growth": 310.0, "variation": 0.168, "efficiency": 0.861}, "unknown", None),
+        (
+            {"queue_ms": 6.8, "queue_growth": 310.0, "variation": 0.168, "efficiency": 0.6, "processors": "others"}
+            | {"others_pct": 87.0, "agent_share": 0.23},
+            "unknown",
+            "others",
+        ),
+        # A full window beside hosts that answer late: little of it stands in that queue.
+        (
+            {"in_flight_share": 1.03, "held_share": 0.98, "window_share": 0.55, "variation": 0.09, "queue_ms": 3.4}
+            | {"queue_growth": 1.7, "rtt_growth": 1.9},
+            "window",
+            "receive",
+        ),
     ],
 )
 def test_a_limit_follows_from_its_evidence(values: dict[str, Any], limit: str, cause: str | None) -> None:
@@ -112,6 +160,14 @@ AT_RANDOM |= {"loss_events": 40.0}
         (AT_RANDOM, "loss"),
         ({**AT_RANDOM, "loss_allows": 2.1}, "unknown"),
         ({**AT_RANDOM, "lost_share": 0.0}, "unknown"),
+        # 3 Mbit/s need no processor: other programs are no excuse. 300 of more than they leave may be.
+        ({**AT_RANDOM, "processors": "others", "others_pct": 99.0, "agent_share": 0.003}, "loss"),
+        ({**AT_RANDOM, "processors": "others", "others_pct": 99.0, "agent_share": 0.3}, "unknown"),
+        # A shaper in a test of 1 s: 286 Mbit/s, where the losses of one overflow allow 20. A queue that never is empty.
+        ({**AT_RANDOM, "loss_allows": 0.07, "loss_clumps": None, "unevenness": None}, "unknown"),
+        ({**AT_RANDOM, "loss_allows": 0.07, "loss_clumps": 4.0}, "unknown"),
+        ({**AT_RANDOM, "queue_ms": 16.0, "queue_growth": 1600.0, "variation": 0.5}, "unknown"),
+        ({**AT_RANDOM, "loss_clumps": None, "unevenness": None}, "loss"),
         # 0.5 % over 16 ms, 4 flows of reno, whose 24 samples happened to be even: losses one by one explain them.
         ({**AT_RANDOM, "unevenness": 0.18, "variance_ratio": 0.66, "loss_allows": 1.0}, "unknown"),
         ({**AT_RANDOM, "unevenness": 0.24, "variance_ratio": 0.3, "loss_allows": 1.0}, "loss"),

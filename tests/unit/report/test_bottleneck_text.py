@@ -42,6 +42,6 @@ def test_one_segment_is_not_called_several() -> None:
 
 def test_the_finding_names_the_test_and_what_lifts_the_limit() -> None:
     (found,) = bottleneck_findings([held_by(8192, 11.2)])
-    assert found.text == "Limited by the window: test 1; the sender waited for it half the time or more."
+    assert found.text == "Limited by the receive window of far: test 1; the sender waited for it half the time or more."
     assert found.remedy == "A larger window lifts this limit."
     assert (found.weight, found.subject.names) == (Weight.BOTTLENECK, ("1",))

@@ -184,7 +184,7 @@ def test_a_row_above_its_ceiling_is_marked_and_has_the_cause_as_a_note() -> None
     measured = builders.repetition(cell, (890,), sender={"mss": 524})
     table = table_for(cell, measured)
     assert [entry.mark for entry in entries(table, "Efficiency")] == ["warn"]
-    assert [(entry.text, entry.mark) for entry in entries(table, "Limit")] == [("line-rate", "")]
+    assert [(entry.text, entry.mark) for entry in entries(table, "Limit")] == [("unknown", "")]
     assert table.rows[0].notes == (1,)
     assert table.notes[0].startswith("Test 1: 10")
     assert "virtual links are shaped for full frames and carry more of smaller ones" in table.notes[0]

@@ -116,12 +116,13 @@ class TestAboveTheCeiling:
 
     def test_a_bucket_does_not_explain_more_than_its_depth(self) -> None:
         info, repetitions = measured((cell(1, "memory", "memory", 100 * MIB), 0.81), virtual="namespaces")
-        assert "the cause is unknown" in finding(info, repetitions, "Above the ceiling").text
+        assert "a node is wrong" in finding(info, repetitions, "Above the ceiling").text
 
     def test_on_real_links_the_cause_is_unknown(self) -> None:
         info, repetitions = measured((cell(1, "memory", "memory", MIB), 0.0081))
         found = finding(info, repetitions, "Above the ceiling")
-        assert found.text.endswith("the cause is unknown: compare the rates in the rig file with the links.")
+        assert found.text.endswith("the rate in the rig file or a node is wrong. Compare that rate with the link.")
+        assert found.weight is Weight.IMPOSSIBLE
         assert found.remedy is None
 
     def test_a_transfer_at_the_ceiling_is_not_flagged(self) -> None:

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from rigctl.analysis.ceiling import datagram_path
 from rigctl.analysis.run_view import RunView
 from rigctl.findings import Finding, Severity, Weight, tests
-from rigctl.model.limits import LINE_RATE
 from rigctl.model.search import Search, Trial
+from rigctl.model.shares import LINE_RATE, reaches
 from rigctl.records import Cell, RunInfo
 from rigctl.report.blocks import Column, Entry, Row, Table
 from rigctl.report.text import UNKNOWN, ceiling_text, percent_text, plural
@@ -79,7 +79,7 @@ def _is_all(info: RunInfo, cell: Cell, best: Trial) -> bool:
     paths = [datagram_path(info, (stream.sender, stream.receiver), cell) for stream in cell.streams]
     ceilings = [path.ceiling_mbps for path in paths if path.ceiling_mbps is not None]
     own = (best.sent_bps or 0.0) * cell.parallel / 1e6
-    return bool(ceilings) and own >= LINE_RATE * min(ceilings)
+    return bool(ceilings) and reaches(own / min(ceilings), LINE_RATE)
 
 
 def search_table(view: RunView) -> Table | None:

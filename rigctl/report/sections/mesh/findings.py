@@ -143,7 +143,8 @@ def _limits(own: Sequence[Way]) -> str:
     counts = Counter(way.limit for way in own)
     said = []
     for limit, count in counts.most_common():
-        why = {"path": "; a firewall, a shaper or a slower hop", "window": _bounded(own)}.get(str(limit), "")
+        known = {"path": "; a firewall, a shaper or a slower hop", "other-traffic": "; traffic that is not this run's"}
+        why = (known | {"window": _bounded(own)}).get(str(limit), "")
         said.append(f"{limit} ({plural(count, 'pair')}{why})")
     return f" Its pairs are limited by: {listed(said)}." if said else ""
 

@@ -6,7 +6,8 @@ from typing import Final
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
 from rigctl.findings import RUN, Finding, Severity, Weight, tests
-from rigctl.model.limits import LINE_RATE
+from rigctl.model.limit_rules import NEARLY
+from rigctl.model.shares import LINE_RATE, reaches
 from rigctl.records import RunInfo
 from rigctl.report.above import excess_findings
 from rigctl.report.bottleneck_text import bottleneck_findings
@@ -70,18 +71,26 @@ def _mss_causes(info: RunInfo, cells: Sequence[CellSummary]) -> list[str]:
 
 
 def _line_rate(cells: Sequence[CellSummary]) -> Iterator[Finding]:
-    known = [cell for cell in cells if cell.efficiency is not None and not isinstance(cell.cell.datagrams.rate, int)]
+    """How many tests reach line rate. A test above its ceiling says nothing of the line."""
+    known = [cell for cell in cells if cell.efficiency is not None and not cell.above_ceiling]
+    known = [cell for cell in known if not isinstance(cell.cell.datagrams.rate, int)]
     if len(known) < 2:
         return
-    reached = sum(cell.efficiency is not None and cell.efficiency >= LINE_RATE for cell in known)
-    worst = min(known, key=lambda cell: cell.efficiency or 0.0)
-    count = "All" if reached == len(known) else "None" if reached == 0 else str(reached)
+    below = [cell for cell in known if not reaches(cell.efficiency or 0.0, LINE_RATE)]
+    between = any(cell.limit == "line-rate" for cell in below)
+    short = [cell for cell in below if cell.limit != "line-rate"]
+    reached = len(known) - len(short)
+    more = f", or {100 * NEARLY:g} % with a queue that is never empty" if between else ""
+    worst = min(short or known, key=lambda cell: cell.efficiency or 0.0)
+    count = "All" if not short else "None" if reached == 0 else str(reached)
     text = (
         f"{count} of {plural(len(known), 'test')} reach line rate ({100 * LINE_RATE:g} % of the ceiling or "
-        f"more); the slowest, test {worst.cell.number}, has {percent_text(worst.efficiency)} %."
+        f"more{more}); the slowest{' of the others' if between and short else ''}, test {worst.cell.number}, has "
+        f"{percent_text(worst.efficiency)} %."
     )
     level = Severity.OK if reached == len(known) else Severity.NOTE
-    numbers = {"tests": len(known), "at_line_rate": reached, "lowest_efficiency": worst.efficiency}
+    lowest = min(cell.efficiency or 0.0 for cell in known)
+    numbers = {"tests": len(known), "at_line_rate": reached, "lowest_efficiency": lowest}
     yield Finding(text, Weight.COMPARISON, level, tests([worst.cell.number]), numbers)
 
 

@@ -5,6 +5,7 @@ from typing import Final
 
 from rigctl.analysis.ceiling import ip_version
 from rigctl.analysis.summary import CellSummary, StreamSummary
+from rigctl.analysis.window_cause import UNSCALED_BYTES, WINDOW_SCALING
 from rigctl.model.ceilings import IP_HEADER, TCP_HEADER, TIMESTAMPS_OPTION
 from rigctl.records import Facts, RunInfo
 from rigctl.report.bottleneck_text import bottleneck_text
@@ -119,6 +120,8 @@ def _cutting(facts: Facts, node: str, effective: int) -> Iterator[str]:
         value = sysctls.get(name) if isinstance(sysctls, dict) else None
         if value is not None and str(value).strip() == str(effective):
             yield f"{name} = {effective} on {node}"
+    if effective == UNSCALED_BYTES and isinstance(sysctls, dict) and str(sysctls.get(WINDOW_SCALING)).strip() == "0":
+        yield f"{WINDOW_SCALING} = 0 on {node}"
 
 
 def retransmit_text(cell: CellSummary) -> str:

@@ -96,6 +96,8 @@ def settings_text(cell: Cell, pairs: Told = "") -> str:
     rate = cell.datagrams.rate
     if rate is not None:
         words.append(f"rate {format_rate(rate) if isinstance(rate, int) else rate}")
+    if cell.datagrams.burst is not None:
+        words.append(f"burst {cell.datagrams.burst}")
     words.append("1 flow" if cell.parallel == 1 else f"{cell.parallel} flows")
     if cell.tcp.congestion is not None:
         words.append(cell.tcp.congestion)

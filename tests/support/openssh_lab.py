@@ -5,10 +5,11 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from openssh import new_key
 from processes import end
@@ -53,9 +54,15 @@ class Lab:
         )
 
 
+Serving: TypeAlias = Callable[[Lab, str, str], "subprocess.Popen[bytes]"]
+
+
 @contextmanager
-def laboratory(folder: Path, names: Sequence[str]) -> Iterator[Lab]:
-    """The hosts `names` with sshd and the controller's, `ctl`, on one switch; `lab.yaml` in the folder is their rig."""
+def laboratory(folder: Path, names: Sequence[str], serving: Serving | None = None) -> Iterator[Lab]:
+    """The hosts `names` with sshd and the controller's, `ctl`, on one switch; `lab.yaml` in the folder is their rig.
+
+    `serving` starts another server than OpenSSH on a host.
+    """
     made = Lab(folder, f"rigtest{os.getpid()}")
     Path("/run/sshd").mkdir(exist_ok=True)
     servers = []
@@ -67,7 +74,7 @@ def laboratory(folder: Path, names: Sequence[str]) -> Iterator[Lab]:
         new_key(folder / "id")
         for name, address in hosts.items():
             cable(made, name, address)
-        servers = [serve(made, name, hosts[name]) for name in names]
+        servers = [(serving or serve)(made, name, hosts[name]) for name in names]
         known = [f"{hosts[n]} {(folder / n / 'host_key.pub').read_text()}" for n in names]
         (folder / "known").write_text("".join(known))
         trust = "user: root, key: id, known_hosts: known"

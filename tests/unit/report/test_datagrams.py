@@ -238,6 +238,15 @@ def test_a_rate_below_the_links_stands_with_the_longest_burst_and_what_would_sho
     assert documents.column(table, "Longest burst sent") == ["–", *["9"] * (len(found.trials) - 1)]
 
 
+def test_a_rate_that_the_senders_did_not_keep_to_is_no_verdict_on_the_network() -> None:
+    cell = builders.asking(CELL, rate=MAX_RATE)
+    lost, short = Path(5e8, 1e9).trial(1, None), Path(5e8, 3e8).trial(2, 500_000_000)
+    text = said_of(plan_of(cell), [lost, short]).text
+    assert "is 300 Mbit/s" in text
+    assert "500 Mbit/s were requested" in text
+    assert "the loss is" not in text
+
+
 def test_a_burst_stands_beside_the_one_requested_and_beside_losses() -> None:
     bounded = builders.asking(CELL, burst=8)
     repetitions = [measured(flow(10_000, 9990, burst=7, sent_burst=6))]

@@ -13,6 +13,7 @@ from rigctl.model.limits import LINE_RATE
 from rigctl.model.search import Search, Trial
 from rigctl.records import Cell, RunInfo
 from rigctl.report.blocks import Column, Entry, Row, Table
+from rigctl.report.sections.datagrams.words import STEADY
 from rigctl.report.text import UNKNOWN, ceiling_text, count_text, percent_text, plural
 from rigctl.units import format_duration, format_rate
 
@@ -74,10 +75,14 @@ def _not_measured(blank: Sequence[Trial]) -> str:
 
 def _beyond(view: RunView, cell: Cell, found: Search, best: Trial) -> str:
     """What comes above it."""
+    flows = len(cell.streams) * cell.parallel
+    if best.asked_bps is not None and (best.sent_bps or 0.0) < STEADY * best.asked_bps:
+        asked = format_rate(best.asked_bps * flows)
+        return f"; {asked} were requested in that trial and the senders fell short: the network may carry more"
     above = [trial for trial in found.trials if not trial.passed(view.plan.max_loss) and trial.sent_bps is not None]
     if above:
         nearest = min(above, key=lambda trial: trial.sent_bps or 0.0)
-        rate = format_rate((nearest.sent_bps or 0.0) * len(cell.streams) * cell.parallel)
+        rate = format_rate((nearest.sent_bps or 0.0) * flows)
         return f"; at {rate} the loss is {percent_text(nearest.loss)} %"
     if _is_all(view.info, cell, best):
         return ", which is what the links carry"

@@ -140,6 +140,7 @@ void datagrams_begin(struct datagrams *datagrams, uint64_t tag)
 {
     datagrams->overflow = datagrams->jitter_ns = datagrams->jitter_max_ns = -1;
     datagrams->segmented = -1;
+    datagrams->burst = -1;
     datagrams->tag = tag;
 }
 

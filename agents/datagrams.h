@@ -20,6 +20,7 @@ struct datagrams {
     int64_t next;     /* the highest sequence number seen, and one */
     int64_t overflow; /* dropped because the receiver's buffer was full, as the kernel counts them; -1: unknown */
     int64_t jitter_ns, jitter_max_ns; /* RFC 3550, section 6.4.1; -1: fewer than two came */
+    int64_t burst;    /* a sender's with a rate: most datagrams ahead of an even flow at that rate; -1: no rate */
     int segmented;    /* a sender's: the kernel cut larger pieces into datagrams; -1: a receiver */
     /* The receiver's own. */
     uint64_t tag;

@@ -43,7 +43,8 @@ struct flow_file {
 struct flow_datagram {
     int fd; /* -1: its bytes go over the connection */
     uint64_t tag;
-    int64_t rate; /* of a stream, payload bit/s; 0: as fast as it can */
+    int64_t rate;  /* of a stream, payload bit/s; 0: as fast as it can */
+    int64_t burst; /* most datagrams that a late sender makes up for at once; 0: those of BURST_NS (udp-stream.c) */
     struct datagrams *counts;
 };
 

@@ -155,6 +155,7 @@ const char *parse_settings(struct order *order, struct settings *settings, int64
 }
 
 #define RATE_MAX INT64_C(1000000000000)
+#define BURST_MAX 1000000
 /* Between the first send of a flow and its next, where the order does not say. */
 #define HOLD_US 1000
 
@@ -173,6 +174,8 @@ const char *parse_start(struct order *order, struct start *start)
         return "iterations: expected 1 to 1000000000";
     if (!parse_optional(order, "rate", 1, RATE_MAX, &start->rate))
         return "rate: expected 1 to 1000000000000";
+    if (!parse_optional(order, "burst", 1, BURST_MAX, &start->burst))
+        return "burst: expected 1 to 1000000";
     if (!parse_optional(order, "bin_us", 100, 1000000, &bin_us))
         return "bin_us: expected 100 to 1000000";
     if (!parse_optional(order, "capture", 4096, CAPTURE_MOST, &capture))

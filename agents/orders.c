@@ -152,6 +152,8 @@ static const char *refuse_start(const struct endpoint *endpoint, const struct st
         return "iterations: a stream has none";
     if (start->rate > 0 && !settings->work->rate)
         return "rate: for streams of datagrams only";
+    if (start->burst > 0 && start->rate < 0)
+        return "burst: for streams of datagrams with a rate only";
     if (start->capture > 0 && settings->interface[0] == '\0')
         return "capture: the endpoint has no interface";
     return NULL;
@@ -180,6 +182,8 @@ static void do_start(struct order *order)
         start.iterations = INT64_MAX;
     if (start.rate < 0)
         start.rate = 0;
+    if (start.burst < 0)
+        start.burst = 0;
     error = start_flows(endpoint, &start);
     if (error != 0) {
         answer_error(order->id, error, "start%s: %s", start.capture > 0 && endpoint->capture == NULL ? ": capture" : "",

@@ -116,6 +116,7 @@ static void write_datagrams(int64_t id, const struct flow *flow)
     line_add_count("overflow", datagrams->overflow);
     line_add_count("jitter_ns", datagrams->jitter_ns);
     line_add_count("jitter_max_ns", datagrams->jitter_max_ns);
+    line_add_count("burst", datagrams->burst);
     add_flag("segmented", datagrams->segmented);
     line_add("}");
     line_end();

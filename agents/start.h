@@ -15,6 +15,7 @@ struct start {
     int64_t at_ns, hold_ns, duration_ns;
     int64_t iterations; /* of messages */
     int64_t rate;       /* of datagrams; 0: as fast as they go */
+    int64_t burst;      /* of datagrams; 0: as the agent likes */
     int64_t bin_ns;     /* 0: no bins */
     int64_t capture;    /* bytes of its memory; 0: none */
 };

@@ -28,7 +28,7 @@
 #define BATCH_BYTES (256 << 10) /* … and no more in all, so that they stay in the processor's cache */
 #define PIECE_BYTES 65536
 #define QUANTUM_NS (250 * US)   /* it wakes no more often than that: what fell due meanwhile goes together */
-#define DEBT_NS (10 * MS)       /* what was not sent in time is made up for, this much at most */
+#define BURST_NS (10 * MS)      /* what was not sent in time is made up for, this much at most where no burst is asked for */
 #define FASTEST_NS 50.0         /* no sender without a rate spends less time on a datagram */
 #define MARGIN_NS (500 * MS)
 
@@ -112,36 +112,74 @@ static int64_t send_due(struct flow *flow, int64_t due)
     return taken;
 }
 
+/* A bucket that each datagram fills and that leaks at the rate. Its highest level is the longest burst, at most `most`. */
+struct pace {
+    double each_ns; /* from one datagram to the next; 0: no rate */
+    double level;
+    int64_t at_ns, most, quantum_ns;
+};
+
+static struct pace pace_of(const struct flow *flow)
+{
+    struct pace pace = {.at_ns = clock_now()};
+
+    if (flow->datagram.rate == 0)
+        return pace;
+    flow->datagram.counts->burst = 0;
+    pace.each_ns = 8e9 * (double)flow->message.size / (double)flow->datagram.rate;
+    pace.most = flow->datagram.burst > 0 ? flow->datagram.burst : (int64_t)(BURST_NS / pace.each_ns) + 1;
+    /* The other half of the burst is for a sender that wakes late. */
+    pace.quantum_ns = (int64_t)((double)(pace.most - 1) * pace.each_ns / 2);
+    if (pace.quantum_ns > QUANTUM_NS)
+        pace.quantum_ns = QUANTUM_NS;
+    return pace;
+}
+
+/* What is due at `now` goes: returns as send_due(). */
+static int64_t send_paced(struct flow *flow, struct pace *pace, int64_t now, int64_t due)
+{
+    int64_t before = flow->datagram.counts->count, sent = send_due(flow, due);
+
+    if (pace->each_ns > 0) {
+        pace->level -= (double)(now - pace->at_ns) / pace->each_ns;
+        pace->level = (pace->level > 0 ? pace->level : 0) + (double)(flow->datagram.counts->count - before);
+        pace->at_ns = now;
+        if ((int64_t)pace->level > flow->datagram.counts->burst)
+            flow->datagram.counts->burst = (int64_t)pace->level;
+    }
+    return sent;
+}
+
 static void send_stream(struct flow *flow)
 {
-    double each_ns = flow->datagram.rate > 0 ? 8e9 * (double)flow->message.size / (double)flow->datagram.rate : 0;
+    struct pace pace = pace_of(flow);
     int64_t from = flow->time.bulk_ns, gone = 0, now;
 
     flow->first_byte_ns = clock_now();
-    if (send_due(flow, 1) < 0)
+    if (send_paced(flow, &pace, flow->first_byte_ns, 1) < 0)
         return;
     flow->last_byte_ns = clock_now();
     flow_sleep_until(flow, from);
     while ((now = clock_now()) < flow->time.end_ns && !flow_stopping(flow)) {
         int64_t due = INT64_MAX, sent;
 
-        if (each_ns > 0) {
-            due = (int64_t)((double)(now - from) / each_ns) + 1 - gone;
-            if ((double)due * each_ns > DEBT_NS + each_ns) { /* it cannot keep up: what it is behind is given up */
-                from = now - DEBT_NS;
+        if (pace.each_ns > 0) {
+            due = (int64_t)((double)(now - from) / pace.each_ns) + 1 - gone;
+            if (due > pace.most) { /* it cannot keep up: what it is behind is given up */
+                from = now - (int64_t)((double)(pace.most - 1) * pace.each_ns);
                 gone = 0;
-                due = (int64_t)(DEBT_NS / each_ns) + 1;
+                due = pace.most;
             }
             if (due <= 0) {
-                int64_t next = from + (int64_t)((double)gone * each_ns) + 1;
+                int64_t next = from + (int64_t)((double)gone * pace.each_ns) + 1;
 
-                if (next < now + QUANTUM_NS && each_ns < QUANTUM_NS)
-                    next = now + QUANTUM_NS;
+                if (next < now + pace.quantum_ns && pace.each_ns < (double)pace.quantum_ns)
+                    next = now + pace.quantum_ns;
                 flow_sleep_until(flow, next < flow->time.end_ns ? next : flow->time.end_ns);
                 continue;
             }
         }
-        sent = send_due(flow, due);
+        sent = send_paced(flow, &pace, now, due);
         if (sent < 0)
             return;
         gone += sent;

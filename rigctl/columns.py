@@ -78,6 +78,13 @@ COLUMNS: Final[tuple[Column, ...]] = (
         "offered load requested of each UDP flow, payload; empty: as fast as it can",
         1,
     ),
+    Column("burst", "", _MEASURED, "datagrams requested as the longest burst of a sender; empty: no request"),
+    Column(
+        "burst_effective",
+        "",
+        _MEASURED,
+        "datagrams in the longest burst of a sender with a rate: the bucket in which a policer of that rate takes all",
+    ),
     Column(
         "message_bytes",
         "B",

@@ -8,7 +8,7 @@ TCP_AXES: Final = frozenset({"mss", "congestion", "nodelay"})
 COPY_AXES: Final = frozenset({"zerocopy", "copy"})
 """Axes that only a TCP stream has."""
 OWN_AXES: Final = (
-    TCP_AXES | COPY_AXES | {"size", "iterations", "rate", "transport", "busy_poll", "read", "write", "latency"}
+    TCP_AXES | COPY_AXES | {"size", "iterations", "rate", "burst", "transport", "busy_poll", "read", "write", "latency"}
 )
 """Axes that not every kind takes; the others are common to all."""
 MAX_DATAGRAM: Final = 65507
@@ -50,7 +50,7 @@ _ALL: Final = (
         "UDP streams",
         "datagrams",
         "datagrams",
-        frozenset({"size", "rate", "latency"}),
+        frozenset({"size", "rate", "burst", "latency"}),
         needs=frozenset({"rate"}),
         bins=True,
         transport="udp",

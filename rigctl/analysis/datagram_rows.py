@@ -8,7 +8,7 @@ from rigctl.model.unknowns import mean, most, total
 from rigctl.records import Cell, Datagrams, Flow, Repetition
 
 NAMES: Final = (
-    *("rate_mbps", "sent_mbps", "datagrams_sent", "datagrams_lost", "loss_pct", "loss_burst_max"),
+    *("rate_mbps", "burst_effective", "sent_mbps", "datagrams_sent", "datagrams_lost", "loss_pct", "loss_burst_max"),
     *("reordered", "duplicates", "jitter_us", "jitter_max_us", "sender_drops", "receiver_drops"),
 )
 
@@ -26,6 +26,7 @@ def datagram_values(flows: Sequence[Flow]) -> dict[str, Any]:
     if not flows or not any(sent):
         return values
     values["sent_mbps"] = total(_sent_mbps(flow) for flow in flows)
+    values["burst_effective"] = most(_known(sent, "burst"))
     values["datagrams_sent"] = total(_known(sent, "count"))
     values["datagrams_lost"] = total(_lost(flow) for flow in flows)
     if values["datagrams_sent"] and values["datagrams_lost"] is not None:

@@ -155,6 +155,7 @@ class _Derivation:
             "iterations": cell.messages.iterations,
             "transport": cell.transport,
             "rate_mbps": asked_mbps(cell, repetition),
+            "burst": cell.datagrams.burst,
             "busy_poll": cell.messages.busy_poll,
             "zerocopy": cell.copying.zerocopy,
             "copy": cell.copying.copy,

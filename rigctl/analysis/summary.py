@@ -35,6 +35,7 @@ class DatagramSummary:
     lost: float | None
     loss_pct: float | None
     burst_max: float | None
+    sent_burst: float | None  # the longest of its senders
     reordered: float | None
     duplicates: float | None
     jitter_us: float | None
@@ -268,6 +269,7 @@ def _datagrams(rows: Sequence[Row]) -> DatagramSummary:
         lost=mean(row["datagrams_lost"] for row in rows),
         loss_pct=mean(row["loss_pct"] for row in rows),
         burst_max=most(row["loss_burst_max"] for row in rows),
+        sent_burst=most(row["burst_effective"] for row in rows),
         reordered=mean(row["reordered"] for row in rows),
         duplicates=mean(row["duplicates"] for row in rows),
         jitter_us=mean(row["jitter_us"] for row in rows),

@@ -1,7 +1,22 @@
 """The UDP stream test: datagrams of one size at a set rate."""
 
+from typing import Final
+
 from rigctl.measure.test import Settings
-from rigctl.records import Cell
+from rigctl.records import MAX_RATE, Cell
+
+SEARCH_BURST_S: Final = 0.001
+"""In a search the sender falls short of a rate rather than that a policer's small bucket drops its burst."""
+_MOST_BURST: Final = 1_000_000
+
+
+def burst(cell: Cell, rate_bps: int | None) -> int | None:
+    """Return the longest burst to order for `rate_bps`; None: no rate, or the agent's own bound (10 ms)."""
+    if rate_bps is None:
+        return None
+    if cell.datagrams.rate != MAX_RATE or cell.datagrams.burst is not None or cell.message_bytes is None:
+        return cell.datagrams.burst
+    return min(_MOST_BURST, 1 + int(SEARCH_BURST_S * rate_bps / (8 * cell.message_bytes)))
 
 
 def settings(cell: Cell, *, sender: bool = False) -> Settings:  # noqa: ARG001 — both sides are set alike

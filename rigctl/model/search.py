@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rigctl.records import MAX_RATE, Cell, Repetition, RunPlan, Status
+from rigctl.model.unknowns import most
+from rigctl.records import MAX_RATE, Cell, Flow, Repetition, RunPlan, Status
 
 PRECISION: Final = 0.01
 """Highest rate that passed and lowest that did not lie no further apart, as a share of the latter."""
@@ -26,6 +27,7 @@ class Trial:
     sent_bps: float | None  # None: unknown, it counts as not passed
     arrived_bps: float | None
     loss: float | None
+    burst: int | None = None  # datagrams in the longest burst of a sender; None: unlimited, or not known
 
     def passed(self, most_loss: float) -> bool:
         return self.loss is not None and self.loss <= most_loss
@@ -72,7 +74,14 @@ def trial_of(cell: Cell, repetition: Repetition) -> Trial:
     if len(times) < len(repetition.flows) or min(times) <= 0:
         return nothing
     each = size * 8e9 / max(times) / len(times)
-    return Trial(repetition.repetition, repetition.rate_bps, counts[0] * each, counts[1] * each, loss_of(repetition))
+    rates_bps = (counts[0] * each, counts[1] * each)
+    burst = most(_burst(flow) for flow in repetition.flows)
+    return Trial(repetition.repetition, repetition.rate_bps, *rates_bps, loss_of(repetition), burst)
+
+
+def _burst(flow: Flow) -> int | None:
+    counted = None if flow.sender is None else flow.sender.datagrams
+    return None if counted is None else counted.burst
 
 
 def search(plan: RunPlan, cell: Cell, repetitions: Iterable[Repetition]) -> Search:

@@ -13,8 +13,7 @@ from rigctl.texts import printable
 
 LINE_LIMIT: Final = 16384
 """Bytes of the longest line from the agent, its newline included."""
-MOST: Final = 2**63 - 1
-"""The largest number on a line."""
+MOST: Final = 2**63 - 1  # the largest number on a line
 MOST_NS: Final = 2**62 - 1
 """The latest time: moved to another clock, it is a 64-bit number still. A node would have to be up for 146 years."""
 _SHOWN: Final = 120
@@ -136,6 +135,7 @@ class FlowDatagrams:
     overflow: int | None
     jitter_ns: int | None
     jitter_max_ns: int | None
+    burst: int | None
     segmented: bool | None
 
 

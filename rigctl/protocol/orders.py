@@ -46,6 +46,7 @@ class Order:
         "hold_us": (0, 1000000),
         "size": (1, 2**40),
         "rate": (1, 10**12),
+        "burst": (1, 1_000_000),
         "bin_us": (100, 1_000_000),
         "capture": (4096, 2**26),
         "iterations": (1, 10**9),
@@ -171,6 +172,7 @@ class Start(Order):
     duration_ms: int
     iterations: int | None = None  # messages of each flow; left out: as many as the time allows
     rate: int | None = None  # of a stream of datagrams, payload bit/s; left out: as fast as it can
+    burst: int | None = None  # with a rate: most datagrams that a late sender sends at once; left out: those of 10 ms
     bin_us: int | None = None  # a stream's receiver counts its bytes in bins of that width; left out: in none
     capture: int | None = None  # bytes for a file of the flows' frames, headers only; left out: none is made
     hold_us: int | None = None  # after at_ns, between a flow's first send and its next; left out: 1000

@@ -123,6 +123,7 @@ class DatagramSettings:
     """Of streams of datagrams."""
 
     rate: int | str | None = None  # of each flow: payload bit/s, UNLIMITED or MAX_RATE
+    burst: int | None = None  # most datagrams that a late sender makes up for at once
 
 
 @dataclass(frozen=True, slots=True)

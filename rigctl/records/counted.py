@@ -19,6 +19,7 @@ class Datagrams:
     overflow: int | None = None  # dropped at the receiver's full socket buffer; a larger piece counts as one
     jitter_ns: int | None = None  # RFC 3550, as it stood at the end …
     jitter_max_ns: int | None = None  # … and at its largest
+    burst: int | None = None  # of a sender with a rate: most datagrams ahead of an even flow at that rate
     segmented: bool | None = None  # of a sender: the kernel cut larger pieces into datagrams
 
 

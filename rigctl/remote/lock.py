@@ -99,7 +99,8 @@ def command_of(script: str, node: Node, holder: str, *further: str) -> str:
     since = f"{int(time.time())} {_shown_holder(holder)}"
     said = (script, "rigctl-lock", _distinction(node), since, str(SILENCE_S), *further)
     words = " ".join(shlex.quote(word) for word in said)
-    return f"if command -v bash >/dev/null 2>&1; then exec bash -c {words}; else exec sh -c {words}; fi"
+    # The script only once: dropbear ends a connection on which a command of more than 9000 bytes is requested.
+    return f"s=sh; if command -v bash >/dev/null 2>&1; then s=bash; fi; exec $s -c {words}"
 
 
 def _shown_holder(holder: str) -> str:

@@ -80,6 +80,7 @@ def _datagrams(counted: FlowDatagrams) -> Datagrams:
         overflow=counted.overflow,
         jitter_ns=counted.jitter_ns,
         jitter_max_ns=counted.jitter_max_ns,
+        burst=counted.burst,
         segmented=counted.segmented,
     )
 

@@ -71,6 +71,7 @@ PARALLEL_VARIED: Final = Requested(
 )
 DATAGRAM: Final = Requested(_column("Datagram", "B"), lambda cell: cell.message_bytes)
 LOAD: Final = Requested(_column("Offered load per flow", "Mbit/s"), lambda cell: cell.datagrams.rate, _mbps)
+BURST: Final = Requested(_column("Burst requested"), lambda cell: cell.datagrams.burst)
 CONGESTION: Final = Requested(_column("Congestion control", words=True), lambda cell: cell.tcp.congestion)
 NODELAY: Final = Requested(_column("Nodelay", words=True), lambda cell: cell.tcp.nodelay, _flag)
 ZEROCOPY: Final = Requested(_column("Zerocopy", words=True), lambda cell: cell.copying.zerocopy, _flag)

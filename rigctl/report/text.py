@@ -127,6 +127,8 @@ def _settings(cell: Cell, pairs: Told) -> dict[str, str]:
     rate = cell.datagrams.rate
     if rate is not None:
         words["rate"] = f"rate {format_rate(rate) if isinstance(rate, int) else rate}"
+    if cell.datagrams.burst is not None:
+        words["burst"] = f"burst {cell.datagrams.burst}"
     words["flows"] = plural(cell.parallel, "flow")
     if cell.tcp.congestion is not None:
         words["congestion control"] = cell.tcp.congestion

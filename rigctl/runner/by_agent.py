@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final, TypedDict
 
 from rigctl.errors import NodeError, named, of_nodes
-from rigctl.measure import TESTS, Channel, channels, latency
+from rigctl.measure import TESTS, Channel, channels, latency, udp
 from rigctl.model.latency import baseline_s, probe_interval_ms
 from rigctl.protocol import Connect, EndpointReport, Listen, Sockets, Start
 from rigctl.records import Cell
@@ -95,6 +95,7 @@ class ByAgent:
                     duration_ms=round(self.cell.duration_s * 1000),
                     iterations=self.cell.messages.iterations,
                     rate=self.order.rate_bps,
+                    burst=udp.burst(self.order.cell, self.order.rate_bps),
                     bin_us=self.cell.bin_us,
                     capture=CAPTURE_BYTES if self.cell.capture else None,
                     hold_us=round(self._hold_ns / 1e3),

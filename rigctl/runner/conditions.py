@@ -6,7 +6,7 @@ settings anew.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
@@ -19,6 +19,9 @@ from rigctl.runner.nodes import Nodes
 
 LINK_UP_S: Final = 10.0
 """Some drivers take the link down for a change of MTU or offloads; it is waited for so long."""
+CONTACT_S: Final = 20.0
+INTERRUPTED_S: Final = 1.5
+"""At the end of a run a node whose agent has ended gets so long for a new one; of an interrupted run, 3 s in all."""
 _OF_THE_INTERFACE: Final = frozenset({"mtu", "offload"})
 _LEAST_BUFFER: Final = 4096
 _MOST_BUFFER: Final = 6 * 1024**2
@@ -115,19 +118,41 @@ class Conditions:
             if held is None or held.agent.ended:
                 raise NodeError(name, f"condition {cell.condition}: the agent that held the settings ended")
 
-    async def release(self) -> None:
-        """Put every old value back. A node that can't be reached does so itself, at its agent's end or next start."""
+    async def release(self, contact_s: float = CONTACT_S) -> tuple[str, ...]:
+        """Put every old value back. Return what may still be changed, a line for each node.
 
-        async def one(name: str, held: _Held) -> None:
-            if held.agent.ended or not held.values:
-                return
-            try:
-                await held.agent.restore()
-            except NodeError as error:
-                self._nodes.remember(name, "not restored", {"why": error.what})
-
+        A node whose agent has ended is contacted once more, for at most `contact_s`: its guard may be gone, too.
+        """
         held, self._held = self._held, {}
-        await asyncio.gather(*(one(name, each) for name, each in held.items()))
+        found = await asyncio.gather(*(self._release(name, each, contact_s) for name, each in held.items()))
+        return tuple(line for line in found if line is not None)
+
+    async def _release(self, name: str, held: _Held, contact_s: float) -> str | None:
+        if not held.values:
+            return None
+        why: str | None
+        try:
+            if not held.agent.ended:
+                await held.agent.restore()
+                return None
+            async with asyncio.timeout(contact_s):
+                why = await self._contact(name)
+        except NodeError as error:
+            why = error.what
+        except TimeoutError:
+            why = f"its agent ended, and no other started within {contact_s:g} s"
+        if why is None:
+            return None
+        settings = ", ".join(setting or kind for kind, setting in held.values)
+        remedy = "`rigctl check` on this rig, any run on it, or a reboot of the node restores the old values."
+        return f"{name}: settings of a condition may not be restored ({settings}): {why}. {remedy}"
+
+    async def _contact(self, name: str) -> str | None:
+        """Start an agent, which restores what the one before it left. Return why it could not restore everything."""
+        outcome = (await self._nodes.open([name]))[name]
+        if isinstance(outcome, NodeError):
+            raise outcome
+        return outcome[1].hello.unrestored
 
     async def _give(self, name: str, agent: Agent, want: dict[Key, str], condition: str | None) -> None:
         held = self._held.get(name)
@@ -175,10 +200,20 @@ class Conditions:
 
 
 @asynccontextmanager
-async def conditions_of(plan: RunPlan, nodes: Nodes, names: Iterable[str]) -> AsyncIterator[Conditions]:
-    """The host settings of a run; every old value is put back at the end, however it comes."""
+async def conditions_of(
+    plan: RunPlan, nodes: Nodes, names: Iterable[str], left: Callable[[str], None]
+) -> AsyncIterator[Conditions]:
+    """The host settings of a run; every old value is put back at the end, however it comes.
+
+    `left` is told of each node that may keep changed settings.
+    """
     conditions = Conditions(plan, nodes, names)
+    contact_s = CONTACT_S
     try:
         yield conditions
+    except asyncio.CancelledError:
+        contact_s = INTERRUPTED_S
+        raise
     finally:
-        await asyncio.shield(conditions.release())
+        for line in await asyncio.shield(conditions.release(contact_s)):
+            left(line)

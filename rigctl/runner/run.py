@@ -20,7 +20,7 @@ import platform
 import signal
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -68,11 +68,13 @@ class Outcome:
 
     run: str
     status: RunStatus
+    restored: bool = True  # False: a node may keep changed host settings
 
     @property
     def exit_code(self) -> int:
         """0, 3 or 130, as in design, section 3."""
-        return {RunStatus.COMPLETE: 0, RunStatus.INTERRUPTED: Interrupted.exit_code}.get(
+        complete = 0 if self.restored else RigError.exit_code
+        return {RunStatus.COMPLETE: complete, RunStatus.INTERRUPTED: Interrupted.exit_code}.get(
             self.status, RigError.exit_code
         )
 
@@ -117,7 +119,12 @@ def measure_run(
     ):
         folder = captures or Path.cwd()
         work = _Work(plan, rig, store, board, folder, tags or {}, wait_s, without_unreachable, meanwhile)
-        return asyncio.run(_interruptible(_run(work, orders, resumed)))
+        try:
+            outcome = asyncio.run(_interruptible(_run(work, orders, resumed)))
+        finally:
+            for line in work.changed:
+                console.print(f"rigctl: {line}", highlight=False, markup=False, soft_wrap=True)
+        return replace(outcome, restored=not work.changed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +140,7 @@ class _Work:
     wait_s: float
     without_unreachable: bool
     meanwhile: Callable[[], None]
+    changed: list[str] = field(default_factory=list)  # nodes that may keep changed host settings, a line each
 
     @property
     def store(self) -> "Store":
@@ -188,7 +196,7 @@ async def _run(work: _Work, orders: Sequence[Order], resumed: str | None) -> Out
         work.progress.stored(RunInfo(run, plan, RunStatus.RUNNING, time.time(), None, known, facts))
         _log.info("run %s: %d tests on %s", run, len(plan.cells), plan.rig_name, extra={"event": "run begins"})
         try:
-            async with conditions_of(plan, nodes, names) as conditions:
+            async with conditions_of(plan, nodes, names, work.changed.append) as conditions:
                 captures = work.captures / f"{file_name(plan.scenario_name)}-{run}"
                 bench = Bench(nodes, conditions, counters, captures, blocked)
                 await _measure_all(work, orders, run, bench)

@@ -38,6 +38,7 @@ PLACES: Final = ("disk", "memory")
 _MAX_ITERATIONS: Final = 10**9
 MIN_RATE: Final = 1000
 _MAX_RATE_BPS: Final = 10**12
+_MAX_BURST: Final = 1_000_000
 TRANSPORTS: Final = ("tcp", "udp")
 _GRID: Final = re.compile(r"\s*([0-9]{1,4})\s*[x×]\s*([0-9]{1,4})\s*")
 _CONDITION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,39}", re.ASCII)
@@ -281,6 +282,18 @@ AXES: Final[dict[str, Axis]] = {
                     {"enum": [MAX_RATE, UNLIMITED]},
                 ],
                 "examples": ["100M", MAX_RATE],
+            },
+        ),
+        Axis(
+            "burst",
+            _or_default(lambda name, value: parse_whole(name, value, 1, _MAX_BURST, 8)),
+            _or_dash(str),
+            "Burst",
+            "Datagrams that a late sender of test udp sends at once at most, 1 to 1,000,000; what it is behind beyond "
+            "that is not sent. Default: those of 10 ms; with rate max those of 1 ms.",
+            {
+                "anyOf": [_RANGE_SCHEMA, {"type": "integer", "minimum": 1, "maximum": _MAX_BURST}, {"const": DEFAULT}],
+                "examples": [8],
             },
         ),
         Axis(

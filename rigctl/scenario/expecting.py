@@ -30,7 +30,7 @@ _STREAMS: Final = (
 )
 _TCP: Final = ("retransmits", "rtt_us", "rtt_min_us", "mss_effective", "window_effective_bytes", "mtu")
 _UDP: Final = (
-    *("sent_mbps", "datagrams_lost", "loss_pct", "loss_burst_max", "reordered", "duplicates"),
+    *("burst_effective", "sent_mbps", "datagrams_lost", "loss_pct", "loss_burst_max", "reordered", "duplicates"),
     *("jitter_us", "jitter_max_us", "sender_drops", "receiver_drops"),
 )
 _MESSAGES: Final = ("elapsed_s", "throughput_bytes_per_s", "retransmits")

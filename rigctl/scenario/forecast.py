@@ -24,6 +24,7 @@ _SETTINGS: Final[dict[str, Callable[[Cell], AxisValue]]] = {
     "size": attrgetter("message_bytes"),
     "iterations": attrgetter("messages.iterations"),
     "rate": attrgetter("datagrams.rate"),
+    "burst": attrgetter("datagrams.burst"),
     "transport": attrgetter("transport"),
     "read": attrgetter("file.read"),
     "write": attrgetter("file.write"),

@@ -224,7 +224,7 @@ def _cell(
         tcp=TcpSettings(given["mss"], given["congestion"], given["nodelay"]),
         copying=CopySettings(given["zerocopy"], given["copy"]),
         messages=MessageSettings(1 if kind.files else given["iterations"], given["busy_poll"]),
-        datagrams=DatagramSettings(given["rate"]),
+        datagrams=DatagramSettings(given["rate"], given["burst"]),
         engine=given["engine"],
         file=_file_settings(given, model.folder) if kind.files else FileSettings(),
         latency_ms=given["latency"],

@@ -15,7 +15,7 @@ CELL: Final[Groups] = {
     "tcp": {"mss": "mss", "congestion": "congestion", "nodelay": "nodelay"},
     "copying": {"zerocopy": "zerocopy", "copy": "copy"},
     "messages": {"iterations": "iterations", "busy_poll": "busy_poll"},
-    "datagrams": {"rate": "rate"},
+    "datagrams": {"rate": "rate", "burst": "burst"},
     "file": {"read": "read", "write": "write", "folder": "folder"},
 }
 

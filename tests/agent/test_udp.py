@@ -1,6 +1,8 @@
 """Datagrams: what arrives is counted once, what does not is told, and the sender keeps to its rate."""
 
 import math
+import os
+import signal
 import socket
 import struct
 import time
@@ -46,6 +48,36 @@ def test_it_keeps_to_its_rate(start: Start) -> None:
     sent, _ = run(start(), start(), "size=1000", "rate=8000000", duration_ms=1000)
     # 1000 datagrams a second; the first one before the millisecond's hold. A busy machine may keep it from its time.
     assert 500 <= sent.datagrams[0]["datagrams"] <= 1001
+
+
+@pytest.mark.parametrize("size", [100, 1472])
+def test_a_sender_that_was_stopped_makes_up_for_no_more_than_its_burst(start: Start, size: int) -> None:
+    bursts = []
+    for how in ("burst=3", ""):
+        sender, receiver = start(), start()
+        joined(receiver, sender, extra=f"transport=udp size={size}")
+        started([receiver, sender], 1500, f"rate={size * 8 * 10_000} {how}")
+        time.sleep(0.2)
+        os.kill(sender.process.pid, signal.SIGSTOP)
+        time.sleep(0.1)
+        os.kill(sender.process.pid, signal.SIGCONT)
+        for agent in (receiver, sender):
+            assert agent.event("ended", 20)["error"] is None
+        there, here = report_of(sender).datagrams[0], report_of(receiver).datagrams[0]
+        assert here["burst"] is None
+        assert there["datagrams"] <= 14_200  # of 15,000: the time of 0.1 s was given up
+        bursts.append(there["burst"])
+    assert bursts[0] in (2, 3)
+    assert bursts[1] in (100, 101)  # those of 10 ms
+
+
+def test_without_a_rate_there_is_no_burst(start: Start) -> None:
+    sent, _ = run(start(), start(), "size=1472", duration_ms=100)
+    assert sent.datagrams[0]["burst"] is None
+    agent = start()
+    joined(start(), agent, extra="transport=udp size=64")
+    answer = agent.ask("start endpoint=1 at_ns=1 duration_ms=10 burst=4")
+    assert (answer["error"], answer["message"]) == ("EINVAL", "burst: for streams of datagrams with a rate only")
 
 
 def test_flows_share_the_receivers_port_and_are_counted_apart(start: Start) -> None:

@@ -195,6 +195,21 @@ async def test_agent_and_guard_both_killed_the_next_contact_restores(place: Path
         await restored(shells, before)
 
 
+async def test_agent_and_guard_both_killed_the_run_itself_restores_at_its_end(place: Path) -> None:
+    async with standing(place) as (_, shells):
+        before = await said(shells, SETTINGS)
+        one_test = SCENARIO.replace("200ms", "5s").partition("matrix:")[0] + "matrix: {condition: [one]}\n"
+        (place / "s.yaml").write_text(one_test.replace("RIG", str(next(place.glob("test*.yaml")))))
+        process = started(place)
+        await changed(shells, before)
+        for shell in shells.values():
+            await shell.run("pkill -STOP -f '[.]cache/rigctl/.*/agent-'; pkill -KILL -f '[.]cache/rigctl/.*/agent-'")
+        await asyncio.to_thread(process.join, 60)
+        assert process.exitcode == 0
+        assert await said(shells, SETTINGS) == before
+        await restored(shells, before)
+
+
 async def test_a_connection_that_falls_silent_ends_with_the_old_settings(place: Path) -> None:
     async with standing(place) as (_, shells):
         before = await said(shells, SETTINGS)

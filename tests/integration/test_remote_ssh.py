@@ -55,7 +55,7 @@ async def test_the_connection_does_not_wait_to_fill_packets(sshd: Start) -> None
     async with one(sshd().node()) as host:
         connection = host._connection
         assert isinstance(connection, SshConnection)
-        carrier = connection._connection.get_extra_info("socket")
+        carrier = connection._first[0].get_extra_info("socket")
         assert carrier.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
 
 

@@ -5,10 +5,11 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from openssh import new_key
 from processes import end
@@ -53,10 +54,16 @@ class Lab:
         )
 
 
+Serving: TypeAlias = Callable[[Lab, str, str], "subprocess.Popen[bytes]"]
+
+
 @contextmanager
-def laboratory(folder: Path, names: Sequence[str], *, named: bool = False) -> Iterator[Lab]:
+def laboratory(
+    folder: Path, names: Sequence[str], serving: Serving | None = None, *, named: bool = False
+) -> Iterator[Lab]:
     """The hosts `names` with sshd and the controller's, `ctl`, on one switch; `lab.yaml` in the folder is their rig.
 
+    `serving` starts another server than OpenSSH on a host.
     With `named` each host calls itself by its name; without, by that of this machine.
     """
     made = Lab(folder, f"rigtest{os.getpid()}")
@@ -70,7 +77,7 @@ def laboratory(folder: Path, names: Sequence[str], *, named: bool = False) -> It
         new_key(folder / "id")
         for name, address in hosts.items():
             cable(made, name, address)
-        servers = [serve(made, name, hosts[name], named=named) for name in names]
+        servers = [serving(made, n, hosts[n]) if serving else serve(made, n, hosts[n], named=named) for n in names]
         known = [f"{hosts[n]} {(folder / n / 'host_key.pub').read_text()}" for n in names]
         (folder / "known").write_text("".join(known))
         trust = "user: root, key: id, known_hosts: known"

@@ -7,10 +7,10 @@ import asyncio
 import functools
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from rigctl.errors import NodeError
 from rigctl.remote.transport import Ending
@@ -29,6 +29,9 @@ _PATIENCE: Final = {"login_timeout": CONNECT_DEADLINE_S, "keepalive_interval": K
 _HOP: Final = re.compile(r"(?:(?P<user>[^@\s]+)@)?(?:\[(?P<v6>[^\]]+)\]|(?P<host>[^:\s]+))(?::(?P<port>\d{1,5}))?")
 
 
+_Login: TypeAlias = "tuple[asyncssh.SSHClientConnection, Watch]"
+
+
 async def opened(node: Node, stack: AsyncExitStack) -> "SshConnection":
     """Connect to `node`, over its jump hosts; `stack` closes every connection made. Raises `NodeError`."""
     _check_files(node)
@@ -38,27 +41,53 @@ async def opened(node: Node, stack: AsyncExitStack) -> "SshConnection":
     way: asyncssh.SSHClientConnection | None = None
     for hop in hops:
         way, _ = await _connect(node.name, f"jump host {hop}: ", *_hop(node, hop), way, stack)
-    return SshConnection(node.name, *await _connect(node.name, "", node.address, settings, way, stack))
+    connect = functools.partial(_connect, node.name, "", node.address, settings, way, stack)
+    return SshConnection(node.name, await connect(), connect)
 
 
 class SshConnection:
-    """A connected node; each command has a channel of its own."""
+    """A connected node; each command has a channel of its own, on a dropbear server a connection of its own.
+
+    dropbear closes a channel on which no command was requested yet when another command of its connection ends
+    (svr-chansession.c, sesscheckclose: `pid == 0`; seen with 2022.83, the same in 2026.94). Such a connection takes
+    its next command when the last one has ended.
+    """
 
     what = "SSH connection"
 
-    def __init__(self, node: str, connection: asyncssh.SSHClientConnection, watch: Watch) -> None:
-        self._node, self._connection, self._watch = node, connection, watch
+    def __init__(self, node: str, first: _Login, connect: Callable[[], Awaitable[_Login]]) -> None:
+        self._node, self._first, self._connect = node, first, connect
+        self._one_command = "dropbear" in str(first[0].get_extra_info("server_version"))
+        self._idle = [first]
+        self._connecting = asyncio.Lock()  # dropbear admits five logins at a time from one address
+        self._returns: set[asyncio.Task[None]] = set()
 
     async def start(self, command: str) -> "SshChannel":
+        connection, watch = login = await self._login()
         try:
-            process: asyncssh.SSHClientProcess[bytes] = await self._connection.create_process(
+            process: asyncssh.SSHClientProcess[bytes] = await connection.create_process(
                 command, encoding=None, request_pty=False, x11_forwarding=False
             )
         except (OSError, asyncssh.Error) as error:
-            if isinstance(error, asyncssh.ChannelOpenError) and not self._connection.is_closed():
+            if isinstance(error, asyncssh.ChannelOpenError) and not connection.is_closed():
                 raise NodeError(self._node, f"its SSH server opens no channel: {said(error.reason)}") from None
-            raise NodeError(self._node, f"the {self.what} was lost: {said(self._watch.lost or error)}") from None
-        return SshChannel(process, self._watch)
+            raise NodeError(self._node, f"the {self.what} was lost: {said(watch.lost or error)}") from None
+        if self._one_command:
+            waiting = asyncio.create_task(self._return(login, process))
+            self._returns.add(waiting)
+            waiting.add_done_callback(self._returns.discard)
+        return SshChannel(process, watch)
+
+    async def _login(self) -> _Login:
+        """Return the connection for the next command."""
+        if not self._one_command:
+            return self._first
+        async with self._connecting:
+            return self._idle.pop() if self._idle else await self._connect()
+
+    async def _return(self, login: _Login, process: "asyncssh.SSHClientProcess[bytes]") -> None:
+        await process.wait_closed()
+        self._idle.append(login)
 
 
 class SshChannel:
@@ -183,7 +212,7 @@ async def _connect(
     settings: dict[str, Any],
     way: asyncssh.SSHClientConnection | None,
     stack: AsyncExitStack,
-) -> tuple[asyncssh.SSHClientConnection, Watch]:
+) -> _Login:
     """A connection to `host`, through `way` where it is given. `stack` closes it."""
     options = await _options(node, prefix, host, settings)
     watch, settings = Watch(), _PATIENCE | settings

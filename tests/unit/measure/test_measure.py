@@ -6,8 +6,8 @@ from itertools import count
 import builders
 import pytest
 
-from rigctl.measure import TESTS, channels
-from rigctl.records import Cell, Direction, Pair
+from rigctl.measure import TESTS, channels, udp
+from rigctl.records import MAX_RATE, Cell, Direction, Pair
 
 NO_COPYING = {"zerocopy": None, "copy": None}
 NO_MESSAGES = {"transport": None, "test": None, "size": None, "busy": None, "disk": None, "folder": None, **NO_COPYING}
@@ -66,6 +66,15 @@ def test_messages_have_their_size_and_the_stream_s_socket_settings(test: str, bu
 def test_a_ping_pong_may_go_in_datagrams() -> None:
     asked = builders.asking(CELL, test="pingpong", message_bytes=64, transport="udp")
     assert TESTS["pingpong"].settings(asked)["transport"] == "udp"
+
+
+def test_a_search_bounds_its_bursts_to_a_millisecond_and_a_scenario_to_what_it_says() -> None:
+    asked = builders.asking(CELL, test="udp", message_bytes=1250, transport="udp", rate=10**8)
+    searching = builders.asking(asked, rate=MAX_RATE)
+    assert udp.burst(asked, 10**8) is None
+    assert (udp.burst(searching, 10**8), udp.burst(searching, 10**5), udp.burst(searching, None)) == (11, 1, None)
+    assert udp.burst(builders.asking(asked, burst=3), 10**8) == udp.burst(builders.asking(searching, burst=3), 5) == 3
+    assert udp.burst(builders.asking(asked, rate="unlimited", burst=3), None) is None
 
 
 def test_of_a_stream_of_datagrams_nothing_of_tcp_is_asked() -> None:

@@ -83,7 +83,7 @@ def test_pieces_of_a_histogram_become_one_that_holds_every_round_trip() -> None:
 
 def datagrams(flow: int = 0) -> FlowDatagrams:
     names = ("refused", "duplicates", "reordered", "strays", "highest", "overflow", "jitter_ns", "jitter_max_ns")
-    made = parsed(flow=flow, datagrams=9, segmented=None, **dict.fromkeys(names))
+    made = parsed(flow=flow, datagrams=9, burst=None, segmented=None, **dict.fromkeys(names))
     assert isinstance(made, FlowDatagrams)
     return made
 

@@ -238,7 +238,7 @@ def test_a_report_has_the_interfaces_counters_or_none() -> None:
 
 COUNTED = {
     "id": 8, "flow": 0, "datagrams": 9, "refused": None, "duplicates": 0, "reordered": 1, "strays": 0, "highest": 10,
-    "overflow": None, "jitter_ns": 5, "jitter_max_ns": 7, "segmented": None,
+    "overflow": None, "jitter_ns": 5, "jitter_max_ns": 7, "burst": None, "segmented": None,
 }  # fmt: skip
 
 

@@ -30,6 +30,7 @@ from rigctl.report.document import document
 from rigctl.report.printers.html import page
 from rigctl.report.sections.datagrams.findings import datagram_findings, shaping_text
 from rigctl.report.sections.datagrams.search import search_findings, search_table
+from rigctl.report.sections.datagrams.table import datagram_table
 from rigctl.report.sections.datagrams.words import explain
 
 PAIR = Pair("a", "b")
@@ -49,7 +50,7 @@ def info_of(*cells: Cell) -> RunInfo:
 
 def flow(sent: int, came: int, burst: int = 1, **more: Any) -> Flow:
     """A second of datagrams of 1250 bytes: so many were sent, so many came, `burst` at most missing in a row."""
-    there = Datagrams(sent, refused=more.get("refused", 0))
+    there = Datagrams(sent, refused=more.get("refused", 0), burst=more.get("sent_burst"))
     counts: dict[str, Any] = {
         "duplicates": 0,
         "reordered": 0,
@@ -58,6 +59,7 @@ def flow(sent: int, came: int, burst: int = 1, **more: Any) -> Flow:
         "jitter_max_ns": 9000,
     } | more
     counts.pop("refused", None)
+    counts.pop("sent_burst", None)
     here = Datagrams(came, highest=more.get("highest", sent), **{k: v for k, v in counts.items() if k != "highest"})
     lost = ((burst, 1),) if came < sent else ()
     return Flow(
@@ -182,7 +184,7 @@ class Path:
         sent_bps = self.most if rate_bps is None else min(rate_bps, self.most)
         sent = round(sent_bps / 8 / 1250)
         came = min(int(sent * (1 - self.loss)), round(self.capacity / 8 / 1250))
-        return measured(flow(sent, came), number, rate_bps)
+        return measured(flow(sent, came, sent_burst=None if rate_bps is None else 9), number, rate_bps)
 
 
 def searched(path: Path) -> tuple[RunPlan, list[Repetition], Search]:
@@ -212,7 +214,7 @@ def test_where_the_fastest_arrives_one_trial_is_enough() -> None:
     plan, trials, found = searched(Path(2e9, 5e8))
     assert (len(trials), found.best, found.best and found.best.sent_bps) == (1, found.trials[0], 5e8)
     assert said_of(plan, trials).text == (
-        "Test 1 (datagrams of 1250 bytes): PDR (loss 0.1 %, trials of 1 s) is 500 Mbit/s of payload, 50,000 "
+        "Test 1 (datagrams of 1250 bytes): PDR (loss 0.1 %, trials of 1 s) is 500 Mbit/s of payload sent, 50,000 "
         "datagrams/s, which is all that the senders achieve: the network may carry more."
     )
 
@@ -221,6 +223,37 @@ def test_a_rate_at_which_the_link_is_full_is_what_the_links_carry() -> None:
     ceiling_bps = 1e9 * 1250 / (1250 + 28 + 38)
     plan, trials, _ = searched(Path(2e9, ceiling_bps * 0.995))
     assert said_of(plan, trials).text.endswith(", which is what the links carry.")
+
+
+def test_a_rate_below_the_links_stands_with_the_longest_burst_and_what_would_shorten_it() -> None:
+    plan, trials, found = searched(Path(6.5e8, 2e9))
+    said = said_of(plan, trials)
+    assert " in bursts of at most 9 datagrams" in said.text
+    assert said.remedy is not None
+    assert "burst: 4 " in said.remedy
+    table = search_table(RunView(replace(info_of(), plan=plan), trials))
+    assert table is not None
+    assert documents.column(table, "Longest burst sent") == ["–", *["9"] * (len(found.trials) - 1)]
+
+
+def test_a_rate_that_the_senders_did_not_keep_to_is_no_verdict_on_the_network() -> None:
+    cell = builders.asking(CELL, rate=MAX_RATE)
+    lost, short = Path(5e8, 1e9).trial(1, None), Path(5e8, 3e8).trial(2, 500_000_000)
+    text = said_of(plan_of(cell), [lost, short]).text
+    assert "is 300 Mbit/s" in text
+    assert "500 Mbit/s were requested" in text
+    assert "the loss is" not in text
+
+
+def test_a_burst_stands_beside_the_one_requested_and_beside_losses() -> None:
+    bounded = builders.asking(CELL, burst=8)
+    repetitions = [measured(flow(10_000, 9990, burst=7, sent_burst=6))]
+    table = datagram_table(info_of(bounded), RunView(info_of(bounded), repetitions).cells)
+    assert documents.column(table, "Burst requested") == ["8"]
+    assert documents.column(table, "Longest burst sent") == ["6"]
+    assert "The sender's longest burst was 6." in explained(info_of(bounded), repetitions)
+    (row,) = derive(info_of(bounded), repetitions).cells
+    assert (row["burst"], row["burst_effective"]) == (8, 6)
 
 
 def test_a_path_that_always_loses_has_no_rate() -> None:
@@ -243,14 +276,14 @@ def test_zero_loss_is_a_no_drop_rate() -> None:
 def test_the_rate_of_several_pairs_is_called_a_sum_and_what_is_lost_above_it_is_given() -> None:
     plan, trials, found = searched(Path(6.5e8, 2e9))
     said = said_of(plan, trials)
-    assert re.search(r"datagrams/s; at \S+ [MG]bit/s the loss is \d+\.\d %\.$", said.text)
+    assert re.search(r"datagrams; at \S+ [MG]bit/s the loss is \d+\.\d %\.$", said.text)
     assert found.best is not None
     assert found.best.sent_bps is not None
     assert said.numbers["goodput_bps"] == found.best.sent_bps
     both = replace(plan, cells=tuple(replace(cell, pairs=(PAIR, Pair("c", "d"))) for cell in plan.cells))
     doubled = [replace(trial, flows=(trial.flows[0], replace(trial.flows[0], pair=Pair("c", "d")))) for trial in trials]
     twice = said_of(both, doubled)
-    assert "of payload in all over 2 pairs" in twice.text
+    assert "of payload sent in all over 2 pairs" in twice.text
     assert twice.numbers["goodput_bps"] == 2 * found.best.sent_bps
 
 

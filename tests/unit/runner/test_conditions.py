@@ -22,6 +22,7 @@ NAMES = ("pi1", "pi2", "pi3", "pi4")
 class FakeAgent:
     def __init__(self, node: str, log: list[str], refuses: str | None) -> None:
         self.node, self.log, self.refuses, self.ended = node, log, refuses, False
+        self.hello = SimpleNamespace(unrestored=None)
 
     async def set(self, kind: str, value: str, *, name: str | None, interface: str | None) -> Any:
         if self.refuses == (name or kind):
@@ -40,12 +41,13 @@ class FakeNodes:
         self.refuses = refuses or {}
         self.agents = {name: self.new(name) for name in NAMES}
         self.remembered: dict[tuple[str, str], Any] = {}
+        self.lost: dict[str, NodeError] = {}
 
     def new(self, name: str) -> FakeAgent:
         return FakeAgent(name, self.log, self.refuses.get(name))
 
     async def open(self, names: Iterable[str]) -> dict[str, Any]:
-        return {name: (None, self.agents[name]) for name in names}
+        return {name: self.lost.get(name, (None, self.agents[name])) for name in names}
 
     def is_open(self, name: str) -> bool:
         return True
@@ -73,7 +75,7 @@ def of(nodes: FakeNodes) -> Conditions:
 
 async def test_all_nodes_are_set_once_however_many_cells_follow_and_restored_at_the_end() -> None:
     nodes = FakeNodes()
-    async with conditions_of(PLAN, cast(Nodes, nodes), NAMES) as conditions:
+    async with conditions_of(PLAN, cast(Nodes, nodes), NAMES, nodes.log.append) as conditions:
         for _ in range(3):
             await conditions.hold(cell("jumbo"))
     own = [line for line in nodes.log if line.startswith("pi3")]
@@ -85,7 +87,7 @@ async def test_all_nodes_are_set_once_however_many_cells_follow_and_restored_at_
 async def test_they_are_restored_also_when_the_run_breaks() -> None:
     nodes = FakeNodes()
     with pytest.raises(RuntimeError, match="boom"):
-        async with conditions_of(PLAN, cast(Nodes, nodes), NAMES) as conditions:
+        async with conditions_of(PLAN, cast(Nodes, nodes), NAMES, nodes.log.append) as conditions:
             await conditions.hold(cell("jumbo"))
             raise RuntimeError("boom")
     assert sorted(line for line in nodes.log if "restore" in line) == [f"{name} restore" for name in NAMES]
@@ -158,3 +160,22 @@ async def test_a_refusal_does_not_fail_the_cells_that_do_not_need_that_node() ->
     nodes = FakeNodes({"pi4": "mtu"})
     await of(nodes).hold(cell("jumbo", pairs=builders.PAIRS[:1]))
     assert not [line for line in nodes.log if line.startswith("pi4 set")]
+
+
+async def test_a_node_whose_agent_ended_is_contacted_once_more_and_what_stays_changed_is_told() -> None:
+    nodes = FakeNodes()
+    conditions = of(nodes)
+    await conditions.hold(cell("jumbo"))
+    for name in NAMES[:3]:
+        nodes.agents[name].ended = True
+        nodes.agents[name] = nodes.new(name)
+    nodes.agents["pi2"].hello.unrestored = "mtu of eth0: No such device"
+    nodes.lost["pi3"] = NodeError("pi3", "no route to it")
+    nodes.log.clear()
+    changed = await conditions.release()
+    assert [line.partition(":")[0] for line in changed] == ["pi2", "pi3"]
+    assert "mtu, net.ipv4.tcp_sack" in changed[0]
+    assert "No such device" in changed[0]
+    assert "no route to it" in changed[1]
+    assert all("rigctl check" in line for line in changed)
+    assert nodes.log == ["pi4 restore"]

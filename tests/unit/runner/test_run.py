@@ -30,6 +30,11 @@ def test_the_exit_code_says_how_it_ended(status: RunStatus, code: int) -> None:
     assert Outcome("r", status).exit_code == code
 
 
+def test_settings_that_may_stay_changed_are_a_failure_of_the_rig() -> None:
+    assert Outcome("r", RunStatus.COMPLETE, restored=False).exit_code == 3
+    assert Outcome("r", RunStatus.INTERRUPTED, restored=False).exit_code == 130
+
+
 def test_the_holder_says_who_where_and_which_process() -> None:
     assert holder().endswith(f" pid {os.getpid()}")
     assert "@" in holder()

@@ -38,6 +38,7 @@ def test_a_cell_has_every_setting_unset_where_nothing_is_asked_for() -> None:
         "zerocopy": None,
         "copy": None,
         "rate": None,
+        "burst": None,
         "read": None,
         "write": None,
         "transport": "tcp",

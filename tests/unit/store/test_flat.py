@@ -14,9 +14,10 @@ FLOW = builders.flows(builders.cell(), (900, 900))[0]
 
 
 def test_a_cell_is_stored_under_the_names_of_its_settings() -> None:
-    row = flattened(builders.cell(window_bytes=4096, window_total_bytes=8192, resize=True, mss=536, rate="max"))
+    windows = {"window_bytes": 4096, "window_total_bytes": 8192, "resize": True}
+    row = flattened(builders.cell(**windows, mss=536, rate="max", burst=8))
     assert (row["window_bytes"], row["window_total_bytes"], row["resize"]) == (4096, 8192, True)
-    assert (row["mss"], row["rate"], row["read"], row["busy_poll"]) == (536, "max", None, None)
+    assert (row["mss"], row["rate"], row["burst"], row["read"]) == (536, "max", 8, None)
     assert not row.keys() & {"window", "tcp", "messages", "datagrams", "file"}
 
 

@@ -13,7 +13,8 @@ from rigctl.model.search import Search, Trial
 from rigctl.model.shares import LINE_RATE, reaches
 from rigctl.records import Cell, RunInfo
 from rigctl.report.blocks import Column, Entry, Row, Table
-from rigctl.report.text import UNKNOWN, ceiling_text, percent_text, plural
+from rigctl.report.sections.datagrams.words import STEADY
+from rigctl.report.text import UNKNOWN, ceiling_text, count_text, percent_text, plural
 from rigctl.units import format_duration, format_rate
 
 
@@ -50,11 +51,21 @@ def _finding(view: RunView, cell: Cell, found: Search) -> Finding:
     total_bps = best.sent_bps * flows
     packets = total_bps / 8 / (cell.message_bytes or 1)
     pairs = f" in all over {plural(len(cell.pairs), 'pair')}" if len(cell.pairs) > 1 else ""
-    text = f"{which}: {rate_name(view, cell)} is {format_rate(total_bps)} of payload{pairs}, {packets:,.0f} datagrams/s"
+    text = f"{which}: {rate_name(view, cell)} is {format_rate(total_bps)} of payload sent{pairs}"
+    text += f", {packets:,.0f} datagrams/s"
+    if best.burst is not None:
+        text += f" in bursts of at most {plural(best.burst, 'datagram')}"
     numbers = {"goodput_bps": total_bps, "datagrams_per_s": packets, "trials": len(found.trials)}
     text += _beyond(view, cell, found, best) + _not_measured(blank)
     level = Severity.WARNING if blank else Severity.NOTE
-    return Finding(f"{text}.", Weight.COMPARISON, level, subject, numbers)
+    return Finding(f"{text}.", Weight.COMPARISON, level, subject, numbers, remedy=_shorter(view, cell, best))
+
+
+def _shorter(view: RunView, cell: Cell, best: Trial) -> str | None:
+    """Return the setting for a path that drops bursts: a policer, or a buffer for few datagrams."""
+    if best.burst is None or best.burst < 2 or _is_all(view.info, cell, best):
+        return None
+    return f"burst: {best.burst // 2} repeats it with shorter bursts, which a policer or a small buffer may pass."
 
 
 def _not_measured(blank: Sequence[Trial]) -> str:
@@ -64,10 +75,14 @@ def _not_measured(blank: Sequence[Trial]) -> str:
 
 def _beyond(view: RunView, cell: Cell, found: Search, best: Trial) -> str:
     """What comes above it."""
+    flows = len(cell.streams) * cell.parallel
+    if best.asked_bps is not None and (best.sent_bps or 0.0) < STEADY * best.asked_bps:
+        asked = format_rate(best.asked_bps * flows)
+        return f"; {asked} were requested in that trial and the senders fell short: the network may carry more"
     above = [trial for trial in found.trials if not trial.passed(view.plan.max_loss) and trial.sent_bps is not None]
     if above:
         nearest = min(above, key=lambda trial: trial.sent_bps or 0.0)
-        rate = format_rate((nearest.sent_bps or 0.0) * len(cell.streams) * cell.parallel)
+        rate = format_rate((nearest.sent_bps or 0.0) * flows)
         return f"; at {rate} the loss is {percent_text(nearest.loss)} %"
     if _is_all(view.info, cell, best):
         return ", which is what the links carry"
@@ -95,6 +110,7 @@ def search_table(view: RunView) -> Table | None:
         Column("Offered", "Mbit/s", "requested"),
         Column("Sent", "Mbit/s"),
         Column("Received", "Mbit/s"),
+        Column("Longest burst sent"),
         Column("Loss", "%"),
         Column("Passed", "", "derived", words=True),
     )
@@ -106,7 +122,8 @@ def _row(number: int, trial: Trial, most_loss: float) -> Row:
     loss = Entry(UNKNOWN) if trial.loss is None else Entry(f"{100 * trial.loss:.3f}", 100 * trial.loss)
     passed = Entry(UNKNOWN) if trial.loss is None else Entry("yes" if trial.passed(most_loss) else "no")
     entries = (Entry(str(number), number), Entry(str(trial.number), trial.number), offered)
-    measured: Sequence[Entry] = (_rate(trial.sent_bps), _rate(trial.arrived_bps))
+    burst = Entry(count_text(trial.burst), trial.burst)
+    measured: Sequence[Entry] = (_rate(trial.sent_bps), _rate(trial.arrived_bps), burst)
     return Row((*entries, *measured, loss, passed), number, counted=trial.sent_bps is not None)
 
 

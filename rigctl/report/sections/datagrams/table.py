@@ -24,6 +24,7 @@ _REQUESTED: Final = (
     requested.PARALLEL,
     requested.DATAGRAM,
     requested.LOAD,
+    requested.BURST,
     requested.DIRECTION,
     requested.ENGINE,
     requested.LATENCY,
@@ -36,6 +37,7 @@ def datagram_table(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
         *(of_cell(setting) for setting in _REQUESTED),
         total_goodput,
         goodput,
+        _burst_sent,
         _of_each("Loss", "%", lambda counted: counted.loss_pct),
         _counts("Longest loss burst", lambda counted: counted.burst_max),
         _counts("Reordered", lambda counted: counted.reordered),
@@ -73,6 +75,13 @@ def _of_each(title: str, unit: str, value: Callable[[DatagramSummary], float | N
 
 def _counts(title: str, value: Callable[[DatagramSummary], float | None]) -> ColumnOf[CellSummary]:
     return lambda cells: _column(cells, Column(title), value, count_text)
+
+
+def _burst_sent(cells: Sequence[CellSummary]) -> Filled | None:
+    """Beside the burst requested; without one the trials of a search and the notes give it."""
+    if all(cell.cell.datagrams.burst is None for cell in cells):
+        return None
+    return _counts("Longest burst sent", lambda counted: counted.sent_burst)(cells)
 
 
 def _column(

@@ -48,8 +48,10 @@ def _loss(stream: StreamSummary, several: bool) -> str:
     if counted.lost == 0:
         return f"All {count_text(counted.sent)} datagrams arrived{where}."
     longest = f", at most {count_text(counted.burst_max)} in a row" if counted.burst_max else ""
-    share = f"{100 * counted.lost / counted.sent:.2g} %"
-    return f"{count_text(counted.lost)} of {count_text(counted.sent)} datagrams were lost{where}, {share}{longest}."
+    share = f"{100 * counted.lost / counted.sent:.2g} %{longest}."
+    if counted.sent_burst:
+        share += f" The sender's longest burst was {count_text(counted.sent_burst)}."
+    return f"{count_text(counted.lost)} of {count_text(counted.sent)} datagrams were lost{where}, {share}"
 
 
 def _order(cell: CellSummary) -> Iterator[str]:

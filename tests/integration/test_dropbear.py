@@ -1,0 +1,47 @@
+"""Small hosts, with dropbear and busybox alone: what other tests do with OpenSSH and a whole system."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from busybox_host import dropbear, serve_small
+from openssh import rig_of
+from openssh_lab import laboratory
+
+from rigctl.remote.reach import connected
+
+
+@pytest.mark.usefixtures("home")
+async def test_commands_that_begin_while_others_end_all_run(tmp_path: Path) -> None:
+    with dropbear(tmp_path) as server:
+        node = server.node()
+        async with asyncio.timeout(100), connected(rig_of(node), [node.name]) as hosts:
+            host = hosts[node.name]
+
+            async def one_after_the_other(which: int) -> list[str]:
+                return [(await host.run(f"echo {which}.{number}")).stdout for number in range(15)]
+
+            async with host.process("cat") as lasting:
+                said = await asyncio.gather(*map(one_after_the_other, range(4)))
+                lasting.write(b"still here\n")
+                assert await lasting.readline() == b"still here\n"
+    assert said == [[f"{which}.{number}\n" for number in range(15)] for which in range(4)]
+
+
+def test_hosts_with_busybox_alone_are_checked_measured_and_left_as_they_were(tmp_path: Path) -> None:
+    with laboratory(tmp_path, ["pi1", "pi2"], serve_small) as lab:
+        checked, errors = lab.rigctl("check", "lab.yaml", "--json").communicate(timeout=60)
+        assert json.loads(checked)["errors"] == 0, checked + errors
+        (tmp_path / "s.yaml").write_text(
+            "rig: lab.yaml\npairs: [pi1 -> pi2]\nduration: 1s\nmax_skew: 1s\n"
+            "conditions: {small: {mtu: 1400, sysctl: {net.ipv4.tcp_sack: 0}, offload: {gro: off}}}\n"
+        )
+        run = lab.rigctl("run", "s.yaml", "--no-report")
+        out, errors = run.communicate(timeout=100)
+        assert run.returncode == 0, out + errors
+        exported = lab.rigctl("export", "--format", "json", "--level", "pairs").communicate(timeout=60)[0]
+        assert [row["mtu"] for row in json.loads(exported)] == [1400]
+        for name in ("pi1", "pi2"):
+            assert len(lab.processes(name)) == 1, lab.processes(name)
+            assert not list((tmp_path / name / "root/.cache").rglob("settings-*"))

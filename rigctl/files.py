@@ -1,9 +1,11 @@
 """Files that are there whole or not at all: written beside their place, then renamed into it."""
 
 import contextlib
+import errno
 import os
 import re
 import secrets
+import stat
 import time
 from pathlib import Path
 from typing import Final
@@ -37,3 +39,18 @@ def tidy(folder: Path) -> None:
         with contextlib.suppress(OSError):
             if _PART.fullmatch(part.name) and time.time() - part.stat().st_mtime > _WRITING_S:
                 part.unlink()
+
+
+def read_regular(path: str | Path, most: int, folder: int | None = None) -> bytes:
+    """Return the content of a regular file of at most `most` bytes; `path` may be relative to an open folder.
+
+    Raises `OSError`, also for a link, a pipe (which would block), a device, or a longer file.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "is no regular file")
+        if found.st_size > most:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+        return file.read(most)

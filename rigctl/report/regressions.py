@@ -106,6 +106,8 @@ def _findings(regressions: Regressions) -> Iterator[Finding]:
         day = local_text(kept.accepted_at, "%Y-%m-%d")
         text = f"The levels of run {kept.run} were accepted by {kept.who} on {day}: {kept.because}"
         yield Finding(text, Weight.DETAIL)
+    for message in regressions.nights.damaged:
+        yield Finding(f"Left out: {message}", Weight.DETAIL, Severity.WARNING)
 
 
 def _answer(regressions: Regressions) -> str:

@@ -12,7 +12,7 @@ from rigctl.site.folder import Folder
 from rigctl.site.manifest import Manifest
 from rigctl.site.run_pages import Shown
 from rigctl.store import Store
-from rigctl.store.errors import UNREADABLE, wrong
+from rigctl.store.errors import UNREADABLE, of_run
 
 _log = logging.getLogger(__name__)
 
@@ -37,11 +37,6 @@ class Work:
         """Note a run that cannot be read, judged or drawn as damaged: it stops nothing else."""
         try:
             yield
-        except InputError as error:
-            self.damaged[run] = str(error)
-        except UNREADABLE as error:
+        except (InputError, *UNREADABLE) as error:
             _log.debug("run %s", run, exc_info=error)
-            self.damaged[run] = (
-                f"store {self.store.place}: run {run} holds values that no rigctl stores ({wrong(error)}). "
-                f"`rigctl runs rm {run}` removes it"
-            )
+            self.damaged[run] = of_run(self.store.place, run, error)

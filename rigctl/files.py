@@ -15,10 +15,13 @@ _WRITING_S: Final = 3600.0
 """A part older than this was left by a process that was killed."""
 
 
-def put(path: Path, content: bytes, mode: int = 0o666) -> None:
-    """Put `content` at `path`. A reader sees the old file or the new one, never a part. Raises `OSError`."""
-    target = path.resolve()
-    if target.exists() and not target.is_file() and not target.is_dir():
+def put(path: Path, content: bytes, mode: int = 0o666, *, follow: bool = True) -> None:
+    """Put `content` at `path`. A reader sees the old file or the new one, never a part. Raises `OSError`.
+
+    `follow` False: a link or a pipe at `path` is replaced itself.
+    """
+    target = path.resolve() if follow else path.parent.resolve() / path.name
+    if follow and target.exists() and not target.is_file() and not target.is_dir():
         # A pipe or a device, as /dev/stdout: nothing to keep whole, and it must not be replaced.
         target.write_bytes(content)
         return

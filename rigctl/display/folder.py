@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +28,8 @@ VARIABLE: Final = "RIGCTL_DISPLAY_FOLDER"
 SILENT_S: Final = 10.0
 _PREFIX: Final = "rigctl-runs-"
 _MOST_BYTES: Final = 1_000_000
+MOST_RUNS: Final = 64
+"""Of one user: the screen of all others must not be slow because of one."""
 _KEPT_S: Final = 60.0
 
 
@@ -119,7 +122,7 @@ def _states(folder: Path) -> Iterator[Published]:
         owner = _owned(folder)
         if owner is None or folder.name.split("-")[2] != str(owner):
             return
-        for path in sorted(folder.glob("[0-9]*.json")):
+        for path in sorted(islice(folder.glob("[0-9]*.json"), MOST_RUNS)):
             state = _read(path, owner)
             if state is not None:
                 yield Published(state, _user(owner), _fate(state))

@@ -113,7 +113,7 @@ def check_repetition(repetition: Repetition) -> None:
     check_times(started_at=repetition.started_at)
     _check(repetition, _REPETITION)
     start_ns, end_ns = repetition.window_start_ns, repetition.window_end_ns
-    if start_ns is not None and end_ns is not None and not 0 <= end_ns - start_ns <= _YEAR_NS:
+    if start_ns is not None and end_ns is not None and not 0 < end_ns - start_ns <= _YEAR_NS:
         raise ValueError("its measurement interval is not within 0 s and a year")
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
@@ -259,3 +260,14 @@ def test_a_publisher_waits_for_another_and_gives_up_with_one_message(site: Site)
             with folders.opened(site.path, wait_s=0.0):
                 pass
     site.publish()
+
+
+def test_a_clock_far_from_utc_has_a_site(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """POSIX takes offsets of a week, `datetime` of less than a day."""
+    with monkeypatch.context() as changed:
+        changed.setenv("TZ", "XXX-167:59:59")
+        time.tzset()
+        site.publish()
+        shown = time.strftime("%Y-%m-%d %H:%M XXX", time.localtime(NOW))
+    time.tzset()
+    assert shown in site.text("index.html")

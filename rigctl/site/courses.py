@@ -17,7 +17,7 @@ from rigctl.site import printing, values
 from rigctl.site.course import judge, summary
 from rigctl.site.made import MadeRun
 from rigctl.site.manifest import digest
-from rigctl.site.names import INDEX, Course
+from rigctl.site.names import INDEX, Course, page_of_run
 from rigctl.site.neighbours import comparisons, pairs
 from rigctl.site.run_pages import Job, made
 from rigctl.site.work import Work
@@ -77,12 +77,16 @@ def _course(work: Work, own: _Changed) -> None:
     """Make the pages of its runs, that of the course and those of its comparisons, and keep its values."""
     _read(work, own.runs)
     for number, job in enumerate(own.jobs, 1):
+        page = None
         with work.noting(job.run):
-            page = made(work.store, work.folder, job, work.infos.get(job.run))
-            work.manifest.runs[job.run] = page.made
-            work.fresh[job.run] = page.values
-            if number > len(own.jobs) - _SHOWN:
-                work.shown[job.run] = page.shown
+            page = made(work.store, job, work.infos.get(job.run))
+        if page is None:
+            continue
+        work.folder.add(page_of_run(job.run), page.content)
+        work.manifest.runs[job.run] = page.made
+        work.fresh[job.run] = page.values
+        if number > len(own.jobs) - _SHOWN:
+            work.shown[job.run] = page.shown
     runs = tuple(work.manifest.runs[run] for run in own.runs if run in work.manifest.runs)
     made_from = own.made_from(work.maker, runs)
     if not runs or _is_made(work, own.course, made_from):

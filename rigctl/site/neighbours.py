@@ -42,8 +42,10 @@ def comparisons(work: Work, known: dict[str, tuple[str, str, str]], wanted: Sequ
             Place(str(after.course), link(where, after.course.page)),
             *(Place(run.run, link(where, page_of_run(run.run))) for run in (before, after)),
         )
+        made = None
         with work.noting(after.run):
             made = page(comparison_document(compared(old, new)), around)
+        if made is not None:
             work.folder.add(where, made.encode("utf-8", "replace"))
             known[where] = (before.run, after.run, made_from)
 

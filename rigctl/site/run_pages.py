@@ -38,6 +38,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Page:
+    content: bytes
     made: MadeRun
     values: Values
     shown: Shown
@@ -58,14 +59,14 @@ def relinked(folder: Folder, job: Job, old: MadeRun | None) -> MadeRun | None:
     return replace(old, made_from=job.made_from)
 
 
-def made(store: Store, folder: Folder, job: Job, info: RunInfo | None = None) -> Page:
+def made(store: Store, job: Job, info: RunInfo | None = None) -> Page:
     """Make the page of a job; `info` where it has been read."""
     info = info or store.run(job.run)
     view = RunView(info, store.repetitions(info.run, series=sampled(info.plan)))
     document, values = of_view(view), night_values(view)
-    folder.add(page_of_run(job.run), page(document, job.around).encode("utf-8", "replace"))
     first = document.findings[0] if document.findings else None
     return Page(
+        page(document, job.around).encode("utf-8", "replace"),
         MadeRun(
             run=info.run,
             made_from=job.made_from,

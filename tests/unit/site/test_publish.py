@@ -1,5 +1,6 @@
 """A publish: what is written again, what stays, what is refused, and what a reader sees at every moment."""
 
+import errno
 import json
 import os
 import shutil
@@ -271,3 +272,19 @@ def test_a_clock_far_from_utc_has_a_site(site: Site, monkeypatch: pytest.MonkeyP
         shown = time.strftime("%Y-%m-%d %H:%M XXX", time.localtime(NOW))
     time.tzset()
     assert shown in site.text("index.html")
+
+
+@pytest.mark.parametrize("pages", ["runs/", "compared/", "scenarios/"])
+def test_a_page_that_cannot_be_written_is_no_damaged_run(
+    site: Site, monkeypatch: pytest.MonkeyPatch, pages: str
+) -> None:
+    write = folders._write
+
+    def full(folder: int, name: str, content: bytes) -> None:
+        if pages in name:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(folder, name, content)
+
+    monkeypatch.setattr(folders, "_write", full)
+    with pytest.raises(InputError, match="No space left on device: the site is as it was"):
+        site.publish()

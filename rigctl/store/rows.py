@@ -40,6 +40,7 @@ from rigctl.store.series import pack, pack_bins, unpack, unpack_bins, unpack_cou
 from rigctl.texts import harmless
 
 T = TypeVar("T")
+N = TypeVar("N", int, float)
 _adapters: dict[type, TypeAdapter[Any]] = {}
 """What makes records of each kind, once it has been asked for: to make all takes a tenth of a second."""
 Row: TypeAlias = dict[str, Any]
@@ -146,8 +147,14 @@ def repetition_row(run: str, repetition: Repetition) -> Row:
     nodes = [asdict(usage) for usage in repetition.nodes]
     missing = list(repetition.counters_missing) or None
     captures = [asdict(capture) | {"direction": str(capture.direction)} for capture in repetition.captures] or None
-    own = {"run": run, "status": str(repetition.status), "reason": reason}
+    own: Row = {"run": run, "status": str(repetition.status), "reason": reason}
+    own["goodput_median_bps"] = _counted(repetition.goodput_median_bps)
     return row | own | {"nodes": nodes, "counters_missing": missing, "captures": captures}
+
+
+def _counted(value: N | None) -> N | None:
+    """Return None for a count below 0, which samples that fall give: no store holds one."""
+    return None if value is None or value < 0 else value
 
 
 def flow_row(repetition_id: int, position: int, flow: Flow) -> Row:
@@ -159,8 +166,8 @@ def flow_row(repetition_id: int, position: int, flow: Flow) -> Row:
         "destination": flow.pair.destination,
         "direction": str(flow.direction),
         "number": flow.number,
-        "bytes": flow.bytes,
-        "retransmits": flow.retransmits,
+        "bytes": _counted(flow.bytes),
+        "retransmits": _counted(flow.retransmits),
         "sender": _side_json(flow.sender),
         "receiver": _side_json(flow.receiver),
         "sender_series": flow.sender and pack(flow.sender.series),

@@ -161,7 +161,10 @@ def _store(reports: dict[tuple[str, int], Any]) -> None:
     with _opened(FOLDER / "reply.db", b"", create=True) as store:
         run = store.begin(builders.plan([_CELL]), {}, {}, builders.STARTED_AT)
         store.add(run, made)
-        store.repetitions(run)
+        try:
+            store.repetitions(run)
+        except RigctlError as error:
+            raise FoundError(f"stored, but not read: {error}") from error
         store.remove(run)
 
 

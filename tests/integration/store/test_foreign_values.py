@@ -6,6 +6,7 @@ import sqlite3
 import tracemalloc
 from collections.abc import Callable
 from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -145,3 +146,16 @@ def test_a_long_line_of_lists_takes_little_memory(tmp_path: Path) -> None:
         _, most = tracemalloc.get_traced_memory()
         tracemalloc.stop()
     assert most < 80 * 2**20
+
+
+def test_counts_below_0_are_unknown_to_a_store_and_leave_their_run_readable(tmp_path: Path) -> None:
+    """Samples that fall give them: an agent's fault must not cost the other tests of its run."""
+    cell = builders.cell()
+    made = builders.repetition(cell)
+    odd = tuple(replace(flow, bytes=-1, retransmits=-1) for flow in made.flows)
+    with open_store(str(tmp_path / "s.db")) as store:
+        run = store.begin(builders.plan([cell]), {}, {}, builders.STARTED_AT)
+        store.add(run, replace(made, flows=odd, goodput_median_bps=-1.0))
+        (read,) = store.repetitions(run)
+    assert {(flow.bytes, flow.retransmits) for flow in read.flows} == {(None, None)}
+    assert read.goodput_median_bps is None

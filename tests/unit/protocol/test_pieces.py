@@ -8,6 +8,7 @@ import pytest
 from wire import HELLO, LAST, TOTALS
 
 from rigctl.errors import NodeError
+from rigctl.model.histogram import TOP_NS, bucket_of
 from rigctl.protocol import (
     Answer,
     Ended,
@@ -19,7 +20,7 @@ from rigctl.protocol import (
     endpoint_report,
     parse_line,
 )
-from rigctl.protocol.lines import LINE_LIMIT, MOST, Captured, PcapPiece
+from rigctl.protocol.lines import LINE_LIMIT, MOST, MOST_BIN_US, MOST_BUCKET, Captured, PcapPiece
 from rigctl.protocol.report import Capture
 
 COUNTS = {"frames": 3, "lost": None, "bytes": 5, "cut": False}
@@ -62,6 +63,12 @@ def test_buckets_are_pairs_of_whole_numbers() -> None:
 )
 def test_anything_else_is_no_histogram(buckets: object) -> None:
     assert refused(flow=0, buckets=buckets) == '"buckets" of two whole numbers each'
+
+
+def test_numbers_that_would_take_memory_later_are_refused() -> None:
+    assert refused(flow=0, buckets=[[MOST_BUCKET + 1, 1]]) == f'"buckets" up to {MOST_BUCKET}'
+    assert bucket_of(TOP_NS) == MOST_BUCKET
+    assert refused(**{"flow": 0, "bin_us": 2**40, "from": 0, "bins": []}) == f'"bin_us" up to {MOST_BIN_US}'
 
 
 def test_buckets_have_a_flow_and_nothing_else() -> None:

@@ -62,10 +62,10 @@ def export(
 ) -> None:
     """Write the data of runs as rows, for other systems, or whole for another store.
 
-    csv, json, md, parquet: a row for each test (level cells), pair (pairs), flow (flows), interval (intervals), bin
-    (bins) or bucket of a histogram (histogram), of all runs that are named or fit the filters; the column `run` tells
-    them apart (docs/reference/columns.md). junit: what was measured and expected; openmetrics: figures of tests and
-    pairs; rigctl: whole runs, for `rigctl import`.
+    csv, json, md, parquet: rows of all runs that are named or fit the filters; the column `run` tells them apart
+    (docs/reference/columns.md). --level says what a row is: a test (`cells`), a pair (`pairs`), a flow (`flows`), an
+    interval (`intervals`), a bin (`bins`) or a bucket (`histogram`). junit: what was measured and expected;
+    openmetrics: figures of tests and pairs; rigctl: whole runs, for `rigctl import`.
     """
     from rigctl.report.export import BINARY
     from rigctl.report.files import write_whole

@@ -1,9 +1,11 @@
 """Files that are there whole or not at all: written beside their place, then renamed into it."""
 
 import contextlib
+import errno
 import os
 import re
 import secrets
+import stat
 import time
 from pathlib import Path
 from typing import Final
@@ -13,10 +15,13 @@ _WRITING_S: Final = 3600.0
 """A part older than this was left by a process that was killed."""
 
 
-def put(path: Path, content: bytes, mode: int = 0o666) -> None:
-    """Put `content` at `path`. A reader sees the old file or the new one, never a part. Raises `OSError`."""
-    target = path.resolve()
-    if target.exists() and not target.is_file() and not target.is_dir():
+def put(path: Path, content: bytes, mode: int = 0o666, *, follow: bool = True) -> None:
+    """Put `content` at `path`. A reader sees the old file or the new one, never a part. Raises `OSError`.
+
+    `follow` False: a link or a pipe at `path` is replaced itself.
+    """
+    target = path.resolve() if follow else path.parent.resolve() / path.name
+    if follow and target.exists() and not target.is_file() and not target.is_dir():
         # A pipe or a device, as /dev/stdout: nothing to keep whole, and it must not be replaced.
         target.write_bytes(content)
         return
@@ -37,3 +42,18 @@ def tidy(folder: Path) -> None:
         with contextlib.suppress(OSError):
             if _PART.fullmatch(part.name) and time.time() - part.stat().st_mtime > _WRITING_S:
                 part.unlink()
+
+
+def read_regular(path: str | Path, most: int, folder: int | None = None) -> bytes:
+    """Return the content of a regular file of at most `most` bytes; `path` may be relative to an open folder.
+
+    Raises `OSError`, also for a link, a pipe (which would block), a device, or a longer file.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "is no regular file")
+        if found.st_size > most:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+        return file.read(most)

@@ -5,8 +5,11 @@ A bare number is bytes, bit/s or seconds.
 """
 
 import re
+import time
 from typing import Final
 
+LATEST_S: Final = 7_258_118_400.0
+"""Unix time of the year 2200: whatever is stored happened before."""
 _BYTE_UNITS: Final = {"": 1, "b": 1, "k": 1024, "kb": 1024, "kib": 1024, "m": 1024**2, "mb": 1024**2, "mib": 1024**2}
 _RATE_UNITS: Final = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _TIME_UNITS: Final = {"": 1.0, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
@@ -15,6 +18,16 @@ _QUANTITY: Final = re.compile(r"\s*(?P<number>[+-]?\d+(?:\.\d+)?)\s*(?P<unit>[A-
 
 class UnitError(ValueError):
     """A text is not a size, rate or time; the message says what was expected. Its reader adds file and line."""
+
+
+def is_instant(at: float) -> bool:
+    """Tell whether Unix seconds lie between the years 1970 and 2200."""
+    return 0.0 <= at < LATEST_S
+
+
+def local_text(at: float, form: str) -> str:
+    """Write Unix seconds by the local clock, in a form of strftime. `datetime` takes no offset of a day or more."""
+    return time.strftime(form, time.localtime(at))
 
 
 def _split(text: str | int | float, what: str, example: str) -> tuple[float, str]:

@@ -33,6 +33,14 @@ def dtype(column: Column) -> str:
     return "Int64" if column.digits is None else "Float64"
 
 
+def frame_of(rows: Iterable[Row], level: Level) -> "pd.DataFrame":
+    """Return rows, also of several runs, as a frame with exactly the columns of `columns_at(level)`."""
+    import pandas as pd
+
+    types = {column.name: dtype(column) for column in columns_at(level)}
+    return pd.DataFrame(list(rows), columns=list(types)).astype(types)
+
+
 @dataclass(frozen=True)
 class Frames:
     """The rows of a run at each level, and the same as frames with exactly the columns of `columns_at(level)`."""
@@ -57,10 +65,7 @@ class Frames:
 
     def frame(self, level: Level) -> "pd.DataFrame":
         if level not in self._made:
-            import pandas as pd
-
-            types = {column.name: dtype(column) for column in columns_at(level)}
-            self._made[level] = pd.DataFrame(self.rows(level), columns=list(types)).astype(types)
+            self._made[level] = frame_of(self.rows(level), level)
         return self._made[level]
 
     @property

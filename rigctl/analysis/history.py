@@ -14,9 +14,11 @@ from rigctl.analysis.figures import Figure, FigureKey, Metric, figures, keys_of_
 from rigctl.analysis.night_totals import NightsOfPlan, suffices
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.ways import LEAST, Role
+from rigctl.errors import InputError
 from rigctl.model.changes import Point
 from rigctl.records import CONFIRMS, Cell, RunInfo, RunStatus, Stream
 from rigctl.store import Store
+from rigctl.store.errors import UNREADABLE, of_run
 
 MOST_NIGHTS: Final = 400
 """A year and a month: earlier nights say little about this one."""
@@ -57,15 +59,21 @@ class Nights:
     runs: tuple[RunInfo, ...]
     confirmations: Mapping[str, str]  # of a run, by its id, that which confirms it
     series: tuple[NightSeries, ...]
+    damaged: tuple[str, ...] = ()  # a message for each run that could be one of them, but cannot be read
 
 
 def nights(store: Store, run: RunInfo) -> Nights:
     """The nights of the scenario and rig of `run`, up to that one."""
     seen: dict[str, RunInfo] = {}
-    runs, confirmations = chosen(_noted(store.latest_first(run.plan), seen), run)
+    damaged: dict[str, str] = {}
+    runs, confirmations = chosen(_noted(store.latest_first(run.plan, damaged), seen), run)
     second = [confirmations[info.run] for info in runs if info.run in confirmations]
-    values = measured(store, [*runs, *(seen[name] for name in second)])
-    return of_runs(runs, confirmations, values.__getitem__)
+    values = measured(store, [*runs, *(seen[name] for name in second)], damaged)
+    if run.run in damaged:
+        raise InputError(damaged[run.run])
+    runs = [info for info in runs if info.run in values]
+    confirmations = {night: second for night, second in confirmations.items() if second in values}
+    return replace(of_runs(runs, confirmations, values.__getitem__), damaged=tuple(damaged.values()))
 
 
 def _noted(infos: Iterable[RunInfo], seen: dict[str, RunInfo]) -> Iterator[RunInfo]:
@@ -74,8 +82,11 @@ def _noted(infos: Iterable[RunInfo], seen: dict[str, RunInfo]) -> Iterator[RunIn
         yield info
 
 
-def measured(store: Store, infos: Sequence[RunInfo]) -> dict[str, Values]:
-    """The values of runs, each as a night. Of streams only what they received is read, of many runs at once."""
+def measured(store: Store, infos: Sequence[RunInfo], damaged: dict[str, str]) -> dict[str, Values]:
+    """The values of runs, each as a night. Of streams only what they received is read, of many runs at once.
+
+    `damaged` takes a message for each run whose values cannot be read.
+    """
     found: dict[str, Values] = {}
     plans: dict[int, NightsOfPlan] = {}
     by_run = {info.run: info for info in infos}
@@ -87,7 +98,13 @@ def measured(store: Store, infos: Sequence[RunInfo]) -> dict[str, Values]:
         if values is not None:
             found[run] = values
     # Of messages and probes more is to be read; what is damaged is named by who reads all of it.
-    return found | {run: _measured(store, info) for run, info in by_run.items() if run not in found}
+    for run, info in by_run.items():
+        if run not in found:
+            try:
+                found[run] = _measured(store, info)
+            except (InputError, *UNREADABLE) as error:
+                damaged[run] = of_run(store.place, run, error)
+    return found
 
 
 def of_runs(runs: Sequence[RunInfo], confirmations: Mapping[str, str], values: Callable[[str], Values]) -> Nights:
@@ -102,7 +119,7 @@ def since(seen: Nights, first: int) -> Nights:
     """The nights from `first` on, by number."""
     first = max(first, 0)
     series = tuple(replace(own, points=own.points[first:]) for own in seen.series)
-    return Nights(seen.runs[first:], seen.confirmations, series)
+    return replace(seen, runs=seen.runs[first:], series=series)
 
 
 def values_of(store: Store, info: RunInfo) -> dict[Subject, float | None]:

@@ -4,6 +4,7 @@ Equal to those of `history.night_values`, which `tests/unit/analysis/test_night_
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from statistics import median
 
 from rigctl.analysis.figures import GOODPUT, FigureKey, keys_of_tests
@@ -61,9 +62,12 @@ class _CellKeys:
         self._streams = [
             (stream.pair.source, stream.pair.destination, str(stream.direction)) for stream in cell.streams
         ]
-        self._usual = spelt(stream for stream in self._streams for _ in range(cell.parallel))
         streams = cell.streams if len(cell.streams) != 1 else ()
         self.keys = [FigureKey(test, stream, GOODPUT) for stream in (None, *streams)]
+
+    @cached_property
+    def _usual(self) -> str:
+        return spelt(stream for stream in self._streams for _ in range(self._parallel))
 
     def goodput_mbps(self, own: Totals, length_s: float | None) -> list[float | None]:
         """As many as `keys`."""
@@ -74,7 +78,8 @@ class _CellKeys:
 
     def _counts(self, own: Totals) -> Sequence[int | None]:
         """Bytes of each stream; of one of which a flow was not reported the sum is unknown."""
-        if own.names == self._usual:  # all flows were reported, in the plan's order
+        # All flows were reported, in the plan's order. What a plan claims is compared with what is there first.
+        if len(own.counts) == len(self._streams) * self._parallel and own.names == self._usual:
             if self._parallel == 1:
                 return own.counts
             at = range(0, len(own.counts), self._parallel)

@@ -9,10 +9,12 @@ import typer
 
 from rigctl.cli.completion import run_ids
 from rigctl.cli.options import StoreAddress
+from rigctl.cli.runs_filter import OfScenario, OfStatus, OnRig, Since, Until, Wanted, WithTags, wanted
 from rigctl.columns import Level
 from rigctl.errors import InputError
 
 if TYPE_CHECKING:
+    from rigctl.analysis.rows import Row
     from rigctl.store import Store
 
 
@@ -39,24 +41,31 @@ def export(
     runs: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="RUN",
-            help="Id of the run, its beginning, or latest~N (default: latest); several with --format rigctl.",
+            metavar="RUN…",
+            help="Id of the run, its beginning, or latest~N (default: latest); several but for junit and openmetrics.",
             autocompletion=run_ids,
         ),
     ] = None,
     kind: Annotated[Format, typer.Option("--format", "-f", help="Write this format.")] = Format.CSV,
     level: Annotated[LevelName, typer.Option("--level", "-l", help="Choose what a row stands for.")] = LevelName.PAIRS,
+    scenario: OfScenario = None,
+    rig: OnRig = None,
+    tags: WithTags = None,
+    since: Since = None,
+    until: Until = None,
+    status: OfStatus = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Write to this file (default: standard output)."),
     ] = None,
     store: StoreAddress = None,
 ) -> None:
-    """Write the data of RUN as rows, for other systems, or whole for another store.
+    """Write the data of runs as rows, for other systems, or whole for another store.
 
-    Rows (csv, json, md, parquet) are of tests, pairs, flows, intervals, bins or buckets (docs/reference/columns.md);
-    junit: what was measured and expected; openmetrics: figures of tests and pairs; rigctl: whole runs, for
-    `rigctl import`.
+    csv, json, md, parquet: rows of all runs that are named or fit the filters; the column `run` tells them apart
+    (docs/reference/columns.md). --level says what a row is: a test (`cells`), a pair (`pairs`), a flow (`flows`), an
+    interval (`intervals`), a bin (`bins`) or a bucket (`histogram`). junit: what was measured and expected;
+    openmetrics: figures of tests and pairs; rigctl: whole runs, for `rigctl import`.
     """
     from rigctl.report.export import BINARY
     from rigctl.report.files import write_whole
@@ -64,15 +73,17 @@ def export(
 
     if output is None and kind in (*BINARY, Format.RIGCTL):
         raise InputError(f"export: {kind} is a binary format. Name a file, as in -o run.{kind}")
-    if len(runs or ()) > 1 and kind is not Format.RIGCTL:
-        raise InputError(f"export: {kind} has one run. Name one, or give --format rigctl")
+    filters = wanted(scenario, rig, tags, since, until, status)
     with open_store(store, create=False) as opened:
-        if kind is Format.RIGCTL and output is not None:
-            write_whole(output, _whole(opened, runs or []))
-            return
-        run = runs[0] if runs else None
-        of_run = kind in (Format.JUNIT, Format.OPENMETRICS)
-        content = _of_run(opened, run, kind) if of_run else _rows(opened, run, kind, level)
+        chosen = _chosen(opened, runs or [], filters)
+        if kind is Format.RIGCTL:
+            content = _whole(opened, chosen)
+        elif kind not in (Format.JUNIT, Format.OPENMETRICS):
+            content = _table(opened, chosen, kind, level)
+        elif len(chosen) == 1:
+            content = _of_run(opened, chosen[0], kind)
+        else:
+            raise InputError(f"export: {kind} has one run, not {len(chosen)}. Name one, or give another format")
     if output is not None:
         write_whole(output, content)
         return
@@ -80,30 +91,51 @@ def export(
     sys.stdout.buffer.flush()
 
 
-def _whole(opened: "Store", names: list[str]) -> bytes:
+def _chosen(opened: "Store", names: list[str], filters: "Wanted") -> list[str]:
+    """Return the ids of the runs that are meant: named, or by filters, or the latest."""
+    if filters == Wanted():
+        return list(dict.fromkeys(opened.run_id(name) for name in names)) or [opened.run().run]
+    if names:
+        raise InputError(f"export: RUN and {filters} are given. Give one of them")
+    from rigctl.cli.stored import stored_runs
+    from rigctl.texts import printable_lines
+
+    stored, damaged = stored_runs(opened)
+    for message in damaged:
+        print(f"left out: {printable_lines(message)}", file=sys.stderr)
+    if found := [listed.info.run for listed in stored if filters.takes(listed)]:
+        return found
+    raise InputError(f"export: no run of {len(stored)} fits {filters}. `rigctl runs` lists them")
+
+
+def _whole(opened: "Store", chosen: list[str]) -> bytes:
     """The runs as they are stored, as one file."""
     from rigctl.records import RunStatus
     from rigctl.runner.resume import Fate, fate
 
-    chosen = list(dict.fromkeys(opened.run_id(name) for name in names)) or [opened.run().run]
     for run in chosen:
         if opened.run(run).status is RunStatus.RUNNING and fate(opened.controller(run)) is Fate.ALIVE:
             raise InputError(f"run {run} is still running. Export it when it has ended")
     return opened.transfer.packed(chosen)
 
 
-def _rows(opened: "Store", run: str | None, kind: Format, level: LevelName) -> bytes:
-    from rigctl.analysis.drawn import sampled
-    from rigctl.analysis.frames import load
+def _table(opened: "Store", chosen: list[str], kind: Format, level: LevelName) -> bytes:
     from rigctl.report.export import FORMATS
 
+    rows = (row for run in chosen for row in _rows(opened, run, Level[level.upper()]))
+    return FORMATS[kind](rows, Level[level.upper()])
+
+
+def _rows(opened: "Store", run: str, level: Level) -> "list[Row]":
+    from rigctl.analysis.drawn import sampled
+    from rigctl.analysis.frames import load
+
     info = opened.run(run)
-    whole = level in (LevelName.INTERVALS, LevelName.BINS)
-    repetitions = opened.repetitions(info.run, series=True if whole else sampled(info.plan))
-    return FORMATS[kind](load(info, repetitions), Level[level.upper()])
+    whole = level in (Level.INTERVALS, Level.BINS)
+    return load(info, opened.repetitions(info.run, series=True if whole else sampled(info.plan))).rows(level)
 
 
-def _of_run(opened: "Store", run: str | None, kind: Format) -> bytes:
+def _of_run(opened: "Store", run: str, kind: Format) -> bytes:
     """A file about the run as a whole, whatever the level."""
     from rigctl.analysis.drawn import sampled
     from rigctl.analysis.run_view import RunView

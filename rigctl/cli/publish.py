@@ -1,12 +1,15 @@
 """`rigctl publish`: a store as a static site."""
 
+import signal
 import time
 from pathlib import Path
+from types import FrameType
 from typing import Annotated
 
 import typer
 
 from rigctl.cli.options import Json, StoreAddress
+from rigctl.errors import Interrupted
 
 
 def publish(
@@ -22,9 +25,10 @@ def publish(
     from rigctl.site.publish import publish as put
     from rigctl.store import open_store
 
+    signal.signal(signal.SIGTERM, _interrupted)
     began_s = time.monotonic()
     with open_store(store, create=False) as opened:
-        done = put(opened, store, folder, time.time(), title)
+        done = put(opened, folder, time.time(), title)
     took_s = time.monotonic() - began_s
     if as_json:
         from rigctl.cli.publish_document import PublishDocument
@@ -47,3 +51,7 @@ def publish(
         print(f"left out: {message}")
     print(f"{plural(len(done.written), 'file')} written in {took_s:.1f} s, of {plural(done.runs, 'run')}")
     print(done.index.resolve())
+
+
+def _interrupted(_number: int, _frame: FrameType | None) -> None:
+    raise Interrupted("rigctl publish was ended by a signal. The next call completes the site")

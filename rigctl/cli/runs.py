@@ -7,9 +7,9 @@ import typer
 
 from rigctl.cli import prune
 from rigctl.cli.common import Debug, Verbose, set_up
-from rigctl.cli.completion import rig_names, run_ids, scenario_names
+from rigctl.cli.completion import run_ids
 from rigctl.cli.options import Json, StoreAddress
-from rigctl.cli.runs_filter import RunState
+from rigctl.cli.runs_filter import OfScenario, OfStatus, OnRig, Since, Until, WithTags
 
 if TYPE_CHECKING:
     from rigctl.cli.runs_filter import Wanted
@@ -20,24 +20,12 @@ app = typer.Typer(invoke_without_command=True)
 @app.callback()
 def runs(
     ctx: typer.Context,
-    scenario: Annotated[
-        str | None,
-        typer.Option("--scenario", metavar="NAME", help="Only runs of this scenario.", autocompletion=scenario_names),
-    ] = None,
-    rig: Annotated[
-        str | None, typer.Option("--rig", metavar="NAME", help="Only runs on this rig.", autocompletion=rig_names)
-    ] = None,
-    tags: Annotated[
-        list[str] | None,
-        typer.Option("--tag", metavar="NAME[=VALUE]", help="Only runs with this tag; repeatable: with all of them."),
-    ] = None,
-    since: Annotated[
-        str | None, typer.Option("--since", metavar="DATE", help="Only runs from then on, as 2026-11-22[T04:10].")
-    ] = None,
-    until: Annotated[
-        str | None, typer.Option("--until", metavar="DATE", help="Only runs until then; a day is included.")
-    ] = None,
-    status: Annotated[RunState | None, typer.Option("--status", help="Only runs of this status.")] = None,
+    scenario: OfScenario = None,
+    rig: OnRig = None,
+    tags: WithTags = None,
+    since: Since = None,
+    until: Until = None,
+    status: OfStatus = None,
     store: StoreAddress = None,
     as_json: Json = False,
     debug: Debug = False,

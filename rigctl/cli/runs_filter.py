@@ -6,8 +6,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
+import typer
+
+from rigctl.cli.completion import rig_names, scenario_names
 from rigctl.cli.tags import check_name
 from rigctl.errors import InputError
 from rigctl.records import tag_text
@@ -28,6 +31,26 @@ class RunState(StrEnum):
     INTERRUPTED = "interrupted"
     RUNNING = "running"
     DIED = "died"
+
+
+OfScenario: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--scenario", metavar="NAME", help="Only runs of this scenario.", autocompletion=scenario_names),
+]
+OnRig: TypeAlias = Annotated[
+    str | None, typer.Option("--rig", metavar="NAME", help="Only runs on this rig.", autocompletion=rig_names)
+]
+WithTags: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--tag", metavar="NAME[=VALUE]", help="Only runs with this tag; repeatable: with all of them."),
+]
+Since: TypeAlias = Annotated[
+    str | None, typer.Option("--since", metavar="DATE", help="Only runs from then on, as 2026-11-22[T04:10].")
+]
+Until: TypeAlias = Annotated[
+    str | None, typer.Option("--until", metavar="DATE", help="Only runs until then; a day is included.")
+]
+OfStatus: TypeAlias = Annotated[RunState | None, typer.Option("--status", help="Only runs of this status.")]
 
 
 @dataclass(frozen=True, slots=True)

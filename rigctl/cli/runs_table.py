@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final
 
 from rich import box
@@ -12,7 +11,7 @@ from rich.text import Text
 
 from rigctl.records import RunInfo, RunStatus, given_tags, tag_text
 from rigctl.runner.resume import Fate
-from rigctl.units import format_duration
+from rigctl.units import format_duration, local_text
 
 _OVERDUE: Final = 2.0
 """A run still `running` after this many times its planned time, and a few minutes, has most likely died."""
@@ -87,10 +86,9 @@ def print_runs(runs: Sequence[Listed], console: Console | None = None) -> None:
 
 def _row(listed: Listed) -> tuple[str, ...]:
     plan = listed.info.plan
-    started = datetime.fromtimestamp(listed.info.started_at).astimezone()
     return (
         listed.info.run,
-        f"{started:%Y-%m-%d %H:%M}",
+        local_text(listed.info.started_at, "%Y-%m-%d %H:%M"),
         f"{listed.measured.get('ok', 0)}/{len(plan.cells)}",
         status_text(listed),
         plan.rig_name,

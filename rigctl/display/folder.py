@@ -10,9 +10,11 @@ import pwd
 import stat
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +29,8 @@ VARIABLE: Final = "RIGCTL_DISPLAY_FOLDER"
 SILENT_S: Final = 10.0
 _PREFIX: Final = "rigctl-runs-"
 _MOST_BYTES: Final = 1_000_000
+MOST_RUNS: Final = 64
+"""Of one user: the screen of all others must not be slow because of one."""
 _KEPT_S: Final = 60.0
 
 
@@ -99,7 +103,8 @@ def path_of(folder: Path, pid: int) -> Path:
 
 def published() -> list[Published]:
     """All states that can be read, of all users, the earliest run first."""
-    found = [state for place in _places() for folder in place.glob(f"{_PREFIX}*") for state in _states(folder)]
+    files: Counter[int] = Counter()  # of each user, over all folders
+    found = [state for place in _places() for folder in place.glob(f"{_PREFIX}*") for state in _states(folder, files)]
     return sorted(found, key=lambda each: each.state.began_at)
 
 
@@ -114,12 +119,13 @@ def _owned(folder: Path) -> int | None:
     return found.st_uid if stat.S_ISDIR(found.st_mode) and not stat.S_IMODE(found.st_mode) & 0o022 else None
 
 
-def _states(folder: Path) -> Iterator[Published]:
+def _states(folder: Path, files: Counter[int]) -> Iterator[Published]:
     with contextlib.suppress(OSError):
         owner = _owned(folder)
         if owner is None or folder.name.split("-")[2] != str(owner):
             return
-        for path in sorted(folder.glob("[0-9]*.json")):
+        for path in sorted(islice(folder.glob("[0-9]*.json"), MOST_RUNS - files[owner])):
+            files[owner] += 1
             state = _read(path, owner)
             if state is not None:
                 yield Published(state, _user(owner), _fate(state))

@@ -28,6 +28,9 @@ ROWS_LIMIT: Final = 500_000
 
 RACE_NS: Final = 1_000_000
 """A flow's own last look at the clock and the main thread's last sample may swap places, by µs. More is refused."""
+MOST_BUCKET: Final = 4351
+"""The bucket of 2⁴⁰ - 1 (docs/reference/agent-protocol.md, "Histogram")."""
+MOST_BIN_US: Final = 3_600_000_000
 _NIC: Final = (
     *("rx_bytes", "rx_packets", "rx_dropped", "rx_errors"),
     *("tx_bytes", "tx_packets", "tx_dropped", "tx_errors", "queue_drops", "carrier_changes"),
@@ -156,9 +159,14 @@ class _Gathered:
         others = {*self.rows, *self.datagrams, *self.buckets, *self.bins}
         if sorted(self.totals) != list(range(len(self.totals))) or not others <= self.totals.keys():
             raise BrokenError(f"totals of every flow from 0, got those of {sorted(self.totals)}")
+        for flow, (width_us, _) in self.bins.items():
+            if width_us > MOST_BIN_US:
+                raise BrokenError(f"bins of flow {flow} of at most {MOST_BIN_US} us")
         for flow, found in self.buckets.items():
             if [bucket for bucket, _ in found] != sorted({bucket for bucket, _ in found}):
                 raise BrokenError(f"buckets of flow {flow} in rising order")
+            if found and found[-1][0] > MOST_BUCKET:
+                raise BrokenError(f"buckets of flow {flow} up to {MOST_BUCKET}")
             trips = self.totals[flow].round_trips
             if sum(count for _, count in found) != trips and (trips is not None or flow not in self.datagrams):
                 raise BrokenError(f"buckets of flow {flow} that hold its {trips} round trips")

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime
 from typing import Final, TypeAlias
 
 from rigctl.analysis.frames import load
@@ -33,7 +32,7 @@ from rigctl.report.sections import (
     streams,
 )
 from rigctl.report.settings import settings
-from rigctl.units import format_duration
+from rigctl.units import format_duration, local_text
 
 MOST_ROWS: Final = 60
 """A table of more rows is folded away where heat maps show its values."""
@@ -162,6 +161,5 @@ def rig_words(plan: RunPlan) -> str:
 
 def when(info: RunInfo) -> str:
     """`2026-11-22 04:10 UTC, took 1m 14s`."""
-    started = datetime.fromtimestamp(info.started_at).astimezone()
     took = f", took {format_duration(info.ended_at - info.started_at)}" if info.ended_at is not None else ""
-    return f"{started:%Y-%m-%d %H:%M %Z}{took}"
+    return f"{local_text(info.started_at, '%Y-%m-%d %H:%M %Z')}{took}"

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime
 from typing import Final
 
 from rigctl.analysis.history import NightSeries
@@ -16,6 +15,7 @@ from rigctl.report.metric_words import METRICS, sum_words
 from rigctl.report.printers.markdown import markdown
 from rigctl.report.setup_words import MOST_NAMED, setup_sentence
 from rigctl.report.text import UNKNOWN, listed, numbers_text, plural, settings_text
+from rigctl.units import local_text
 
 MOST_CHARACTERS: Final = 1024 * 1024
 """Of GitHub's job summaries (docs.github.com, "Adding a job summary")."""
@@ -103,9 +103,11 @@ def _findings(regressions: Regressions) -> Iterator[Finding]:
         )
     if regressions.accepted is not None:
         kept = regressions.accepted
-        when = datetime.fromtimestamp(kept.accepted_at).astimezone()
-        text = f"The levels of run {kept.run} were accepted by {kept.who} on {when:%Y-%m-%d}: {kept.because}"
+        day = local_text(kept.accepted_at, "%Y-%m-%d")
+        text = f"The levels of run {kept.run} were accepted by {kept.who} on {day}: {kept.because}"
         yield Finding(text, Weight.DETAIL)
+    for message in regressions.nights.damaged:
+        yield Finding(f"Left out: {message}", Weight.DETAIL, Severity.WARNING)
 
 
 def _answer(regressions: Regressions) -> str:
@@ -256,7 +258,7 @@ def percent(ratio: float) -> str:
 
 
 def _date(info: RunInfo) -> str:
-    return f"{datetime.fromtimestamp(info.started_at).astimezone():%Y-%m-%d}"
+    return local_text(info.started_at, "%Y-%m-%d")
 
 
 def _numbers(shift: Shift) -> dict[str, float | int | str | bool | None]:

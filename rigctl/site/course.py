@@ -54,7 +54,7 @@ class Summary:
 
 
 def judge(
-    document_of: Callable[[RunInfo], Document],
+    document_of: Callable[[RunInfo], Document | None],
     course: Course,
     runs: Sequence[MadeRun],
     infos: Sequence[RunInfo],

@@ -3,91 +3,171 @@
 Files are made under `.rigctl-site/stage` and renamed from there: first those that nothing links to yet, then those that
 are replaced, the front page last. So every page that can be reached links to pages that are there, and a publish that
 ends early, for want of room or by a signal, leaves the old site as it was.
+
+Other users may be able to write to the folder, but not to `.rigctl-site`. So every file is opened relative to an open
+folder, never through a link, and only regular files are read.
 """
 
 import contextlib
 import errno
 import fcntl
-import json
 import os
+import re
 import shutil
 import socket
+import stat
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
+from uuid import UUID
+
+from pydantic import TypeAdapter, ValidationError
 
 from rigctl.errors import InputError
-from rigctl.files import put
+from rigctl.files import read_regular
+from rigctl.site.names import COMPARISONS, COURSES, FEED, INDEX, RUNS, SEARCH
 
 OWN: Final = ".rigctl-site"
 _MARK: Final = "site.json"
 _STAGE: Final = "stage"
+_FOLDERS: Final = (RUNS, COMPARISONS, COURSES)
+_PAGE: Final = re.compile(rf"(?:{'|'.join(_FOLDERS)})/[a-z0-9._@-]+\.html", re.ASCII)
 _NOT_LOOKED_AT: Final = frozenset({"lost+found", ".DS_Store", "Thumbs.db", "desktop.ini"})
 _WAIT_S: Final = 120.0
-_ORDER: Final = ("runs/", "compared/", "scenarios/", "search.js", "feed.xml", "index.html")
+_MOST_BYTES: Final = 256 * 1024**2
+_ORDER: Final = (*(f"{folder}/" for folder in _FOLDERS), SEARCH, FEED, INDEX)
 """In which files that are replaced are renamed: each links to those before it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """`site`: what the feed is known by; `store`: the place of its store."""
+
+    site: UUID
+    store: str
+    title: str
+
+
+_MARKS: Final = TypeAdapter(Mark)
+
+
+def is_page(name: str) -> bool:
+    """Tell whether a site may have a page of this name."""
+    return name in (SEARCH, FEED, INDEX) or _PAGE.fullmatch(name) is not None
+
+
 class Folder:
-    """A folder that holds a site of a store, or nothing yet. Made by `opened`."""
+    """A folder that holds a site of a store, or nothing yet. Made by `opened`; `mark` None: nothing yet."""
 
-    def __init__(self, path: Path, mark: Mapping[str, Any]) -> None:
+    def __init__(self, path: Path, top: int, own: int) -> None:
         self.path = path
+        self._top = top
+        self._own = own
+        self._staged: set[str] = set()
+        self.mark = self._mark()
+
+    def _mark(self) -> Mark | None:
+        said = self.kept(_MARK)
+        try:
+            return None if said is None else _MARKS.validate_json(said)
+        except ValidationError as error:
+            what = error.errors(include_url=False)[0]["msg"]
+            raise InputError(f"{self.path}: {OWN}/{_MARK} is damaged: {what}. Name another folder") from error
+
+    def set_mark(self, mark: Mark) -> None:
         self.mark = mark
-
-    @property
-    def own(self) -> Path:
-        """What is kept of a site beside its pages."""
-        return self.path / OWN
-
-    @property
-    def stage(self) -> Path:
-        return self.own / _STAGE
+        self.keep(_MARK, _MARKS.dump_json(mark))
 
     def add(self, page: str, content: bytes) -> None:
         """Make a file that `commit` puts in its place."""
+        if not is_page(page):
+            raise ValueError(f"no page of a site: {page!r}")
         with written(self.path):
-            stage(self.stage / page, content)
+            _write(self._own, f"{_STAGE}/{page}", content)
+        self._staged.add(page)
 
     def keep(self, name: str, content: bytes) -> None:
         """Put one of the site's own files, at once."""
         with written(self.path):
-            put(self.own / name, content)
+            _write(self._own, f"{_STAGE}/{name}", content)
+            os.replace(f"{_STAGE}/{name}", name, src_dir_fd=self._own, dst_dir_fd=self._own)
 
     def kept(self, name: str) -> bytes | None:
+        """Return one of the site's own files; None where it is missing or no regular file."""
         try:
-            return (self.own / name).read_bytes()
+            return read_regular(name, _MOST_BYTES, self._own)
         except OSError:
             return None
 
-    def staged(self) -> list[str]:
-        found = (path for path in self.stage.rglob("*") if path.is_file())
-        return sorted(path.relative_to(self.stage).as_posix() for path in found)
+    def page(self, page: str) -> bytes | None:
+        """Return a page as it is in its place; None where it is missing or no regular file."""
+        try:
+            with self._around(page) as (folder, name):
+                return read_regular(name, _MOST_BYTES, folder)
+        except OSError:
+            return None
+
+    def has(self, page: str) -> bool:
+        try:
+            with self._around(page) as (folder, name):
+                return stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+        except OSError:
+            return False
 
     def commit(self) -> list[str]:
-        """Put all files of the stage in their places; gives their paths."""
-        pages = self.staged()
+        """Put all files of the stage in their places; return their paths."""
         with written(self.path):
-            for page in sorted(pages, key=lambda page: ((self.path / page).exists(), _place(page), page)):
-                target = self.path / page
-                target.parent.mkdir(parents=True, exist_ok=True)
-                (self.stage / page).replace(target)
-            shutil.rmtree(self.stage, ignore_errors=True)
-        return pages
+            for page in sorted(self._staged, key=lambda page: (self.has(page), _place(page), page)):
+                with self._around(page, make=True) as (folder, name):
+                    os.replace(f"{_STAGE}/{page}", name, src_dir_fd=self._own, dst_dir_fd=folder)
+        return sorted(self._staged)
+
+    def stage(self) -> None:
+        """Make an empty stage."""
+        with written(self.path):
+            self.discard()
+            os.mkdir(_STAGE, 0o700, dir_fd=self._own)
+            for folder in _FOLDERS:
+                os.mkdir(f"{_STAGE}/{folder}", 0o700, dir_fd=self._own)
 
     def discard(self) -> None:
-        shutil.rmtree(self.stage, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            os.unlink(_STAGE, dir_fd=self._own)  # a link, which rmtree refuses
+        shutil.rmtree(_STAGE, ignore_errors=True, dir_fd=self._own)
+
+    @contextmanager
+    def _around(self, page: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
+        """Open the folder that a page lies in; yield it with the name of the page there."""
+        parent, _, name = page.rpartition("/")
+        if not parent:
+            yield self._top, name
+            return
+        if make:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(parent, dir_fd=self._top)
+        folder = _entered(parent, self._top)
+        try:
+            yield folder, name
+        finally:
+            os.close(folder)
 
 
-def stage(file: Path, content: bytes) -> None:
-    """Make a file of the stage; it outlives a power cut once it is in its place. Raises `OSError`."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("wb") as opened_:
-        opened_.write(content)
-        opened_.flush()
-        os.fsync(opened_.fileno())
+def _entered(name: str | Path, parent: int | None = None) -> int:
+    """Open a folder; below `parent` not through a link."""
+    follow = 0 if parent is None else os.O_NOFOLLOW
+    return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | follow, dir_fd=parent)
+
+
+def _write(folder: int, name: str, content: bytes) -> None:
+    """Make a file that outlives a power cut once it is in its place."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(name, flags, 0o666, dir_fd=folder), "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _place(page: str) -> int:
@@ -96,7 +176,7 @@ def _place(page: str) -> int:
 
 @contextmanager
 def written(path: Path) -> Iterator[None]:
-    """What cannot be written in a block is an `InputError` that names the folder."""
+    """Turn what cannot be written in the block into an `InputError` that names the folder."""
     try:
         yield
     except OSError as error:
@@ -109,22 +189,32 @@ def written(path: Path) -> Iterator[None]:
 
 @contextmanager
 def opened(path: Path, wait_s: float = _WAIT_S) -> Iterator[Folder]:
-    """The folder at `path`, made where it is not there, for one publisher; another is waited for.
+    """Open the folder at `path`, made where it is not there, for one publisher; wait for another one.
 
     Raises `InputError` for what is no folder, holds files of others, is locked, or
     cannot be written: nothing was touched then. Whether a site of another store is there, its mark tells.
     """
     check_folder(path)
-    with written(path):
-        (path / OWN).mkdir(parents=True, exist_ok=True)
-        lock = os.open(path / OWN / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    try:
+    with ExitStack() as stack:
+        with written(path):
+            path.mkdir(parents=True, exist_ok=True)
+            top = _entered(path)
+            stack.callback(os.close, top)
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(OWN, 0o700, dir_fd=top)
+            own = _entered(OWN, top)
+            stack.callback(os.close, own)
+            _refuse_foreign(path, os.fstat(own))
+            with contextlib.suppress(OSError):  # a file system without modes
+                os.fchmod(own, 0o700)  # so that nobody else can open the lock
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            lock = os.open("lock", flags, 0o600, dir_fd=own)
+            stack.callback(os.close, lock)
         _wait(path, lock, wait_s)
-        folder = Folder(path, _mark(path))
-        folder.discard()
+        folder = Folder(path, top, own)
+        stack.callback(folder.discard)
+        folder.stage()
         yield folder
-    finally:
-        os.close(lock)
 
 
 def check_folder(path: Path) -> None:
@@ -133,12 +223,32 @@ def check_folder(path: Path) -> None:
         raise InputError(f"{path}: is a file. Name a folder for the site")
     try:
         there = {entry.name for entry in path.iterdir()} - _NOT_LOOKED_AT if path.exists() else set()
+        found = (path / OWN).lstat() if OWN in there else None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}. Name another folder") from error
+    if found is not None:
+        _refuse_foreign(path, found)
     if there and there != {OWN} and not (path / OWN / _MARK).is_file():
         raise InputError(
             f"{path}: holds files that are of no site of rigctl, as {min(there)}; nothing was touched. "
             "Name an empty or a new folder"
+        )
+    for name in there & {*_FOLDERS}:
+        if (path / name).is_symlink():
+            raise InputError(f"{path}: {name} is a symbolic link, through which nothing is written. Remove the link")
+
+
+def _refuse_foreign(path: Path, own: os.stat_result) -> None:
+    """Refuse the files of a site into which other users could have put anything."""
+    if not stat.S_ISDIR(own.st_mode):
+        raise InputError(f"{path}: {OWN} is no folder. Remove it, or name another folder")
+    if own.st_uid != os.geteuid():
+        raise InputError(
+            f"{path}: {OWN} belongs to another user (uid {own.st_uid}). Publish as that user, or name another folder"
+        )
+    if own.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise InputError(
+            f"{path}: other users may write to {OWN} (mode {stat.S_IMODE(own.st_mode):o}). Name a new folder"
         )
 
 
@@ -157,28 +267,6 @@ def _wait(path: Path, lock: int, wait_s: float) -> None:
             return
 
 
-def _mark(path: Path) -> dict[str, Any]:
-    try:
-        said = json.loads((path / OWN / _MARK).read_bytes())
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: {OWN}/{_MARK} is damaged: {error}. Name another folder") from error
-    if not isinstance(said, dict):
-        raise InputError(f"{path}: {OWN}/{_MARK} is damaged. Name another folder")
-    return said
-
-
-def set_mark(folder: Folder, mark: Mapping[str, Any]) -> None:
-    folder.mark = mark
-    folder.keep(_MARK, json.dumps(mark).encode())
-
-
 def where(place: str) -> str:
-    """A store's place, as it is told from others: a path together with its host."""
+    """Return a store's place as it is told from others: a path together with its host."""
     return place if "://" in place else f"{socket.gethostname()}:{Path(place).resolve()}"
-
-
-def remove(path: Path) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        path.unlink()

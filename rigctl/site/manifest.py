@@ -1,5 +1,6 @@
 """What a site was made from: of each run and each other page, so that only what changed is made anew."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -9,8 +10,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from rigctl.resources import templates
 from rigctl.site.course import Summary
-from rigctl.site.folder import Folder
+from rigctl.site.folder import Folder, is_page
 from rigctl.site.made import MadeRun
+from rigctl.units import is_instant
 from rigctl.version import __version__
 
 _FILE: Final = "manifest.json"
@@ -34,9 +36,19 @@ def load(folder: Folder) -> Manifest:
     """What is known of the site in `folder`; of one whose manifest is missing or damaged, nothing."""
     said = folder.kept(_FILE)
     try:
-        return Manifest() if said is None else _ADAPTER.validate_json(said)
+        known = Manifest() if said is None else _ADAPTER.validate_json(said)
     except ValidationError:
         return Manifest()
+    return known if all(map(is_page, known.compared)) and all(map(is_instant, _instants(known))) else Manifest()
+
+
+def _instants(manifest: Manifest) -> Iterator[float]:
+    for run in manifest.runs.values():
+        yield from (run.started_at, run.started_at if run.ended_at is None else run.ended_at)
+    for course in manifest.courses.values():
+        nights = (*course.strip, course.latest) if course.latest is not None else course.strip
+        yield from (slot.at for slot in nights)
+        yield from (entry.at for entry in course.entries)
 
 
 def save(folder: Folder, manifest: Manifest) -> None:

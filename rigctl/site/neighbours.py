@@ -32,21 +32,29 @@ def comparisons(work: Work, known: dict[str, tuple[str, str, str]], wanted: Sequ
     for before, after in wanted:
         where = page_of_comparison(before.run, after.run)
         made_from = digest(work.maker, before.state, after.state)
-        if known.get(where, ("", "", ""))[2] == made_from and (work.folder.path / where).is_file():
+        if known.get(where, ("", "", ""))[2] == made_from and work.folder.has(where):
             continue
         old, new = (views.get(run.run) or _view(work, run.run) for run in (before, after))
-        views = {after.run: new}
+        views = {} if new is None else {after.run: new}
+        if old is None or new is None:
+            continue
         around = Around(
             Place(str(after.course), link(where, after.course.page)),
             *(Place(run.run, link(where, page_of_run(run.run))) for run in (before, after)),
         )
-        made = page(comparison_document(compared(old, new)), around)
-        work.folder.add(where, made.encode("utf-8", "replace"))
-        known[where] = (before.run, after.run, made_from)
+        made = None
+        with work.noting(after.run):
+            made = page(comparison_document(compared(old, new)), around)
+        if made is not None:
+            work.folder.add(where, made.encode("utf-8", "replace"))
+            known[where] = (before.run, after.run, made_from)
 
 
-def _view(work: Work, run: str) -> RunView:
+def _view(work: Work, run: str) -> RunView | None:
+    """Return None for a damaged run."""
     if run in work.shown:
         return work.shown[run].view
-    info = work.infos.get(run) or work.store.run(run)
-    return RunView(info, work.store.repetitions(run, series=False), limits=False)
+    with work.noting(run):
+        info = work.infos.get(run) or work.store.run(run)
+        return RunView(info, work.store.repetitions(run, series=False), limits=False)
+    return None

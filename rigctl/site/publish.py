@@ -2,12 +2,12 @@
 
 1. The folder is opened, for this publisher alone; one of another store is refused (`folder`).
 2. The heads of runs tell which have changed since the last publish (`manifest`).
-3. Pages of runs that changed are made, and their values as nights kept (`run_pages`, `values`); of few with 4.
-4. Courses with something new are judged, and their runs compared with those before them (`courses`).
-5. The front page, the search and the feed are made from what is known of all courses.
-6. All files are put in their places (`Folder.commit`), then what they were made from is kept.
+3. Course by course: pages of runs that changed are made (`run_pages`), and their values as nights kept (`values`); a
+   course with something new is judged, and its runs compared with those before them (`courses`).
+4. The front page, the search and the feed are made from what is known of all courses.
+5. All files are put in their places (`Folder.commit`), then what they were made from is kept.
 
-Until 6 the old site is as it was; what ends in 6 is made again by the next publish.
+Until 5 the old site is as it was; what ends in 5 is made again by the next publish.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Final
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from rigctl.errors import InputError
 from rigctl.records import CONFIRMS
@@ -24,15 +24,17 @@ from rigctl.site import manifest as manifests
 from rigctl.site import printing
 from rigctl.site.courses import make_courses
 from rigctl.site.feed import feed
-from rigctl.site.folder import Folder, opened, set_mark, where
+from rigctl.site.folder import Folder, Mark, opened, where
 from rigctl.site.made import MadeRun
 from rigctl.site.manifest import digest
 from rigctl.site.names import FEED, INDEX, SEARCH, Course, link, page_of_run
-from rigctl.site.run_pages import Job, are_few, relinked, run_pages
+from rigctl.site.run_pages import Job, relinked
 from rigctl.site.search import index
 from rigctl.site.work import Work
 from rigctl.store import Store
 from rigctl.store.heads import Head
+from rigctl.texts import printable
+from rigctl.units import local_text
 
 TITLE: Final = "Network tests"
 
@@ -51,57 +53,47 @@ class Published:
     damaged: tuple[str, ...]  # a message for each run that cannot be read
 
 
-def publish(store: Store, address: str | None, path: Path, now: float, title: str | None = None) -> Published:
-    """Write the site of `store`, which is at `address`, into the folder `path`. Raises `InputError`."""
+def publish(store: Store, path: Path, now: float, title: str | None = None) -> Published:
+    """Write the site of `store` into the folder `path`. Raises `InputError`."""
     with opened(path) as folder:
-        _claim(folder, store, title)
-        work = Work(store, folder, manifests.load(folder), manifests.maker())
-        try:
-            return _published(work, address, now)
-        finally:
-            folder.discard()
+        mark = _claim(folder, store, title)
+        return _published(Work(store, folder, manifests.load(folder), manifests.maker()), mark, now)
 
 
-def _claim(folder: Folder, store: Store, title: str | None) -> None:
+def _claim(folder: Folder, store: Store, title: str | None) -> Mark:
     """Make the folder this store's; refuse the site of another. A store that was moved has all runs of its site."""
-    here, known = where(store.place), folder.mark.get("store")
-    if known is not None and known != here:
+    here, known = where(store.place), folder.mark
+    if known is not None and known.store != here:
         runs = manifests.load(folder).runs.keys()
         if not runs or runs - set(store.run_ids()):
             raise InputError(
-                f"{folder.path}: is the site of another store, {known}; nothing was touched. Name another folder"
+                f"{folder.path}: is the site of another store, {printable(known.store)}; nothing was touched. "
+                "Name another folder"
             )
-    mark = {"site": str(uuid4()), "title": TITLE} | dict(folder.mark) | {"store": here}
-    if title is not None:
-        mark["title"] = title
-    if mark != folder.mark:
-        set_mark(folder, mark)
+    old_title = TITLE if known is None else known.title
+    mark = Mark(uuid4() if known is None else known.site, here, old_title if title is None else title)
+    if mark != known:
+        folder.set_mark(mark)
+    return mark
 
 
-def _published(work: Work, address: str | None, now: float) -> Published:
+def _published(work: Work, mark: Mark, now: float) -> Published:
     folder, known = work.folder, work.manifest
     heads = work.store.heads()
     gone = sorted(known.runs.keys() - {head.run for head in heads})
     _read_new(work, heads)
     heads = [head for head in heads if head.run not in work.damaged]
     jobs = [job for job in _jobs(work, heads) if not _relinked(work, job)]
-    if not are_few(jobs):
-        for page in run_pages(work.store, address, jobs):
-            work.take(page)
-        jobs = []
     for run in gone:
         _removed(work, known.runs.pop(run))
     make_courses(work, jobs)
     courses = sorted(known.courses.values(), key=lambda own: own.course)
     runs = list(known.runs.values())
-    title = str(folder.mark.get("title", TITLE))
     entries = [entry for own in courses for entry in own.entries]
     latest = max((run.ended_at or run.started_at for run in runs), default=now)
     folder.add(SEARCH, index(runs, printing.script()).encode("utf-8", "replace"))
-    folder.add(FEED, feed(UUID(str(folder.mark["site"])), title, entries, latest))
-    folder.add(
-        INDEX, printing.front(title, courses, runs, f"{datetime.fromtimestamp(now).astimezone():%Y-%m-%d %H:%M %Z}")
-    )
+    folder.add(FEED, feed(mark.site, mark.title, entries, latest))
+    folder.add(INDEX, printing.front(mark.title, courses, runs, local_text(now, "%Y-%m-%d %H:%M %Z")))
     written = folder.commit()
     manifests.save(folder, known)
     return Published(
@@ -127,10 +119,8 @@ def _read_new(work: Work, heads: Sequence[Head]) -> None:
         else:
             return
     for run in new:
-        try:
+        with work.noting(run):
             work.infos[run] = work.store.run(run)
-        except InputError as error:
-            work.damaged[run] = str(error)
 
 
 def _jobs(work: Work, heads: Sequence[Head]) -> list[Job]:
@@ -140,17 +130,16 @@ def _jobs(work: Work, heads: Sequence[Head]) -> list[Job]:
     for head in heads:
         made_from = digest(head.state, work.maker, around[head.run])
         old = work.manifest.runs.get(head.run)
-        if old is None or old.made_from != made_from or not (work.folder.path / page_of_run(head.run)).is_file():
-            file = work.folder.stage / page_of_run(head.run)
+        if old is None or old.made_from != made_from or not work.folder.has(page_of_run(head.run)):
             course, body_from = _place(work, head.run)[0], digest(head.state, work.maker)
             digests = (made_from, body_from, digest(head.state))
-            jobs.append(Job(head.run, course, *digests, work.folder.path, file, around[head.run]))
+            jobs.append(Job(head.run, course, *digests, around[head.run]))
     return jobs
 
 
 def _relinked(work: Work, job: Job) -> bool:
     """Whether its page needed other links only: that of the night before a new one."""
-    run = relinked(job, work.manifest.runs.get(job.run))
+    run = relinked(work.folder, job, work.manifest.runs.get(job.run))
     if run is not None:
         work.manifest.runs[job.run] = run
     return run is not None

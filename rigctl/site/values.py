@@ -1,8 +1,8 @@
 """The values of nights, kept beside the pages: a night is read from the store once, and drawn every morning."""
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from math import isfinite
+from typing import Any, Final
 
 from pydantic_core import from_json, to_json
 
@@ -11,9 +11,7 @@ from rigctl.records import Direction, Pair, Stream
 from rigctl.site.folder import Folder
 from rigctl.site.names import Course
 
-Plain: TypeAlias = list[tuple[list[Any], float | None]]
-"""The values of a run as JSON holds them: keys in parts."""
-_FOLDER: Final = "values"
+_FILE: Final = "values-{}.json"
 
 
 @dataclass(slots=True)
@@ -23,24 +21,16 @@ class Kept:
     runs: dict[str, dict[FigureKey, float | None]] = field(default_factory=dict)
 
 
-def to_plain(values: Mapping[FigureKey, float | None]) -> Plain:
-    return [(_parts(key), value) for key, value in values.items()]
-
-
-def from_plain(plain: Iterable[tuple[list[Any], float | None]]) -> dict[FigureKey, float | None]:
-    return {_key(parts): value for parts, value in plain}
-
-
 def load(folder: Folder, course: Course) -> Kept:
     """What is kept of `course`; of a file that is missing or damaged, nothing."""
-    said = folder.kept(f"{_FOLDER}/{course.name}.json")
+    said = folder.kept(_FILE.format(course.name))
     if said is None:
         return Kept()
     try:
         found = from_json(said)
         keys = [_key(parts) for parts in found["keys"]]
         return Kept({run: {keys[at]: _number(value) for at, value in own} for run, own in found["runs"].items()})
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError):
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError):
         return Kept()
 
 
@@ -48,8 +38,7 @@ def save(folder: Folder, course: Course, kept: Kept) -> None:
     keys = {key: at for at, key in enumerate(dict.fromkeys(key for own in kept.runs.values() for key in own))}
     runs = {run: [(keys[key], value) for key, value in own.items()] for run, own in kept.runs.items()}
     said = {"keys": [_parts(key) for key in keys], "runs": runs}
-    (folder.own / _FOLDER).mkdir(exist_ok=True)
-    folder.keep(f"{_FOLDER}/{course.name}.json", to_json(said, inf_nan_mode="constants"))
+    folder.keep(_FILE.format(course.name), to_json(said, inf_nan_mode="constants"))
 
 
 def _parts(key: FigureKey) -> list[Any]:
@@ -65,6 +54,8 @@ def _key(parts: list[Any]) -> FigureKey:
 
 
 def _number(value: object) -> float | None:
-    if value is None or isinstance(value, int | float):
-        return value
+    if value is None:
+        return None
+    if isinstance(value, int | float) and isfinite(value):
+        return float(value)
     raise TypeError(value)

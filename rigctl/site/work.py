@@ -1,20 +1,26 @@
 """What one publish knows while it is at work."""
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from rigctl.analysis.history import Values
+from rigctl.errors import InputError
 from rigctl.records import RunInfo
-from rigctl.site import values
 from rigctl.site.folder import Folder
 from rigctl.site.manifest import Manifest
-from rigctl.site.run_pages import Damaged, Page, Shown
+from rigctl.site.run_pages import Shown
 from rigctl.store import Store
+from rigctl.store.errors import UNREADABLE, of_run
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class Work:
-    """`infos`: runs as far as they were read; `fresh`: values of the runs whose pages were made now; `shown`: all of
-    those that were made in this process.
+    """`infos`: runs as far as they were read; `fresh`: values of the runs whose pages were made now; `shown`: the
+    latest of those runs, of one course.
     """
 
     store: Store
@@ -26,12 +32,11 @@ class Work:
     shown: dict[str, Shown] = field(default_factory=dict)
     damaged: dict[str, str] = field(default_factory=dict)
 
-    def take(self, page: Page | Damaged) -> None:
-        """Note what was made of a run, or why it cannot be read."""
-        if isinstance(page, Damaged):
-            self.damaged[page.run] = page.message
-            return
-        self.manifest.runs[page.made.run] = page.made
-        self.fresh[page.made.run] = values.from_plain(page.values)
-        if page.shown is not None:
-            self.shown[page.made.run] = page.shown
+    @contextmanager
+    def noting(self, run: str) -> Iterator[None]:
+        """Note a run that cannot be read, judged or drawn as damaged: it stops nothing else."""
+        try:
+            yield
+        except (InputError, *UNREADABLE) as error:
+            _log.debug("run %s", run, exc_info=error)
+            self.damaged[run] = of_run(self.store.place, run, error)

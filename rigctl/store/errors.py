@@ -1,12 +1,15 @@
 """What a database says, in words a user can act on."""
 
+import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import count
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
+from sqlalchemy import Connection, Select
 from sqlalchemy.exc import SQLAlchemyError
 
 from rigctl.errors import InputError, RigctlError, RigError
@@ -15,12 +18,13 @@ from rigctl.texts import printable
 
 _DAMAGED: Final = "is damaged. Save a copy, try `sqlite3 FILE .recover`, or name another file with --store"
 # What sqlite3 says (its result codes' texts) → what it means and what to do.
+_FULL: Final = "cannot be written: the disk is full. What was stored before is safe. Make room and try again"
 _KNOWN: Final = (
     ("file is not a database", "is not a SQLite database. Name another file with --store"),
     ("codec can't decode", _DAMAGED),
     ("could not decode to utf-8", _DAMAGED),
     ("malformed", _DAMAGED),
-    ("disk is full", "cannot be written: the disk is full. What was stored before is safe. Make room and try again"),
+    ("disk is full", _FULL),
     ("readonly database", "cannot be written: the file or its folder is read-only. Name another with --store"),
     (
         "unable to open",
@@ -77,14 +81,23 @@ UNREADABLE: Final = (
     LookupError,
     TypeError,
     AttributeError,
-    OverflowError,
+    ArithmeticError,
     RecursionError,
     zlib.error,
 )
 
 _MOST_SAID: Final = 400
+_NEEDED: Final = 64 * 1024
 
 T = TypeVar("T")
+
+
+SILENT: Final = "the server does not answer"
+"""What the driver's error says once rigctl has given up waiting for an answer."""
+
+
+class SilentStoreError(RigError):
+    """A store's server took a connection, and then did not answer within the time that a statement may take."""
 
 
 class NoStoreError(InputError):
@@ -95,6 +108,13 @@ def reason_of(error: BaseException) -> str:
     """The database's own words, without SQL, parameters or background links. SQLite's may hold a whole value."""
     cause = getattr(error, "orig", None) or error
     return printable(" ".join(str(cause).split())[:_MOST_SAID]) or type(cause).__name__
+
+
+def of_run(place: str, run: str, error: Exception) -> str:
+    """Tell of a run of the store at `place` that cannot be read, judged or drawn, which is no reason to stop."""
+    if isinstance(error, InputError):
+        return str(error)
+    return f"store {place}: run {run} can't be used ({wrong(error)}). `rigctl runs rm {run}` removes it"
 
 
 def wrong(error: Exception) -> str:
@@ -116,8 +136,23 @@ def explained(place: str, writing: bool = False) -> Iterator[None]:
         yield
     except (SQLAlchemyError, OSError, UnicodeDecodeError) as error:
         said = reason_of(error)
+        if said.startswith(SILENT):
+            raise SilentStoreError(
+                f"store {place}: {said}. What was stored before is safe. Restart the server, or, for statements that "
+                "take longer, give ?rigctl_timeout=SECONDS in the URL"
+            ) from error
         kind: type[RigctlError] = RigError if writing else InputError
-        raise kind(f"store {place} {_meaning(error, said.lower()) or f'failed: {said}'}") from error
+        meaning = _FULL if "disk i/o error" in said.lower() and _is_full(place) else _meaning(error, said.lower())
+        raise kind(f"store {place} {meaning or f'failed: {said}'}") from error
+
+
+def _is_full(place: str) -> bool:
+    """Tell whether a file's disk has no room for what SQLite keeps beside the file, of which it tells an I/O error."""
+    try:
+        found = os.statvfs(Path(place).parent)
+    except (OSError, ValueError):
+        return False
+    return found.f_bavail * found.f_frsize < _NEEDED
 
 
 def _meaning(error: BaseException, said: str) -> str | None:
@@ -155,3 +190,15 @@ def records_of(
                 "--store"
             ) from error
         yield made
+
+
+def records_of_runs(
+    place: str, what: str, connection: Connection, query: Select[Any], make: Callable[[dict[str, Any]], T]
+) -> Iterator[T]:
+    """Make records of rows of many runs; the run of one that can't be read is asked for again."""
+
+    def name(at: int) -> str:
+        run = connection.scalar(query.with_only_columns(query.selected_columns.run).offset(at).limit(1))
+        return f"{what} of run {run}"
+
+    yield from records_of(place, name, connection.execute(query).mappings(), make)

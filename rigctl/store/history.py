@@ -1,15 +1,21 @@
 """What a store keeps of its runs beside what they measured: tags, accepted levels, nights."""
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, delete, insert, select
 
+from rigctl.errors import InputError
 from rigctl.records import Accepted, Night
 from rigctl.store.errors import explained, records_of
 from rigctl.store.rows import accepted_from, night_from
 from rigctl.store.schema import accepted, nights, tags
+
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
 
 
 def writing(engine: Engine) -> AbstractContextManager[Connection]:
@@ -49,8 +55,7 @@ class History:
         """All accepted levels, the earliest acceptance first."""
         query = select(accepted).order_by(accepted.c.accepted_at)
         with explained(self._place), self._engine.connect() as connection:
-            rows = connection.execute(query).mappings()
-            return list(records_of(self._place, lambda at: f"accepted level {at + 1}", rows, accepted_from))
+            return list(self._readable("accepted level", connection.execute(query).mappings(), accepted_from))
 
     def put_night(self, night: Night) -> None:
         """Keep a night, in the place of what is known of the same one (same scenario, rig and due time)."""
@@ -68,5 +73,15 @@ class History:
         if rig is not None:
             query = query.where(nights.c.rig == rig)
         with explained(self._place), self._engine.connect() as connection:
-            rows = connection.execute(query).mappings()
-            return list(records_of(self._place, lambda at: f"night {at + 1}", rows, night_from))
+            return list(self._readable("night", connection.execute(query).mappings(), night_from))
+
+    def _readable(self, what: str, rows: Iterable[Any], make: Callable[[dict[str, Any]], T]) -> Iterator[T]:
+        """Yield the records of `rows`; a damaged row stops none of the others."""
+        for number, row in enumerate(rows, 1):
+            try:
+                yield self._one(f"{what} {number}", row, make)
+            except InputError as error:
+                _log.warning("%s", error)
+
+    def _one(self, name: str, row: Any, make: Callable[[dict[str, Any]], T]) -> T:  # noqa: ANN401 — a row, of any shape
+        return next(records_of(self._place, lambda _: name, [row], make))

@@ -3,11 +3,22 @@
 Readers see one state of the database and write nothing. Writers take turns: each waits at its start, a bounded time.
 """
 
-from typing import Any, Final, TypeAlias
+import os
+import socket
+import time
+from collections.abc import Callable
+from contextlib import closing, suppress
+from threading import Timer
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from sqlalchemy import URL, Connection, Engine, event
 
+from rigctl.errors import InputError
+from rigctl.store.errors import SILENT
 from rigctl.store.schema import APPLICATION_ID
+
+if TYPE_CHECKING:
+    import psycopg
 
 NAME: Final = "postgresql"
 Values: TypeAlias = dict[str, Any] | list[dict[str, Any]] | tuple[Any, ...]
@@ -25,13 +36,30 @@ _DEADLINES: Final = {
 }
 
 
+_TIMEOUT: Final = "rigctl_timeout"
+_TIMEOUT_S: Final = 120.0
+"""How long a statement may take, its result included: the longest of a large store take seconds."""
+
+
 def is_postgresql(url: URL) -> bool:
     return url.drivername in _DRIVERS
 
 
 def with_driver(url: URL) -> URL:
     """`url` for psycopg 3, which is what rigctl has."""
-    return url.set(drivername="postgresql+psycopg")
+    return url.set(drivername="postgresql+psycopg").difference_update_query([_TIMEOUT])
+
+
+def timeout_s(url: URL) -> float:
+    """How long a statement may take. Raises `InputError`."""
+    given = url.query.get(_TIMEOUT, f"{_TIMEOUT_S}")
+    try:
+        found = float(str(given))
+    except ValueError:
+        found = 0.0
+    if not 1 <= found <= 86_400:
+        raise InputError(f'store: {_TIMEOUT} "{given}": expected 1 to 86400 seconds, as in ?{_TIMEOUT}=600')
+    return found
 
 
 def connect_arguments(url: URL) -> dict[str, Any]:
@@ -40,9 +68,47 @@ def connect_arguments(url: URL) -> dict[str, Any]:
     return {name: value for name, value in own.items() if name not in url.query}
 
 
-def prepare(engine: Engine) -> None:
+def prepare(engine: Engine, most_s: float) -> None:
+    """Make `engine` behave as SQLite's. A statement that takes more than `most_s` ends its connection."""
+    event.listen(engine, "do_connect", _connecting(most_s))
     event.listen(engine, "begin", _begin)
     event.listen(engine, "before_cursor_execute", _storable, retval=True)
+
+
+def _connecting(most_s: float) -> "Callable[..., psycopg.Connection]":
+    import psycopg
+
+    class Bounded(psycopg.Connection):
+        """Waits for no answer longer than `most_s`.
+
+        libpq has no such bound: `tcp_user_timeout` and keepalives see that a host is gone, but not that its server
+        is silent, and `statement_timeout` is the server's own.
+        """
+
+        def wait(self, *given: Any, **named: Any) -> Any:  # noqa: ANN401 — as psycopg's, in each of its versions
+            began_s = time.monotonic()
+            watch = Timer(most_s, _hang_up, (self,))
+            watch.daemon = True
+            watch.start()
+            try:
+                return super().wait(*given, **named)
+            except psycopg.OperationalError as error:
+                if time.monotonic() - began_s >= most_s:
+                    raise psycopg.OperationalError(f"{SILENT}, waited {most_s:g} s") from error
+                raise
+            finally:
+                watch.cancel()
+
+    def connect(_dialect: object, _record: object, given: tuple[Any, ...], named: dict[str, Any]) -> psycopg.Connection:
+        return Bounded.connect(*given, **named)
+
+    return connect
+
+
+def _hang_up(connection: "psycopg.Connection") -> None:
+    """End the connection under the statement that waits for its answer."""
+    with suppress(OSError, ValueError), closing(socket.socket(fileno=os.dup(connection.fileno()))) as own:
+        own.shutdown(socket.SHUT_RDWR)
 
 
 def _begin(connection: Connection) -> None:

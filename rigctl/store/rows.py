@@ -5,11 +5,11 @@ from functools import lru_cache
 from typing import Any, Final, TypeAlias, TypeVar
 
 from pydantic import TypeAdapter
-from pydantic_core import from_json
 
 from rigctl.kinds import KINDS
 from rigctl.records import (
     Accepted,
+    Bins,
     Facts,
     Flow,
     Night,
@@ -22,6 +22,17 @@ from rigctl.records import (
     Series,
     Side,
 )
+from rigctl.store.bounds import (
+    check_bins,
+    check_columns,
+    check_facts,
+    check_flow,
+    check_plan,
+    check_repetition,
+    check_side,
+    check_times,
+    json_of,
+)
 from rigctl.store.errors import UNREADABLE
 from rigctl.store.flat import CELL, SIDE, flattened, nested
 from rigctl.store.foreign import harmless_row
@@ -29,12 +40,11 @@ from rigctl.store.series import pack, pack_bins, unpack, unpack_bins, unpack_cou
 from rigctl.texts import harmless
 
 T = TypeVar("T")
+N = TypeVar("N", int, float)
 _adapters: dict[type, TypeAdapter[Any]] = {}
 """What makes records of each kind, once it has been asked for: to make all takes a tenth of a second."""
 Row: TypeAlias = dict[str, Any]
 
-_LATEST: Final = 2.0**36
-"""Unix time, seconds: far off, but within what a calendar takes."""
 _APART: Final = ("series", "bins")
 """Of a side, what has columns of its own."""
 _PLAIN_FIELDS: Final = tuple(
@@ -58,7 +68,7 @@ def plan_from(text: str) -> RunPlan:
 
     A field that a newer rigctl of the same schema added is left out.
     """
-    stored = from_json(text)
+    stored = json_of(text)
     pairs = [_record(Pair, pair) for pair in stored.get("pairs", [])]
     for cell in stored["cells"]:
         # rigctl 0.1 wrote every cell's pairs out.
@@ -67,6 +77,7 @@ def plan_from(text: str) -> RunPlan:
     unknown = {cell.test for cell in plan.cells} - KINDS.keys()
     if unknown:
         raise ValueError(f"no such test: {sorted(unknown)[0]}")
+    check_plan(plan)
     return plan
 
 
@@ -81,10 +92,9 @@ def may_be_of(text: str, of: RunPlan) -> bool:
 
 def info_from(row: Row, facts: dict[str, Facts], tags: dict[str, str]) -> RunInfo:
     """A run, of a row of `runs`."""
-    made = {"plan": plan_from(row["plan"]), "versions": from_json(row["versions"]), "facts": {}, "tags": tags}
+    made = {"plan": plan_from(row["plan"]), "versions": json_of(row["versions"]), "facts": {}, "tags": tags}
     info = replace(_record(RunInfo, row | made), facts=facts)  # they were checked, and are shared
-    if not 0 <= info.started_at <= _LATEST:
-        raise ValueError("started_at is not a time")
+    check_times(started_at=info.started_at, ended_at=info.ended_at)
     return info
 
 
@@ -96,7 +106,9 @@ def facts_from(row: Row) -> tuple[str, str, Facts]:
 @lru_cache(maxsize=1024)
 def _facts(text: str) -> Facts:
     """One object for equal texts: a node is the same on many nights."""
-    return harmless(_adapter(Facts).validate_json(text))
+    found = harmless(_adapter(Facts).validate_json(text))
+    check_facts(found)
+    return found
 
 
 def tag_from(row: Row) -> tuple[str, str, str]:
@@ -105,11 +117,15 @@ def tag_from(row: Row) -> tuple[str, str, str]:
 
 
 def accepted_from(row: Row) -> Accepted:
-    return _record(Accepted, row)
+    made = _record(Accepted, row)
+    check_times(accepted_at=made.accepted_at)
+    return made
 
 
 def night_from(row: Row) -> Night:
-    return _record(Night, row)
+    made = _record(Night, row)
+    check_times(due_at=made.due_at, began_at=made.began_at, ended_at=made.ended_at)
+    return made
 
 
 def _record(kind: type[T], values: Row) -> T:
@@ -131,8 +147,14 @@ def repetition_row(run: str, repetition: Repetition) -> Row:
     nodes = [asdict(usage) for usage in repetition.nodes]
     missing = list(repetition.counters_missing) or None
     captures = [asdict(capture) | {"direction": str(capture.direction)} for capture in repetition.captures] or None
-    own = {"run": run, "status": str(repetition.status), "reason": reason}
+    own: Row = {"run": run, "status": str(repetition.status), "reason": reason}
+    own["goodput_median_bps"] = _counted(repetition.goodput_median_bps)
     return row | own | {"nodes": nodes, "counters_missing": missing, "captures": captures}
+
+
+def _counted(value: N | None) -> N | None:
+    """Return None for a count below 0, which samples that fall give: no store holds one."""
+    return None if value is None or value < 0 else value
 
 
 def flow_row(repetition_id: int, position: int, flow: Flow) -> Row:
@@ -144,8 +166,8 @@ def flow_row(repetition_id: int, position: int, flow: Flow) -> Row:
         "destination": flow.pair.destination,
         "direction": str(flow.direction),
         "number": flow.number,
-        "bytes": flow.bytes,
-        "retransmits": flow.retransmits,
+        "bytes": _counted(flow.bytes),
+        "retransmits": _counted(flow.retransmits),
         "sender": _side_json(flow.sender),
         "receiver": _side_json(flow.receiver),
         "sender_series": flow.sender and pack(flow.sender.series),
@@ -181,18 +203,24 @@ def probes_row(repetition_id: int, position: int, probes: Probes) -> Row:
 
 def probes_from(row: Row) -> Probes:
     made: Row = {"pair": {"source": row["source"], "destination": row["destination"]}}
-    return replace(_record(Probes, row | made | {"series": Series()}), series=unpack(row["series"]))
+    series = unpack(row["series"])
+    check_columns(series.columns, ("t_ns", "answered", "rtt_ns"))
+    return replace(_record(Probes, row | made | {"series": Series()}), series=series)
 
 
 def counters_from(row: Row) -> PortSeries:
-    return PortSeries(row["switch"], row["port"], row["source"], unpack_counters(row["series"]).columns)
+    columns = unpack_counters(row["series"]).columns
+    check_columns(columns, ("t_ns",))
+    return PortSeries(row["switch"], row["port"], row["source"], columns)
 
 
 def repetition_from(
     row: Row, flows: tuple[Flow, ...], counters: tuple[PortSeries, ...] = (), probes: tuple[Probes, ...] = ()
 ) -> Repetition:
-    made: Row = {name: from_json(row[name] or "[]") for name in ("nodes", "counters_missing", "captures")}
-    return _record(Repetition, row | made | {"flows": flows, "counters": counters, "probes": probes})
+    made: Row = {name: json_of(row[name] or "[]") for name in ("nodes", "counters_missing", "captures")}
+    repetition = _record(Repetition, row | made | {"flows": flows, "counters": counters, "probes": probes})
+    check_repetition(repetition)
+    return repetition
 
 
 def flow_from(row: Row) -> Flow:
@@ -201,7 +229,9 @@ def flow_from(row: Row) -> Flow:
         "sender": _side_from(row["sender"], row["sender_series"]),
         "receiver": _side_from(row["receiver"], row["receiver_series"], row["receiver_bins"]),
     }
-    return _record(Flow, row | made)
+    flow = _record(Flow, row | made)
+    check_flow(flow)
+    return flow
 
 
 def _side_json(side: Side | None) -> Row | None:
@@ -215,8 +245,16 @@ def _side_json(side: Side | None) -> Row | None:
 def _side_from(text: str | None, packed: bytes | None, bins: bytes | None = None) -> Side | None:
     if text is None:
         return None
-    side = _record(Side, nested(from_json(text), SIDE))
+    side = _record(Side, nested(json_of(text), SIDE))
+    check_side(side, text)
     if packed or bins:
         series = unpack(packed) if packed else Series()
-        return replace(side, series=series, bins=unpack_bins(bins) if bins else None)
+        check_columns(series.columns, ("t_ns", "bytes"))
+        return replace(side, series=series, bins=_bins(bins) if bins else None)
     return side
+
+
+def _bins(packed: bytes) -> Bins:
+    bins = unpack_bins(packed)
+    check_bins(bins)
+    return bins

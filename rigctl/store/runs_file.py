@@ -10,6 +10,7 @@ import gzip
 import hashlib
 import json
 import math
+import re
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -47,6 +48,9 @@ _LEVEL: Final = 6
 _MAGIC: Final = b"\x1f\x8b"
 MOST_LINE: Final = 32 * 1024**2
 """Bytes of a line: fine bins of half an hour take a tenth."""
+MOST_PLAIN: Final = 64 * 1024
+"""Bytes of a line outside of its strings."""
+_STRINGS: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _FLOOR: Final = 16 * 1024**2
 _RATIO: Final = 200
 """A file may unpack to this many times its size: 60 runs of seven tests unpack to 3.7 times."""
@@ -154,6 +158,8 @@ def _line(file: gzip.GzipFile, budget: Budget) -> bytes:
 
 
 def _json(text: bytes) -> object:
+    if len(text) > MOST_PLAIN and len(_STRINGS.sub(b"", text)) > MOST_PLAIN:
+        raise FileError("has a line that is not a row")  # lists of lists would take 30 times their length
     made: object = json.loads(text, parse_constant=_no_constant)
     return made
 

@@ -26,7 +26,7 @@ from sqlalchemy.exc import IntegrityError
 from rigctl.errors import InputError
 from rigctl.garbage import uncollected
 from rigctl.records import Facts, Flow, Repetition, RunInfo, RunPlan, RunStatus, Status
-from rigctl.store.errors import explained, records_of
+from rigctl.store.errors import explained, records_of, records_of_runs
 from rigctl.store.heads import Head, heads_of
 from rigctl.store.history import History, put_tags, writing
 from rigctl.store.references import counted_back, only_one, runs_back
@@ -206,10 +206,10 @@ class Store:
         with explained(self.place), self._engine.connect() as connection:
             return self._infos(connection, wanted)
 
-    def latest_first(self, of: RunPlan | None = None) -> Iterator[RunInfo]:
-        """All runs, the latest first, read a few at a time. `InputError` where the next one can't be read.
+    def latest_first(self, of: RunPlan | None = None, damaged: dict[str, str] | None = None) -> Iterator[RunInfo]:
+        """Yield all runs that can be read, the latest first, a few at a time.
 
-        `of`: only those of the scenario of this plan, on its rig.
+        `of`: only those of the scenario of this plan, on its rig. `damaged`: takes a message for each of the others.
         """
         names = self.run_ids()[::-1]
         for at in range(0, len(names), _BATCH):
@@ -218,8 +218,13 @@ class Store:
                 with explained(self.place), self._engine.connect() as connection:
                     batch = batch if of is None else _with_plan(connection, batch, of)
                     found = self._infos(connection, runs.c.run.in_(batch))
-            except InputError:  # one of them is damaged: those before it can be read
-                yield from map(self.run, batch)
+            except InputError:  # one of them is damaged
+                for run in batch:
+                    try:
+                        yield self.run(run)
+                    except InputError as error:
+                        if damaged is not None:
+                            damaged[run] = str(error)
             else:
                 yield from reversed(found)
 
@@ -319,11 +324,11 @@ class Store:
         chosen = select(runs.c.run).where(wanted)
         tagged = select(tags).where(tags.c.run.in_(chosen)).order_by(tags.c.run, tags.c.name)
         tags_by: dict[str, dict[str, str]] = {}
-        for run, name, value in self._records(connection, tagged, "row {} of the tags of runs", tag_from):
+        for run, name, value in records_of_runs(self.place, "tags", connection, tagged, tag_from):
             tags_by.setdefault(run, {})[name] = value
         known = select(facts_table).where(facts_table.c.run.in_(chosen)).order_by(facts_table.c.run, facts_table.c.node)
         facts_by: dict[str, dict[str, Facts]] = {}
-        for run, node, facts in self._records(connection, known, "row {} of the facts of nodes", facts_from):
+        for run, node, facts in records_of_runs(self.place, "facts", connection, known, facts_from):
             facts_by.setdefault(run, {})[node] = facts
         names = list(connection.scalars(chosen.order_by(runs.c.run)))
         rows = connection.execute(select(runs).where(wanted).order_by(runs.c.run)).mappings()

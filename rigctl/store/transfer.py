@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Final
 
 from sqlalchemy import ColumnElement, Connection, Engine, Table, insert, select
 
-from rigctl.errors import InputError
+from rigctl.errors import InputError, RigError
 from rigctl.records import Flow, Series
 from rigctl.store.errors import UNREADABLE, explained, wrong
 from rigctl.store.foreign import harmless_row
@@ -84,8 +84,10 @@ class Transfer:
             for path, file in files:
                 with _refusing(path, taken):
                     for run, lines in _by_run(file, Budget(file.seek(0, SEEK_END))):
-                        with explained(self._place, writing=True), writing(self._engine) as connection:
-                            taken.append(_stored(connection, run, lines, known.get(run)))
+                        with _counting(taken, len(known)), explained(self._place, writing=True):
+                            with writing(self._engine) as connection:
+                                stored = _stored(connection, run, lines, known.get(run))
+                        taken.append(stored)  # it is committed
             return taken
 
     def _compare(self, digests: Mapping[str, str], known: dict[str, str]) -> None:
@@ -104,6 +106,17 @@ def _refusing(path: Path, taken: Sequence[Taken] = ()) -> Iterator[None]:
     except FileError as error:
         before = sum(each.new for each in taken)
         raise InputError(f"{path}: {error}. {f'{before} runs were' if before else 'Nothing was'} imported") from error
+
+
+@contextmanager
+def _counting(taken: Sequence[Taken], runs_: int) -> Iterator[None]:
+    """Tell with a failure of the store how far the import came."""
+    try:
+        yield
+    except RigError as error:
+        raise type(error)(
+            f"{error}. {len(taken)} of {runs_} runs are in the store; the same call goes on with the others"
+        ) from error
 
 
 @contextmanager
@@ -182,6 +195,7 @@ class _Checked:
         self._run = run
         self._budget = budget
         self._head: dict[str, Any] = {}
+        self._tests: set[int] = set()
         self._seen: set[tuple[object, ...]] = set()
         self._measured = False  # whether a repetition has come: what belongs to the run stands before
         self._positions = dict.fromkeys((table.name for table in _PARTS), 0)
@@ -207,7 +221,7 @@ class _Checked:
             case "runs":
                 self._only_once("runs")
                 self._head = row
-                info_from(row, {}, {})
+                self._tests = {cell.number for cell in info_from(row, {}, {}).plan.cells}
             case "facts" | "tags" | "accepted":
                 if self._measured:
                     raise FileError(f"has a row of {line.table} after a repetition")
@@ -217,7 +231,8 @@ class _Checked:
                 self._measured = True
                 self._positions = dict.fromkeys(self._positions, 0)
                 self._only_once("repetitions", row["cell"], row["repetition"], row["attempt"])
-                repetition_from(row, ())
+                if repetition_from(row, ()).cell not in self._tests:
+                    raise FileError(f"has a repetition of test {row['cell']}, which its run does not have")
             case part:
                 if not self._measured or row["position"] != self._positions[part]:
                     raise FileError(f"has a row of {part} out of its place")

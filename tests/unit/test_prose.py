@@ -41,7 +41,7 @@ RETIRED: Final = {
 ALLOWED: Final = {
     "columns": r"^cell\b|\(level cells\)",  # the name of a column stays
     "messages": r"level cells\b|\bCell, \.\.\.",  # the latter is an annotation
-    "helps": r"\bcells\b(?= *[,|\]])",  # a level of exports, as an option's value
+    "helps": r"\bcells\b(?= *[,|\]`])",  # a level of exports, as an option's value
     "pages": r"`[^`]*\bcells?\b[^`]*`|\"cell\"|\(level cells\)|[`\"]peer_window[`\"]",
     # Names in code, and in the agent's protocol.
 }

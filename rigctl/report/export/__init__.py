@@ -1,13 +1,13 @@
 """Data out: one file per format; each turns the rows of one level into the bytes of a file."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
-from rigctl.analysis.frames import Frames
+from rigctl.analysis.rows import Row
 from rigctl.columns import Level
 from rigctl.report.export import csv, json, markdown, parquet
 
-FORMATS: Final[dict[str, Callable[[Frames, Level], bytes]]] = {
+FORMATS: Final[dict[str, Callable[[Iterable[Row], Level], bytes]]] = {
     "csv": csv.render,
     "json": json.render,
     "md": markdown.render,

@@ -5,20 +5,21 @@ A text that a spreadsheet would take for a formula has an apostrophe in front.
 
 import csv
 import io
+from collections.abc import Iterable
 from typing import Final
 
-from rigctl.analysis.frames import Frames
+from rigctl.analysis.rows import Row
 from rigctl.columns import Level, columns_at
 
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """How what a spreadsheet calculates begins (OWASP, CSV injection): the last four are = + - @ in full width."""
 
 
-def render(frames: Frames, level: Level) -> bytes:
+def render(rows: Iterable[Row], level: Level) -> bytes:
     text = io.StringIO()
     writer = csv.DictWriter(text, [column.name for column in columns_at(level)], lineterminator="\n")
     writer.writeheader()
-    writer.writerows({name: _plain(value) for name, value in row.items()} for row in frames.rows(level))
+    writer.writerows({name: _plain(value) for name, value in row.items()} for row in rows)
     return text.getvalue().encode()
 
 

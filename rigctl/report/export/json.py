@@ -1,11 +1,12 @@
 """JSON (RFC 8259): an array of objects, one per row, with all columns; unknown is null."""
 
 import json
+from collections.abc import Iterable
 
-from rigctl.analysis.frames import Frames
+from rigctl.analysis.rows import Row
 from rigctl.columns import Level
 
 
-def render(frames: Frames, level: Level) -> bytes:
-    rows = ",\n".join(json.dumps(row, allow_nan=False, ensure_ascii=False) for row in frames.rows(level))
-    return f"[\n{rows}\n]\n".encode()
+def render(rows: Iterable[Row], _level: Level) -> bytes:
+    lines = ",\n".join(json.dumps(row, allow_nan=False, ensure_ascii=False) for row in rows)
+    return f"[\n{lines}\n]\n".encode()

@@ -1,19 +1,20 @@
 """Markdown: a table for people, numbers rounded as the column table says, units in the header, unknown an en dash."""
 
-from rigctl.analysis.frames import Frames, dtype
+from collections.abc import Iterable
+
+from rigctl.analysis.frames import dtype
+from rigctl.analysis.rows import Row
 from rigctl.columns import Column, Level, columns_at
 from rigctl.report.text import UNKNOWN, escaped
 
 
-def render(frames: Frames, level: Level) -> bytes:
+def render(rows: Iterable[Row], level: Level) -> bytes:
     columns = columns_at(level)
     lines = [
         "| " + " | ".join(escaped(column.header) for column in columns) + " |",
         "|" + "|".join(":--" if dtype(column) == "string" else "--:" for column in columns) + "|",
     ]
-    lines += [
-        "| " + " | ".join(_text(column, row[column.name]) for column in columns) + " |" for row in frames.rows(level)
-    ]
+    lines += ["| " + " | ".join(_text(column, row[column.name]) for column in columns) + " |" for row in rows]
     return ("\n".join(lines) + "\n").encode()
 
 

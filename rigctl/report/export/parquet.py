@@ -1,12 +1,14 @@
 """Apache Parquet, typed: whole numbers, floats, texts and flags, all of them with unknown as null."""
 
 import io
+from collections.abc import Iterable
 
-from rigctl.analysis.frames import Frames
+from rigctl.analysis.frames import frame_of
+from rigctl.analysis.rows import Row
 from rigctl.columns import Level
 
 
-def render(frames: Frames, level: Level) -> bytes:
+def render(rows: Iterable[Row], level: Level) -> bytes:
     buffer = io.BytesIO()
-    frames.frame(level).to_parquet(buffer, engine="pyarrow", index=False)
+    frame_of(rows, level).to_parquet(buffer, engine="pyarrow", index=False)
     return buffer.getvalue()

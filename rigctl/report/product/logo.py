@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Final
 
 MOST_BYTES: Final = 256 * 1024
+MOST_PIXELS: Final = 4_000_000
+"""Of a picture: it is drawn 40 pixels high, and takes four bytes for each pixel while it is."""
 _NUMBER: Final = r"\s*([0-9.]+)(?:px)?\s*"
 _SVG_SIZE: Final = re.compile(rf"""\b(width|height)\s*=\s*["']{_NUMBER}["']""")
 _VIEW_BOX: Final = re.compile(r"""\bviewBox\s*=\s*["']\s*[-0-9.]+[\s,]+[-0-9.]+[\s,]+([0-9.]+)[\s,]+([0-9.]+)\s*["']""")
@@ -31,6 +33,10 @@ def read_logo(path: Path) -> Logo:
     except OSError as error:
         raise ValueError(f"cannot be read: {error.strerror}") from error
     kind, size = _size(content)
+    if kind != "svg+xml" and size[0] * size[1] > MOST_PIXELS:
+        raise ValueError(
+            f"{size[0]:g} × {size[1]:g} pixels are too many: at most {MOST_PIXELS:,} in all. Make it smaller"
+        )
     aspect = size[0] / size[1] if min(size) > 0 else 1.0
     if not 0.05 <= aspect <= 20:
         raise ValueError(f"{size[0]:g} × {size[1]:g} is no shape for a logo")

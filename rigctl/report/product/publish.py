@@ -31,4 +31,4 @@ def write_files(files: Mapping[str, bytes], folder: Path) -> None:
     except OSError as error:
         raise InputError(f"{folder}: no folder can be made there: {error.strerror}. Name another place") from error
     for name, content in files.items():
-        write_whole(folder / name, content)
+        write_whole(folder / name, content, follow=False)  # others may have made links in the folder

@@ -40,7 +40,7 @@ def change(store: Store, statement: str, **values: str | float) -> None:
         ("UPDATE runs SET plan = '{}'", "run RUN"),
         ("UPDATE runs SET versions = '[]'", "run RUN"),
         ("UPDATE runs SET started_at = 1e18", "run RUN"),
-        ("UPDATE facts SET facts = '[1]'", "row 1 of the facts of nodes"),
+        ("UPDATE facts SET facts = '[1]'", "facts of run RUN"),
     ],
 )
 def test_a_row_that_cannot_be_read_is_named(store: Store, run: str, statement: str, named: str) -> None:
@@ -62,7 +62,9 @@ def test_a_number_that_no_file_can_hold_is_told_by_export_and_import(store: Stor
     path = tmp_path / "kept.rigctl"
     path.write_bytes(store.transfer.packed([run]))
     change(store, "UPDATE repetitions SET wall_s = :endless", endless=math.inf)
-    with pytest.raises(InputError, match=f"run {run} can't be exported: it has a row that can't be read"):
+    with pytest.raises(
+        InputError, match=f"run {run} can't be exported: it has a row of repetitions that can't be read"
+    ):
         store.transfer.packed([run])
     with pytest.raises(InputError, match=f"has run {run}, which is damaged in the store"):
         store.transfer.take([path])

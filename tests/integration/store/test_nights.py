@@ -1,6 +1,7 @@
 """Nights that are read many at a time have the values of nights that are read one by one, in both databases."""
 
 import random
+import tracemalloc
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -12,9 +13,11 @@ from sqlalchemy import text
 
 from rigctl.analysis.history import Values, measured, night_values, nights
 from rigctl.analysis.night_totals import suffices
+from rigctl.analysis.regressions import news
 from rigctl.analysis.run_view import RunView
 from rigctl.errors import InputError
 from rigctl.records import Direction, Flow, Pair, Repetition, Retest, RunInfo, RunPlan, RunStatus, Status
+from rigctl.report.regressions import document
 from rigctl.store import Store
 from rigctl.store.history import writing
 
@@ -77,7 +80,7 @@ def test_nights_read_at_once_have_the_values_of_nights_read_one_by_one(store: St
     plan = make.plan(CELLS, repeat=1, **fields)
     infos = [night(store, plan, at) for at in range(4)]
     assert suffices(plan)
-    found = measured(store, infos)
+    found = measured(store, infos, {})
     expected = one_by_one(store, infos)
     assert found == expected
     assert [list(own) for own in found.values()] == [list(own) for own in expected.values()], "in the plan's order"
@@ -92,20 +95,24 @@ def test_nights_of_messages_and_probes_are_read_whole(store: Store) -> None:
     ]
     infos = [night(store, plan, at, whole=True) for at, plan in enumerate(plans)]
     assert not any(map(suffices, plans))
-    assert measured(store, infos) == one_by_one(store, infos)
+    assert measured(store, infos, {}) == one_by_one(store, infos)
 
 
 def test_a_night_with_a_name_that_no_flow_has_is_read_whole(store: Store) -> None:
     info = night(store, make.plan(CELLS[:2]), 0, whole=True)
     changed(store, "UPDATE flows SET source = :name WHERE position = 1", name="a\x1fb")
-    assert measured(store, [info]) == one_by_one(store, [info])
+    assert measured(store, [info], {}) == one_by_one(store, [info])
 
 
-def test_a_damaged_night_is_named(store: Store) -> None:
-    infos = [night(store, make.plan(CELLS[:2]), at, whole=True) for at in range(2)]
+def test_a_damaged_night_is_named_and_left_out(store: Store) -> None:
+    infos = [night(store, make.plan(CELLS[:2]), at, whole=True) for at in range(3)]
     changed(store, "UPDATE repetitions SET cell = 77 WHERE run = :run", run=infos[1].run)
+    seen = nights(store, infos[2])
+    assert [info.run for info in seen.runs] == [infos[0].run, infos[2].run]
+    assert [f"run {infos[1].run}, test 77" in message for message in seen.damaged] == [True]
+    assert any(infos[1].run in finding.text for finding in document(news(store, infos[2])).findings)
     with pytest.raises(InputError, match=rf"run {infos[1].run}, test 77.*the run's plan has no such test"):
-        measured(store, infos)
+        nights(store, infos[1])
 
 
 def test_only_runs_of_the_scenario_on_the_rig_are_nights(store: Store) -> None:
@@ -120,8 +127,19 @@ def test_only_runs_of_the_scenario_on_the_rig_are_nights(store: Store) -> None:
 def test_a_plan_that_cannot_be_read_is_named_where_nights_are_looked_for(store: Store) -> None:
     infos = [night(store, make.plan(CELLS[:1]), at, whole=True) for at in range(3)]
     changed(store, "UPDATE runs SET plan = '{}' WHERE run = :run", run=infos[1].run)
-    with pytest.raises(InputError, match=f"run {infos[1].run} can't be read"):
-        nights(store, infos[2])
+    (message,) = nights(store, infos[2]).damaged
+    assert f"run {infos[1].run} can't be read" in message
+
+
+def test_the_flows_that_a_plan_claims_take_no_memory(store: Store) -> None:
+    cells = [make.cell(number, parallel=10_000) for number in range(1, 200)]
+    info = store.run(store.begin(make.plan(cells), {}, {}, FIRST_S))
+    store.add(info.run, make.repetition(make.cell(1), [900, 900]))
+    tracemalloc.start()
+    measured(store, [info], {})
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 10_000_000
 
 
 def test_the_nights_of_a_scenario_share_their_plan_and_facts(store: Store) -> None:
@@ -144,5 +162,5 @@ def test_flows_of_unknown_directions_leave_their_stream_unknown(store: Store) ->
     made = make.repetition(cell, [900])
     store.add(run, replace(made, flows=tuple(map(turned, made.flows))))
     info = store.run(run)
-    assert list(measured(store, [info])[run].values()) == [None]
-    assert measured(store, [info]) == one_by_one(store, [info])
+    assert list(measured(store, [info], {})[run].values()) == [None]
+    assert measured(store, [info], {}) == one_by_one(store, [info])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rigctl.display.folder import Fate, own_folder, path_of, published, tidy, write
+from rigctl.display.folder import MOST_RUNS, Fate, own_folder, path_of, published, tidy, write
 from rigctl.display.state import State
 from rigctl.processes import process
 
@@ -116,3 +116,9 @@ def test_what_a_killed_writer_left_is_tidied_away(folder: Path) -> None:
         os.utime(folder / name, (0, 0))
     tidy(folder)
     assert [path.name for path in folder.iterdir()] == [f".{os.getpid()}.new"]
+
+
+def test_of_one_user_a_bounded_number_of_files_is_read(folder: Path) -> None:
+    for pid in range(NOBODY, NOBODY + 2 * MOST_RUNS):
+        write(folder, own(pid=pid))
+    assert len(published()) == MOST_RUNS

@@ -8,6 +8,7 @@ import pytest
 from wire import HELLO, LAST, TOTALS
 
 from rigctl.errors import NodeError
+from rigctl.model.histogram import TOP_NS, bucket_of
 from rigctl.protocol import (
     Answer,
     Ended,
@@ -19,8 +20,8 @@ from rigctl.protocol import (
     endpoint_report,
     parse_line,
 )
-from rigctl.protocol.lines import LINE_LIMIT, MOST, Captured, PcapPiece
-from rigctl.protocol.report import Capture
+from rigctl.protocol.lines import LINE_LIMIT, MOST, Captured, FlowBins, PcapPiece
+from rigctl.protocol.report import MOST_BIN_US, MOST_BUCKET, Capture
 
 COUNTS = {"frames": 3, "lost": None, "bytes": 5, "cut": False}
 
@@ -76,6 +77,18 @@ def test_pieces_of_a_histogram_become_one_that_holds_every_round_trip() -> None:
     assert flow.buckets == ((1, 2), (5, 4), (9, 1))
     assert broken(timed, FlowBuckets(8, 0, [[5, 4], [1, 3]])) == "buckets of flow 0 in rising order"
     assert broken(timed, FlowBuckets(8, 0, [[5, 4], [5, 3]])) == "buckets of flow 0 in rising order"
+
+
+def test_numbers_that_would_take_memory_later_are_refused() -> None:
+    assert bucket_of(TOP_NS) == MOST_BUCKET
+    over = FlowBuckets(8, 0, [[MOST_BUCKET + 1, 7]])
+    assert broken(totals(round_trips=7), over) == f"buckets of flow 0 up to {MOST_BUCKET}"
+    wide = FlowBins(8, 0, MOST_BIN_US + 1, 0, [1])
+    assert broken(totals(), wide) == f"bins of flow 0 of at most {MOST_BIN_US} us"
+
+
+def test_pieces_of_a_histogram_hold_every_round_trip() -> None:
+    timed = totals(round_trips=7)
     assert broken(timed, FlowBuckets(8, 0, [[5, 6]])) == "buckets of flow 0 that hold its 7 round trips"
     assert broken(totals(), FlowBuckets(8, 0, [[5, 6]])) == "buckets of flow 0 that hold its None round trips"
     assert broken(totals(), FlowBuckets(8, 1, [])) == "totals of every flow from 0, got those of [0]"

@@ -37,11 +37,15 @@ def binned(measured: Repetition) -> Repetition:
     return replace(measured, flows=tuple(flows))
 
 
+def made(form: str, frames: Frames, level: Level) -> bytes:
+    return FORMATS[form](frames.rows(level), level)
+
+
 @pytest.mark.parametrize("level", list(Level))
 def test_csv_and_json_have_the_same_rows(level: Level) -> None:
     frames = mixed()
-    table = list(csv.DictReader(io.StringIO(FORMATS["csv"](frames, level).decode())))
-    objects = json.loads(FORMATS["json"](frames, level))
+    table = list(csv.DictReader(io.StringIO(made("csv", frames, level).decode())))
+    objects = json.loads(made("json", frames, level))
     assert len(table) == len(objects) == len(frames.rows(level)) > 0
     assert [list(row) for row in objects] == [[column.name for column in columns_at(level)]] * len(objects)
     for row, one in zip(table, objects, strict=True):
@@ -54,24 +58,24 @@ def test_csv_and_json_have_the_same_rows(level: Level) -> None:
 def test_a_text_that_a_spreadsheet_would_calculate_is_quoted_in_csv(text: str) -> None:
     failed = replace(builders.failed(CELL), reason=text)
     frames = load(builders.run(builders.plan([CELL])), [failed])
-    row = next(csv.DictReader(io.StringIO(FORMATS["csv"](frames, Level.PAIRS).decode())))
+    row = next(csv.DictReader(io.StringIO(made("csv", frames, Level.PAIRS).decode())))
     assert row["reason"] == f"'{text}"
-    assert json.loads(FORMATS["json"](frames, Level.PAIRS))[0]["reason"] == text
+    assert json.loads(made("json", frames, Level.PAIRS))[0]["reason"] == text
 
 
 @pytest.mark.parametrize("level", list(Level))
 def test_parquet_comes_back_as_the_frame_it_was(level: Level) -> None:
     frames = mixed()
-    back = pd.read_parquet(io.BytesIO(FORMATS["parquet"](frames, level)), dtype_backend="numpy_nullable")
+    back = pd.read_parquet(io.BytesIO(made("parquet", frames, level)), dtype_backend="numpy_nullable")
     pd.testing.assert_frame_equal(back, frames.frame(level), check_dtype=False)
     assert len(back) == len(frames.rows(level))
 
 
 def test_unknown_is_empty_in_csv_null_in_json_and_a_dash_in_markdown() -> None:
     frames = load(builders.run(builders.plan([CELL])), [builders.failed(CELL)])
-    assert json.loads(FORMATS["json"](frames, Level.CELLS))[0]["bytes"] is None
-    assert next(csv.DictReader(io.StringIO(FORMATS["csv"](frames, Level.CELLS).decode())))["bytes"] == ""
-    lines = FORMATS["md"](frames, Level.CELLS).decode().splitlines()
+    assert json.loads(made("json", frames, Level.CELLS))[0]["bytes"] is None
+    assert next(csv.DictReader(io.StringIO(made("csv", frames, Level.CELLS).decode())))["bytes"] == ""
+    lines = made("md", frames, Level.CELLS).decode().splitlines()
     header = [name.strip() for name in lines[0].strip("|").split("|")]
     values = [value.strip() for value in lines[2].strip("|").split("|")]
     assert dict(zip(header, values, strict=True))["bytes \\[B\\]"] == "–"
@@ -79,7 +83,7 @@ def test_unknown_is_empty_in_csv_null_in_json_and_a_dash_in_markdown() -> None:
 
 def test_markdown_rounds_as_the_column_table_says() -> None:
     frames = load(builders.run(builders.plan([CELL])), [builders.repetition(CELL, (911.26, 941))])
-    lines = FORMATS["md"](frames, Level.PAIRS).decode().splitlines()
+    lines = made("md", frames, Level.PAIRS).decode().splitlines()
     assert "| 911.3 |" in lines[2]
     assert "| 0.968 |" in lines[2]
     assert "| no |" in lines[2]
@@ -87,9 +91,9 @@ def test_markdown_rounds_as_the_column_table_says() -> None:
 
 def test_a_run_without_measurements_exports_its_header() -> None:
     frames = load(builders.run(), [])
-    assert FORMATS["csv"](frames, Level.PAIRS).decode().startswith("run,cell,repetition,attempt,status,")
-    assert json.loads(FORMATS["json"](frames, Level.INTERVALS)) == []
-    assert FORMATS["parquet"](frames, Level.FLOWS)[:4] == b"PAR1"
+    assert made("csv", frames, Level.PAIRS).decode().startswith("run,cell,repetition,attempt,status,")
+    assert json.loads(made("json", frames, Level.INTERVALS)) == []
+    assert made("parquet", frames, Level.FLOWS)[:4] == b"PAR1"
 
 
 def test_the_page_of_columns_is_up_to_date() -> None:
@@ -120,3 +124,13 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         write_whole(tmp_path / "none" / "out.csv", b"")
     with pytest.raises(InputError, match=r"is a folder"):
         write_whole(tmp_path, b"")
+
+
+def test_rows_of_several_runs_are_one_table() -> None:
+    info = builders.run(builders.plan([CELL]))
+    both = [load(replace(info, run=name), [builders.repetition(CELL)]) for name in "ab"]
+    rows = [row for frames in both for row in frames.rows(Level.PAIRS)]
+    assert [row["run"] for row in csv.DictReader(io.StringIO(FORMATS["csv"](rows, Level.PAIRS).decode()))] == [*"aabb"]
+    assert len(json.loads(FORMATS["json"](rows, Level.PAIRS))) == 4
+    assert list(pd.read_parquet(io.BytesIO(FORMATS["parquet"](rows, Level.PAIRS)))["run"]) == [*"aabb"]
+    assert len(FORMATS["md"](rows, Level.PAIRS).splitlines()) == 6

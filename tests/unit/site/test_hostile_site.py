@@ -8,7 +8,6 @@ from xml.etree import ElementTree
 
 import builders
 import hostile_runs
-import pytest
 
 from rigctl.site.publish import publish
 from rigctl.store import open_store
@@ -38,7 +37,7 @@ def site(folder: Path, text: str) -> Path:
             for repetition in measured:
                 store.add(run, repetition)
             store.finish(run, info.status, began + 60)
-        publish(store, None, folder / "site", builders.STARTED_AT + 4 * DAY_S)
+        publish(store, folder / "site", builders.STARTED_AT + 4 * DAY_S)
     return folder / "site"
 
 
@@ -47,11 +46,6 @@ def elements(site: Path) -> _Elements:
     for page in sorted(site.rglob("*.html")):
         parser.feed(page.read_text())
     return parser
-
-
-@pytest.fixture(autouse=True)
-def _no_other_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0})
 
 
 def test_no_text_of_a_run_is_more_than_a_text_on_a_site(tmp_path: Path) -> None:

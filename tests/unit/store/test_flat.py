@@ -45,7 +45,7 @@ def test_what_no_kernel_said_is_no_group() -> None:
 
 def test_the_advertised_window_of_an_older_store_is_found_under_its_former_names() -> None:
     assert FLOW.sender is not None
-    series = Series({"t_ns": [1, 2], "peer_window": [65536, 8192]})
+    series = Series({"t_ns": [1, 2], "bytes": [3, 4], "peer_window": [65536, 8192]})
     row = flow_row(1, 0, replace(FLOW, sender=replace(FLOW.sender, series=series)))
     former = row["sender"] | {"peer_window_bytes": 4711}
     del former["advertised_window_bytes"]
@@ -53,5 +53,5 @@ def test_the_advertised_window_of_an_older_store_is_found_under_its_former_names
     read = flow_from(stored).sender
     assert read is not None
     assert read.tcp == replace(FLOW.sender.tcp, advertised_window_bytes=4711)
-    assert read.series.columns == {"t_ns": [1, 2], "advertised_window": [65536, 8192]}
+    assert read.series.columns == {"t_ns": [1, 2], "bytes": [3, 4], "advertised_window": [65536, 8192]}
     assert unpack(pack(read.series)) == read.series

@@ -94,7 +94,7 @@ def test_a_damaged_store_says_so_when_it_is_read(tmp_path: Path) -> None:
         ("UPDATE runs SET versions = '[]'", "run RUN"),
         ("UPDATE runs SET plan = 99999999999999", "run RUN"),
         ("UPDATE runs SET started_at = 1e18", "run RUN"),
-        ("UPDATE facts SET facts = 'no JSON'", "row 1 of the facts of nodes"),
+        ("UPDATE facts SET facts = 'no JSON'", "facts of run RUN"),
     ],
 )
 def test_a_row_that_cannot_be_read_is_named_and_nothing_is_lost(tmp_path: Path, change: str, named: str) -> None:

@@ -1,6 +1,7 @@
 """What is published: the table in a theme's columns and words, rounded down; pictures, data, two products."""
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -222,3 +223,15 @@ def test_files_are_written_into_a_new_folder_and_refused_where_a_file_stands(tmp
 def test_lines_are_broken_by_the_width_of_their_letters() -> None:
     assert wrapped("wide words WWWW", 10, 60) == ["wide words", "WWWW"]
     assert family(("Inter", "Open Sans", "sans-serif")) == "Inter, &#x27;Open Sans&#x27;, Arial, sans-serif"
+
+
+def test_files_of_a_product_replace_links_and_pipes_and_nothing_behind_them(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "precious").write_text("precious")
+    (tmp_path / "out/fragment.html").symlink_to(tmp_path / "precious")
+    os.mkfifo(tmp_path / "out/og.png")
+    (tmp_path / "out/table.svg").symlink_to(tmp_path)
+    write_files(dict.fromkeys(("fragment.html", "og.png", "table.svg"), b"new"), tmp_path / "out")
+    assert (tmp_path / "precious").read_text() == "precious"
+    written = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir() if not path.is_symlink()}
+    assert written == dict.fromkeys(("fragment.html", "og.png", "table.svg"), b"new")

@@ -145,3 +145,9 @@ def test_what_is_no_logo_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "logo").write_bytes(content)
     with pytest.raises(ValueError, match=r"expected an SVG|without a size|too large"):
         read_logo(tmp_path / "logo")
+
+
+def test_a_logo_of_few_bytes_and_many_pixels_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "logo").write_bytes(b"\x89PNG\r\n\x1a\n" + b"\0\0\0\rIHDR" + (60_000).to_bytes(4, "big") * 2)
+    with pytest.raises(ValueError, match="60000 × 60000 pixels are too many"):
+        read_logo(tmp_path / "logo")

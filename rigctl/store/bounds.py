@@ -1,0 +1,143 @@
+"""Bounds of what is stored: a file or a store of somebody else may hold any value, of the right type or not.
+
+A value out of its bounds makes its run a damaged one. Otherwise it would end in an error somewhere later, or take
+memory in proportion to a number that somebody wrote. All functions raise `ValueError`.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, TypeAlias
+
+from pydantic_core import from_json
+
+from rigctl.records import Bins, Facts, Flow, Repetition, RunPlan, Side
+from rigctl.units import is_instant
+
+MOST: Final = 2**63
+_YEAR_S: Final = 366 * 86_400
+_YEAR_NS: Final = _YEAR_S * 10**9
+_MOST_BUCKET: Final = 4351
+"""The bucket of 2⁴⁰ - 1 ns (model.histogram)."""
+Bounds: TypeAlias = Mapping[str, tuple[float, float]]
+# More than any scenario takes, so that a later rigctl may take more.
+_PLAN: Final[Bounds] = {"repeat": (1, 100_000), "max_skew_s": (0, _YEAR_S), "max_loss": (0, 1), "ip_version": (4, 6)}
+_CELL: Final[Bounds] = {
+    "number": (0, 1_000_000),
+    "duration_s": (0, _YEAR_S),
+    "omit_s": (0, _YEAR_S),
+    "parallel": (1, 10_000),
+    "bin_us": (1, 3_600_000_000),
+    "latency_ms": (1, 3_600_000),
+    "message_bytes": (0, 2**50),
+}
+_REPETITION: Final[Bounds] = {
+    "cell": (0, 1_000_000),
+    "repetition": (0, 1_000_000),
+    "attempt": (0, 1_000),
+    "wall_s": (0, _YEAR_S),
+    "window_start_ns": (-MOST, MOST),
+    "window_end_ns": (-MOST, MOST),
+    "start_skew_us": (0, _YEAR_S * 1e6),
+    "clock_error_us": (0, _YEAR_S * 1e6),
+    "goodput_median_bps": (0, MOST),
+    "rate_bps": (0, MOST),
+}
+_FLOW: Final[Bounds] = {"number": (0, 1_000_000), "bytes": (0, MOST), "retransmits": (0, MOST)}
+_BINS: Final[Bounds] = {"start_ns": (-MOST, MOST), "width_us": (1, 3_600_000_000)}
+_FACTS: Final[Mapping[str, type]] = {
+    **dict.fromkeys(("cpus", "memory_bytes", "speed_bps", "mtu"), int),
+    **dict.fromkeys(("virtual", "emulated", "hypervisor"), bool),
+    **dict.fromkeys(("offloads", "sysctls"), dict),
+    **dict.fromkeys(("addresses", "notes", "throttled"), list),
+    **dict.fromkeys(("kernel", "os", "cpu_model", "governor", "boot_id", "interface", "driver", "firmware"), str),
+    **dict.fromkeys(("duplex", "mac", "pi_model", "iperf3", "data_address"), str),
+}
+"""Types of the facts that rigctl reads; each may be None."""
+_NEGATIVE: Final = re.compile(r'"(?!(?:first|last)_byte_ns")(\w+)"\s*:\s*-')
+_LONG: Final = re.compile(r"[0-9]{19}|[eE]\+?[0-9]{2}")
+
+
+def json_of(text: str) -> Any:  # noqa: ANN401 — as from_json, whose values become records
+    """Return what `text` holds as JSON; its numbers are finite and below 2⁶³."""
+    made = from_json(text, allow_inf_nan=False)
+    if _LONG.search(text) is not None:
+        _check_numbers(made)
+    return made
+
+
+def _check_numbers(value: object) -> None:
+    if isinstance(value, int | float) and not -MOST <= value < MOST:
+        raise ValueError("a number of more than 63 bits")
+    for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _check_numbers(each)
+
+
+def check_times(**times: float | None) -> None:
+    """Refuse what is no Unix time between 1970 and 2200."""
+    for name, at in times.items():
+        if at is not None and not is_instant(at):
+            raise ValueError(f"{name} is not a time between 1970 and 2200")
+
+
+def _check(record: object, bounds: Bounds) -> None:
+    for name, (least, most) in bounds.items():
+        value = getattr(record, name)
+        if value is not None and not least <= value <= most:
+            raise ValueError(f"{name} is not within {least:g} and {most:g}")
+
+
+def check_plan(plan: RunPlan) -> None:
+    _check(plan, _PLAN)
+    if len({cell.number for cell in plan.cells}) != len(plan.cells):
+        raise ValueError("two tests of one number")
+    for cell in plan.cells:
+        _check(cell, _CELL)
+        if not cell.pairs:
+            raise ValueError(f"test {cell.number} has no pairs")
+    if plan.retest is not None:
+        _check(plan.retest, {"repeat": _PLAN["repeat"]})
+    if plan.until is not None:
+        _check(plan.until, {"most": _PLAN["repeat"]})
+
+
+def check_facts(facts: Facts) -> None:
+    for name, kind in _FACTS.items():
+        value = facts.get(name)
+        if value is not None and type(value) is not kind:
+            raise ValueError(f"{name} is a {type(value).__name__}, not a {kind.__name__}")
+        if type(value) is int and value < 0:
+            raise ValueError(f"{name} is below 0")
+
+
+def check_repetition(repetition: Repetition) -> None:
+    check_times(started_at=repetition.started_at)
+    _check(repetition, _REPETITION)
+    start_ns, end_ns = repetition.window_start_ns, repetition.window_end_ns
+    if start_ns is not None and end_ns is not None and not 0 < end_ns - start_ns <= _YEAR_NS:
+        raise ValueError("its measurement interval is not within 0 s and a year")
+
+
+def check_flow(flow: Flow) -> None:
+    _check(flow, _FLOW)
+
+
+def check_side(side: Side, text: str) -> None:
+    """Check a side; `text` is the JSON that it was made of, which is searched sooner than the fields are."""
+    if (negative := _NEGATIVE.search(text)) is not None:
+        raise ValueError(f"{negative[1]} is below 0")
+    if any(not 0 <= bucket <= _MOST_BUCKET or count < 0 for bucket, count in side.histogram):
+        raise ValueError("a bucket that no histogram has")
+
+
+def check_bins(bins: Bins) -> None:
+    if not all(type(value) is int for value in (bins.start_ns, bins.width_us)):
+        raise ValueError("bins without a start or a width")
+    _check(bins, _BINS)
+
+
+def check_columns(columns: Iterable[str], needed: Iterable[str]) -> None:
+    """Refuse a series that lacks a column, unless it is empty."""
+    there = set(columns)
+    missing = set(needed) - there
+    if there and missing:
+        raise ValueError(f"a series without {min(missing)}")

@@ -1,0 +1,194 @@
+"""A site's folder into which others wrote: nothing outside it is changed, nothing waits, there is one message."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from many_nights import FIRST_S
+from sites import weeks
+
+from rigctl.errors import InputError
+from rigctl.site import folder as folders
+from rigctl.site.folder import OWN
+from rigctl.site.publish import Published, publish
+from rigctl.store import Store, open_store
+
+NOW = FIRST_S + 30 * 86400
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three nights and their site; each test has a copy."""
+    folder = tmp_path_factory.mktemp("made")
+    with open_store(str(folder / "store.db")) as opened:
+        weeks(opened, range(3))
+        publish(opened, folder / "site", NOW)
+    return folder
+
+
+@pytest.fixture
+def store(made: Path, tmp_path: Path) -> Iterator[Store]:
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    with open_store(str(tmp_path / "store.db")) as opened:
+        changed(tmp_path / f"site/{OWN}/site.json", lambda mark: mark.update(store=folders.where(opened.place)))
+        yield opened
+
+
+@pytest.fixture
+def site(store: Store, tmp_path: Path) -> Path:
+    return tmp_path / "site"
+
+
+@pytest.fixture
+def precious(tmp_path: Path) -> Path:
+    """A folder beside the site, with a file in it."""
+    (tmp_path / "victim").mkdir()
+    (tmp_path / "victim/file.html").write_text("precious")
+    return tmp_path / "victim"
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def changed(file: Path, change: Callable[[Any], None]) -> None:
+    said = json.loads(file.read_bytes())
+    change(said)
+    file.write_text(json.dumps(said))
+
+
+@pytest.mark.parametrize("page", ["{}/file.html", "../victim/file.html", "runs/../../victim/file.html", "RUNS/a.html"])
+def test_a_page_that_the_manifest_names_lies_in_the_folder(store: Store, site: Path, precious: Path, page: str) -> None:
+    run = store.run_ids()[0]
+
+    def named(manifest: Any) -> None:
+        manifest["compared"][page.format(precious)] = [run, run, ""]
+
+    changed(site / OWN / "manifest.json", named)
+    store.remove(run)
+    publish(store, site, NOW)
+    assert files(precious) == {"file.html": b"precious"}
+    assert run not in (site / "search.js").read_text()
+
+
+@pytest.mark.parametrize("name", ["runs", "compared", "scenarios"])
+def test_pages_are_not_written_through_a_link(store: Store, site: Path, precious: Path, name: str) -> None:
+    (site / name).rename(site.parent / "away")
+    (site / name).symlink_to(precious)
+    with pytest.raises(InputError, match=f"{name} is a symbolic link"):
+        publish(store, site, NOW)
+    assert files(precious) == {"file.html": b"precious"}
+
+
+def test_a_link_that_is_made_while_pages_are_made_is_not_followed(store: Store, site: Path, precious: Path) -> None:
+    weeks(store, [5])
+    with folders.opened(site) as folder:
+        folder.add("runs/a.html", b"x")
+        (site / "runs").rename(site.parent / "away")
+        (site / "runs").symlink_to(precious)
+        assert folder.page("runs/file.html") is None
+        with pytest.raises(InputError, match="cannot be written"):
+            folder.commit()
+    assert files(precious) == {"file.html": b"precious"}
+
+
+@pytest.mark.parametrize("name", ["stage", "manifest.json", "lock", "values-nightly@lab.json"])
+def test_own_files_are_not_written_through_a_link(store: Store, site: Path, precious: Path, name: str) -> None:
+    (site / OWN / name).unlink(missing_ok=True)
+    (site / OWN / name).symlink_to(precious if name == "stage" else precious / "file.html")
+    weeks(store, [5])
+    if name == "lock":
+        with pytest.raises(InputError, match="cannot be written"):
+            publish(store, site, NOW)
+    else:
+        publish(store, site, NOW)
+    assert files(precious) == {"file.html": b"precious"}
+
+
+@pytest.mark.parametrize("name", [f"{OWN}/manifest.json", f"{OWN}/values-nightly@lab.json", f"{OWN}/site.json", "runs"])
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(store: Store, site: Path, name: str) -> None:
+    weeks(store, [5])
+    for file in (site / name,) if name != "runs" else (site / "runs").iterdir():
+        file.unlink()
+        os.mkfifo(file)
+    if name.endswith("site.json"):
+        with pytest.raises(InputError, match="holds files that are of no site"):
+            publish(store, site, NOW)
+        return
+    publish(store, site, NOW)
+    assert all(path.is_file() for path in (site / "runs").iterdir())
+
+
+@pytest.mark.parametrize(
+    "said", [b'{"site": "x", "store": "s", "title": "t"}', b"[" * 200_000, b'{"site": 1}', b"[]", b"\xff"]
+)
+def test_a_damaged_mark_is_told_in_one_message(store: Store, site: Path, said: bytes) -> None:
+    (site / OWN / "site.json").write_bytes(said)
+    with pytest.raises(InputError, match=r"site\.json is damaged"):
+        publish(store, site, NOW)
+
+
+def _moved(at: float) -> Callable[[Any], None]:
+    def change(manifest: Any) -> None:
+        for run in manifest["runs"].values():
+            run["started_at"] = at
+        for course in manifest["courses"].values():
+            course["latest"]["at"] = at
+
+    return change
+
+
+@pytest.mark.parametrize("at", [1e300, -1e300, 1e12, -1.0])
+def test_a_manifest_with_impossible_times_is_made_anew(store: Store, site: Path, at: float) -> None:
+    changed(site / OWN / "manifest.json", _moved(at))
+    assert _all_pages(publish(store, site, NOW), store)
+
+
+@pytest.mark.parametrize("said", [b"[" * 200_000, b"{}", b'{"runs": {"a": 1}}', b"\xff"])
+def test_a_damaged_manifest_is_made_anew(store: Store, site: Path, said: bytes) -> None:
+    (site / OWN / "manifest.json").write_bytes(said)
+    assert _all_pages(publish(store, site, NOW), store)
+
+
+def _all_pages(done: Published, store: Store) -> bool:
+    return {f"runs/{run}.html" for run in store.run_ids()} <= set(done.written) and not done.damaged
+
+
+@pytest.mark.parametrize("said", [b"[" * 200_000, b'{"keys": [], "runs": 7}', b'{"keys": [], "runs": {"a": [[0, 1]]}}'])
+def test_damaged_values_are_made_anew(store: Store, site: Path, said: bytes) -> None:
+    page = site / "scenarios/nightly@lab.html"
+    before = page.read_bytes()
+    (site / OWN / "values-nightly@lab.json").write_bytes(said)
+    page.unlink()
+    publish(store, site, NOW)
+    assert page.read_bytes() == before
+
+
+def test_own_files_that_others_may_write_are_refused(store: Store, site: Path) -> None:
+    (site / OWN).chmod(0o775)
+    with pytest.raises(InputError, match="other users may write"):
+        publish(store, site, NOW)
+
+
+def test_own_files_of_another_user_are_refused(store: Store, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: os.getuid() + 1)
+    with pytest.raises(InputError, match="belongs to another user"):
+        publish(store, site, NOW)
+
+
+def test_nobody_else_can_open_the_lock(store: Store, site: Path) -> None:
+    (site / OWN).chmod(0o755)  # as an earlier rigctl made it
+    publish(store, site, NOW)
+    assert (site / OWN).stat().st_mode & 0o777 == 0o700
+    assert (site / "index.html").stat().st_mode & 0o444
+
+
+def test_a_page_has_a_name_of_the_site(site: Path) -> None:
+    with folders.opened(site) as folder:
+        for page in ("/x.html", "../x.html", "runs/../x.html", "runs/x", "x.html", "runs//x.html", f"{OWN}/x.html"):
+            with pytest.raises(ValueError, match="no page of a site"):
+                folder.add(page, b"x")

@@ -58,7 +58,7 @@ def _block(block: Block) -> list[str]:
         case Terms():
             lines = [f"- {escaped(term.name)}: {escaped(' '.join(term.sentences))}" for term in block.terms] + [""]
         case Folded() if any(_only_long(inner) for inner in block.blocks):
-            lines = [f"{escaped(block.summary)}: in the report and the export.", ""]
+            lines = [f"{escaped(block.summary)}: not printed here; the HTML page has it (-o FILE.html).", ""]
         case Folded():
             lines = [line for inner in block.blocks for line in _block(inner)]
     return lines

@@ -93,7 +93,7 @@ def _print_block(block: Block, console: Console, everything: bool) -> None:
             for term in block.terms:
                 console.print(Text(f"{term.name} ({term.detail}): {' '.join(term.sentences)}"))
         case Folded():
-            console.print(Text(f"{block.summary}: in the report and the export.", style="dim"))
+            console.print(Text(f"{block.summary}: not printed here; the HTML page has it (-o FILE.html).", style="dim"))
             for table in (inner for inner in block.blocks if isinstance(inner, Table)):
                 _print_notes(table, console, everything)
         case Charts() | Verbatim():

@@ -6,7 +6,7 @@ Made by the sections of a report; printed by every printer and given whole in JS
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 Number: TypeAlias = float | int | str | bool | None
 """A measured value of a finding; `None` is unknown."""
@@ -45,6 +45,8 @@ class Subject:
 
 
 RUN = Subject()
+UNMET: Final = "Not as expected: "
+"""How the sentence on a missed expectation begins."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,15 @@
 """What the scenario expects, in a report: a column of the table, a finding for each that is not met, a section."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
 from rigctl.analysis.expectations import Check, checks
 from rigctl.analysis.run_view import RunView
 from rigctl.columns import COLUMNS
-from rigctl.findings import Finding, Severity, Weight, tests
-from rigctl.records import Expectation, RunInfo, RunPlan
+from rigctl.findings import UNMET, Finding, Number, Severity, Weight, tests
+from rigctl.records import Expectation, RunInfo, RunPlan, Unmet
 from rigctl.report.blocks import Column, Entry, Paragraph, Row, Section, Table, Verdict
 from rigctl.report.text import UNKNOWN, numbers_text, plural
 
@@ -84,12 +84,27 @@ def _finding(expectation: Expectation, missed: Sequence[Verdict], of: int) -> Fi
     numbers = list(dict.fromkeys(verdict.test for verdict in missed))
     where = f"test {worst.test}" + (f", {worst.pair}" if worst.pair else "")
     value = worst.measured if worst.value is not None else f"is {worst.measured}"
-    text = f"Not as expected: {expectation.name} {value} in {where}; expected {expectation.text}."
+    text = f"{UNMET}{expectation.name} {value} in {where}; expected {expectation.text}."
     if len(missed) > 1:
         among = numbers_text(numbers) if len(numbers) > 1 else f"{len(missed)} pairs of test {numbers[0]}"
         text += f" Not met in {among}, {len(missed)} of {of}; this is the furthest."
-    known = {expectation.column: worst.value, "expected": expectation.bound, "not_met": len(missed), "checked": of}
+    known: dict[str, Number] = {
+        expectation.column: worst.value,
+        "expected": expectation.bound,
+        "bound": f"{expectation.name} {expectation.text}",
+        "not_met": len(missed),
+        "checked": of,
+    }
     return Finding(text, Weight.EXPECTED, Severity.ERROR, tests(numbers), known)
+
+
+def unmet(findings: Iterable[Finding]) -> tuple[Unmet, ...]:
+    """Return the missed bounds among the findings of a run."""
+    return tuple(
+        Unmet(str(finding.numbers["bound"]), finding.text.removeprefix(UNMET))
+        for finding in findings
+        if finding.weight is Weight.EXPECTED
+    )
 
 
 def _gap(verdict: Verdict, bound: float | None) -> float:

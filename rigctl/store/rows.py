@@ -109,7 +109,12 @@ def accepted_from(row: Row) -> Accepted:
 
 
 def night_from(row: Row) -> Night:
-    return _record(Night, row)
+    night = _record(Night, row | {"unmet": from_json(row["unmet"])})
+    for name in ("due_at", "began_at", "ended_at", "next_due_at"):
+        at = getattr(night, name)
+        if at is not None and not 0 <= at <= _LATEST:
+            raise ValueError(f"{name} is not a time")
+    return night
 
 
 def _record(kind: type[T], values: Row) -> T:

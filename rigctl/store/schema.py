@@ -143,4 +143,7 @@ nights: Final = Table(
     Column("outcome", String(16)),
     Column("run", ForeignKey("runs.run", ondelete="SET NULL")),
     Column("reason", Text),
+    Column("unmet", JSON, nullable=False),
+    Column("news", Text),
+    Column("next_due_at", Float(53)),
 )

@@ -134,7 +134,7 @@ def test_mornings_say_what_they_should_and_nothing_else(weeks: Weeks) -> None:
     failed = "mesh on lab, 2026-11-05: the night failed: pi4: connection refused. Is its SSH server running?"
     assert weeks.title(FAILED) == failed
     assert weeks.title(MISSED + 1).startswith("mesh on lab, 2026-11-09: the night was missed: it did not begin")
-    assert "The night of 2026-11-10 was measured; nothing changed." in weeks.lab.told[MISSED + 1].markdown
+    assert "The night of 2026-11-10 was measured; nothing is new." in weeks.lab.told[MISSED + 1].markdown
     assert weeks.title(HUNG).startswith("mesh on lab, 2026-11-12: the night was ended at its deadline: not finished")
     assert re.search(r"^mesh on lab, 2026-11-15: .*pi3", weeks.title(SLOWER))
 

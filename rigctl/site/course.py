@@ -123,8 +123,9 @@ def summary(judged: Judged, made_from: str) -> Summary:
 
 def _answer(latest: Slot | None, of_levels: str) -> str:
     """Return the sentence on the latest night: on levels only if it was measured, and as expected."""
-    if latest is None or (latest.state in {State.MEASURED, State.WORSE, State.BETTER} and not latest.again):
-        return of_levels
+    if latest is None or latest.state in {State.MEASURED, State.WORSE, State.BETTER}:
+        again = latest.since if latest is not None and latest.again else None
+        return of_levels if again is None else f"{of_levels} As expected again: it was not from {again} on."
     return f"{latest.what[0].upper()}{latest.what[1:].rstrip('.')}."
 
 

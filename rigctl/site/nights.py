@@ -101,7 +101,7 @@ class Slot:
         if self.state is State.UNEXPECTED:
             return f"{word} since {self.since}{text}"
         if self.again:
-            return f"{word}{text.rstrip('.')}; as expected again, which it was not since {self.since}"
+            return f"{word}{text.rstrip('.')}; as expected again (it was not from {self.since} on)"
         return f"{word}{text.rstrip('.')}; not as expected since {self.since}, when last measured"
 
     @property
@@ -173,7 +173,7 @@ def _in_turn(made: Sequence[Slot]) -> Iterable[Slot]:
             since = since if {own.bound for own in slot.unmet} <= known else slot.day
         text = slot.text
         if attempt is not None and attempt.day == slot.day:
-            text = f"{text.rstrip('.')}{'; ' if text else ''}earlier on this date {attempt.what}"
+            text = f"{text.rstrip('.')}{'; ' if text else ''}an earlier attempt on this date: {attempt.what}"
         own = replace(slot, since=since, text=text)
         last = own if own.state is State.UNEXPECTED else None
         yield own

@@ -159,7 +159,7 @@ def test_a_night_that_failed_and_was_repeated_on_its_date_is_one_night_that_was_
     failed = replace(night(1, NightOutcome.FAILED, reason="n4: gone"), due_at=NOV_1 - 3600)
     attempt, measured = slots([run("a", 1)], [failed], {}, {})
     assert (attempt.repeated, measured.repeated, measured.state) == (True, False, State.MEASURED)
-    assert measured.label.endswith("earlier on this date failed: n4: gone")
+    assert measured.label.endswith("an earlier attempt on this date: failed: n4: gone")
 
 
 def test_weeks_begin_on_monday_and_months_are_whole() -> None:

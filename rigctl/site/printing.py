@@ -28,7 +28,7 @@ def front(title: str, summaries: Sequence[Summary], runs: Sequence[MadeRun], now
     """The morning's page."""
     entries = sorted((entry for own in summaries for entry in own.entries), key=lambda entry: (-entry.at, entry.key))
     courses = sorted(summaries, key=lambda own: (_urgency(own), own.course))
-    nights = [run for run in runs if run.is_night]
+    nights = [run for run in runs if run.is_night and run.started_at <= now]
     return _printed(
         "site/index.html.j2",
         INDEX,

@@ -200,6 +200,11 @@ def test_a_site_follows_its_nights_and_what_keeps_it_from_that_is_told(user: Sle
     run = user.night()["run"]
     front = user.folder / "site/index.html"
     assert f"runs/{run}.html" in front.read_text()
+    assert "Next expected " in front.read_text()
+    (user.folder / "quick.yaml").write_text(SCENARIO.format("400ms") + 'expect: {goodput: ">= 2G"}\n')
+    user.rigctl("nightly", "run", "lab", code=1)
+    assert f'class="night unexpected" href="runs/{user.night()["run"]}.html"' in front.read_text()
+    assert "Nothing changed" not in front.read_text()
     (user.folder / "quick.yaml").write_text(SCENARIO.format("400ms") + "titel: broken\n")
     user.rigctl("nightly", "run", "lab", code=3)
     assert "unknown key" in front.read_text()

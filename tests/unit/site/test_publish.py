@@ -240,6 +240,7 @@ def test_nights_of_a_clock_that_was_ahead_are_not_the_latest(site: Site) -> None
     course = site.text("scenarios/nightly@lab.html")
     assert "2027-12-0" not in course.partition("<h2>Runs</h2>")[0]
     assert f"runs/{future}.html" in course
+    assert f"runs/{future}.html" not in site.text("index.html")
 
 
 def test_second_measurements_are_not_among_the_latest_runs(site: Site) -> None:

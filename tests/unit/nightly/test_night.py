@@ -343,13 +343,16 @@ def test_a_good_state_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", list(damaged_states()))
-def test_a_damaged_state_is_that_of_a_newly_installed_nightly(
-    desk: Desk, night: Do, tmp_path: Path, content: bytes
-) -> None:
-    (tmp_path / "state.json").write_bytes(content)
-    state = state_of(tmp_path / "state.json", 5.0)
+def test_a_damaged_state_is_that_of_a_newly_installed_nightly(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "s.json").write_bytes(content)
+    state = state_of(tmp_path / "s.json", 5.0)
     assert (state.installed_at, state.looked_until, state.pending) == (5.0, 5.0, [])
-    assert state.damage is not None and str(tmp_path / "state.json") in state.damage
+    assert state.damage is not None
+    assert str(tmp_path / "s.json") in state.damage
+
+
+def test_a_night_mends_a_damaged_state(desk: Desk, night: Do, tmp_path: Path) -> None:
+    (tmp_path / "state.json").write_bytes(with_value(("looked_until",), "NaN"))
     assert night(1).night.due_at == FIRST
     assert state_of(tmp_path / "state.json", 5.0).damage is None
 

@@ -57,7 +57,7 @@ def publish(store: Store, address: str | None, path: Path, now: float, title: st
         _claim(folder, store, title)
         work = Work(store, folder, manifests.load(folder), manifests.maker(), now)
         try:
-            return _published(work, address)
+            return _published(work, address, now)
         finally:
             folder.discard()
 
@@ -78,7 +78,7 @@ def _claim(folder: Folder, store: Store, title: str | None) -> None:
         set_mark(folder, mark)
 
 
-def _published(work: Work, address: str | None) -> Published:
+def _published(work: Work, address: str | None, now: float) -> Published:
     folder, known = work.folder, work.manifest
     heads = work.store.heads()
     gone = sorted(known.runs.keys() - {head.run for head in heads})
@@ -96,10 +96,10 @@ def _published(work: Work, address: str | None) -> Published:
     runs = list(known.runs.values())
     title = str(folder.mark.get("title", TITLE))
     entries = [entry for own in courses for entry in own.entries]
-    latest = max((run.ended_at or run.started_at for run in runs), default=work.now)
+    latest = max((run.ended_at or run.started_at for run in runs), default=now)
     folder.add(SEARCH, index(runs, printing.script()).encode("utf-8", "replace"))
     folder.add(FEED, feed(UUID(str(folder.mark["site"])), title, entries, latest))
-    folder.add(INDEX, printing.front(title, courses, runs, work.now))
+    folder.add(INDEX, printing.front(title, courses, runs, now))
     written = folder.commit()
     manifests.save(folder, known)
     return Published(

@@ -151,7 +151,7 @@ def test_the_store_has_all_nights_with_what_became_of_them(weeks: Weeks) -> None
 def test_the_message_names_the_node_the_size_and_what_changed_with_it(weeks: Weeks) -> None:
     text = weeks.lab.told[SLOWER].markdown
     assert "pi3" in text
-    assert re.search(r"[−-] ?(7|8)(\.\d)? ?%|(7|8)(\.\d)? % (slower|lower|less)", text)
+    assert re.search(r"[−-] ?(7|8)(\.\d)? ?%|(7|8)(\.\d)? % (slower|lower|less|below)", text)
     assert "6.6.31" in text
     assert "6.6.51" in text
     assert len(text) < 65_536

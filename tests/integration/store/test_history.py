@@ -52,6 +52,8 @@ def test_what_a_night_found_is_kept_in_fields(store: Store) -> None:
     night = Night("gigablox", "lab", 1.0, 2.0, 3.0, NightOutcome.UNEXPECTED, None, None, unmet, "slower", 4.0)
     store.history.put_night(night)
     assert store.history.nights() == [night]
+    store.history.put_night(replace(night, unmet=(Unmet("\x1b[2J", "a \ud800 b"),)))
+    assert store.history.nights()[0].unmet == (Unmet("?[2J", "a ? b"),)
 
 
 @pytest.mark.parametrize(

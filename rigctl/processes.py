@@ -1,12 +1,16 @@
 """A process that cannot be mistaken for a later one with its number (proc(5))."""
 
 import contextlib
+import ctypes
 import errno
+import os
 import resource
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+_PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h
 DESCRIPTORS: Final = 16384
 """More than 1000 nodes take; not so many that a program that closes each by its number would need long."""
 
@@ -32,6 +36,17 @@ def process(pid: int) -> Process | None:
     # The second field is the name, in brackets, and may hold anything.
     fields = text.rpartition(")")[2].split()
     return None if fields[0] in {"Z", "X"} else Process(pid, int(fields[19]))
+
+
+def die_with(parent: int, number: int) -> None:
+    """In a child before it becomes a command: the kernel sends signal `number` when the thread that started it ends.
+
+    Linux only; elsewhere nothing happens.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
+        if os.getppid() != parent:  # it ended before
+            os.kill(os.getpid(), number)
 
 
 def allow_descriptors() -> None:

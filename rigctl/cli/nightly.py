@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rigctl.nightly.install import Installed
     from rigctl.nightly.settings import Settings
     from rigctl.records import RunPlan
+    from rigctl.rig.inventory import Rig
 
 app = typer.Typer(no_args_is_help=True, help="Run a scenario every night, and report what changed.")
 _UNFIT = re.compile(r"[^A-Za-z0-9_.-]+")
@@ -41,8 +42,11 @@ Notify = Annotated[
 @app.command()
 def install(
     scenario: Scenario,
-    rig: Annotated[str, typer.Option("--rig", metavar="RIG", help="Run on this rig file or bundled rig.")],
     at: Annotated[str, typer.Option("--at", metavar="HH:MM", help="Run at this local time, as 02:30.")],
+    rig: Annotated[
+        str | None,
+        typer.Option("--rig", metavar="RIG", help="Run on this rig file or bundled rig (default: the scenario's)."),
+    ] = None,
     name: Annotated[
         str | None, typer.Option("--name", metavar="NAME", help="Give it this name (default: SCENARIO-RIG).")
     ] = None,
@@ -74,13 +78,13 @@ def install(
     from rigctl.scenario.load import Overrides, load_plan
     from rigctl.site.folder import check_folder
 
-    plan, _ = load_plan(scenario, Overrides(rig))
+    plan, loaded = load_plan(scenario, Overrides(rig))
     if publish is not None:
         check_folder(publish.expanduser())
     chosen = name or _name_of(plan)
     given = {
         "scenario": _lasting(scenario),
-        "rig": _lasting(rig),
+        "rig": _lasting(rig) if rig is not None else _rig_of(loaded),
         "at": at,
         "store": _store_address(store),
         "wait": wait,
@@ -152,6 +156,14 @@ def _lasting(reference: str) -> str:
     return str(path.absolute()) if path.is_file() else reference
 
 
+def _rig_of(rig: "Rig") -> str:
+    """Return the rig that the scenario names: a bundled one by its name, as an update may move its file."""
+    from rigctl.rig.schema import bundled_folder
+
+    assert rig.source is not None
+    return rig.source.stem if rig.source.parent == bundled_folder() else str(rig.source.absolute())
+
+
 def _store_address(store: str | None) -> str:
     """The store of the nightly, wherever it is started. Raises `InputError` for an address with a password."""
     from rigctl.nightly.secret import open_secret
@@ -188,7 +200,7 @@ def _tell_installed(name: str, done: "Installed", settings: "Settings") -> None:
     if done.cron is None:
         print(f"{name} runs every night at {settings.at:%H:%M}; next: {due}.")
     else:
-        print("There is no systemd of yours here. Add this line to your crontab (crontab -e):")
+        print("No systemd of yours runs here. Add this line to your crontab (crontab -e):")
         print(done.cron)
     limit = f"{format_duration(settings.wait)} of waiting and {format_duration(deadline_s(settings))} of measuring"
     print(f"A night ends after {limit}, whatever happens.")

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 def do(name: str) -> int:
-    """0: a quiet night; 1: news; 3: it failed, nobody could be told, or its site could not be published."""
+    """Return 0 for a quiet night, 1 for news or a missed expectation, 3 for anything that failed.
+
+    3: the night failed, nobody could be told, or the site could not be published.
+    """
     from rigctl.logs import about
     from rigctl.nightly.commands import Commands, pruned
     from rigctl.nightly.install import state
@@ -31,6 +34,8 @@ def do(name: str) -> int:
     scenario, rig = settings.stored_as
     remembered = state(name, time.time())
     logs = state_folder() / "logs" / name
+    if remembered.damage is not None:
+        print(f"rigctl: {remembered.damage}", file=sys.stderr)
     with alone(remembered.file, name), about(), open_store(settings.store) as store:
         pruned(logs)
         work = Commands(settings, logs / f"{datetime.now():%Y%m%d-%H%M%S}")
@@ -50,7 +55,7 @@ def _tell(done: "Done", settings: "Settings") -> int:
     if done.told is not None:
         print(done.told.markdown, end="")
     else:
-        print(f"{night.scenario} on {night.rig}, {date_of(night.due_at)}: nothing changed.{ran}")
+        print(f"{night.scenario} on {night.rig}, {date_of(night.due_at)}: measured, nothing new.{ran}")
     if done.unpublished is not None:
         print(f"rigctl: the site was not published: {done.unpublished}", file=sys.stderr)
     if done.untold is not None:
@@ -59,4 +64,4 @@ def _tell(done: "Done", settings: "Settings") -> int:
         print("Nobody was notified: rigctl nightly install --notify", file=sys.stderr)
     if night.outcome is NightOutcome.QUIET:
         return 0 if done.unpublished is None else RigError.exit_code
-    return 1 if night.outcome is NightOutcome.NEWS else RigError.exit_code
+    return 1 if night.outcome in {NightOutcome.NEWS, NightOutcome.UNEXPECTED} else RigError.exit_code

@@ -9,6 +9,7 @@ from pydantic import Field
 from rigctl.cli.json_model import Instant, Model, instant
 from rigctl.errors import RigctlError
 from rigctl.nightly import install, settings
+from rigctl.nightly.night import sentence
 from rigctl.nightly.schedule import date_of, moment, next_due
 from rigctl.nightly.settings import Settings
 from rigctl.records import Night, NightOutcome
@@ -16,13 +17,21 @@ from rigctl.report.text import plural
 
 SHOWN: Final = 14
 _WORDS: Final = {
-    NightOutcome.QUIET: "nothing changed",
+    NightOutcome.QUIET: "nothing new",
     NightOutcome.NEWS: "news",
+    NightOutcome.UNEXPECTED: "not as expected",
     NightOutcome.FAILED: "failed",
     NightOutcome.OVERDUE: "ended at its deadline",
     NightOutcome.BUSY: "the rig was in use",
     NightOutcome.MISSED: "missed",
 }
+
+
+class UnmetBound(Model):
+    """A missed expectation."""
+
+    bound: str = Field(description="As in the scenario, the same every night.")
+    text: str = Field(description="What was measured.")
 
 
 class NightStatus(Model):
@@ -31,11 +40,13 @@ class NightStatus(Model):
     due_at: Instant
     began_at: Instant | None
     ended_at: Instant | None
-    outcome: Literal["quiet", "news", "failed", "overdue", "busy", "missed"] | None = Field(
-        description="null: it is running, or was killed."
+    outcome: Literal["quiet", "news", "not-as-expected", "failed", "overdue", "busy", "missed"] | None = Field(
+        description="The most urgent of what follows. null: it is running, or was killed."
     )
     run: str | None
-    reason: str | None
+    reason: str | None = Field(description="Why it was not measured, or only in part.")
+    unmet: list[UnmetBound] = Field(description="Bounds of expect: that it missed.")
+    news: str | None = Field(description="The largest change, as `rigctl regress` tells it.")
 
 
 class NightlyStatus(Model):
@@ -56,7 +67,7 @@ class StatusDocument(Model):
 
     version: Literal[1] = 1
     nightlies: list[NightlyStatus]
-    damaged: list[str] = Field(description="A message for each whose settings or store can't be read.")
+    damaged: list[str] = Field(description="A message for each whose settings, state or store can't be read.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +77,19 @@ class _Known:
     nights: list[Night]  # the latest first
     untold: int
     active: bool | None
+    damage: str | None
 
 
 def show(name: str | None, *, as_json: bool) -> None:
     """Print it. Raises `InputError` where `name` is not installed."""
-    known, damaged = [], []
+    known: list[_Known] = []
+    damaged: list[str] = []
     if name is not None:
         settings.load(name)
     for each in [name] if name is not None else settings.names():
         try:
             known.append(_look(each))
+            damaged += [f"{each}: {known[-1].damage}"] if known[-1].damage else []
         except RigctlError as error:
             damaged.append(f"{each}: {error}")
     if as_json:
@@ -93,14 +107,14 @@ def _look(name: str) -> _Known:
     from rigctl.store import open_store
     from rigctl.store.errors import NoStoreError
 
-    own = settings.load(name)
+    own, now_s = settings.load(name), time.time()
     try:
         with open_store(own.store, create=False) as store:
-            nights = store.history.nights(*own.stored_as)[::-1]
+            nights = [night for night in store.history.nights(*own.stored_as)[::-1] if night.due_at <= now_s]
     except NoStoreError:  # it has not run yet
         nights = []
-    pending = install.state(name, time.time()).pending
-    return _Known(name, own, nights[:SHOWN], len(pending), install.timer_active(name))
+    state = install.state(name, now_s)
+    return _Known(name, own, nights[:SHOWN], len(state.pending), install.timer_active(name), state.damage)
 
 
 def _answer(own: _Known) -> str:
@@ -118,8 +132,8 @@ def _print(own: _Known) -> None:
     print(_answer(own))
     for night in own.nights:
         word = str(night.outcome) if night.outcome else "unknown"
-        told = " ".join(text for text in (night.run, night.reason) if text)
-        print(f"  {date_of(night.due_at)}  {word:<8} {told}".rstrip())
+        told = " ".join(text for text in (night.run, sentence(night)) if text)
+        print(f"  {date_of(night.due_at)}  {word:<15} {told}".rstrip())
 
 
 def _status(own: _Known) -> NightlyStatus:
@@ -139,6 +153,8 @@ def _status(own: _Known) -> NightlyStatus:
                 outcome=None if night.outcome is None else night.outcome.value,
                 run=night.run,
                 reason=night.reason,
+                unmet=[UnmetBound(bound=own.bound, text=own.text) for own in night.unmet],
+                news=night.news,
             )
             for night in own.nights
         ],

@@ -17,7 +17,7 @@ from rigctl.nightly.night import IN_PART, Judged, Measured
 from rigctl.nightly.notify import tell
 from rigctl.nightly.settings import Settings
 from rigctl.nightly.supervise import Ended, supervised
-from rigctl.records import NightOutcome
+from rigctl.records import NightOutcome, Unmet
 from rigctl.scenario.forecast import total_s
 from rigctl.scenario.load import Overrides, load_plan
 from rigctl.units import format_duration
@@ -54,19 +54,20 @@ class Commands:
         log = self.folder / "run.jsonl"
         ended = self._rigctl([*words, "--quiet"], limit_s + settings.wait, log)
         measured = _measured(ended, list(_lines(log)), limit_s)
-        if measured.outcome is NightOutcome.NEWS and measured.run is not None:
-            return replace(measured, reason=self._missed(measured.run))
+        if ended.exit_code == 1 and measured.outcome is None and measured.run is not None:
+            return replace(measured, unmet=self._unmet(measured.run))
         return measured
 
-    def _missed(self, run: str) -> str:
-        """Which expectations of the scenario were not met."""
+    def _unmet(self, run: str) -> tuple[Unmet, ...]:
+        """Return the expectations of the scenario that a run has missed: at least one, as its exit code says."""
         try:
             shown = _whole(self._rigctl(["show", run, "--json"], READ_S, self.folder / "show.jsonl"), "show")
         except RigError as error:
-            return f"an expectation was not met, and it can't be read which: {error}"
-        found = [finding["text"] for finding in json.loads(shown)["findings"] if finding["weight"] == Weight.EXPECTED]
-        more = f" {len(found) - _MOST_REASONS} more: rigctl show {run}" if len(found) > _MOST_REASONS else ""
-        return " ".join(found[:_MOST_REASONS]) + more or f"an expectation was not met: rigctl show {run}"
+            return (Unmet("unknown", f"Not as expected; which bound was missed is not known: {error}"),)
+        found = [finding for finding in json.loads(shown)["findings"] if finding["weight"] == Weight.EXPECTED]
+        return tuple(Unmet(own["numbers"]["bound"], own["text"]) for own in found) or (
+            Unmet("unknown", f"Not as expected; which bound was missed is not known: rigctl show {run}"),
+        )
 
     def judge(self, run: str) -> Judged:
         """Compare it with the nights before it; measure news once more. Raises `RigError`."""
@@ -127,14 +128,12 @@ def _measured(ended: Ended, log: list[dict[str, Any]], limit_s: float) -> Measur
         doing = f"; last in its log: {log[-1].get('message')}" if log else ""
         reason = f"not finished after {format_duration(limit_s)}, so it was ended{doing}"
         return Measured(run, NightOutcome.OVERDUE, reason)
-    if ended.exit_code == 0:
+    if ended.exit_code == 0 or (ended.exit_code == 1 and run and last is None):
         return Measured(run) if run else Measured(None, NightOutcome.FAILED, "its log names no run")
     if last is not None:
         why = " ".join(str(last.get("message")).splitlines())
         busy = last.get("error") == "busy"
         return Measured(run, NightOutcome.BUSY if busy else NightOutcome.FAILED, why)
-    if ended.exit_code == 1 and run:
-        return Measured(run, NightOutcome.NEWS)
     return Measured(run, NightOutcome.FAILED, _why(ended, log))
 
 

@@ -39,12 +39,12 @@ def unit_files(name: str) -> tuple[Path, Path]:
 
 
 def install(name: str, settings: Settings, now_s: float) -> Installed:
-    """Write settings and units, and start the timer. One of that name is replaced. Raises `RigError`."""
+    """Write settings and units, and start the timer. One of that name is replaced. Raises `RigError`, `InputError`."""
+    environment = passed_on(os.environ)
     file = files.save(name, settings)
     state = state_of(state_file(name), now_s)
-    state.looked_until = now_s  # what was due before is no missed night of this schedule
+    state.installed_at = state.looked_until = now_s  # what was due before is no missed night of this schedule
     state.save()
-    environment = passed_on(os.environ)
     if not usable():
         return Installed(file, (), cron_line(settings.at, command(name), environment))
     units = unit_files(name)

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Final
+from uuid import NAMESPACE_OID, uuid5
 
-from rigctl.nightly.schedule import date_of
+from rigctl.nightly.schedule import date_of, moment
 from rigctl.nightly.state import Item
 from rigctl.records import Night
 from rigctl.texts import printable, printable_lines
@@ -17,8 +18,9 @@ _CUT: Final = "\n\n… The rest was left out: `rigctl regress` has it.\n"
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """`title`: one sentence. `markdown`: all, the title included."""
+    """`title`: one sentence. `markdown`: all, the title included. `id`: the same as long as the same news is told."""
 
+    id: str
     title: str
     markdown: str
     night: str  # its date
@@ -31,24 +33,32 @@ def message(scenario: str, rig: str, night: Night, items: Sequence[Item], zone: 
     tonight = [item for item in items if item.due_at == night.due_at]
     earlier = [item for item in items if item.due_at != night.due_at]
     date = date_of(night.due_at, zone)
+    same_date = [item for item in earlier if date_of(item.due_at, zone) == date]
     if tonight:
         title = f"{scenario} on {rig}, {date}: {printable(tonight[-1].headline)}"
+    elif same_date:
+        before = printable(same_date[-1].headline)
+        title = f"{scenario} on {rig}, {date}: measured, nothing new; earlier on this date {before}"
     else:
         title = f"{scenario} on {rig}, {date_of(earlier[-1].due_at, zone)}: {printable(earlier[-1].headline)}"
     parts = [f"**{title}**"]
     parts += [printable_lines(item.markdown.strip()) for item in tonight if item.markdown.strip()]
     if not tonight:
-        parts.append(f"The night of {date} was measured; nothing changed.")
+        parts.append(f"The night of {date} was measured; nothing is new.")
     if tonight and night.run is not None:
         parts.append(f"Run `{night.run}`: `rigctl show {night.run}`, `rigctl regress {night.run}`.")
-    if tonight and earlier:
-        parts.append("Earlier nights:")
-        parts.append("\n".join(f"- {date_of(item.due_at, zone)}: {printable(item.headline)}" for item in earlier))
-    if not tonight and len(earlier) > 1:
-        parts.append("Nights before it:")
-        parts.append("\n".join(f"- {date_of(item.due_at, zone)}: {printable(item.headline)}" for item in earlier[:-1]))
+    listed = earlier if tonight else [item for item in earlier if item is not (same_date or earlier)[-1]]
+    if listed:
+        parts.append("Before it:")
+        parts.append("\n".join(f"- {moment(item.due_at, zone)}: {printable(item.headline)}" for item in listed))
     parts += [printable_lines(item.markdown.strip()) for item in earlier if item.markdown.strip()]
-    return Message(title, _bounded("\n\n".join(parts) + "\n"), date, str(night.outcome), night.run)
+    text = _bounded("\n\n".join(parts) + "\n")
+    return Message(_id(scenario, rig, items), title, text, date, str(night.outcome), night.run)
+
+
+def _id(scenario: str, rig: str, items: Sequence[Item]) -> str:
+    """Return an identifier made from what is told: the same in each attempt, and the next night if nothing is new."""
+    return str(uuid5(NAMESPACE_OID, repr((scenario, rig, items))))
 
 
 def _bounded(text: str) -> str:

@@ -9,16 +9,16 @@
 7. What is to be told is told (`Work.tell`): nothing of a quiet night. What could not be delivered is told next time.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import time, tzinfo
 from typing import Final, Protocol
 
 from rigctl.errors import RigctlError
 from rigctl.nightly.message import Message, message
-from rigctl.nightly.schedule import MOST_MISSED, due_times, latest_due, moment
+from rigctl.nightly.schedule import MOST_MISSED, due_times, latest_due, moment, next_due
 from rigctl.nightly.state import Item, State
-from rigctl.records import Night, NightOutcome
+from rigctl.records import Night, NightOutcome, Unmet
 from rigctl.store.history import History
 
 IN_PART: Final = "measured in part"
@@ -32,6 +32,7 @@ class Measured:
     run: str | None
     outcome: NightOutcome | None = None
     reason: str | None = None  # of any outcome
+    unmet: tuple[Unmet, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +83,10 @@ class Nightly:
 
 
 def one_night(nightly: Nightly, history: History, state: State, work: Work, now: Callable[[], float]) -> Done:
-    """Do one night: that which was due last, or one of its own where that one was done already."""
+    """Run the most recent night that is due; if it has run already, start an unscheduled one."""
     due_at = _look_back(nightly, history, state, now())
-    night = Night(nightly.scenario, nightly.rig, due_at, now(), None, None, None, None)
+    next_due_at = next_due(nightly.at, now(), nightly.zone)
+    night = Night(nightly.scenario, nightly.rig, due_at, now(), None, None, None, None, next_due_at=next_due_at)
     history.put_night(night)
     state.save()
     try:
@@ -93,7 +95,7 @@ def one_night(nightly: Nightly, history: History, state: State, work: Work, now:
     except BaseException as error:  # what ends rigctl itself ends the night, too: it is told the next time
         night = replace(night, outcome=NightOutcome.FAILED, reason=f"{error}".strip() or type(error).__name__)
         history.put_night(replace(night, ended_at=now()))
-        state.add(Item(due_at, str(night.outcome), None, f"the night failed: {night.reason}"))
+        state.add(Item(due_at, str(night.outcome), None, sentence(night)))
         state.save()
         raise
     night = replace(night, ended_at=now())
@@ -106,43 +108,56 @@ def one_night(nightly: Nightly, history: History, state: State, work: Work, now:
 
 
 def _look_back(nightly: Nightly, history: History, state: State, now_s: float) -> float:
-    """Store what became of earlier nights, and give when this one is due."""
+    """Store what became of earlier nights, and return when this one is due."""
     due_at = latest_due(nightly.at, now_s, nightly.zone)
-    for night in history.nights(nightly.scenario, nightly.rig):
+    nights = history.nights(nightly.scenario, nightly.rig)
+    for night in nights:
         if night.outcome is None and night.began_at is not None:
             reason = f"it began at {moment(night.began_at, nightly.zone)} and never ended: rigctl nightly was killed"
-            history.put_night(replace(night, outcome=NightOutcome.FAILED, reason=reason))
-            state.add(Item(night.due_at, str(NightOutcome.FAILED), night.run, f"the night failed: {reason}"))
-    known = {night.due_at for night in history.nights(nightly.scenario, nightly.rig)}
-    for missed in due_times(nightly.at, state.looked_until, due_at, nightly.zone)[:-1][-MOST_MISSED:]:
-        if missed not in known:
+            killed = replace(night, outcome=NightOutcome.FAILED, reason=reason)
+            history.put_night(killed)
+            state.add(Item(night.due_at, str(killed.outcome), night.run, sentence(killed)))
+    # One that is stored as missed may be due only now: a clock that was wrong then had passed it.
+    began = {night.due_at for night in nights if night.outcome is not NightOutcome.MISSED}
+    looked_until = _looked_until(state, began, now_s)
+    for due in due_times(nightly.at, looked_until, due_at, nightly.zone)[:-1][-MOST_MISSED:]:
+        if due not in began:
             reason = "it did not begin: was the machine off, or nobody logged in?"
-            night = Night(nightly.scenario, nightly.rig, missed, None, None, NightOutcome.MISSED, None, reason)
-            history.put_night(night)
-            state.add(Item(missed, str(night.outcome), None, f"the night was missed: {reason}"))
-    by_hand = due_at <= state.looked_until or due_at in known
-    state.looked_until = max(due_at, state.looked_until)
+            missed = Night(nightly.scenario, nightly.rig, due, None, None, NightOutcome.MISSED, None, reason)
+            history.put_night(missed)
+            state.add(Item(due, str(missed.outcome), None, sentence(missed)))
+    by_hand = due_at <= looked_until or due_at in began
+    state.looked_until = max(due_at, looked_until)
     return now_s if by_hand else due_at
 
 
+def _looked_until(state: State, began: Iterable[float], now_s: float) -> float:
+    """Return until when nights are accounted for: never later than now, however wrong the clock once was."""
+    installed_at = min(state.installed_at, now_s)
+    if state.looked_until <= now_s:
+        return max(installed_at, state.looked_until)
+    return max([installed_at, *(due_at for due_at in began if due_at <= now_s)])
+
+
 def _judged(night: Night, measured: Measured, work: Work) -> tuple[Night, str, str]:
-    """The night with its outcome and reason; of anything but a quiet one what there is to tell."""
-    night = replace(night, run=measured.run, outcome=measured.outcome, reason=measured.reason)
+    """Return the night with all that was found in it, and the headline and Markdown that tell it."""
+    night = replace(night, run=measured.run, outcome=measured.outcome, reason=measured.reason, unmet=measured.unmet)
     if measured.run is None or night.outcome in {NightOutcome.OVERDUE, NightOutcome.BUSY}:
-        return night, _sentence(night), ""
+        return night, sentence(night), ""
+    markdown = ""
     try:
         judged = work.judge(measured.run)
     except RigctlError as error:
         why = f"measured, but not judged: {error}"
         reason = why if night.reason is None else f"{night.reason}; {why}"
         night = replace(night, outcome=NightOutcome.FAILED, reason=reason)
-        return night, _sentence(night), ""
-    if night.outcome is not None:  # a part of it failed, or an expectation was not met
-        headline = f"{_sentence(night)} {judged.headline}" if judged.news else _sentence(night)
-        return night, headline, judged.markdown if judged.news else ""
-    if judged.news:
-        return replace(night, outcome=NightOutcome.NEWS, reason=judged.headline), judged.headline, judged.markdown
-    return replace(night, outcome=NightOutcome.QUIET), "", ""
+    else:
+        if judged.news:
+            night, markdown = replace(night, news=judged.headline), judged.markdown
+    if night.outcome is None:
+        found = NightOutcome.UNEXPECTED if night.unmet else NightOutcome.NEWS if night.news else NightOutcome.QUIET
+        night = replace(night, outcome=found)
+    return night, sentence(night), markdown
 
 
 def _published(night: Night, state: State, work: Work) -> str | None:
@@ -153,7 +168,7 @@ def _published(night: Night, state: State, work: Work) -> str | None:
         why = f"the site was not published: {error}"
         tonight = next((item for item in state.pending if item.due_at == night.due_at), None)
         if tonight is None:
-            state.add(Item(night.due_at, str(night.outcome), night.run, f"nothing changed, but {why}"))
+            state.add(Item(night.due_at, str(night.outcome), night.run, f"measured, nothing new, but {why}"))
         else:
             more = f"{tonight.markdown}\n\n{why[0].upper()}{why[1:]}"
             state.pending = [replace(item, markdown=more) if item is tonight else item for item in state.pending]
@@ -161,16 +176,28 @@ def _published(night: Night, state: State, work: Work) -> str | None:
     return None
 
 
-def _sentence(night: Night) -> str:
-    before = {
-        NightOutcome.FAILED: "the night failed",
-        NightOutcome.OVERDUE: "the night was ended at its deadline",
-        NightOutcome.BUSY: "the rig was in use all the time",
-    }
-    head = before.get(night.outcome) if night.outcome else None
-    if (night.reason or "").startswith(IN_PART):
-        return f"the night was {night.reason}"
-    return f"{head}: {night.reason}" if head else f"{night.reason}"
+_BEFORE: Final[dict[NightOutcome | None, str]] = {
+    NightOutcome.FAILED: "the night failed: ",
+    NightOutcome.OVERDUE: "the night was ended at its deadline: ",
+    NightOutcome.BUSY: "the rig was in use all the time: ",
+    NightOutcome.MISSED: "the night was missed: ",
+}
+_MOST_UNMET: Final = 3
+
+
+def sentence(night: Night) -> str:
+    """Return what there is to tell of a night, the most urgent first; nothing of a quiet one."""
+    parts = []
+    if night.reason is not None:
+        in_part = night.reason.startswith(IN_PART)
+        parts.append(f"{'the night was ' if in_part else _BEFORE.get(night.outcome, '')}{night.reason}")
+    if night.unmet:
+        more = len(night.unmet) - _MOST_UNMET
+        parts += [own.text for own in night.unmet[:_MOST_UNMET]]
+        parts += [f"{more} more: rigctl show {night.run}."] if more > 0 else []
+    if night.news is not None:
+        parts.append(night.news)
+    return " ".join(parts)
 
 
 def _told(nightly: Nightly, night: Night, state: State, work: Work) -> Done:

@@ -1,5 +1,6 @@
 """Telling somebody: a message POSTed to a webhook, or given to a command; tried again, within bounds."""
 
+import contextlib
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
+from tempfile import TemporaryFile
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -26,6 +28,7 @@ ANSWER_S: Final = 15.0
 COMMAND_S: Final = 60.0
 _AGAIN: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 _SHOWN: Final = 200
+_READ: Final = 64 * 1024
 
 
 class _Again(RigError):
@@ -71,12 +74,19 @@ def check(settings: Settings, environment: Mapping[str, str]) -> None:
 
 
 def _request(told: Message, settings: Settings, secrets: Mapping[str, str]) -> urllib.request.Request:
-    said = {"text": told.markdown, "title": told.title, "night": told.night, "outcome": told.outcome, "run": told.run}
+    said = {
+        "id": told.id,
+        "text": told.markdown,
+        "title": told.title,
+        "night": told.night,
+        "outcome": told.outcome,
+        "run": told.run,
+    }
     as_json = settings.notify_format == "json"
     body = json.dumps(said, ensure_ascii=False).encode() if as_json else told.markdown.encode()
     kind = "application/json" if as_json else "text/markdown; charset=utf-8"
     headers = {name: filled_in(value, secrets) for name, value in settings.headers.items()}
-    headers = {"Content-Type": kind, "User-Agent": f"rigctl/{__version__}"} | headers
+    headers = {"Content-Type": kind, "User-Agent": f"rigctl/{__version__}", "Idempotency-Key": told.id} | headers
     address = filled_in(settings.notify or "", secrets)
     try:
         return urllib.request.Request(address, body, headers, method="POST")  # noqa: S310 — `is_address` has looked
@@ -143,27 +153,40 @@ def _within(limit_s: float, attempt: Callable[[], None]) -> None:
 
 
 def _run(command: str, told: Message, environment: Mapping[str, str], limit_s: float) -> None:
-    said = {"RIGCTL_TITLE": told.title, "RIGCTL_OUTCOME": told.outcome, "RIGCTL_NIGHT": told.night}
-    process = subprocess.Popen(
-        ["/bin/sh", "-c", command],
-        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
-        env={**environment, **said, "RIGCTL_RUN": told.run or ""},
-    )  # fmt: skip
+    """Run a command with the message as its input.
+
+    Input and errors are files: a pipe stays open as long as any child that the command leaves behind.
+    """
+    said = {
+        "RIGCTL_ID": told.id,
+        "RIGCTL_TITLE": told.title,
+        "RIGCTL_OUTCOME": told.outcome,
+        "RIGCTL_NIGHT": told.night,
+    }
     try:
-        _, errors = process.communicate(told.markdown.encode(), timeout=limit_s)
-    except subprocess.TimeoutExpired:
-        raise _Again(f"{command}: not finished within {limit_s:g} s") from None
-    except BrokenPipeError:
-        errors = b""
-        process.wait(limit_s)
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-    if process.returncode:
-        words = errors.decode("utf-8", "replace").strip().splitlines()
+        with TemporaryFile() as text, TemporaryFile() as errors:
+            text.write(told.markdown.encode("utf-8", "replace"))
+            text.seek(0)
+            process = subprocess.Popen(
+                ["/bin/sh", "-c", command],
+                stdin=text, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True,
+                env={**environment, **said, "RIGCTL_RUN": told.run or ""},
+            )  # fmt: skip
+            try:
+                exit_code = process.wait(limit_s)
+            except subprocess.TimeoutExpired:
+                raise _Again(f"{command}: not finished within {limit_s:g} s") from None
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            errors.seek(0)
+            words = errors.read(_READ).decode("utf-8", "replace").strip().splitlines()
+    except OSError as error:
+        raise _Again(f"{command}: cannot be run: {error.strerror or error}") from None
+    if exit_code:
         last = f": {printable(words[-1])[:_SHOWN]}" if words else ""
-        raise _Again(f"{command}: exit code {process.returncode}{last}")
+        raise _Again(f"{command}: exit code {exit_code}{last}")
 
 
 def _tried(attempt: Callable[[], None], pauses_s: Sequence[float]) -> None:

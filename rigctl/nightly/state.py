@@ -1,59 +1,86 @@
 """What a nightly remembers between nights: until when it has looked for missed ones, and what nobody was told yet."""
 
 import fcntl
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final, TypeAlias
+
+from pydantic import Field, TypeAdapter, ValidationError
 
 from rigctl.errors import RigError
 from rigctl.files import put
 
 _MOST_ITEMS: Final = 60
+Instant: TypeAlias = Annotated[float, Field(ge=0, le=2.0**36, allow_inf_nan=False)]
+"""Unix time, seconds, within what a calendar takes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
     """What is to be told of a night."""
 
-    due_at: float
+    due_at: Instant
     outcome: str
     run: str | None
     headline: str  # one sentence
     markdown: str = ""  # more, where there is more
 
 
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """The content of the file."""
+
+    installed_at: Instant
+    looked_until: Instant
+    pending: tuple[Item, ...]
+
+
+_ADAPTER: Final = TypeAdapter(_Kept)
+
+
 @dataclass(slots=True)
 class State:
-    """`looked_until`: nights due until then have happened, or are known to be missed."""
+    """`looked_until`: nights due until then have happened, or are known to be missed.
+
+    `damage`: one message, where the file could not be read and the nightly starts as if newly installed.
+    """
 
     file: Path
+    installed_at: float
     looked_until: float
     pending: list[Item] = field(default_factory=list)
+    damage: str | None = None
 
     def add(self, item: Item) -> None:
         self.pending = [*self.pending, item][-_MOST_ITEMS:]
 
     def save(self) -> None:
         """Raises `RigError`."""
-        said = {"looked_until": self.looked_until, "pending": [asdict(item) for item in self.pending]}
+        kept = _Kept(self.installed_at, self.looked_until, tuple(self.pending))
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            put(self.file, json.dumps(said).encode(), 0o600)
+            put(self.file, _ADAPTER.dump_json(kept), 0o600)
         except OSError as error:
             raise RigError(f"{self.file}: cannot be written: {error.strerror or error}") from error
 
 
 def state_of(file: Path, installed_at: float) -> State:
-    """The state in `file`; a damaged one is that of a nightly which was installed at `installed_at`."""
+    """Return the state in `file`; without one, or from a damaged one, that of a nightly installed at `installed_at`."""
     try:
-        said = json.loads(file.read_text())
-        return State(file, float(said["looked_until"]), [Item(**item) for item in said["pending"]])
-    except (OSError, ValueError, KeyError, TypeError):
-        return State(file, installed_at)
+        kept = _ADAPTER.validate_json(file.read_bytes(), strict=True)
+    except FileNotFoundError:
+        return State(file, installed_at, installed_at)
+    except (OSError, ValidationError) as error:
+        why = error.strerror if isinstance(error, OSError) else error.errors(include_url=False)[0]["msg"]
+        damage = (
+            f"{file} is damaged ({why}). The nightly goes on as if newly installed: nights missed before now are not "
+            "reported, and messages not yet delivered are lost"
+        )
+        return State(file, installed_at, installed_at, damage=damage)
+    return State(file, kept.installed_at, kept.looked_until, list(kept.pending))
 
 
 @contextmanager

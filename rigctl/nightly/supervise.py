@@ -7,8 +7,11 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
+
+from rigctl.processes import die_with
 
 END_S: Final = 15.0
 """A run restores its nodes' settings within 3 s of SIGTERM."""
@@ -25,13 +28,17 @@ class Ended:
 
 
 def supervised(words: Sequence[str], deadline_s: float, folder: Path) -> Ended:
-    """`rigctl WORDS`, ended after `deadline_s`. Its output goes to files in `folder`: nobody reads meanwhile."""
+    """Run `rigctl WORDS` and end it after `deadline_s`, or when this process ends, even by SIGKILL.
+
+    Its output goes to files in `folder`: nobody reads meanwhile.
+    """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     out, errors = folder / "output", folder / "errors"
     with out.open("wb") as out_file, errors.open("wb") as error_file:
         process = subprocess.Popen(
             [sys.executable, "-m", "rigctl", *words],
             stdin=subprocess.DEVNULL, stdout=out_file, stderr=error_file, start_new_session=True,
+            preexec_fn=partial(die_with, os.getpid(), signal.SIGTERM),  # noqa: PLW1509 — no other thread here
         )  # fmt: skip
         exit_code: int | None = None
         try:

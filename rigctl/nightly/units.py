@@ -7,7 +7,10 @@ from collections.abc import Mapping, Sequence
 from datetime import time
 from typing import Final
 
+from rigctl.errors import InputError
+
 _HOMES: Final = ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "PYTHONPATH")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_@%+=:,./-]+", re.ASCII)
 
 
@@ -16,7 +19,16 @@ def unit_name(name: str) -> str:
 
 
 def passed_on(environment: Mapping[str, str]) -> dict[str, str]:
-    """What of the environment a nightly needs to find its own files: systemd and cron give it none of that."""
+    """Return what a nightly needs of the environment to find its own files: systemd and cron give it none of that.
+
+    Raises `InputError` for a control character: a newline would make two lines of a line for cron.
+    """
+    for name in _HOMES:
+        if _CONTROL.search(environment.get(name, "")):
+            raise InputError(
+                f"{name}={environment[name]!r}: has a control character, which neither a crontab nor systemd takes. "
+                "Set it anew, or unset it"
+            )
     said = {name: environment[name] for name in _HOMES if environment.get(name)}
     return {name: os.pathsep.join(map(os.path.abspath, value.split(os.pathsep))) for name, value in said.items()}
 

@@ -46,6 +46,7 @@ from rigctl.records.history import (
     Accepted,
     Night,
     NightOutcome,
+    Unmet,
     given_tags,
     tag_text,
 )
@@ -99,6 +100,7 @@ __all__ = [
     "TcpInfo",
     "TcpSettings",
     "Trunk",
+    "Unmet",
     "Until",
     "WindowSettings",
     "by_stream",

@@ -34,12 +34,23 @@ class Accepted:
 
 
 class NightOutcome(StrEnum):
+    """The one word on a night, for people and programs; what the night found is in the fields of `Night`."""
+
     QUIET = "quiet"  # measured, nothing to report
-    NEWS = "news"  # measured: something got slower or faster, or an expectation failed
-    FAILED = "failed"  # the run failed
+    NEWS = "news"  # measured: something got slower or faster
+    UNEXPECTED = "not-as-expected"  # measured: a bound of the scenario's `expect:` was missed
+    FAILED = "failed"  # the run failed, or a part of it
     OVERDUE = "overdue"  # it was stopped at its deadline
     BUSY = "busy"  # the rig was locked for all of the time that it was waited for
     MISSED = "missed"  # it did not happen; known at the next one
+
+
+@dataclass(frozen=True, slots=True)
+class Unmet:
+    """A bound of the scenario's `expect:` that a run missed."""
+
+    bound: str  # the same in every run: "goodput >= 930M per pair"
+    text: str  # one sentence with the measured value
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,4 +64,7 @@ class Night:
     ended_at: float | None
     outcome: NightOutcome | None
     run: str | None  # its run, where it came to one
-    reason: str | None  # one sentence: of anything but QUIET
+    reason: str | None  # one sentence: why it was not measured, or only in part
+    unmet: tuple[Unmet, ...] = ()
+    news: str | None = None  # one sentence on the largest change
+    next_due_at: float | None = None  # when the schedule has the night after it

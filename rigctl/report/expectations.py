@@ -1,7 +1,7 @@
 """What the scenario expects, in a report: a column of the table, a finding for each that is not met, a section."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -9,7 +9,7 @@ from rigctl.analysis.expectations import Check, checks
 from rigctl.analysis.run_view import RunView
 from rigctl.columns import COLUMNS
 from rigctl.findings import Finding, Number, Severity, Weight, tests
-from rigctl.records import Expectation, RunInfo, RunPlan, Status
+from rigctl.records import Expectation, RunInfo, RunPlan, Status, Unmet
 from rigctl.report.blocks import Column, Entry, Paragraph, Row, Section, Table, Verdict
 from rigctl.report.text import UNKNOWN, numbers_text, plural
 
@@ -114,6 +114,7 @@ def _finding(expectation: Expectation, same: Sequence[Verdict]) -> Finding | Non
     values: dict[str, Number] = {
         expectation.column: None if worst is None else worst.value,
         "expected": expectation.bound,
+        "bound": f"{expectation.name} {expectation.text}",
         "not_met": len(known),
         "not_known": len(unknown),
         "checked": len(same),
@@ -123,6 +124,13 @@ def _finding(expectation: Expectation, same: Sequence[Verdict]) -> Finding | Non
 
 def _numbers(verdicts: Sequence[Verdict]) -> list[int]:
     return list(dict.fromkeys(verdict.test for verdict in verdicts))
+
+
+def unmet(findings: Iterable[Finding]) -> tuple[Unmet, ...]:
+    """Return the missed bounds among the findings of a run."""
+    return tuple(
+        Unmet(str(finding.numbers["bound"]), finding.text) for finding in findings if finding.weight is Weight.EXPECTED
+    )
 
 
 def _gap(verdict: Verdict, bound: float | None) -> float:

@@ -9,7 +9,8 @@ from rigctl.site.nights import Slot, State
 
 MOST_MONTHS: Final = 13
 _ATTENTION: Final = (
-    State.WORSE, State.NEWS, State.BETTER, State.FAILED, State.MISSED, State.PARTLY, State.OPEN, State.MEASURED,
+    State.UNEXPECTED, State.WORSE, State.NEWS, State.BETTER, State.FAILED, State.MISSED, State.PARTLY, State.OPEN,
+    State.MEASURED,
 )  # fmt: skip
 """What of several nights of a day is shown: the first of these."""
 

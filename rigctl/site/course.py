@@ -13,7 +13,7 @@ from rigctl.report.blocks import Column, Document, Entry, Table
 from rigctl.site import news
 from rigctl.site.made import MadeRun
 from rigctl.site.names import Course
-from rigctl.site.nights import Slot, slots
+from rigctl.site.nights import Slot, State, slots
 
 STRIP: Final = 14
 
@@ -29,6 +29,7 @@ class Judged:
     entries: tuple[news.Entry, ...]
     accepted: tuple[Accepted, ...]
     latest: Document | None
+    next_due_at: float | None = None  # when the schedule has the next night
 
     @property
     def history(self) -> tuple[Shift, ...]:
@@ -51,6 +52,7 @@ class Summary:
     standing: int  # changes for the worse that nobody accepted
     result: str  # rig of the latest run, and the sentence on top of it
     entries: tuple[news.Entry, ...]
+    next_due_at: float | None = None
 
 
 def judge(
@@ -61,26 +63,41 @@ def judge(
     values: Mapping[str, Values],
     nights: Sequence[Night],
     accepted: Sequence[Accepted],
+    now: float,
 ) -> Judged:
-    """`infos`: the stored runs of the course, the latest first; `values`: those of each, by its id."""
-    last = next((info for info in infos if CONFIRMS not in info.tags and info.status is not RunStatus.RUNNING), None)
+    """Judge a course. `infos`: its stored runs, the latest first; `values`: those of each, by its id.
+
+    Runs that began after `now` were measured by a wrong clock: none is the latest night.
+    """
+    past = [run for run in runs if run.started_at <= now]
+    ended = [info for info in infos if CONFIRMS not in info.tags and info.status is not RunStatus.RUNNING]
+    last = next((info for info in ended if info.started_at <= now), None)
+    next_due_at = next((night.next_due_at for night in reversed(nights) if night.next_due_at is not None), None)
     if last is None:
-        return Judged(course, tuple(runs), None, slots(runs, nights, {}, {}), (), (), None)
+        own = slots(past, nights, {}, {})
+        told = tuple(news.entries(course, own, {}, {}))
+        return Judged(course, tuple(runs), None, _one_a_date(own), told, (), None, next_due_at)
     seen = of_runs(*chosen(infos, last), lambda run: values.get(run, {}))
     made = of_nights(seen, accepted)
     found = news.found_in(made)
-    own = slots(runs, nights, found, news.headlines(found))
-    ended = {run.run: run.ended_at or run.started_at for run in runs}
+    own = slots(past, nights, found, news.headlines(found))
+    ends = {run.run: run.ended_at or run.started_at for run in runs}
     known = {info.run for info in seen.runs}
     return Judged(
         course,
         tuple(runs),
         made,
-        own,
-        tuple(news.entries(course, own, found, ended)),
+        _one_a_date(own),
+        tuple(news.entries(course, own, found, ends)),
         tuple(level for level in accepted if level.run in known),
         document_of(last),
+        next_due_at,
     )
+
+
+def _one_a_date(own: Sequence[Slot]) -> tuple[Slot, ...]:
+    """Leave out attempts that were repeated: the night that measured tells of them."""
+    return tuple(slot for slot in own if not slot.repeated)
 
 
 def summary(judged: Judged, made_from: str) -> Summary:
@@ -95,12 +112,21 @@ def summary(judged: Judged, made_from: str) -> Summary:
         runs=len(judged.runs),
         latest=latest,
         strip=judged.slots[-STRIP:],
-        answer=first.text if first else "No run has ended.",
+        answer=_answer(latest, first.text if first else "No run has ended."),
         level=str(first.level) if first else "note",
         standing=sum(not shift.better for shift in made.standing) if made else 0,
         result=f"{judged.latest.about[0]}: {judged.latest.answer}" if judged.latest else "",
         entries=judged.entries,
+        next_due_at=judged.next_due_at,
     )
+
+
+def _answer(latest: Slot | None, of_levels: str) -> str:
+    """Return the sentence on the latest night: on levels only if it was measured, and as expected."""
+    if latest is None or latest.state in {State.MEASURED, State.WORSE, State.BETTER}:
+        again = latest.since if latest is not None and latest.again else None
+        return of_levels if again is None else f"{of_levels} As expected again: it was not from {again} on."
+    return f"{latest.what[0].upper()}{latest.what[1:].rstrip('.')}."
 
 
 def changes(judged: Judged) -> Table | None:

@@ -57,7 +57,8 @@ def make_courses(work: Work, jobs: Sequence[Job]) -> None:
 
 
 def _changed(work: Work, courses: Mapping[Course, Mapping[str, MadeRun | Job]]) -> Iterator[_Changed]:
-    accepted, nights = work.store.history.accepted(), work.store.history.nights()
+    accepted = work.store.history.accepted()
+    nights = [night for night in work.store.history.nights() if night.due_at <= work.now]
     for course, by_run in courses.items():
         runs = [run for _, run in sorted(by_run.items())]
         nights_of = tuple(night for night in nights if (night.scenario, night.rig) == (course.scenario, course.rig))
@@ -94,7 +95,7 @@ def _course(work: Work, own: _Changed) -> None:
     readable = [work.infos[run.run] for run in reversed(runs) if run.run in work.infos]
     kept = _values(work, own.course, readable)
     infos = [info for info in readable if info.run in kept.runs]
-    judged = judge(partial(_document, work), own.course, runs, infos, kept.runs, own.nights, own.accepted)
+    judged = judge(partial(_document, work), own.course, runs, infos, kept.runs, own.nights, own.accepted, work.now)
     compared = work.manifest.compared
     comparisons(work, compared, pairs(judged))
     named = summary(judged, made_from)

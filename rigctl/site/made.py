@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rigctl.records import CONFIRMS, RunStatus
+from rigctl.records import CONFIRMS, RunStatus, Unmet
 from rigctl.site.names import Course
 
 
@@ -27,6 +27,7 @@ class MadeRun:
     level: str  # of that finding
     tags: Mapping[str, str]  # all, also rigctl's own
     body_from: str = ""
+    unmet: tuple[Unmet, ...] = ()
 
     @property
     def course(self) -> Course:

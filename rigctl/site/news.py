@@ -1,4 +1,4 @@
-"""What is news of a course: changes by the night in which each was found, and nights that were not measured."""
+"""What is news of a course: changes by the night in which each was found, missed bounds, nights not measured."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -47,13 +47,15 @@ def entries(
 ) -> Iterator[Entry]:
     """The news of `course`, the earliest first. `ended`: when each run did."""
     for slot in slots:
-        if slot.state in {State.MEASURED, State.OPEN}:
-            continue
         shifts = found.get(slot.run or "", ())
-        sentences = tuple(f"{sentence(shift)}." for shift in shifts) or (slot.label + ".",)
+        goes_on = slot.state is State.UNEXPECTED and slot.since != slot.day
+        if slot.state is State.OPEN or (slot.state is State.MEASURED and not slot.again) or (goes_on and not shifts):
+            continue
+        said = [own.text for own in slot.unmet] + [f"{sentence(shift)}." for shift in shifts]
+        sentences = tuple(said) or (slot.label.rstrip(".") + ".",)
         key = f"run {slot.run}" if slot.run else f"{course.scenario} {course.rig} {slot.at:.0f}"
         page = page_of_run(slot.run) if slot.run else course.page
-        what = slot.text or slot.label.partition(", ")[2]
+        what = slot.text if slot.state in {State.WORSE, State.BETTER} and not slot.again else slot.what
         what = what if len(what) <= _MOST else f"{what[: _MOST - 1]}…"
         at = ended.get(slot.run or "", slot.at)
         yield Entry(key, at, course, slot.state, f"{course}, {slot.day}: {what}", sentences, page)

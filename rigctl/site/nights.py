@@ -1,13 +1,13 @@
 """The nights of a course as its calendar has them: measured, failed, missed; never one that is not known to be due."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from enum import StrEnum
 from typing import Final
 
 from rigctl.analysis.shifts import Shift
-from rigctl.records import Night, NightOutcome, RunStatus
+from rigctl.records import Night, NightOutcome, RunStatus, Unmet
 from rigctl.site.made import MadeRun
 
 
@@ -17,7 +17,8 @@ class State(StrEnum):
     MEASURED = "measured"  # nothing new
     WORSE = "worse"  # a change for the worse was found in it
     BETTER = "better"
-    NEWS = "news"  # an expectation was not met, or a variant is worse
+    UNEXPECTED = "unexpected"  # a bound of `expect:` was missed
+    NEWS = "news"  # its message told of a change that the nights since do not show
     PARTLY = "partly"  # some tests were not measured
     FAILED = "failed"  # not measured: failed, stopped at its deadline, or the rig was in use
     MISSED = "missed"
@@ -28,12 +29,13 @@ class State(StrEnum):
         return self in _WHOLE
 
 
-_WHOLE: Final = frozenset({State.MEASURED, State.WORSE, State.BETTER, State.NEWS})
+_WHOLE: Final = frozenset({State.MEASURED, State.WORSE, State.BETTER, State.UNEXPECTED, State.NEWS})
 WORDS: Final[dict[State, str]] = {
     State.MEASURED: "measured, nothing new",
     State.WORSE: "worse",
     State.BETTER: "better",
-    State.NEWS: "an expectation was not met",
+    State.UNEXPECTED: "not as expected",
+    State.NEWS: "news of that night only",
     State.PARTLY: "measured in part",
     State.FAILED: "failed",
     State.MISSED: "missed",
@@ -43,7 +45,8 @@ SIGNS: Final[dict[State, str]] = {
     State.MEASURED: "",
     State.WORSE: "▼",
     State.BETTER: "▲",
-    State.NEWS: "!",
+    State.UNEXPECTED: "!",
+    State.NEWS: "?",
     State.PARTLY: "~",
     State.FAILED: "×",
     State.MISSED: "–",
@@ -52,6 +55,7 @@ SIGNS: Final[dict[State, str]] = {
 _OUTCOMES: Final[dict[NightOutcome, State]] = {
     NightOutcome.QUIET: State.MEASURED,
     NightOutcome.NEWS: State.NEWS,
+    NightOutcome.UNEXPECTED: State.UNEXPECTED,
     NightOutcome.FAILED: State.FAILED,
     NightOutcome.OVERDUE: State.FAILED,
     NightOutcome.BUSY: State.FAILED,
@@ -61,12 +65,19 @@ _OUTCOMES: Final[dict[NightOutcome, State]] = {
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One night: when it was due, or began; its run, where it came to one; what there is to say of it."""
+    """One night: when it was due, or began; its run, where it came to one; what there is to say of it.
+
+    `since`: the night from which on the scenario was not as expected: in one that still is not, in one that did not
+    measure it, and in the first one that is as expected again.
+    """
 
     at: float
     state: State
     run: str | None
     text: str
+    unmet: tuple[Unmet, ...] = ()
+    since: date | None = None
+    repeated: bool = False  # another attempt on the same date measured
 
     @property
     def day(self) -> date:
@@ -77,9 +88,26 @@ class Slot:
         return SIGNS[self.state]
 
     @property
+    def again(self) -> bool:
+        """Whether it is as expected again."""
+        return self.since is not None and self.state.whole and self.state is not State.UNEXPECTED
+
+    @property
+    def what(self) -> str:
+        """`failed: the scenario cannot be read`, `not as expected since 2026-11-03: goodput 812 Mbit/s in test 3 …`."""
+        word, text = WORDS[self.state], f": {self.text}" if self.text else ""
+        if self.since is None or (self.state is State.UNEXPECTED and self.since == self.day):
+            return f"{word}{text}"
+        if self.state is State.UNEXPECTED:
+            return f"{word} since {self.since}{text}"
+        if self.again:
+            return f"{word}{text.rstrip('.')}; as expected again (it was not from {self.since} on)"
+        return f"{word}{text.rstrip('.')}; not as expected since {self.since}, when last measured"
+
+    @property
     def label(self) -> str:
         """`2026-11-05, failed: the scenario cannot be read`."""
-        return f"{self.day}, {WORDS[self.state]}{f': {self.text}' if self.text else ''}"
+        return f"{self.day}, {self.what}"
 
 
 def slots(
@@ -93,29 +121,59 @@ def slots(
     due = {night.run: night for night in nights if night.run is not None}
     made = [_of_run(run, due.get(run.run), found.get(run.run, ()), words) for run in runs if run.is_night]
     known = {slot.run for slot in made}
-    made += [
-        Slot(night.due_at, _state(night), None, night.reason or "")
-        for night in nights
-        if night.run not in known or night.run is None
-    ]
-    return tuple(sorted(made, key=lambda slot: (slot.at, slot.run or "")))
+    made += [_of_night(night) for night in nights if night.run not in known or night.run is None]
+    return tuple(_in_turn(sorted(made, key=lambda slot: (slot.at, slot.run or ""))))
 
 
 def _of_run(run: MadeRun, night: Night | None, found: Sequence[Shift], words: Mapping[str, str]) -> Slot:
     at = run.started_at if night is None else night.due_at
     text = words.get(run.run, "")
+    outcome = None if night is None else night.outcome
+    unmet = run.unmet if night is None or outcome is None else night.unmet
     if run.status is RunStatus.RUNNING:
         return Slot(at, State.OPEN, run.run, text)
-    if night is not None and night.outcome not in {None, NightOutcome.QUIET, NightOutcome.NEWS}:
-        return Slot(at, State.PARTLY, run.run, night.reason or "")
+    if night is not None and outcome is not None and not _OUTCOMES[outcome].whole:
+        return Slot(at, State.PARTLY, run.run, night.reason or "", unmet)
     if run.status is not RunStatus.COMPLETE:
-        return Slot(at, State.PARTLY, run.run, text)
+        return Slot(at, State.PARTLY, run.run, text, unmet)
+    if unmet:
+        return Slot(at, State.UNEXPECTED, run.run, _joined(unmet, text), unmet)
     if found:
         return Slot(at, State.BETTER if all(shift.better for shift in found) else State.WORSE, run.run, text)
-    if night is not None and night.outcome is NightOutcome.NEWS and "expectation" in (night.reason or ""):
-        return Slot(at, State.NEWS, run.run, night.reason or "")
-    return Slot(at, State.MEASURED, run.run, "")
+    news = None if night is None else night.news
+    return Slot(at, State.NEWS if news else State.MEASURED, run.run, news or "")
 
 
-def _state(night: Night) -> State:
-    return State.OPEN if night.outcome is None else _OUTCOMES[night.outcome]
+def _of_night(night: Night) -> Slot:
+    """A night without a run, or whose run is no longer in the store."""
+    state = State.OPEN if night.outcome is None else _OUTCOMES[night.outcome]
+    told = night.news or ""
+    text = night.reason or (_joined(night.unmet, told) if night.unmet else told)
+    return Slot(night.due_at, state, None, text, night.unmet)
+
+
+def _joined(unmet: Sequence[Unmet], told: str) -> str:
+    return " ".join([*(own.text for own in unmet), *([told] if told else [])])
+
+
+def _in_turn(made: Sequence[Slot]) -> Iterable[Slot]:
+    """Yield each with what the nights before it tell: attempts on the same date, since when it is not as expected."""
+    measured = {slot.day: number for number, slot in enumerate(made) if slot.state.whole}
+    last: Slot | None = None  # the last one measured, if not as expected
+    attempt: Slot | None = None
+    for number, slot in enumerate(made):
+        since = None if last is None else last.since
+        if not slot.state.whole:
+            repeated = measured.get(slot.day, -1) > number
+            attempt = replace(slot, repeated=repeated, since=None if repeated else since)
+            yield attempt
+            continue
+        if slot.state is State.UNEXPECTED:
+            known = {own.bound for own in last.unmet} if last is not None else set()
+            since = since if {own.bound for own in slot.unmet} <= known else slot.day
+        text = slot.text
+        if attempt is not None and attempt.day == slot.day:
+            text = f"{text.rstrip('.')}{'; ' if text else ''}an earlier attempt on this date: {attempt.what}"
+        own = replace(slot, since=since, text=text)
+        last = own if own.state is State.UNEXPECTED else None
+        yield own

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from rigctl.records import given_tags, tag_text
 from rigctl.report.printers.html import STYLES, environment
-from rigctl.report.text import plural
+from rigctl.report.text import listed, plural
 from rigctl.resources import templates
 from rigctl.site.calendar import months
 from rigctl.site.course import Judged, Summary, changes
@@ -24,10 +24,11 @@ MOST_NEWS: Final = 12
 MOST_RUNS: Final = 12
 
 
-def front(title: str, summaries: Sequence[Summary], runs: Sequence[MadeRun], written: str) -> bytes:
+def front(title: str, summaries: Sequence[Summary], runs: Sequence[MadeRun], now: float) -> bytes:
     """The morning's page."""
     entries = sorted((entry for own in summaries for entry in own.entries), key=lambda entry: (-entry.at, entry.key))
     courses = sorted(summaries, key=lambda own: (_urgency(own), own.course))
+    nights = [run for run in runs if run.is_night and run.started_at <= now]
     return _printed(
         "site/index.html.j2",
         INDEX,
@@ -35,9 +36,12 @@ def front(title: str, summaries: Sequence[Summary], runs: Sequence[MadeRun], wri
         answer=answer(summaries),
         courses=courses,
         news=entries[:MOST_NEWS],
-        runs=_latest(runs)[:MOST_RUNS],
+        runs=_latest(nights)[:MOST_RUNS],
         count=len(runs),
-        written=written,
+        latest=max((own.latest.day for own in summaries if own.latest is not None), default=None),
+        nexts=[_expected(own.next_due_at, now) for own in courses],
+        next=_expected(_next(summaries, now), now),
+        written=f"{datetime.fromtimestamp(now).astimezone():%Y-%m-%d %H:%M %Z}",
     )
 
 
@@ -53,6 +57,9 @@ def course(judged: Judged, own: Summary, compared: Mapping[str, str]) -> bytes:
         judged=judged,
         own=own,
         changes=changes(judged),
+        unmet=[entry for entry in judged.entries[::-1] if entry.state in {State.UNEXPECTED, State.MEASURED}][
+            :MOST_NEWS
+        ],
         changed=changed,
         steady=steady,
         keys=KEYS,
@@ -82,15 +89,39 @@ def answer(summaries: Sequence[Summary]) -> str:
     more = sum(_urgency(own) < _QUIET for own in urgent[1:])
     rest = f" {plural(more, 'more scenario')} below." if more else ""
     if _urgency(first) < _QUIET and first.latest is not None:
-        return f"{first.course}, {first.latest.label}.{rest}"
+        return f"{first.course}, {first.latest.label.rstrip('.')}.{rest}"
     standing = sum(own.standing for own in summaries)
     earlier = f"; {plural(standing, 'earlier change')} for the worse not accepted" if standing else ""
+    again = [str(own.course) for own in summaries if own.latest is not None and own.latest.again]
+    earlier += f"; as expected again: {listed(again)}" if again else ""
     nights = {own.latest.day for own in summaries if own.latest is not None}
     when = f" in the latest night, {max(nights)}" if nights else ""
     return f"Nothing changed in {plural(len(summaries), 'scenario')}{when}{earlier}."
 
 
-_ORDER: Final = (State.WORSE, State.NEWS, State.FAILED, State.MISSED, State.PARTLY, State.BETTER, State.OPEN)
+def _next(summaries: Sequence[Summary], now: float) -> float | None:
+    """Return when the next night of all is expected; if all are overdue, since when."""
+    due = sorted(own.next_due_at for own in summaries if own.next_due_at is not None)
+    return next((at for at in due if at > now), due[-1] if due else None)
+
+
+def _expected(at: float | None, now: float) -> str:
+    """Return a sentence on the next night; it tells a reader whether the site is out of date."""
+    if at is None:
+        return ""
+    return f"Next expected {_minute(at)}." if at > now else f"The next was expected {_minute(at)}."
+
+
+_ORDER: Final = (
+    State.UNEXPECTED,
+    State.WORSE,
+    State.NEWS,
+    State.FAILED,
+    State.MISSED,
+    State.PARTLY,
+    State.BETTER,
+    State.OPEN,
+)
 _QUIET: Final = len(_ORDER)
 
 

@@ -34,7 +34,6 @@ from rigctl.site.work import Work
 from rigctl.store import Store
 from rigctl.store.heads import Head
 from rigctl.texts import printable
-from rigctl.units import local_text
 
 TITLE: Final = "Network tests"
 
@@ -57,7 +56,7 @@ def publish(store: Store, path: Path, now: float, title: str | None = None) -> P
     """Write the site of `store` into the folder `path`. Raises `InputError`."""
     with opened(path) as folder:
         mark = _claim(folder, store, title)
-        return _published(Work(store, folder, manifests.load(folder), manifests.maker()), mark, now)
+        return _published(Work(store, folder, manifests.load(folder), manifests.maker(), now), mark, now)
 
 
 def _claim(folder: Folder, store: Store, title: str | None) -> Mark:
@@ -93,7 +92,7 @@ def _published(work: Work, mark: Mark, now: float) -> Published:
     latest = max((run.ended_at or run.started_at for run in runs), default=now)
     folder.add(SEARCH, index(runs, printing.script()).encode("utf-8", "replace"))
     folder.add(FEED, feed(mark.site, mark.title, entries, latest))
-    folder.add(INDEX, printing.front(mark.title, courses, runs, local_text(now, "%Y-%m-%d %H:%M %Z")))
+    folder.add(INDEX, printing.front(mark.title, courses, runs, now))
     written = folder.commit()
     manifests.save(folder, known)
     return Published(

@@ -9,6 +9,7 @@ from rigctl.findings import Severity
 from rigctl.records import RunInfo
 from rigctl.report.blocks import Document
 from rigctl.report.document import of_view
+from rigctl.report.expectations import unmet
 from rigctl.report.printers.html import Around, page, with_links
 from rigctl.site.folder import Folder
 from rigctl.site.made import MadeRun
@@ -82,6 +83,7 @@ def made(store: Store, job: Job, info: RunInfo | None = None) -> Page:
             answer=first.text if first else "",
             level=str(first.level if first else Severity.NOTE),
             tags=dict(info.tags),
+            unmet=unmet(document.findings),
         ),
         values,
         Shown(view, document),

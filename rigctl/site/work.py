@@ -27,6 +27,7 @@ class Work:
     folder: Folder
     manifest: Manifest
     maker: str
+    now: float  # nights after it are those of a clock that was wrong
     infos: dict[str, RunInfo] = field(default_factory=dict)
     fresh: dict[str, Values] = field(default_factory=dict)
     shown: dict[str, Shown] = field(default_factory=dict)

@@ -17,6 +17,10 @@ from rigctl.store.foreign import harmless_row
 from rigctl.texts import printable
 
 _DAMAGED: Final = "is damaged. Save a copy, try `sqlite3 FILE .recover`, or name another file with --store"
+_OTHER_COLUMNS: Final = (
+    "has a table with other columns: another version of rigctl made it. Read it with that version, or name another "
+    "store with --store"
+)
 # What sqlite3 says (its result codes' texts) → what it means and what to do.
 _FULL: Final = "cannot be written: the disk is full. What was stored before is safe. Make room and try again"
 _KNOWN: Final = (
@@ -24,6 +28,8 @@ _KNOWN: Final = (
     ("codec can't decode", _DAMAGED),
     ("could not decode to utf-8", _DAMAGED),
     ("malformed", _DAMAGED),
+    ("no such column", _OTHER_COLUMNS),
+    ("has no column named", _OTHER_COLUMNS),
     ("disk is full", _FULL),
     ("readonly database", "cannot be written: the file or its folder is read-only. Name another with --store"),
     (
@@ -68,6 +74,7 @@ _KNOWN_OF_SERVERS: Final = (
     (("53300", "too many clients", "remaining connection slots"), "has no connection left. Try again later"),
     (("55p03",), "is locked by another controller. Try again"),
     (("53100", "no space left"), "cannot be written: its disk is full. What was stored before is safe"),
+    (("42703",), _OTHER_COLUMNS),
     (("25006",), "cannot be written: its server only reads, as a standby does. Name the primary"),
     (
         ("42501", "3f000"),

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from sqlalchemy import JSON, Connection, inspect
 
-from rigctl.store.schema import metadata
+from rigctl.store.schema import metadata, nights
 
 MOST_VALUE: Final = 256 * 1024**2
 """Bytes of the longest value SQLite may make: a few hours of a large rig's bins take a hundredth."""
@@ -18,7 +18,7 @@ _COMMANDS: Final = re.compile(
 _ESCAPES: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|r\\n|(.))", re.DOTALL)
 _JSON_COLUMNS: Final = frozenset(
     column.name for table in metadata.tables.values() for column in table.c if isinstance(column.type, JSON)
-)
+) | {nights.c.unmet.name}
 
 
 def harmless_row(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """What a store keeps of its runs beside what they measured: tags, accepted levels, nights."""
 
+import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -63,7 +64,9 @@ class History:
         with explained(self._place, writing=True), writing(self._engine) as connection:
             connection.execute(delete(nights).where(*same))
             outcome = None if night.outcome is None else str(night.outcome)
-            connection.execute(insert(nights).values(**asdict(night) | {"outcome": outcome}))
+            unmet = json.dumps([asdict(own) for own in night.unmet], ensure_ascii=False)
+            unmet = unmet.encode("utf-8", "replace").decode()  # halves of characters: no reader takes those
+            connection.execute(insert(nights).values(**asdict(night) | {"outcome": outcome, "unmet": unmet}))
 
     def nights(self, scenario: str | None = None, rig: str | None = None) -> list[Night]:
         """The nights of a scenario on a rig, or of all, the earliest first."""

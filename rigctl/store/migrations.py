@@ -90,6 +90,9 @@ def _to_5(op: "Operations") -> None:
         Column("outcome", String(16)),
         Column("run", String(64), ForeignKey("runs.run", ondelete="SET NULL")),
         Column("reason", Text),
+        Column("unmet", Text, nullable=False),
+        Column("news", Text),
+        Column("next_due_at", Float(53)),
     )
 
 

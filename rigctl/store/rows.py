@@ -123,8 +123,8 @@ def accepted_from(row: Row) -> Accepted:
 
 
 def night_from(row: Row) -> Night:
-    made = _record(Night, row)
-    check_times(due_at=made.due_at, began_at=made.began_at, ended_at=made.ended_at)
+    made = _record(Night, row | {"unmet": json_of(row["unmet"])})
+    check_times(due_at=made.due_at, began_at=made.began_at, ended_at=made.ended_at, next_due_at=made.next_due_at)
     return made
 
 

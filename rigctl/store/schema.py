@@ -143,4 +143,8 @@ nights: Final = Table(
     Column("outcome", String(16)),
     Column("run", ForeignKey("runs.run", ondelete="SET NULL")),
     Column("reason", Text),
+    # JSON as text: a value of another type in one row must not end the reading of all.
+    Column("unmet", Text, nullable=False),
+    Column("news", Text),
+    Column("next_due_at", Float(53)),
 )

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -12,6 +13,7 @@ from processes import end
 from user import User, all_commands, kept_up, waited
 
 from rigctl.errors import InputError
+from rigctl.records import RunStatus
 from rigctl.store import open_store
 
 SCENARIO = "title: nightly\nrig: gigablox\npairs: [pi1 -> pi2]\nduration: {}\n"
@@ -50,11 +52,11 @@ class Sleeper(User):
         except InputError:
             return False
 
-    def night(self) -> dict[str, object]:
+    def night(self) -> dict[str, Any]:
         """The last night, as a program sees it."""
         status = json.loads(self.rigctl("nightly", "status", "--json"))
         jsonschema.validate(status, json.loads((DOCS / "schemas" / "nightly-status.schema.json").read_text()))
-        last: dict[str, object] = status["nightlies"][0]["nights"][0]
+        last: dict[str, Any] = status["nightlies"][0]["nights"][0]
         return last
 
 
@@ -65,12 +67,12 @@ def user(tmp_path: Path) -> Sleeper:
 
 def test_a_night_from_its_installation_to_its_removal(user: Sleeper) -> None:
     out = user.install()
-    assert "There is no systemd of yours here. Add this line to your crontab" in out
+    assert "Add this line to your crontab (crontab -e)" in out
     assert "30 2 * * * " in out
     assert " -m rigctl nightly run lab\n" in out
     assert "lab: has not run yet; next: " in user.rigctl("nightly", "status")
 
-    assert "nothing changed" in user.rigctl("nightly", "run", "lab")
+    assert "nothing new" in user.rigctl("nightly", "run", "lab")
     night = user.night()
     assert (night["outcome"], night["reason"]) == ("quiet", None)
     assert str(night["run"]) in user.rigctl("nightly", "status", "lab")
@@ -79,8 +81,10 @@ def test_a_night_from_its_installation_to_its_removal(user: Sleeper) -> None:
     (user.folder / "quick.yaml").write_text(SCENARIO.format("400ms") + 'expect: {goodput: ">= 2G"}\n')
     user.rigctl("nightly", "run", "lab", code=1)
     night = user.night()
-    assert night["outcome"] == "news"
-    assert "The expectation is not met: goodput " in str(night["reason"])
+    assert (night["outcome"], night["reason"]) == ("not-as-expected", None)
+    (missed,) = night["unmet"]
+    assert missed["bound"] == "goodput >= 2G"
+    assert "goodput " in missed["text"]
     assert "expected >= 2G" in user.told
     (user.folder / "told.md").unlink()
 
@@ -141,6 +145,41 @@ def test_a_night_that_is_ended_ends_its_run(tmp_path: Path) -> None:
     assert user.night()["reason"] == "rigctl nightly was ended by a signal"
 
 
+def test_a_night_that_is_killed_alone_ends_its_run(tmp_path: Path) -> None:
+    user = Sleeper(tmp_path, "60s")
+    user.install()
+    night = user.start("nightly", "run", "lab")
+    try:
+        assert waited(lambda: user.began_to_measure, 30)
+        night.kill()
+        night.communicate(timeout=60)
+    finally:
+        end(night)
+    assert waited(lambda: not user.processes(), 30), user.processes()
+    with open_store(str(user.folder / "store.db"), create=False) as store:
+        assert [info.status for info in store.runs()] == [RunStatus.INTERRUPTED]
+
+
+def test_the_rig_of_the_scenario_is_taken_where_none_is_named(user: Sleeper) -> None:
+    user.rigctl("nightly", "install", "quick.yaml", "--at", "02:30", "--name", "lab")
+    (status,) = json.loads(user.rigctl("nightly", "status", "--json"))["nightlies"]
+    assert status["rig"] == "gigablox"
+    (user.folder / "own.yaml").write_text("nodes:\n  a: {address: 192.0.2.1}\n  b: {address: 192.0.2.2}\n")
+    (user.folder / "quick.yaml").write_text("rig: own.yaml\npairs: [a -> b]\n")
+    user.rigctl("nightly", "install", "quick.yaml", "--at", "02:30", "--name", "lab")
+    (status,) = json.loads(user.rigctl("nightly", "status", "--json"))["nightlies"]
+    assert status["rig"] == str(user.folder / "own.yaml")
+
+
+def test_a_damaged_state_is_told_once_and_the_night_goes_on(user: Sleeper) -> None:
+    user.install()
+    state = user.folder / "state/rigctl/nightly/lab.json"
+    state.write_text('{"installed_at": 1, "looked_until": NaN, "pending": []}')
+    assert json.loads(user.rigctl("nightly", "status", "--json"))["damaged"] != []
+    assert "lab.json is damaged" in user.rigctl("nightly", "run", "lab")
+    assert "is damaged" not in user.rigctl("nightly", "run", "lab")
+
+
 def test_a_rig_that_is_in_use_all_the_time_is_the_nights_result(user: Sleeper) -> None:
     user.install("--wait", "1s")
     with kept_up(user):
@@ -157,10 +196,15 @@ def test_a_rig_that_is_in_use_all_the_time_is_the_nights_result(user: Sleeper) -
 
 def test_a_site_follows_its_nights_and_what_keeps_it_from_that_is_told(user: Sleeper) -> None:
     user.install("--publish", "site")
-    assert "nothing changed" in user.rigctl("nightly", "run", "lab")
+    assert "nothing new" in user.rigctl("nightly", "run", "lab")
     run = user.night()["run"]
     front = user.folder / "site/index.html"
     assert f"runs/{run}.html" in front.read_text()
+    assert "Next expected " in front.read_text()
+    (user.folder / "quick.yaml").write_text(SCENARIO.format("400ms") + 'expect: {goodput: ">= 2G"}\n')
+    user.rigctl("nightly", "run", "lab", code=1)
+    assert f'class="night unexpected" href="runs/{user.night()["run"]}.html"' in front.read_text()
+    assert "Nothing changed" not in front.read_text()
     (user.folder / "quick.yaml").write_text(SCENARIO.format("400ms") + "titel: broken\n")
     user.rigctl("nightly", "run", "lab", code=3)
     assert "unknown key" in front.read_text()

@@ -134,7 +134,7 @@ def test_mornings_say_what_they_should_and_nothing_else(weeks: Weeks) -> None:
     failed = "mesh on lab, 2026-11-05: the night failed: pi4: connection refused. Is its SSH server running?"
     assert weeks.title(FAILED) == failed
     assert weeks.title(MISSED + 1).startswith("mesh on lab, 2026-11-09: the night was missed: it did not begin")
-    assert "The night of 2026-11-10 was measured; nothing changed." in weeks.lab.told[MISSED + 1].markdown
+    assert "The night of 2026-11-10 was measured; nothing is new." in weeks.lab.told[MISSED + 1].markdown
     assert weeks.title(HUNG).startswith("mesh on lab, 2026-11-12: the night was ended at its deadline: not finished")
     assert re.search(r"^mesh on lab, 2026-11-15: .*pi3", weeks.title(SLOWER))
 
@@ -151,7 +151,7 @@ def test_the_store_has_all_nights_with_what_became_of_them(weeks: Weeks) -> None
 def test_the_message_names_the_node_the_size_and_what_changed_with_it(weeks: Weeks) -> None:
     text = weeks.lab.told[SLOWER].markdown
     assert "pi3" in text
-    assert re.search(r"[−-] ?(7|8)(\.\d)? ?%|(7|8)(\.\d)? % (slower|lower|less)", text)
+    assert re.search(r"[−-] ?(7|8)(\.\d)? ?%|(7|8)(\.\d)? % (slower|lower|less|below)", text)
     assert "6.6.31" in text
     assert "6.6.51" in text
     assert len(text) < 65_536

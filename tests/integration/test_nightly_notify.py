@@ -4,7 +4,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from rigctl.nightly.message import Message
 from rigctl.nightly.notify import check, tell
 from rigctl.nightly.settings import Settings
 
-TOLD = Message("s on r: slower", "**s on r: slower**\n\n| ü |\n", "2026-11-22", "news", "run1")
+TOLD = Message("an-id", "s on r: slower", "**s on r: slower**\n\n| ü |\n", "2026-11-22", "news", "run1")
 AT_ONCE = (0.0, 0.0, 0.0)
 
 
@@ -80,7 +80,15 @@ def test_a_webhook_gets_json_with_the_markdown(site: Site) -> None:
     ((path, headers, body),) = site.seen
     assert path == "/hook/s3cret"
     assert headers["Content-Type"] == "application/json"
-    expected = {"text": TOLD.markdown, "title": TOLD.title, "night": "2026-11-22", "outcome": "news", "run": "run1"}
+    assert headers["Idempotency-Key"] == "an-id"
+    expected = {
+        "id": "an-id",
+        "text": TOLD.markdown,
+        "title": TOLD.title,
+        "night": "2026-11-22",
+        "outcome": "news",
+        "run": "run1",
+    }
     assert json.loads(body) == expected
 
 
@@ -158,15 +166,37 @@ def test_a_command_that_fails_is_tried_again(tmp_path: Path) -> None:
         tell(TOLD, settings("echo no >&2; false"), {"PATH": "/usr/bin:/bin"}, pauses_s=AT_ONCE)
 
 
+def waited_for_the_end_of(file: Path) -> bool:
+    pid = file.read_text().strip()
+    until_s = time.monotonic() + 10
+    while Path(f"/proc/{pid}/exe").exists() and time.monotonic() < until_s:
+        time.sleep(0.02)
+    return not Path(f"/proc/{pid}/exe").exists()
+
+
 def test_a_command_that_hangs_is_ended_with_all_it_started(tmp_path: Path) -> None:
     command = f"sleep 61 & echo $! >{tmp_path}/pid; wait"
     with pytest.raises(RigError, match=r"not finished within 0\.5 s"):
         tell(TOLD, settings(command), {"PATH": "/usr/bin:/bin"}, pauses_s=(), command_s=0.5)
-    pid = (tmp_path / "pid").read_text().strip()
-    until_s = time.monotonic() + 10
-    while Path(f"/proc/{pid}/exe").exists() and time.monotonic() < until_s:
-        time.sleep(0.02)
-    assert not Path(f"/proc/{pid}/exe").exists()
+    assert waited_for_the_end_of(tmp_path / "pid")
+
+
+def test_a_retry_has_the_same_key(site: Site) -> None:
+    site.answers = [500, "hang", 200]
+    tell(TOLD, settings(site.address), {}, pauses_s=AT_ONCE, answer_s=0.5)
+    assert {headers["Idempotency-Key"] for _, headers, _ in site.seen} == {"an-id"}
+
+
+def test_a_command_that_leaves_a_child_behind_is_run_once_and_its_child_ended(tmp_path: Path) -> None:
+    command = f"cat >>{tmp_path}/told; sleep 600 & echo $! >{tmp_path}/pid"
+    tell(TOLD, settings(command), {"PATH": "/usr/bin:/bin"}, command_s=30)
+    assert (tmp_path / "told").read_text() == TOLD.markdown
+    assert waited_for_the_end_of(tmp_path / "pid")
+
+
+def test_a_command_need_not_read_a_long_message() -> None:
+    long = replace(TOLD, markdown="| row |\n" * 50_000)
+    tell(long, settings("exec true"), {"PATH": "/usr/bin:/bin"}, pauses_s=())
 
 
 def test_what_cannot_work_is_found_before(tmp_path: Path) -> None:

@@ -3,9 +3,13 @@
 from dataclasses import replace
 
 import builders
+import pytest
+from sqlalchemy import text
 
-from rigctl.records import Accepted, Night, NightOutcome
+from rigctl.errors import InputError, RigError
+from rigctl.records import Accepted, Night, NightOutcome, Unmet
 from rigctl.store import Store
+from rigctl.store.history import writing
 
 
 def test_a_run_has_the_tags_it_was_given_last(store: Store) -> None:
@@ -41,6 +45,35 @@ def test_a_night_is_kept_and_outlives_its_run(store: Store) -> None:
     assert store.history.nights("gigablox", "other") == []
     store.remove(run)
     assert store.history.nights() == [replace(ended, run=None)]
+
+
+def test_what_a_night_found_is_kept_in_fields(store: Store) -> None:
+    unmet = (Unmet("goodput >= 330M per pair", "goodput 286 Mbit/s in test 1, pc1 → pc4."), Unmet("b", "c"))
+    night = Night("gigablox", "lab", 1.0, 2.0, 3.0, NightOutcome.UNEXPECTED, None, None, unmet, "slower", 4.0)
+    store.history.put_night(night)
+    assert store.history.nights() == [night]
+    store.history.put_night(replace(night, unmet=(Unmet("\x1b[2J", "a \ud800 b"),)))
+    assert store.history.nights()[0].unmet == (Unmet("?[2J", "a ? b"),)
+
+
+@pytest.mark.parametrize(
+    "change", ["unmet = '7'", "unmet = '[1]'", "next_due_at = 1e300", "outcome = 'odd'", "due_at = -1"]
+)
+def test_a_damaged_night_is_one_clear_message(store: Store, change: str) -> None:
+    store.history.put_night(Night("gigablox", "lab", 1.0, 2.0, 3.0, NightOutcome.QUIET, None, None))
+    with writing(store._engine) as connection:
+        connection.execute(text(f"UPDATE nights SET {change}"))
+    with pytest.raises(InputError, match=r"night 1 can't be read \("):
+        store.history.nights()
+
+
+def test_a_table_with_other_columns_is_one_clear_message(store: Store) -> None:
+    with writing(store._engine) as connection:
+        connection.execute(text("ALTER TABLE nights DROP COLUMN unmet"))
+    with pytest.raises(InputError, match="another version of rigctl made it"):
+        store.history.nights()
+    with pytest.raises(RigError, match="another version of rigctl made it"):
+        store.history.put_night(Night("gigablox", "lab", 1.0, None, None, None, None, None))
 
 
 def test_what_belongs_to_a_run_goes_with_it(store: Store) -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from rigctl.nightly.commands import _measured
-from rigctl.nightly.night import _sentence
+from rigctl.nightly.night import sentence
 from rigctl.nightly.supervise import Ended
 from rigctl.records import Night, NightOutcome
 
@@ -19,7 +19,7 @@ def told(*log: dict[str, Any]) -> str:
     measured = _measured(Ended(3, "", ""), list(log), 60.0)
     assert (measured.run, measured.outcome) == ("r1", NightOutcome.FAILED)
     night = Night("s", "r", 0.0, 0.0, None, measured.outcome, measured.run, measured.reason)
-    return _sentence(night)
+    return sentence(night)
 
 
 def test_a_night_of_which_some_pairs_are_missing_was_measured_in_part_and_says_which() -> None:

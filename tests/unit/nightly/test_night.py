@@ -1,9 +1,11 @@
 """The life of a night: what is stored, what is told, and what is left where something goes wrong."""
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import time
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -13,8 +15,8 @@ from rigctl.errors import RigError
 from rigctl.nightly.message import MOST_CHARACTERS, Message, message
 from rigctl.nightly.night import Done, Judged, Measured, Nightly, one_night
 from rigctl.nightly.schedule import date_of
-from rigctl.nightly.state import Item, State, alone, state_of
-from rigctl.records import Night, NightOutcome
+from rigctl.nightly.state import Item, alone, state_of
+from rigctl.records import Night, NightOutcome, Unmet
 from rigctl.store import Store, open_store
 
 UTC = ZoneInfo("UTC")
@@ -29,7 +31,7 @@ class Desk:
 
     store: Store
     measured: Measured | BaseException | None = None
-    judged: Judged | RigError = field(default_factory=lambda: Judged(False, "nothing changed", ""))
+    judged: Judged | RigError = field(default_factory=lambda: Judged(False, "Nothing changed.", ""))
     mute: RigError | None = None
     unpublished: RigError | None = None
     told: list[Message] = field(default_factory=list)
@@ -117,7 +119,7 @@ def test_a_quiet_night_whose_site_is_not_published_is_told(desk: Desk, night: Do
     assert (done.night.outcome, done.unpublished) == (NightOutcome.QUIET, "/srv/site: No space left on device")
     (told,) = desk.told
     why = "the site was not published: /srv/site: No space left on device"
-    assert told.title == f"gigablox on lab, 2026-11-22: nothing changed, but {why}"
+    assert told.title == f"gigablox on lab, 2026-11-22: measured, nothing new, but {why}"
     desk.unpublished = None
     night(2)
     assert len(desk.told) == 1
@@ -141,6 +143,84 @@ def test_what_was_told_is_not_told_again(desk: Desk, night: Do) -> None:
     assert len(desk.told) == 1
 
 
+def test_a_missed_bound_is_kept_by_itself_and_told_before_news(desk: Desk, night: Do) -> None:
+    run = desk.store.begin(plan(), {}, {}, FIRST)
+    missed = tuple(Unmet(f"goodput >= {bound}G", f"goodput {bound} too low.") for bound in range(5))
+    desk.measured, desk.judged = Measured(run, unmet=missed), Judged(True, "Test 1 is slower.", "| more |")
+    done = night(1)
+    assert (done.night.outcome, done.night.unmet) == (NightOutcome.UNEXPECTED, missed)
+    assert (done.night.news, done.night.reason) == ("Test 1 is slower.", None)
+    assert desk.store.history.nights() == [done.night]
+    (told,) = desk.told
+    assert told.outcome == "not-as-expected"
+    assert "goodput 0 too low." in told.title
+    assert "2 more: rigctl show" in told.title
+    assert told.title.endswith("Test 1 is slower.")
+
+
+def test_a_night_names_the_one_after_it(desk: Desk, night: Do) -> None:
+    assert night(1).night.next_due_at == FIRST + DAY
+    assert night(1, 3600).night.next_due_at == FIRST + DAY
+
+
+def test_a_repeated_night_of_the_same_date_has_one_outcome(desk: Desk, night: Do) -> None:
+    desk.measured = OSError(22, "Invalid argument")
+    with pytest.raises(OSError, match="Invalid argument"):
+        night(1)
+    desk.measured = None
+    done = night(1, 3600)
+    (told,) = desk.told
+    assert (done.night.outcome, told.outcome) == (NightOutcome.QUIET, "quiet")
+    assert "2026-11-22: measured, nothing new; earlier on this date the night failed: [Errno 22]" in told.title
+    assert told.markdown.count("the night failed") == 1
+
+
+def test_one_wrong_clock_hides_no_missed_nights(desk: Desk, night: Do) -> None:
+    night(1)
+    night(401)
+    desk.told.clear()
+    assert night(5).night.due_at == FIRST + 4 * DAY  # two days after 1: its own schedule again
+    assert [told.markdown.count("the night was missed") for told in desk.told] == [3]
+    night(8)
+    assert desk.told[1].markdown.count("the night was missed") == 2
+
+
+def test_a_night_that_a_wrong_clock_called_missed_is_done_in_its_turn(desk: Desk, night: Do) -> None:
+    night(1)
+    night(4)
+    desk.told.clear()
+    for number in (2, 3):
+        assert night(number).night.due_at == FIRST + (number - 1) * DAY
+    assert outcomes(desk) == ["quiet"] * 4
+    assert desk.told == []
+
+
+def test_a_clock_that_was_behind_reports_no_night_before_the_installation(desk: Desk, night: Do) -> None:
+    night(1)
+    night(-20_000)
+    desk.told.clear()
+    night(2)
+    assert desk.told == []
+
+
+def test_the_id_of_a_message_stays_until_there_is_more_to_tell(desk: Desk, night: Do) -> None:
+    refused: list[Message] = []
+
+    def mute(told: Message) -> None:
+        refused.append(told)
+        raise RigError("no answer")
+
+    desk.tell = mute  # type: ignore[method-assign]
+    desk.judged = Judged(True, "Test 1 is slower.", "| a |")
+    night(1)
+    desk.judged = Judged(False, "", "")
+    night(2)
+    desk.judged = Judged(True, "Test 2 is slower.", "| b |")
+    night(3)
+    ids = [told.id for told in refused]
+    assert ids[0] == ids[1] != ids[2]
+
+
 def test_a_part_that_failed_hides_no_news(desk: Desk, night: Do) -> None:
     run = desk.store.begin(plan(), {}, {}, FIRST)
     desk.measured = Measured(run, NightOutcome.FAILED, "test 3: pi4: connection refused")
@@ -162,8 +242,8 @@ def test_missed_nights_are_found_and_told_with_the_next_one(desk: Desk, night: D
     assert outcomes(desk) == ["quiet", "missed", "missed", "quiet"]
     (told,) = desk.told
     assert told.title.startswith("gigablox on lab, 2026-11-24: the night was missed: it did not begin")
-    assert "The night of 2026-11-25 was measured; nothing changed." in told.markdown
-    assert "- 2026-11-23: the night was missed" in told.markdown
+    assert "The night of 2026-11-25 was measured; nothing is new." in told.markdown
+    assert "- 2026-11-23 02:30: the night was missed" in told.markdown
     night(5)
     assert len(desk.told) == 1
 
@@ -226,10 +306,55 @@ def test_what_could_not_be_delivered_goes_out_with_the_next_one(desk: Desk, nigh
     assert len(desk.told) == 1
 
 
-def test_a_damaged_memory_is_a_new_one(tmp_path: Path) -> None:
-    for text in ("", "{", "[]", '{"looked_until": "x", "pending": []}', '{"looked_until": 1, "pending": [{}]}'):
-        (tmp_path / "s.json").write_text(text)
-        assert state_of(tmp_path / "s.json", 5.0) == State(tmp_path / "s.json", 5.0)
+GOOD_STATE = {
+    "installed_at": FIRST,
+    "looked_until": FIRST,
+    "pending": [{"due_at": FIRST, "outcome": "failed", "run": None, "headline": "x", "markdown": ""}],
+}
+ODD_VALUES = ("1e300", "-1", "NaN", "Infinity", '"text"', "null", "[]", "{}", "true", "1e19", '"2026-11-22"')
+
+
+def damaged_states() -> Iterator[bytes]:
+    """Each field of a state with each odd value in its place; texts that are no state."""
+    yield from (b"", b"{", b"[]", b"\xff\xfe", b"[" * 100_000, b'{"looked_until": 1, "pending": [{}]}')
+    for path in (("installed_at",), ("looked_until",), ("pending",), ("pending", 0), ("pending", 0, "due_at")):
+        for value in ODD_VALUES:
+            if (path, value) != (("pending",), "[]"):
+                yield with_value(path, value)
+    for name in ("outcome", "headline", "markdown", "run"):
+        yield with_value(("pending", 0, name), "1")
+
+
+def with_value(path: tuple[str | int, ...], value: str) -> bytes:
+    state = json.loads(json.dumps(GOOD_STATE))
+    place: Any = state
+    for part in path[:-1]:
+        place = place[part]
+    place[path[-1]] = "@"
+    return json.dumps(state).replace('"@"', value).encode()
+
+
+def test_a_good_state_is_read(tmp_path: Path) -> None:
+    (tmp_path / "s.json").write_text(json.dumps(GOOD_STATE))
+    read = state_of(tmp_path / "s.json", 5.0)
+    assert (read.looked_until, len(read.pending), read.damage) == (FIRST, 1, None)
+    read.save()
+    assert state_of(tmp_path / "s.json", 5.0) == read
+
+
+@pytest.mark.parametrize("content", list(damaged_states()))
+def test_a_damaged_state_is_that_of_a_newly_installed_nightly(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "s.json").write_bytes(content)
+    state = state_of(tmp_path / "s.json", 5.0)
+    assert (state.installed_at, state.looked_until, state.pending) == (5.0, 5.0, [])
+    assert state.damage is not None
+    assert str(tmp_path / "s.json") in state.damage
+
+
+def test_a_night_mends_a_damaged_state(desk: Desk, night: Do, tmp_path: Path) -> None:
+    (tmp_path / "state.json").write_bytes(with_value(("looked_until",), "NaN"))
+    assert night(1).night.due_at == FIRST
+    assert state_of(tmp_path / "state.json", 5.0).damage is None
 
 
 def test_one_night_at_a_time(tmp_path: Path) -> None:

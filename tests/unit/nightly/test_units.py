@@ -2,6 +2,9 @@
 
 from datetime import time
 
+import pytest
+
+from rigctl.errors import InputError
 from rigctl.nightly.units import cron_line, passed_on, service, timer
 
 ODD = ["/opt/my tools/py%thon", "-m", "rigctl", 'a"b\\c', "$HOME", "50%", "a'b"]
@@ -37,3 +40,9 @@ def test_a_line_for_cron_is_quoted_for_the_shell_and_for_cron() -> None:
 def test_only_what_finds_its_files_is_passed_on_and_as_absolute_paths() -> None:
     found = passed_on({"XDG_CONFIG_HOME": "/c", "SECRET": "x", "PYTHONPATH": "/a:/b", "XDG_DATA_HOME": ""})
     assert found == {"XDG_CONFIG_HOME": "/c", "PYTHONPATH": "/a:/b"}
+
+
+@pytest.mark.parametrize("character", ["\n", "\r", "\0", "\x1b", "\x7f", "\x85"])
+def test_a_control_character_would_make_another_line_and_is_refused(character: str) -> None:
+    with pytest.raises(InputError, match=r"^XDG_CONFIG_HOME='/a.*control character"):
+        passed_on({"XDG_CONFIG_HOME": f"/a{character}* * * * * reboot"})

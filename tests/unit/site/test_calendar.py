@@ -1,12 +1,15 @@
 """The calendar: every night on its day, what is missing shown as missing, and no night that nobody knows of."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
-from rigctl.records import CONFIRMS, Night, NightOutcome, RunStatus
+from rigctl.records import CONFIRMS, Night, NightOutcome, RunStatus, Unmet
 from rigctl.site.calendar import Day, months
 from rigctl.site.made import MadeRun
+from rigctl.site.names import Course
+from rigctl.site.news import entries
 from rigctl.site.nights import Slot, State, slots
 
 DAY_S = 86400.0
@@ -84,9 +87,79 @@ def test_a_second_measurement_is_no_night() -> None:
 
 
 def test_of_several_nights_of_a_day_the_one_that_needs_attention_is_shown() -> None:
-    found = days(slots([run("a", 1), run("b", 1)], [night(1, NightOutcome.FAILED, reason="x")], {}, {}))
+    late = replace(night(1, NightOutcome.FAILED, reason="x"), due_at=NOV_1 + 3600)
+    found = days(slots([run("a", 1), run("b", 1)], [late], {}, {}))
     assert found[1].slot is not None
     assert (found[1].slot.state, found[1].more) == (State.FAILED, 2)
+
+
+def missed(day: int, *bounds: str) -> tuple[MadeRun, Night]:
+    """A night that missed these bounds; none: it was as expected."""
+    outcome = NightOutcome.UNEXPECTED if bounds else NightOutcome.QUIET
+    unmet = tuple(Unmet(bound, f"{bound} was measured as {day}.") for bound in bounds)
+    return run(f"r{day}", day), replace(night(day, outcome, f"r{day}"), unmet=unmet)
+
+
+def of_nights(*pairs: tuple[MadeRun, Night]) -> tuple[Slot, ...]:
+    return slots([own for own, _ in pairs], [own for _, own in pairs], {}, {})
+
+
+def test_a_night_that_missed_a_bound_has_its_own_mark_with_the_measured_value() -> None:
+    (slot,) = of_nights(missed(1, "goodput"))
+    assert (slot.state, slot.since) == (State.UNEXPECTED, slot.day)
+    assert slot.label == "2026-11-01, not as expected: goodput was measured as 1."
+
+
+def test_the_mark_is_that_of_the_stored_night_whatever_its_words_are() -> None:
+    quiet = replace(night(1, NightOutcome.NEWS, "a"), news="an expectation was not met")
+    assert slots([run("a", 1)], [quiet], {}, {})[0].state is State.NEWS
+    assert slots([], [replace(missed(1, "goodput")[1], run=None)], {}, {})[0].state is State.UNEXPECTED
+
+
+def test_a_run_that_no_timer_started_has_the_mark_too() -> None:
+    by_hand = replace(run("a", 1), unmet=(Unmet("goodput", "goodput is 1."),))
+    assert slots([by_hand], [], {}, {})[0].state is State.UNEXPECTED
+
+
+def test_a_bound_that_is_still_missed_began_when_it_was_missed_first() -> None:
+    first, second, failed, third, again, after = slots(
+        [missed(day)[0] for day in (1, 2, 4, 5, 6)],
+        [
+            missed(1, "goodput")[1],
+            missed(2, "goodput")[1],
+            night(3, NightOutcome.FAILED, reason="x"),
+            missed(4, "goodput")[1],
+            missed(5)[1],
+            missed(6)[1],
+        ],
+        {},
+        {},
+    )
+    assert {slot.since for slot in (first, second, failed, third, again)} == {first.day}
+    assert (again.state, again.again, after.since) == (State.MEASURED, True, None)
+    assert "not as expected since 2026-11-01" in failed.label
+    assert "as expected again" in again.label
+
+
+def test_another_bound_that_is_missed_is_new() -> None:
+    first, second = of_nights(missed(1, "goodput"), missed(2, "goodput", "retransmits"))
+    assert (first.since, second.since) == (first.day, second.day)
+
+
+def told(found: tuple[Slot, ...]) -> list[tuple[float, State]]:
+    return [(own.at, own.state) for own in entries(Course("mesh", "lab"), found, {}, {})]
+
+
+def test_a_missed_bound_is_news_when_it_begins_and_when_it_ends() -> None:
+    found = of_nights(missed(1), missed(2, "goodput"), missed(3, "goodput"), missed(4), missed(5))
+    assert told(found) == [(found[1].at, State.UNEXPECTED), (found[3].at, State.MEASURED)]
+
+
+def test_a_night_that_failed_and_was_repeated_on_its_date_is_one_night_that_was_measured() -> None:
+    failed = replace(night(1, NightOutcome.FAILED, reason="n4: gone"), due_at=NOV_1 - 3600)
+    attempt, measured = slots([run("a", 1)], [failed], {}, {})
+    assert (attempt.repeated, measured.repeated, measured.state) == (True, False, State.MEASURED)
+    assert measured.label.endswith("an earlier attempt on this date: failed: n4: gone")
 
 
 def test_weeks_begin_on_monday_and_months_are_whole() -> None:

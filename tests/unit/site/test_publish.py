@@ -6,16 +6,17 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from atom import broken_rules, dead
-from many_nights import FIRST_S, mesh_plan
+from many_nights import DAY_S, FIRST_S
 from sites import FAILED, MISSED, NIGHTS, put_night, weeks
 
 from rigctl.errors import InputError
-from rigctl.records import Accepted
+from rigctl.records import CONFIRMS, Accepted, Night, NightOutcome, Unmet
 from rigctl.site import folder as folders
 from rigctl.site.folder import OWN
 from rigctl.site.publish import Published, publish
@@ -56,14 +57,6 @@ def test_every_reference_of_a_site_leads_somewhere(site: Site) -> None:
     assert dead(site.path) == []
     reached = site.text("scenarios/nightly@lab.html")
     assert all(f"runs/{run}.html" in reached for run in site.store.run_ids())
-
-
-def test_front_page_and_scenario_say_that_the_rig_is_virtual(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sites.mesh_plan", lambda nodes: mesh_plan(nodes, virtual="namespaces"))
-    put_night(site.store, 5)
-    site.publish()
-    assert "lab, virtual rig: " in site.text("index.html")
-    assert "lab, virtual rig · " in site.text("scenarios/nightly@lab.html")
 
 
 def test_nothing_new_is_not_written_again(site: Site) -> None:
@@ -182,6 +175,77 @@ def test_nights_that_were_not_measured_are_on_the_pages(site: Site) -> None:
     text = site.text("scenarios/nightly@lab.html")
     assert f"2026-11-0{1 + MISSED}, missed: it did not begin: was the machine off?" in text
     assert f"2026-11-0{1 + FAILED}, failed: d: connection &lt;refused&gt; &amp; gone" in text
+
+
+def missing(site: Site, number: int, *, missed: bool = True) -> str:
+    """Put a night of the store that missed a bound."""
+    run = put_night(site.store, number)
+    assert run is not None
+    night = next(own for own in site.store.history.nights() if own.run == run)
+    if missed:
+        unmet = (Unmet("goodput >= 2G", "goodput 940 Mbit/s in test 1; expected >= 2G."),)
+        night = replace(night, outcome=NightOutcome.UNEXPECTED, unmet=unmet)
+    site.store.history.put_night(replace(night, next_due_at=night.due_at + DAY_S))
+    return run
+
+
+def test_a_night_that_missed_a_bound_is_on_every_page_that_tells_of_nights(site: Site) -> None:
+    run = missing(site, 5)
+    said = "not as expected: goodput 940 Mbit/s in test 1; expected &gt;= 2G."
+    assert site.publish().answer.endswith("2026-11-06, not as expected: goodput 940 Mbit/s in test 1; expected >= 2G.")
+    front, course = site.text("index.html"), site.text("scenarios/nightly@lab.html")
+    mark = f'class="night unexpected" href="{{}}runs/{run}.html" title="2026-11-06, {said}'
+    assert mark.format("") in front  # in the strip
+    assert mark.format("../") in course  # in the calendar
+    assert f"nightly on lab, 2026-11-06: {said}" in front.partition("<h2>News</h2>")[2]
+    assert f"nightly on lab, 2026-11-06: {said}" in course.partition("<h2>Expectations</h2>")[2]
+    assert 'term="unexpected"' in site.text("feed.xml")
+    assert "Nothing changed" not in front
+    assert dead(site.path) == []
+
+
+def test_the_mornings_after_a_missed_bound_neither_forget_it_nor_tell_it_as_new(site: Site) -> None:
+    missing(site, 5)
+    site.publish()
+    missing(site, 6)
+    entries = site.text("feed.xml").count("<entry>")
+    assert "2026-11-07, not as expected since 2026-11-06: " in site.publish().answer
+    assert site.text("feed.xml").count("<entry>") == entries
+    missing(site, 8, missed=False)
+    answer = site.publish().answer
+    assert answer.startswith("Nothing changed in 1 scenario in the latest night, 2026-11-09")
+    assert answer.endswith("as expected again: nightly on lab.")
+    missing(site, 9, missed=False)
+    assert "expected" not in site.publish().answer
+
+
+def test_the_front_page_says_when_the_next_night_is_expected(site: Site) -> None:
+    missing(site, 5)
+    due = FIRST_S + 5 * DAY_S
+    publish(site.store, site.path, due + 3600)
+    assert "Latest night 2026-11-06. Next expected 2026-11-07 " in site.text("index.html")
+    publish(site.store, site.path, due + 3 * DAY_S)
+    assert "Latest night 2026-11-06. The next was expected 2026-11-07 " in site.text("index.html")
+
+
+def test_nights_of_a_clock_that_was_ahead_are_not_the_latest(site: Site) -> None:
+    weeks(site.store, [5])
+    future = put_night(site.store, 400)
+    lost = Night("nightly", "lab", FIRST_S + 399 * DAY_S, None, None, NightOutcome.MISSED, None, "x")
+    site.store.history.put_night(lost)
+    assert "in the latest night, 2026-11-06" in site.publish().answer
+    course = site.text("scenarios/nightly@lab.html")
+    assert "2027-12-0" not in course.partition("<h2>Runs</h2>")[0]
+    assert f"runs/{future}.html" in course
+    assert f"runs/{future}.html" not in site.text("index.html")
+
+
+def test_second_measurements_are_not_among_the_latest_runs(site: Site) -> None:
+    weeks(site.store, range(10, 14))
+    site.publish()
+    again = next(run.run for run in site.store.runs() if CONFIRMS in run.tags)
+    assert again not in site.text("index.html").partition("<h2>Latest runs</h2>")[2]
+    assert again in site.text("scenarios/nightly@lab.html").partition("<h2>Runs</h2>")[2]
 
 
 def test_an_empty_store_has_a_site(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Judged:
             return document(info, store.repetitions(info.run))
 
         nights, accepted = store.history.nights(), store.history.accepted()
-        return judge(document_of, course, made, infos[::-1], values, nights, accepted)
+        return judge(document_of, course, made, infos[::-1], values, nights, accepted, infos[-1].started_at + 86400)
 
 
 @pytest.fixture(scope="module")

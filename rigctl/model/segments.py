@@ -110,7 +110,7 @@ def noises_of(series: Sequence[Nights], search: Search) -> list[Noise]:
         batch = slice(begin, begin + _BATCH)
         found += list(_searched(series[batch], rough[batch], search, _FIRST_STEP))
     return [
-        _of_residuals(own, [0, *(cut.begin for cut in segments.cuts(len(own.first))), len(own.first)], noise.sigma)
+        _of_residuals(own, segments.cuts(len(own.first)), noise.sigma)
         for own, segments, noise in zip(series, found, rough, strict=True)
     ]
 
@@ -125,13 +125,18 @@ def _of_differences(values: Floats) -> Noise:
     return Noise(max(sqrt(one / (2 * (1 - following))), _LEAST_NOISE), following)
 
 
-def _of_residuals(own: Nights, cuts: Sequence[int], sigma: float) -> Noise:
-    parts = [own.away(own.level(begin, end))[begin:end] for begin, end in pairwise(cuts)]
+def _of_residuals(own: Nights, cuts: Sequence["Cut"], sigma: float) -> Noise:
+    bounds = [0, *(cut.begin for cut in cuts), len(own.first)]
+    parts = [own.away(own.level(begin, end))[begin:end] for begin, end in pairwise(bounds)]
+    # Between steps in one direction, and beside them, nights may drift.
+    drifts = {at for at, (one, two) in enumerate(pairwise(cuts)) if one.rises == two.rises}
+    drifts = {part for at in drifts for part in (at, at + 1, at + 2)}
+    parts = [_detrended(part) if at in drifts else part for at, part in enumerate(parts)]
     for _ in range(2):
         parts = [np.clip(part, -_NEAR * sigma, _NEAR * sigma) for part in parts]
         squares = np.concatenate(parts) ** 2
         count = len(squares)
-        sigma = max(sqrt(squares.sum() / max(count - len(parts), 1)), _LEAST_NOISE)
+        sigma = max(sqrt(squares.sum() / max(count - len(parts) - len(drifts), 1)), _LEAST_NOISE)
     products = sum(float((part[1:] * part[:-1]).sum()) for part in parts)
     following = products / max(float(squares.sum()), 1e-12)
     # Both estimates are too small by what the level has taken: of the correlation (Kendall, "Note on bias in the
@@ -140,6 +145,12 @@ def _of_residuals(own: Nights, cuts: Sequence[int], sigma: float) -> Noise:
     taken = min((1 + following) / (1 - following) * len(parts) / count, 0.6)
     recent = sqrt(float(np.mean(squares[-_RECENT:])))
     return Noise(max(sigma, recent) / sqrt(1 - taken) * (1 + 2 / count), following)
+
+
+def _detrended(values: Floats) -> Floats:
+    nights = np.arange(len(values)) - (len(values) - 1) / 2
+    slope = float(nights @ values) / max(float(nights @ nights), 1.0)
+    return values - slope * nights
 
 
 def _shrunk(following: float, nights: int) -> float:

@@ -25,6 +25,8 @@ _CERTAINLY_BELOW: Final = 0.75
 """Share of the bound: a smaller change is not reported, however quiet its series."""
 _SAME: Final = 7
 """Nights by which the date of a change may move as further nights come in."""
+_LATE: Final = 14
+"""Nights after which a level that has ended is no news."""
 _DRIFT: Final = 20
 """Nights between two steps of one drift, at most."""
 
@@ -130,7 +132,7 @@ def judged(
     known = [_series(points, accepted, altered) for points in series]
     states = _states(known, rules)
     # A change is news unless one of the last nights had it, by the noise that was known then.
-    new = {at: state.seen[0] for at, state in states.items() if known[at].numbers[-1] == last}
+    new = {at: _recent(state) for at, state in states.items() if known[at].numbers[-1] == last}
     for ago in range(1, _SAME + 1):
         earlier = _states([own.without(ago) if new.get(at) else _EMPTY for at, own in enumerate(known)], rules)
         for at, state in earlier.items():
@@ -198,6 +200,12 @@ def _states(known: Sequence[_Series], rules: Rules) -> dict[int, _State]:
 def _seen(segments: Segments, count: int) -> tuple[tuple[Cut, ...], ...]:
     cuts = segments.cuts(count)
     return (cuts, *(segments.cuts(earlier) for earlier in range(count - 1, LEAST_NIGHTS, -1))) if cuts else (cuts,)
+
+
+def _recent(state: _State) -> tuple[Cut, ...]:
+    """Return the cuts that can be news: that to the level of now, and those of the last two weeks."""
+    count = len(state.series.numbers)
+    return tuple(cut for cut in state.seen[0] if cut is state.seen[0][-1] or cut.begin >= count - _LATE)
 
 
 def _verdict(state: _State, new: Collection[Cut], rules: Rules, last: int) -> Verdict:

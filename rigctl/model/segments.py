@@ -28,6 +28,12 @@ _NEAR: Final = 3.0
 """Standard deviations within which the first two nights of a segment lie."""
 _OUTLIER: Final = 3.5
 """Standard deviations from which on the next night does not follow a night."""
+_FREQUENT: Final = 0.05
+"""Share of nights that are outliers, of which there are …"""
+_FREQUENT_TIMES: Final = 3
+"""… at least so many, from which on two in a row are not a level."""
+_LEAST_FIRST: Final = 5
+"""Nights of the first segment, at least."""
 _LEAST_NOISE: Final = 3e-4
 _RECENT: Final = 40
 """Nights whose noise counts by itself where it is larger than that of the whole series."""
@@ -80,10 +86,14 @@ class Nights:
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """`sigma`: standard deviation of a night about its level; `following`: correlation of successive nights."""
+    """`sigma`: standard deviation of a night about its level; `following`: correlation of successive nights.
+
+    `outliers`: bad nights are so frequent that two in a row say little.
+    """
 
     sigma: float
     following: float
+    outliers: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +142,7 @@ def _of_residuals(own: Nights, cuts: Sequence["Cut"], sigma: float) -> Noise:
     drifts = {at for at, (one, two) in enumerate(pairwise(cuts)) if one.rises == two.rises}
     drifts = {part for at in drifts for part in (at, at + 1, at + 2)}
     parts = [_detrended(part) if at in drifts else part for at, part in enumerate(parts)]
+    whole = parts
     for _ in range(2):
         parts = [np.clip(part, -_NEAR * sigma, _NEAR * sigma) for part in parts]
         squares = np.concatenate(parts) ** 2
@@ -144,7 +155,17 @@ def _of_residuals(own: Nights, cuts: Sequence["Cut"], sigma: float) -> Noise:
     following = _shrunk(following + (1 + 3 * max(following, 0.0)) / count, count)
     taken = min((1 + following) / (1 - following) * len(parts) / count, 0.6)
     recent = sqrt(float(np.mean(squares[-_RECENT:])))
-    return Noise(max(sigma, recent) / sqrt(1 - taken) * (1 + 2 / count), following)
+    sigma = max(sigma, recent) / sqrt(1 - taken) * (1 + 2 / count)
+    return Noise(sigma, following, _are_frequent(whole, sigma))
+
+
+def _are_frequent(parts: Sequence[Floats], sigma: float) -> bool:
+    """Tell whether outliers, and levels of one or two nights, are several and more than a few percent of the nights."""
+    bad = np.concatenate(
+        [np.abs(part) > _OUTLIER * sigma if len(part) > 2 else np.ones(len(part), bool) for part in parts]
+    )
+    times = np.count_nonzero(bad[1:] & ~bad[:-1]) + int(bad[0])
+    return bool(times >= _FREQUENT_TIMES and bad.mean() > _FREQUENT)
 
 
 def _detrended(values: Floats) -> Floats:
@@ -204,6 +225,7 @@ def _searched(
     steps = np.maximum(search.least, least_step * sigma)
     below, above = _partners(grid, steps)
     below_at_once, above_at_once = _partners(grid, np.maximum(steps, search.at_once))
+    bound = np.array([[search.penalty / 2 if noise.outliers else _MOST_COST] for noise in noises])
     whitened = sigma * np.sqrt(1 - following**2)
     costs, begins = np.empty((length, *grid.shape)), np.zeros((length, *grid.shape), dtype=np.int64)
     entered = np.full(grid.shape, _INFINITE)
@@ -213,7 +235,7 @@ def _searched(
         here, other = np.where(np.abs(other) < np.abs(here), (other, here), (here, other))
         alone = (here / sigma) ** 2
         near = (alone <= _NEAR**2) & ((other / sigma) ** 2 <= _MOST_COST)
-        most = _MOST_COST * (1 + twice[:, night, None])
+        most = bound * (1 + twice[:, night, None])
         if night == 0:
             costs[0] = np.minimum(alone, most)
             previous = here
@@ -224,10 +246,11 @@ def _searched(
         confirmed = np.where(near, entered + cost, _INFINITE)
         costs[night] = np.minimum(stay, confirmed)
         begins[night] = np.where(confirmed < stay, night - 1, begins[night - 1])
-        left = _cheapest(costs[night - 1], below, above)
+        left = _cheapest(costs[night - 1], below, above) if night >= _LEAST_FIRST else np.full(grid.shape, _INFINITE)
         entered = np.where(near, left + search.penalty + alone, _INFINITE)
         # One night that begins a segment by itself: confirmed, or accepted by somebody.
         at_once = np.where(altered[:, night, None], left, _cheapest(costs[night - 1], below_at_once, above_at_once))
+        at_once = at_once if night >= _LEAST_FIRST else left
         single = np.where(near & twice[:, night, None], at_once + search.penalty + alone, _INFINITE)
         free = costs[night - 1].min(axis=1, keepdims=True) + np.minimum(alone, most)
         single = np.where(accepted[:, night, None], np.minimum(single, free), single)

@@ -209,7 +209,7 @@ def _product(changes: Sequence[Seen]) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("kinds", nargs="*", choices=[*KINDS, []], default=list(KINDS))
+    parser.add_argument("kinds", nargs="*", metavar="KIND", help=f"of {', '.join(KINDS)} (default: all)")
     parser.add_argument("--seed", choices=sorted(SEEDS), default="tune")
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--peers", help="a Python with ruptures")
@@ -217,7 +217,7 @@ def main() -> None:
     detectors: dict[str, Callable[[Sequence[Series]], list[Judged]]] = {"rigctl": ours, "jumpavg": whole(_jumpavg)}
     if given.peers:
         detectors["ruptures"] = whole(_ruptures(given.peers))
-    for kind in given.kinds:
+    for kind in given.kinds or KINDS:
         draws = random.Random(f"{SEEDS[given.seed]} {kind}")
         series = [KINDS[kind](draws) for _ in range(given.count)]
         for name, detector in detectors.items():

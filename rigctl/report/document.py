@@ -78,7 +78,7 @@ def of_view(view: RunView) -> Document:
     findings += [*expectations.findings(view.plan, verdicts), *shortfall(view)]
     answers = [finding for finding in findings if finding.weight is Weight.ANSWER]
     findings = [finding for finding in findings if finding not in answers[1:]]  # a matrix or mesh answers for its tests
-    if not any(finding.weight in (Weight.ANSWER, Weight.FAILED) for finding in findings):
+    if not any(finding.weight in (Weight.ANSWER, Weight.IMPOSSIBLE, Weight.FAILED) for finding in findings):
         findings.append(Finding("The tests were measured, but gave no figure.", Weight.ANSWER, Severity.ERROR))
     pairs = _pairs(view)
     return Document(

@@ -16,6 +16,7 @@ from rigctl.site.made import MadeRun
 from rigctl.site.names import INDEX, SEARCH, link, page_of_run
 from rigctl.site.nights import SIGNS, WORDS, State
 from rigctl.site.trends import KEYS, trends
+from rigctl.units import local_text
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -41,7 +42,7 @@ def front(title: str, summaries: Sequence[Summary], runs: Sequence[MadeRun], now
         latest=max((own.latest.day for own in summaries if own.latest is not None), default=None),
         nexts=[_expected(own.next_due_at, now) for own in courses],
         next=_expected(_next(summaries, now), now),
-        written=f"{datetime.fromtimestamp(now).astimezone():%Y-%m-%d %H:%M %Z}",
+        written=local_text(now, "%Y-%m-%d %H:%M %Z"),
     )
 
 

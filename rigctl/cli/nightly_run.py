@@ -7,7 +7,7 @@ from datetime import datetime
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from rigctl.errors import Interrupted, RigError
+from rigctl.errors import InputError, Interrupted, RigError
 from rigctl.records import NightOutcome
 
 if TYPE_CHECKING:
@@ -23,10 +23,10 @@ def do(name: str) -> int:
     from rigctl.logs import about
     from rigctl.nightly.commands import Commands, pruned
     from rigctl.nightly.install import state
-    from rigctl.nightly.night import Nightly, one_night
+    from rigctl.nightly.night import Nightly, one_night, without_store
     from rigctl.nightly.settings import load, state_folder
     from rigctl.nightly.state import alone
-    from rigctl.store import open_store
+    from rigctl.store import SilentStoreError, open_store
 
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupted)
@@ -36,10 +36,15 @@ def do(name: str) -> int:
     logs = state_folder() / "logs" / name
     if remembered.damage is not None:
         print(f"rigctl: {remembered.damage}", file=sys.stderr)
-    with alone(remembered.file, name), about(), open_store(settings.store) as store:
+    nightly = Nightly(scenario, rig, settings.at)
+    with alone(remembered.file, name), about():
         pruned(logs)
         work = Commands(settings, logs / f"{datetime.now():%Y%m%d-%H%M%S}")
-        done = one_night(Nightly(scenario, rig, settings.at), store.history, remembered, work, time.time)
+        try:
+            with open_store(settings.store) as store:
+                done = one_night(nightly, store.history, remembered, work, time.time)
+        except (InputError, SilentStoreError) as error:
+            done = without_store(nightly, error, remembered, work, time.time())
     return _tell(done, settings)
 
 

@@ -94,9 +94,9 @@ def one_night(nightly: Nightly, history: History, state: State, work: Work, now:
         night, headline, markdown = _judged(night, measured, work)
     except BaseException as error:  # what ends rigctl itself ends the night, too: it is told the next time
         night = replace(night, outcome=NightOutcome.FAILED, reason=f"{error}".strip() or type(error).__name__)
-        history.put_night(replace(night, ended_at=now()))
         state.add(Item(due_at, str(night.outcome), None, sentence(night)))
         state.save()
+        history.put_night(replace(night, ended_at=now()))
         raise
     night = replace(night, ended_at=now())
     history.put_night(night)
@@ -105,6 +105,17 @@ def one_night(nightly: Nightly, history: History, state: State, work: Work, now:
     unpublished = _published(night, state, work)
     state.save()
     return replace(_told(nightly, night, state, work), unpublished=unpublished)
+
+
+def without_store(nightly: Nightly, error: RigctlError, state: State, work: Work, now_s: float) -> Done:
+    """Report a night whose store cannot be used, which only its message tells."""
+    due_at = latest_due(nightly.at, now_s, nightly.zone)
+    reason = f"the store cannot be used: {error}"
+    night = Night(nightly.scenario, nightly.rig, due_at, now_s, now_s, NightOutcome.FAILED, None, reason)
+    if not any(item.due_at == due_at for item in state.pending):
+        state.add(Item(due_at, str(night.outcome), None, sentence(night)))
+    state.save()
+    return _told(nightly, night, state, work)
 
 
 def _look_back(nightly: Nightly, history: History, state: State, now_s: float) -> float:

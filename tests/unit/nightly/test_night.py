@@ -13,7 +13,7 @@ from builders import plan
 
 from rigctl.errors import RigError
 from rigctl.nightly.message import MOST_CHARACTERS, Message, message
-from rigctl.nightly.night import Done, Judged, Measured, Nightly, one_night
+from rigctl.nightly.night import Done, Judged, Measured, Nightly, one_night, without_store
 from rigctl.nightly.schedule import date_of
 from rigctl.nightly.state import Item, alone, state_of
 from rigctl.records import Night, NightOutcome, Unmet
@@ -292,6 +292,24 @@ def test_what_ends_rigctl_ends_the_night_and_is_told_with_the_next_one(desk: Des
     desk.measured = None
     night(2)
     assert [told.title for told in desk.told] == ["gigablox on lab, 2026-11-22: the night failed: Ctrl-C"]
+
+
+def test_a_night_whose_store_does_not_answer_is_told_once(desk: Desk, tmp_path: Path) -> None:
+    error = RigError("postgresql://lab: the server does not answer")
+    state = state_of(tmp_path / "state.json", FIRST - DAY / 2)
+    done = without_store(NIGHTLY, error, state, desk, FIRST)
+    assert done.night.outcome is NightOutcome.FAILED
+    assert ["does not answer" in told.markdown for told in desk.told] == [True]
+    assert state_of(tmp_path / "state.json", FIRST).pending == []
+
+
+def test_a_night_is_kept_once_where_its_store_fails_twice(desk: Desk, tmp_path: Path) -> None:
+    error = RigError("postgresql://lab: the server does not answer")
+    desk.mute = RigError("no mail today")
+    state = state_of(tmp_path / "state.json", FIRST - DAY / 2)
+    for _ in range(2):
+        without_store(NIGHTLY, error, state, desk, FIRST)
+    assert len(state_of(tmp_path / "state.json", FIRST).pending) == 1
 
 
 def test_what_could_not_be_delivered_goes_out_with_the_next_one(desk: Desk, night: Do) -> None:

@@ -7,7 +7,7 @@ from math import log
 
 from rigctl.analysis.baseline import against_run, baseline_of
 from rigctl.analysis.events import grouped
-from rigctl.analysis.history import Nights, nights, since
+from rigctl.analysis.history import Nights, NightSeries, nights, since
 from rigctl.analysis.setup_changes import RESTART, SCENARIO_FILE, SetupChange, Source, setup_changes
 from rigctl.analysis.shifts import Shift, Suspected, shifts_of
 from rigctl.model.changes import Rules, Verdict, judged
@@ -100,12 +100,17 @@ def _of_verdicts(seen: Nights, rules: Rules, verdicts: Sequence[Verdict], at: Se
     events = grouped(shifts)
     latest = max(at, default=-1)
     # A pair that was found later than its node, or than the sum that it is part of, is no news of its own.
-    standing = [own for event in events if latest < event.found < last for own in (event, *event.explains)]
+    earlier = [own for event in events if latest < event.found < last for own in (event, *event.explains)]
+    tonight_too = [own for event in events if event.found == last for own in (event, *event.explains)]
+    changed = {shift.series.subject for shift in earlier}
+    standing = [*earlier, *(shift for shift in tonight_too if shift.series.subject in changed)]
     suspected = [
         Suspected(series, verdict.suspicion)
         for series, verdict in pairs
         if verdict.suspicion is not None and series.subject.node is None
     ]
+    bearing = [own.series for own in suspected if own.series.subject.stream is not None]
+    bearing += [shift.series for shift in tonight_too if shift.series.subject.stream is not None]
     tonight = [(series, verdict) for series, verdict in pairs if series.points[-1].value is not None]
     return Regressions(
         run=seen.runs[-1],
@@ -115,12 +120,23 @@ def _of_verdicts(seen: Nights, rules: Rules, verdicts: Sequence[Verdict], at: Se
         among=None,
         news=_by_size(_net([shift for shift in events if shift.found == last], rules)),
         standing=_by_size(grouped(_net(standing, rules))),
-        suspected=tuple(sorted(suspected, key=lambda own: -abs(log(own.suspicion.ratio)))),
+        suspected=tuple(
+            sorted(
+                (own for own in suspected if not any(_is_part(pair, own.series) for pair in bearing)),
+                key=lambda own: -abs(log(own.suspicion.ratio)),
+            )
+        ),
         history=tuple(sorted(events, key=lambda shift: (shift.change.at, -shift.weight))),
         judged=sum(verdict.noise is not None for _, verdict in tonight),
         too_few=sum(verdict.noise is None for _, verdict in tonight),
         visible=max((own.visible for series, own in tonight if own.visible and not series.subject.node), default=None),
     )
+
+
+def _is_part(pair: NightSeries, total: NightSeries) -> bool:
+    """Tell whether `total` is the sum over the pairs of a test, one of which is `pair`."""
+    same = pair.tests == total.tests and pair.subject.metric == total.subject.metric
+    return same and pair.subject.stream is not None and total.subject.stream is None
 
 
 def _by_size(shifts: Iterable[Shift]) -> tuple[Shift, ...]:

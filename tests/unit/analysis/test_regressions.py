@@ -144,6 +144,7 @@ def test_a_dip_of_two_nights_ends_and_its_end_is_news(tmp_path: Path) -> None:
         assert of(store, CHANGED + 1).failed
         [back] = of(store, CHANGED + 3).news
         assert (back.better, back.since.run) == (True, store.run_ids()[CHANGED + 2])
+        assert of(store, CHANGED + 3).standing == ()
         assert back.returns is not None
         assert back.returns.run == store.run_ids()[CHANGED]
         after = of(store, CHANGED + 4)

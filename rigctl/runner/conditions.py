@@ -124,7 +124,7 @@ class Conditions:
         A node whose agent has ended is contacted once more, for at most `contact_s`: its guard may be gone, too.
         """
         held, self._held = self._held, {}
-        found = await asyncio.gather(*(self._release(name, each, contact_s) for name, each in held.items()))
+        found = await asyncio.gather(*(self._release(name, held[name], contact_s) for name in sorted(held)))
         return tuple(line for line in found if line is not None)
 
     async def _release(self, name: str, held: _Held, contact_s: float) -> str | None:

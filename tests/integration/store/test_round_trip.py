@@ -49,7 +49,11 @@ from rigctl.store.series import pack, unpack
 SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]  # a store takes any number of runs
 INT64 = st.integers(-(2**63), 2**63 - 1)
 COUNT = st.integers(0, 2**63 - 1)
-FLOAT = st.floats(allow_nan=False, allow_infinity=False)
+# As much as the store takes (store/bounds.py).
+FLOAT = st.floats(-(2.0**62), 2.0**62)
+RATE = st.floats(0, 2.0**62)
+SPAN = st.floats(0, 3e7)
+INSTANT = st.floats(0, 7e9)
 # What could command a terminal is not given back (test_foreign_store): no text of ours holds it.
 SIGNS = st.characters(exclude_categories=["Cs", "Cc", "Cf", "Zl", "Zp"], exclude_characters="\ufffe\uffff")
 TEXT = st.text(SIGNS, max_size=20)
@@ -59,7 +63,15 @@ NAME = st.text("abcxyz019-_", min_size=1, max_size=15)
 @st.composite
 def series(draw: st.DrawFn) -> Series:
     samples = draw(st.integers(0, 5))
-    names = draw(st.lists(st.sampled_from(["t_ns", "bytes", "retransmits", "rtt_us", "cwnd"]), unique=True))
+    more = draw(st.lists(st.sampled_from(["retransmits", "rtt_us", "cwnd"]), unique=True))
+    names = draw(st.sampled_from([[], ["t_ns", "bytes", *more]]))
+    return Series({name: draw(st.lists(INT64, min_size=samples, max_size=samples)) for name in names})
+
+
+@st.composite
+def answers(draw: st.DrawFn) -> Series:
+    samples = draw(st.integers(0, 5))
+    names = ("t_ns", "answered", "rtt_ns")
     return Series({name: draw(st.lists(INT64, min_size=samples, max_size=samples)) for name in names})
 
 
@@ -89,7 +101,7 @@ SIDE = st.builds(
     tcp=TCP_INFO,
     round_trips=maybe(st.builds(RoundTrips, COUNT, *[maybe(COUNT)] * 3)),
     disk=maybe(DISK),
-    histogram=st.lists(st.tuples(COUNT, COUNT), max_size=3).map(tuple),
+    histogram=st.lists(st.tuples(st.integers(0, 4351), COUNT), max_size=3).map(tuple),
     datagrams=maybe(st.builds(Datagrams, COUNT, *[maybe(COUNT)] * 8, maybe(st.booleans()))),
     series=series(),
 )
@@ -112,14 +124,14 @@ REPETITION = st.builds(
     attempt=st.integers(1, 2),
     status=st.sampled_from(Status),
     reason=maybe(TEXT),
-    started_at=FLOAT,
-    wall_s=FLOAT,
-    window_start_ns=maybe(INT64),
-    window_end_ns=maybe(INT64),
-    start_skew_us=maybe(FLOAT),
-    clock_error_us=maybe(FLOAT),
+    started_at=INSTANT,
+    wall_s=SPAN,
+    window_start_ns=maybe(st.integers(-(2**62), 2**62)),
+    window_end_ns=st.none(),
+    start_skew_us=maybe(SPAN),
+    clock_error_us=maybe(SPAN),
     flows=st.lists(FLOW, max_size=3).map(tuple),
-    goodput_median_bps=maybe(FLOAT),
+    goodput_median_bps=maybe(RATE),
     rate_bps=maybe(COUNT),
     nodes=st.lists(st.builds(NodeUsage, NAME, nic=maybe(st.builds(NicCounters, *[maybe(COUNT)] * 9))), max_size=2).map(
         tuple
@@ -129,7 +141,7 @@ REPETITION = st.builds(
         max_size=2,
     ).map(tuple),
     counters_missing=st.lists(TEXT, max_size=2).map(tuple),
-    probes=st.lists(st.builds(Probes, PAIR, st.sampled_from(Direction), INT64, series()), max_size=2).map(tuple),
+    probes=st.lists(st.builds(Probes, PAIR, st.sampled_from(Direction), INT64, answers()), max_size=2).map(tuple),
     captures=st.lists(
         st.builds(
             Capture,
@@ -146,21 +158,26 @@ REPETITION = st.builds(
         max_size=2,
     ).map(tuple),
 )
+WITH_INTERVAL = st.builds(
+    lambda one, ns: one if one.window_start_ns is None else replace(one, window_end_ns=one.window_start_ns + ns),
+    REPETITION,
+    st.integers(1, 10**15),
+)
 SETTING = st.builds(Setting, st.sampled_from(["mtu", "sysctl", "offload", "governor"]), TEXT, maybe(NAME))
 CELL = st.builds(
     Cell,
     number=st.integers(1, 99),
     test=st.sampled_from(sorted(KINDS)),
-    pairs=st.lists(PAIR, max_size=2).map(tuple),
-    duration_s=FLOAT,
-    omit_s=FLOAT,
+    pairs=st.lists(PAIR, min_size=1, max_size=2).map(tuple),
+    duration_s=SPAN,
+    omit_s=SPAN,
     parallel=st.integers(1, 128),
     direction=st.sampled_from(Direction),
     condition=maybe(NAME),
     transport=st.sampled_from(["tcp", "udp"]),
     window=st.builds(WindowSettings, maybe(COUNT), maybe(COUNT), st.booleans()),
     tcp=st.builds(TcpSettings, maybe(COUNT), maybe(NAME), maybe(st.booleans())),
-    messages=st.builds(MessageSettings, maybe(COUNT), maybe(st.booleans())),
+    messages=st.builds(MessageSettings, maybe(st.integers(0, 2**50)), maybe(st.booleans())),
     datagrams=st.builds(DatagramSettings, maybe(COUNT | st.sampled_from(["max", "unlimited"]))),
     file=st.builds(FileSettings, maybe(NAME), maybe(NAME), maybe(TEXT)),
 )
@@ -169,7 +186,7 @@ PLAN = st.builds(
     *[TEXT] * 6,
     overrides=st.lists(TEXT, max_size=2).map(tuple),
     repeat=st.integers(1, 9),
-    cells=st.lists(CELL, max_size=3).map(tuple),
+    cells=st.lists(CELL, max_size=3, unique_by=lambda cell: cell.number).map(tuple),
     links=st.dictionaries(NAME, st.builds(Link, maybe(COUNT), maybe(COUNT)), max_size=2),
     virtual=maybe(NAME),
     conditions=st.lists(
@@ -205,7 +222,7 @@ def test_a_minute_of_samples_packs_into_a_third_of_their_size() -> None:
 
 
 @settings(max_examples=25, suppress_health_check=[*SLOW, HealthCheck.data_too_large], deadline=None)
-@given(st.lists(REPETITION, max_size=3, unique_by=numbers))
+@given(st.lists(WITH_INTERVAL, max_size=3, unique_by=numbers))
 def test_every_repetition_comes_back_equal_and_in_the_order_of_the_scenario(
     store: Store, measured: list[Repetition]
 ) -> None:

@@ -234,7 +234,7 @@ def _searched(
         here, other = first[:, night, None] - grid, second[:, night, None] - grid
         here, other = np.where(np.abs(other) < np.abs(here), (other, here), (here, other))
         alone = (here / sigma) ** 2
-        near = (alone <= _NEAR**2) & ((other / sigma) ** 2 <= _MOST_COST)
+        near = (alone <= _NEAR**2) & (np.abs(other) <= np.maximum(_NEAR * sigma, search.least))
         most = bound * (1 + twice[:, night, None])
         if night == 0:
             costs[0] = np.minimum(alone, most)

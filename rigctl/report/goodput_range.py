@@ -46,14 +46,14 @@ def goodput_answer(info: RunInfo, cells: Sequence[CellSummary]) -> Finding | Non
         return Finding(text, Weight.ANSWER, subject=tests([low.cell.number]), numbers=numbers)
     if _alike(low, high, known):
         which = f"All {len(known)} tests" if len(known) == len(cells) else f"{plural(len(known), 'test')} measured"
-        text = f"{which}: {', '.join(filter(None, (_range(known), _shares(known))))}."
+        text = f"{which}: {', '.join(filter(None, (_range(known), _shares(known))))}.{_no_ceiling(info, known)}"
         return Finding(text, Weight.ANSWER, subject=tests(cell.cell.number for cell in known), numbers=numbers)
     asked = [cell.cell for cell in cells]
     least, most = (
         f"{_rates(cell)} (test {cell.cell.number}, {varied_text(cell.cell, asked)}{_detail(cell)})"
         for cell in (low, high)
     )
-    text = f"The lowest goodput is {least}, the highest {most}."
+    text = f"The lowest goodput is {least}, the highest {most}.{_no_ceiling(info, known)}"
     return Finding(text, Weight.ANSWER, subject=tests([low.cell.number, high.cell.number]), numbers=numbers)
 
 
@@ -106,6 +106,15 @@ def _shares(cells: Sequence[CellSummary]) -> str:
         return ""
     low, high = percent_text(min(known)), percent_text(max(known))
     return f"{low if low == high else f'{low} to {high}'} % of the ceiling"
+
+
+def _no_ceiling(info: RunInfo, cells: Sequence[CellSummary]) -> str:
+    """Return a sentence on why no test has a ceiling; empty if some have one."""
+    if any(cell.ceiling_mbps is not None for cell in cells):
+        return ""
+    if info.plan.virtual == "loopback":
+        return " The links are unshaped, so there is no ceiling."
+    return " The ceilings are unknown, as the rates of links are: give them in the rig file."
 
 
 def _detail(cell: CellSummary) -> str:

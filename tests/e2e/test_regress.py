@@ -45,7 +45,7 @@ def slower(tmp_path: Path) -> User:
 @pytest.mark.timeout(300)
 def test_a_slower_rig_is_measured_again_reported_with_what_changed_and_accepted(slower: User) -> None:
     night = json.loads(slower.rigctl("runs", "--json"))["runs"][-1]["run"]
-    assert "1 differ in this night only" in slower.rigctl("regress")
+    assert "1 figure differs in this night only" in slower.rigctl("regress")
     said = slower.rigctl("regress", "--confirm", "--format", "json", code=1)
     found = json.loads(said[said.index("{") : said.rindex("}") + 1])
     jsonschema.validate(found, json.loads((DOCS / "schemas" / "regress.schema.json").read_text()))
@@ -69,7 +69,7 @@ def test_a_slower_rig_is_measured_again_reported_with_what_changed_and_accepted(
 
     slower.rigctl("accept", "--because", "the kernel of the lab's image")
     text = slower.rigctl("regress")
-    assert "Nothing changed in 1 test" in text
+    assert "No change found in 1 test" in text
     assert "the kernel of the lab's image" in text
 
 

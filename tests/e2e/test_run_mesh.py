@@ -25,7 +25,7 @@ def test_a_mesh_measures_every_ordered_pair_and_names_the_slow_node_once(user: U
     table = made["results"][0]["blocks"][0]
     assert [row["texts"][0] for row in table["rows"]] == list(NODES)
     for number, row in enumerate(table["rows"]):
-        assert row["texts"][1 + 2 * number : 3 + 2 * number] == ["–", "–"]
+        assert row["texts"][1 + 2 * number : 3 + 2 * number] == ["·", "·"]
     assert abs(table["rows"][1]["values"][1] - measured["n2", "n1"]["goodput_mbps"]) < 0.001
     assert user.processes() == {}
 

@@ -180,7 +180,7 @@ def test_a_run_changes_settings_and_captures_on_nodes_with_sudo(sshd: Start, tmp
     )
     user.rigctl("run", "s.yaml")
     assert {row["status"] for row in user.rows()} == {"ok"}
-    assert len(list(tmp_path.glob("*.pcap"))) == 2
+    assert len(list(tmp_path.rglob("*.pcap"))) == 2
     for server in servers.values():
         (left,) = server.inside("/var/lib/rigctl").iterdir()
         assert left.name.startswith("agent-"), "its journal is gone"

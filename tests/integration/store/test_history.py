@@ -1,5 +1,6 @@
 """What a store keeps of its runs beside what they measured."""
 
+import re
 from dataclasses import replace
 
 import builders
@@ -59,12 +60,16 @@ def test_what_a_night_found_is_kept_in_fields(store: Store) -> None:
 @pytest.mark.parametrize(
     "change", ["unmet = '7'", "unmet = '[1]'", "next_due_at = 1e300", "outcome = 'odd'", "due_at = -1"]
 )
-def test_a_damaged_night_is_one_clear_message(store: Store, change: str) -> None:
-    store.history.put_night(Night("gigablox", "lab", 1.0, 2.0, 3.0, NightOutcome.QUIET, None, None))
+def test_a_damaged_night_is_one_clear_message_and_hides_no_other(
+    store: Store, change: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    whole = Night("gigablox", "lab", 2.0, 3.0, 4.0, NightOutcome.QUIET, None, None)
+    for night in (replace(whole, due_at=1.0), whole):
+        store.history.put_night(night)
     with writing(store._engine) as connection:
-        connection.execute(text(f"UPDATE nights SET {change}"))
-    with pytest.raises(InputError, match=r"night 1 can't be read \("):
-        store.history.nights()
+        connection.execute(text(f"UPDATE nights SET {change} WHERE due_at = 1"))
+    assert store.history.nights() == [whole]
+    assert [bool(re.search(r"night 1 can't be read \(", each.getMessage())) for each in caplog.records] == [True]
 
 
 def test_a_table_with_other_columns_is_one_clear_message(store: Store) -> None:

@@ -1,4 +1,4 @@
-"""What limits a pair or a test: its evidence, put before the rules of `model.limit_rules`.
+"""Name the limit of a pair or a test: its evidence, put before the rules of `model.limit_rules`.
 
 Processors come before most of them: a sender whose receiver gets no processor waits for its window, too. Only where the
 flows achieve what the window allows per round trip is the window the limit, however busy the nodes are.
@@ -89,7 +89,7 @@ class Busy:
 
     @property
     def agent_share(self) -> float | None:
-        """What the busier agent took of what its threads could have used; `None` where one is unknown."""
+        """Return the share of its threads' time that the busier agent used; `None` if one is unknown."""
         known = [end.agent_pct for end in (self.sender, self.receiver) if end.agent_pct is not None]
         return max(known) / 100 if len(known) == 2 else None
 

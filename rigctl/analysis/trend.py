@@ -73,7 +73,7 @@ class Column:
 
     @property
     def share(self) -> float:
-        """What it reaches of the best; the trend of its condition holds for it unless `is_behind`."""
+        """Return its share of the best; the trend of its condition holds for it unless `is_behind`."""
         return self.goodput_mbps / self.best_mbps
 
     @property

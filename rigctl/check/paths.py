@@ -148,7 +148,7 @@ async def probed(
     *,
     round_trips: bool = False,
 ) -> list[PathSeen]:
-    """What becomes of probes over each of `pairs`. A node whose agent fails meanwhile leaves its paths unknown.
+    """Probe each of `pairs`. A node whose agent fails meanwhile leaves its paths unknown.
 
     The first connection of a path may have waited for ARP. With `round_trips` more follow, and the shortest counts.
     """

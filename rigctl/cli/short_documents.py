@@ -1,4 +1,4 @@
-"""What `--json` of `expect`, `init --list`, `runs prune`, `tag`, `rig status` and `agent list` prints, as models."""
+"""Models of what `--json` of `expect`, `init --list`, `runs prune`, `tag`, `rig status` and `agent list` prints."""
 
 from typing import Literal
 
@@ -67,7 +67,7 @@ class KeptRun(Model):
 
 
 class PruneDocument(Model):
-    """What `runs prune` removes."""
+    """Runs that `runs prune` removes."""
 
     version: Literal[1] = 1
     removed: bool = Field(description="false: nothing was removed, --yes was not given.")
@@ -107,7 +107,7 @@ class VirtualRig(Model):
 
 
 class RigStatusDocument(Model):
-    """Whether a virtual rig is up."""
+    """State of a virtual rig."""
 
     version: Literal[1] = 1
     rig: str

@@ -30,7 +30,7 @@ SILENT_S: Final = 10.0
 _PREFIX: Final = "rigctl-runs-"
 _MOST_BYTES: Final = 1_000_000
 MOST_RUNS: Final = 64
-"""Of one user: the screen of all others must not be slow because of one."""
+"""State files of one user that are read: one user must not slow down the screen of all others."""
 _KEPT_S: Final = 60.0
 
 

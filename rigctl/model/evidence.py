@@ -1,4 +1,4 @@
-"""What a stream showed, as the rules of `limit_rules` look at it."""
+"""Evidence of a stream, as the rules of `limit_rules` look at it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a stream showed, or the mean of its repetitions. Shares are of 1; `None` is unknown."""
+    """Evidence of a stream, or the mean of its repetitions. Shares are of 1; `None` is unknown."""
 
     goodput_mbps: float | None = None
     efficiency: float | None = None  # of the ceiling

@@ -18,8 +18,9 @@ from rigctl.model.shares import LINE_RATE, above_ceiling, reaches
 NEARLY: Final = 0.93
 """From this share of the ceiling on, a queue that stands is that of the line: its drops cost the rest."""
 ALL: Final = 1.02
-"""What was sent, with the segments lost, is no more than the line carries: they were lost behind it. More than this is
-dropped by the queue before the line."""
+"""Share of the line that bytes sent and segments lost reach at most where the losses are behind the line.
+
+The queue before the line drops what is more."""
 OTHERS: Final = 0.05
 """From this share of a link's rate on, other traffic counts: retransmits and tunnel headers are below it."""
 MOST_FULL: Final = 1.25
@@ -34,7 +35,7 @@ REACHED: Final = 0.9
 IN_FLIGHT: Final = 0.85
 """From this share of the window on, bytes in flight fill it: the whole segments of a small one, and what is unread."""
 COUNTED: Final = 0.1
-"""Of its busy time a sender whose window is full waits this long at least, as the kernel counts it: 0.34 to 1."""
+"""Least share of its busy time that a sender with a full window waits, as the kernel counts it: 0.34 to 1."""
 FLAT: Final = 1.3
 """Up to this multiple of the least round trip there is no queue that would matter."""
 BUFFERED: Final = 0.6
@@ -71,7 +72,7 @@ REGULATED: Final = 0.4
 INDEPENDENT: Final = 0.75
 """… while that of flows which lose at random does not: 1 and more, as windows grow slowly. Between the two: unknown."""
 EVENTS: Final = 8
-"""Of fewer clumps of losses, nobody can say that they came at random."""
+"""Clumps of losses below which nobody can tell whether they came at random."""
 EXPLAINED: Final = (0.8, 1.5)
 """Losses at random, one by one, allow what is achieved (Mathis et al.): 0.84 to 1.45 times that was seen."""
 LITTLE_CPU: Final = 0.1

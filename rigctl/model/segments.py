@@ -23,7 +23,7 @@ LEAST_STEP: Final = 3.0
 _FIRST_STEP: Final = 1.5
 """The same in the first search, which only serves to estimate the noise."""
 _MOST_COST: Final = 25.0
-"""Of one measurement: that of 5 standard deviations."""
+"""Largest cost of one measurement: that of 5 standard deviations."""
 _NEAR: Final = 3.0
 """Standard deviations within which the first two nights of a segment lie."""
 _OUTLIER: Final = 3.5

@@ -22,7 +22,7 @@ from rigctl.records import Night, NightOutcome, Unmet
 from rigctl.store.history import History
 
 IN_PART: Final = "measured in part"
-"""So begins the reason of a night that failed in some of its tests only."""
+"""Begin of the reason of a night that failed in some of its tests only."""
 
 
 @dataclass(frozen=True, slots=True)

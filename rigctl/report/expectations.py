@@ -171,7 +171,7 @@ def _marked(row: Row, given: Sequence[Verdict]) -> Row:
 
 
 def sections(info: RunInfo, given: Sequence[Verdict]) -> Iterator[Section]:
-    """Those that are not met or cannot be judged, with what was measured."""
+    """Return the expectations that are not met or cannot be judged, with the measured values."""
     missed = [verdict for verdict in given if not verdict.met]
     if not missed:
         return

@@ -1,4 +1,4 @@
-"""Whether the data interfaces carried the data of a repetition: their counters against what the receivers counted.
+"""Check that the data interfaces carried the data of a repetition: their counters against those of the receivers.
 
 A route that leads elsewhere gives a clean result of the wrong cable. An interface counts at least the bytes of its
 payload, whatever its offloads do with headers; half of them is clearly too few. What also uses the interface only adds
@@ -79,7 +79,7 @@ def _peer(flow: Flow, name: str) -> str:
 def _verdict(
     usage: NodeUsage, flows: tuple[Flow, ...], ways: Mapping[str, str | None] | None, duration_s: float, nodes: Nodes
 ) -> tuple[str, str | None] | None:
-    """What a node's interface carried, and the route that explains it; None: nothing is wrong, or known."""
+    """Return what a node's interface carried, and the route that explains it; None if nothing is wrong, or known."""
     name, interface = usage.node, nodes.data_interface(usage.node)
     if ways is None:
         return None

@@ -53,7 +53,7 @@ class Nodes:
         return by_name
 
     async def lost(self, names: Iterable[str]) -> dict[str, NodeError]:
-        """Those of `names` that can't be had, each with why. One that was lost is opened anew.
+        """Return the nodes of `names` that cannot be reached, each with why. A lost node is opened anew.
 
         After an attempt that failed slowly the next one waits: attempts take a sixth of the time at most.
         """

@@ -25,7 +25,7 @@ from rigctl.runner.nodes import Nodes
 async def prechecked(
     plan: RunPlan, nodes: Nodes, names: Collection[str], *, by_pair: bool = False
 ) -> tuple[list[str], Blocked]:
-    """What keeps some tests from being measured, a message each. Raises `RigError` where it keeps all of them.
+    """Return what keeps some tests from being measured, a message each. Raises `RigError` where it keeps all of them.
 
     With `by_pair` the pairs of a test are judged apart: only those in the second value cannot be measured.
     """
@@ -58,7 +58,7 @@ async def prechecked(
 
 
 def errors_of(cell: Cell, seen: Seen, shared: Sequence[Finding] = ()) -> list[str]:
-    """What keeps `cell` from being measured. `shared`: errors of addresses, of whichever nodes."""
+    """Return what keeps `cell` from being measured. `shared`: errors of addresses, of whichever nodes."""
     own = [finding for finding in shared if _nodes(cell) & set(finding.subject.names)]
     errors = together([*own, *_errors(cell, seen)], {})
     return [f"{error.text} {error.remedy or ''}".strip() for error in errors]

@@ -1,4 +1,4 @@
-"""What is news of a course: changes by the night in which each was found, missed bounds, nights not measured."""
+"""News of a course: changes by the night in which each was found, missed bounds, nights not measured."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

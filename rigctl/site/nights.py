@@ -89,7 +89,7 @@ class Slot:
 
     @property
     def again(self) -> bool:
-        """Whether it is as expected again."""
+        """Tell whether it is as expected again."""
         return self.since is not None and self.state.whole and self.state is not State.UNEXPECTED
 
     @property

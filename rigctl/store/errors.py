@@ -100,7 +100,7 @@ T = TypeVar("T")
 
 
 SILENT: Final = "the server does not answer"
-"""What the driver's error says once rigctl has given up waiting for an answer."""
+"""Text of the driver's error once rigctl has given up waiting for an answer."""
 
 
 class SilentStoreError(RigError):

@@ -33,7 +33,7 @@ _PROBE_FRAME: Final = PROBE_BYTES + 100  # with headers of any kind
 
 @dataclass(frozen=True, slots=True)
 class OtherTraffic:
-    """What a link carried at least that is not the run's, in Mbit/s of its rate; `point` counted it."""
+    """Least traffic on a link that is not the run's, in Mbit/s of its rate; `point` counted it."""
 
     mbps: float
     point: CountingPoint

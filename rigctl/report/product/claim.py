@@ -67,7 +67,7 @@ class Claim:
 
     @property
     def standing(self) -> str:
-        """Where the figure stands among those of chart and table, which are means."""
+        """Return a sentence that places the figure among those of chart and table, which are means."""
         return (
             f"{rate_text(self.mbps)} is the slowest of {self.repetitions} repetitions of the slowest pair, rounded "
             "down; chart and table show means over repetitions."

@@ -9,7 +9,7 @@ from typing import Final
 
 MOST_BYTES: Final = 256 * 1024
 MOST_PIXELS: Final = 4_000_000
-"""Of a picture: it is drawn 40 pixels high, and takes four bytes for each pixel while it is."""
+"""Most pixels of a picture: it is drawn 40 pixels high, and takes four bytes for each pixel while it is."""
 _NUMBER: Final = r"\s*([0-9.]+)(?:px)?\s*"
 _SVG_SIZE: Final = re.compile(rf"""\b(width|height)\s*=\s*["']{_NUMBER}["']""")
 _VIEW_BOX: Final = re.compile(r"""\bviewBox\s*=\s*["']\s*[-0-9.]+[\s,]+[-0-9.]+[\s,]+([0-9.]+)[\s,]+([0-9.]+)\s*["']""")

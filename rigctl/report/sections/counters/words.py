@@ -15,7 +15,7 @@ from rigctl.units import format_rate
 LEAST_EXPLAINED: Final = 0.001
 """A smaller share apart needs no reason."""
 LEAST_LOST: Final = 5
-"""Where fewer segments were lost is chance, and no finding."""
+"""Fewer lost segments than this are chance, and no finding."""
 MOST_NAMED: Final = 3
 """Counting points and tests that a sentence names; the others are in the tables."""
 

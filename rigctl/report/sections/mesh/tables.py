@@ -16,13 +16,13 @@ from rigctl.units import format_bytes
 SERVERS_CHARACTERS: Final = 100
 """Width of the columns of one table; more servers go to a table of their own."""
 _FEW_PAIRS: Final = 3
-"""Of one limit, that are named."""
+"""Pairs of one limit that are named."""
 NARROWEST: Final = "Gbit/s"
 """What a column is at least as wide as."""
 
 
 ITSELF: Final = "·"
-"""Where a node meets itself: nothing is to be measured there."""
+"""Sign for the pair of a node with itself, which is not measured."""
 
 
 def point_text(mesh: Mesh) -> str:

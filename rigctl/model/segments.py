@@ -249,9 +249,11 @@ def _searched(
         left = _cheapest(costs[night - 1], below, above) if night >= _LEAST_FIRST else np.full(grid.shape, _INFINITE)
         entered = np.where(near, left + search.penalty + alone, _INFINITE)
         # One night that begins a segment by itself: confirmed, or accepted by somebody.
-        at_once = np.where(altered[:, night, None], left, _cheapest(costs[night - 1], below_at_once, above_at_once))
-        at_once = at_once if night >= _LEAST_FIRST else left
-        single = np.where(near & twice[:, night, None], at_once + search.penalty + alone, _INFINITE)
+        confirmed_here = near & twice[:, night, None] & altered[:, night, None]
+        roughly = (alone <= _NEAR**2) & twice[:, night, None] & (np.abs(other) <= search.at_once / 2)
+        far = _cheapest(costs[night - 1], below_at_once, above_at_once) if night >= _LEAST_FIRST else left
+        begun = np.minimum(np.where(confirmed_here, left, _INFINITE), np.where(roughly, far, _INFINITE))
+        single = begun + search.penalty + alone
         free = costs[night - 1].min(axis=1, keepdims=True) + np.minimum(alone, most)
         single = np.where(accepted[:, night, None], np.minimum(single, free), single)
         begins[night] = np.where(single < costs[night], night, begins[night])

@@ -45,7 +45,8 @@ def goodput_answer(info: RunInfo, cells: Sequence[CellSummary]) -> Finding | Non
         text = f"Test {low.cell.number} ({settings}): {said[:1].lower()}{said[1:]}"
         return Finding(text, Weight.ANSWER, subject=tests([low.cell.number]), numbers=numbers)
     if _alike(low, high, known):
-        which = f"All {len(known)} tests" if len(known) == len(cells) else f"{plural(len(known), 'test')} measured"
+        every = "Both tests" if len(known) == 2 else f"All {len(known)} tests"
+        which = every if len(known) == len(cells) else f"{plural(len(known), 'test')} measured"
         text = f"{which}: {', '.join(filter(None, (_range(known), _shares(known))))}.{_no_ceiling(info, known)}"
         return Finding(text, Weight.ANSWER, subject=tests(cell.cell.number for cell in known), numbers=numbers)
     asked = [cell.cell for cell in cells]

@@ -150,4 +150,7 @@ def _state(shift: Shift, judged: Judged) -> str:
     if after:
         level = min(after, key=lambda own: runs.index(own.run))
         return f"accepted by {level.who}: {level.because}"
-    return "news" if shift.found == len(runs) - 1 else "not accepted"
+    if shift.found == len(runs) - 1:
+        return "news"
+    standing = {own.series.subject for event in judged.regressions.standing for own in (event, *event.explains)}
+    return "not accepted" if shift.series.subject in standing else "over"

@@ -13,7 +13,7 @@ from rigctl.analysis.history import Nights, NightSeries, Subject
 from rigctl.analysis.shifts import Shift
 from rigctl.records import Accepted
 from rigctl.report.blocks import Chart, Key
-from rigctl.report.metric_words import METRICS, Words
+from rigctl.report.metric_words import METRICS, Words, sum_words
 from rigctl.report.plot import Axis, Line, Mark, Point, Points, Rule, plot
 from rigctl.report.regressions import name, percent
 from rigctl.report.text import plural, settings_text
@@ -175,7 +175,8 @@ def _caption(series: NightSeries, words: Words) -> tuple[str, str]:
         return f"{words.short} ÷ usual level", name(series)
     stream = series.subject.stream
     settings = settings_text(series.cell, "names" if len(series.cell.pairs) == 1 and stream is None else "")
-    heading = f"Test {series.cell.number}" if stream is None else f"Test {series.cell.number}, {stream}"
+    of = sum_words([series.cell], series.subject.metric) if stream is None else ""
+    heading = f"Test {series.cell.number}{f', {stream}' if stream else ''}{f' {of}' if of else ''}"
     return f"{settings}; {words.short}, {words.unit}", heading
 
 

@@ -250,9 +250,14 @@ def _searched(
         entered = np.where(near, left + search.penalty + alone, _INFINITE)
         # One night that begins a segment by itself: confirmed, or accepted by somebody.
         confirmed_here = near & twice[:, night, None] & altered[:, night, None]
-        roughly = (alone <= _NEAR**2) & twice[:, night, None] & (np.abs(other) <= search.at_once / 2)
-        far = _cheapest(costs[night - 1], below_at_once, above_at_once) if night >= _LEAST_FIRST else left
-        begun = np.minimum(np.where(confirmed_here, left, _INFINITE), np.where(roughly, far, _INFINITE))
+        far = (left, left)
+        if night >= _LEAST_FIRST:
+            # The other measurement may lie beyond this level, but not on the way back to the one before.
+            rise, fall = _cheapest_each(costs[night - 1], below_at_once, above_at_once)
+            half = search.at_once / 2
+            far = (np.where(other >= -half, rise, _INFINITE), np.where(other <= half, fall, _INFINITE))
+        roughly = (alone <= _NEAR**2) & twice[:, night, None]
+        begun = np.minimum(np.where(confirmed_here, left, _INFINITE), np.where(roughly, np.minimum(*far), _INFINITE))
         single = begun + search.penalty + alone
         free = costs[night - 1].min(axis=1, keepdims=True) + np.minimum(alone, most)
         single = np.where(accepted[:, night, None], np.minimum(single, free), single)
@@ -288,9 +293,14 @@ def _partners(grid: Floats, steps: Floats) -> tuple[NDArray[np.int64], NDArray[n
 
 def _cheapest(costs: Floats, below: NDArray[np.int64], above: NDArray[np.int64]) -> Floats:
     """Return, for each level, the least cost of the levels that are a step away."""
+    return np.minimum(*_cheapest_each(costs, below, above))
+
+
+def _cheapest_each(costs: Floats, below: NDArray[np.int64], above: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """Return, for each level, the least cost of the levels a step lower, and of those a step higher."""
     lower = np.minimum.accumulate(costs, axis=1)
     upper = np.minimum.accumulate(costs[:, ::-1], axis=1)[:, ::-1]
     count = costs.shape[1]
     from_below = np.where(below >= 0, np.take_along_axis(lower, np.maximum(below, 0), 1), _INFINITE)
     from_above = np.where(above < count, np.take_along_axis(upper, np.minimum(above, count - 1), 1), _INFINITE)
-    return np.minimum(from_below, from_above)
+    return from_below, from_above

@@ -127,6 +127,12 @@ def test_a_large_confirmed_return_is_a_change_at_once() -> None:
     assert found[-1].after == pytest.approx(LEVEL, rel=0.003)
 
 
+@pytest.mark.parametrize(("second", "found"), [(0.5, True), (0.33, True), (0.9, False)])
+def test_the_second_measurement_of_a_large_change_may_differ_but_not_contradict(second: float, found: bool) -> None:
+    own = [*points(quiet(20)), Point(0.5 * LEVEL, second * LEVEL)]
+    assert bool(judged([own])[0].changes) is found
+
+
 def test_a_change_that_was_news_lately_is_not_news_again() -> None:
     noise = random.Random(4)
     values = [LEVEL * exp(noise.gauss(0, 0.01) - (0.05 if night >= 30 else 0)) for night in range(60)]

@@ -1,12 +1,12 @@
 """docs/reference/columns.md, made from the column table: `python docs/columns_page.py` prints it."""
 
-from rigctl.analysis.frames import dtype
+from rigctl.analysis.rows.frames import dtype
 from rigctl.columns import COLUMNS, Level
-from rigctl.report.text import escaped
+from rigctl.report.words.text import escaped
 
 _HEAD = """# Columns
 
-Columns of `rigctl export` and of the frames in `rigctl.analysis.frames`. Generated from `rigctl/columns.py` by
+Columns of `rigctl export` and of the frames in `rigctl.analysis.rows.frames`. Generated from `rigctl/columns.py` by
 `make pages`; do not edit this page.
 
 Columns may be added; none is renamed. Unknown is an empty field in CSV, `null` in JSON and Parquet, `–` in Markdown;

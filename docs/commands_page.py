@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 import typer
 
 from rigctl.cli.app import app
-from rigctl.report.text import escaped
+from rigctl.report.words.text import escaped
 
 Click: TypeAlias = Any
 """A command or a parameter; typer's own click is not public."""

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from rigctl.version import __version__ as __version__
+from rigctl.base.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from rigctl.api import (

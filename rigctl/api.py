@@ -11,11 +11,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from rigctl.errors import InputError, NodeError, RigctlError, RigError
+from rigctl.base.errors import InputError, NodeError, RigctlError, RigError
 from rigctl.records import Cell
 
 if TYPE_CHECKING:
-    from rigctl.analysis.frames import Frames
+    from rigctl.analysis.rows.frames import Frames
     from rigctl.records import Repetition, RunInfo, RunPlan
     from rigctl.report.blocks import Document
     from rigctl.rig.inventory import Rig
@@ -54,7 +54,7 @@ class Run:
     @cached_property
     def frames(self) -> "Frames":
         """Pandas frames: `cells`, `pairs`, `flows`, `intervals`, `bins`, `histogram` (docs/reference/columns.md)."""
-        from rigctl.analysis.frames import load as framed
+        from rigctl.analysis.rows.frames import load as framed
 
         return framed(self.info, self.repetitions)
 

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
 
-from rigctl.analysis.bottleneck import Busy, busy_of, named
-from rigctl.analysis.counted import key_of
-from rigctl.analysis.evidence import Losses, advertised_bytes, held_us, losses_of, window_share
-from rigctl.analysis.frames import Frames
-from rigctl.analysis.latency_rows import NAMES
-from rigctl.analysis.rows import Row
-from rigctl.analysis.window_cause import WindowCause, window_cause
+from rigctl.analysis.limits.bottleneck import Busy, busy_of, named
+from rigctl.analysis.limits.evidence import Losses, advertised_bytes, held_us, losses_of, window_share
+from rigctl.analysis.limits.window_cause import WindowCause, window_cause
+from rigctl.analysis.rows.counting import key_of
+from rigctl.analysis.rows.derive import Row
+from rigctl.analysis.rows.frames import Frames
+from rigctl.analysis.rows.latency import NAMES
 from rigctl.model.evidence import Evidence, pooled
 from rigctl.model.limits import Verdict, judged
 from rigctl.model.shares import above_ceiling

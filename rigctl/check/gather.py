@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from rigctl.base.errors import NodeError
 from rigctl.check.paths import PathSeen, Spot, literal, probed
 from rigctl.check.records import NodeSeen, Seen
 from rigctl.check.visit import Visit
-from rigctl.errors import NodeError
 from rigctl.probe.facts import Run
 from rigctl.probe.readiness import neighbours_script, parse_neighbours, parse_surroundings, surroundings_script
 from rigctl.records import RunPlan

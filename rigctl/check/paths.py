@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from rigctl.errors import NodeError
+from rigctl.base.errors import NodeError
 from rigctl.protocol import Close, Listen, Probe, Sockets
 
 SMALL: Final = 128

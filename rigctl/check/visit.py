@@ -7,8 +7,8 @@ import asyncio
 import time
 from typing import Final
 
+from rigctl.base.errors import NodeError
 from rigctl.check.records import Failure, NodeSeen
-from rigctl.errors import NodeError
 from rigctl.probe.data_address import data_address_of, unusable, why_unusable
 from rigctl.probe.facts import gather, interfaces
 from rigctl.probe.readiness import CHECKED

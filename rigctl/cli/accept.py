@@ -14,12 +14,12 @@ def accept(
     store: StoreAddress = None,
 ) -> None:
     """Make the levels of RUN the normal ones: `regress` compares later runs with them."""
-    from rigctl.account import account
+    from rigctl.base.account import account
+    from rigctl.base.errors import InputError
+    from rigctl.base.texts import printable
     from rigctl.cli.regress import night_of
-    from rigctl.errors import InputError
     from rigctl.records import Accepted
     from rigctl.store import open_store
-    from rigctl.texts import printable
 
     reason = " ".join(because.split())
     if not reason:

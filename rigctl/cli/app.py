@@ -12,6 +12,10 @@ from typing import Annotated, NoReturn
 import typer
 from typer.exceptions import TyperException
 
+from rigctl.base.errors import InputError, Interrupted, RigctlError, RigError
+from rigctl.base.processes import allow_descriptors, limit_met
+from rigctl.base.texts import printable_lines
+from rigctl.base.version import __version__
 from rigctl.cli import (
     accept,
     agent,
@@ -37,11 +41,7 @@ from rigctl.cli.common import Debug, LogFile, LogFormat, Verbose, set_up, with_c
 from rigctl.cli.log import log_error, on_standard_error
 from rigctl.cli.options import with_resumed
 from rigctl.cli.standard_output import OutputError, tell_output_errors
-from rigctl.errors import InputError, Interrupted, RigctlError, RigError
 from rigctl.garbage import seldom
-from rigctl.processes import allow_descriptors, limit_met
-from rigctl.texts import printable_lines
-from rigctl.version import __version__
 
 app = typer.Typer(
     help="Measure a matrix of TCP settings and node pairs, and explain the results.",

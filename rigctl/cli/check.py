@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from rigctl.base.errors import InputError, RigError
 from rigctl.cli.completion import rig_names, scenario_names
 from rigctl.cli.options import Json, RigFile, RigSets, Sets
-from rigctl.errors import InputError, RigError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -92,10 +92,10 @@ def _print(seen: "Seen", findings: "tuple[Finding, ...]", console: "Console", *,
     """The answer, the nodes, then what is found by weight, each with its remedy."""
     from rich.text import Text
 
+    from rigctl.base.texts import printable_lines
     from rigctl.cli.check_document import check_document
     from rigctl.findings import Severity
     from rigctl.report.printers.terminal import print_document
-    from rigctl.texts import printable_lines
 
     print_document(check_document(seen, findings), console)
     good = [finding for finding in findings if finding.level is Severity.OK]

@@ -10,7 +10,7 @@ from rigctl.cli.completion import run_ids
 from rigctl.cli.options import Bound, StoreAddress
 
 if TYPE_CHECKING:
-    from rigctl.analysis.comparison import Comparison
+    from rigctl.analysis.nights.comparison import Comparison
     from rigctl.analysis.run_view import RunView
     from rigctl.store import Store
 
@@ -64,8 +64,8 @@ def compare(
 
 
 def _comparison(opened: "Store", before: str | None, after: str | None, bound: float) -> "Comparison":
-    from rigctl.analysis.comparison import compared, of_variants
-    from rigctl.errors import InputError
+    from rigctl.analysis.nights.comparison import compared, of_variants
+    from rigctl.base.errors import InputError
 
     latest = opened.run(None)
     if after is None:
@@ -88,7 +88,7 @@ def _view(opened: "Store", reference: str) -> "RunView":
 
 
 def _by_ending(output: Path) -> Format:
-    from rigctl.errors import InputError
+    from rigctl.base.errors import InputError
 
     endings = {".html": Format.HTML, ".htm": Format.HTML, ".md": Format.MD, ".json": Format.JSON}
     form = endings.get(output.suffix.lower())
@@ -98,7 +98,7 @@ def _by_ending(output: Path) -> Format:
 
 
 def _put(comparison: "Comparison", form: Format, output: Path | None) -> None:
-    from rigctl.report.comparison import comparison_document
+    from rigctl.report.comparison.page import comparison_document
 
     made = comparison_document(comparison)
     if form is Format.TERMINAL:
@@ -123,7 +123,7 @@ def _put(comparison: "Comparison", form: Format, output: Path | None) -> None:
     if output is None:
         print(text, end="")
         return
-    from rigctl.report.files import write_whole
+    from rigctl.report.printers.files import write_whole
 
     write_whole(output, text.encode("utf-8", "replace"))
     print(output.resolve())

@@ -4,14 +4,14 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from rigctl.analysis.comparison import Change, Comparison
-from rigctl.analysis.setup_changes import Value
+from rigctl.analysis.nights.comparison import Change, Comparison
+from rigctl.analysis.nights.setup_changes import Value
 from rigctl.cli.documents import Variants, variants_of
 from rigctl.cli.json_model import Model
 from rigctl.records import Cell, RunInfo
 from rigctl.report.blocks import Document
 from rigctl.report.printers.json import JsonFinding, finding_as_json
-from rigctl.report.text import settings_text
+from rigctl.report.words.text import settings_text
 
 
 class ComparedRun(Model):

@@ -17,7 +17,7 @@ def rig_names(incomplete: str) -> list[str]:
 
 def run_ids(ctx: typer.Context, incomplete: str) -> list[str]:
     """Those of the store that the command line names, the latest first."""
-    from rigctl.errors import RigctlError
+    from rigctl.base.errors import RigctlError
     from rigctl.store import open_store
 
     try:

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
+from rigctl.base.errors import InputError
 from rigctl.cli.completion import rig_names
 from rigctl.cli.options import Json, StoreAddress
-from rigctl.errors import InputError
 
 
 def display(

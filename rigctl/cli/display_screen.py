@@ -5,9 +5,9 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from rigctl.base.errors import InputError, RigctlError
 from rigctl.display.folder import Fate, Published, published
 from rigctl.display.state import State
-from rigctl.errors import InputError, RigctlError
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -94,7 +94,7 @@ def _stored(store: str | None, rig: str | None) -> Published | None:
             info = _latest_of(opened, rig)
             if info is None:
                 return None
-            from rigctl.analysis.drawn import sampled
+            from rigctl.analysis.views.over_time import sampled
             from rigctl.cli.display_results import results_of
             from rigctl.report.document import document as report
 

@@ -46,10 +46,10 @@ def expect(
     """Calculate the best possible application rates from a link rate, a frame and its overheads."""
     from rich.console import Console
 
-    from rigctl.errors import InputError
+    from rigctl.base.errors import InputError
+    from rigctl.base.units import parse_bytes, parse_duration, parse_rate
     from rigctl.model.ceilings import Packet
     from rigctl.model.expect import expected
-    from rigctl.units import parse_bytes, parse_duration, parse_rate
 
     if not 68 <= mtu <= _LARGEST_MTU:
         raise InputError(f"--mtu {mtu}: expected 68 to {_LARGEST_MTU}")
@@ -82,8 +82,8 @@ def _print(
     sizes: tuple[int, ...],
     times: tuple[float, ...],
 ) -> None:
+    from rigctl.base.units import format_bytes, format_duration, format_rate
     from rigctl.model.expect import windows_bps
-    from rigctl.units import format_bytes, format_duration, format_rate
 
     heads = ["Payload", "Frame", *map(format_rate, speeds)]
     console.print("Best possible application rates [Mbit/s]: rate × payload ÷ frame")
@@ -151,7 +151,7 @@ def _print_table(console: "Console", heads: "Sequence[str]", rows: "Sequence[Seq
 
 def _payload(text: str, mtu: int, packets: "Mapping[str, Packet]") -> "tuple[int, Packet]":
     """A payload's size and what goes around it. Raises `InputError`."""
-    from rigctl.errors import InputError
+    from rigctl.base.errors import InputError
 
     protocol = "udp" if text.endswith("u") else "tcp"
     packet = packets[protocol]
@@ -167,7 +167,7 @@ def _payload(text: str, mtu: int, packets: "Mapping[str, Packet]") -> "tuple[int
 
 
 def _texts(option: str, text: str) -> list[str]:
-    from rigctl.errors import InputError
+    from rigctl.base.errors import InputError
 
     parts = [part.strip() for part in text.split(",")]
     if not all(parts) or len(parts) > _MOST:
@@ -176,8 +176,8 @@ def _texts(option: str, text: str) -> list[str]:
 
 
 def _values(option: str, text: str, parse: "Callable[[str], _Number]") -> "list[_Number]":
-    from rigctl.errors import InputError
-    from rigctl.units import UnitError
+    from rigctl.base.errors import InputError
+    from rigctl.base.units import UnitError
 
     found = []
     for part in _texts(option, text):

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rigctl.base.errors import InputError
 from rigctl.cli.completion import run_ids
 from rigctl.cli.options import StoreAddress
 from rigctl.cli.runs_filter import OfScenario, OfStatus, OnRig, Since, Until, Wanted, WithTags, wanted
 from rigctl.columns import Level
-from rigctl.errors import InputError
 
 if TYPE_CHECKING:
-    from rigctl.analysis.rows import Row
+    from rigctl.analysis.rows.derive import Row
     from rigctl.store import Store
 
 
@@ -68,7 +68,7 @@ def export(
     openmetrics: figures of tests and pairs; rigctl: whole runs, for `rigctl import`.
     """
     from rigctl.report.export import BINARY
-    from rigctl.report.files import write_whole
+    from rigctl.report.printers.files import write_whole
     from rigctl.store import open_store
 
     if output is None and kind in (*BINARY, Format.RIGCTL):
@@ -97,8 +97,8 @@ def _chosen(opened: "Store", names: list[str], filters: "Wanted") -> list[str]:
         return list(dict.fromkeys(opened.run_id(name) for name in names)) or [opened.run().run]
     if names:
         raise InputError(f"export: RUN and {filters} are given. Give one of them")
+    from rigctl.base.texts import printable_lines
     from rigctl.cli.stored import stored_runs
-    from rigctl.texts import printable_lines
 
     stored, damaged = stored_runs(opened)
     for message in damaged:
@@ -127,8 +127,8 @@ def _table(opened: "Store", chosen: list[str], kind: Format, level: LevelName) -
 
 
 def _rows(opened: "Store", run: str, level: Level) -> "list[Row]":
-    from rigctl.analysis.drawn import sampled
-    from rigctl.analysis.frames import load
+    from rigctl.analysis.rows.frames import load
+    from rigctl.analysis.views.over_time import sampled
 
     info = opened.run(run)
     whole = level in (Level.INTERVALS, Level.BINS)
@@ -137,8 +137,8 @@ def _rows(opened: "Store", run: str, level: Level) -> "list[Row]":
 
 def _of_run(opened: "Store", run: str, kind: Format) -> bytes:
     """A file about the run as a whole, whatever the level."""
-    from rigctl.analysis.drawn import sampled
     from rigctl.analysis.run_view import RunView
+    from rigctl.analysis.views.over_time import sampled
 
     info = opened.run(run)
     view = RunView(info, opened.repetitions(info.run, series=sampled(info.plan)))
@@ -146,7 +146,7 @@ def _of_run(opened: "Store", run: str, kind: Format) -> bytes:
         from rigctl.report.export import openmetrics
 
         return openmetrics.render(view)
-    from rigctl.report.junit import junit
-    from rigctl.report.run_cases import suite_of
+    from rigctl.report.export.run_cases import suite_of
+    from rigctl.report.printers.junit import junit
 
     return junit([suite_of(view)]).encode()

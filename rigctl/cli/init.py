@@ -28,7 +28,7 @@ def init(
     as_json: Annotated[bool, typer.Option("--json", help="With --list: print JSON.")] = False,
 ) -> None:
     """Copy a bundled scenario or rig, to start from. Never overwrites a file."""
-    from rigctl.errors import InputError
+    from rigctl.base.errors import InputError
     from rigctl.rig.schema import bundled_rigs
     from rigctl.scenario.load import bundled_scenarios
 
@@ -101,8 +101,8 @@ def _bundled() -> tuple[list[tuple[str, str, Path]], list[tuple[str, str, Path]]
 
 def copied(name: str, destination: Path | None, *, rig: bool = False) -> Path:
     """Copies the file and gives the new one's path. Raises `InputError`; an existing file stays as it is."""
-    from rigctl.errors import InputError
-    from rigctl.resources import modeline
+    from rigctl.base.errors import InputError
+    from rigctl.base.resources import modeline
     from rigctl.rig.schema import bundled_folder
     from rigctl.scenario.load import bundled_scenarios
     from rigctl.yamlfile import find_bundled, suggestion

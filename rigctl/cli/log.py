@@ -6,8 +6,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from rigctl.errors import InputError, RigctlError
-from rigctl.logs import JsonLines, TextLines
+from rigctl.base.errors import InputError, RigctlError
+from rigctl.base.logs import JsonLines, TextLines
 
 
 class Form(StrEnum):

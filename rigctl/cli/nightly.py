@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from rigctl.base.errors import InputError
 from rigctl.cli.options import Json, Scenario, StoreAddress, WithoutUnreachable
-from rigctl.errors import InputError
 
 if TYPE_CHECKING:
     from rigctl.nightly.install import Installed
@@ -192,9 +192,9 @@ def _headers(given: list[str]) -> dict[str, str]:
 
 
 def _tell_installed(name: str, done: "Installed", settings: "Settings") -> None:
+    from rigctl.base.units import format_duration
     from rigctl.nightly.commands import deadline_s
     from rigctl.nightly.schedule import moment, next_due
-    from rigctl.units import format_duration
 
     due = moment(next_due(settings.at, time.time()))
     if done.cron is None:

@@ -7,7 +7,7 @@ from datetime import datetime
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from rigctl.errors import InputError, Interrupted, RigError
+from rigctl.base.errors import InputError, Interrupted, RigError
 from rigctl.records import NightOutcome
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def do(name: str) -> int:
 
     3: the night failed, nobody could be told, or the site could not be published.
     """
-    from rigctl.logs import about
+    from rigctl.base.logs import about
     from rigctl.nightly.commands import Commands, pruned
     from rigctl.nightly.install import state
     from rigctl.nightly.night import Nightly, one_night, without_store

@@ -6,14 +6,14 @@ from typing import Final, Literal
 
 from pydantic import Field
 
+from rigctl.base.errors import RigctlError
 from rigctl.cli.json_model import Instant, Model, instant
-from rigctl.errors import RigctlError
 from rigctl.nightly import install, settings
 from rigctl.nightly.night import sentence
 from rigctl.nightly.schedule import date_of, moment, next_due
 from rigctl.nightly.settings import Settings
 from rigctl.records import Night, NightOutcome
-from rigctl.report.text import plural
+from rigctl.report.words.text import plural
 
 SHOWN: Final = 14
 _WORDS: Final = {

@@ -6,9 +6,9 @@ from typing import Annotated, Final
 
 import typer
 
+from rigctl.base.errors import InputError
+from rigctl.base.units import UnitError, parse_duration
 from rigctl.cli.completion import rig_names, run_ids, scenario_names
-from rigctl.errors import InputError
-from rigctl.units import UnitError, parse_duration
 
 MOST_WAIT_S: Final = 86400.0
 UNFINISHED: Final = "unfinished"

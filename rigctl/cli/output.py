@@ -5,8 +5,8 @@ import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from rigctl.errors import InputError
-from rigctl.texts import file_name
+from rigctl.base.errors import InputError
+from rigctl.base.texts import file_name
 
 if TYPE_CHECKING:
     from rigctl.records import RunInfo

@@ -122,10 +122,10 @@ def cell_table(run_plan: "RunPlan", most: int | None = MOST_ROWS) -> "Table":
     from rich.table import Table
     from rich.text import Text
 
+    from rigctl.base.units import format_duration
     from rigctl.records import several_sets
     from rigctl.scenario.axes import AXES
     from rigctl.scenario.forecast import forecasts, setting, sum_ceiling_bps, table_axes
-    from rigctl.units import format_duration
 
     axes = [AXES[name] for name in table_axes(run_plan)]
     headers = [
@@ -157,8 +157,8 @@ def cell_table(run_plan: "RunPlan", most: int | None = MOST_ROWS) -> "Table":
 
 def foot_lines(run_plan: "RunPlan", most: int | None = MOST_ROWS) -> list[str]:
     """The rows left out, the total time, and what the ceiling assumes."""
+    from rigctl.base.units import format_duration
     from rigctl.scenario.forecast import bound, notes, total_s
-    from rigctl.units import format_duration
 
     cells = len(run_plan.cells)
     hidden = cells - most if most is not None else 0
@@ -189,7 +189,7 @@ def _pairs_line(run_plan: "RunPlan") -> str:
 
 def _expected_lines(run_plan: "RunPlan") -> list[str]:
     """What is expected of which tests: `Expected: goodput >= 930M, limit line-rate (tests 1 and 3).`"""
-    from rigctl.report.text import numbers_text
+    from rigctl.report.words.text import numbers_text
 
     by_tests: dict[tuple[int, ...], list[str]] = {}
     for expected in run_plan.expectations:

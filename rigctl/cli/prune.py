@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from rigctl.base.errors import InputError
+from rigctl.base.units import UnitError, parse_duration
 from rigctl.cli.options import Json, StoreAddress
-from rigctl.errors import InputError
 from rigctl.records import BASELINE
-from rigctl.units import UnitError, parse_duration
 
 if TYPE_CHECKING:
     from rigctl.cli.runs_table import Listed
@@ -103,7 +103,7 @@ def _json(found: Pruning, sizes: Mapping[str, int], *, removed: bool) -> str:
 
 
 def _words(found: Pruning, sizes: Mapping[str, int], keep: str, *, removed: bool) -> str:
-    from rigctl.report.text import plural
+    from rigctl.report.words.text import plural
 
     lines = []
     if found.gone:

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+from rigctl.base.errors import Interrupted
 from rigctl.cli.options import Json, StoreAddress
-from rigctl.errors import Interrupted
 
 
 def publish(
@@ -21,7 +21,7 @@ def publish(
     store: StoreAddress = None,
 ) -> None:
     """Write the store as a static site: news, trends, a calendar, every run. Only what changed is written again."""
-    from rigctl.report.text import plural
+    from rigctl.report.words.text import plural
     from rigctl.site.publish import publish as put
     from rigctl.store import open_store
 

@@ -9,7 +9,7 @@ from rigctl.cli.completion import scenario_names
 from rigctl.cli.options import Bound, RunId, StoreAddress, Wait, wait_s
 
 if TYPE_CHECKING:
-    from rigctl.analysis.regressions import Regressions
+    from rigctl.analysis.nights.regressions import Regressions
     from rigctl.records import RunInfo
     from rigctl.store import Store
 
@@ -51,8 +51,8 @@ def regress(
     wait: Wait = None,
 ) -> int:
     """Compare RUN with the nights before it: what changed, since when. Exit code 1 where something got worse."""
-    from rigctl.analysis.regressions import news
-    from rigctl.errors import InputError
+    from rigctl.analysis.nights.regressions import news
+    from rigctl.base.errors import InputError
     from rigctl.model.changes import Rules
     from rigctl.store import open_store
 
@@ -90,8 +90,8 @@ def _confirmed(found: "Regressions", opened: "Store", scenario: str | None, wait
 
 
 def _tell(found: "Regressions", form: str, output: Path | None, *, brief: bool) -> None:
-    from rigctl.report.files import write_whole
-    from rigctl.report.regressions import as_markdown, document
+    from rigctl.report.nights.page import as_markdown, document
+    from rigctl.report.printers.files import write_whole
 
     if form == "terminal" and output is None:
         from rich.console import Console
@@ -101,7 +101,7 @@ def _tell(found: "Regressions", form: str, output: Path | None, *, brief: bool) 
         print_document(document(found), Console(), everything=True)
         return
     if form == "terminal":
-        from rigctl.errors import InputError
+        from rigctl.base.errors import InputError
 
         raise InputError("-o: is for --format json, md and junit")
     if form == "json":
@@ -109,7 +109,7 @@ def _tell(found: "Regressions", form: str, output: Path | None, *, brief: bool) 
 
         text = regress_json(found)
     elif form == "junit":
-        from rigctl.report.regressions_junit import as_junit
+        from rigctl.report.nights.junit import as_junit
 
         text = as_junit(found)
     else:

@@ -5,12 +5,12 @@ from typing import Final, Literal, TypeAlias
 
 from pydantic import Field
 
-from rigctl.analysis.history import NightSeries
-from rigctl.analysis.regressions import Regressions
-from rigctl.analysis.setup_changes import RIG_FILE, SCENARIO_FILE, SetupChange, Source
-from rigctl.analysis.shifts import Shift, Suspected
+from rigctl.analysis.nights.history import NightSeries
+from rigctl.analysis.nights.regressions import Regressions
+from rigctl.analysis.nights.setup_changes import RIG_FILE, SCENARIO_FILE, SetupChange, Source
+from rigctl.analysis.nights.shifts import Shift, Suspected
 from rigctl.cli.json_model import Instant, Model, instant
-from rigctl.report.regressions import document, name
+from rigctl.report.nights.page import document, name
 
 Value: TypeAlias = str | int | float | bool | tuple[str, ...]
 

@@ -65,7 +65,7 @@ def report(
 def _themes(files: list[Path], other: str | None) -> "list[Theme]":
     if not files:
         return []
-    from rigctl.errors import InputError
+    from rigctl.base.errors import InputError
     from rigctl.report.product.theme import load_theme
 
     if len(files) > (1 if other is None else 2):
@@ -74,7 +74,7 @@ def _themes(files: list[Path], other: str | None) -> "list[Theme]":
 
 
 def _read(opened: "Store", reference: str | None) -> "tuple[RunInfo, list[Repetition]]":
-    from rigctl.analysis.drawn import sampled
+    from rigctl.analysis.views.over_time import sampled
 
     info = opened.run(reference)
     return info, list(opened.repetitions(info.run, series=sampled(info.plan)))
@@ -91,9 +91,9 @@ def _page(
     from rigctl.report.printers.html import write_page
 
     if second is not None:
-        from rigctl.analysis.comparison import compared
+        from rigctl.analysis.nights.comparison import compared
         from rigctl.analysis.run_view import RunView
-        from rigctl.report.comparison import comparison_document
+        from rigctl.report.comparison.page import comparison_document
 
         made = comparison_document(compared(RunView(*second), RunView(*first)))
     else:

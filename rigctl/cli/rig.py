@@ -111,8 +111,8 @@ def init(
     as_json: Json = False,
 ) -> None:
     """Look at hosts by SSH or srun and write a rig file for them. Changes nothing on them."""
+    from rigctl.base.errors import InputError
     from rigctl.cli.rig_init import init_rig
-    from rigctl.errors import InputError
 
     if not output:
         raise InputError("rig init: name the file to write, as in -o mylab.yaml; -o - prints it")
@@ -129,7 +129,7 @@ def execute(
     rig_set: RigSets = None,
 ) -> int:
     """Run a command on a node of any rig; its exit code is passed on. A virtual rig that is not up is, meanwhile."""
-    from rigctl.errors import InputError
+    from rigctl.base.errors import InputError
     from rigctl.rig.schema import load_rig
 
     loaded = load_rig(rig, sets=rig_set or ())
@@ -220,7 +220,7 @@ def _state(rig: "Rig | None", state: "State") -> "VirtualRig":
 
 
 def _described(rig: "Rig", state: "State", what: str) -> str:
-    from rigctl.units import format_rate
+    from rigctl.base.units import format_rate
 
     lines = [f"{rig.name}: {what}, pid {state.holder.pid}"]
     for node in rig.nodes.values():

@@ -11,7 +11,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Final
 
-from rigctl.errors import InputError, RigError
+from rigctl.base.errors import InputError, RigError
 
 if TYPE_CHECKING:
     from rigctl.discovery.draft import Draft
@@ -34,10 +34,10 @@ def init_rig(
     slurm: bool = False,
 ) -> None:
     """Look at the hosts and write the file. Raises `InputError` before any host is asked, `RigError` after."""
+    from rigctl.base.resources import modeline
     from rigctl.discovery.discover import discovered
     from rigctl.discovery.rig_file import checked, rig_text
     from rigctl.discovery.switch_option import switch_named
-    from rigctl.resources import modeline
 
     if output == STANDARD_OUTPUT and as_json:
         raise InputError("rig init: -o - and --json both print to standard output. Name a file with -o")
@@ -169,7 +169,7 @@ def summary(draft: "Draft", output: str) -> str:
 
 def rows(draft: "Draft") -> list[list[str]]:
     """One row per node; what is unknown is a dash."""
-    from rigctl.units import format_rate
+    from rigctl.base.units import format_rate
 
     found = []
     for node in draft.nodes:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rigctl.base.errors import InputError, Interrupted, RigctlError, RigError
 from rigctl.cli import plan as plan_command
 from rigctl.cli.log import on_standard_error
 from rigctl.cli.options import (
@@ -37,7 +38,6 @@ from rigctl.cli.options import (
     WithoutUnreachable,
     wait_s,
 )
-from rigctl.errors import InputError, Interrupted, RigctlError, RigError
 from rigctl.records import RunStatus
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def _measured(
 ) -> "tuple[RunInfo, Sequence[Repetition], Outcome]":
     from rich.console import Console
 
-    from rigctl.analysis.drawn import sampled
+    from rigctl.analysis.views.over_time import sampled
     from rigctl.runner.resume import check
     from rigctl.runner.run import measure_run, versions
     from rigctl.scenario.load import Overrides, load_plan
@@ -237,11 +237,11 @@ def _document(info: "RunInfo", repetitions: "Sequence[Repetition]", bound: float
         from rigctl.report.document import document
 
         return document(info, repetitions), False
-    from rigctl.analysis.comparison import of_variants
+    from rigctl.analysis.nights.comparison import of_variants
     from rigctl.analysis.run_view import RunView
     from rigctl.findings import Weight, by_weight
-    from rigctl.report import expectations
-    from rigctl.report.comparison import comparison_document
+    from rigctl.report.comparison.page import comparison_document
+    from rigctl.report.sections import expectations
 
     view = RunView(info, repetitions)
     compared, verdicts = of_variants(view, bound), expectations.verdicts(view)

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from rigctl.base.errors import InputError
 from rigctl.cli.log import on_standard_error
 from rigctl.display.folder import own_folder, published, write
-from rigctl.errors import InputError
 
 if TYPE_CHECKING:
     from rigctl.report.blocks import Document

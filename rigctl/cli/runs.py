@@ -53,7 +53,7 @@ def rm(
     store: StoreAddress = None,
 ) -> None:
     """Remove runs from the store, with all that was measured in them. Reports that were written stay."""
-    from rigctl.errors import InputError
+    from rigctl.base.errors import InputError
     from rigctl.runner.resume import Fate, fate
     from rigctl.store import open_store
 
@@ -71,7 +71,7 @@ def rm(
 
 
 def _agreed(chosen: list[str]) -> bool:
-    from rigctl.errors import InputError
+    from rigctl.base.errors import InputError
 
     if not sys.stdin.isatty():
         raise InputError(f"runs rm: standard input is no terminal. Give --yes to remove {', '.join(chosen)}")
@@ -79,9 +79,9 @@ def _agreed(chosen: list[str]) -> bool:
 
 
 def _list(address: str | None, wanted: "Wanted", *, as_json: bool) -> None:
+    from rigctl.base.errors import InputError
     from rigctl.cli.runs_table import EMPTY, print_runs
     from rigctl.cli.stored import stored_runs
-    from rigctl.errors import InputError
     from rigctl.store import NoStoreError, open_store
 
     try:

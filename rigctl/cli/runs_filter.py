@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
+from rigctl.base.errors import InputError
 from rigctl.cli.completion import rig_names, scenario_names
 from rigctl.cli.tags import check_name
-from rigctl.errors import InputError
 from rigctl.records import tag_text
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from rigctl.base.units import format_duration, local_text
 from rigctl.records import RunInfo, RunStatus, given_tags, tag_text
 from rigctl.runner.resume import Fate
-from rigctl.units import format_duration, local_text
 
 _OVERDUE: Final = 2.0
 """A run still `running` after this many times its planned time, and a few minutes, has most likely died."""

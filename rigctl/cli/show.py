@@ -15,7 +15,7 @@ def show(
     json: Annotated[bool, typer.Option("--json", help="Print JSON: findings whole, tables with values.")] = False,
 ) -> None:
     """Print the answer, the table and the findings of RUN."""
-    from rigctl.analysis.drawn import sampled
+    from rigctl.analysis.views.over_time import sampled
     from rigctl.report.document import document
     from rigctl.store import open_store
 

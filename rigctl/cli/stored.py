@@ -2,8 +2,8 @@
 
 import time
 
+from rigctl.base.errors import InputError
 from rigctl.cli.runs_table import Listed
-from rigctl.errors import InputError
 from rigctl.records import RunInfo, RunStatus
 from rigctl.runner.resume import fate
 from rigctl.store import Store

@@ -23,8 +23,8 @@ def tag(
     store: StoreAddress = None,
 ) -> None:
     """Give RUN tags, each in the place of one of the same name; print all it has. `baseline` protects it from prune."""
+    from rigctl.base.errors import InputError
     from rigctl.cli.tags import check_name, tags_of
-    from rigctl.errors import InputError
     from rigctl.records import given_tags, tag_text
     from rigctl.store import open_store
 

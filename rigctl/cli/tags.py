@@ -4,9 +4,9 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from rigctl.errors import InputError
+from rigctl.base.errors import InputError
+from rigctl.base.texts import printable
 from rigctl.records import OWN_TAGS
-from rigctl.texts import printable
 
 MOST_NAME: Final = 64  # as store.schema has it
 MOST_VALUE: Final = 200

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
+from rigctl.base.errors import NodeError
 from rigctl.discovery.targets import Asked, Target
-from rigctl.errors import NodeError
 from rigctl.probe.surroundings import Surroundings, parse, script
 from rigctl.records import Link
 from rigctl.remote.build import KERNELS

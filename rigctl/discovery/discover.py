@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Sequence
 
+from rigctl.base.errors import NodeError
 from rigctl.discovery.asking import asked_all
 from rigctl.discovery.draft import Draft, drafted
 from rigctl.discovery.targets import Target, once_each
-from rigctl.errors import NodeError
 from rigctl.probe.switches import Forwarding, forwarding_of
 from rigctl.rig.inventory import Switch
 

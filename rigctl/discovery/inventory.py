@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from rigctl.base.errors import InputError
 from rigctl.discovery.targets import Target
-from rigctl.errors import InputError
 from rigctl.rig.fields import FieldError, parse_whole, shown
 from rigctl.rig.ranges import MAX_NAMES
 from rigctl.yamlfile import Mistake, MistakesError, suggestion

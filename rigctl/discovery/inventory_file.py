@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from rigctl.base.errors import InputError
 from rigctl.discovery.inventory import ALL, Inventory, Value, names_of
 from rigctl.discovery.inventory_ini import parse_ini
-from rigctl.errors import InputError
 from rigctl.rig.fields import FieldError
 from rigctl.yamlfile import Document, parse_document, read_text
 

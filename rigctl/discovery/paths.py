@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network, ip_address
 from typing import TypeAlias
 
+from rigctl.base.units import format_rate
 from rigctl.probe.network import Interface
 from rigctl.probe.surroundings import Surroundings
-from rigctl.units import format_rate
 
 Network: TypeAlias = IPv4Network | IPv6Network
 Held: TypeAlias = IPv4Interface | IPv6Interface

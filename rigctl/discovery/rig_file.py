@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from rigctl.base.texts import printable
+from rigctl.base.units import format_rate
 from rigctl.discovery.draft import Draft, Found, FoundSwitch
 from rigctl.discovery.targets import is_address
 from rigctl.probe.switches.secrets import variable
 from rigctl.rig.inventory import Rig, Switch
 from rigctl.rig.schema import rig_of
-from rigctl.texts import printable
-from rigctl.units import format_rate
 from rigctl.yamlfile import parse_document
 
 _PLAIN: Final = re.compile(r"[A-Za-z_/][A-Za-z0-9_./-]*( [A-Za-z0-9_./-]+)*|[0-9]+(\.[0-9]+){2,}", re.ASCII)

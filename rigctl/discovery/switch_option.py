@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 from typing import Final
 
+from rigctl.base.errors import InputError
 from rigctl.discovery.names import key_of
 from rigctl.discovery.targets import is_address
-from rigctl.errors import InputError
 from rigctl.rig.fields import FieldError, shown
 from rigctl.rig.inventory import Secrets, Snmp, Switch
 from rigctl.rig.sections import SwitchEntry

@@ -20,8 +20,8 @@ from typing import Final
 
 from pydantic import ValidationError
 
+from rigctl.base.processes import process
 from rigctl.display.state import State
-from rigctl.processes import process
 
 PLACES: Final = ("/dev/shm", "/tmp")  # noqa: S108 — anyone may write there: hence the looks at owner and mode
 VARIABLE: Final = "RIGCTL_DISPLAY_FOLDER"

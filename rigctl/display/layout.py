@@ -9,12 +9,12 @@ from typing import Final
 
 from rich.text import Text
 
+from rigctl.base.units import format_duration
 from rigctl.display.digits import big, progress_bar, rows_of, width_of
 from rigctl.display.figures import MOST_PANELS, figure_rows, figures_of, number_text, total_of
 from rigctl.display.folder import Fate, Published
 from rigctl.display.pages import pages_of
 from rigctl.display.state import Said, State
-from rigctl.units import format_duration
 
 PAGE_S: Final = 8.0
 """How long a page of results is shown."""

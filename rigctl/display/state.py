@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from rigctl.texts import printable
+from rigctl.base.texts import printable
 
 MOST_TEXT: Final = 600
 MOST_HISTORY: Final = 120

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from pydantic import BaseModel, Field, ValidationError
 
+from rigctl.base.texts import printable
 from rigctl.model.ceilings import IP_HEADER, TCP_HEADER, TIMESTAMPS_OPTION
 from rigctl.records import Cell, Datagrams, Direction, Flow, Pair, Series, Side, TcpInfo
-from rigctl.texts import printable
 
 MOST_SAID: Final = 300
 """Characters of what a process said of its failure."""

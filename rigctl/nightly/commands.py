@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from rigctl.errors import InputError, RigError
+from rigctl.base.errors import InputError, RigError
+from rigctl.base.units import format_duration
 from rigctl.findings import Weight
 from rigctl.nightly.message import Message
 from rigctl.nightly.night import IN_PART, Judged, Measured
@@ -20,7 +21,6 @@ from rigctl.nightly.supervise import Ended, supervised
 from rigctl.records import NightOutcome, Unmet
 from rigctl.scenario.forecast import total_s
 from rigctl.scenario.load import Overrides, load_plan
-from rigctl.units import format_duration
 
 BEYOND_S: Final = 600.0
 READ_S: Final = 600.0

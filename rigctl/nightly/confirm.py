@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from rigctl.analysis.figures import keys_of_tests
-from rigctl.analysis.regressions import Regressions, news
-from rigctl.errors import InputError, Interrupted
+from rigctl.analysis.nights.figures import keys_of_tests
+from rigctl.analysis.nights.regressions import Regressions, news
+from rigctl.base.errors import InputError, Interrupted
 from rigctl.records import CONFIRMS, RunInfo, RunPlan, RunStatus
 from rigctl.rig.inventory import Rig
 from rigctl.runner.run import measure_run

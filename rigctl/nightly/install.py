@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from rigctl.errors import InputError, RigError
+from rigctl.base.errors import InputError, RigError
 from rigctl.nightly import settings as files
 from rigctl.nightly.settings import Settings
 from rigctl.nightly.state import State, state_of

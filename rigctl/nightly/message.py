@@ -6,10 +6,10 @@ from datetime import tzinfo
 from typing import Final
 from uuid import NAMESPACE_OID, uuid5
 
+from rigctl.base.texts import printable, printable_lines
 from rigctl.nightly.schedule import date_of, moment
 from rigctl.nightly.state import Item
 from rigctl.records import Night
-from rigctl.texts import printable, printable_lines
 
 MOST_CHARACTERS: Final = 65_536
 """Of GitHub's comments; other services have bounds near it."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import time, tzinfo
 from typing import Final, Protocol
 
-from rigctl.errors import RigctlError
+from rigctl.base.errors import RigctlError
 from rigctl.nightly.message import Message, message
 from rigctl.nightly.schedule import MOST_MISSED, due_times, latest_due, moment, next_due
 from rigctl.nightly.state import Item, State

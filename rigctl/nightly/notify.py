@@ -14,12 +14,12 @@ from tempfile import TemporaryFile
 from typing import Final
 from urllib.parse import urlsplit
 
-from rigctl.errors import InputError, RigError
+from rigctl.base.errors import InputError, RigError
+from rigctl.base.texts import printable
+from rigctl.base.version import __version__
 from rigctl.nightly.message import Message
 from rigctl.nightly.secret import filled_in, secrets_of
 from rigctl.nightly.settings import Settings
-from rigctl.texts import printable
-from rigctl.version import __version__
 
 PAUSES_S: Final = (2.0, 15.0, 60.0)
 """Between attempts: four in all."""

@@ -9,10 +9,10 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from rigctl.errors import InputError, RigError
-from rigctl.files import put
+from rigctl.base.errors import InputError, RigError
+from rigctl.base.files import put
+from rigctl.base.units import UnitError, parse_duration
 from rigctl.nightly.secret import open_secret
-from rigctl.units import UnitError, parse_duration
 from rigctl.yamlfile import MistakesError, kind, read_document, validated
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,60}", re.ASCII)

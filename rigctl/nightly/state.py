@@ -10,8 +10,8 @@ from typing import Annotated, Final, TypeAlias
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from rigctl.errors import RigError
-from rigctl.files import put
+from rigctl.base.errors import RigError
+from rigctl.base.files import put
 
 _MOST_ITEMS: Final = 60
 Instant: TypeAlias = Annotated[float, Field(ge=0, le=2.0**36, allow_inf_nan=False)]

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from rigctl.processes import die_with
+from rigctl.base.processes import die_with
 
 END_S: Final = 15.0
 """A run restores its nodes' settings within 3 s of SIGTERM."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import time
 from typing import Final
 
-from rigctl.errors import InputError
+from rigctl.base.errors import InputError
 
 _HOMES: Final = ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "PYTHONPATH")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")

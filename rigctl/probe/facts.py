@@ -12,10 +12,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from fnmatch import fnmatchcase
 from typing import Final, TypeAlias
 
+from rigctl.base.texts import harmless
 from rigctl.probe import freebsd, parsers
 from rigctl.probe.fact import Fact, read
 from rigctl.records import Facts
-from rigctl.texts import harmless
 
 Run: TypeAlias = Callable[[str], Awaitable[str]]
 """Runs a shell command on a node and gives its standard output, whatever its exit code."""

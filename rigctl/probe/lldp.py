@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from rigctl.texts import printable
+from rigctl.base.texts import printable
 
 # lldpd's socket belongs to root and its own group. `$limit` bounds how long sudo may take.
 COMMAND: Final = (

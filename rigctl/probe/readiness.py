@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
+from rigctl.base.texts import printable
 from rigctl.probe import freebsd_around
 from rigctl.probe.fact import Fact, read
 from rigctl.probe.facts import FACTS
 from rigctl.probe.parsers import seconds, text, whole
-from rigctl.texts import printable
 
 _NET: Final = "/sys/class/net/$IF"
 _IF: Final = '[ -n "$IF" ] && '

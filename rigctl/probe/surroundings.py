@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Interface, IPv6Interface, ip_interface, ip_network
 from typing import Final, Literal, TypeAlias
 
+from rigctl.base.texts import printable
 from rigctl.probe import freebsd, freebsd_around, parsers
 from rigctl.probe.lldp import COMMAND as LLDP_COMMAND
 from rigctl.probe.lldp import Neighbour, neighbours
 from rigctl.probe.network import Interface, Route
-from rigctl.texts import printable
 
 Sudo: TypeAlias = Literal["granted", "password", "absent", "refused"]
 _MARK: Final = "@@rigctl "

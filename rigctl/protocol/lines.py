@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final, TypeAlias, TypeVar
 
-from rigctl.errors import NodeError
-from rigctl.texts import printable
+from rigctl.base.errors import NodeError
+from rigctl.base.texts import printable
 
 LINE_LIMIT: Final = 16384
 """Bytes of the longest line from the agent, its newline included."""

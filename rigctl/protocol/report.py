@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Final, TypeVar
 
-from rigctl.errors import NodeError
+from rigctl.base.errors import NodeError
 from rigctl.protocol.lines import (
     MOST,
     MOST_NS,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from rigctl import protocol
-from rigctl.errors import NodeError
+from rigctl.base.errors import NodeError
 from rigctl.protocol import (
     Answer,
     Captured,

@@ -2,7 +2,7 @@
 
 They are static, but for FreeBSD's.
 
-Sources are in the checkout only; an installed rigctl carries the binaries (`rigctl.resources.agents`).
+Sources are in the checkout only; an installed rigctl carries the binaries (`rigctl.base.resources.agents`).
 """
 
 import hashlib
@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from rigctl import resources
-from rigctl.errors import InputError, RigctlError
-from rigctl.version import __version__
+from rigctl.base import resources
+from rigctl.base.errors import InputError, RigctlError
+from rigctl.base.version import __version__
 
 MOST_BYTES: Final = 100 * 1024
 """A stripped agent made with ziglang is no larger."""

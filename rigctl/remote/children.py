@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
-from rigctl.errors import NodeError
+from rigctl.base.errors import NodeError
 from rigctl.remote.host import Host, Process
 from rigctl.remote.rights import shell
 

@@ -19,14 +19,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from rigctl import resources
-from rigctl.errors import NodeError
+from rigctl.base import resources
+from rigctl.base.errors import NodeError
+from rigctl.base.texts import printable
 from rigctl.remote.agent import Agent, running
 from rigctl.remote.build import KERNELS
 from rigctl.remote.host import Completed, Host
 from rigctl.remote.rights import shell, sudo_refusal
 from rigctl.rig.inventory import Node
-from rigctl.texts import printable
 
 UPLOAD_DEADLINE_S: Final = 30.0
 WATCHDOG_S: Final = 15

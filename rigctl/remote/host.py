@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from rigctl.errors import NodeError
+from rigctl.base.errors import NodeError
+from rigctl.base.texts import printable
 from rigctl.remote.transport import Channel, Connection, Ending
 from rigctl.rig.inventory import Node
-from rigctl.texts import printable
 
 RUN_DEADLINE_S: Final = 10.0
 OUTPUT_LIMIT: Final = 4 * 1024**2

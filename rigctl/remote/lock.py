@@ -25,11 +25,11 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Final
 
-from rigctl.errors import BusyError, NodeError, RigError
+from rigctl.base.errors import BusyError, NodeError, RigError
+from rigctl.base.texts import printable
 from rigctl.remote.host import Host, Process
 from rigctl.remote.lock_scripts import LOCK
 from rigctl.rig.inventory import Node
-from rigctl.texts import printable
 
 LOCK_DEADLINE_S: Final = 10.0
 SIGN_OF_LIFE_S: Final = 5.0

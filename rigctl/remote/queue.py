@@ -19,11 +19,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from rigctl.errors import BusyError, NodeError
+from rigctl.base.errors import BusyError, NodeError
+from rigctl.base.units import format_duration
 from rigctl.remote.host import Host, Process
 from rigctl.remote.lock import LOCK_DEADLINE_S, SIGN_OF_LIFE_S, Use, command_of, failure, in_use
 from rigctl.remote.lock_scripts import TICKET
-from rigctl.units import format_duration
 
 POLL_S: Final = 1.0
 _log = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Protocol
 
-from rigctl.errors import NodeError, RigError
+from rigctl.base.errors import NodeError, RigError
 from rigctl.remote.host import Host
 from rigctl.remote.transport import Connection
 from rigctl.rig.inventory import Node, Rig, Transport

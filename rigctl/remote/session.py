@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import Final
 
-from rigctl.errors import BusyError, NodeError, RigctlError
-from rigctl.logs import about
-from rigctl.processes import limit_met
+from rigctl.base.errors import BusyError, NodeError, RigctlError
+from rigctl.base.logs import about
+from rigctl.base.processes import limit_met
 from rigctl.remote.agent import Agent
 from rigctl.remote.deploy import agent_on
 from rigctl.remote.host import Host

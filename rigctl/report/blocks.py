@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 from rigctl.findings import Finding, Weight
-from rigctl.report.plot import Plot
+from rigctl.report.charts.plot import Plot
 
 Scalar: TypeAlias = float | int | str | bool | None
 

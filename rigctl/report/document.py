@@ -4,21 +4,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from rigctl.analysis.frames import load
-from rigctl.analysis.rows import Row
+from rigctl.analysis.rows.derive import Row
+from rigctl.analysis.rows.frames import load
 from rigctl.analysis.run_view import RunView
+from rigctl.base.units import format_duration, local_text
 from rigctl.findings import Finding, Severity, Weight, by_weight
 from rigctl.records import Repetition, RunInfo, RunPlan, given_tags
-from rigctl.report import again as reproduce
-from rigctl.report import expectations, method
 from rigctl.report.blocks import Document, Folded, Items, Paragraph, Part, Section, Table, Verbatim, Verdict
-from rigctl.report.digits import alike
-from rigctl.report.missing import shortfall
 from rigctl.report.sections import (
     bins,
     captures,
     counters,
     datagrams,
+    expectations,
     files,
     gaps,
     host_facts,
@@ -31,8 +29,10 @@ from rigctl.report.sections import (
     soak,
     streams,
 )
-from rigctl.report.settings import settings
-from rigctl.units import format_duration, local_text
+from rigctl.report.tables.digits import alike
+from rigctl.report.words import method, reproduce
+from rigctl.report.words.missing import shortfall
+from rigctl.report.words.settings import settings
 
 MOST_ROWS: Final = 60
 """A table of more rows is folded away where heat maps show its values."""

@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from rigctl.errors import InputError
+from rigctl.base.errors import InputError
+from rigctl.base.texts import printable
 from rigctl.rig.fields import NODE_NAME
-from rigctl.texts import printable
 from rigctl.yamlfile import Document, MistakesError
 from rigctl.yamlfile.mistakes import Span
 

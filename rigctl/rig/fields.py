@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import PlainValidator, ValidationInfo, WithJsonSchema
 
-from rigctl.units import format_duration, format_rate, parse_duration, parse_rate
+from rigctl.base.units import format_duration, format_rate, parse_duration, parse_rate
 from rigctl.yamlfile import kind, suggestion
 
 NODE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,14}", re.ASCII)
@@ -95,7 +95,7 @@ def parse_whole(name: str, value: object, low: int, high: int, example: int) -> 
 
 
 def parse_quantity(name: str, value: object, parse: Callable[[str | int | float, str], _T], example: str) -> _T:
-    """`value` by one of the parsers of `rigctl.units`, kept from what they cannot take. Raises `FieldError`."""
+    """`value` by one of the parsers of `rigctl.base.units`, kept from what they cannot take. Raises `FieldError`."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise FieldError(f"{name}: expected a number with a unit, as in {example}, found {kind(value)}")
     if len(str(value)) > MAX_VALUE_CHARS:

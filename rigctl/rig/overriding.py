@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from rigctl.base.texts import printable
 from rigctl.rig.fields import FieldError
 from rigctl.rig.ranges import expand_names
 from rigctl.rig.sections import RigFile
-from rigctl.texts import printable
 from rigctl.yamlfile import Document, Mistake, suggestion
 from rigctl.yamlfile.compose import plain_value
 

@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from rigctl import resources
+from rigctl.base import resources
 from rigctl.records import Link
 from rigctl.rig.allocation import allocated, is_ahead
 from rigctl.rig.fields import NODE_NAME, expanded_path

@@ -3,10 +3,10 @@
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
-from rigctl.errors import NodeError
+from rigctl.base.errors import NodeError
+from rigctl.base.texts import printable
 from rigctl.remote.agent import RefusedError
 from rigctl.runner.nodes import Nodes
-from rigctl.texts import printable
 
 CONGESTION_SYSCTL: Final = "net.ipv4.tcp_congestion_control"
 _AVAILABLE: Final = "net.ipv4.tcp_available_congestion_control"

@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from typing import Final, TypedDict
 
-from rigctl.errors import NodeError, named, of_nodes
+from rigctl.base.errors import NodeError, named, of_nodes
 from rigctl.measure import TESTS, Channel, channels, latency, udp
 from rigctl.model.latency import baseline_s, probe_interval_ms
 from rigctl.protocol import Connect, EndpointReport, Listen, Sockets, Start

@@ -14,8 +14,8 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Final
 
+from rigctl.base.errors import NodeError, RigError
 from rigctl.engines import IPERF3
-from rigctl.errors import NodeError, RigError
 from rigctl.measure.iperf3 import client_words, interval_s, server_words
 from rigctl.measure.iperf3_report import Exchange, Report, ReportError, flows, report
 from rigctl.protocol import Listen, Sockets

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from rigctl.errors import RigError
+from rigctl.base.errors import RigError
 from rigctl.measure import Channel
 from rigctl.model.capture import retransmits_seen
 from rigctl.protocol import EndpointReport

@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from rigctl.base.errors import NodeError, named
 from rigctl.check.rules.links import LOOPBACKS
-from rigctl.errors import NodeError, named
 from rigctl.probe.readiness import Surroundings, parse_surroundings, surroundings_script
 from rigctl.records import Flow, NicCounters, NodeUsage
 from rigctl.runner.nodes import Nodes

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from rigctl.errors import NodeError
+from rigctl.base.errors import NodeError
 from rigctl.records import Cell, Condition, RunPlan, Setting
 from rigctl.remote.agent import Agent
 from rigctl.runner.advice import CONGESTION_SYSCTL, advised

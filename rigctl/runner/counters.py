@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
-from rigctl.errors import NodeError
+from rigctl.base.errors import NodeError
 from rigctl.probe.switches import Reader, reader_of
 from rigctl.records import Cell, PortSeries, RunPlan
 from rigctl.rig.inventory import Rig, Switch

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
-from rigctl.errors import NodeError, named, of_nodes
+from rigctl.base.errors import NodeError, named, of_nodes
 from rigctl.records import MAX_RATE, Cell, Pair
 from rigctl.runner.nodes import Nodes
 from rigctl.runner.orders import Order

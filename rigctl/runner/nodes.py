@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iter
 from contextlib import asynccontextmanager
 from typing import Final
 
-from rigctl.errors import NodeError, RigError
+from rigctl.base.errors import NodeError, RigError
 from rigctl.probe.data_address import data_address_of, unusable, why_unusable
 from rigctl.probe.facts import gather, interfaces
 from rigctl.records import Facts

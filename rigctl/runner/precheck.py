@@ -7,12 +7,12 @@ import asyncio
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from rigctl.base.errors import NodeError, RigError
 from rigctl.check.gather import ask_neighbours, look_around, peers_of
 from rigctl.check.paths import PathSeen, Spot, literal, probed
 from rigctl.check.records import NodeSeen, Seen
 from rigctl.check.rules import causes, links, reach
 from rigctl.check.rules.findings import together
-from rigctl.errors import NodeError, RigError
 from rigctl.findings import Finding, Severity
 from rigctl.kinds import KINDS
 from rigctl.probe.facts import gather

@@ -10,13 +10,13 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from rigctl.base.texts import printable_lines
+from rigctl.base.units import format_bytes, format_duration, format_rate
 from rigctl.engines import AGENT
 from rigctl.measure import Channel
 from rigctl.model.contract import departures
 from rigctl.records import Cell, Repetition, RunPlan, Status, several_sets
 from rigctl.runner.orders import Order
-from rigctl.texts import printable_lines
-from rigctl.units import format_bytes, format_duration, format_rate
 
 SIGN_OF_LIFE_S: Final = 60.0
 MOST_PAIRS_SHOWN: Final = 4

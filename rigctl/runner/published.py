@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from rigctl.base.errors import InputError, RigctlError
+from rigctl.base.processes import Process, process
 from rigctl.display.publisher import publishing
 from rigctl.display.state import (
     MOST_HISTORY,
@@ -23,9 +25,7 @@ from rigctl.display.state import (
     Stream,
 )
 from rigctl.engines import AGENT
-from rigctl.errors import InputError, RigctlError
 from rigctl.measure import Channel
-from rigctl.processes import Process, process
 from rigctl.records import Cell, Repetition, RunInfo, RunPlan, RunStatus, Status, several_sets
 from rigctl.records import Stream as Sending
 from rigctl.runner.orders import Order

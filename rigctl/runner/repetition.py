@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from rigctl.base.errors import NodeError, of_nodes
 from rigctl.engines import AGENT, IPERF3
-from rigctl.errors import NodeError, of_nodes
 from rigctl.records import PortSeries, Repetition, Status
 from rigctl.runner.by_agent import ByAgent
 from rigctl.runner.by_iperf3 import ByIperf3

@@ -12,9 +12,9 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from rigctl.errors import InputError
+from rigctl.base.errors import InputError
+from rigctl.base.units import format_duration
 from rigctl.records import Cell, Link, RunInfo, RunPlan, RunStatus
-from rigctl.units import format_duration
 
 if TYPE_CHECKING:
     from rigctl.store import Store

@@ -27,9 +27,11 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.console import Console
 
 from rigctl import protocol
-from rigctl.account import account
-from rigctl.errors import BusyError, Interrupted, NodeError, RigError, of_nodes
-from rigctl.logs import about, learnt
+from rigctl.base.account import account
+from rigctl.base.errors import BusyError, Interrupted, NodeError, RigError, of_nodes
+from rigctl.base.logs import about, learnt
+from rigctl.base.texts import file_name
+from rigctl.base.version import __version__
 from rigctl.records import Repetition, RunInfo, RunPlan, RunStatus, Status
 from rigctl.remote.build import carried
 from rigctl.remote.reach import import_transports
@@ -50,8 +52,6 @@ from rigctl.runner.published import Board, board_of
 from rigctl.runner.repetition import measure_cell
 from rigctl.runner.resume import controller_id
 from rigctl.runner.waiting import opened
-from rigctl.texts import file_name
-from rigctl.version import __version__
 from rigctl.virtual import provided
 
 if TYPE_CHECKING:  # a run begins to connect before it needs SQLAlchemy

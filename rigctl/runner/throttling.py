@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable
 
-from rigctl.errors import NodeError
+from rigctl.base.errors import NodeError
 from rigctl.probe.facts import throttled_between, throttled_now
 from rigctl.runner.nodes import Nodes
 

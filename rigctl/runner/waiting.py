@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Iterable
 
-from rigctl.errors import BusyError, NodeError
+from rigctl.base.errors import BusyError, NodeError
 from rigctl.remote.agent import Agent
 from rigctl.remote.host import Host
 from rigctl.remote.queue import queued

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from rigctl.base.texts import printable
 from rigctl.model.comparing import LEAST
 from rigctl.records import Against
 from rigctl.scenario.axes import AXES, DEFAULT, AxisValue
 from rigctl.scenario.matrix import Matrix, Row, expand, full, pattern_of, with_axis
 from rigctl.scenario.meshes import PairSet
-from rigctl.texts import printable
 from rigctl.yamlfile import Mistake, suggestion
 
 _EXAMPLE: Final = "as in --against congestion=bbr"

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from rigctl.base.units import format_bytes, format_rate, parse_bytes, parse_rate
 from rigctl.engines import AGENT, LIMITS
 from rigctl.records import MAX_RATE, UNLIMITED, Direction
 from rigctl.rig.fields import FieldError, parse_flag, parse_quantity, parse_text, parse_whole, shown
 from rigctl.scenario.latency import parse_latency
-from rigctl.units import format_bytes, format_rate, parse_bytes, parse_rate
 from rigctl.yamlfile import suggestion
 
 

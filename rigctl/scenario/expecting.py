@@ -1,7 +1,7 @@
 """What a scenario expects of its results: `expect`, from the scenario's text to the plan.
 
 Figures are columns of the column table without their unit, which the bound has: `goodput: ">= 930M"` is of the column
-goodput_mbps. They are judged on reading, by `rigctl.analysis.expectations`.
+goodput_mbps. They are judged on reading, by `rigctl.analysis.views.expectations`.
 """
 
 import re
@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import BaseModel, Field, WithJsonSchema, create_model
 
+from rigctl.base.units import parse_bytes, parse_duration, parse_rate
 from rigctl.columns import COLUMNS, Column, Level
 from rigctl.kinds import KINDS, Kind
 from rigctl.model.limit_rules import RULES
@@ -18,7 +19,6 @@ from rigctl.records import Comparison, Expectation
 from rigctl.rig.fields import MAX_VALUE_CHARS, FieldError, named, parse_whole, shown
 from rigctl.scenario.conditions import Section
 from rigctl.scenario.matrix import MAX_CELLS, Row, as_list
-from rigctl.units import parse_bytes, parse_duration, parse_rate
 from rigctl.yamlfile import Document, Mistake, kind, suggestion
 
 LIMITS: Final = tuple(sorted({"unknown", *(rule.limit for rule in RULES)}))

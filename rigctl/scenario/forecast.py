@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final
 
+from rigctl.base.units import format_rate
 from rigctl.kinds import OWN_AXES
 from rigctl.model.ceilings import IP_HEADER, TCP_HEADER, ceiling_bps, datagram_ceiling_bps, effective_mss
 from rigctl.model.latency import baseline_s
 from rigctl.model.sharing import DataPath, together_mbps, trunk_link
 from rigctl.records import MAX_RATE, Cell, Pair, RunPlan
 from rigctl.scenario.axes import AXES, AxisValue
-from rigctl.units import format_rate
 
 _TIMESTAMPS: Final = "net.ipv4.tcp_timestamps"
 _SETTINGS: Final[dict[str, Callable[[Cell], AxisValue]]] = {

@@ -2,9 +2,9 @@
 
 from contextlib import suppress
 
+from rigctl.base.units import parse_duration
 from rigctl.model.latency import DEFAULT_MS, MAX_MS, MIN_MS
 from rigctl.rig.fields import FieldError, parse_flag, shown
-from rigctl.units import parse_duration
 
 
 def parse_latency(name: str, value: object) -> int | None:

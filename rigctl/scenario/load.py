@@ -7,8 +7,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from rigctl import resources
-from rigctl.errors import InputError
+from rigctl.base import resources
+from rigctl.base.errors import InputError
 from rigctl.kinds import KINDS
 from rigctl.records import (
     Cell,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, TypeVar
 
+from rigctl.base.units import format_bytes, format_duration
 from rigctl.kinds import KINDS, MAX_DATAGRAM, OWN_AXES, TCP_AXES, Kind
 from rigctl.records import Pair
 from rigctl.rig.fields import FieldError
@@ -21,7 +22,6 @@ from rigctl.scenario.pairs import chosen, pair_mistakes
 from rigctl.scenario.repeating import repeating_mistakes, search_mistakes
 from rigctl.scenario.schema import MOST_BINS, parse_bins, parse_duration_field, parse_omit
 from rigctl.scenario.spans import spread
-from rigctl.units import format_bytes, format_duration
 from rigctl.yamlfile import Document, Mistake, Path, suggestion
 from rigctl.yamlfile.mistakes import MOST_FOUND
 

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from rigctl.base.texts import printable
 from rigctl.rig.fields import FieldError
 from rigctl.scenario.against import Variant, read_against
 from rigctl.scenario.axes import AXES, AxisValue
 from rigctl.scenario.pairs import is_entry
 from rigctl.scenario.spans import spread
-from rigctl.texts import printable
 from rigctl.yamlfile import Document, Mistake, suggestion
 
 FIELDS: Final = (

@@ -18,6 +18,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
+from rigctl.base.units import format_duration, parse_duration
 from rigctl.kinds import KINDS
 from rigctl.rig.fields import (
     FieldError,
@@ -38,7 +39,6 @@ from rigctl.scenario.meshes import Rounds
 from rigctl.scenario.pairs import PAIR_SCHEMA, Entry, parse_entry
 from rigctl.scenario.repeating import RetestOrText, UntilOrText
 from rigctl.scenario.spans import spread
-from rigctl.units import format_duration, parse_duration
 from rigctl.yamlfile import suggestion
 
 TESTS: Final = tuple(KINDS)

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final
 
+from rigctl.base.units import parse_bytes
 from rigctl.rig.fields import FieldError, shown
-from rigctl.units import parse_bytes
 
 MAX_VALUES: Final = 10_000
 SIZES: Final = frozenset({"window", "window_total", "size"})

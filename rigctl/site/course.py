@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from rigctl.analysis.history import Values, chosen, of_runs
-from rigctl.analysis.regressions import Regressions, of_nights
-from rigctl.analysis.shifts import Shift
+from rigctl.analysis.nights.history import Values, chosen, of_runs
+from rigctl.analysis.nights.regressions import Regressions, of_nights
+from rigctl.analysis.nights.shifts import Shift
 from rigctl.records import CONFIRMS, Accepted, Night, RunInfo, RunStatus
-from rigctl.report import regressions as words
 from rigctl.report.blocks import Column, Document, Entry, Table
+from rigctl.report.nights import page as words
 from rigctl.site import news
 from rigctl.site.made import MadeRun
 from rigctl.site.names import Course

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from rigctl.analysis.drawn import sampled
-from rigctl.analysis.history import night_values
+from rigctl.analysis.nights.history import night_values
 from rigctl.analysis.run_view import RunView
-from rigctl.errors import InputError
+from rigctl.analysis.views.over_time import sampled
+from rigctl.base.errors import InputError
 from rigctl.records import Accepted, Night, RunInfo
 from rigctl.report.blocks import Document
 from rigctl.report.document import document

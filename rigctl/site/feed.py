@@ -9,9 +9,9 @@ from typing import Final
 from uuid import UUID, uuid5
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from rigctl.base.version import __version__
 from rigctl.site.names import FEED, INDEX, link
 from rigctl.site.news import Entry
-from rigctl.version import __version__
 
 MOST: Final = 100
 _ATOM: Final = "http://www.w3.org/2005/Atom"

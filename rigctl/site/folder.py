@@ -26,8 +26,8 @@ from uuid import UUID
 
 from pydantic import TypeAdapter, ValidationError
 
-from rigctl.errors import InputError
-from rigctl.files import read_regular
+from rigctl.base.errors import InputError
+from rigctl.base.files import read_regular
 from rigctl.site.names import COMPARISONS, COURSES, FEED, INDEX, RUNS, SEARCH
 
 OWN: Final = ".rigctl-site"

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Final
 
-from rigctl.analysis.history import Nights, NightSeries
+from rigctl.analysis.nights.history import Nights, NightSeries
 from rigctl.records import Stream
-from rigctl.report.text import settings_text
+from rigctl.report.words.text import settings_text
 from rigctl.site.nights import Slot
 
 MOST_NIGHTS: Final = 60

@@ -8,12 +8,12 @@ from typing import Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from rigctl.resources import templates
+from rigctl.base.resources import templates
+from rigctl.base.units import is_instant
+from rigctl.base.version import __version__
 from rigctl.site.course import Summary
 from rigctl.site.folder import Folder, is_page
 from rigctl.site.made import MadeRun
-from rigctl.units import is_instant
-from rigctl.version import __version__
 
 _FILE: Final = "manifest.json"
 _ROOMS: Final = ("analysis", "model", "report", "site")

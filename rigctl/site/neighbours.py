@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-from rigctl.analysis.comparison import compared
+from rigctl.analysis.nights.comparison import compared
 from rigctl.analysis.run_view import RunView
 from rigctl.records import RunStatus
-from rigctl.report.comparison import comparison_document
+from rigctl.report.comparison.page import comparison_document
 from rigctl.report.printers.html import Around, Place, page
 from rigctl.site.course import Judged
 from rigctl.site.made import MadeRun

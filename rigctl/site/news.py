@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rigctl.analysis.regressions import Regressions
-from rigctl.analysis.shifts import Shift
-from rigctl.report.regressions import sentence
-from rigctl.report.text import plural
+from rigctl.analysis.nights.regressions import Regressions
+from rigctl.analysis.nights.shifts import Shift
+from rigctl.report.nights.page import sentence
+from rigctl.report.words.text import plural
 from rigctl.site.names import Course, page_of_run
 from rigctl.site.nights import Slot, State
 

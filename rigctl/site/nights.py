@@ -6,7 +6,7 @@ from datetime import date, datetime
 from enum import StrEnum
 from typing import Final
 
-from rigctl.analysis.shifts import Shift
+from rigctl.analysis.nights.shifts import Shift
 from rigctl.records import Night, NightOutcome, RunStatus, Unmet
 from rigctl.site.made import MadeRun
 

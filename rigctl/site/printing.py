@@ -5,10 +5,11 @@ from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
+from rigctl.base.resources import templates
+from rigctl.base.units import local_text
 from rigctl.records import given_tags, tag_text
 from rigctl.report.printers.html import STYLES, environment
-from rigctl.report.text import listed, plural
-from rigctl.resources import templates
+from rigctl.report.words.text import listed, plural
 from rigctl.site.calendar import months
 from rigctl.site.course import Judged, Summary, changes
 from rigctl.site.heat import heats
@@ -16,7 +17,6 @@ from rigctl.site.made import MadeRun
 from rigctl.site.names import INDEX, SEARCH, link, page_of_run
 from rigctl.site.nights import SIGNS, WORDS, State
 from rigctl.site.trends import KEYS, trends
-from rigctl.units import local_text
 
 if TYPE_CHECKING:
     from jinja2 import Environment

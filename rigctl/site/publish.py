@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
-from rigctl.errors import InputError
+from rigctl.base.errors import InputError
+from rigctl.base.texts import printable
 from rigctl.records import CONFIRMS
 from rigctl.report.printers.html import Around, Place
 from rigctl.site import manifest as manifests
@@ -33,7 +34,6 @@ from rigctl.site.search import index
 from rigctl.site.work import Work
 from rigctl.store import Store
 from rigctl.store.heads import Head
-from rigctl.texts import printable
 
 TITLE: Final = "Network tests"
 

@@ -2,15 +2,15 @@
 
 from dataclasses import dataclass, replace
 
-from rigctl.analysis.drawn import sampled
-from rigctl.analysis.history import Values, night_values
+from rigctl.analysis.nights.history import Values, night_values
 from rigctl.analysis.run_view import RunView
+from rigctl.analysis.views.over_time import sampled
 from rigctl.findings import Severity
 from rigctl.records import RunInfo
 from rigctl.report.blocks import Document
 from rigctl.report.document import of_view
-from rigctl.report.expectations import unmet
 from rigctl.report.printers.html import Around, page, with_links
+from rigctl.report.sections.expectations import unmet
 from rigctl.site.folder import Folder
 from rigctl.site.made import MadeRun
 from rigctl.site.names import Course, page_of_run

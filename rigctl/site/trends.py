@@ -9,14 +9,14 @@ from datetime import datetime, timedelta
 from statistics import median
 from typing import Final
 
-from rigctl.analysis.history import Nights, NightSeries, Subject
-from rigctl.analysis.shifts import Shift
+from rigctl.analysis.nights.history import Nights, NightSeries, Subject
+from rigctl.analysis.nights.shifts import Shift
 from rigctl.records import Accepted
 from rigctl.report.blocks import Chart, Key
-from rigctl.report.metric_words import METRICS, Words, sum_words
-from rigctl.report.plot import Axis, Line, Mark, Point, Points, Rule, plot
-from rigctl.report.regressions import name, percent
-from rigctl.report.text import plural, settings_text
+from rigctl.report.charts.plot import Axis, Line, Mark, Point, Points, Rule, plot
+from rigctl.report.nights.page import name, percent
+from rigctl.report.words.metrics import METRICS, Words, sum_words
+from rigctl.report.words.text import plural, settings_text
 from rigctl.site.nights import Slot
 
 WIDTH: Final = 336

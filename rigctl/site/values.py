@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pydantic_core import from_json, to_json
 
-from rigctl.analysis.figures import FigureKey, Metric
+from rigctl.analysis.nights.figures import FigureKey, Metric
 from rigctl.records import Direction, Pair, Stream
 from rigctl.site.folder import Folder
 from rigctl.site.names import Course

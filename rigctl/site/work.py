@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from rigctl.analysis.history import Values
-from rigctl.errors import InputError
+from rigctl.analysis.nights.history import Values
+from rigctl.base.errors import InputError
 from rigctl.records import RunInfo
 from rigctl.site.folder import Folder
 from rigctl.site.manifest import Manifest

@@ -10,8 +10,8 @@ from typing import Any, Final, TypeAlias
 
 from pydantic_core import from_json
 
+from rigctl.base.units import is_instant
 from rigctl.records import Bins, Facts, Flow, Repetition, RunPlan, Side
-from rigctl.units import is_instant
 
 MOST: Final = 2**63
 _YEAR_S: Final = 366 * 86_400

@@ -12,9 +12,9 @@ from pydantic import ValidationError
 from sqlalchemy import Connection, Select
 from sqlalchemy.exc import SQLAlchemyError
 
-from rigctl.errors import InputError, RigctlError, RigError
+from rigctl.base.errors import InputError, RigctlError, RigError
+from rigctl.base.texts import printable
 from rigctl.store.foreign import harmless_row
-from rigctl.texts import printable
 
 _DAMAGED: Final = "is damaged. Save a copy, try `sqlite3 FILE .recover`, or name another file with --store"
 _OTHER_COLUMNS: Final = (

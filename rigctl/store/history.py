@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, delete, insert, select
 
-from rigctl.errors import InputError
+from rigctl.base.errors import InputError
 from rigctl.records import Accepted, Night
 from rigctl.store.errors import explained, records_of
 from rigctl.store.rows import accepted_from, night_from

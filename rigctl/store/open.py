@@ -14,7 +14,8 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, in
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from sqlalchemy.pool import NullPool
 
-from rigctl.errors import InputError, RigError
+from rigctl.base.errors import InputError, RigError
+from rigctl.base.texts import printable
 from rigctl.store.errors import NoStoreError, explained
 from rigctl.store.foreign import MOST_VALUE, odd_table
 from rigctl.store.migrations import migrate
@@ -23,7 +24,6 @@ from rigctl.store.postgresql import connect_arguments, is_postgresql, prepare, t
 from rigctl.store.runs_file import Verbatim
 from rigctl.store.schema import APPLICATION_ID, SCHEMA_VERSION, metadata, versions
 from rigctl.store.store import Store
-from rigctl.texts import printable
 
 _log = logging.getLogger(__name__)
 _BUSY_MS: Final = 10_000

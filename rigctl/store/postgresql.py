@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from sqlalchemy import URL, Connection, Engine, event
 
-from rigctl.errors import InputError
+from rigctl.base.errors import InputError
 from rigctl.store.errors import SILENT
 from rigctl.store.schema import APPLICATION_ID
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from rigctl.errors import InputError
+from rigctl.base.errors import InputError
 
 _LATEST: Final = re.compile(r"latest(?:~([0-9]{1,6}))?", re.ASCII)
 _MOST_NAMED: Final = 5

@@ -6,6 +6,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from pydantic import TypeAdapter
 
+from rigctl.base.texts import harmless
 from rigctl.kinds import KINDS
 from rigctl.records import (
     Accepted,
@@ -37,7 +38,6 @@ from rigctl.store.errors import UNREADABLE
 from rigctl.store.flat import CELL, SIDE, flattened, nested
 from rigctl.store.foreign import harmless_row
 from rigctl.store.series import pack, pack_bins, unpack, unpack_bins, unpack_counters
-from rigctl.texts import harmless
 
 T = TypeVar("T")
 N = TypeVar("N", int, float)

@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, Final
 from sqlalchemy import JSON, BigInteger, Column, Float, Integer, LargeBinary, String, Table
 from sqlalchemy.types import TypeEngine
 
+from rigctl.base.texts import printable
 from rigctl.store.foreign import harmless_row
 from rigctl.store.schema import (
     SCHEMA_VERSION,
@@ -32,7 +33,6 @@ from rigctl.store.schema import (
     runs,
     tags,
 )
-from rigctl.texts import printable
 
 FORMAT: Final = 1
 TABLES: Final = {table.name: table for table in (runs, facts, tags, accepted, repetitions, flows, counters, probes)}

@@ -23,7 +23,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import IntegrityError
 
-from rigctl.errors import InputError
+from rigctl.base.errors import InputError
 from rigctl.garbage import uncollected
 from rigctl.records import Facts, Flow, Repetition, RunInfo, RunPlan, RunStatus, Status
 from rigctl.store.errors import explained, records_of, records_of_runs

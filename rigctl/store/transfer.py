@@ -12,7 +12,8 @@ from typing import Any, BinaryIO, Final
 
 from sqlalchemy import ColumnElement, Connection, Engine, Table, insert, select
 
-from rigctl.errors import InputError, RigError
+from rigctl.base.errors import InputError, RigError
+from rigctl.base.texts import printable
 from rigctl.records import Flow, Series
 from rigctl.store.errors import UNREADABLE, explained, wrong
 from rigctl.store.foreign import harmless_row
@@ -29,7 +30,6 @@ from rigctl.store.rows import (
 )
 from rigctl.store.runs_file import TABLES, Budget, FileError, Line, content_digest, lines_of, packed
 from rigctl.store.schema import accepted, counters, facts, flows, probes, repetitions, runs, tags
-from rigctl.texts import printable
 
 _RUN: Final = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4}", re.ASCII)
 _MOST_SAID: Final = 120

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from statistics import median
 from typing import Final
 
-from rigctl.errors import RigError
+from rigctl.base.errors import RigError
 from rigctl.virtual.layout import Layout, Place
 
 _TUN: Final = "/dev/net/tun"

@@ -18,8 +18,8 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from rigctl.errors import RigError
-from rigctl.processes import limit_met
+from rigctl.base.errors import RigError
+from rigctl.base.processes import limit_met
 from rigctl.virtual import namespaces
 from rigctl.virtual.children import Children
 from rigctl.virtual.distance import relayed

@@ -9,7 +9,7 @@ import platform
 from dataclasses import asdict, dataclass
 from typing import Final, Literal
 
-from rigctl.errors import InputError
+from rigctl.base.errors import InputError
 from rigctl.rig.inventory import VIRTUAL_MTU, Arch, Nic, Rig, Virtual
 
 MAX_NODES: Final = 250  # one /24 holds them, .255 left out

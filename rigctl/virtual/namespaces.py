@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, TypeVar
 
-from rigctl.errors import RigError
+from rigctl.base.errors import RigError
 from rigctl.virtual.distance import distant, tap
 from rigctl.virtual.follow import kernel_socket
 from rigctl.virtual.layout import NODE_INTERFACE, Layout, Place

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from rigctl.processes import process
+from rigctl.base.processes import process
 from rigctl.virtual.discards import OUT_DISCARDS
 
 FOLDER: Final = Path("/run/rigctl/snmp")  # in the rig's own /run, which is gone with it

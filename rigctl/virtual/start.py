@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from rigctl.errors import RigError
-from rigctl.processes import process
+from rigctl.base.errors import RigError
+from rigctl.base.processes import process
 from rigctl.virtual.layout import STAY, Layout
 from rigctl.virtual.leftovers import kill_commands
 from rigctl.virtual.state import State, new_folder, remove

@@ -18,8 +18,8 @@ from typing import Final
 
 from platformdirs import user_state_path
 
-from rigctl.errors import RigError
-from rigctl.processes import Process
+from rigctl.base.errors import RigError
+from rigctl.base.processes import Process
 
 TMP: Final = Path("/tmp")  # noqa: S108
 _STATE: Final = "state.json"

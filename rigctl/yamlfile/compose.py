@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias, cast
 import yaml
 from yaml import events as ev
 
-from rigctl.texts import printable
+from rigctl.base.texts import printable
 from rigctl.yamlfile.document import Document, Path, mistake_at
 from rigctl.yamlfile.mistakes import LINE_BREAK, Mistake, MistakesError, Span, suggestion
 

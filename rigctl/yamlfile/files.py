@@ -5,8 +5,8 @@ import stat
 from pathlib import Path
 from typing import Final
 
-from rigctl.errors import InputError
-from rigctl.texts import printable
+from rigctl.base.errors import InputError
+from rigctl.base.texts import printable
 from rigctl.yamlfile.compose import parse_document, span_of_offset
 from rigctl.yamlfile.document import Document, mistake_at
 from rigctl.yamlfile.mistakes import Mistake, MistakesError, suggestion

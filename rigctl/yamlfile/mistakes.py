@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from rigctl.errors import InputError
-from rigctl.texts import printable
+from rigctl.base.errors import InputError
+from rigctl.base.texts import printable
 
 # A longer list helps nobody: the first ones explain the others.
 MOST_SHOWN: Final = 50

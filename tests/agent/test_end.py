@@ -13,8 +13,8 @@ from processes import running
 from talk import Talk, joined, settings, started
 
 from agents import Start
+from rigctl.base.version import __version__
 from rigctl.protocol import VERSION
-from rigctl.version import __version__
 
 
 @pytest.mark.parametrize("state", ["idle", "listening", "connected", "running", "ended"])

@@ -21,7 +21,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from rigctl.analysis.comparison import compared
+from rigctl.analysis.nights.comparison import compared
 from rigctl.analysis.run_view import RunView
 from rigctl.model.comparing import Samples, Verdict, differences
 from rigctl.store import open_store

@@ -19,7 +19,7 @@ from typing import Final, TypeAlias
 import nightly_noise as simulated
 from jumpavg import classify
 
-from rigctl.analysis.history import common
+from rigctl.analysis.nights.history import common
 from rigctl.model.changes import Change, Point, Verdict, judged
 
 SEEDS: Final = {"tune": 20261122, "proof": 977_431}

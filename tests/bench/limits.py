@@ -25,9 +25,9 @@ from limit_cells import Case, bbr_and_distance, cases, clumped_far, dropped_near
 from limit_named_cells import held_out, held_out_again, named
 from limit_wide_cells import alone_and_together, unlike, wide
 
-from rigctl.analysis.frames import load
+from rigctl.analysis.rows.frames import load
 from rigctl.analysis.summary import summaries
-from rigctl.report.bottleneck_text import bottleneck_findings, bottleneck_text
+from rigctl.report.words.bottlenecks import bottleneck_findings, bottleneck_text
 from rigctl.store import open_store
 
 SETS: Final = {

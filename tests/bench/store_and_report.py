@@ -41,7 +41,7 @@ _MATRIX = """
 import sys, time
 from pathlib import Path
 began = time.perf_counter()
-from rigctl.analysis.drawn import drawn_numbers
+from rigctl.analysis.views.over_time import drawn_numbers
 from rigctl.report.printers.html import write_report
 from rigctl.store import open_store
 with open_store(sys.argv[1]) as store:

@@ -17,7 +17,7 @@ from processes import end
 from screens import Terminal, terminal
 from user import User, ended, waited
 
-from rigctl.processes import process
+from rigctl.base.processes import process
 from rigctl.records import RunStatus
 from rigctl.store import open_store
 

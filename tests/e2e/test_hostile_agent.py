@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from user import ATTEMPTS, INVALID, User
 
-from rigctl import resources
+from rigctl.base import resources
 
 SUPPORT = Path(__file__).parents[1] / "support"
 SCENARIO = "rig: loopback\npairs: [pi1 -> pi2]\nduration: 300ms\nmax_skew: 1s\nexpect:\n  goodput: '>= 1M'\n"
@@ -21,7 +21,7 @@ COMMANDS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\uf
 RUN = """
 import resource, sys
 from pathlib import Path
-from rigctl import resources
+from rigctl.base import resources
 resources.agents = lambda: Path(sys.argv[1])
 from rigctl.cli.app import exit_code
 code = exit_code(sys.argv[2:])

@@ -12,7 +12,7 @@ import pytest
 from processes import end
 from user import User, all_commands, kept_up, waited
 
-from rigctl.errors import InputError
+from rigctl.base.errors import InputError
 from rigctl.records import RunStatus
 from rigctl.store import open_store
 

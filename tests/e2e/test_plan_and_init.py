@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 from user import rigctl
 
-from rigctl import resources
+from rigctl.base import resources
 
 DOCS = Path(__file__).parents[2] / "docs"
 

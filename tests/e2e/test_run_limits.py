@@ -5,7 +5,7 @@ from pathlib import Path
 
 from user import User, kept_up
 
-from rigctl.analysis.frames import load
+from rigctl.analysis.rows.frames import load
 from rigctl.model.limits import judged
 from rigctl.store import open_store
 

@@ -9,9 +9,9 @@ import pytest
 from mounts import mounted
 from virtual_rigs import output, rig
 
+from rigctl.base.errors import RigError
 from rigctl.check.gather import gathered, used_nodes
 from rigctl.check.judge import judged
-from rigctl.errors import RigError
 from rigctl.findings import Finding, Severity
 from rigctl.records import Pair, RunPlan
 from rigctl.rig.inventory import Rig

@@ -10,7 +10,7 @@ import pytest
 from openssh import Sshd, rig_of
 from user import all_commands, ancestors, waited
 
-from rigctl.errors import NodeError
+from rigctl.base.errors import NodeError
 from rigctl.remote.children import children_on
 from rigctl.remote.reach import connected
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from virtual_rigs import NAME, output, rig, survivors
 
-from rigctl.errors import RigError
+from rigctl.base.errors import RigError
 from rigctl.rig.inventory import Rig
 from rigctl.rig.schema import load_rig
 from rigctl.virtual import provided

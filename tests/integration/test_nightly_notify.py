@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rigctl.errors import InputError, RigError
+from rigctl.base.errors import InputError, RigError
 from rigctl.nightly.message import Message
 from rigctl.nightly.notify import check, tell
 from rigctl.nightly.settings import Settings

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rigctl.errors import RigError
+from rigctl.base.errors import RigError
 from rigctl.nightly import install
 from rigctl.nightly.settings import Settings
 from rigctl.nightly.units import cron_line, service, timer, unit_name

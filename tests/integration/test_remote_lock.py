@@ -18,7 +18,7 @@ from openssh import GUEST_ID, Sshd, rig_of
 from processes import DEADLINE_S, running
 from torture import TIMES
 
-from rigctl.errors import NodeError, RigError
+from rigctl.base.errors import NodeError, RigError
 from rigctl.remote import lock
 from rigctl.remote.host import Host
 from rigctl.remote.lock import locked

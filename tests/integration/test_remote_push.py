@@ -13,7 +13,7 @@ import pytest
 from mounts import mounted
 from openssh import Sshd, rig_of
 
-from rigctl.errors import NodeError
+from rigctl.base.errors import NodeError
 from rigctl.probe.facts import gather
 from rigctl.protocol import Connect, Listen, Sockets
 from rigctl.protocol import Start as StartOrder
@@ -216,7 +216,7 @@ async def test_an_agent_that_is_killed_fails_its_orders_with_why(sshd: Start, tm
 async def test_what_is_no_agent_is_told(
     sshd: Start, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rigctl.resources.agents", lambda: folder)
+    monkeypatch.setattr("rigctl.base.resources.agents", lambda: folder)
     async with host_with(sshd, XDG_CACHE_HOME=tmp_path / "cache") as host:
         with pytest.raises(NodeError, match=r"pi1: the agent ended: exit code 0"):
             async with agent_on(host):

@@ -18,7 +18,7 @@ from locks import LOCKS, TOOLS, hosts_of, links
 from openssh import GUEST_ID, Sshd, rig_of
 from processes import DEADLINE_S, running
 
-from rigctl.errors import BusyError
+from rigctl.base.errors import BusyError
 from rigctl.remote import lock, queue
 from rigctl.remote.host import Host
 from rigctl.remote.lock import locked

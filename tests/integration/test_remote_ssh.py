@@ -16,15 +16,15 @@ import pytest
 from openssh import USER, Sshd, free_port, new_key, rig_of
 from processes import running
 
+from rigctl.base.errors import NodeError, RigError
+from rigctl.base.texts import printable
 from rigctl.cli import app
-from rigctl.errors import NodeError, RigError
 from rigctl.remote import host as host_module
 from rigctl.remote.host import Host
 from rigctl.remote.reach import connected
 from rigctl.remote.transports import ssh_refusals as refusals
 from rigctl.remote.transports.ssh import SshConnection
 from rigctl.rig.inventory import Node
-from rigctl.texts import printable
 
 Start = Callable[..., Sshd]
 pytestmark = pytest.mark.usefixtures("home")

@@ -11,7 +11,7 @@ import pytest
 from openssh import GUEST, Sshd, rig_of
 from user import User
 
-from rigctl.errors import NodeError
+from rigctl.base.errors import NodeError
 from rigctl.probe import surroundings
 from rigctl.remote.agent import RefusedError
 from rigctl.remote.deploy import agent_on, deploy

@@ -7,7 +7,7 @@ import pytest
 from locks import hosts_of, links
 from openssh import Sshd, rig_of
 
-from rigctl.errors import BusyError
+from rigctl.base.errors import BusyError
 from rigctl.remote.lock import locked
 from rigctl.remote.session import Session
 

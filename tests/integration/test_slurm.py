@@ -154,7 +154,7 @@ def test_a_rig_file_from_an_allocation_names_its_interfaces_and_is_checked(slurm
 
 NODE_LEAVES = """
 import asyncio, subprocess, sys
-from rigctl.errors import NodeError
+from rigctl.base.errors import NodeError
 from rigctl.remote.reach import connected
 from rigctl.rig.schema import load_rig
 

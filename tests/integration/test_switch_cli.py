@@ -8,7 +8,7 @@ import asyncssh
 import pytest
 from switch_shell import ENABLE, PASSWORD, USER, Switch, listening
 
-from rigctl.errors import NodeError
+from rigctl.base.errors import NodeError
 from rigctl.probe.switches import cli, reader_of
 from rigctl.rig.inventory import Cli, Secrets
 from rigctl.rig.inventory import Switch as Asked

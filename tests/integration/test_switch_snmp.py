@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from processes import DEADLINE_S, running
 
-from rigctl.errors import NodeError
+from rigctl.base.errors import NodeError
 from rigctl.probe.switches import PortCounters, Reader, reader_of
 from rigctl.rig.inventory import Secrets, Snmp, Switch
 from rigctl.virtual.snmpd import CACHE_TIMEOUT, granted, set_request

@@ -12,7 +12,7 @@ import pytest
 from openssh import Sshd, rig_of
 from user import User
 
-from rigctl.errors import NodeError
+from rigctl.base.errors import NodeError
 from rigctl.records import Link
 from rigctl.remote.deploy import agent_on
 from rigctl.remote.host import Host

@@ -13,7 +13,7 @@ import pytest
 from processes import running
 from virtual_rigs import NAME, login, machine, output, rig, survivors, wait_until
 
-from rigctl.processes import Process
+from rigctl.base.processes import Process
 from rigctl.virtual import down, find, provided, up
 from rigctl.virtual.layout import layout_of
 from rigctl.virtual.leftovers import sweep

@@ -12,7 +12,7 @@ import asyncssh
 import pytest
 from virtual_rigs import NAME, login, machine, openssh, output, rig, survivors
 
-from rigctl.errors import RigError
+from rigctl.base.errors import RigError
 from rigctl.rig.inventory import Rig
 from rigctl.virtual import provided
 

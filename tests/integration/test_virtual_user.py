@@ -7,7 +7,7 @@ from pathlib import Path
 
 from virtual_rigs import NAME, rig, survivors, wait_until
 
-from rigctl import resources
+from rigctl.base import resources
 
 SCRIPT = """
 import asyncio, os, sys

@@ -20,11 +20,11 @@ from typing import Any, Final, TypeAlias
 import builders
 from sqlalchemy import JSON
 
-from rigctl.analysis.regressions import news
+from rigctl.analysis.nights.regressions import news
+from rigctl.base.errors import RigctlError
 from rigctl.check.paths import Spot, _Probing
 from rigctl.cli.documents import runs_json
 from rigctl.cli.stored import stored_runs
-from rigctl.errors import RigctlError
 from rigctl.nightly import settings as nightly
 from rigctl.probe import facts, lldp, surroundings
 from rigctl.probe.switches import cisco_ios, dell_os9
@@ -32,8 +32,8 @@ from rigctl.probe.switches.shown import UnreadableError
 from rigctl.protocol import Answer, Ended, Hello, Progress, endpoint_report, parse_line
 from rigctl.records import Pair, PortSeries, Series, Status
 from rigctl.remote.clock import ClockOffset
-from rigctl.report import regressions
 from rigctl.report.document import document
+from rigctl.report.nights import page as regressions
 from rigctl.report.product.theme import load_theme
 from rigctl.rig.schema import load_rig
 from rigctl.runner.barrier import Clocks

@@ -10,7 +10,7 @@ import das2
 import message_runs
 from switched import Paper
 
-from rigctl.analysis.comparison import Comparison, compared
+from rigctl.analysis.nights.comparison import Comparison, compared
 from rigctl.model.histogram import bucket_of
 from rigctl.records import (
     Bins,

@@ -5,7 +5,7 @@ import json
 import logging
 from typing import Any
 
-from rigctl.logs import JsonLines, TextLines, about, learnt
+from rigctl.base.logs import JsonLines, TextLines, about, learnt
 
 
 def line(message: str = "said", **own: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from rigctl.texts import file_name, harmless, printable, printable_lines
+from rigctl.base.texts import file_name, harmless, printable, printable_lines
 
 
 def test_what_could_move_a_cursor_is_a_question_mark() -> None:

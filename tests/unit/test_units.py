@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rigctl.units import (
+from rigctl.base.units import (
     UnitError,
     format_bytes,
     format_duration,

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import Final
 
+from rigctl.base.units import format_rate
 from rigctl.check.records import NodeSeen, Seen
 from rigctl.check.rules.commands import as_root, command
 from rigctl.check.rules.findings import found, node
 from rigctl.findings import Finding, Number, Severity
-from rigctl.units import format_rate
 
 PCIE_BPS: Final = {2.5: 2.0e9, 5.0: 4.0e9, 8.0: 7.877e9, 16.0: 15.754e9, 32.0: 31.508e9}
 """GT/s of a lane → bit/s after line coding: 8b/10b up to 5 GT/s, 128b/130b above (PCI Express Base, 4.2)."""

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from ipaddress import ip_address
 from typing import Final
 
+from rigctl.base.units import format_rate
 from rigctl.check.records import NodeSeen, Seen
 from rigctl.check.rules.commands import as_root, command
 from rigctl.check.rules.findings import by_value, found, most_common, node
 from rigctl.findings import Finding, Severity
 from rigctl.probe.readiness import Route
-from rigctl.units import format_rate
 
 BUSY_SHARE: Final = 0.01
 """Other traffic above this share of the link shows in results."""

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from rigctl.base.units import format_bytes, format_rate
 from rigctl.check.records import NodeSeen, Seen
 from rigctl.check.rules.commands import as_root
 from rigctl.check.rules.findings import by_value, found, most_common, node
 from rigctl.findings import Finding, Severity
 from rigctl.probe.freebsd import AVAILABLE
 from rigctl.records import Cell
-from rigctl.units import format_bytes, format_rate
 
 _LIMITS: Final = (("SO_RCVBUF", "net.core.rmem_max"), ("SO_SNDBUF", "net.core.wmem_max"))
 _MOST_SOCKET: Final = "kern.ipc.maxsockbuf"

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from rigctl.errors import NodeError
+from rigctl.base.errors import NodeError
 from rigctl.probe.switches.reading import Forwarding, PortCounters, Reader
 from rigctl.probe.switches.secrets import secrets_of
 from rigctl.rig.inventory import Switch

@@ -15,7 +15,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from rigctl.errors import NodeError
+from rigctl.base.errors import NodeError
+from rigctl.base.texts import printable
 from rigctl.probe.switches import cisco_ios, dell_os9
 from rigctl.probe.switches.names import resolved
 from rigctl.probe.switches.reading import PortCounters, Reader
@@ -23,7 +24,6 @@ from rigctl.probe.switches.secrets import variable
 from rigctl.probe.switches.shown import Clearing, Shown, UnreadableError
 from rigctl.rig.inventory import Secrets, Switch
 from rigctl.rig.trusted import wrong_file
-from rigctl.texts import printable
 
 if TYPE_CHECKING:
     from netmiko import BaseConnection

@@ -8,7 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Final
 
-from rigctl.errors import InputError, NodeError
+from rigctl.base.errors import InputError, NodeError
 from rigctl.rig.inventory import Secrets, Switch
 from rigctl.yamlfile import MistakesError, read_document
 

@@ -13,12 +13,12 @@ from typing import Any, Final, Protocol, SupportsIndex, runtime_checkable
 
 from pysnmp.hlapi.v3arch import asyncio as hlapi
 
-from rigctl.errors import NodeError
+from rigctl.base.errors import NodeError
+from rigctl.base.texts import printable
 from rigctl.probe.switches.names import resolved
 from rigctl.probe.switches.reading import PortCounters, Reader
 from rigctl.probe.switches.secrets import variable
 from rigctl.rig.inventory import Secrets, Switch
-from rigctl.texts import printable
 
 TIMEOUT_S: Final = 1.0
 RETRIES: Final = 1

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Final
 
-from rigctl.errors import NodeError
+from rigctl.base.errors import NodeError
 from rigctl.remote.transport import Ending, Source
 from rigctl.rig.inventory import Node
 

@@ -12,11 +12,11 @@ import shutil
 from contextlib import AsyncExitStack
 from typing import Final
 
-from rigctl.errors import NodeError
+from rigctl.base.errors import NodeError
+from rigctl.base.texts import printable
 from rigctl.remote.transport import Source
 from rigctl.remote.transports.local import ProcessChannel, spawned
 from rigctl.rig.inventory import Node
-from rigctl.texts import printable
 
 START_DEADLINE_S: Final = 10.0
 """From srun to the first sign of the command; Slurm may have to ask a node that does not answer."""

@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from rigctl.errors import NodeError
+from rigctl.base.errors import NodeError
 from rigctl.remote.transport import Ending
 from rigctl.remote.transports.ssh_refusals import CONNECT_DEADLINE_S, Target, Watch, refusals, said
 from rigctl.rig.inventory import Node

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
-from rigctl.analysis.frames import dtype
-from rigctl.analysis.rows import Row
+from rigctl.analysis.rows.derive import Row
+from rigctl.analysis.rows.frames import dtype
 from rigctl.columns import Column, Level, columns_at
-from rigctl.report.text import UNKNOWN, escaped
+from rigctl.report.words.text import UNKNOWN, escaped
 
 
 def render(rows: Iterable[Row], level: Level) -> bytes:

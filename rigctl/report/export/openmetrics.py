@@ -7,12 +7,12 @@ When the run began is a gauge of its own. Units are base units: seconds, bytes, 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from rigctl.analysis.expectations import checks
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.values import values_of
+from rigctl.analysis.views.expectations import checks
+from rigctl.analysis.views.values import values_of
 from rigctl.columns import COLUMNS, Column, Level
 from rigctl.records import Cell, Stream
-from rigctl.report.text import settings_text, told_apart
+from rigctl.report.words.text import settings_text, told_apart
 
 if TYPE_CHECKING:
     from prometheus_client.core import GaugeMetricFamily

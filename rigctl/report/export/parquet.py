@@ -3,8 +3,8 @@
 import io
 from collections.abc import Iterable
 
-from rigctl.analysis.frames import frame_of
-from rigctl.analysis.rows import Row
+from rigctl.analysis.rows.derive import Row
+from rigctl.analysis.rows.frames import frame_of
 from rigctl.columns import Level
 
 

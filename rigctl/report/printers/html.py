@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from rigctl.base.resources import templates
 from rigctl.garbage import uncollected
 from rigctl.report.blocks import (
     Block,
@@ -23,8 +24,9 @@ from rigctl.report.blocks import (
     Terms,
     Verbatim,
 )
-from rigctl.report.files import write_whole
-from rigctl.report.plot import Plot
+from rigctl.report.charts.plot import Plot
+from rigctl.report.charts.svg import render_svg
+from rigctl.report.printers.files import write_whole
 from rigctl.report.printers.page_data import with_data
 from rigctl.report.printers.table_parts import (
     LONGEST,
@@ -36,8 +38,6 @@ from rigctl.report.printers.table_parts import (
     repeated,
     screen_parts,
 )
-from rigctl.report.svg import render_svg
-from rigctl.resources import templates
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -16,7 +16,7 @@ from rigctl.report.blocks import (
     Table,
     Terms,
 )
-from rigctl.report.text import escaped
+from rigctl.report.words.text import escaped
 
 MOST_FOLDED: Final = 24
 """Rows of a folded table, at most: Markdown can't fold."""

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from rigctl.report.blocks import Document
 from rigctl.report.printers.json import whole
-from rigctl.report.text import plural
+from rigctl.report.words.text import plural
 
 MOST_BYTES: Final = 2_000_000
 """Of a page with its data."""

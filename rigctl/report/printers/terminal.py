@@ -29,7 +29,7 @@ from rigctl.report.blocks import (
     Terms,
     Verbatim,
 )
-from rigctl.report.text import plural
+from rigctl.report.words.text import plural
 
 _SPLIT: Final = (("requested", "measured"), ("derived",))
 MOST_FINDINGS: Final = 3

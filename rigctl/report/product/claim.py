@@ -9,15 +9,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from rigctl.analysis.ceiling import link_rate_bps, path_rate_bps
-from rigctl.analysis.expectations import checks
-from rigctl.analysis.rows import Row
+from rigctl.analysis.limits.ceiling import link_rate_bps, path_rate_bps
+from rigctl.analysis.rows.derive import Row
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
+from rigctl.analysis.views.expectations import checks
+from rigctl.base.units import format_rate
 from rigctl.model.comparing import LEAST
 from rigctl.records import RunStatus, Status
-from rigctl.report.text import numbers_text, plural
-from rigctl.units import format_rate
+from rigctl.report.words.text import numbers_text, plural
 
 Tests: TypeAlias = int | Literal["every", "best"]
 LEAST_SHARE: Final = 0.97

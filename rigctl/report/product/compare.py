@@ -5,22 +5,22 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Final
 
-from rigctl.analysis.comparison import Change, Comparison, compared
-from rigctl.analysis.figures import GOODPUT, THROUGHPUT, Metric
+from rigctl.analysis.nights.comparison import Change, Comparison, compared
+from rigctl.analysis.nights.figures import GOODPUT, THROUGHPUT, Metric
+from rigctl.analysis.nights.setup_changes import SetupChange
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.setup_changes import SetupChange
-from rigctl.errors import InputError
+from rigctl.base.errors import InputError
 from rigctl.model.comparing import Verdict
 from rigctl.records import Repetition, RunInfo
 from rigctl.report.blocks import Column, Entry, Row, Table
-from rigctl.report.comparison_words import up
-from rigctl.report.metric_words import METRICS
+from rigctl.report.comparison.words import up
 from rigctl.report.product.claim import decimals, floored
 from rigctl.report.product.content import Bar, Product, Term, product
 from rigctl.report.product.table import worded
 from rigctl.report.product.theme import Theme
-from rigctl.report.setup_words import setup_texts, setup_title
-from rigctl.report.text import UNKNOWN, numbers_text, plural
+from rigctl.report.words.metrics import METRICS
+from rigctl.report.words.setup import setup_texts, setup_title
+from rigctl.report.words.text import UNKNOWN, numbers_text, plural
 
 MOST_DIFFERENCES: Final = 8
 _RATES: Final = (GOODPUT, THROUGHPUT)

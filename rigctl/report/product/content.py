@@ -5,19 +5,19 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
-from rigctl.analysis.ceiling import link_rate_bps
+from rigctl.analysis.limits.ceiling import link_rate_bps
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
+from rigctl.base.units import format_rate
 from rigctl.model.unknowns import least
 from rigctl.records import Repetition, RunInfo
-from rigctl.report import method
 from rigctl.report.blocks import Document, Table
 from rigctl.report.document import document
 from rigctl.report.product.claim import Claim, NoClaim, claim, decimals, floored
 from rigctl.report.product.table import product_table
 from rigctl.report.product.theme import Theme
-from rigctl.report.text import ceiling_text, listed, plural, settings_text, told_apart
-from rigctl.units import format_rate
+from rigctl.report.words import method
+from rigctl.report.words.text import ceiling_text, listed, plural, settings_text, told_apart
 
 MOST_NAMED: Final = 4
 """Pairs by name."""

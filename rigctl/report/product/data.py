@@ -10,11 +10,11 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from rigctl.base.version import __version__
 from rigctl.report.blocks import Column, Entry, Row
 from rigctl.report.product.claim import Claim
 from rigctl.report.product.content import Product
 from rigctl.report.product.theme import Theme
-from rigctl.version import __version__
 
 Value = float | int | str | bool | None
 Instant = Annotated[str, Field(json_schema_extra={"format": "date-time"})]

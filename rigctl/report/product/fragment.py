@@ -3,13 +3,13 @@
 import json
 from typing import Final
 
+from rigctl.base.resources import templates
 from rigctl.report.printers.html import environment
 from rigctl.report.product.claim import Claim, rate_text
 from rigctl.report.product.content import Product
 from rigctl.report.product.data import linked_data
 from rigctl.report.product.pictures import NARROW, WIDE, bars, bars_label, bars_title, keys
 from rigctl.report.product.style import host_style
-from rigctl.resources import templates
 
 _HYPHENS: Final = {
     word.replace("\u00ad", ""): word

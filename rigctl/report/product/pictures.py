@@ -4,14 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from rigctl.report.blocks import Charts, Column, Table
-from rigctl.report.palette import LIGHT, Palette
+from rigctl.report.charts.palette import LIGHT, Palette
+from rigctl.report.charts.svg import render_svg
 from rigctl.report.product.claim import Claim, decimals, floored, rate_text
 from rigctl.report.product.content import Bar, Product
 from rigctl.report.product.drawing import Anchor, Drawing, width_of, wrapped
 from rigctl.report.product.style import families
 from rigctl.report.product.table import worded
-from rigctl.report.svg import render_svg
-from rigctl.report.text import UNKNOWN, ceiling_text, plural
+from rigctl.report.words.text import UNKNOWN, ceiling_text, plural
 
 CARD: Final = (1200, 630)
 """Of an Open Graph image."""

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from rigctl.errors import InputError
-from rigctl.report.files import write_whole
+from rigctl.base.errors import InputError
+from rigctl.report.printers.files import write_whole
 from rigctl.report.product import pictures
 from rigctl.report.product.content import Product
 from rigctl.report.product.data import product_json

@@ -5,13 +5,13 @@ from dataclasses import replace
 from typing import Final
 
 from rigctl.analysis.run_view import RunView
-from rigctl.errors import InputError
+from rigctl.base.errors import InputError
 from rigctl.records import Cell, Direction
 from rigctl.report.blocks import Block, Column, Document, Entry, Folded, Table
-from rigctl.report.per_stream import many
 from rigctl.report.product.claim import decimals, floored
 from rigctl.report.product.theme import Theme
-from rigctl.report.text import UNKNOWN
+from rigctl.report.words.per_stream import many
+from rigctl.report.words.text import UNKNOWN
 from rigctl.yamlfile import MistakesError, suggestion
 
 EFFICIENCY: Final = "Efficiency"

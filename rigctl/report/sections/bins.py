@@ -4,16 +4,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rigctl.analysis.bin_rows import stream_bins
+from rigctl.analysis.rows.bins import stream_bins
 from rigctl.analysis.run_view import RunView
+from rigctl.base.units import format_duration
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.model.gaps import BinSeries, Gaps, gaps_of
 from rigctl.records import Cell, Repetition, Status, Stream
 from rigctl.report.blocks import Block, Chart, Charts, Column, Entry, Key, Paragraph, Part, Section, Table
-from rigctl.report.plot import Axis, Line, Plot, Points, plot
-from rigctl.report.tabular import ColumnOf, Filled, Head, numbers, table_of
-from rigctl.report.text import UNKNOWN, plural, settings_text
-from rigctl.units import format_duration
+from rigctl.report.charts.plot import Axis, Line, Plot, Points, plot
+from rigctl.report.tables.tabular import ColumnOf, Filled, Head, numbers, table_of
+from rigctl.report.words.text import UNKNOWN, plural, settings_text
 
 MOST_CHARTS: Final = 8
 MOST_POINTS: Final = 600

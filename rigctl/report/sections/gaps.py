@@ -4,12 +4,12 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from rigctl.analysis.gaps import LEAST_GAP_S, SLACK_S, Gap, gaps_of
 from rigctl.analysis.run_view import RunView
+from rigctl.analysis.views.gaps import LEAST_GAP_S, SLACK_S, Gap, gaps_of
+from rigctl.base.units import format_duration
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.report.blocks import Part
-from rigctl.report.text import listed, plural
-from rigctl.units import format_duration
+from rigctl.report.words.text import listed, plural
 
 MOST_NAMED: Final = 3
 

@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from typing import Final
 
-from rigctl.analysis.setup_changes import flattened
+from rigctl.analysis.nights.setup_changes import flattened
+from rigctl.base.units import format_duration, format_rate
 from rigctl.findings import Finding, Severity, Subject, Weight
 from rigctl.model.contract import link_departures
 from rigctl.records import RunInfo
 from rigctl.report.blocks import Block, Column, Entry, Folded, Row, Section, Table
-from rigctl.report.fact_text import FACT_TITLES, fact_text
-from rigctl.report.text import UNKNOWN, listed, plural
-from rigctl.units import format_duration, format_rate
+from rigctl.report.words.facts import FACT_TITLES, fact_text
+from rigctl.report.words.text import UNKNOWN, listed, plural
 
 MOST_NODES: Final = 24
 """A table of more nodes than this is folded."""

@@ -8,7 +8,7 @@ from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.model.repeating import ci95, value_of, variation
 from rigctl.records import Cell, Repetition
 from rigctl.report.blocks import Part, Section, Table
-from rigctl.report.text import listed, plural
+from rigctl.report.words.text import listed, plural
 
 MOST_NAMED = 3
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from rigctl.errors import RigError
+from rigctl.base.errors import RigError
 
 DEADLINE_S: Final = 900.0
 _SOURCES: Final = Path("/etc/apt")

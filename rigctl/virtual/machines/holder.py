@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
 
-from rigctl.errors import RigError
-from rigctl.processes import limit_met
+from rigctl.base.errors import RigError
+from rigctl.base.processes import limit_met
 from rigctl.rig.inventory import Arch
 from rigctl.ssh_library import asyncssh
 from rigctl.virtual.children import die_with_parent

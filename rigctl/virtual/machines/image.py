@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from rigctl.errors import RigError
+from rigctl.base.errors import RigError
 from rigctl.rig.inventory import Arch
 from rigctl.virtual.machines.apt import downloaded, run
 from rigctl.virtual.machines.cpio import archive

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
-from rigctl.errors import RigError
+from rigctl.base.errors import RigError
 
 _DEPENDS: Final = re.compile(rb"\0depends=([^\0]*)\0")
 

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any, Final
 
-from rigctl.errors import RigError
+from rigctl.base.errors import RigError
 from rigctl.rig.inventory import Arch
 from rigctl.virtual.layout import Layout
 from rigctl.virtual.machines.commands import MARK, Accel, program, proof

@@ -8,7 +8,7 @@ import builders
 import pytest
 from sqlalchemy import text
 
-from rigctl.errors import InputError
+from rigctl.base.errors import InputError
 from rigctl.store import Store
 from rigctl.store.rows import plan_json
 

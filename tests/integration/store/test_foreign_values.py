@@ -15,10 +15,10 @@ import fuzz_targets
 import pytest
 from sites import weeks
 
-from rigctl.analysis.regressions import news
+from rigctl.analysis.nights.regressions import news
+from rigctl.base.errors import InputError, RigctlError
 from rigctl.cli.stored import stored_runs
-from rigctl.errors import InputError, RigctlError
-from rigctl.report.regressions import document
+from rigctl.report.nights.page import document
 from rigctl.site.publish import publish
 from rigctl.store import open_store
 from rigctl.store.runs_file import Line, packed

@@ -9,7 +9,7 @@ import pytest
 from mounts import mounted
 from sites import weeks
 
-from rigctl.errors import InputError, RigError
+from rigctl.base.errors import InputError, RigError
 from rigctl.store import open_store
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system")

@@ -7,7 +7,7 @@ import builders
 import pytest
 from sqlalchemy import text
 
-from rigctl.errors import InputError, RigError
+from rigctl.base.errors import InputError, RigError
 from rigctl.records import Accepted, Night, NightOutcome, Unmet
 from rigctl.store import Store
 from rigctl.store.history import writing

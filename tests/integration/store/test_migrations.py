@@ -22,7 +22,7 @@ from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import inspect, text
 
-from rigctl.errors import InputError
+from rigctl.base.errors import InputError
 from rigctl.records import Accepted
 from rigctl.store import Store, open_store
 from rigctl.store import migrations as module

@@ -11,13 +11,13 @@ import pytest
 from many_nights import DAY_S, FIRST_S
 from sqlalchemy import text
 
-from rigctl.analysis.history import Values, measured, night_values, nights
-from rigctl.analysis.night_totals import suffices
-from rigctl.analysis.regressions import news
+from rigctl.analysis.nights.history import Values, measured, night_values, nights
+from rigctl.analysis.nights.night_totals import suffices
+from rigctl.analysis.nights.regressions import news
 from rigctl.analysis.run_view import RunView
-from rigctl.errors import InputError
+from rigctl.base.errors import InputError
 from rigctl.records import Direction, Flow, Pair, Repetition, Retest, RunInfo, RunPlan, RunStatus, Status
-from rigctl.report.regressions import document
+from rigctl.report.nights.page import document
 from rigctl.store import Store
 from rigctl.store.history import writing
 

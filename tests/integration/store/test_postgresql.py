@@ -11,7 +11,7 @@ import postgres
 import psycopg
 import pytest
 
-from rigctl.errors import InputError, RigError
+from rigctl.base.errors import InputError, RigError
 from rigctl.store import NoStoreError, Store, open_store
 from rigctl.store.errors import SilentStoreError, explained
 from rigctl.store.rows import flow_row

@@ -5,7 +5,7 @@ from pathlib import Path
 import builders
 import pytest
 
-from rigctl.errors import InputError
+from rigctl.base.errors import InputError
 from rigctl.store import open_store
 from rigctl.store.store import new_run_id
 

@@ -14,7 +14,7 @@ import builders
 import probing
 import pytest
 
-from rigctl.errors import InputError
+from rigctl.base.errors import InputError
 from rigctl.records import Accepted, Bins, PortSeries, Repetition, RunInfo, RunStatus
 from rigctl.store import Store, open_store
 from rigctl.store.rows import plan_json

@@ -10,7 +10,7 @@ import pytest
 import writes
 from processes import running
 
-from rigctl.errors import RigError
+from rigctl.base.errors import RigError
 from rigctl.records import RunStatus
 from rigctl.store import open_store
 from rigctl.store.history import writing

@@ -5,7 +5,7 @@ from dataclasses import replace
 import builders
 import pytest
 
-from rigctl.analysis.bin_rows import bin_rows, stream_bins
+from rigctl.analysis.rows.bins import bin_rows, stream_bins
 from rigctl.model.gaps import BinSeries
 from rigctl.records import Bins, Cell, Direction, Flow, Pair, Repetition, Side, Status
 

@@ -6,8 +6,8 @@ import builders
 import compared_runs
 import pytest
 
-from rigctl.analysis.comparison import Comparison, compared, of_variants
-from rigctl.analysis.setup_changes import SetupChange, Source
+from rigctl.analysis.nights.comparison import Comparison, compared, of_variants
+from rigctl.analysis.nights.setup_changes import SetupChange, Source
 from rigctl.model.comparing import Verdict
 from rigctl.records import Against, Condition, Direction, Link, Repetition, Setting, Status, Trunk
 

@@ -6,7 +6,7 @@ from typing import Any
 import builders
 import pytest
 
-from rigctl.analysis.datagram_rows import NAMES, asked_mbps, datagram_values
+from rigctl.analysis.rows.datagrams import NAMES, asked_mbps, datagram_values
 from rigctl.model.histogram import bucket_of
 from rigctl.records import Cell, Datagrams, DatagramSettings, Direction, Flow, Pair, Repetition, Side, Status
 

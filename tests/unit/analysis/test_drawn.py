@@ -5,7 +5,7 @@ from dataclasses import replace
 import builders
 import das2
 
-from rigctl.analysis.drawn import MOST_CHARTS, MOST_OF_MATRIX, charted, charted_cells, drawn_numbers, sampled
+from rigctl.analysis.views.over_time import MOST_CHARTS, MOST_OF_MATRIX, charted, charted_cells, drawn_numbers, sampled
 
 
 def test_all_tests_of_a_run_of_48_are_drawn() -> None:

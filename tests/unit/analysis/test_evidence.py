@@ -8,14 +8,14 @@ import builders
 import pytest
 from documents import finding
 
-from rigctl.analysis.evidence import of_flows
-from rigctl.analysis.frames import load
+from rigctl.analysis.limits.evidence import of_flows
+from rigctl.analysis.rows.frames import load
 from rigctl.analysis.summary import CellSummary, summaries
 from rigctl.model.evidence import Evidence
 from rigctl.model.limits import judged
 from rigctl.model.window import CommonWindow
 from rigctl.records import Cell, Condition, Link, NodeUsage, Pair, Repetition, RunInfo, Series, Setting
-from rigctl.report.bottleneck_text import bottleneck_text
+from rigctl.report.words.bottlenecks import bottleneck_text
 
 ONE_PAIR = (Pair("pi1", "pi2"),)
 STEPS = 100

@@ -6,9 +6,9 @@ import builders
 import message_runs
 import pytest
 
-from rigctl.analysis.expectations import Check, checks
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.values import values_of
+from rigctl.analysis.views.expectations import Check, checks
+from rigctl.analysis.views.values import values_of
 from rigctl.records import Comparison, Expectation, Repetition, RunInfo, RunStatus, Status
 
 

@@ -4,8 +4,8 @@ import builders
 import message_runs
 import pytest
 
-from rigctl.analysis.figures import GOODPUT, ROUND_TRIP, THROUGHPUT, Figure, figures, keys_of_tests
-from rigctl.analysis.frames import load
+from rigctl.analysis.nights.figures import GOODPUT, ROUND_TRIP, THROUGHPUT, Figure, figures, keys_of_tests
+from rigctl.analysis.rows.frames import load
 from rigctl.records import Cell, Pair, Repetition, Status, Stream
 
 ONE = builders.cell(pairs=(Pair("a", "b"), Pair("c", "d")))

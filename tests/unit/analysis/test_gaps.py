@@ -6,7 +6,7 @@ import builders
 import pytest
 from silent import MS, PAIR, stopped, stream, with_gap
 
-from rigctl.analysis.gaps import Gap, gaps_of
+from rigctl.analysis.views.gaps import Gap, gaps_of
 from rigctl.records import Direction, MessageSettings, NicCounters, Pair, Series, Side, Status, Stream
 
 

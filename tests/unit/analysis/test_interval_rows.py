@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rigctl.analysis.frames import load
+from rigctl.analysis.rows.frames import load
 from rigctl.columns import Level
 from rigctl.model.intervals import received_at
 from rigctl.model.window import bytes_at

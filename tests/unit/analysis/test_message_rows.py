@@ -6,7 +6,7 @@ import builders
 import message_runs
 import pytest
 
-from rigctl.analysis.frames import load
+from rigctl.analysis.rows.frames import load
 from rigctl.columns import Level
 from rigctl.model.histogram import bucket_of
 from rigctl.records import Cell, DiskTimes, FileSettings, Flow, Pair, Repetition, RoundTrips, Side, Status

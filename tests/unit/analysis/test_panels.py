@@ -7,13 +7,13 @@ import builders
 import das2
 import pytest
 
-from rigctl.analysis.drawn import MOST_CHARTS, MOST_OF_MATRIX, charted_cells, drawn_numbers
-from rigctl.analysis.frames import load
-from rigctl.analysis.panels import MOST_DIFFERENCES, Matrix, changed, matrix
-from rigctl.analysis.panels import Setting as PanelSetting
+from rigctl.analysis.rows.frames import load
 from rigctl.analysis.summary import summaries
+from rigctl.analysis.views.over_time import MOST_CHARTS, MOST_OF_MATRIX, charted_cells, drawn_numbers
+from rigctl.analysis.views.panels import MOST_DIFFERENCES, Matrix, changed, matrix
+from rigctl.analysis.views.panels import Setting as PanelSetting
 from rigctl.records import Cell, Condition, Direction, Repetition, RunInfo, Setting
-from rigctl.report.heat import heat_step
+from rigctl.report.charts.heat import heat_step
 from rigctl.report.sections.matrix.grid import condition_grids, difference_grids, difference_step
 from rigctl.report.sections.matrix.titles import panel_title
 

@@ -9,9 +9,9 @@ import builders as make
 import many_nights as nightly
 import pytest
 
-from rigctl.analysis.regressions import Regressions, news
-from rigctl.analysis.shifts import Shift
-from rigctl.errors import InputError
+from rigctl.analysis.nights.regressions import Regressions, news
+from rigctl.analysis.nights.shifts import Shift
+from rigctl.base.errors import InputError
 from rigctl.model.changes import Rules
 from rigctl.records import CONFIRMS, Accepted, Pair, RunPlan, RunStatus
 from rigctl.store import Store, open_store

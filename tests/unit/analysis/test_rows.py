@@ -9,10 +9,10 @@ import das2
 import pytest
 from switched import Paper
 
-from rigctl.analysis.frames import load
-from rigctl.analysis.rows import Row, Rows, derive
+from rigctl.analysis.rows.derive import Row, Rows, derive
+from rigctl.analysis.rows.frames import load
+from rigctl.base.errors import InputError
 from rigctl.columns import Level, columns_at
-from rigctl.errors import InputError
 from rigctl.records import (
     Datagrams,
     DatagramSettings,

@@ -5,8 +5,8 @@ from dataclasses import replace
 import builders
 import pytest
 
-from rigctl.analysis.counted import counted_keys, key_of
-from rigctl.analysis.frames import load
+from rigctl.analysis.rows.counting import counted_keys, key_of
+from rigctl.analysis.rows.frames import load
 from rigctl.analysis.run_view import RunView
 from rigctl.records import (
     MAX_RATE,

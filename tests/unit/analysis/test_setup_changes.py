@@ -5,7 +5,7 @@ from typing import Any
 
 import builders as make
 
-from rigctl.analysis.setup_changes import SetupChange, Source, setup_changes
+from rigctl.analysis.nights.setup_changes import SetupChange, Source, setup_changes
 from rigctl.records import BASELINE, CONFIRMS, Link, RunInfo
 
 KERNEL = "Linux 6.12.47+rpt-rpi-v8 aarch64"

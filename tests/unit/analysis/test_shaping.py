@@ -6,9 +6,10 @@ import builders
 import message_runs
 import pytest
 
-from rigctl.analysis.frames import load
-from rigctl.analysis.message_results import message_results
-from rigctl.analysis.shaping import (
+from rigctl.analysis.rows.frames import load
+from rigctl.analysis.summary import CellSummary, summaries
+from rigctl.analysis.views.message_results import message_results
+from rigctl.analysis.views.shaping import (
     BUCKET_BYTES,
     carried_mbps,
     messages_carried_mbps,
@@ -16,7 +17,6 @@ from rigctl.analysis.shaping import (
     short_excess,
     short_messages_excess,
 )
-from rigctl.analysis.summary import CellSummary, summaries
 from rigctl.model.ceilings import Packet
 from rigctl.records import Condition, Direction, Link, Pair, RunInfo, Setting, Stream
 

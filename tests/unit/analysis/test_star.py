@@ -4,11 +4,11 @@ import pytest
 from builders import asking, cell, plan, repetition, run
 from meshes import messages_between
 
-from rigctl.analysis.mesh import Mesh
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.slow import far_nodes, lopsided, slow_around, small_frames
 from rigctl.analysis.summary import Estimate
-from rigctl.analysis.ways import Ends, Way
+from rigctl.analysis.views.directions import Ends, Way
+from rigctl.analysis.views.mesh import Mesh
+from rigctl.analysis.views.slow import far_nodes, lopsided, slow_around, small_frames
 from rigctl.model.rounds import around, ordered
 from rigctl.records import Direction, Pair
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 import builders
 import pytest
 
-from rigctl.analysis.frames import load
+from rigctl.analysis.rows.frames import load
 from rigctl.analysis.summary import CellSummary, Exclusion, StreamSummary, summaries
 from rigctl.records import (
     Cell,
@@ -22,7 +22,7 @@ from rigctl.records import (
     Side,
     Status,
 )
-from rigctl.report.bottleneck_text import bottleneck_text
+from rigctl.report.words.bottlenecks import bottleneck_text
 
 PAIR = Pair("a", "b")
 ONE = builders.cell(pairs=(PAIR,))

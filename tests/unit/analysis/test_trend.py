@@ -7,10 +7,10 @@ import builders
 import das2
 import pytest
 
-from rigctl.analysis.frames import load
-from rigctl.analysis.panels import matrix
+from rigctl.analysis.rows.frames import load
 from rigctl.analysis.summary import summaries
-from rigctl.analysis.trend import Trend, payload_share, trend
+from rigctl.analysis.views.panels import matrix
+from rigctl.analysis.views.trend import Trend, payload_share, trend
 from rigctl.records import Condition, Repetition, RunInfo
 
 COARSE: dict[str, Any] = {"windows": (131072,), "flows": (1,)}

@@ -4,8 +4,8 @@ import errno
 
 import pytest
 
+from rigctl.base.errors import NodeError, RigError
 from rigctl.cli import app
-from rigctl.errors import NodeError, RigError
 from rigctl.remote.host import Completed
 
 

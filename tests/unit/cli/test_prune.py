@@ -5,9 +5,9 @@ from dataclasses import replace
 import builders
 import pytest
 
+from rigctl.base.errors import InputError
 from rigctl.cli.prune import age, pruning
 from rigctl.cli.runs_table import Listed
-from rigctl.errors import InputError
 from rigctl.records import RunStatus
 from rigctl.runner.resume import Fate
 

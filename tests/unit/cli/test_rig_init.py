@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from found_hosts import G, asked, simple
 
+from rigctl.base.errors import InputError
 from rigctl.cli.rig_init import check_place, init_rig, named, rows, summary, write
 from rigctl.discovery.draft import drafted
-from rigctl.errors import InputError
 
 
 def refused(*hosts: str, output: str = "lab.yaml", groups: tuple[str, ...] = (), as_json: bool = False) -> str:

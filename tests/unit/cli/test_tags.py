@@ -7,10 +7,10 @@ import builders
 import pytest
 from rich.console import Console
 
+from rigctl.base.errors import InputError
 from rigctl.cli.runs_filter import RunState, instant, wanted
 from rigctl.cli.runs_table import Listed, print_runs
 from rigctl.cli.tags import tags_of
-from rigctl.errors import InputError
 from rigctl.records import RunStatus
 from rigctl.runner.resume import Fate
 

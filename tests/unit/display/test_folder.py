@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from rigctl.base.processes import process
 from rigctl.display.folder import MOST_RUNS, Fate, own_folder, path_of, published, tidy, write
 from rigctl.display.state import State
-from rigctl.processes import process
 
 NOBODY = 2**22 + 1  # above the highest process id of Linux
 

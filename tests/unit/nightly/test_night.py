@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from builders import plan
 
-from rigctl.errors import RigError
+from rigctl.base.errors import RigError
 from rigctl.nightly.message import MOST_CHARACTERS, Message, message
 from rigctl.nightly.night import Done, Judged, Measured, Nightly, one_night, without_store
 from rigctl.nightly.schedule import date_of

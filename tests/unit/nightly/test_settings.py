@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rigctl.errors import InputError
+from rigctl.base.errors import InputError
 from rigctl.nightly.secret import filled_in, open_secret, secrets_of
 from rigctl.nightly.settings import Settings, file_of, load, names, save
 

@@ -4,7 +4,7 @@ from datetime import time
 
 import pytest
 
-from rigctl.errors import InputError
+from rigctl.base.errors import InputError
 from rigctl.nightly.units import cron_line, passed_on, service, timer
 
 ODD = ["/opt/my tools/py%thon", "-m", "rigctl", 'a"b\\c', "$HOME", "50%", "a'b"]

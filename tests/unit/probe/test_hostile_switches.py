@@ -7,7 +7,7 @@ import pytest
 from pysnmp.hlapi.v3arch import asyncio as hlapi
 from pysnmp.proto import rfc1902
 
-from rigctl.errors import NodeError
+from rigctl.base.errors import NodeError
 from rigctl.probe.lldp import neighbours
 from rigctl.probe.switches import snmp
 from rigctl.probe.switches.snmp import Session, text_of, whole

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rigctl.errors import NodeError
+from rigctl.base.errors import NodeError
 from rigctl.probe.switches.secrets import credentials_path, secrets_of
 from rigctl.rig.inventory import Secrets, Snmp, Switch
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from wire import HELLO, LAST, TOTALS
 
-from rigctl.errors import NodeError
+from rigctl.base.errors import NodeError
 from rigctl.model.histogram import TOP_NS, bucket_of
 from rigctl.protocol import (
     Answer,

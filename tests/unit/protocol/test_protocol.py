@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 from wire import HELLO, LAST, TOTALS
 
-from rigctl.errors import NodeError
+from rigctl.base.errors import NodeError
 from rigctl.protocol import (
     VERSION,
     Answer,

@@ -14,7 +14,7 @@ import pytest
 from wire import HELLO, LAST, TOTALS
 
 from rigctl import protocol
-from rigctl.errors import NodeError
+from rigctl.base.errors import NodeError
 from rigctl.protocol import Clock, Connect, Listen, Ping, Sockets, Start, Stop
 from rigctl.remote import agent as agent_module
 from rigctl.remote.agent import Agent, RefusedError, running

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rigctl.errors import InputError
+from rigctl.base.errors import InputError
 from rigctl.remote import build as room
 from rigctl.remote.build import TARGETS, BuildError, Target
 

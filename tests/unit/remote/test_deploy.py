@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rigctl.errors import NodeError
+from rigctl.base.errors import NodeError
 from rigctl.records import Link
 from rigctl.remote.deploy import deploy
 from rigctl.remote.host import Completed, Host

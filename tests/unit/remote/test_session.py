@@ -8,8 +8,8 @@ from pathlib import Path
 import asyncssh
 import pytest
 
+from rigctl.base.errors import NodeError
 from rigctl.check.visit import Visit
-from rigctl.errors import NodeError
 from rigctl.records import Link
 from rigctl.remote import session
 from rigctl.remote.host import Host

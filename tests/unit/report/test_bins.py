@@ -7,16 +7,16 @@ import builders
 import documents
 import pytest
 
-from rigctl.analysis.frames import load
+from rigctl.analysis.rows.frames import load
 from rigctl.analysis.run_view import RunView
+from rigctl.base.errors import InputError
 from rigctl.columns import Level
-from rigctl.errors import InputError
 from rigctl.findings import Severity, Weight
 from rigctl.model.gaps import BinSeries, Gaps, gaps_of, together
 from rigctl.records import Bins, Cell, Direction, Flow, Pair, Repetition, RunInfo, Side, Status
 from rigctl.report.blocks import Charts, Part, Table
+from rigctl.report.charts.plot import Plot, Points
 from rigctl.report.document import document
-from rigctl.report.plot import Plot, Points
 from rigctl.report.printers.html import page
 from rigctl.report.sections.bins import MOST_CHARTS, MOST_POINTS, figure, part
 from rigctl.scenario.load import Overrides, load_plan

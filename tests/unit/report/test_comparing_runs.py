@@ -5,14 +5,14 @@ from dataclasses import replace
 import builders
 import compared_runs
 
-from rigctl.analysis.comparison import Comparison, compared, of_variants
+from rigctl.analysis.nights.comparison import Comparison, compared, of_variants
 from rigctl.findings import Severity
 from rigctl.model.comparing import Difference, Verdict
 from rigctl.records import Against, Direction, Pair, Status
 from rigctl.report.blocks import Charts, Document, Folded, Items, Table
-from rigctl.report.comparison import MOST_PAIRS, comparison_document
-from rigctl.report.comparison_words import interval_text, signed, up, why
-from rigctl.report.plot import Points
+from rigctl.report.charts.plot import Points
+from rigctl.report.comparison.page import MOST_PAIRS, comparison_document
+from rigctl.report.comparison.words import interval_text, signed, up, why
 from rigctl.report.printers.html import page
 from rigctl.report.printers.markdown import markdown
 

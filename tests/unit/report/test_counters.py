@@ -8,8 +8,8 @@ import documents
 import pytest
 from switched import SECOND, Paper, several
 
-from rigctl.analysis.balances import Balances
-from rigctl.analysis.frames import load
+from rigctl.analysis.rows.balances import Balances
+from rigctl.analysis.rows.frames import load
 from rigctl.analysis.run_view import RunView
 from rigctl.findings import Severity, Weight
 from rigctl.records import Pair, Repetition, RunInfo

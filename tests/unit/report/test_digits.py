@@ -3,7 +3,7 @@
 import pytest
 
 from rigctl.report.blocks import Column, Entry, Row, Table
-from rigctl.report.digits import aligned
+from rigctl.report.tables.digits import aligned
 
 
 def column(*entries: Entry, words: bool = False) -> list[str]:

@@ -12,9 +12,9 @@ from rigctl.findings import Severity, Weight
 from rigctl.records import Comparison, Expectation, Repetition, RunInfo, RunStatus, Status
 from rigctl.report.blocks import Document, Table
 from rigctl.report.document import document
-from rigctl.report.junit import junit
+from rigctl.report.export.run_cases import suite_of
 from rigctl.report.printers.json import as_json
-from rigctl.report.run_cases import suite_of
+from rigctl.report.printers.junit import junit
 
 
 def goodput(bound: float, *tests: int) -> Expectation:

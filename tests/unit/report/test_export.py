@@ -11,12 +11,12 @@ import pandas as pd
 import pytest
 from columns_page import page
 
-from rigctl.analysis.frames import Frames, load
+from rigctl.analysis.rows.frames import Frames, load
+from rigctl.base.errors import InputError
 from rigctl.columns import Level, columns_at
-from rigctl.errors import InputError
 from rigctl.records import Bins, Repetition
 from rigctl.report.export import FORMATS
-from rigctl.report.files import write_whole
+from rigctl.report.printers.files import write_whole
 
 CELL = builders.cell()
 

@@ -7,11 +7,11 @@ import builders
 import pytest
 from documents import cells_of, finding, result_table, texts
 
-from rigctl.analysis.shaping import carried_mbps
+from rigctl.analysis.views.shaping import carried_mbps
 from rigctl.findings import RUN, Finding, Severity, Weight
 from rigctl.records import Cell, Link, Pair, Repetition, RunInfo
-from rigctl.report.above import excess_cause
 from rigctl.report.document import document
+from rigctl.report.words.above_ceiling import excess_cause
 
 ONE_PAIR = (Pair("pi1", "pi2"),)
 SHAPED = "virtual links are shaped for full frames and carry more of smaller ones"

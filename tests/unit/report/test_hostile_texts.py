@@ -13,8 +13,9 @@ from documents import printed
 from markdown_it import MarkdownIt
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from rigctl.analysis.frames import load
+from rigctl.analysis.rows.frames import load
 from rigctl.analysis.run_view import RunView
+from rigctl.base.texts import harmless, printable
 from rigctl.columns import Level
 from rigctl.report.document import document
 from rigctl.report.export import FORMATS
@@ -22,7 +23,6 @@ from rigctl.report.export.openmetrics import render
 from rigctl.report.printers.html import page
 from rigctl.report.printers.markdown import markdown
 from rigctl.store.foreign import harmless_row
-from rigctl.texts import harmless, printable
 
 DATA = re.compile(r'<script type="application/json" id="rigctl-data">\n(.*?)\n</script>', re.DOTALL)
 NUMBER = re.compile(r"[-+]?[0-9.]+(e[-+]?[0-9]+)?")

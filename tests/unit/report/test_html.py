@@ -10,16 +10,16 @@ import pytest
 from documents import rows_of, shown
 
 from rigctl.analysis.run_view import RunView
+from rigctl.base.resources import templates
 from rigctl.records import Facts, Pair, Repetition, RunInfo
-from rigctl.report import method
 from rigctl.report.blocks import Charts, Folded, Table
+from rigctl.report.charts.palette import LIGHT
+from rigctl.report.charts.svg import render_svg
 from rigctl.report.document import document
-from rigctl.report.palette import LIGHT
 from rigctl.report.printers.html import page as page_of
 from rigctl.report.printers.html import write_page
 from rigctl.report.sections import host_facts, over_time
-from rigctl.report.svg import render_svg
-from rigctl.resources import templates
+from rigctl.report.words import method
 
 NASTY = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'&"
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import builders
 
-from rigctl.analysis.history import night_values
+from rigctl.analysis.nights.history import night_values
 from rigctl.analysis.run_view import RunView
 from rigctl.findings import Severity, Weight
 from rigctl.records import Comparison, Expectation, Pair, Repetition, RunInfo, RunStatus, Status

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from junitparser import JUnitXml
 from xmlschema import XMLSchema
 
-from rigctl.report.junit import Case, Outcome, Suite, junit
+from rigctl.report.printers.junit import Case, Outcome, Suite, junit
 
 SCHEMA: Final = XMLSchema(str(Path(__file__).parent.parent / "fixtures" / "junit.xsd"))
 STARTED_AT: Final = 1_790_000_000.0

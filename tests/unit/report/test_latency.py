@@ -9,9 +9,9 @@ import pytest
 from rigctl.findings import Finding, Severity, Weight
 from rigctl.records import Cell, Direction, Pair, Repetition
 from rigctl.report.blocks import Charts, Document, Section, Table
+from rigctl.report.charts.plot import Line
+from rigctl.report.charts.svg import render_svg
 from rigctl.report.document import document
-from rigctl.report.plot import Line
-from rigctl.report.svg import render_svg
 
 FULL = [3350] * 100
 

@@ -6,13 +6,13 @@ import builders
 import pytest
 from documents import finding, texts
 
-from rigctl.analysis.frames import load
+from rigctl.analysis.rows.frames import load
 from rigctl.analysis.summary import CellSummary, summaries
 from rigctl.findings import Weight
 from rigctl.records import Link, Pair, Repetition, RunInfo, Series
 from rigctl.report.document import document
-from rigctl.report.goodput_text import goodput_text
-from rigctl.report.text import rate_of_ceiling
+from rigctl.report.words.goodput import goodput_text
+from rigctl.report.words.text import rate_of_ceiling
 
 PAIR = (Pair("pi1", "pi2"),)
 CEILING = 941.483

@@ -10,13 +10,13 @@ import das2
 import pytest
 from documents import shown
 
+from rigctl.base.resources import templates
 from rigctl.records import Repetition, RunInfo
 from rigctl.report.blocks import Folded, HeatField, HeatMap, HeatMaps, Paragraph, Section, Table
+from rigctl.report.charts.plot import Line
 from rigctl.report.document import document
-from rigctl.report.plot import Line
 from rigctl.report.printers.html import STYLES, page
 from rigctl.report.sections.matrix.charts import LINE_COLOURS, colour_of
-from rigctl.resources import templates
 
 SMALL: dict[str, Any] = {"windows": (65536, 131072), "flows": (1, 2), "pairs": (1, 4, 8)}
 

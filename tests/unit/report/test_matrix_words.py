@@ -9,7 +9,7 @@ import das2
 import documents
 import pytest
 
-from rigctl.analysis.panels import Matrix, matrix
+from rigctl.analysis.views.panels import Matrix, matrix
 from rigctl.findings import Finding, Severity, Weight
 from rigctl.records import Cell, Condition, Repetition, RunInfo, Setting, Trunk
 from rigctl.report.document import document

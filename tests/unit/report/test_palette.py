@@ -6,7 +6,7 @@ import re
 import pytest
 from colours import EYES, apart, contrast
 
-from rigctl.resources import templates
+from rigctl.base.resources import templates
 
 SERIES = [f"s{number}" for number in range(1, 7)]
 LINES = [f"l{number}" for number in range(10)]

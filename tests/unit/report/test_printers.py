@@ -31,7 +31,7 @@ from rigctl.report.blocks import (
     Terms,
     Verbatim,
 )
-from rigctl.report.plot import Axis, Line, plot
+from rigctl.report.charts.plot import Axis, Line, plot
 from rigctl.report.printers.html import page
 from rigctl.report.printers.json import as_json
 from rigctl.report.printers.markdown import markdown

@@ -10,17 +10,17 @@ import builders as make
 import many_nights as nightly
 import pytest
 
-from rigctl.analysis.figures import GOODPUT
-from rigctl.analysis.history import Nights, NightSeries, Subject
-from rigctl.analysis.regressions import Regressions
-from rigctl.analysis.setup_changes import SetupChange, Source
-from rigctl.analysis.shifts import Shift, Suspected
+from rigctl.analysis.nights.figures import GOODPUT
+from rigctl.analysis.nights.history import Nights, NightSeries, Subject
+from rigctl.analysis.nights.regressions import Regressions
+from rigctl.analysis.nights.setup_changes import SetupChange, Source
+from rigctl.analysis.nights.shifts import Shift, Suspected
 from rigctl.cli.regress_document import regress_json
 from rigctl.findings import Severity
 from rigctl.model.changes import Change, Point, Rules, Suspicion
 from rigctl.records import Accepted, Pair
-from rigctl.report.regressions import MOST_BRIEF, MOST_CHARACTERS, as_markdown, document, facts_text, name
-from rigctl.report.regressions_junit import as_junit
+from rigctl.report.nights.junit import as_junit
+from rigctl.report.nights.page import MOST_BRIEF, MOST_CHARACTERS, as_markdown, document, facts_text, name
 
 PLAN = nightly.mesh_plan(("a", "b", "c"))
 RUN = make.run(PLAN)

@@ -4,8 +4,8 @@ from datetime import date
 
 import pytest
 
-from rigctl.report.plot import Axis
-from rigctl.report.scales import Tick, day, number_text, scale_of, ticks
+from rigctl.report.charts.plot import Axis
+from rigctl.report.charts.scales import Tick, day, number_text, scale_of, ticks
 
 
 def labels(axis: Axis, *values: float, most: int = 99) -> list[str]:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from rigctl.analysis.setup_changes import SetupChange, Source, Value
-from rigctl.report.setup_words import setup_sentence, setup_texts, where_text
+from rigctl.analysis.nights.setup_changes import SetupChange, Source, Value
+from rigctl.report.words.setup import setup_sentence, setup_texts, where_text
 
 
 @pytest.mark.parametrize(

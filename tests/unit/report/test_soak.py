@@ -9,15 +9,15 @@ import documents
 import pytest
 from switched import Paper
 
-from rigctl.analysis.frames import load
+from rigctl.analysis.rows.frames import load
 from rigctl.analysis.run_view import RunView
 from rigctl.records import Pair, Repetition, RunInfo
 from rigctl.report.blocks import Charts, Folded, Paragraph, Section, Table
 from rigctl.report.document import document
-from rigctl.report.per_stream import span
 from rigctl.report.printers.html import page
 from rigctl.report.printers.markdown import markdown
 from rigctl.report.sections.soak import FlowMean, _summed_up, flow_means, is_soak, part, sum_over_time
+from rigctl.report.words.per_stream import span
 
 LONG: dict[str, Any] = {"windows": (131072,), "flows": (1,), "pairs": (12,), "duration_s": 1800.0}
 

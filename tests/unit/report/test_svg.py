@@ -7,11 +7,11 @@ from datetime import date
 import pytest
 
 from rigctl.report.blocks import Key
-from rigctl.report.letters import cut, text_width
-from rigctl.report.palette import LIGHT, Palette
-from rigctl.report.plot import Area, Axis, Bars, Line, Mark, Panel, Plot, Points, Rule, Spans, Text, plot
-from rigctl.report.scales import day
-from rigctl.report.svg import render_svg
+from rigctl.report.charts.letters import cut, text_width
+from rigctl.report.charts.palette import LIGHT, Palette
+from rigctl.report.charts.plot import Area, Axis, Bars, Line, Mark, Panel, Plot, Points, Rule, Spans, Text, plot
+from rigctl.report.charts.scales import day
+from rigctl.report.charts.svg import render_svg
 
 HOSTILE = "<script>alert(1)</script>\"'&\x07"
 LONG = "a name that is much longer than its picture could ever be " * 4

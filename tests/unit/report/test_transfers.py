@@ -8,7 +8,7 @@ import pytest
 from message_runs import finding, said, texts_of
 from message_runs import measured as measured_messages
 
-from rigctl.errors import InputError
+from rigctl.base.errors import InputError
 from rigctl.findings import Severity, Weight
 from rigctl.measure import TESTS
 from rigctl.records import (

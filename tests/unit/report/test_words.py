@@ -7,12 +7,12 @@ import builders
 import pytest
 from documents import finding, texts
 
-from rigctl.analysis.frames import load
+from rigctl.analysis.rows.frames import load
 from rigctl.analysis.summary import CellSummary, summaries
 from rigctl.findings import Severity, Weight
 from rigctl.records import Cell, Direction, Link, Pair, Repetition, RunInfo, RunStatus, Status
-from rigctl.report.goodput_text import goodput_text
 from rigctl.report.sections.streams.words import congestion_text, explain, mss_text, retransmit_text, window_text
+from rigctl.report.words.goodput import goodput_text
 
 ONE_PAIR = (Pair("pi1", "pi2"),)
 BINDS = "because the MTU is 1500."

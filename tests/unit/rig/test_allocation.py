@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from rigctl.errors import InputError
+from rigctl.base.errors import InputError
 from rigctl.rig import allocation
 from rigctl.rig.allocation import Member, members_of, node_names
 from rigctl.rig.inventory import Rig

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rigctl.errors import InputError
+from rigctl.base.errors import InputError
 from rigctl.rig.fields import FieldError
 from rigctl.rig.inventory import Rig
 from rigctl.rig.ranges import expand_names

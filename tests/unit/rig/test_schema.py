@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rigctl.errors import InputError
+from rigctl.base.errors import InputError
 from rigctl.records import Link
 from rigctl.rig.inventory import Rig
 from rigctl.rig.schema import bundled_rigs, load_rig

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rigctl.errors import InputError
+from rigctl.base.errors import InputError
 from rigctl.records import Port, Trunk
 from rigctl.rig.inventory import Cli, Rig, Snmp, Switch
 from rigctl.rig.schema import load_rig

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from rigctl.errors import NodeError
+from rigctl.base.errors import NodeError
 from rigctl.records import Link
 from rigctl.remote.agent import RefusedError
 from rigctl.rig.inventory import Node

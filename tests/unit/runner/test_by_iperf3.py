@@ -5,7 +5,7 @@ from dataclasses import replace
 import builders
 import pytest
 
-from rigctl.errors import RigError
+from rigctl.base.errors import RigError
 from rigctl.records import Pair
 from rigctl.runner.by_iperf3 import check_iperf3, iperf3_versions, listening_ports
 

@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from rigctl.errors import NodeError
+from rigctl.base.errors import NodeError
 from rigctl.records import Direction, Flow, NicCounters, NodeUsage, Pair, Side
 from rigctl.runner.carried import astray
 from rigctl.runner.nodes import Nodes

@@ -7,7 +7,7 @@ from typing import Any, cast
 import builders
 import pytest
 
-from rigctl.errors import NodeError
+from rigctl.base.errors import NodeError
 from rigctl.records import Cell, Condition, Setting
 from rigctl.runner.conditions import Conditions, buffers_start_at, conditions_of
 from rigctl.runner.nodes import Nodes

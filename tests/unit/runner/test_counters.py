@@ -9,7 +9,7 @@ from typing import Any, cast
 import builders
 import pytest
 
-from rigctl.errors import NodeError
+from rigctl.base.errors import NodeError
 from rigctl.probe.switches import PortCounters
 from rigctl.records import Pair, Port
 from rigctl.rig.inventory import Rig, Snmp, Switch

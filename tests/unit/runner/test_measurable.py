@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from rigctl.errors import NodeError
+from rigctl.base.errors import NodeError
 from rigctl.records import MAX_RATE, Cell, DatagramSettings, Link, Pair
 from rigctl.remote.agent import Agent
 from rigctl.remote.host import Host

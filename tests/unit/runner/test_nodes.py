@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rigctl.errors import NodeError
+from rigctl.base.errors import NodeError
 from rigctl.records import Link
 from rigctl.remote import session
 from rigctl.rig.inventory import Node, Rig

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import builders
 
+from rigctl.base.errors import RigError
+from rigctl.base.processes import Process
 from rigctl.display.state import MOST_HISTORY, State
-from rigctl.errors import RigError
 from rigctl.measure import Channel, channels
-from rigctl.processes import Process
 from rigctl.records import Cell, Repetition, RunStatus, Status
 from rigctl.runner.orders import missing
 from rigctl.runner.progress import Silent

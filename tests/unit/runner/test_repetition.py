@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from rigctl.errors import NodeError, of_nodes
+from rigctl.base.errors import NodeError, of_nodes
 from rigctl.protocol import Connect, EndpointReport, Listen
 from rigctl.records import Cell, Pair, PortSeries, Repetition, Status
 from rigctl.remote.agent import Agent

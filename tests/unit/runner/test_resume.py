@@ -7,7 +7,7 @@ from dataclasses import replace
 import builders
 import pytest
 
-from rigctl.errors import InputError
+from rigctl.base.errors import InputError
 from rigctl.records import Condition, Link, RunPlan, Setting, Trunk
 from rigctl.runner.resume import Fate, _started, check, controller_id, differences, fate
 

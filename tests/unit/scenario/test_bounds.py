@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rigctl.errors import InputError
+from rigctl.base.errors import InputError
 from rigctl.records import Cell, RunPlan
 from rigctl.scenario.load import Overrides, load_plan
 from rigctl.store.flat import flattened

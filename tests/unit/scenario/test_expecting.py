@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from rigctl.base.errors import InputError
 from rigctl.columns import COLUMNS
-from rigctl.errors import InputError
 from rigctl.kinds import KINDS
 from rigctl.records import Comparison, Expectation, RunPlan
 from rigctl.scenario.expecting import COLUMNS_OF, LIMITS, OF_KIND, column_of

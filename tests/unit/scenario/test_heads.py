@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rigctl.errors import InputError
+from rigctl.base.errors import InputError
 from rigctl.records import RunPlan
 from rigctl.scenario.load import Overrides, load_plan
 from rigctl.store.rows import plan_from

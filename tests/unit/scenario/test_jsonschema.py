@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 import yaml
 
-from rigctl import resources
+from rigctl.base import resources
 from rigctl.rig import allocation
 from rigctl.rig.schema import NodeSection, RigFile, rig_of
 from rigctl.scenario.axes import AXES

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from rigctl import resources
-from rigctl.errors import InputError
+from rigctl.base import resources
+from rigctl.base.errors import InputError
 from rigctl.records import Cell, Direction, Link, Pair, Retest, TcpSettings, Until, WindowSettings
 from rigctl.scenario.load import Overrides, bundled_scenarios, load_plan
 from rigctl.scenario.overrides import FIELDS

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rigctl.errors import InputError
+from rigctl.base.errors import InputError
 from rigctl.scenario.axes import AXES
 from rigctl.scenario.load import Overrides, load_plan
 from rigctl.scenario.overrides import FIELDS

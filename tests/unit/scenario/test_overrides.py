@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rigctl.errors import InputError
+from rigctl.base.errors import InputError
 from rigctl.scenario.load import load_plan
 from rigctl.scenario.overrides import Overrides
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rigctl.errors import InputError
+from rigctl.base.errors import InputError
 from rigctl.records import Pair
 from rigctl.scenario.axes import PairGrid
 from rigctl.scenario.load import Overrides, load_plan

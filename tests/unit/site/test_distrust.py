@@ -11,7 +11,7 @@ import pytest
 from many_nights import FIRST_S
 from sites import weeks
 
-from rigctl.errors import InputError
+from rigctl.base.errors import InputError
 from rigctl.site import folder as folders
 from rigctl.site.folder import OWN
 from rigctl.site.publish import Published, publish

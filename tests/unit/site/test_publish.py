@@ -15,7 +15,7 @@ from atom import broken_rules, dead
 from many_nights import DAY_S, FIRST_S
 from sites import FAILED, MISSED, NIGHTS, put_night, weeks
 
-from rigctl.errors import InputError
+from rigctl.base.errors import InputError
 from rigctl.records import CONFIRMS, Accepted, Night, NightOutcome, Unmet
 from rigctl.site import folder as folders
 from rigctl.site.folder import OWN

@@ -6,12 +6,12 @@ from itertools import pairwise
 import pytest
 from sites import ACCEPTED, FAILED, MISSED, SLOWER, weeks
 
-from rigctl.analysis.history import night_values
+from rigctl.analysis.nights.history import night_values
 from rigctl.analysis.run_view import RunView
 from rigctl.records import RunInfo
 from rigctl.report.blocks import Document
+from rigctl.report.charts.plot import Line, Rule
 from rigctl.report.document import document
-from rigctl.report.plot import Line, Rule
 from rigctl.site.course import Judged, changes, judge
 from rigctl.site.heat import heats
 from rigctl.site.made import MadeRun

@@ -10,7 +10,7 @@ from pathlib import Path
 import builders
 import pytest
 
-from rigctl.errors import InputError
+from rigctl.base.errors import InputError
 from rigctl.records import Bins, Series
 from rigctl.store import open_store
 from rigctl.store.series import pack, pack_bins, unpack, unpack_bins, unpack_counters

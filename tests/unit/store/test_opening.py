@@ -13,7 +13,7 @@ import builders
 import probing
 import pytest
 
-from rigctl.errors import InputError, RigError
+from rigctl.base.errors import InputError, RigError
 from rigctl.records import PortSeries
 from rigctl.store import default_path, open_store
 from rigctl.store.schema import APPLICATION_ID, SCHEMA_VERSION

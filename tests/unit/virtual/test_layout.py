@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rigctl.errors import InputError
+from rigctl.base.errors import InputError
 from rigctl.records import Link, Trunk
 from rigctl.rig.fields import NODE_NAME
 from rigctl.rig.inventory import Node, Rig, Snmp, Switch

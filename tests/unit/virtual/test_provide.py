@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from rigctl.processes import Process
+from rigctl.base.processes import Process
 from rigctl.records import Link, Port, Trunk
 from rigctl.rig.inventory import Node, Rig, Snmp, Switch
 from rigctl.virtual.layout import layout_of

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rigctl.errors import RigError
-from rigctl.processes import Process, process
+from rigctl.base.errors import RigError
+from rigctl.base.processes import Process, process
 from rigctl.virtual import state as state_module
 from rigctl.virtual.leftovers import commands_of, sweep
 from rigctl.virtual.state import State, base, new_folder, read, remove, standing, states

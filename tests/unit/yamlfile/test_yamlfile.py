@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rigctl.errors import InputError
+from rigctl.base.errors import InputError
 from rigctl.yamlfile import MAX_BYTES, MistakesError, find, parse_document, read_document
 
 

@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from rigctl.analysis.balances import TRUNK, Balance, Total
+from rigctl.analysis.rows.balances import TRUNK, Balance, Total
 from rigctl.model.counters.balance import Reconciliation
 from rigctl.model.counters.points import Counted, CountingPoint
 from rigctl.model.unknowns import total
 from rigctl.records import RunPlan
 from rigctl.report.blocks import Column, Entry, Row, Table
-from rigctl.report.text import UNKNOWN, count_text, rate_text, settings_text, told_apart
+from rigctl.report.words.text import UNKNOWN, count_text, rate_text, settings_text, told_apart
 
 MOST_ROWS: Final = 500
 _LEGEND: Final = (

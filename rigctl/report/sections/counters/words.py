@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from rigctl.analysis.balances import TRUNK, Balance
+from rigctl.analysis.rows.balances import TRUNK, Balance
+from rigctl.base.units import format_rate
 from rigctl.model.counters.balance import MOST_DIFFERENCE, Reconciliation
 from rigctl.model.counters.losses import Attribution, Where
 from rigctl.model.counters.points import Counted, CountingPoint, PointKind
 from rigctl.records import Repetition
-from rigctl.report.text import UNKNOWN, listed, plural
-from rigctl.units import format_rate
+from rigctl.report.words.text import UNKNOWN, listed, plural
 
 LEAST_EXPLAINED: Final = 0.001
 """A smaller share apart needs no reason."""

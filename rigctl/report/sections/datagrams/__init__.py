@@ -2,11 +2,11 @@
 
 from rigctl.analysis.run_view import RunView
 from rigctl.report.blocks import Part, Section
-from rigctl.report.details import details
 from rigctl.report.sections.datagrams.findings import datagram_findings
 from rigctl.report.sections.datagrams.search import search_table
 from rigctl.report.sections.datagrams.table import datagram_table
 from rigctl.report.sections.datagrams.words import explain
+from rigctl.report.tables.details import details
 
 SECTION = "datagrams"
 _METHOD = (

@@ -2,20 +2,20 @@
 
 from collections.abc import Iterator, Sequence
 
-from rigctl.analysis.ceiling import datagram_path, ip_version
+from rigctl.analysis.limits.ceiling import datagram_path, ip_version
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.shaping import shaped_mbps
 from rigctl.analysis.summary import CellSummary, StreamSummary
+from rigctl.analysis.views.shaping import shaped_mbps
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.model.ceilings import Packet
 from rigctl.records import Cell, RunInfo
-from rigctl.report.above import excess_findings
-from rigctl.report.bottleneck_text import bottleneck_findings
-from rigctl.report.goodput_range import goodput_answer
-from rigctl.report.missing import excluded_findings
 from rigctl.report.sections.datagrams.search import search_findings
 from rigctl.report.sections.datagrams.words import load_text
-from rigctl.report.text import ceiling_text, listed, numbers_text, plural
+from rigctl.report.words.above_ceiling import excess_findings
+from rigctl.report.words.bottlenecks import bottleneck_findings
+from rigctl.report.words.goodput_range import goodput_answer
+from rigctl.report.words.missing import excluded_findings
+from rigctl.report.words.text import ceiling_text, listed, numbers_text, plural
 
 
 def datagram_findings(view: RunView) -> Iterator[Finding]:

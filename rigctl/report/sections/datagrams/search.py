@@ -6,16 +6,16 @@ time of a trial, as RFC 2544, section 26.1, asks for zero loss and trials of 60 
 
 from collections.abc import Iterator, Sequence
 
-from rigctl.analysis.ceiling import datagram_path
+from rigctl.analysis.limits.ceiling import datagram_path
 from rigctl.analysis.run_view import RunView
+from rigctl.base.units import format_duration, format_rate
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.model.search import Search, Trial
 from rigctl.model.shares import LINE_RATE, reaches
 from rigctl.records import Cell, RunInfo
 from rigctl.report.blocks import Column, Entry, Row, Table
 from rigctl.report.sections.datagrams.words import STEADY
-from rigctl.report.text import UNKNOWN, ceiling_text, count_text, percent_text, plural
-from rigctl.units import format_duration, format_rate
+from rigctl.report.words.text import UNKNOWN, ceiling_text, count_text, percent_text, plural
 
 
 def rate_name(view: RunView, cell: Cell) -> str:

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from rigctl.analysis.summary import CellSummary, StreamSummary
 from rigctl.records import RunInfo
-from rigctl.report.bottleneck_text import bottleneck_text
-from rigctl.report.exclusions import exclusion_text
-from rigctl.report.goodput_text import goodput_text
-from rigctl.report.text import count_text, rate_text
+from rigctl.report.words.bottlenecks import bottleneck_text
+from rigctl.report.words.exclusions import exclusion_text
+from rigctl.report.words.goodput import goodput_text
+from rigctl.report.words.text import count_text, rate_text
 
 STEADY = 0.98
 """From this share of the offered load on, the sender kept to it."""

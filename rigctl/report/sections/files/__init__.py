@@ -2,16 +2,16 @@
 
 from collections.abc import Callable
 
-from rigctl.analysis.message_results import MessageResult
-from rigctl.analysis.message_rows import DiskShares
+from rigctl.analysis.rows.messages import DiskShares
 from rigctl.analysis.run_view import RunView
-from rigctl.report import requested
-from rigctl.report.above import message_excess_note
+from rigctl.analysis.views.message_results import MessageResult
 from rigctl.report.blocks import Column, Entry, Part
-from rigctl.report.message_table import Results, efficiency, message_table, of_cell, scaled, size
 from rigctl.report.sections.files.words import file_findings
-from rigctl.report.tabular import ColumnOf, Filled
-from rigctl.report.text import UNKNOWN, percent_text
+from rigctl.report.tables import requested
+from rigctl.report.tables.messages import Results, efficiency, message_table, of_cell, scaled, size
+from rigctl.report.tables.tabular import ColumnOf, Filled
+from rigctl.report.words.above_ceiling import message_excess_note
+from rigctl.report.words.text import UNKNOWN, percent_text
 
 SECTION = "files"
 _METHOD = (

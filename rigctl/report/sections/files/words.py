@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-from rigctl.analysis.message_results import MessageResult
 from rigctl.analysis.run_view import RunView
+from rigctl.analysis.views.message_results import MessageResult
 from rigctl.findings import Finding, Weight, tests
-from rigctl.report.above import message_excess_findings
-from rigctl.report.text import percent_text, size_words
+from rigctl.report.words.above_ceiling import message_excess_findings
+from rigctl.report.words.text import percent_text, size_words
 
 
 def file_findings(view: RunView) -> Iterator[Finding]:

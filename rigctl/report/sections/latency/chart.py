@@ -6,15 +6,15 @@ from typing import Final
 
 import numpy as np
 
-from rigctl.analysis.drawn import charted_cells
 from rigctl.analysis.run_view import RunView
+from rigctl.analysis.views.over_time import charted_cells
 from rigctl.model.intervals import received_at
 from rigctl.model.latency import trips
 from rigctl.records import Cell, Probes, Repetition, Status, Stream
 from rigctl.report.blocks import Chart, Charts, Key
-from rigctl.report.plot import MOST_COLOURS, Axis, Panel, Plot, stream_colours
-from rigctl.report.plot import Line as Drawn
-from rigctl.report.text import settings_text, time_text
+from rigctl.report.charts.plot import MOST_COLOURS, Axis, Panel, Plot, stream_colours
+from rigctl.report.charts.plot import Line as Drawn
+from rigctl.report.words.text import settings_text, time_text
 
 MOST_POINTS: Final = 150
 """Of a line; each is the longest round trip of its time."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary, LatencySummary, StreamSummary
 from rigctl.report.blocks import Column, Table
-from rigctl.report.tabular import ColumnOf, Filled, Head, decimals_of, filled, numbers, table_of
+from rigctl.report.tables.tabular import ColumnOf, Filled, Head, decimals_of, filled, numbers, table_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Final
 from rigctl.findings import Finding, Severity, Subject, Weight, tests
 from rigctl.records import Direction
 from rigctl.report.sections.latency.table import Result
-from rigctl.report.text import numbers_text, plural, rate_text, time_text
+from rigctl.report.words.text import numbers_text, plural, rate_text, time_text
 
 GROWN: Final = 2.0
 """Under load a round trip has grown from this multiple of the idle one on …"""

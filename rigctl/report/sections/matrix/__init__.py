@@ -1,7 +1,7 @@
 """The matrix of pairs and flows: heat maps, lines, differences of conditions, and the limit that pairs share."""
 
-from rigctl.analysis.panels import ConditionPanels, Matrix
 from rigctl.analysis.run_view import RunView
+from rigctl.analysis.views.panels import ConditionPanels, Matrix
 from rigctl.report.blocks import Block, Items, Paragraph, Part, Section
 from rigctl.report.sections.matrix.charts import condition_maps, difference_maps
 from rigctl.report.sections.matrix.titles import settings_text

@@ -6,10 +6,10 @@ table, and it weighs a tenth of a drawing.
 
 from typing import Final
 
-from rigctl.analysis.panels import ConditionPanels, Difference, Matrix
+from rigctl.analysis.views.panels import ConditionPanels, Difference, Matrix
 from rigctl.report.blocks import Chart, HeatField, HeatMap, HeatMaps, Key
-from rigctl.report.heat import HEAT_STEPS, heat_step
-from rigctl.report.plot import Axis, Line, Plot, plot
+from rigctl.report.charts.heat import HEAT_STEPS, heat_step
+from rigctl.report.charts.plot import Axis, Line, Plot, plot
 from rigctl.report.sections.matrix.grid import (
     Grid,
     condition_grids,
@@ -17,7 +17,7 @@ from rigctl.report.sections.matrix.grid import (
     difference_step,
 )
 from rigctl.report.sections.matrix.titles import gbps
-from rigctl.report.text import UNKNOWN
+from rigctl.report.words.text import UNKNOWN
 
 LINE_COLOURS: Final = 10
 """Of lines in an order, as 1 to 10 flows: `l0` to `l9`."""

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rigctl.analysis.panels import ConditionPanels, Setting
-from rigctl.analysis.trend import Column, columns
+from rigctl.analysis.views.panels import ConditionPanels, Setting
+from rigctl.analysis.views.trend import Column, columns
 from rigctl.report.sections.matrix.titles import gbps, panel_title
-from rigctl.report.text import listed, plural
+from rigctl.report.words.text import listed, plural
 
 MOST_GROUPS: Final = 2
 """Groups of columns that are named; of more, the number of columns is given."""

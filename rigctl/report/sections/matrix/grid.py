@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rigctl.analysis.panels import ConditionPanels, Difference, Matrix, Place
+from rigctl.analysis.views.panels import ConditionPanels, Difference, Matrix, Place
 from rigctl.report.sections.matrix.titles import panel_title
-from rigctl.report.text import size_words
+from rigctl.report.words.text import size_words
 
 DIFFERENCE_STEPS: Final = 5
 

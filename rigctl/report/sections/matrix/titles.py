@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from rigctl.analysis.panels import Place, Setting, settings_of
+from rigctl.analysis.views.panels import Place, Setting, settings_of
+from rigctl.base.units import format_duration
 from rigctl.records import Condition, Direction
-from rigctl.report.text import plural, size_words
-from rigctl.units import format_duration
+from rigctl.report.words.text import plural, size_words
 
 _WINDOWS: Final = ("window_total_bytes", "window_bytes")
 _FLAGS: Final = ("nodelay", "zerocopy", "copy")

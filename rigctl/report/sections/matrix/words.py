@@ -7,16 +7,16 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import Final
 
-from rigctl.analysis.bottleneck import PROCESSORS
-from rigctl.analysis.panels import ConditionPanels, Difference, Matrix, Panel, changed, settings_of
-from rigctl.analysis.trend import Trend, trend
+from rigctl.analysis.limits.bottleneck import PROCESSORS
+from rigctl.analysis.views.panels import ConditionPanels, Difference, Matrix, Panel, changed, settings_of
+from rigctl.analysis.views.trend import Trend, trend
+from rigctl.base.units import format_rate
 from rigctl.findings import Finding, Weight
 from rigctl.model.unknowns import most
 from rigctl.records import RunInfo
 from rigctl.report.sections.matrix.exceptions import exception_text
 from rigctl.report.sections.matrix.titles import gbps, panel_title, place_text, setting_name
-from rigctl.report.text import UNKNOWN, listed, percent_text, plural, size_words
-from rigctl.units import format_rate
+from rigctl.report.words.text import UNKNOWN, listed, percent_text, plural, size_words
 
 COUNTS_AS_DIFFERENCE: Final = 0.02
 """A mean difference below this share of the mean is called none."""

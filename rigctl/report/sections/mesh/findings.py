@@ -4,15 +4,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from rigctl.analysis.mesh import Mesh
-from rigctl.analysis.slow import DIFFER, SLOW, Lopsided, SlowNode
-from rigctl.analysis.ways import LEAST, Way
+from rigctl.analysis.views.directions import LEAST, Way
+from rigctl.analysis.views.mesh import Mesh
+from rigctl.analysis.views.slow import DIFFER, SLOW, Lopsided, SlowNode
+from rigctl.base.units import format_rate
 from rigctl.findings import Finding, Number, Severity, Subject, Weight
 from rigctl.records import RunPlan
 from rigctl.report.sections.mesh.form import Scale
 from rigctl.report.sections.mesh.tables import point_text
-from rigctl.report.text import listed, plural
-from rigctl.units import format_rate
+from rigctl.report.words.text import listed, plural
 
 MOST_NAMED: Final = 3
 """Slow nodes that the answer names with what they are slow in."""

@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rigctl.analysis.mesh import Mesh
-from rigctl.analysis.ways import Way
+from rigctl.analysis.views.directions import Way
+from rigctl.analysis.views.mesh import Mesh
 from rigctl.report.blocks import Entry
-from rigctl.report.text import UNKNOWN, count_text
+from rigctl.report.words.text import UNKNOWN, count_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 
-from rigctl.analysis.mesh import Mesh
-from rigctl.analysis.slow import FarNode
-from rigctl.analysis.ways import Way
+from rigctl.analysis.views.directions import Way
+from rigctl.analysis.views.mesh import Mesh
+from rigctl.analysis.views.slow import FarNode
 from rigctl.findings import Finding, Severity, Subject, Weight
 from rigctl.report.sections.mesh.findings import between, measured_text
 from rigctl.report.sections.mesh.form import Form
 from rigctl.report.sections.mesh.tables import point_text
-from rigctl.report.text import listed
+from rigctl.report.words.text import listed
 
 
 def round_trip_findings(found: Sequence[Mesh], form: Form) -> Iterator[Finding]:

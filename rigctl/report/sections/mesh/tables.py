@@ -4,14 +4,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from rigctl.analysis.mesh import Mesh
-from rigctl.analysis.slow import DIFFER
-from rigctl.analysis.ways import Ends
+from rigctl.analysis.views.directions import Ends
+from rigctl.analysis.views.mesh import Mesh
+from rigctl.analysis.views.slow import DIFFER
+from rigctl.base.units import format_bytes
 from rigctl.report.blocks import Column, Entry, HeatField, HeatMap, HeatMaps, Paragraph, Row, Section, Table
-from rigctl.report.heat import HEAT_STEPS, heat_step
+from rigctl.report.charts.heat import HEAT_STEPS, heat_step
 from rigctl.report.sections.mesh.form import Form
-from rigctl.report.text import UNKNOWN, plural, settings_text
-from rigctl.units import format_bytes
+from rigctl.report.words.text import UNKNOWN, plural, settings_text
 
 SERVERS_CHARACTERS: Final = 100
 """Width of the columns of one table; more servers go to a table of their own."""

@@ -2,13 +2,13 @@
 
 from rigctl.analysis.run_view import RunView
 from rigctl.findings import Finding, Weight
-from rigctl.report.above import message_excess_note
 from rigctl.report.blocks import Charts, Paragraph, Part, Section
 from rigctl.report.sections.messages.chart import message_chart
 from rigctl.report.sections.messages.lines import keys, lines
 from rigctl.report.sections.messages.round_trips import round_trip_findings
 from rigctl.report.sections.messages.table import table
 from rigctl.report.sections.messages.words import message_findings, shaping_text
+from rigctl.report.words.above_ceiling import message_excess_note
 
 SECTION = "messages"
 _BLAST_METHOD = (

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rigctl.analysis.message_results import MessageResult
+from rigctl.analysis.views.message_results import MessageResult
+from rigctl.base.units import format_bytes
 from rigctl.report.blocks import Chart
-from rigctl.report.plot import Axis, Mark, Plot, Spans, plot, stream_colours
-from rigctl.report.plot import Line as Drawn
+from rigctl.report.charts.plot import Axis, Mark, Plot, Spans, plot, stream_colours
+from rigctl.report.charts.plot import Line as Drawn
 from rigctl.report.sections.messages.lines import Line
-from rigctl.report.text import rate_text
-from rigctl.units import format_bytes
+from rigctl.report.words.text import rate_text
 
 _WIDTH: Final = 1040
 _HEIGHT: Final = 340

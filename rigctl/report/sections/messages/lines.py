@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rigctl.analysis.message_results import MessageResult
+from rigctl.analysis.views.message_results import MessageResult
 from rigctl.report.blocks import Key
-from rigctl.report.plot import MOST_COLOURS
-from rigctl.report.text import plural
+from rigctl.report.charts.plot import MOST_COLOURS
+from rigctl.report.words.text import plural
 
 _VARIED: Final[tuple[Callable[[MessageResult], str], ...]] = (
     lambda result: str(result.stream),

@@ -7,11 +7,11 @@ was not acknowledged (TCP_RTO_MIN, RFC 6298).
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from rigctl.analysis.message_results import MessageResult
+from rigctl.analysis.views.message_results import MessageResult
+from rigctl.base.units import format_bytes
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.model.histogram import count_between, peaks_ns
-from rigctl.report.text import plural
-from rigctl.units import format_bytes
+from rigctl.report.words.text import plural
 
 _MS: Final = 1e6
 DELAYED_MS: Final = (36.0, 50.0)

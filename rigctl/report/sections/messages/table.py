@@ -4,9 +4,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from rigctl.analysis.message_results import MessageResult
+from rigctl.analysis.views.message_results import MessageResult
 from rigctl.report.blocks import Column, Entry, Table
-from rigctl.report.message_table import (
+from rigctl.report.tables.messages import (
     ResultColumn,
     Results,
     efficiency,
@@ -15,8 +15,8 @@ from rigctl.report.message_table import (
     microseconds,
     size,
 )
-from rigctl.report.tabular import Filled
-from rigctl.report.text import UNKNOWN
+from rigctl.report.tables.tabular import Filled
+from rigctl.report.words.text import UNKNOWN
 
 _PERCENTILES: Final = (50.0, 90.0, 99.0, 99.9)
 

@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from rigctl.analysis.message_results import MessageResult
 from rigctl.analysis.run_view import RunView
+from rigctl.analysis.views.message_results import MessageResult
+from rigctl.base.units import format_bytes
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.records import RunInfo
-from rigctl.report.above import message_excess_findings
 from rigctl.report.sections.messages.lines import lines
-from rigctl.report.text import listed, percent_text, plural, time_text
-from rigctl.units import format_bytes
+from rigctl.report.words.above_ceiling import message_excess_findings
+from rigctl.report.words.text import listed, percent_text, plural, time_text
 
 NOISY: Final = 0.05
 """A variation above this share of the mean is reported."""

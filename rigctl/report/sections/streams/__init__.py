@@ -2,10 +2,10 @@
 
 from rigctl.analysis.run_view import RunView
 from rigctl.report.blocks import Part
-from rigctl.report.details import details
 from rigctl.report.sections.streams.comparison import comparison
 from rigctl.report.sections.streams.findings import stream_findings
 from rigctl.report.sections.streams.words import explain
+from rigctl.report.tables.details import details
 
 SECTION = "streams"
 _METHOD = (

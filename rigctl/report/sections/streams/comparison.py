@@ -5,15 +5,15 @@ from typing import Final
 
 from rigctl.analysis.summary import CellSummary
 from rigctl.records import RunInfo
-from rigctl.report import requested
-from rigctl.report.above import excess_note
 from rigctl.report.blocks import Column, Entry, Table
-from rigctl.report.exclusions import exclusion_text
-from rigctl.report.goodput_columns import bottleneck, ceiling, efficiency, goodput, legend, of_cell, total_goodput
-from rigctl.report.latency_columns import idle_round_trip, loaded_round_trip, per_minute
-from rigctl.report.per_stream import each_pair, span
-from rigctl.report.tabular import ColumnOf, Filled, Head, table_of
-from rigctl.report.text import UNKNOWN, count_text, kib_text
+from rigctl.report.tables import requested
+from rigctl.report.tables.goodput import bottleneck, ceiling, efficiency, goodput, legend, of_cell, total_goodput
+from rigctl.report.tables.latency import idle_round_trip, loaded_round_trip, per_minute
+from rigctl.report.tables.tabular import ColumnOf, Filled, Head, table_of
+from rigctl.report.words.above_ceiling import excess_note
+from rigctl.report.words.exclusions import exclusion_text
+from rigctl.report.words.per_stream import each_pair, span
+from rigctl.report.words.text import UNKNOWN, count_text, kib_text
 
 REQUESTED: Final = (
     requested.TEST,

@@ -9,12 +9,12 @@ from rigctl.findings import RUN, Finding, Severity, Weight, tests
 from rigctl.model.limit_rules import NEARLY
 from rigctl.model.shares import LINE_RATE, reaches
 from rigctl.records import RunInfo
-from rigctl.report.above import excess_findings
-from rigctl.report.bottleneck_text import bottleneck_findings
-from rigctl.report.goodput_range import goodput_answer
-from rigctl.report.missing import excluded_findings
 from rigctl.report.sections.streams.words import lost_share, mss_cause, mss_text, window_text
-from rigctl.report.text import listed, numbers_text, percent_text, plural
+from rigctl.report.words.above_ceiling import excess_findings
+from rigctl.report.words.bottlenecks import bottleneck_findings
+from rigctl.report.words.goodput_range import goodput_answer
+from rigctl.report.words.missing import excluded_findings
+from rigctl.report.words.text import listed, numbers_text, percent_text, plural
 
 MOST_WINDOWS: Final = 3
 """Windows that were not granted as requested, reported one by one."""

@@ -3,15 +3,15 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from rigctl.analysis.ceiling import ip_version
+from rigctl.analysis.limits.ceiling import ip_version
+from rigctl.analysis.limits.window_cause import UNSCALED_BYTES, WINDOW_SCALING
 from rigctl.analysis.summary import CellSummary, StreamSummary
-from rigctl.analysis.window_cause import UNSCALED_BYTES, WINDOW_SCALING
 from rigctl.model.ceilings import IP_HEADER, TCP_HEADER, TIMESTAMPS_OPTION
 from rigctl.records import Facts, RunInfo
-from rigctl.report.bottleneck_text import bottleneck_text
-from rigctl.report.exclusions import exclusion_text
-from rigctl.report.goodput_text import goodput_text
-from rigctl.report.text import count_text, few_text, listed, size_words
+from rigctl.report.words.bottlenecks import bottleneck_text
+from rigctl.report.words.exclusions import exclusion_text
+from rigctl.report.words.goodput import goodput_text
+from rigctl.report.words.text import count_text, few_text, listed, size_words
 
 MOST_LISTED: Final = 4
 

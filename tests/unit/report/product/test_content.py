@@ -13,7 +13,7 @@ import jsonschema
 import pages
 import pytest
 
-from rigctl.errors import InputError
+from rigctl.base.errors import InputError
 from rigctl.records import Pair, Repetition, RunInfo
 from rigctl.report.blocks import Table
 from rigctl.report.document import document

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rigctl.errors import InputError
+from rigctl.base.errors import InputError
 from rigctl.report.product.contrast import contrast, mended
 from rigctl.report.product.logo import read_logo
 from rigctl.report.product.theme import Theme, load_theme

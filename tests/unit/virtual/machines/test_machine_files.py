@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rigctl.errors import RigError
+from rigctl.base.errors import RigError
 from rigctl.virtual.machines.apt import configuration, debian_sources
 from rigctl.virtual.machines.cpio import archive
 from rigctl.virtual.machines.modules import in_order, loadable

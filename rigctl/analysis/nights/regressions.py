@@ -1,0 +1,179 @@
+"""What is news in a run: changes of level that its night shows first, those that still stand, and suspicions."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import log
+
+from rigctl.analysis.nights.baseline import against_run, baseline_of
+from rigctl.analysis.nights.events import grouped
+from rigctl.analysis.nights.history import Nights, NightSeries, nights, since
+from rigctl.analysis.nights.setup_changes import RESTART, SCENARIO_FILE, SetupChange, Source, setup_changes
+from rigctl.analysis.nights.shifts import Shift, Suspected, shifts_of
+from rigctl.model.changes import Rules, Verdict, judged
+from rigctl.records import Accepted, RunInfo
+from rigctl.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Regressions:
+    """Of one run. The largest change first everywhere; `history` is all changes, the earliest first."""
+
+    run: RunInfo
+    nights: Nights
+    rules: Rules
+    baseline: RunInfo | None  # None: the nights before …
+    among: str | None  # … at most so many, as given
+    news: tuple[Shift, ...]
+    standing: tuple[Shift, ...] = ()  # found in earlier nights, and not accepted since
+    suspected: tuple[Suspected, ...] = ()
+    history: tuple[Shift, ...] = ()
+    accepted: Accepted | None = None  # the latest one of these nights
+    judged: int = 0  # series with enough nights
+    too_few: int = 0  # series that were measured, with too few nights
+    visible: float | None = None  # in the noisiest test or pair, a smaller change (a share) would not be found yet
+
+    @property
+    def worse(self) -> tuple[Shift, ...]:
+        return tuple(shift for shift in self.news if not shift.better)
+
+    @property
+    def better(self) -> tuple[Shift, ...]:
+        return tuple(shift for shift in self.news if shift.better)
+
+    @property
+    def failed(self) -> bool:
+        """Whether something is worse than the accepted level, found now or earlier."""
+        return any(not shift.better for shift in (*self.news, *self.standing))
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether a second measurement was made."""
+        return self.run.run in self.nights.confirmations
+
+    @property
+    def to_confirm(self) -> tuple[int, ...]:
+        """Numbers of the tests, in the run's plan, that a second measurement, not made yet, decides upon."""
+        seen = [own.series for shift in self.news for own in (*shift.explains, shift)]
+        seen += [own.series for own in self.suspected]
+        left = [series for series in seen if series.points[-1].second is None]
+        pairs = {number for series in left if series.subject.node is None for number in series.tests}
+        nodes = [set(series.tests) for series in left if series.subject.node is not None]
+        return tuple(sorted(pairs.union(*(tests for tests in nodes if not tests & pairs))))
+
+
+def news(store: Store, run: RunInfo, *, baseline: str | None = None, rules: Rules | None = None) -> Regressions:
+    """Judge `run` by the nights before it.
+
+    `baseline`: a run's id, `TAG=VALUE` or a number of nights, in place of all nights since the last accepted level.
+    Runs that confirm `run` (tagged `CONFIRMS`) are taken into account: call it again after `confirmed`.
+    Raises `InputError` for a baseline that is none.
+    """
+    rules = rules or Rules()
+    seen = nights(store, run)
+    reference = baseline_of(store, run, baseline)
+    if isinstance(reference, RunInfo):
+        shifts, count, too_few = against_run(store, seen, reference, rules)
+        return Regressions(run, seen, rules, reference, None, grouped(shifts), judged=count, too_few=too_few)
+    if reference is not None:
+        seen = since(seen, len(seen.runs) - 1 - reference)
+    made = of_nights(seen, store.history.accepted(), rules)
+    return made if reference is None else replace(made, among=str(reference))
+
+
+def of_nights(seen: Nights, accepted: Iterable[Accepted], rules: Rules | None = None) -> Regressions:
+    """Judge the last of these nights by those before it. `accepted`: levels, of these nights and of others."""
+    rules = rules or Rules()
+    runs = {info.run for info in seen.runs}
+    found = {level.run: level for level in accepted if level.run in runs}
+    at = [night for night, info in enumerate(seen.runs) if info.run in found]
+    verdicts = judged([series.points for series in seen.series], rules, accepted=at, altered=_altered(seen))
+    made = _of_verdicts(seen, rules, verdicts, at)
+    levels = sorted(found.values(), key=lambda level: level.accepted_at)
+    return replace(made, accepted=levels[-1] if levels else None)
+
+
+def _of_verdicts(seen: Nights, rules: Rules, verdicts: Sequence[Verdict], at: Sequence[int]) -> Regressions:
+    last = len(seen.runs) - 1
+    pairs = list(zip(seen.series, verdicts, strict=True))
+    shifts = [shift for series, verdict in pairs for shift in shifts_of(series, verdict.changes, seen, rules.bound)]
+    events = grouped(shifts)
+    latest = max(at, default=-1)
+    # A pair that was found later than its node, or than the sum that it is part of, is no news of its own.
+    earlier = [own for event in events if latest < event.found < last for own in (event, *event.explains)]
+    tonight_too = [own for event in events if event.found == last for own in (event, *event.explains)]
+    changed = {shift.series.subject for shift in earlier}
+    standing = [*earlier, *(shift for shift in tonight_too if shift.series.subject in changed)]
+    suspected = [
+        Suspected(series, verdict.suspicion)
+        for series, verdict in pairs
+        if verdict.suspicion is not None and series.subject.node is None
+    ]
+    bearing = [own.series for own in suspected if own.series.subject.stream is not None]
+    bearing += [shift.series for shift in tonight_too if shift.series.subject.stream is not None]
+    tonight = [(series, verdict) for series, verdict in pairs if series.points[-1].value is not None]
+    return Regressions(
+        run=seen.runs[-1],
+        nights=seen,
+        rules=rules,
+        baseline=None,
+        among=None,
+        news=_by_size(_net([shift for shift in events if shift.found == last], rules)),
+        standing=_by_size(grouped(_net(standing, rules))),
+        suspected=tuple(
+            sorted(
+                (own for own in suspected if not any(_is_part(pair, own.series) for pair in bearing)),
+                key=lambda own: -abs(log(own.suspicion.ratio)),
+            )
+        ),
+        history=tuple(sorted(events, key=lambda shift: (shift.change.at, -shift.weight))),
+        judged=sum(verdict.noise is not None for _, verdict in tonight),
+        too_few=sum(verdict.noise is None for _, verdict in tonight),
+        visible=max((own.visible for series, own in tonight if own.visible and not series.subject.node), default=None),
+    )
+
+
+def _is_part(pair: NightSeries, total: NightSeries) -> bool:
+    """Tell whether `total` is the sum over the pairs of a test, one of which is `pair`."""
+    same = pair.tests == total.tests and pair.subject.metric == total.subject.metric
+    return same and pair.subject.stream is not None and total.subject.stream is None
+
+
+def _by_size(shifts: Iterable[Shift]) -> tuple[Shift, ...]:
+    return tuple(sorted(shifts, key=lambda shift: -shift.weight))
+
+
+def _net(shifts: Sequence[Shift], rules: Rules) -> list[Shift]:
+    """Join the changes of each series: from the level before the first to that after the last."""
+    kept = []
+    for series in dict.fromkeys(shift.series.subject for shift in shifts):
+        own = sorted((shift for shift in shifts if shift.series.subject == series), key=lambda shift: shift.change.at)
+        first, last = own[0], own[-1]
+        if first is last:
+            kept.append(first)
+            continue
+        change = replace(last.change, at=first.change.at, before=first.change.before)
+        if abs(change.ratio - 1) >= rules.bound:
+            better = first.series.better(change.ratio)
+            joined = replace(last, change=change, since=first.since, better=better, facts=first.facts, returns=None)
+            kept.append(joined)
+    return kept
+
+
+def _altered(seen: Nights) -> list[int]:
+    """Nights before which something of the rig changed, since the last one in which anything was measured."""
+    measured = [
+        night for night in range(len(seen.runs)) if any(own.points[night].value is not None for own in seen.series)
+    ]
+    return [
+        night
+        for before, night in pairwise(measured)
+        if any(map(_is_a_cause, setup_changes(seen.runs[before], seen.runs[night])))
+    ]
+
+
+def _is_a_cause(change: SetupChange) -> bool:
+    """A rig may restart every night; options of a run are no change of its scenario."""
+    if change.source is Source.SCENARIO:
+        return change.name == SCENARIO_FILE
+    return not (change.source is Source.FACT and change.name == RESTART)

@@ -1,0 +1,123 @@
+"""A stored run as pandas frames, one per level of the column table."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from rigctl.analysis.rows.bins import bin_rows
+from rigctl.analysis.rows.derive import Row, Rows, derive
+from rigctl.analysis.rows.histograms import bucket_rows
+from rigctl.analysis.rows.intervals import interval_rows
+from rigctl.base.errors import InputError
+from rigctl.columns import COLUMNS, Column, Level, columns_at
+from rigctl.records import Cell, Repetition, RunInfo
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_TEXT: Final = frozenset(
+    {"run", "status", "reason", "test", "transport", "source", "destination", "direction", "congestion", "limit"}
+    | {"condition", "read", "write", "engine", "limit_detail"}
+)
+_FLAGS: Final = frozenset({"counted", "nodelay", "busy_poll", "zerocopy", "copy", "copy_effective"})
+_OF_EACH: Final = {Level.INTERVALS: interval_rows, Level.BINS: bin_rows, Level.HISTOGRAM: bucket_rows}
+"""Levels whose rows are made when they are needed, repetition by repetition."""
+
+
+def dtype(column: Column) -> str:
+    """The pandas type of a column; all of them hold "unknown" as NA."""
+    if column.name in _TEXT:
+        return "string"
+    if column.name in _FLAGS:
+        return "boolean"
+    return "Int64" if column.digits is None else "Float64"
+
+
+def frame_of(rows: Iterable[Row], level: Level) -> "pd.DataFrame":
+    """Return rows, also of several runs, as a frame with exactly the columns of `columns_at(level)`."""
+    import pandas as pd
+
+    types = {column.name: dtype(column) for column in columns_at(level)}
+    return pd.DataFrame(list(rows), columns=list(types)).astype(types)
+
+
+@dataclass(frozen=True)
+class Frames:
+    """The rows of a run at each level, and the same as frames with exactly the columns of `columns_at(level)`."""
+
+    info: RunInfo
+    repetitions: tuple[Repetition, ...]
+    derived: Rows
+    _made: dict[Level, "pd.DataFrame"] = field(default_factory=dict, repr=False, compare=False)
+
+    def rows(self, level: Level) -> list[Row]:
+        if level in _OF_EACH:
+            return self._of_each(_OF_EACH[level])
+        if level is Level.CELLS:
+            return self.derived.cells
+        return self.derived.pairs if level is Level.PAIRS else self.derived.flows
+
+    def _of_each(self, rows_of: Callable[[RunInfo, Cell, Repetition], list[Row]]) -> list[Row]:
+        cells = {cell.number: cell for cell in self.info.plan.cells}
+        return [
+            row for repetition in self.repetitions for row in rows_of(self.info, cells[repetition.cell], repetition)
+        ]
+
+    def frame(self, level: Level) -> "pd.DataFrame":
+        if level not in self._made:
+            self._made[level] = frame_of(self.rows(level), level)
+        return self._made[level]
+
+    @property
+    def cells(self) -> "pd.DataFrame":
+        return self.frame(Level.CELLS)
+
+    @property
+    def pairs(self) -> "pd.DataFrame":
+        return self.frame(Level.PAIRS)
+
+    @property
+    def flows(self) -> "pd.DataFrame":
+        return self.frame(Level.FLOWS)
+
+    @property
+    def intervals(self) -> "pd.DataFrame":
+        return self.frame(Level.INTERVALS)
+
+    @property
+    def bins(self) -> "pd.DataFrame":
+        return self.frame(Level.BINS)
+
+    @property
+    def histogram(self) -> "pd.DataFrame":
+        return self.frame(Level.HISTOGRAM)
+
+
+def load(info: RunInfo, repetitions: Iterable[Repetition], limits: bool = True) -> Frames:
+    """The frames of a run; each is made when it is first used. `InputError` where records don't fit together.
+
+    Without `limits` those are unknown, and the series of flows need not be read.
+    """
+    kept = tuple(repetitions)
+    _check(info, kept)
+    return Frames(info, kept, derive(info, kept, limits))
+
+
+def _check(info: RunInfo, repetitions: Iterable[Repetition]) -> None:
+    """Refuse what no rigctl stores."""
+    planned = {cell.number for cell in info.plan.cells}
+    for repetition in repetitions:
+        start_ns, end_ns = repetition.window_start_ns, repetition.window_end_ns
+        if repetition.cell not in planned:
+            what = "the run's plan has no such test"
+        elif start_ns is not None and end_ns is not None and end_ns <= start_ns:
+            what = "its measurement interval ends before it begins"
+        else:
+            continue
+        raise InputError(
+            f"run {info.run}, test {repetition.cell}, repetition {repetition.repetition}: {what}. The store is "
+            "damaged, or another program changed it: name another run, or an older copy with --store"
+        )
+
+
+assert {column.name for column in COLUMNS} >= _TEXT | _FLAGS

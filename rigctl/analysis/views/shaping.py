@@ -1,0 +1,74 @@
+"""What a virtual link carries of frames that are not full: its token bucket is exact for full frames only.
+
+A bucket counts a frame from its Ethernet header to the end of its payload, MTU + 14 bytes of a full one; a wire also
+takes check sequence, preamble and gap, 24 bytes more (docs/reference/virtual-rig.md).
+"""
+
+from typing import Final
+
+from rigctl.analysis.limits.ceiling import ip_version, link_mtu, path_rate_bps
+from rigctl.analysis.summary import CellSummary
+from rigctl.analysis.views.message_results import MessageResult
+from rigctl.model.ceilings import ETHERNET_CHECK, ETHERNET_GAP, ETHERNET_HEADER, Packet
+from rigctl.model.unknowns import least
+from rigctl.records import RunInfo, Stream
+
+BUCKET_BYTES: Final = 128 * 1024
+_AROUND: Final = ETHERNET_HEADER + ETHERNET_CHECK + ETHERNET_GAP
+
+
+def carried_mbps(info: RunInfo, cell: CellSummary) -> float | None:
+    """The goodput that the shaped link of a pair carries of the frames of `cell`, the least of all pairs."""
+    return least(_of_stream(info, cell, number) for number in range(len(cell.streams)))
+
+
+def _of_stream(info: RunInfo, cell: CellSummary, number: int) -> float | None:
+    stream = cell.streams[number]
+    if cell.cell.transport == "udp":
+        payload = cell.cell.message_bytes
+        packet = Packet("udp", ip_version(info))
+    else:
+        payload = stream.mss_effective
+        packet = Packet("tcp", ip_version(info), stream.timestamps is not False)
+    return None if payload is None else shaped_mbps(info, stream.stream, payload, packet, cell.cell.condition)
+
+
+def shaped_mbps(
+    info: RunInfo, stream: Stream, payload: int, packet: Packet, condition: str | None = None
+) -> float | None:
+    """What one pair's shaped link carries of packets of `payload` bytes; `None` where rate or MTU is unknown."""
+    rate_bps = path_rate_bps(info, (stream.sender, stream.receiver))
+    mtus = [info.plan.condition_mtu(condition) or link_mtu(info, node) for node in (stream.sender, stream.receiver)]
+    known = [mtu for mtu in mtus if mtu is not None]
+    if rate_bps is None or not known:
+        return None
+    mtu = max(known)
+    frame = ETHERNET_HEADER + packet.header_bytes + payload
+    return rate_bps / 1e6 * (mtu + ETHERNET_HEADER) / (mtu + _AROUND) * payload / frame
+
+
+def short_excess(info: RunInfo, cell: CellSummary) -> bool:
+    """Whether the depth of the bucket alone explains what exceeds the ceiling of a short test."""
+    if cell.goodput_mbps is None or cell.ceiling_mbps is None or info.plan.virtual != "namespaces":
+        return False
+    duration_s = cell.cell.duration_s - cell.cell.omit_s
+    passed_mbps = len(cell.streams) * BUCKET_BYTES * 8e-6 / duration_s if duration_s > 0 else 0.0
+    return cell.goodput_mbps.mean - cell.ceiling_mbps <= 1.5 * passed_mbps
+
+
+def messages_carried_mbps(info: RunInfo, result: MessageResult) -> float | None:
+    """The throughput that the shaped link carries of the frames of these messages, or of their full segments."""
+    mss = result.mss_effective
+    if mss is None:
+        return None
+    payload = result.size if result.cell.tcp.nodelay and result.size < mss else mss
+    return shaped_mbps(info, result.stream, payload, Packet("tcp", ip_version(info)), result.cell.condition)
+
+
+def short_messages_excess(info: RunInfo, result: MessageResult) -> bool:
+    """Whether the depth of the bucket alone explains what exceeds the ceiling: each repetition finds it full."""
+    if result.bytes_per_s is None or result.ceiling_bps is None or info.plan.virtual != "namespaces":
+        return False
+    total_s = sum(result.elapsed_s)
+    excess_bytes = (result.bytes_per_s - result.ceiling_bps / 8) * total_s
+    return excess_bytes <= 1.5 * BUCKET_BYTES * len(result.elapsed_s)

@@ -1,0 +1,75 @@
+"""Errors: each class is an exit code (design, section 3); a message says where, what, and what to do.
+
+The one place that turns them into exit codes and lines on the screen is `rigctl.cli.app`.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
+
+from rigctl.base.texts import printable_lines
+
+
+class RigctlError(Exception):
+    """The root of all that rigctl raises on purpose. Its text is one message for a person, without a traceback."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class InputError(RigctlError):
+    """The user's input is wrong (usage, scenario, rig file, store address): nothing was touched."""
+
+    exit_code: ClassVar[int] = 2
+
+
+class RigError(RigctlError):
+    """The rig failed: a node unreachable, an agent that violated the protocol, a test that could not be measured."""
+
+    exit_code: ClassVar[int] = 3
+
+
+class NodeError(RigError):
+    """One node failed. `node` is its name in the rig file; the text starts with it.
+
+    `what` may quote the node, or whoever answers at its address: no character of it commands a terminal.
+
+    >>> str(NodeError("pi1", "connection refused"))
+    'pi1: connection refused'
+    """
+
+    def __init__(self, node: str, what: str) -> None:
+        what = printable_lines(what)
+        super().__init__(f"{node}: {what}")
+        self.node = node
+        self.what = what
+
+
+def of_nodes(errors: Iterable[NodeError], most: int = 3) -> list[str]:
+    """The errors as messages: what several nodes have in common once, with the first `most` of them by name.
+
+    >>> of_nodes([NodeError(f"pi{number}", "no answer") for number in range(1, 6)])
+    ['pi1, pi2, pi3 and 2 more: no answer']
+    """
+    nodes: dict[str, dict[str, None]] = {}
+    for error in errors:
+        nodes.setdefault(error.what, {})[error.node] = None
+    return [f"{named(list(names), most)}: {what}" for what, names in nodes.items()]
+
+
+def named(names: Sequence[str], most: int = 3) -> str:
+    """`pi1, pi2`; of more than `most` `pi1, pi2, pi3 and 2 more`."""
+    more = [f"and {len(names) - most} more"] if len(names) > most else []
+    return " ".join([", ".join(names[:most]), *more])
+
+
+class BusyError(NodeError):
+    """A node is in use by another run, or others wait for it. `own`: by this run, over a connection that it lost."""
+
+    def __init__(self, node: str, what: str, *, own: bool = False) -> None:
+        super().__init__(node, what)
+        self.own = own
+
+
+class Interrupted(RigctlError):
+    """Ctrl-C or SIGTERM ended the run; what was measured is stored."""
+
+    exit_code: ClassVar[int] = 130

@@ -1,0 +1,74 @@
+"""What a log line is about: the run, the test and the node at work, known to whatever logs there; and lines as JSON.
+
+`about` holds for a block and for the tasks started in it. A run's id is known only after its nodes have been opened:
+`learnt` adds to what the block, and all that it started, is about.
+"""
+
+import json
+import logging
+from collections import ChainMap
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from rigctl.base.texts import printable
+
+SUBJECTS: Final = ("run", "cell", "node")
+"""In every line; null where a line is about none, or it is not known."""
+_about: ContextVar[ChainMap[str, Any] | None] = ContextVar("rigctl.base.logs.about", default=None)
+_PLAIN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+@contextmanager
+def about(**subjects: str | int | None) -> Iterator[None]:
+    """Lines of this block, and of the tasks started in it, are about these `subjects`."""
+    around = _about.get()
+    token = _about.set(ChainMap({}) if around is None else around.new_child())
+    try:
+        learnt(**subjects)
+        yield
+    finally:
+        _about.reset(token)
+
+
+def learnt(**subjects: str | int | None) -> None:
+    """Add to what the innermost block is about, also for the tasks that it started already."""
+    here = _about.get()
+    if here is not None:
+        here.update(subjects)
+
+
+def _here() -> Mapping[str, Any]:
+    return _about.get() or {}
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object per line: time, level, logger, message, run, cell, node, and what the line has of its own."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        here = _here()
+        own = {name: value for name, value in vars(record).items() if name not in _PLAIN}
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **{name: here.get(name) for name in SUBJECTS},
+            **own,
+        }
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False, default=str).encode("utf-8", "replace").decode()
+
+
+class TextLines(logging.Formatter):
+    """Lines for people: what nodes and files say in them cannot move a cursor."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        here = _here()
+        words = [f"{name} {here[name]}" for name in SUBJECTS if here.get(name) is not None]
+        subject = f" [{', '.join(words)}]" if words else ""
+        traceback = f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
+        return f"{self.formatTime(record)} {record.name}{subject}: {printable(record.getMessage())}{traceback}"

@@ -1,0 +1,247 @@
+"""The marks of a plot as SVG elements, within the field of their panel."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from math import isfinite
+
+from rigctl.report.charts.letters import FONT_SIZE, cut
+from rigctl.report.charts.palette import Palette
+from rigctl.report.charts.plot import Area, Bars, Line, Mark, Points, Rule, Spans, Text
+from rigctl.report.charts.scales import Scale
+
+Place = tuple[float, float]
+_HALO = 3
+"""Behind a text that lies on marks, in pixels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """Where a panel's values lie in the picture."""
+
+    x: Scale
+    y: Scale
+    left: float
+    top: float
+    width: float
+    height: float
+
+    @property
+    def bottom(self) -> float:
+        return self.top + self.height
+
+    @property
+    def right(self) -> float:
+        return self.left + self.width
+
+    def across(self, value: float | None) -> float | None:
+        share = self.x.share(value)
+        return None if share is None else self.left + share * self.width
+
+    def up(self, value: float | None) -> float | None:
+        """Names begin at the top."""
+        share = self.y.share(value)
+        if share is None:
+            return None
+        return self.top + (share if self.y.axis.kind == "names" else 1 - share) * self.height
+
+    def place(self, x: float | None, y: float | None) -> Place | None:
+        across, up = self.across(x), self.up(y)
+        return None if across is None or up is None else (across, up)
+
+    def places(self, points: Iterable[tuple[float | None, float | None]]) -> Iterator[Place | None]:
+        """Of each point; without a call for each where both axes are linear, as a page has thousands of them."""
+        if not {self.x.axis.kind, self.y.axis.kind} <= {"linear", "date"}:
+            yield from (self.place(x, y) for x, y in points)
+            return
+        wide, high = self.width / (self.x.high - self.x.low), self.height / (self.y.high - self.y.low)
+        left, bottom = self.left - self.x.low * wide, self.bottom + self.y.low * high
+        for x, y in points:
+            if x is None or y is None or not isfinite(x) or not isfinite(y):
+                yield None
+            else:
+                yield left + x * wide, bottom - y * high
+
+
+@dataclass(frozen=True, slots=True)
+class Pen:
+    """Colours as classes of a style sheet, or as those of a palette."""
+
+    palette: Palette | None = None
+
+    def stroke(self, colour: str) -> str:
+        """Spelled out where it is a palette's: some programs resolve `currentColor` too early."""
+        return f'class="{colour}"' if self.palette is None else f'stroke="{escape(self.palette.colour(colour))}"'
+
+    def fill(self, colour: str) -> str:
+        if self.palette is None:
+            return f'class="{colour}" fill="currentColor" stroke="none"'
+        return f'fill="{escape(self.palette.colour(colour))}" stroke="none"'
+
+    def path(self, colour: str, d: str, **attributes: object) -> str:
+        """Nothing where there is nothing to draw."""
+        more = "".join(
+            f' {name.replace("_", "-")}="{value}"' for name, value in attributes.items() if value is not None
+        )
+        return f'<path {self.stroke(colour)}{more} d="{d}"/>' if d else ""
+
+    def area(self, colour: str, d: str, opacity: float) -> str:
+        return f'<path {self.fill(colour)} opacity="{opacity}" d="{d}"/>' if d else ""
+
+    def texts(self, colour: str, anchor: str, texts: Iterable[tuple[float, float, str]]) -> str:
+        """Each with the place of its base line; `anchor` as in SVG."""
+        inner = "".join(f'<text x="{number(x)}" y="{number(y)}">{plain(text)}</text>' for x, y, text in texts)
+        aligned = "" if anchor == "start" else f' text-anchor="{anchor}"'
+        return f"<g {self.fill(colour)}{aligned}>{inner}</g>" if inner else ""
+
+    def legible(self, colour: str, anchor: str, x: float, y: float, text: str) -> str:
+        """A text that lies on marks: with a rim in the colour of the paper."""
+        place = f'x="{number(x)}" y="{number(y)}" text-anchor="{anchor}"'
+        rim = f'<text {self.stroke("plate")} stroke-width="{_HALO}" {place}>{plain(text)}</text>'
+        return rim + f"<text {self.fill(colour)} {place}>{plain(text)}</text>"
+
+
+def plain(text: str) -> str:
+    """Escaped, without the control characters that XML does not allow."""
+    return escape("".join(letter if letter >= " " else " " for letter in text))
+
+
+def number(value: float) -> str:
+    """With one decimal at most."""
+    return _tenths(round(value * 10))
+
+
+def _tenths(count: int) -> str:
+    whole, tenth = divmod(abs(count), 10)
+    text = f"{whole or ''}.{tenth}" if tenth else str(whole)
+    return f"-{text}" if count < 0 else text
+
+
+def path_text(runs: Iterable[Sequence[Place]]) -> str:
+    """Lines through the places of each run; relative and in tenths of a pixel, without an error that adds up."""
+    parts = []
+    for run in runs:
+        x, y = round(run[0][0] * 10), round(run[0][1] * 10)
+        parts.append(f"M{_tenths(x)} {_tenths(y)}")
+        steps = []
+        for across, up in run[1:]:
+            next_x, next_y = round(across * 10), round(up * 10)
+            steps.append(f"{_tenths(next_x - x)} {_tenths(next_y - y)}")
+            x, y = next_x, next_y
+        parts.append("l" + " ".join(steps).replace(" -", "-") if steps else "h0")
+    return "".join(parts)
+
+
+def _runs(field: Field, points: Iterable[tuple[float | None, float | None]]) -> Iterator[list[Place]]:
+    """The places of `points`, parted where one has none."""
+    run: list[Place] = []
+    for place in field.places(points):
+        if place is not None:
+            run.append(place)
+        elif run:
+            yield run
+            run = []
+    if run:
+        yield run
+
+
+def drawn(field: Field, mark: Mark, pen: Pen) -> str:
+    """The elements of `mark`."""
+    match mark:
+        case Line():
+            made = _line(field, mark, pen)
+        case Points():
+            made = _points(field, mark, pen)
+        case Bars():
+            places = [place for place in field.places(mark.points) if place is not None]
+            bars = path_text([(across, field.bottom), (across, up)] for across, up in places)
+            made = pen.path(mark.colour, bars, stroke_width=mark.width, **_faint(mark.opacity, butt=True))
+        case Spans():
+            ends = [_ends(field, span, mark.across) for span in mark.spans]
+            known = [[begins, stops] for begins, stops in ends if begins is not None and stops is not None]
+            made = pen.path(mark.colour, path_text(known), stroke_width=mark.width, **_faint(mark.opacity))
+        case Area():
+            low = next(_runs(field, ((x, low) for x, low, _ in mark.spans)), [])
+            high = next(_runs(field, ((x, high) for x, _, high in mark.spans)), [])
+            outline = path_text([high + low[::-1]]) + "z" if low and high else ""
+            made = pen.area(mark.colour, outline, mark.opacity)
+        case Rule():
+            made = _rule(field, mark, pen)
+        case Text():
+            place = field.place(mark.x, mark.y)
+            made = pen.legible(mark.colour, "middle", place[0], place[1] - 5, mark.text) if place is not None else ""
+    return made
+
+
+def _ends(field: Field, span: tuple[float, float, float], across: bool) -> tuple[Place | None, Place | None]:
+    at, low, high = span
+    if across:
+        return field.place(low, at), field.place(high, at)
+    return field.place(at, low), field.place(at, high)
+
+
+def _faint(opacity: float, butt: bool = False) -> dict[str, object]:
+    return {"opacity": opacity if opacity < 1 else None, "stroke_linecap": "butt" if butt else None}
+
+
+def _line(field: Field, line: Line, pen: Pen) -> str:
+    runs = list(_runs(field, line.points))
+    dash = "4 3" if line.dashed else None
+    faint = _faint(line.opacity, butt=line.dashed)
+    path = pen.path(line.colour, path_text(runs), stroke_width=line.width, stroke_dasharray=dash, **faint)
+    dots = path_text([[place] for run in runs for place in run]) if line.dots else ""
+    return path + pen.path(line.colour, dots, stroke_width=line.width + 2.8)
+
+
+def _points(field: Field, points: Points, pen: Pen) -> str:
+    """Dots are strokes of no length with round ends; a hollow one has a smaller dot on it."""
+    places = list(field.places(points.points))
+    known = [place for place in places if place is not None]
+    path = pen.path(points.colour, path_text([[place] for place in known]), stroke_width=points.size)
+    if points.hollow:
+        path += pen.path("plate", path_text([[place] for place in known]), stroke_width=points.size - 3)
+    for place, hint in zip(places, points.hints, strict=False):
+        if place is not None:
+            dot = f'stroke="transparent" stroke-width="{points.size + 6}" d="{path_text([[place]])}"'
+            path += f"<path {dot}><title>{plain(hint)}</title></path>"
+    return path
+
+
+def _rule(field: Field, rule: Rule, pen: Pen) -> str:
+    """Its text, where it is level; those of upright ones stand above the field."""
+    upright = rule.axis == "x"
+    at = field.across(rule.at) if upright else field.up(rule.at)
+    if at is None:
+        return ""
+    run = [(at, field.top), (at, field.bottom)] if upright else [(field.left, at), (field.right, at)]
+    dash = "4 3" if rule.dashed else None
+    path = pen.path(
+        rule.colour, path_text([run]), stroke_width=rule.width, stroke_dasharray=dash, stroke_linecap="butt"
+    )
+    if upright or not rule.text:
+        return path
+    base = at - 4 if at - field.top > FONT_SIZE + 4 else at + FONT_SIZE + 2
+    return path + pen.legible("axis", "end", field.right - 2, base, cut(rule.text, field.width))
+
+
+def extent(marks: Iterable[Mark]) -> tuple[list[float], list[float]]:
+    """All values that `marks` have on the two axes."""
+    x: list[float | None] = []
+    y: list[float | None] = []
+    for mark in marks:
+        match mark:
+            case Line() | Points() | Bars():
+                x += [across for across, _ in mark.points]
+                y += [up for _, up in mark.points]
+            case Spans() | Area():
+                at = [span[0] for span in mark.spans]
+                values = [value for span in mark.spans for value in span[1:]]
+                lying = isinstance(mark, Spans) and mark.across
+                x += values if lying else at
+                y += at if lying else values
+            case Rule():
+                (x if mark.axis == "x" else y).append(mark.at)
+            case Text():
+                x.append(mark.x)
+                y.append(mark.y)
+    return [value for value in x if value is not None], [value for value in y if value is not None]

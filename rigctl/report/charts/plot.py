@@ -1,0 +1,137 @@
+"""What a chart shows: plain records that know no file format; rigctl/report/charts/svg.py draws them.
+
+A colour is a class of the style sheet (reports/templates), as in the legend's keys: `s1` to `s6`, `l0` to `l9`,
+`ceiling`, `good`, `warn`. Positions are in the axes' units; on an axis of dates they are seconds since 1970 of the
+clock that is to be read (`rigctl.report.charts.scales.day`), on an axis of names the number of the name, from 0.
+"""
+
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+MOST_COLOURS: Final = 6
+"""Series that colours tell apart."""
+
+Kind: TypeAlias = Literal["linear", "log2", "log10", "date", "names"]
+Point: TypeAlias = tuple[float, float | None]
+"""Across and up; `None`: not known, and no line joins its neighbours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """`low` and `high` are where it begins and ends; where `None`, it reaches over what is drawn, to round numbers."""
+
+    title: str = ""
+    low: float | None = None
+    high: float | None = None
+    kind: Kind = "linear"
+    names: tuple[str, ...] = ()  # of kind `names`; the first is at the left or at the top
+    ticks: int = 5  # at most; fewer where their labels need the room
+    at: tuple[float, ...] = ()  # these ticks and no others
+    labels: Literal["numbers", "bytes", "none"] = "numbers"
+    grid: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line through `points`, with gaps where one is not known; `dots` marks each of them."""
+
+    points: tuple[Point, ...]
+    colour: str
+    width: float = 1.6
+    opacity: float = 1.0
+    dashed: bool = False
+    dots: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """`size` is the diameter in pixels; `hints`: what each shows under the mouse."""
+
+    points: tuple[Point, ...]
+    colour: str
+    size: float = 4.5
+    hollow: bool = False
+    hints: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """Upright, from the lower end of the axis."""
+
+    points: tuple[Point, ...]
+    colour: str
+    width: float = 2.0
+    opacity: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """At each position a stroke from a low to a high value: upright, or across with the positions on the `y` axis."""
+
+    spans: tuple[tuple[float, float, float], ...]
+    colour: str
+    width: float = 2.0
+    opacity: float = 1.0
+    across: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """Between a low and a high value at each position."""
+
+    spans: tuple[tuple[float, float, float], ...]
+    colour: str
+    opacity: float = 0.18
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A line over the whole panel: level at a value of `y`, or upright at a value of `x`; `text` names it."""
+
+    at: float
+    axis: Literal["x", "y"] = "y"
+    text: str = ""
+    colour: str = "ceiling"
+    width: float = 1.2
+    dashed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """`text` centred above a point."""
+
+    x: float
+    y: float
+    text: str
+    colour: str = "axis"
+
+
+Mark: TypeAlias = Line | Points | Bars | Spans | Area | Rule | Text
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """`height` is that of the field within the axes, in pixels."""
+
+    y: Axis
+    marks: tuple[Mark, ...]
+    height: float
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """Panels below each other on one `x` axis. `width` is that of the picture, in pixels."""
+
+    width: float
+    x: Axis
+    panels: tuple[Panel, ...]
+
+
+def plot(width: float, height: float, x: Axis, y: Axis, marks: tuple[Mark, ...]) -> Plot:
+    """A plot of one panel."""
+    return Plot(width, x, (Panel(y, marks, height),))
+
+
+def stream_colours(count: int) -> list[str]:
+    """A colour for each of `count` series; where there are more than colours, all alike."""
+    return [f"s{number}" for number in range(1, count + 1)] if count <= MOST_COLOURS else ["s1"] * count

@@ -1,0 +1,159 @@
+"""The words of a comparison: changes, verdicts, the sentence on top, and what else differs."""
+
+import math
+from collections.abc import Iterator, Sequence
+
+from rigctl.analysis.nights.comparison import Change, Comparison
+from rigctl.findings import Finding, Number, Severity, Weight, tests
+from rigctl.model.comparing import LEAST, Difference, Verdict
+from rigctl.records import Cell
+from rigctl.report.words.metrics import METRICS, sum_words
+from rigctl.report.words.setup import MOST_NAMED, setup_title
+from rigctl.report.words.text import (
+    UNKNOWN,
+    listed,
+    numbers_text,
+    pairs_text,
+    plural,
+    sentence,
+    settings_text,
+    told_apart,
+)
+
+
+def signed(share: float, decimals: int = 1) -> str:
+    """A change in percent: `+0.3`, `−9.8`."""
+    text = f"{100 * share:+.{decimals}f}".replace("-", "−")
+    return text if float(text[1:]) else f"{0:.{decimals}f}"
+
+
+def interval_text(difference: Difference) -> str:
+    """`−10.2 to −9.5`."""
+    if difference.low is None or difference.high is None:
+        return UNKNOWN
+    return f"{signed(difference.low)} to {signed(difference.high)}"
+
+
+def up(share: float) -> str:
+    """A bound in percent, rounded up: what is within 0.31 % is within 0.4 %, not within 0.3 %."""
+    return f"{math.ceil(1000 * share - 1e-9) / 10:.1f}"
+
+
+def verdict_text(change: Change) -> str:
+    difference = change.difference
+    if difference.verdict is Verdict.SAME and difference.within is not None:
+        return f"same within {up(difference.within)} %"
+    return str(difference.verdict)
+
+
+def why(change: Change, bound: float) -> str | None:
+    """Why there is no verdict on a test."""
+    difference = change.difference
+    if difference.verdict is Verdict.INVALID:
+        return sentence(f"Invalid: {change.reason}") if change.reason else "Invalid."
+    if difference.verdict is not Verdict.INCONCLUSIVE:
+        return None
+    if difference.low is None or difference.high is None:
+        few = min(len(change.before.values), len(change.after.values))
+        return f"Inconclusive: {plural(few, 'repetition')}; a verdict needs {LEAST} on either side. " + _seeable(
+            difference
+        )
+    if not difference.low <= 0 <= difference.high:
+        if abs(difference.change or 0.0) < bound:
+            return f"Inconclusive: a difference, but smaller than the bound of {100 * bound:g} %."
+        return f"Inconclusive: a difference that chance may explain. {_seeable(difference)}"
+    return "Inconclusive: the repetitions differ too much. " + _seeable(difference)
+
+
+def _seeable(difference: Difference) -> str:
+    if difference.seeable is None:
+        return "Their spread is unknown."
+    return f"Changes from {up(difference.seeable)} % on could have been seen."
+
+
+def named(cell: Cell, cells: Sequence[Cell]) -> str:
+    """`test 7 (n04 → hub)`: by what tells it apart from the others."""
+    if len(cells) == 1:
+        return "the test"
+    words = pairs_text(cell.pairs) if told_apart(cells) == "names" else settings_text(cell, told_apart(cells))
+    return f"test {cell.number} ({words})"
+
+
+def answer(comparison: Comparison) -> Finding:
+    """One sentence on top: what got worse or better, by how much; and the others in numbers."""
+    parts = [(verdict, comparison.with_verdict(verdict)) for verdict in Verdict]
+    count = {verdict: len(changes) for verdict, changes in parts}
+    news = [(verdict, changes) for verdict, changes in parts[:2] if changes]
+    if not comparison.tests:
+        text = "The runs have no test in common."
+    elif news:
+        text = " ".join(_news(verdict, changes, comparison) for verdict, changes in reversed(news))
+    else:
+        text = "No test got better or worse."
+    text = " ".join(filter(None, [text, _rest(comparison)]))
+    level = Severity.WARNING if comparison.worse else Severity.NOTE
+    numbers: dict[str, Number] = {str(verdict): count[verdict] for verdict in Verdict}
+    return Finding(
+        text, Weight.ANSWER, level, tests(change.cell.number for _, all_ in news for change in all_), numbers
+    )
+
+
+def _news(verdict: Verdict, changes: Sequence[Change], comparison: Comparison) -> str:
+    cells = [change.cell for change in comparison.tests]
+    first = changes[0]
+    count = "" if len(cells) == 1 else f"{len(changes)} of {plural(len(comparison.tests), 'test')} got {verdict}: "
+    said = f"{count}{named(first.cell, cells)} has {_times(first)}"
+    if len(changes) > 1:
+        others = [change.cell.number for change in changes[1:]]
+        said += f"; then {numbers_text(others)}"
+    return f"{said[:1].upper()}{said[1:]}."
+
+
+def _times(change: Change) -> str:
+    """`0.902 times its goodput (−10.2 to −9.5 %)`."""
+    sums = sum_words([change.cell], change.metric) if change.stream is None else ""
+    name = f"{METRICS[change.metric].name} {sums}".strip()
+    ratio = 1 + (change.difference.change or 0.0)
+    return f"{ratio:.3f} times its {name} ({interval_text(change.difference)} %)"
+
+
+def _rest(comparison: Comparison) -> str:
+    """The tests without news, in numbers."""
+    same = comparison.with_verdict(Verdict.SAME)
+    words = []
+    if same:
+        widest = max(change.difference.within or 0.0 for change in same)
+        words.append(f"{plural(len(same), 'is', 'are')} the same within {up(widest)} %")
+    for verdict in (Verdict.INCONCLUSIVE, Verdict.INVALID):
+        if found := comparison.with_verdict(verdict):
+            words.append(f"{plural(len(found), 'is', 'are')} {verdict}")
+    text = listed(words)
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+def findings(comparison: Comparison) -> Iterator[Finding]:
+    """The answer; streams of tests with news of their own; tests in one run only; what else differs."""
+    yield answer(comparison)
+    yield from _of_streams(comparison)
+    for cells, which in ((comparison.only_before, "first"), (comparison.only_after, "second")):
+        if cells:
+            numbers = numbers_text([cell.number for cell in cells])
+            are = "is" if len(cells) == 1 else "are"
+            text = f"{numbers[:1].upper()}{numbers[1:]} of the {which} run {are} in that run only."
+            yield Finding(text, Weight.MISSING, Severity.WARNING)
+    if comparison.differs:
+        titles = list(dict.fromkeys(setup_title(change) for change in comparison.differs))
+        more = len(titles) - MOST_NAMED
+        named_ = titles if more <= MOST_NAMED else [*titles[:MOST_NAMED], f"{more} more in the table"]
+        yield Finding(f"What else differs: {listed(named_)}.", Weight.COMPARISON)
+
+
+def _of_streams(comparison: Comparison) -> Iterator[Finding]:
+    for verdict, level in ((Verdict.WORSE, Severity.WARNING), (Verdict.BETTER, Severity.NOTE)):
+        found = [change for change in comparison.streams if change.difference.verdict is verdict]
+        if found:
+            first = found[0]
+            which = f"{first.stream} of test {first.cell.number}"
+            text = f"{plural(len(found), 'pair')} got {verdict}: {which} has {_times(first)}"
+            more = f"; {len(found) - 1} more in the table of pairs" if len(found) > 1 else ""
+            yield Finding(f"{text}{more}.", Weight.BOTTLENECK, level, tests({change.cell.number for change in found}))

@@ -1,0 +1,296 @@
+"""The document of a run's news: one sentence on top, a table of what changed, what stands, changes over the history."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from rigctl.analysis.nights.history import NightSeries
+from rigctl.analysis.nights.regressions import Regressions
+from rigctl.analysis.nights.setup_changes import SetupChange
+from rigctl.analysis.nights.shifts import Shift, Suspected
+from rigctl.base.units import local_text
+from rigctl.findings import Finding, Severity, Subject, Weight
+from rigctl.records import RunInfo
+from rigctl.report.blocks import Column, Document, Entry, Paragraph, Row, Section, Table
+from rigctl.report.printers.markdown import markdown
+from rigctl.report.words.metrics import METRICS, sum_words
+from rigctl.report.words.setup import MOST_NAMED, setup_sentence
+from rigctl.report.words.text import UNKNOWN, listed, numbers_text, plural, settings_text
+
+MOST_CHARACTERS: Final = 1024 * 1024
+"""Of GitHub's job summaries (docs.github.com, "Adding a job summary")."""
+MOST_BRIEF: Final = 65_536
+"""Of GitHub's comments."""
+_LENGTHS: Final = (None, 3000, 1000, 300, 100, 30, 10, 3, 1)
+
+
+def document(regressions: Regressions, most: int | None = None) -> Document:
+    """For every printer; `findings[0]` is the sentence on top. `most`: rows of a table, the largest first."""
+    info = regressions.run
+    shown = (*regressions.news, *regressions.standing)
+    earlier = tuple(
+        shift for shift in regressions.history if shift.found < len(regressions.nights.runs) - 1 and shift not in shown
+    )
+    parts = [
+        _section("Not accepted since", regressions.standing, regressions, most),
+        _section("One night only", regressions.suspected, regressions, most),
+        _section("Earlier changes of level", earlier[-most:] if most else earlier, regressions, most, len(earlier)),
+        Section("Method", (Paragraph(_method(regressions), small=True),), brief=True),
+    ]
+    news = _section("News", regressions.news, regressions, most)
+    return Document(
+        title=f"Regressions of {info.plan.title or info.plan.scenario_name}",
+        run=info.run,
+        about=(info.plan.rig_name, _date(info)),
+        notes="",
+        findings=tuple(_findings(regressions)),
+        results=(news,) if news else (),
+        sections=tuple(part for part in parts if part),
+        footer="",
+    )
+
+
+def _section(
+    title: str,
+    rows: Sequence[Shift] | Sequence[Suspected],
+    regressions: Regressions,
+    most: int | None,
+    count: int | None = None,
+) -> Section | None:
+    if not rows:
+        return None
+    count = len(rows) if count is None else count
+    shifts = [own for own in rows if isinstance(own, Shift)]
+    suspected = [own for own in rows if isinstance(own, Suspected)]
+    table = changes_table(shifts, regressions, most) if shifts else _suspected(suspected, most)
+    more = [Paragraph(f"{count - most} more were left out.", small=True)] if most and count > most else []
+    return Section(title, (table, *more), brief=True)
+
+
+def as_markdown(regressions: Regressions, *, brief: bool = False) -> str:
+    """The document as Markdown, within the bounds of a job's summary or (`brief`) of a comment: by weight."""
+    bound = MOST_BRIEF if brief else MOST_CHARACTERS
+    text = ""
+    for most in _LENGTHS:
+        text = markdown(_shortened(document(regressions, most), most))
+        if len(text.encode()) < bound:
+            break
+    return text
+
+
+def _shortened(made: Document, most: int | None) -> Document:
+    """Findings repeat what is in the table."""
+    return made if most is None else replace(made, findings=made.findings[: max(most // 10, 1)])
+
+
+def _findings(regressions: Regressions) -> Iterator[Finding]:
+    yield Finding(
+        _answer(regressions),
+        Weight.ANSWER,
+        Severity.WARNING if regressions.worse else Severity.OK if not regressions.news else Severity.NOTE,
+        _subject(regressions.news[0].series) if regressions.news else Subject(),
+        _numbers(regressions.news[0]) if regressions.news else {},
+        _remedy(regressions),
+    )
+    for shift in regressions.news[1:]:
+        level = Severity.NOTE if shift.better else Severity.WARNING
+        yield Finding(
+            f"{sentence(shift, regressions.baseline)}.",
+            Weight.COMPARISON,
+            level,
+            _subject(shift.series),
+            _numbers(shift),
+        )
+    if regressions.accepted is not None:
+        kept = regressions.accepted
+        day = local_text(kept.accepted_at, "%Y-%m-%d")
+        text = f"The levels of run {kept.run} were accepted by {kept.who} on {day}: {kept.because}"
+        yield Finding(text, Weight.DETAIL)
+    for message in regressions.nights.damaged:
+        yield Finding(f"Left out: {message}", Weight.DETAIL, Severity.WARNING)
+
+
+def _answer(regressions: Regressions) -> str:
+    news = regressions.news
+    if news:
+        rest = f" {plural(len(news) - 1, 'more change')} below." if len(news) > 1 else ""
+        return f"{sentence(news[0], regressions.baseline)}.{rest}"
+    if not regressions.judged:
+        return f"Nothing can be said yet: {_nights(regressions)}, and fewer than six do not show the noise of a test."
+    tests = {number for series in regressions.nights.series for number in series.tests}
+    words = []
+    if regressions.standing:
+        largest = sentence(regressions.standing[0], regressions.baseline)
+        words.append(f"{plural(len(regressions.standing), 'earlier change')} not accepted, the largest: {largest}")
+        words.append("nothing else changed")
+    else:
+        words.append(f"No change found in {plural(len(tests), 'test')}")
+    if regressions.suspected:
+        count = len(regressions.suspected)
+        words.append(f"{plural(count, 'figure')} {'differs' if count == 1 else 'differ'} in this night only")
+    return f"{'; '.join(words)}.{_visible(regressions)}"
+
+
+def _visible(regressions: Regressions) -> str:
+    share = regressions.visible
+    if share is None or share <= 1.05 * regressions.rules.bound:
+        return ""
+    return f" The noise hides a change of less than {100 * share:.2g} % as yet."
+
+
+def _remedy(regressions: Regressions) -> str | None:
+    if regressions.news or regressions.standing:
+        return f"`rigctl accept {regressions.run.run} --because TEXT` makes the levels of this night the normal ones."
+    if regressions.suspected and not regressions.confirmed:
+        return "`rigctl regress --confirm` measures these tests again now; else the next night decides."
+    return None
+
+
+def sentence(shift: Shift, baseline: RunInfo | None = None) -> str:
+    """Return what changed, by how much, against which level and since when, and what else changed then.
+
+    `pi3 → pi4, test 1: goodput 845 Mbit/s, 9.6 % below the level before 2026-11-15 (935 Mbit/s). Changed before that
+    run: net.ipv4.tcp_mtu_probing 0 → 1 on pi3`
+    """
+    series, words, change = shift.series, METRICS[shift.series.subject.metric], shift.change
+    side = "above" if shift.ratio > 1 else "below"
+    amount = f"{abs(100 * (shift.ratio - 1)):.1f} % {side}"
+    against = f"run {baseline.run}" if baseline else f"the level before {_date(shift.since)}"
+    if series.subject.node is not None:
+        text = f"{name(series)}: {words.short} {amount} {against}, {numbers_text(series.tests)}"
+    else:
+        before, after = (f"{_number(words.scale * level)} {words.unit}" for level in (change.before, change.after))
+        text = f"{name(series)}: {words.short} {after}, {amount} {against} ({before})"
+    if change.gradual:
+        text += ", a drift"
+    if shift.returns is not None:
+        text += f"; this is again the level before {_date(shift.returns)}"
+    facts = facts_text(shift.facts)
+    beside = "Changed before that run" if baseline is None else "Changed as well"
+    return f"{text}. {beside}: {facts}" if facts else text
+
+
+def name(series: NightSeries) -> str:
+    """Return `old as sender`, `north → old, test 3` or `test 3 of all pairs (window 64 KiB)`."""
+    subject, cell = series.subject, series.cell
+    if subject.node is not None:
+        return f"{subject.node} as {'sender' if subject.role == 'sending' else 'receiver'}"
+    stream = subject.stream or (cell.streams[0] if len(cell.streams) == 1 else None)
+    if stream is not None:
+        return f"{stream.sender} → {stream.receiver}, test {cell.number}"
+    of = sum_words([cell], subject.metric)
+    return f"test {cell.number}{' ' if of else ''}{of} ({settings_text(cell)})"
+
+
+def facts_text(facts: Sequence[SetupChange]) -> str:
+    """`kernel 6.6 → 6.12 on n1 and n2, MTU 1500 → 9000 on 4 nodes`."""
+    words = [setup_sentence(change) for change in facts[:MOST_NAMED]]
+    more = len(facts) - MOST_NAMED
+    return listed([*words, f"{more} more"] if more > 0 else words)
+
+
+def changes_table(shifts: Sequence[Shift], regressions: Regressions, most: int | None) -> Table:
+    columns = (
+        _words("What"),
+        Column("Change", "%"),
+        Column("Before"),
+        Column("After"),
+        _words("Figure"),
+        _words("Since"),
+        _words("Confirmed"),
+        _words("Changed with it"),
+    )
+    by_nights = regressions.baseline is None
+    return Table(columns, tuple(_row(shift, by_nights=by_nights) for shift in shifts[:most]), label="Changes")
+
+
+def _row(shift: Shift, *, by_nights: bool) -> Row:
+    change, series = shift.change, shift.series
+    words = METRICS[series.subject.metric]
+    is_node = series.subject.node is not None
+    levels = [None if is_node else words.scale * level for level in (change.before, change.after)]
+    tests = f" ({numbers_text(series.tests)})" if is_node else ""
+    share = 100 * (shift.ratio - 1)
+    since = f"{_date(shift.since)}{' (drift)' if change.gradual else ''}"
+    return Row(
+        (
+            Entry(f"{name(series)}{tests}", name(series)),
+            Entry(f"{share:+.1f}", round(share, 2), "good" if shift.better else "warn"),
+            *(Entry(_number(level), level) for level in levels),
+            Entry(words.short if is_node else f"{words.short} [{words.unit}]", series.subject.metric.name),
+            Entry(since, shift.since.run),
+            Entry("yes" if shift.confirmed else "by nights" if by_nights else "no", shift.confirmed),
+            Entry(facts_text(shift.facts) or UNKNOWN, tuple(change.name for change in shift.facts)),
+        ),
+        test=series.tests[0] if len(series.tests) == 1 else None,
+    )
+
+
+def _suspected(found: Sequence[Suspected], most: int | None) -> Table:
+    columns = (
+        _words("What"),
+        Column("Change", "%", "derived"),
+        Column("Level"),
+        Column("This night"),
+        _words("Figure"),
+    )
+    rows = []
+    for own in found[:most]:
+        words = METRICS[own.series.subject.metric]
+        values = [words.scale * value for value in (own.suspicion.level, own.suspicion.value)]
+        share = 100 * (own.suspicion.ratio - 1)
+        entries = [Entry(_number(value), value) for value in values]
+        what, figure = Entry(name(own.series)), Entry(f"{words.short} [{words.unit}]", own.series.subject.metric.name)
+        rows.append(Row((what, Entry(f"{share:+.1f}", round(share, 2)), *entries, figure), test=own.series.tests[0]))
+    return Table(columns, tuple(rows), label="One night only")
+
+
+def _words(title: str) -> Column:
+    return Column(title, "", "requested", words=True)
+
+
+def _number(value: float | None) -> str:
+    return UNKNOWN if value is None else f"{value:.4g}" if value < 1000 else f"{value:.0f}"
+
+
+def percent(ratio: float) -> str:
+    return f"{100 * (ratio - 1):+.1f} %"
+
+
+def _date(info: RunInfo) -> str:
+    return local_text(info.started_at, "%Y-%m-%d")
+
+
+def _numbers(shift: Shift) -> dict[str, float | int | str | bool | None]:
+    return {
+        "change_pct": round(100 * (shift.ratio - 1), 3),
+        "before": shift.change.before,
+        "after": shift.change.after,
+        "noise_pct": round(100 * shift.change.noise, 4),
+    }
+
+
+def _subject(series: NightSeries) -> Subject:
+    subject = series.subject
+    if subject.node is not None:
+        return Subject("node", (subject.node,))
+    return Subject("test", tuple(str(number) for number in series.tests))
+
+
+def _nights(regressions: Regressions) -> str:
+    return plural(len(regressions.nights.runs), "night")
+
+
+def _method(regressions: Regressions) -> str:
+    bound = f"{100 * regressions.rules.bound:g} %"
+    if regressions.baseline is not None:
+        text = f"Compared with run {regressions.baseline.run}; the noise is that of the nights before."
+    else:
+        before = plural(len(regressions.nights.runs) - 1, "night")
+        text = (
+            f"The levels of this night and the {before} before, segmented anew. "
+            "A level has two nights, or one that a second measurement confirms."
+        )
+    if regressions.too_few:
+        text += f" {plural(regressions.too_few, 'series', 'series')} with too few nights were not judged."
+    return f"{text} Changes count that are larger than {bound} and than the noise from night to night."

@@ -1,0 +1,193 @@
+"""What the scenario expects, in a report: a column of the table, a finding for each that is not met, a section."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from rigctl.analysis.run_view import RunView
+from rigctl.analysis.views.expectations import Check, checks
+from rigctl.columns import COLUMNS
+from rigctl.findings import Finding, Number, Severity, Weight, tests
+from rigctl.records import Expectation, RunInfo, RunPlan, Status, Unmet
+from rigctl.report.blocks import Column, Entry, Paragraph, Row, Section, Table, Verdict
+from rigctl.report.words.text import UNKNOWN, numbers_text, plural
+
+MOST_SHOWN: Final = 100
+NOT_MEASURED: Final = "not measured"
+_WORDS: Final = {"us": "µs", "B": "bytes", "B/s": "byte/s"}
+_TIMES: Final = ((1e6, "s"), (1e3, "ms"), (1.0, "µs"))
+_UNITS: Final = {column.name: column.unit for column in COLUMNS}
+
+
+def verdicts(view: RunView) -> tuple[Verdict, ...]:
+    """By the number of the test, then in the scenario's order."""
+    in_part = {each.cell: each.reason for each in view.every if each.status is Status.OK and each.reason}
+    return tuple(_verdict(check, in_part.get(check.cell.number)) for check in checks(view))
+
+
+def _verdict(check: Check, in_part: str | None) -> Verdict:
+    expected = check.expectation
+    unit = _UNITS[expected.column]
+    measured = _text(check.value, unit, expected.bound)
+    if check.value is None:
+        missing = "the ceiling is not known" if expected.column == "efficiency" else "it was not reported"
+        measured = f"unknown: {(in_part or missing).rstrip('.')}" if check.counted else NOT_MEASURED
+    return Verdict(
+        test=check.cell.number,
+        pair=None if check.stream is None else str(check.stream),
+        figure=expected.name,
+        column=expected.column,
+        expected=expected.text,
+        value=check.value,
+        unit=unit,
+        met=check.met,
+        measured=measured,
+    )
+
+
+def _text(value: float | str | None, unit: str, bound: float | None) -> str:
+    """With as many digits as tell it from its bound."""
+    if value is None or isinstance(value, str):
+        return value or UNKNOWN
+    digits = next((count for count in range(3, 9) if bound is None or _differs(value, bound, count)), 9)
+    scale, unit = 1.0, _WORDS.get(unit, unit)
+    if unit == "µs":
+        scale, unit = next(step for step in _TIMES if abs(value) >= step[0] or step is _TIMES[-1])
+    shown = value / scale
+    text = f"{shown:.{digits}g}" if abs(shown) < 10**digits else f"{shown:,.0f}"
+    return f"{text} {unit}".rstrip()
+
+
+def _differs(value: float, bound: float, digits: int) -> bool:
+    return value == bound or float(f"{value:.{digits}g}") != bound
+
+
+def findings(plan: RunPlan, given: Sequence[Verdict]) -> Iterator[Finding]:
+    """One for each expectation that some test does not meet, the first with the total; or that all are met."""
+    if given and all(verdict.met for verdict in given):
+        asked = len(plan.expectations)
+        what = "The expectation is met" if asked == 1 else f"All {asked} expectations are met"
+        checked = f", {len(given)} values checked" if len(given) > asked else ""
+        yield Finding(f"{what}{checked}.", Weight.DETAIL, Severity.OK)
+    by_bound: dict[tuple[str, str], list[Verdict]] = {}
+    for verdict in given:
+        by_bound.setdefault((verdict.figure, verdict.expected), []).append(verdict)
+    expectations = {(each.name, each.text): each for each in plan.expectations}
+    made = [_finding(expectations[bound], same) for bound, same in by_bound.items() if bound in expectations]
+    missed = [finding for finding in made if finding is not None]
+    # Those with a measured value first: they say more than the tests that failed.
+    missed.sort(key=lambda finding: finding.numbers["not_met"] == 0)
+    for number, finding in enumerate(missed):
+        total = "Also" if number else _total(given)
+        yield replace(finding, text=f"{total}: {finding.text}" if total else finding.text)
+
+
+def _total(given: Sequence[Verdict]) -> str:
+    """`2 of 4 expectations are not met`; empty if none that is known is missed."""
+    missed = sum(not verdict.met and verdict.value is not None for verdict in given)
+    if missed == len(given) == 1:
+        return "The expectation is not met"
+    return f"{missed} of {plural(len(given), 'expectation')} {'is' if missed == 1 else 'are'} not met" if missed else ""
+
+
+def _finding(expectation: Expectation, same: Sequence[Verdict]) -> Finding | None:
+    """`goodput 812 Mbit/s in test 3, pi1 → pi2; expected >= 930M per pair. Not met in tests 3 and 5; …`"""
+    missed = [verdict for verdict in same if not verdict.met]
+    known = [verdict for verdict in missed if verdict.value is not None]
+    unknown = [verdict for verdict in missed if verdict.value is None]
+    if not missed:
+        return None
+    said, worst = [], max(known, key=lambda verdict: _gap(verdict, expectation.bound), default=None)
+    if worst is not None:
+        where = f"test {worst.test}" + (f", {worst.pair}" if worst.pair else "")
+        said.append(f"{expectation.name} {worst.measured} in {where}; expected {expectation.text}.")
+    if len(known) > 1:
+        numbers = _numbers(known)
+        among = numbers_text(numbers) if len(numbers) > 1 else f"{len(known)} pairs of test {numbers[0]}"
+        said.append(f"Not met in {among}; this is the furthest.")
+    if unknown:
+        why = NOT_MEASURED if any(verdict.measured == NOT_MEASURED for verdict in unknown) else unknown[0].measured
+        where = numbers_text(_numbers(unknown))
+        name = expectation.name[:1].upper() + expectation.name[1:]
+        said.append(f"{name} {expectation.text} cannot be judged in {where}: {why}.")
+    values: dict[str, Number] = {
+        expectation.column: None if worst is None else worst.value,
+        "expected": expectation.bound,
+        "bound": f"{expectation.name} {expectation.text}",
+        "not_met": len(known),
+        "not_known": len(unknown),
+        "checked": len(same),
+    }
+    return Finding(" ".join(said), Weight.EXPECTED, Severity.ERROR, tests(_numbers(missed)), values)
+
+
+def _numbers(verdicts: Sequence[Verdict]) -> list[int]:
+    return list(dict.fromkeys(verdict.test for verdict in verdicts))
+
+
+def unmet(findings: Iterable[Finding]) -> tuple[Unmet, ...]:
+    """Return the missed bounds among the findings of a run."""
+    return tuple(
+        Unmet(str(finding.numbers["bound"]), finding.text) for finding in findings if finding.weight is Weight.EXPECTED
+    )
+
+
+def _gap(verdict: Verdict, bound: float | None) -> float:
+    """How far from the bound, as a share of it; 0 for words."""
+    if verdict.value is None or isinstance(verdict.value, str) or bound is None:
+        return 0.0
+    return abs(verdict.value - bound) / (abs(bound) or 1.0)
+
+
+def with_column(table: Table, plan: RunPlan, given: Sequence[Verdict]) -> Table:
+    """`table` with a column that marks the tests, or the pairs of tests, that are not as expected."""
+    if not given:
+        return table
+    of_test: dict[int | None, list[Verdict]] = {}
+    for verdict in given:
+        of_test.setdefault(verdict.test, []).append(verdict)
+    streams = {cell.number: [str(stream) for stream in cell.streams] for cell in plan.cells}
+    own_rows: Counter[int | None] = Counter()
+    every = Counter(row.test for row in table.rows)
+    rows = []
+    for row in table.rows:
+        of_row = of_test.get(row.test, [])
+        if row.test is not None and every[row.test] > 1:  # a row for each pair
+            of_row = [verdict for verdict in of_row if verdict.pair in (None, streams[row.test][own_rows[row.test]])]
+        own_rows[row.test] += 1
+        rows.append(_marked(row, of_row))
+    total = None if table.total is None else _marked(table.total, ())
+    column = Column("As expected", "", "derived", words=True)
+    return replace(table, columns=(*table.columns, column), rows=tuple(rows), total=total)
+
+
+def _marked(row: Row, given: Sequence[Verdict]) -> Row:
+    missed = dict.fromkeys(verdict.figure for verdict in given if not verdict.met and verdict.value is not None)
+    entry = Entry("yes", True, "good") if given and all(verdict.met for verdict in given) else Entry(UNKNOWN)
+    if missed:
+        entry = Entry(f"no: {', '.join(missed)}", False, "warn")
+    return replace(row, entries=(*row.entries, entry))
+
+
+def sections(info: RunInfo, given: Sequence[Verdict]) -> Iterator[Section]:
+    """Return the expectations that are not met or cannot be judged, with the measured values."""
+    missed = [verdict for verdict in given if not verdict.met]
+    if not missed:
+        return
+    words = ("Figure", "Expected", "Measured")
+    columns = (Column("Test"), Column("Pair", words=True), *(Column(title, words=True) for title in words))
+    rows = tuple(_row(verdict) for verdict in missed[:MOST_SHOWN])
+    more = len(missed) - len(rows)
+    note = (Paragraph(f"And {more} more: `rigctl show {info.run} --json`.", small=True),) if more else ()
+    unknown = sum(verdict.value is None for verdict in missed)
+    met = f"{len(missed) - unknown} of {plural(len(given), 'expectation')} not met"
+    text = Paragraph(f"{met}{f', {unknown} not measured' if unknown else ''}.")
+    yield Section("Not as expected", (text, Table(columns, rows, label="Not as expected"), *note))
+
+
+def _row(verdict: Verdict) -> Row:
+    texts = (verdict.pair or UNKNOWN, verdict.figure, verdict.expected)
+    measured = Entry(verdict.measured, verdict.value, "warn")
+    test = Entry(str(verdict.test), verdict.test)
+    return Row((test, *(Entry(text, text) for text in texts), measured), verdict.test)

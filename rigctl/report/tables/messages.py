@@ -1,0 +1,173 @@
+"""The table of tests that count messages, as a lab's page has it: settings, elapsed times, mean and variation.
+
+What follows those is the kind's own: round trips, throughput, or the share of disks.
+"""
+
+from collections.abc import Callable, Sequence
+from statistics import median
+from typing import Final, TypeAlias
+
+from rigctl.analysis.views.message_results import MessageResult
+from rigctl.report.blocks import Column, Entry, Group, Table
+from rigctl.report.tables import requested
+from rigctl.report.tables.tabular import ColumnOf, Filled, Head, numbers, table_of
+from rigctl.report.words.exclusions import exclusion_text
+from rigctl.report.words.text import UNKNOWN, percent_text
+
+MOST_TIMES: Final = 15
+"""Elapsed times of up to this number of repetitions have a column each; more are in the export."""
+_UNITS: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
+
+Results: TypeAlias = Sequence[MessageResult]
+ResultColumn: TypeAlias = ColumnOf[MessageResult]
+
+
+def message_table(
+    results: Results,
+    asked: Sequence[ResultColumn],
+    derived: Sequence[ResultColumn],
+    notes_of: Callable[[MessageResult], Sequence[str]] = lambda _: (),
+) -> Table:
+    """`asked` are the kind's own columns of settings, `derived` those after the elapsed times; `notes_of` a row more
+    notes than of its repetitions that do not count."""
+    first = {id(result): number for number, result in enumerate(results)}
+
+    def head(result: MessageResult) -> Head:
+        number = first[id(result)]
+        repeated = number > 0 and results[number - 1].cell.number == result.cell.number
+        notes = () if repeated else tuple(exclusion_text(excluded) for excluded in result.exclusions)
+        return Head(result.cell.number, (*notes, *notes_of(result)), bool(result.elapsed_s))
+
+    columns = [
+        of_cell(requested.TEST),
+        of_cell(requested.CONDITION),
+        pair,
+        *asked,
+        of_cell(requested.PARALLEL_VARIED),
+        of_cell(requested.NODELAY_VARIED),
+        of_cell(requested.TRANSPORT),
+        of_cell(requested.BUSY_POLL),
+        *elapsed(results),
+        mean,
+        variation,
+        *derived,
+        congestion,
+    ]
+    legend = []
+    if any(len(result.elapsed_s) > 1 for result in results):
+        legend.append("Variation: mean absolute deviation of the elapsed times from their mean.")
+    return table_of(results, columns, head, legend)
+
+
+def of_cell(setting: requested.Requested) -> ResultColumn:
+    return lambda results: setting.of([result.cell for result in results])
+
+
+def pair(results: Results) -> Filled | None:
+    """Where there are several."""
+    names = [str(result.stream) for result in results]
+    if len(set(names)) < 2:
+        return None
+    return Filled(Column("Pair", "", "requested", words=True), tuple(Entry(name, name) for name in names))
+
+
+def size(results: Results) -> Filled:
+    return Filled(Column("Size", "B", "requested"), tuple(Entry(str(result.size), result.size) for result in results))
+
+
+def iterations(results: Results) -> Filled:
+    """Messages of a repetition, all flows together; a range where repetitions differ."""
+
+    def entry(result: MessageResult) -> Entry:
+        counts = sorted(set(result.messages))
+        text = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}" if counts else UNKNOWN
+        return Entry(text, counts[0] if len(counts) == 1 else tuple(counts) or None)
+
+    return Filled(Column("Iterations"), tuple(entry(result) for result in results))
+
+
+def elapsed(results: Results) -> list[ResultColumn]:
+    """A column for each repetition, where they are several and not too many."""
+    most = max((len(result.elapsed_s) for result in results), default=0)
+    if not 1 < most <= MOST_TIMES:
+        return []
+    return [_elapsed_of(number) for number in range(most)]
+
+
+def _elapsed_of(number: int) -> ResultColumn:
+    def column(results: Results) -> Filled:
+        times = [result.elapsed_s[number] if number < len(result.elapsed_s) else None for result in results]
+        return numbers(Column(f"Elapsed {_ordinal(number + 1)}", "s"), times, time_decimals(results))
+
+    return column
+
+
+def mean(results: Results) -> Filled:
+    several = any(len(result.elapsed_s) > 1 for result in results)
+    column = Column("Mean" if several else "Elapsed", "s")
+    return numbers(column, [result.mean_s for result in results], time_decimals(results))
+
+
+def variation(results: Results) -> Filled | None:
+    """In the unit that suits most of its values."""
+    if not any(len(result.elapsed_s) > 1 for result in results):
+        return None
+    values = [result.variation_s for result in results]
+    return scaled("Variation", values)
+
+
+def scaled(title: str, seconds: Sequence[float | None], group: Group = "measured") -> Filled:
+    """Times in s, ms or µs, by their median, with three significant digits of it."""
+    known = [value for value in seconds if value]
+    middle = median(known) if known else 1.0
+    factor, unit = next(((scale, name) for scale, name in _UNITS if middle >= scale), _UNITS[-1])
+    decimals = 0 if middle / factor >= 100 else 1 if middle / factor >= 10 else 2
+    return numbers(
+        Column(title, unit, group), [None if value is None else value / factor for value in seconds], decimals
+    )
+
+
+def time_decimals(results: Results) -> int:
+    """Of elapsed times in seconds: two digits of their median variation; of single ones four digits."""
+    spreads = [result.variation_s for result in results if result.variation_s]
+    step = median(spreads) / 10 if spreads else min((result.mean_s or 1.0 for result in results), default=1.0) / 1e3
+    decimals = 0
+    while decimals < 6 and 10.0**-decimals > step:
+        decimals += 1
+    return decimals
+
+
+def microseconds(title: str, value: Callable[[MessageResult], float | None]) -> ResultColumn:
+    """A column of round-trip times; decimals by the median of the column."""
+
+    def column(results: Results) -> Filled:
+        values = [value(result) for result in results]
+        known = [time_us for time_us in values if time_us]
+        middle = median(known) if known else 1.0
+        return numbers(Column(title, "µs", "derived"), values, 0 if middle >= 1000 else 1 if middle >= 10 else 2)
+
+    return column
+
+
+def efficiency(results: Results) -> Filled:
+    values = tuple(
+        Entry(
+            percent_text(result.efficiency),
+            None if result.efficiency is None else 100 * result.efficiency,
+            "warn" if result.above_ceiling else "",
+        )
+        for result in results
+    )
+    return Filled(Column("Efficiency", "%", "derived"), values)
+
+
+def congestion(results: Results) -> Filled | None:
+    """Which congestion control ran, where it was not asked for and TCP was used."""
+    if all(result.cell.tcp.congestion is not None or result.congestion is None for result in results):
+        return None
+    column = Column("Effective congestion control", "", "derived", words=True)
+    return Filled(column, tuple(Entry(result.congestion or UNKNOWN, result.congestion) for result in results))
+
+
+def _ordinal(number: int) -> str:
+    return {1: "1st", 2: "2nd", 3: "3rd"}.get(number, f"{number}th")

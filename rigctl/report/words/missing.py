@@ -1,0 +1,96 @@
+"""Findings about what was not measured: how the run ended, tests that failed, repetitions that do not count."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from rigctl.analysis.run_view import RunView
+from rigctl.analysis.summary import CellSummary
+from rigctl.findings import Finding, Severity, Weight, tests
+from rigctl.records import Repetition, RunInfo, RunStatus, Status
+from rigctl.report.words.text import numbers_text, plural, rate_text, sentence
+
+
+def shortfall(view: RunView) -> Iterator[Finding]:
+    """One finding with what was left out and what failed; it comes before the answer."""
+    by_cell: dict[int, list[Repetition]] = {}
+    for repetition in view.every:
+        if repetition.status is not Status.INTERRUPTED:
+            by_cell.setdefault(repetition.cell, []).append(repetition)
+    numbers = [cell.number for cell in view.plan.cells]
+    left_out = [number for number in numbers if number not in by_cell]
+    failed = {number: own for number, own in by_cell.items() if all(one.status is not Status.OK for one in own)}
+    said = [*_ended(view.info, len(numbers), left_out), *_failed(failed, len(numbers))]
+    if said:
+        ended_well = view.info.status in (RunStatus.COMPLETE, RunStatus.PARTIAL)
+        level = Severity.ERROR if failed or ended_well else Severity.WARNING
+        counts = {"tests": len(numbers), "failed": len(failed), "not_measured": len(left_out)}
+        yield Finding(" ".join(said), Weight.FAILED, level, tests(sorted([*left_out, *failed])), counts)
+
+
+def _ended(info: RunInfo, count: int, left_out: Sequence[int]) -> Iterator[str]:
+    """Tell how the run ended, if it did not end well, and how many tests were measured until then."""
+    done = count - len(left_out)
+    if info.status is RunStatus.INTERRUPTED:
+        yield f"Interrupted after {done} of {plural(count, 'test')}."
+    elif info.status is RunStatus.RUNNING:
+        yield f"The run has not ended, or its controller died: {done} of {plural(count, 'test')} measured so far."
+    elif not done:
+        yield "No test was measured."
+    elif left_out:
+        yield f"{len(left_out)} of {plural(count, 'test')} not measured: {numbers_text(left_out)}."
+
+
+def _failed(failed: dict[int, list[Repetition]], count: int) -> Iterator[str]:
+    """Tell how many tests failed, and the reason that most of them have."""
+    if not failed:
+        return
+    which = numbers_text(sorted(failed)) if len(failed) == count == 1 else f"{len(failed)} of {plural(count, 'test')}"
+    what = "failed" if any(one.status is Status.FAILED for own in failed.values() for one in own) else "gave no result"
+    reasons = Counter(own[-1].reason or "no reason was stored" for own in failed.values())
+    more = " The notes give the other reasons." if len(reasons) > 1 else ""
+    which = f"All {plural(count, 'test')}" if len(failed) == count > 1 else which[:1].upper() + which[1:]
+    yield f"{which} {what}: {sentence(reasons.most_common(1)[0][0])}{more}"
+
+
+def excluded_findings(cells: Sequence[CellSummary]) -> Iterator[Finding]:
+    """Name the tests that were measured without some pairs, and those of which some repetitions do not count."""
+    in_part = [cell for cell in cells if any(excluded.status is Status.OK for excluded in cell.exclusions)]
+    if in_part:
+        yield _in_part(in_part)
+    partly = [
+        cell.cell.number
+        for cell in cells
+        if cell.counted and any(excluded.status is not Status.OK for excluded in cell.exclusions)
+    ]
+    if partly:
+        text = f"Some repetitions of {numbers_text(partly)} are not counted; the notes give the reasons."
+        yield Finding(text, Weight.DETAIL, subject=tests(partly))
+
+
+def fastest_pair(cells: Sequence[CellSummary]) -> Finding | None:
+    """Return the answer where no test has a result as a whole; None if no pair has one either."""
+    pairs = [
+        (stream.goodput_mbps.mean, str(stream), cell.cell.number, stream.ceiling_mbps)
+        for cell in cells
+        for stream in cell.streams
+        if stream.goodput_mbps is not None
+    ]
+    if not pairs:
+        return None
+    goodput_mbps, name, number, ceiling_mbps = max(pairs, key=lambda pair: pair[0])
+    of = "" if ceiling_mbps is None else f" of {rate_text(ceiling_mbps)}"
+    text = (
+        f"No test was measured on all its pairs; the fastest pair is {name} in test {number}: "
+        f"{rate_text(goodput_mbps, ceiling_mbps)}{of} Mbit/s."
+    )
+    return Finding(text, Weight.ANSWER, Severity.WARNING, tests([number]), {"goodput_mbps": goodput_mbps})
+
+
+def _in_part(cells: Sequence[CellSummary]) -> Finding:
+    """Name the tests that were measured without some of their pairs, and why."""
+    numbers = [cell.cell.number for cell in cells]
+    reasons = [each.reason or "" for cell in cells for each in cell.exclusions if each.status is Status.OK]
+    different = list(dict.fromkeys(reason.rstrip(".") for reason in reasons))
+    more = f", and {len(different) - 1} more in the notes" if len(different) > 1 else ""
+    text = f"Without some pairs: {numbers_text(numbers)}; {different[0]}{more}. The sum of all pairs is unknown there."
+    return Finding(text, Weight.FAILED, Severity.WARNING, tests(numbers))

@@ -1,0 +1,101 @@
+"""What differs between two runs beside their figures, in words: titles, values, and where."""
+
+from typing import Final
+
+from rigctl.analysis.nights.setup_changes import RESTART, RIG_FILE, SCENARIO_FILE, SetupChange, Source, Value
+from rigctl.report.words.facts import FACT_TITLES, fact_text
+from rigctl.report.words.text import UNKNOWN, listed, numbers_text, plural
+
+MOST_NAMED: Final = 3
+_MOST_VALUE: Final = 40
+_NO_VALUES: Final = {SCENARIO_FILE: "changed, see below", RIG_FILE: "changed, see below", RESTART: "yes"}
+"""Digests and ids say nothing to people; in a table this stands in their place."""
+_TITLES: Final = {
+    "scenario_name": "Scenario",
+    "scenario_yaml": "Scenario file",
+    "rig_name": "Rig",
+    "rig_yaml": "Rig file",
+    "overrides": "Options",
+    "repeat": "Repetitions",
+    "virtual": "Virtual rig",
+    "ip_version": "IP version",
+    "trunk rate_bps": "Rate of the trunk",
+    "trunk ends": "Ends of the trunk",
+    "max_skew_s": "Start skew at most, s",
+    "max_loss": "Loss at most",
+    "retest variation": "Retest from a variation of",
+    "retest repeat": "Repetitions of a retest",
+    "until ci95": "Until an interval of",
+    "until most": "Repetitions at most",
+    "link rate_bps": "Link rate in the rig file",
+    "link mtu": "MTU in the rig file",
+    "link rtt_s": "Round-trip time in the rig file",
+    "link switch": "Switch in the rig file",
+    "node": "Node",
+    "boot_id": "Restarted",
+    "mac": "MAC address",
+    "addresses": "Addresses",
+    "net.ipv4.tcp_congestion_control": "Default congestion control",
+    "congestion": "Congestion control in use",
+    "mss_effective": "MSS in use",
+    "window_effective_bytes": "Window in use",
+    "duration_s": "Duration",
+    "omit_s": "Omitted",
+    "capture": "Capture",
+    "bin_us": "Bins",
+    "latency_ms": "Probes every, ms",
+}
+
+
+def setup_title(change: SetupChange) -> str:
+    """What differs, by its name in tables."""
+    if change.source is Source.GRANTED and change.name == "mtu":
+        return "Path MTU in use"
+    if change.source is Source.VERSION:
+        return "Agent" if change.name.startswith("agent ") and change.name.endswith("sha256") else change.name
+    if change.source is Source.TAG:
+        return f"Tag {change.name}"
+    titles = FACT_TITLES | _TITLES if change.source is Source.FACT else _TITLES
+    return titles.get(change.name, change.name)
+
+
+def setup_texts(change: SetupChange) -> tuple[str, str]:
+    """Both values, in a table."""
+    if _has_no_values(change):
+        return UNKNOWN, _NO_VALUES[change.name]
+    return _text(change, change.before), _text(change, change.after)
+
+
+def where_text(change: SetupChange) -> str:
+    """Nodes or tests; `all`."""
+    if change.everywhere or not change.where:
+        return "all"
+    of_tests = change.source in (Source.GRANTED, Source.SCENARIO)
+    return numbers_text([int(number) for number in change.where]) if of_tests else listed(change.where)
+
+
+def setup_sentence(change: SetupChange) -> str:
+    """`kernel 6.6 → 6.12 on n1 and n2`, as a part of a sentence."""
+    title, nodes = setup_title(change), change.where
+    words = [title if title[1:2].isupper() else title[:1].lower() + title[1:]]
+    if not _has_no_values(change):
+        words.append(" → ".join(_shortened(_text(change, value)) for value in (change.before, change.after)))
+    if nodes:
+        words.append(f"on {listed(nodes) if len(nodes) <= MOST_NAMED else plural(len(nodes), 'node')}")
+    return " ".join(words)
+
+
+def _has_no_values(change: SetupChange) -> bool:
+    return change.source is not Source.TAG and change.name in _NO_VALUES
+
+
+def _text(change: SetupChange, value: Value) -> str:
+    if value is None or value == "":
+        return "none"
+    if change.source is Source.VERSION:
+        return str(value)[:12]
+    return fact_text(change.name.removeprefix("link ") if change.source is Source.RIG else change.name, value)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MOST_VALUE else f"{text[: _MOST_VALUE - 1]}…"

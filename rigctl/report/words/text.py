@@ -1,0 +1,197 @@
+"""Numbers and names as the tables and sentences print them. Unknown is an en dash, never 0."""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final, Literal, Protocol, TypeAlias
+
+from rigctl.base.units import format_bytes, format_rate
+from rigctl.engines import AGENT
+from rigctl.model.shares import percent
+from rigctl.records import Cell, Direction, Pair, several_sets
+
+UNKNOWN: Final = "–"
+MOST_DECIMALS: Final = 3
+MOST_PAIRS: Final = 3
+"""Of a test, by name; more are counted."""
+Told: TypeAlias = Literal["", "count", "names"]
+
+
+class Rate(Protocol):
+    """What has a mean in Mbit/s."""
+
+    @property
+    def mean(self) -> float: ...
+
+
+def rate_text(mbps: float | None, ceiling_mbps: float | None = None) -> str:
+    """Mbit/s: whole numbers from 100 on, as the samples' spread allows; not rounded to above the ceiling."""
+    if mbps is None:
+        return UNKNOWN
+    digits = 0 if mbps >= 100 else 1 if mbps >= 10 else 2
+    if digits == 0 and ceiling_mbps is not None and round(mbps) > ceiling_mbps:
+        digits = 1
+    return f"{mbps:.{digits}f}"
+
+
+def rate_of_ceiling(mbps: float, ceiling_mbps: float) -> tuple[str, str]:
+    """A rate and its ceiling with digits that agree with their share: `911`, `941.5`; `89.46`, `89.44` of 100.0 %."""
+    rate = rate_text(mbps, ceiling_mbps)
+    decimals = max(1, len(rate.partition(".")[2]))
+    ceiling = f"{ceiling_mbps:.{decimals}f}"
+    share = percent(mbps / ceiling_mbps)
+    while float(ceiling) <= float(rate) and share <= 100 and decimals < MOST_DECIMALS:
+        if percent(float(rate) / float(ceiling)) <= share:
+            break
+        decimals += 1
+        rate, ceiling = f"{mbps:.{decimals}f}", f"{ceiling_mbps:.{decimals}f}"
+    return rate, ceiling
+
+
+def ceiling_text(mbps: float | None) -> str:
+    return UNKNOWN if mbps is None else f"{mbps:.1f}"
+
+
+def percent_text(share: float | None) -> str:
+    """A share as a percentage without its sign: `99.9`, as bounds apply to it."""
+    return UNKNOWN if share is None else f"{percent(share):.1f}"
+
+
+def few_text(share: float) -> str:
+    """A small share of many: `0.014 %`, of very few `1 in 1,200,000`. `share` above 0."""
+    return f"{100 * share:.2g} %" if share >= 1e-4 else f"1 in {float(f'{1 / share:.2g}'):,.0f}"
+
+
+def count_text(count: float | None) -> str:
+    """A count, or the mean of several: `135`, `45.3`."""
+    if count is None:
+        return UNKNOWN
+    return f"{count:.0f}" if count == round(count) or count >= 1000 else f"{count:.1f}"
+
+
+def kib_text(size: int | None) -> str:
+    """Bytes in KiB: `64`, `62.5`."""
+    return UNKNOWN if size is None else f"{size / 1024:.5g}"
+
+
+def size_words(size: int) -> str:
+    """Bytes in words: `64 KiB`, `1 MiB`, `1000 bytes`."""
+    short = format_bytes(size)
+    if short.endswith("K"):
+        return f"{short[:-1]} KiB"
+    return (
+        f"{short[:-1]} MiB" if short.endswith("M") else f"{size / 1024:.4g} KiB" if size >= 10240 else f"{size} bytes"
+    )
+
+
+def pairs_text(pairs: Sequence[Pair]) -> str:
+    """Pairs by name, at most `MOST_PAIRS`: `n1 → n2, n3 → n4 and 2 more`."""
+    names = [f"{pair.source} → {pair.destination}" for pair in pairs]
+    more = len(names) - MOST_PAIRS
+    return ", ".join(names[:MOST_PAIRS]) + (f" and {more} more" if more > 0 else "")
+
+
+def told_apart(cells: Iterable[Cell]) -> Told:
+    """How tests are told apart by their pairs: by name where each has others, by their number, or not at all."""
+    made = list(cells)
+    return "names" if several_sets(made) else "count" if len({len(cell.pairs) for cell in made}) > 1 else ""
+
+
+def settings_text(cell: Cell, pairs: Told = "") -> str:
+    """What a cell asks for: `window 64 KiB, MSS 1460, 5 flows`; with `pairs` which they are, or how many, too."""
+    return ", ".join(_settings(cell, pairs).values())
+
+
+def varied_text(cell: Cell, cells: Sequence[Cell]) -> str:
+    """The settings in which `cells` differ: `window 64 KiB`, `default window`; all of them if they differ in none."""
+    pairs = told_apart(cells)
+    each = [_settings(one, pairs) for one in cells]
+    names = dict.fromkeys(name for words in each for name in words)
+    varied = [name for name in names if len({words.get(name) for words in each}) > 1]
+    own = _settings(cell, pairs)
+    return ", ".join(own.get(name, f"default {name}") for name in varied) or settings_text(cell, pairs)
+
+
+def _settings(cell: Cell, pairs: Told) -> dict[str, str]:
+    """Each setting that a cell asks for, by its name, in words."""
+    words: dict[str, str] = {} if cell.condition is None else {"condition": cell.condition}
+    if pairs:
+        words["pairs"] = pairs_text(cell.pairs) if pairs == "names" else plural(len(cell.pairs), "pair")
+    if cell.window.total_bytes is not None:
+        words["window"] = f"total window {size_words(cell.window.total_bytes)}"
+    elif cell.window.bytes is not None:
+        words["window"] = f"window {size_words(cell.window.bytes)}"
+    if cell.tcp.mss is not None:
+        words["MSS"] = f"MSS {cell.tcp.mss}"
+    if cell.transport == "udp" and cell.message_bytes is not None:
+        words["size"] = f"datagrams of {cell.message_bytes} bytes"
+    rate = cell.datagrams.rate
+    if rate is not None:
+        words["rate"] = f"rate {format_rate(rate) if isinstance(rate, int) else rate}"
+    if cell.datagrams.burst is not None:
+        words["burst"] = f"burst {cell.datagrams.burst}"
+    words["flows"] = plural(cell.parallel, "flow")
+    if cell.tcp.congestion is not None:
+        words["congestion control"] = cell.tcp.congestion
+    flags = (("nodelay", cell.tcp.nodelay), ("zerocopy", cell.copying.zerocopy), ("copy", cell.copying.copy))
+    words |= {name: name if on else f"no {name}" for name, on in flags if on is not None}
+    if cell.direction is not Direction.FORWARD:
+        words["direction"] = "both directions" if cell.direction is Direction.BOTH else "reverse"
+    if cell.engine != AGENT:
+        words["engine"] = cell.engine
+    if cell.latency_ms is not None:
+        words["probes"] = f"probes every {cell.latency_ms} ms"
+    return words
+
+
+def listed(words: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]])) if words else ""
+
+
+def plural(count: int, one: str, several: str | None = None) -> str:
+    """`1 test`, `7 tests`."""
+    return f"{count} {one if count == 1 else several or one + 's'}"
+
+
+def sentence(text: str) -> str:
+    """`text` with one full stop at its end, or the mark that it ends with."""
+    return text if text.endswith(("?", "!")) else f"{text.rstrip('.')}."
+
+
+def escaped(text: str) -> str:
+    """`text` with what Markdown would take as markup made plain."""
+    one_line = " ".join(text.split())
+    plain = "".join(f"\\{sign}" if sign in "\\`*_{}[]<>|#~&" else sign for sign in one_line)
+    return _ITEM.sub(r"\1\\\2", plain)
+
+
+_ITEM: Final = re.compile(r"^(\d*)([-+=.)])(?= |$|=)")
+"""How an item of a list, or the line below a heading, begins."""
+
+
+MOST_TESTS: Final = 10
+"""More tests are counted, not named."""
+
+
+def numbers_text(numbers: Sequence[int]) -> str:
+    """`test 3`, `tests 3 and 4`, `tests 1, 2, … and 5 more`."""
+    named = [str(number) for number in numbers]
+    if len(named) > MOST_TESTS:
+        named = [*named[:MOST_TESTS], f"{len(named) - MOST_TESTS} more"]
+    return f"test{'s' if len(numbers) > 1 else ''} {listed(named)}"
+
+
+def time_text(time_us: float | None) -> str:
+    """`48.9 µs`, `1.21 ms`."""
+    if time_us is None:
+        return UNKNOWN
+    return f"{time_us / 1000:.3g} ms" if time_us >= 1000 else f"{time_us:.3g} µs"
+
+
+def rate_decimals(rates: Iterable[tuple[Rate | None, float | None]]) -> int:
+    """Decimals of a column of goodput, each with its ceiling: by the smallest rate, none rounded above its ceiling."""
+    known = [(rate.mean, ceiling_mbps) for rate, ceiling_mbps in rates if rate is not None]
+    smallest = min((mbps for mbps, _ in known if mbps), default=1000.0)
+    decimals = 0 if smallest >= 100 else 1 if smallest >= 10 else 2
+    above = (ceiling_mbps is not None and mbps <= ceiling_mbps < round(mbps) for mbps, ceiling_mbps in known)
+    return max(decimals, 1) if any(above) else decimals

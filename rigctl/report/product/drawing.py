@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Final, Literal, TypeAlias
 
-from rigctl.report.charts.letters import text_width
+from rigctl.report.charts.marks import text_width
 
 Anchor: TypeAlias = Literal["start", "middle", "end"]
 _BOLD: Final = 1.1

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from rigctl.report.blocks import Charts, Column, Table
-from rigctl.report.charts.palette import LIGHT, Palette
+from rigctl.report.charts.colours import LIGHT, Palette
 from rigctl.report.charts.svg import render_svg
 from rigctl.report.product.claim import Claim, decimals, floored, rate_text
 from rigctl.report.product.content import Bar, Product

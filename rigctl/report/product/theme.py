@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Final
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from rigctl.records import RunInfo
-from rigctl.report.charts.palette import LIGHT as REPORT
+from rigctl.report.charts.colours import LIGHT as REPORT
 from rigctl.report.product.claim import LEAST_SHARE, Asked, Tests
 from rigctl.report.product.contrast import GRAPHICS, HEX, NEEDS, Need, contrast, mended
 from rigctl.report.product.logo import Logo, read_logo

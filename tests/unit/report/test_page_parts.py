@@ -18,11 +18,11 @@ from rigctl.findings import Finding, Severity, Weight
 from rigctl.records import RunInfo
 from rigctl.report.blocks import Column, Document, Entry, Row, Section, Table
 from rigctl.report.document import document
-from rigctl.report.printers import page_data
+from rigctl.report.printers import html as page_data
 from rigctl.report.printers.html import Around, Place, anchor, page
 from rigctl.report.printers.json import whole
 from rigctl.report.printers.table_parts import paper_parts, repeated, screen_parts
-from rigctl.report.words.reproduce import run_command
+from rigctl.report.words.method import run_command
 from rigctl.scenario.overrides import Overrides
 
 DATA = re.compile(r'<script type="application/json" id="rigctl-data">\n(.*?)\n</script>', re.DOTALL)

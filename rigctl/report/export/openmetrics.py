@@ -5,16 +5,17 @@ When the run began is a gauge of its own. Units are base units: seconds, bytes, 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.openmetrics.exposition import generate_latest
 
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.expectations import checks, values_of
 from rigctl.columns import COLUMNS, Column, Level
 from rigctl.records import Cell, Stream
 from rigctl.report.words.text import settings_text, told_apart
-
-if TYPE_CHECKING:
-    from prometheus_client.core import GaugeMetricFamily
 
 _UNITS: Final = {
     "Mbit/s": ("_mbps", "bytes_per_second", 1e6 / 8),
@@ -33,11 +34,9 @@ _OF_PAIR: Final = (*_OF_TEST, "source", "destination", "direction")
 
 def render(view: RunView) -> bytes:
     """All figures that were measured; what was not measured is absent."""
-    from prometheus_client import CollectorRegistry
-    from prometheus_client.openmetrics.exposition import generate_latest
 
     class Figures:
-        def collect(self) -> "Iterator[GaugeMetricFamily]":
+        def collect(self) -> Iterator[GaugeMetricFamily]:
             yield from _families(view)
 
     registry = CollectorRegistry(auto_describe=False)
@@ -46,9 +45,7 @@ def render(view: RunView) -> bytes:
     return written
 
 
-def _families(view: RunView) -> "Iterator[GaugeMetricFamily]":
-    from prometheus_client.core import GaugeMetricFamily
-
+def _families(view: RunView) -> Iterator[GaugeMetricFamily]:
     run = (view.plan.scenario_name, view.plan.rig_name)
     began = GaugeMetricFamily("rigctl_run_start_timestamp", "When the run began.", labels=_OF_RUN, unit="seconds")
     began.add_metric(run, view.info.started_at)
@@ -81,9 +78,7 @@ def _figures(view: RunView) -> Iterator[Column]:
     yield from (column for column in COLUMNS if column.name in wanted)
 
 
-def _family(column: Column, level: Level) -> "GaugeMetricFamily":
-    from prometheus_client.core import GaugeMetricFamily
-
+def _family(column: Column, level: Level) -> GaugeMetricFamily:
     suffix, unit, _ = _UNITS.get(column.unit, ("", "", 1.0))
     unit = "ratio" if column.name == "efficiency" else unit
     name = f"rigctl_{'test' if level is Level.CELLS else 'pair'}_{column.name.removesuffix(suffix)}"
@@ -101,10 +96,8 @@ def _pair(stream: Stream | None) -> tuple[str, ...]:
     return () if stream is None else (stream.pair.source, stream.pair.destination, str(stream.direction))
 
 
-def _words(view: RunView, of_test: Mapping[int, tuple[str, ...]]) -> "Iterator[GaugeMetricFamily]":
+def _words(view: RunView, of_test: Mapping[int, tuple[str, ...]]) -> Iterator[GaugeMetricFamily]:
     """The bottleneck of each test, and whether it is as expected."""
-    from prometheus_client.core import GaugeMetricFamily
-
     limit = GaugeMetricFamily("rigctl_test_limit", "1: the bottleneck of the test.", labels=(*_OF_TEST, "limit"))
     for summary in () if view.plan.in_messages else view.cells:
         if summary.counted:

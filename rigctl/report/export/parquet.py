@@ -5,10 +5,13 @@ from collections.abc import Iterable
 
 from rigctl.analysis.rows.cells import Row
 from rigctl.analysis.rows.frames import frame_of
+from rigctl.base.extras import extra
 from rigctl.columns import Level
 
 
 def render(rows: Iterable[Row], level: Level) -> bytes:
+    frame = frame_of(rows, level)
     buffer = io.BytesIO()
-    frame_of(rows, level).to_parquet(buffer, engine="pyarrow", index=False)
+    with extra("parquet", "export --format parquet"):
+        frame.to_parquet(buffer, engine="pyarrow", index=False)
     return buffer.getvalue()

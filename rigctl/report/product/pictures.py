@@ -8,7 +8,7 @@ from rigctl.report.charts.palette import LIGHT, Palette
 from rigctl.report.charts.svg import render_svg
 from rigctl.report.product.claim import Claim, decimals, floored, rate_text
 from rigctl.report.product.content import Bar, Product
-from rigctl.report.product.drawing import Anchor, Drawing, width_of, wrapped
+from rigctl.report.product.drawing import Anchor, Drawing, width_of, with_common, wrapped
 from rigctl.report.product.style import families
 from rigctl.report.product.table import worded
 from rigctl.report.words.text import UNKNOWN, ceiling_text, plural
@@ -215,7 +215,10 @@ def charts(product: Product) -> Iterator[str]:
     more = {"ceiling": theme.palette["ceiling"], "axis": theme.palette["soft"], "grid": theme.palette["line"]}
     marks = {name: theme.palette[name] for name in ("good", "warn")}
     colours = Palette(
-        {**LIGHT.colours, **own, **more, **marks}, theme.palette["paper"], theme.palette["ink"], families(theme.text)
+        {**LIGHT.colours, **own, **more, **marks},
+        theme.palette["paper"],
+        theme.palette["ink"],
+        families(with_common(theme.text)),
     )
     blocks = [block for section in product.document.sections for block in section.blocks]
     drawn = [(chart, block.keys) for block in blocks if isinstance(block, Charts) for chart in block.charts]

@@ -1,5 +1,6 @@
 """The figures of a run as OpenMetrics text: for node_exporter's textfile collector and GitLab's metrics report.
 
+Imported only where the format is asked for: it needs prometheus-client.
 Only gauges, and no timestamps of samples: the collector refuses a file that has some (prometheus/node_exporter#769).
 When the run began is a gauge of its own. Units are base units: seconds, bytes, ratios.
 """
@@ -16,6 +17,7 @@ from rigctl.analysis.views.expectations import checks, values_of
 from rigctl.columns import COLUMNS, Column, Level
 from rigctl.records import Cell, Stream
 from rigctl.report.words.text import settings_text, told_apart
+from rigctl.scenario.expecting import OF_KIND
 
 _UNITS: Final = {
     "Mbit/s": ("_mbps", "bytes_per_second", 1e6 / 8),
@@ -25,15 +27,15 @@ _UNITS: Final = {
     "%": ("_pct", "ratio", 1e-2),
     "B": ("_bytes", "bytes", 1.0),
 }
-"""Of a column's unit: the end of its name, OpenMetrics' unit, and the factor between them."""
+"""By a column's unit: the end of the column's name, OpenMetrics' unit, and the factor between them."""
 _OF_RUN: Final = ("scenario", "rig")
 _OF_TEST: Final = (*_OF_RUN, "test", "settings")
 _OF_PAIR: Final = (*_OF_TEST, "source", "destination", "direction")
-"""Labels. None has the run's id: each run would begin new series."""
+"""Labels. The run's id is not among them: each run would begin new series."""
 
 
 def render(view: RunView) -> bytes:
-    """All figures that were measured; what was not measured is absent."""
+    """Return all figures that were measured. A figure that was not measured is absent."""
 
     class Figures:
         def collect(self) -> Iterator[GaugeMetricFamily]:
@@ -70,9 +72,7 @@ def _families(view: RunView) -> Iterator[GaugeMetricFamily]:
 
 
 def _figures(view: RunView) -> Iterator[Column]:
-    """The columns with figures of this kind of test, in the table's order."""
-    from rigctl.scenario.expecting import OF_KIND
-
+    """Yield the columns with figures of the run's kinds of tests, in the table's order."""
     kinds = {cell.test for cell in view.plan.cells}
     wanted = {name for kind in kinds for name in OF_KIND[kind]}
     yield from (column for column in COLUMNS if column.name in wanted)
@@ -97,7 +97,8 @@ def _pair(stream: Stream | None) -> tuple[str, ...]:
 
 
 def _words(view: RunView, of_test: Mapping[int, tuple[str, ...]]) -> Iterator[GaugeMetricFamily]:
-    """The bottleneck of each test, and whether it is as expected."""
+    """Yield the bottleneck of each test, and whether the test is as expected."""
+
     limit = GaugeMetricFamily("rigctl_test_limit", "1: the bottleneck of the test.", labels=(*_OF_TEST, "limit"))
     for summary in () if view.plan.in_messages else view.cells:
         if summary.counted:

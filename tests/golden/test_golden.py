@@ -46,8 +46,6 @@ MORE: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "against.compare.txt": ("against", ("compare",)),
     "against.compare.json": ("against", ("compare", "--json")),
     **{f"two.compare.{form}": ("two", ("compare", "--format", form)) for form in ("terminal", "html", "md", "json")},
-    "nights.brief.md": (NIGHTS, ("regress", "--format", "md", "--brief")),
-    "nights.runs.json": (NIGHTS, ("runs", "--json")),
 }
 Rigctl = Callable[..., str]
 

@@ -67,7 +67,7 @@ def test_an_omitted_start_longer_than_the_traffic_leaves_no_window() -> None:
 
 
 def received(receiver: Side, *at_s: float) -> list[float]:
-    return received_at(receiver, 0, np.array(at_s)).tolist()
+    return [float(count) for count in received_at(receiver, 0, np.array(at_s))]
 
 
 def test_counts_are_exact_at_the_first_and_the_last_byte_and_linear_between() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rigctl.base.errors import InputError
+from rigctl.base.extras import extra
 from rigctl.cli.completion import run_ids
 from rigctl.cli.options import StoreAddress
 from rigctl.cli.runs_filter import OfScenario, OfStatus, OnRig, Since, Until, Wanted, WithTags, wanted
@@ -143,7 +144,8 @@ def _of_run(opened: "Store", run: str, kind: Format) -> bytes:
     info = opened.run(run)
     view = RunView(info, opened.repetitions(info.run, series=sampled(info.plan)))
     if kind is Format.OPENMETRICS:
-        from rigctl.report.export import openmetrics
+        with extra("openmetrics", "export --format openmetrics"):
+            from rigctl.report.export import openmetrics
 
         return openmetrics.render(view)
     from rigctl.report.export.cases import suite_of

@@ -8,6 +8,7 @@ from typing import Final
 
 from rigctl.analysis.rows.cells import Row
 from rigctl.analysis.rows.frames import dtype, frame_of
+from rigctl.base.extras import extra
 from rigctl.columns import Column, Level, columns_at
 from rigctl.report.words.text import UNKNOWN, escaped
 
@@ -65,8 +66,10 @@ def _cell_text(column: Column, value: object) -> str:
 
 def parquet_file(rows: Iterable[Row], level: Level) -> bytes:
     """Return Apache Parquet with typed columns: whole numbers, floats, texts and flags; unknown is null."""
+    frame = frame_of(rows, level)
     buffer = io.BytesIO()
-    frame_of(rows, level).to_parquet(buffer, engine="pyarrow", index=False)
+    with extra("parquet", "export --format parquet"):
+        frame.to_parquet(buffer, engine="pyarrow", index=False)
     return buffer.getvalue()
 
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from rigctl.report.blocks import Charts, Column
-from rigctl.report.charts.palette import LIGHT, Palette
+from rigctl.report.charts.colours import LIGHT, Palette
 from rigctl.report.charts.svg import render_svg
 from rigctl.report.product.claim import decimals, floored, rate_text
 from rigctl.report.product.colours import families
 from rigctl.report.product.content import Bar, Product
-from rigctl.report.product.drawing import Drawing, width_of, wrapped
+from rigctl.report.product.drawing import Drawing, width_of, with_common, wrapped
 from rigctl.report.product.table import worded
 from rigctl.report.words.text import UNKNOWN, ceiling_text, plural
 
@@ -230,7 +230,7 @@ def charts(product: Product) -> Iterator[str]:
     own = {f"s{number}": colour for number, colour in enumerate(palette.series, 1)}
     own |= {"axis": palette["soft"], "grid": palette["line"]}
     own |= {name: palette[name] for name in ("ceiling", "good", "warn")}
-    colours = Palette({**LIGHT.colours, **own}, palette["paper"], palette["ink"], families(theme.text))
+    colours = Palette({**LIGHT.colours, **own}, palette["paper"], palette["ink"], families(with_common(theme.text)))
     blocks = [block for section in product.document.sections for block in section.blocks]
     drawn = [(chart, block.keys) for block in blocks if isinstance(block, Charts) for chart in block.charts]
     virtual = " Virtual rig." if product.virtual else ""

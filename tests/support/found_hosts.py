@@ -5,8 +5,7 @@ from ipaddress import ip_interface, ip_network
 from typing import Any
 
 from rigctl.discovery.targets import Asked, targets_of
-from rigctl.probe.lldp import Neighbour
-from rigctl.probe.network import Interface, Route
+from rigctl.probe.network import Interface, Neighbour, Route
 from rigctl.probe.surroundings import Surroundings
 
 G = 10**9

@@ -134,9 +134,7 @@ def _measured(
         def opened() -> "Store":
             from rigctl.store import open_store
 
-            made = stack.enter_context(open_store(store, create=resume is None))
-            stack.enter_context(made.kept_open())
-            return made
+            return stack.enter_context(open_store(store, create=resume is None))
 
         if "://" in (store or os.environ.get("RIGCTL_STORE", "")):
             opened()  # a server may let one wait; a file is opened in milliseconds, while nodes are connected

@@ -124,6 +124,9 @@ def measure_run(
         finally:
             for line in work.changed:
                 console.print(f"rigctl: {line}", highlight=False, markup=False, soft_wrap=True)
+        from rigctl.analysis.nights.history import keep_figures  # with all of the analysis: not before the run
+
+        keep_figures(store(), store().run(outcome.run))
         return replace(outcome, restored=not work.changed)
 
 

@@ -93,14 +93,11 @@ class Frames:
         return self.frame(Level.HISTOGRAM)
 
 
-def load(info: RunInfo, repetitions: Iterable[Repetition], limits: bool = True) -> Frames:
-    """The frames of a run; each is made when it is first used. `InputError` where records don't fit together.
-
-    Without `limits` those are unknown, and the series of flows need not be read.
-    """
+def load(info: RunInfo, repetitions: Iterable[Repetition]) -> Frames:
+    """The frames of a run; each is made when it is first used. `InputError` where records don't fit together."""
     kept = tuple(repetitions)
     _check(info, kept)
-    return Frames(info, kept, derive(info, kept, limits))
+    return Frames(info, kept, derive(info, kept))
 
 
 def _check(info: RunInfo, repetitions: Iterable[Repetition]) -> None:

@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from rigctl.analysis.rows.counting import planned
+from rigctl.analysis.rows.cells import planned
 from rigctl.analysis.rows.frames import Frames, load
 from rigctl.analysis.summary import CellSummary, summaries
-from rigctl.analysis.views.directions import of_messages, of_streams
-from rigctl.analysis.views.mesh import Mesh, meshes
-from rigctl.analysis.views.message_results import MessageResult, message_results
+from rigctl.analysis.views.mesh import Mesh, meshes, of_messages, of_streams
+from rigctl.analysis.views.messages import MessageResult, message_results
 from rigctl.analysis.views.panels import Matrix, matrix
 from rigctl.model.search import Search, decided, search
 from rigctl.records import MAX_RATE, Repetition, RunInfo

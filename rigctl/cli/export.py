@@ -14,7 +14,7 @@ from rigctl.cli.runs_filter import OfScenario, OfStatus, OnRig, Since, Until, Wa
 from rigctl.columns import Level
 
 if TYPE_CHECKING:
-    from rigctl.analysis.rows.derive import Row
+    from rigctl.analysis.rows.cells import Row
     from rigctl.store import Store
 
 

@@ -7,9 +7,9 @@ from typing import Final
 
 from rigctl.base.units import format_rate
 from rigctl.kinds import OWN_AXES
-from rigctl.model.ceilings import IP_HEADER, TCP_HEADER, ceiling_bps, datagram_ceiling_bps, effective_mss
 from rigctl.model.latency import baseline_s
-from rigctl.model.sharing import DataPath, together_mbps, trunk_link
+from rigctl.model.limits.ceilings import IP_HEADER, TCP_HEADER, ceiling_bps, datagram_ceiling_bps, effective_mss
+from rigctl.model.limits.sharing import DataPath, together_mbps, trunk_link
 from rigctl.records import MAX_RATE, Cell, Pair, RunPlan
 from rigctl.scenario.axes import AXES, AxisValue
 

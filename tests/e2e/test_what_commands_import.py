@@ -12,7 +12,7 @@ import pytest
 from rigctl.store import open_store
 
 HEAVY = {
-    "alembic", "asyncssh", "junitparser", "netmiko", "pandas", "prometheus_client", "psycopg",
+    "asyncssh", "junitparser", "netmiko", "pandas", "prometheus_client", "psycopg",
     "pyarrow", "pysnmp", "scipy", "vl_convert",
 }  # fmt: skip
 CODE = """

@@ -1,11 +1,13 @@
 """The ceiling of a pair from what was seen of its path, and its efficiency."""
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
-from rigctl.model.ceilings import ceiling_bps, datagram_ceiling_bps
-from rigctl.model.sharing import DataPath, TrunkLink, trunk_link
-from rigctl.records import Cell, RunInfo
+from rigctl.model.limits.ceilings import TIMESTAMPS_OPTION, Packet, ceiling_bps, datagram_ceiling_bps
+from rigctl.model.limits.sharing import DataPath, TrunkLink, trunk_link
+from rigctl.model.unknowns import agreed, least, most
+from rigctl.records import Cell, Flow, RunInfo, Stream
 
 _LARGEST_MTU: Final = 65535
 _latest: Final[list[tuple[RunInfo, int, TrunkLink | None]]] = []
@@ -84,3 +86,31 @@ def link_mtu(info: RunInfo, node: str) -> int | None:
 
 def efficiency(goodput_mbps: float | None, ceiling_mbps: float | None) -> float | None:
     return goodput_mbps / ceiling_mbps if goodput_mbps is not None and ceiling_mbps else None
+
+
+def clamped_mss(info: RunInfo, cell: Cell, stream: Stream, flows: Sequence[Flow]) -> int | None:
+    """Return the MSS of `flows` if it is smaller than the MTUs of path and ends allow and than requested; else None."""
+    senders = [flow.sender for flow in flows if flow.sender is not None]
+    mss, path_mtu = least(side.tcp.mss for side in senders), least(side.tcp.pmtu for side in senders)
+    own = info.plan.condition_mtu(cell.condition)
+    mtus = [path_mtu, *(own or link_mtu(info, node) for node in stream.ends)]
+    known = [mtu for mtu in mtus if mtu is not None]
+    if cell.tcp.mss is not None or mss is None or len(known) < len(mtus):
+        return None
+    timestamps = agreed(side.tcp.timestamps for side in senders) is not False
+    allowed = Packet("tcp", ip_version(info), timestamps).largest_payload(min(known))
+    return mss if mss < allowed else None
+
+
+def larger_frames(info: RunInfo, cell: Cell, stream: Stream, path: DataPath, flows: Sequence[Flow]) -> float | None:
+    """Return the ceiling with the largest frames that one of the links has ÷ that with those sent."""
+    sides = [flow.sender for flow in flows if flow.sender is not None]
+    timestamps = agreed(side.tcp.timestamps for side in sides)
+    links = [info.plan.links.get(node) for node in stream.ends]
+    mtu = most([link.mtu for link in links if link] + [link_mtu(info, node) for node in stream.ends])
+    if cell.transport == "udp" or mtu is None or not path.ceiling_mbps:
+        return None
+    options = TIMESTAMPS_OPTION if timestamps is not False else 0
+    mss = None if cell.tcp.mss is None else cell.tcp.mss - options
+    larger = data_path(info, stream.ends, mtu, mss, timestamps).ceiling_mbps
+    return None if larger is None else larger / path.ceiling_mbps

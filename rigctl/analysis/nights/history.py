@@ -15,9 +15,9 @@ from typing import Final, TypeAlias
 
 from rigctl.analysis.nights.figures import FigureKey, Metric, figure_keys, figures, keys_of_tests
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.directions import LEAST, Role
+from rigctl.analysis.views.mesh import LEAST, Role
 from rigctl.base.errors import InputError, RigError
-from rigctl.model.changes import Point
+from rigctl.model.statistics.changes import Point
 from rigctl.records import CONFIRMS, Cell, RunInfo, RunStatus, Stream
 from rigctl.store import Store
 from rigctl.store.errors import UNREADABLE, of_run

@@ -4,10 +4,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from rigctl.analysis.rows.bins import bin_rows
-from rigctl.analysis.rows.derive import Row, Rows, derive
-from rigctl.analysis.rows.histograms import bucket_rows
-from rigctl.analysis.rows.intervals import interval_rows
+from rigctl.analysis.rows.cells import Row, Rows, derive
+from rigctl.analysis.rows.series import bin_rows, bucket_rows, interval_rows
 from rigctl.base.errors import InputError
 from rigctl.columns import COLUMNS, Column, Level, columns_at
 from rigctl.records import Cell, Repetition, RunInfo

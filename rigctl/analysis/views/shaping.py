@@ -8,8 +8,8 @@ from typing import Final
 
 from rigctl.analysis.limits.ceiling import ip_version, link_mtu, path_rate_bps
 from rigctl.analysis.summary import CellSummary
-from rigctl.analysis.views.message_results import MessageResult
-from rigctl.model.ceilings import ETHERNET_CHECK, ETHERNET_GAP, ETHERNET_HEADER, Packet
+from rigctl.analysis.views.messages import MessageResult
+from rigctl.model.limits.ceilings import ETHERNET_CHECK, ETHERNET_GAP, ETHERNET_HEADER, Packet
 from rigctl.model.unknowns import least
 from rigctl.records import RunInfo, Stream
 

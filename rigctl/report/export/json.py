@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable
 
-from rigctl.analysis.rows.derive import Row
+from rigctl.analysis.rows.cells import Row
 from rigctl.columns import Level
 
 

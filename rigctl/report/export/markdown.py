@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from rigctl.analysis.rows.derive import Row
+from rigctl.analysis.rows.cells import Row
 from rigctl.analysis.rows.frames import dtype
 from rigctl.columns import Column, Level, columns_at
 from rigctl.report.words.text import UNKNOWN, escaped

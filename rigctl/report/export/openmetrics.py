@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.expectations import checks
-from rigctl.analysis.views.values import values_of
+from rigctl.analysis.views.expectations import checks, values_of
 from rigctl.columns import COLUMNS, Column, Level
 from rigctl.records import Cell, Stream
 from rigctl.report.words.text import settings_text, told_apart

@@ -3,7 +3,7 @@
 import io
 from collections.abc import Iterable
 
-from rigctl.analysis.rows.derive import Row
+from rigctl.analysis.rows.cells import Row
 from rigctl.analysis.rows.frames import frame_of
 from rigctl.columns import Level
 

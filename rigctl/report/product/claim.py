@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from rigctl.analysis.limits.ceiling import link_rate_bps, path_rate_bps
-from rigctl.analysis.rows.derive import Row
+from rigctl.analysis.rows.cells import Row
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
 from rigctl.analysis.views.expectations import checks
 from rigctl.base.units import format_rate
-from rigctl.model.comparing import LEAST
+from rigctl.model.statistics.comparing import LEAST
 from rigctl.records import RunStatus, Status
 from rigctl.report.words.text import numbers_text, plural
 

@@ -10,7 +10,7 @@ from rigctl.analysis.nights.figures import GOODPUT, THROUGHPUT, Metric
 from rigctl.analysis.nights.setup_changes import SetupChange
 from rigctl.analysis.run_view import RunView
 from rigctl.base.errors import InputError
-from rigctl.model.comparing import Verdict
+from rigctl.model.statistics.comparing import Verdict
 from rigctl.records import Repetition, RunInfo
 from rigctl.report.blocks import Column, Entry, Row, Table
 from rigctl.report.comparison.words import up

@@ -9,7 +9,7 @@ import das2
 import pytest
 from switched import Paper
 
-from rigctl.analysis.rows.derive import Rows, derive
+from rigctl.analysis.rows.cells import Rows, derive
 from rigctl.analysis.rows.frames import load
 from rigctl.base.errors import InputError
 from rigctl.columns import Level, columns_at

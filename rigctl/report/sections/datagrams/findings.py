@@ -7,7 +7,7 @@ from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary, StreamSummary
 from rigctl.analysis.views.shaping import shaped_mbps
 from rigctl.findings import Finding, Severity, Weight, tests
-from rigctl.model.ceilings import Packet
+from rigctl.model.limits.ceilings import Packet
 from rigctl.records import Cell, RunInfo
 from rigctl.report.sections.datagrams.search import search_findings
 from rigctl.report.sections.datagrams.words import load_text

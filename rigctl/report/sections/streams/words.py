@@ -6,7 +6,7 @@ from typing import Final
 from rigctl.analysis.limits.ceiling import ip_version
 from rigctl.analysis.limits.window_cause import UNSCALED_BYTES, WINDOW_SCALING
 from rigctl.analysis.summary import CellSummary, StreamSummary
-from rigctl.model.ceilings import IP_HEADER, TCP_HEADER, TIMESTAMPS_OPTION
+from rigctl.model.limits.ceilings import IP_HEADER, TCP_HEADER, TIMESTAMPS_OPTION
 from rigctl.records import Facts, RunInfo
 from rigctl.report.words.bottlenecks import bottleneck_text
 from rigctl.report.words.exclusions import exclusion_text

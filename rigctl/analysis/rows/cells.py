@@ -9,28 +9,41 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, TypeAlias
 
-from rigctl.analysis.limits.bottleneck import BUSY_COLUMNS, busy_of, evidence, named
-from rigctl.analysis.limits.ceiling import data_path, datagram_path, efficiency, link_rate_bps
-from rigctl.analysis.limits.frame_size import clamped_mss, larger_frames
-from rigctl.analysis.limits.other_traffic import other_traffic_found
+from rigctl.analysis.limits.bottleneck import evidence, named, other_traffic_found
+from rigctl.analysis.limits.ceiling import (
+    clamped_mss,
+    data_path,
+    datagram_path,
+    efficiency,
+    larger_frames,
+    link_rate_bps,
+)
+from rigctl.analysis.limits.processors import BUSY_COLUMNS, agent_pct, busiest_pct, busy_of, cpu_pct, others_pct
 from rigctl.analysis.limits.window_cause import effective_window
-from rigctl.analysis.rows.balances import Balance, Balances, port_octets, trunk_total
-from rigctl.analysis.rows.copy_values import copy_values
-from rigctl.analysis.rows.counting import Key, counted_keys, key_of
-from rigctl.analysis.rows.cpu_shares import agent_pct, busiest_pct, cpu_pct, others_pct
+from rigctl.analysis.rows.counters import Balance, Balances, port_octets, trunk_total
 from rigctl.analysis.rows.datagrams import asked_mbps, datagram_values
-from rigctl.analysis.rows.latency import latency_values
-from rigctl.analysis.rows.messages import message_values
+from rigctl.analysis.rows.messages import latency_values, message_values
 from rigctl.columns import Level, columns_at
-from rigctl.model.evidence import Evidence
-from rigctl.model.limits import Verdict, judged
-from rigctl.model.sharing import DataPath, Load, TrunkLink, shared_loads, taken_of_links, together_mbps, trunk_link
+from rigctl.model.limits.evidence import Evidence
+from rigctl.model.limits.sharing import (
+    DataPath,
+    Load,
+    TrunkLink,
+    shared_loads,
+    taken_of_links,
+    together_mbps,
+    trunk_link,
+)
+from rigctl.model.limits.verdicts import Verdict, judged
+from rigctl.model.search import decided
 from rigctl.model.unknowns import agreed, joined, known_total, least, mean, most, total
 from rigctl.model.window import CommonWindow
-from rigctl.records import MAX_RATE, Cell, Flow, Repetition, RunInfo, Stream
+from rigctl.records import MAX_RATE, Cell, Flow, Repetition, RunInfo, RunPlan, Status, Stream
 
 Row: TypeAlias = dict[str, Any]
 
+Key: TypeAlias = tuple[int, int, int]
+"""Number of the cell, of the repetition and of the attempt."""
 _NAMES: Final = {level: tuple(column.name for column in columns_at(level)) for level in Level}
 
 
@@ -386,3 +399,31 @@ def _limit(verdict: Verdict | None) -> Row:
 
 def _mbps(bps: float | None) -> float | None:
     return None if bps is None else bps / 1e6
+
+
+def key_of(repetition: Repetition) -> Key:
+    return repetition.cell, repetition.repetition, repetition.attempt
+
+
+def planned(plan: RunPlan, repetitions: Sequence[Repetition]) -> tuple[Repetition, ...]:
+    """Without those of a retest, which are shown apart."""
+    if plan.retest is None:
+        return tuple(repetitions)
+    return tuple(repetition for repetition in repetitions if repetition.repetition <= plan.repeat)
+
+
+def counted_keys(plan: RunPlan, repetitions: Sequence[Repetition]) -> frozenset[Key]:
+    """Those with a valid result; of a search for the highest rate only the trial that decides it."""
+    kept = decided(plan, planned(plan, repetitions))
+    return frozenset(key_of(repetition) for repetition in kept if repetition.status is Status.OK)
+
+
+def copy_values(flows: Sequence[Flow]) -> dict[str, Any]:
+    """Values of the columns `zerocopy_effective` and `copy_effective` for `flows`; `None`: not known, or not asked."""
+    asked = [flow.sender.copying for flow in flows if flow.sender and flow.sender.copying.uncopied_sends is not None]
+    sends = total(side.sends for side in asked)
+    uncopied = total(side.uncopied_sends for side in asked)
+    return {
+        "zerocopy_effective": uncopied / sends if sends and uncopied is not None else None,
+        "copy_effective": agreed(flow.receiver.copying.copied for flow in flows if flow.receiver is not None),
+    }

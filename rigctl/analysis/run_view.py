@@ -15,7 +15,7 @@ from rigctl.records import MAX_RATE, Repetition, RunInfo
 
 
 class RunView:
-    """What the sections of a report look at. `every`: all repetitions of the run, as stored."""
+    """A run as the sections of a report see it. `every` has all repetitions of the run, as stored."""
 
     def __init__(self, info: RunInfo, repetitions: Sequence[Repetition]) -> None:
         self.info = info

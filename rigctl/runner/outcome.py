@@ -59,7 +59,7 @@ class Measured:
 
     def usage(self) -> tuple[NodeUsage, ...]:
         """Of each node, what its longest-running endpoint spans; strangers of all its endpoints."""
-        names = sorted({name for pair in self.cell.pairs for name in (pair.source, pair.destination)})
+        names = sorted(self.cell.nodes)
         return tuple(self._usage(name) for name in names)
 
     def counted(self) -> Counted:

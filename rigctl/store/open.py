@@ -16,6 +16,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from sqlalchemy.pool import NullPool
 
 from rigctl.base.errors import InputError
+from rigctl.base.extras import extra
 from rigctl.base.texts import printable
 from rigctl.store.errors import NoStoreError, explained
 from rigctl.store.foreign import MOST_VALUE, odd_table
@@ -143,6 +144,9 @@ def _has_wal(path: Path) -> bool:
 
 
 def _engine(url: URL, place: str, most_s: float) -> Engine:
+    if is_postgresql(url):
+        with extra("postgresql", f"store {place}"):
+            import psycopg  # noqa: F401
     try:
         # `store.rows` parses JSON, in one step with checking it. A SQLite file stays open: closing the last connection
         # would copy its log and remove it after each repetition.
@@ -155,7 +159,7 @@ def _engine(url: URL, place: str, most_s: float) -> Engine:
         )
     except NoSuchModuleError as error:
         raise InputError(f"store {place}: no such kind of database. Use sqlite or postgresql") from error
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         raise InputError(
             f'store {place}: its driver "{error.name}" is not installed. Install it, or use postgresql+psycopg://'
         ) from error

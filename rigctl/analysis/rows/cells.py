@@ -79,7 +79,7 @@ class Rows:
 
 
 def derive(info: RunInfo, repetitions: Iterable[Repetition]) -> Rows:
-    """The rows of `repetitions`, in their order; pairs and flows in the scenario's order."""
+    """Return the rows of `repetitions`, in their order; pairs and flows in the scenario's order."""
     kept = tuple(repetitions)
     rows = Rows([], [], [], Balances(info, kept))
     cells = {cell.number: cell for cell in info.plan.cells}
@@ -225,7 +225,8 @@ class _Derivation:
             "rtt_min_us": least(row["rtt_min_us"] for row in rows),
             "ceiling_mbps": ceiling_mbps,
             "efficiency": share,
-            **_limit(verdict),
+            "limit": verdict.limit,
+            "limit_detail": verdict.detail,
             **{name: most(row[name] for row in rows) for name in BUSY_COLUMNS},
             **trunk_total(self._balance),
             **latency_values(self.repetition),
@@ -261,7 +262,8 @@ class _Derivation:
                 "rtt_min_us": least(side.tcp.rtt_min_us for side in senders),
                 "ceiling_mbps": path.ceiling_mbps,
                 "efficiency": share,
-                **_limit(verdict),
+                "limit": verdict.limit,
+                "limit_detail": verdict.detail,
                 **busy,
                 **port_octets(self._balance, path.sender, path.receiver),
             }
@@ -391,10 +393,6 @@ class _Derivation:
         timestamps = agreed(side.tcp.timestamps for side in senders)
         mtu, mss = least(side.tcp.pmtu for side in senders), least(side.tcp.mss for side in senders)
         return data_path(self._info, stream.ends, mtu, mss, timestamps)
-
-
-def _limit(verdict: Verdict | None) -> Row:
-    return {"limit": verdict and verdict.limit, "limit_detail": verdict and verdict.detail}
 
 
 def _mbps(bps: float | None) -> float | None:

@@ -92,7 +92,7 @@ class Frames:
 
 
 def load(info: RunInfo, repetitions: Iterable[Repetition]) -> Frames:
-    """The frames of a run; each is made when it is first used. `InputError` where records don't fit together."""
+    """Return the frames of a run, each made on first use. Raise InputError if the records contradict each other."""
     kept = tuple(repetitions)
     _check(info, kept)
     return Frames(info, kept, derive(info, kept))

@@ -188,8 +188,8 @@ class _Publish:
         )
         content = None
         with self._noting(after.run):
-            views = [RunView(info, self.store.repetitions(info.run, series=False)) for info in (before, after)]
-            content = html_page(comparison_document(compared(*views)), around).encode("utf-8", "replace")
+            old, new = (RunView(info, self.store.repetitions(info.run, series=False)) for info in (before, after))
+            content = html_page(comparison_document(compared(old, new)), around).encode("utf-8", "replace")
         if content is not None:
             self.folder.add(where, content)
             self.known.compared[where] = (before.run, after.run, state)

@@ -241,7 +241,7 @@ class Store:
             return self._counted_back(reference, int(latest[1] or 0))
         query = select(runs.c.run).where(runs.c.run.startswith(reference, autoescape=True)).order_by(runs.c.run.desc())
         with explained(self.place), self._engine.connect() as connection:
-            found = list(connection.scalars(query))
+            found: list[str] = list(connection.scalars(query))
         if reference in found:
             return reference
         if len(found) == 1:

@@ -118,10 +118,15 @@ def _values_of(stored: str | None, keys: Sequence[FigureKey]) -> Values | None:
     return dict(zip(keys, values, strict=True))
 
 
+def night_values(view: RunView) -> Values:
+    """Compute the figures of a run as a night."""
+    made = {figure.key: figure.values for figure in figures(view.frames)}
+    return {key: median(made[key]) if made[key] else None for _, key in _kept_keys(view.info)}
+
+
 def _computed(store: Store, info: RunInfo) -> Values:
-    """Compute the figures of a run and store them. Those of a run that still goes on are not stored."""
-    made = {figure.key: figure for figure in figures(RunView(info, store.repetitions(info.run, series=False)).frames)}
-    values = {key: median(made[key].values) if made[key].values else None for _, key in _kept_keys(info)}
+    """Compute the figures of a run and store them, unless the run still goes on."""
+    values = night_values(RunView(info, store.repetitions(info.run, series=False)))
     if info.status is not RunStatus.RUNNING:
         try:
             store.history.put_figures(info.run, RULES, json.dumps(list(values.values())))

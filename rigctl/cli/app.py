@@ -41,7 +41,6 @@ from rigctl.cli.common import Debug, LogFile, LogFormat, Verbose, set_up, with_c
 from rigctl.cli.log import log_error, on_standard_error
 from rigctl.cli.options import with_resumed
 from rigctl.cli.standard_output import OutputError, tell_output_errors
-from rigctl.garbage import seldom
 
 app = typer.Typer(
     help="Measure a matrix of TCP settings and node pairs, and explain the results.",
@@ -170,7 +169,6 @@ def _say(error: RigctlError, cause: BaseException | None = None) -> None:
 
 
 def main() -> None:
-    seldom()
     tell_output_errors()
     allow_descriptors()
     # Else pydantic reads the metadata of every installed package for plugins, when it is first used.

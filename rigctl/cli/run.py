@@ -1,12 +1,11 @@
 """`rigctl run`: measure a scenario, print its table, write its report."""
 
-import os
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -125,28 +124,18 @@ def _measured(
     from rigctl.runner.resume import check
     from rigctl.runner.run import measure_run, versions
     from rigctl.scenario.load import Overrides, load_plan
+    from rigctl.store import open_store
 
     # Everything that can be wrong with the input is found before a store is made.
     plan, inventory = load_plan(scenario, overrides) if resume is None else (None, None)
-    with ExitStack() as stack:
-
-        @cache
-        def opened() -> "Store":
-            from rigctl.store import open_store
-
-            made = stack.enter_context(open_store(store, create=resume is None))
-            stack.enter_context(made.kept_open())
-            return made
-
-        if "://" in (store or os.environ.get("RIGCTL_STORE", "")):
-            opened()  # a server may let one wait; a file is opened in milliseconds, while nodes are connected
+    with open_store(store, create=resume is None) as opened, opened.kept_open():
         resumed = None
         if plan is None or inventory is None:
-            stored = _stored(opened(), resume, scenario, overrides)
+            stored = _stored(opened, resume, scenario, overrides)
             if not overrides.as_given():  # the options it was started with need not be given again
                 overrides = Overrides.from_given(stored.plan.overrides)
             plan, inventory = load_plan(scenario, overrides)
-            check(stored, plan, versions(), opened().controller(stored.run))
+            check(stored, plan, versions(), opened.controller(stored.run))
             resumed = stored.run
         beside = Path.cwd() if folder is None else folder.resolve()
         if any(cell.capture for cell in plan.cells):
@@ -162,10 +151,10 @@ def _measured(
             tags=tags,
             wait_s=waiting_s,
             without_unreachable=without_unreachable,
-            meanwhile=partial(_imports, quiet=quiet),
+            imports=_import_report,
         )
-        info = opened().run(outcome.run)
-        return info, opened().repetitions(outcome.run, series=sampled(info.plan)), outcome
+        info = opened.run(outcome.run)
+        return info, opened.repetitions(outcome.run, series=sampled(info.plan)), outcome
 
 
 def _stored(store: "Store", reference: str | None, scenario: str, overrides: "Overrides") -> "RunInfo":
@@ -183,15 +172,10 @@ def _stored(store: "Store", reference: str | None, scenario: str, overrides: "Ov
     return found
 
 
-def _imports(*, quiet: bool) -> None:
+def _import_report() -> None:
     """Import what is needed when the run is over."""
     import rigctl.report.document
-    import rigctl.report.printers.html
-    from rigctl.garbage import imported
-
-    if not quiet:
-        import rigctl.report.printers.terminal  # noqa: F401
-    imported()
+    import rigctl.report.printers.html  # noqa: F401
 
 
 def _write(info: "RunInfo", made: "Document", page: Path | None) -> None:

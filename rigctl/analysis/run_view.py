@@ -15,14 +15,10 @@ from rigctl.records import MAX_RATE, Repetition, RunInfo
 
 
 class RunView:
-    """What the sections of a report look at. `every`: all repetitions of the run, as stored.
+    """A run as the sections of a report see it. `every` has all repetitions of the run, as stored."""
 
-    Without `limits`, what comparisons and series of nights look at.
-    """
-
-    def __init__(self, info: RunInfo, repetitions: Sequence[Repetition], limits: bool = True) -> None:
+    def __init__(self, info: RunInfo, repetitions: Sequence[Repetition]) -> None:
         self.info = info
-        self._limits = limits
         self.plan = info.plan
         self.every = tuple(repetitions)
 
@@ -43,7 +39,7 @@ class RunView:
 
     @cached_property
     def frames(self) -> Frames:
-        return load(self.info, self.repetitions, self._limits)
+        return load(self.info, self.repetitions)
 
     @cached_property
     def cells(self) -> tuple[CellSummary, ...]:

@@ -150,7 +150,7 @@ def notes(plan: RunPlan, ip_version: int) -> list[str]:
         f"The ceiling is the application's share of the link when every frame is full: IPv{ip_version}, {options}, "
         "38 bytes of Ethernet around each packet. Pairs that share a node share its link, each direction for itself."
     )
-    used = {node for cell in plan.cells for pair in cell.pairs for node in (pair.source, pair.destination)}
+    used = set(plan.nodes)
     links = [plan.links[node] for node in sorted(used)]
     lines = [ceiling_line] if any(link.rate_bps is not None and link.mtu is not None for link in links) else []
     if any(link.rate_bps is None or link.mtu is None for link in links):

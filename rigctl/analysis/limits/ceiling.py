@@ -1,17 +1,14 @@
 """The ceiling of a pair from what was seen of its path, and its efficiency."""
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
 from rigctl.model.limits.ceilings import TIMESTAMPS_OPTION, Packet, ceiling_bps, datagram_ceiling_bps
-from rigctl.model.limits.sharing import DataPath, TrunkLink, trunk_link
+from rigctl.model.limits.sharing import DataPath, trunk_link
 from rigctl.model.unknowns import agreed, least, most
 from rigctl.records import Cell, Flow, RunInfo, Stream
 
 _LARGEST_MTU: Final = 65535
-_latest: Final[list[tuple[RunInfo, int, TrunkLink | None]]] = []
-"""Every path of a run asks for its IP version and its trunk, for which all nodes are looked at: once."""
 
 
 def link_rate_bps(info: RunInfo, node: str) -> int | None:
@@ -25,24 +22,6 @@ def link_rate_bps(info: RunInfo, node: str) -> int | None:
     return int(speed_bps) if speed_bps else None
 
 
-def ip_version(info: RunInfo) -> int:
-    """6 where the nodes' data addresses are IPv6, or the rig file of a virtual rig asks for it."""
-    return _known(info)[0]
-
-
-def _known(info: RunInfo) -> tuple[int, TrunkLink | None]:
-    if not _latest or _latest[0][0] is not info:
-        _latest[:] = [(info, _ip_version(info), trunk_link(info.plan))]
-    return _latest[0][1:]
-
-
-def _ip_version(info: RunInfo) -> int:
-    addresses = [str(facts["data_address"]) for facts in info.facts.values() if facts.get("data_address")]
-    if addresses:
-        return 6 if any(":" in address for address in addresses) else 4
-    return 6 if re.search(r"^ip_version:\s*6\b", info.plan.rig_yaml, re.MULTILINE) else 4
-
-
 def data_path(
     info: RunInfo, ends: tuple[str, str], mtu: int | None, mss: int | None, timestamps: bool | None
 ) -> DataPath:
@@ -50,7 +29,7 @@ def data_path(
     rate_bps = path_rate_bps(info, ends)
     if rate_bps is None or (mss is None and mtu is None):
         return DataPath(*ends, rate_bps, None)
-    ceiling = ceiling_bps(rate_bps, mtu or _LARGEST_MTU, mss, ip_version(info), timestamps is not False)
+    ceiling = ceiling_bps(rate_bps, mtu or _LARGEST_MTU, mss, info.ip_version, timestamps is not False)
     return DataPath(*ends, rate_bps, ceiling / 1e6)
 
 
@@ -61,7 +40,7 @@ def datagram_path(info: RunInfo, ends: tuple[str, str], cell: Cell) -> DataPath:
     known = [mtu for mtu in mtus if mtu is not None]
     if rate_bps is None or cell.message_bytes is None or len(known) < len(ends):
         return DataPath(*ends, rate_bps, None)
-    ceiling = datagram_ceiling_bps(rate_bps, min(known), cell.message_bytes, ip_version(info))
+    ceiling = datagram_ceiling_bps(rate_bps, min(known), cell.message_bytes, info.ip_version)
     return DataPath(*ends, rate_bps, ceiling / 1e6)
 
 
@@ -71,7 +50,7 @@ def path_rate_bps(info: RunInfo, ends: tuple[str, str]) -> int | None:
     known = [rate for rate in rates if rate is not None]
     if len(known) < len(ends):
         return None
-    trunk = _known(info)[1]
+    trunk = trunk_link(info.plan)
     if trunk is not None and trunk.way(DataPath(*ends, None, None)):
         return min(*known, trunk.rate_bps)
     return min(known)
@@ -98,7 +77,7 @@ def clamped_mss(info: RunInfo, cell: Cell, stream: Stream, flows: Sequence[Flow]
     if cell.tcp.mss is not None or mss is None or len(known) < len(mtus):
         return None
     timestamps = agreed(side.tcp.timestamps for side in senders) is not False
-    allowed = Packet("tcp", ip_version(info), timestamps).largest_payload(min(known))
+    allowed = Packet("tcp", info.ip_version, timestamps).largest_payload(min(known))
     return mss if mss < allowed else None
 
 

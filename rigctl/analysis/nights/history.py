@@ -128,7 +128,7 @@ def values_of(store: Store, info: RunInfo) -> dict[Subject, float | None]:
 
 
 def _measured(store: Store, info: RunInfo) -> Values:
-    return night_values(RunView(info, store.repetitions(info.run, series=False), limits=False))
+    return night_values(RunView(info, store.repetitions(info.run, series=False)))
 
 
 def chosen(infos: Iterable[RunInfo], run: RunInfo) -> tuple[list[RunInfo], dict[str, str]]:

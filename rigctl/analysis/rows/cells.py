@@ -78,11 +78,8 @@ class Rows:
         return [derived.flow_row(flow) for derived, stream in streams for flow in derived.flows_of(stream)]
 
 
-def derive(info: RunInfo, repetitions: Iterable[Repetition], limits: bool = True) -> Rows:
-    """The rows of `repetitions`, in their order; pairs and flows in the scenario's order.
-
-    Without `limits` those are not looked for, which takes half the time: the columns are unknown.
-    """
+def derive(info: RunInfo, repetitions: Iterable[Repetition]) -> Rows:
+    """Return the rows of `repetitions`, in their order; pairs and flows in the scenario's order."""
     kept = tuple(repetitions)
     rows = Rows([], [], [], Balances(info, kept))
     cells = {cell.number: cell for cell in info.plan.cells}
@@ -90,7 +87,7 @@ def derive(info: RunInfo, repetitions: Iterable[Repetition], limits: bool = True
     for repetition in kept:
         is_counted = key_of(repetition) in counted
         balance = rows.balances.of(repetition)
-        derived = _Derivation(info, cells[repetition.cell], repetition, balance, counted=is_counted, limits=limits)
+        derived = _Derivation(info, cells[repetition.cell], repetition, balance, counted=is_counted)
         own = [derived.pair_row(stream) for stream in derived.cell.streams]
         rows.pairs.extend(own)
         rows.cells.append(derived.cell_row(own))
@@ -139,9 +136,9 @@ class _Derivation:
     """All that is derived from one repetition."""
 
     def __init__(
-        self, info: RunInfo, cell: Cell, repetition: Repetition, balance: Balance | None, *, counted: bool, limits: bool
+        self, info: RunInfo, cell: Cell, repetition: Repetition, balance: Balance | None, *, counted: bool
     ) -> None:
-        self.cell, self.counted, self._limits = cell, counted, limits
+        self.cell, self.counted = cell, counted
         self._info, self.repetition, self._balance = info, repetition, balance
         self._usage = {usage.node: usage for usage in repetition.nodes}
         self._agents_us = total(usage.agent_cpu_us for usage in repetition.nodes)
@@ -210,7 +207,7 @@ class _Derivation:
         share = efficiency(goodput_mbps, ceiling_mbps)
         flows = [flow for own in self._flows.values() for flow in own]
         streams_seen = zip(self.seen.values(), self._verdicts.values(), strict=True)
-        verdict = named(streams_seen, share) if self._limits else None
+        verdict = named(streams_seen, share)
         summed = {
             **copy_values(flows),
             **self._datagrams(flows, whole=len(flows) == len(streams) * self.cell.parallel),
@@ -228,7 +225,8 @@ class _Derivation:
             "rtt_min_us": least(row["rtt_min_us"] for row in rows),
             "ceiling_mbps": ceiling_mbps,
             "efficiency": share,
-            **_limit(verdict),
+            "limit": verdict.limit,
+            "limit_detail": verdict.detail,
             **{name: most(row[name] for row in rows) for name in BUSY_COLUMNS},
             **trunk_total(self._balance),
             **latency_values(self.repetition),
@@ -242,12 +240,10 @@ class _Derivation:
         share = efficiency(goodput_mbps, path.ceiling_mbps)
         senders = [flow.sender for flow in flows if flow.sender is not None]
         busy = self._busy(path)
-        verdict = None
-        if self._limits:
-            seen = self._evidence(stream, path, busy, flows, goodput_mbps, share)
-            verdict = judged(seen)
-            if len(flows) == self.cell.parallel:
-                self.seen[stream], self._verdicts[stream] = seen, verdict
+        seen = self._evidence(stream, path, busy, flows, goodput_mbps, share)
+        verdict = judged(seen)
+        if len(flows) == self.cell.parallel:
+            self.seen[stream], self._verdicts[stream] = seen, verdict
         return (
             self._shared
             | copy_values(flows)
@@ -266,7 +262,8 @@ class _Derivation:
                 "rtt_min_us": least(side.tcp.rtt_min_us for side in senders),
                 "ceiling_mbps": path.ceiling_mbps,
                 "efficiency": share,
-                **_limit(verdict),
+                "limit": verdict.limit,
+                "limit_detail": verdict.detail,
                 **busy,
                 **port_octets(self._balance, path.sender, path.receiver),
             }
@@ -396,10 +393,6 @@ class _Derivation:
         timestamps = agreed(side.tcp.timestamps for side in senders)
         mtu, mss = least(side.tcp.pmtu for side in senders), least(side.tcp.mss for side in senders)
         return data_path(self._info, stream.ends, mtu, mss, timestamps)
-
-
-def _limit(verdict: Verdict | None) -> Row:
-    return {"limit": verdict and verdict.limit, "limit_detail": verdict and verdict.detail}
 
 
 def _mbps(bps: float | None) -> float | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from rigctl.analysis.limits.ceiling import ip_version, link_mtu, link_rate_bps
+from rigctl.analysis.limits.ceiling import link_mtu, link_rate_bps
 from rigctl.model.counters.balance import Framing, Reconciliation, reconcile_all
 from rigctl.model.counters.losses import Attribution, attribute
 from rigctl.model.counters.others import OtherTraffic, other_traffic
@@ -77,7 +77,7 @@ class Balances:
     def __init__(self, info: RunInfo, repetitions: Iterable[Repetition]) -> None:
         self._wiring = Wiring(info.plan.ports, info.plan.trunk)
         self._mtu = most(link_mtu(info, node) for node in info.plan.links) or _USUAL_MTU
-        self._framing = Framing(ip_version(info), info.plan.virtual is not None)
+        self._framing = Framing(info.ip_version, info.plan.virtual is not None)
         in_order = sorted(repetitions, key=lambda repetition: repetition.started_at)
         self._timed = [(repetition, traffic_of(repetition.flows)) for repetition in in_order]
         nodes = {port.node for port in info.plan.ports if port.node is not None}

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
-from rigctl.analysis.limits.ceiling import ip_version
 from rigctl.analysis.limits.processors import PROCESSORS
 from rigctl.analysis.summary import CellSummary
 from rigctl.analysis.views.panels import ConditionPanels, Setting
@@ -168,4 +167,4 @@ def payload_share(info: RunInfo, cells: Sequence[CellSummary]) -> float | None:
     sizes = {stream.mss_effective for stream in streams}
     timestamps = agreed(stream.timestamps for stream in streams) is not False
     mss = sizes.pop() if len(sizes) == 1 else None
-    return mss / wire_bytes(mss, ip_version(info), timestamps) if mss else None
+    return mss / wire_bytes(mss, info.ip_version, timestamps) if mss else None

@@ -7,15 +7,18 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import typer
 from typer.exceptions import TyperException
-from typing_extensions import Buffer
 
 from rigctl.base.errors import InputError, Interrupted, RigctlError, RigError
 from rigctl.base.processes import limit_met
 from rigctl.base.texts import printable_lines
 from rigctl.cli.common import log_error, on_standard_error
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 
 class OutputError(Exception):
@@ -27,7 +30,7 @@ class OutputError(Exception):
 
 
 class _Standard(io.FileIO):
-    def write(self, data: Buffer, /) -> int:
+    def write(self, data: "ReadableBuffer", /) -> int:
         try:
             return super().write(data)
         except OSError as error:

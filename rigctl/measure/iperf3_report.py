@@ -13,7 +13,7 @@ from typing import Any, Final
 from pydantic import BaseModel, Field, ValidationError
 
 from rigctl.base.texts import printable
-from rigctl.model.ceilings import IP_HEADER, TCP_HEADER, TIMESTAMPS_OPTION
+from rigctl.model.limits.ceilings import IP_HEADER, TCP_HEADER, TIMESTAMPS_OPTION
 from rigctl.records import Cell, Datagrams, Direction, Flow, Pair, Series, Side, TcpInfo
 
 MOST_SAID: Final = 300

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from rigctl.model.ceilings import TIMESTAMPS_OPTION
+from rigctl.model.limits.ceilings import TIMESTAMPS_OPTION
 from rigctl.model.window import CommonWindow
 from rigctl.records import Cell, Facts, Flow, Link, NodeUsage, Side
 

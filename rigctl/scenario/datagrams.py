@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from rigctl.kinds import KINDS
-from rigctl.model.ceilings import Packet
+from rigctl.model.limits.ceilings import Packet
 from rigctl.records import Condition, Pair
 from rigctl.rig.inventory import Rig
 from rigctl.scenario.matrix import Row

@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, WithJsonSchema, create_model
 from rigctl.base.units import parse_bytes, parse_duration, parse_rate
 from rigctl.columns import COLUMNS, Column, Level
 from rigctl.kinds import KINDS, Kind
-from rigctl.model.limit_rules import RULES
+from rigctl.model.limits.rules import RULES
 from rigctl.records import Comparison, Expectation
 from rigctl.rig.fields import MAX_VALUE_CHARS, FieldError, named, parse_whole, shown
 from rigctl.scenario.conditions import Section

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 import builders
 
-from rigctl.analysis.views.message_results import MessageResult, message_results
+from rigctl.analysis.views.messages import MessageResult, message_results
 from rigctl.findings import Finding
 from rigctl.model.histogram import bucket_of
 from rigctl.records import (
@@ -25,7 +25,7 @@ from rigctl.records import (
 )
 from rigctl.report.blocks import Table
 from rigctl.report.document import document
-from rigctl.report.sections.messages.table import table
+from rigctl.report.sections.messages import table
 
 Rows: TypeAlias = Sequence[tuple[int, int, Sequence[float]]]
 """Size, iterations and elapsed times of each test."""

@@ -14,7 +14,7 @@ from rigctl.analysis.run_view import RunView
 from rigctl.base.errors import InputError
 from rigctl.cli.documents import Model, Percent, Variants, at, percent
 from rigctl.cli.options import Bound, StoreAddress, run_ids
-from rigctl.model.comparing import Difference, Verdict
+from rigctl.model.statistics.comparing import Difference, Verdict
 from rigctl.report.blocks import Document
 from rigctl.report.comparison.page import comparison_document
 from rigctl.report.printers.files import write_whole
@@ -88,7 +88,7 @@ def _comparison(opened: Store, before: str | None, after: str | None, bound: flo
 
 def _view(opened: Store, reference: str) -> RunView:
     info = opened.run(reference)
-    return RunView(info, opened.repetitions(info.run, series=False), limits=False)
+    return RunView(info, opened.repetitions(info.run, series=False))
 
 
 def _by_ending(output: Path) -> Format:

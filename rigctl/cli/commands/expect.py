@@ -21,8 +21,7 @@ from rigctl.base.units import (
 )
 from rigctl.cli.documents import Mbps, Model
 from rigctl.cli.options import Json
-from rigctl.model.ceilings import Packet
-from rigctl.model.expect import Expected, expected, windows_bps
+from rigctl.model.limits.ceilings import Expected, Packet, expected, windows_bps
 
 _PROTOCOLS: Final[tuple[Literal["tcp", "udp"], ...]] = ("tcp", "udp")
 _Number = TypeVar("_Number", int, float)

@@ -7,18 +7,19 @@ from typing import Annotated
 
 import typer
 
-from rigctl.analysis.rows.derive import Row
+from rigctl.analysis.rows.cells import Row
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.over_time import sampled
 from rigctl.base.errors import InputError
+from rigctl.base.extras import extra
 from rigctl.base.texts import printable_lines
 from rigctl.cli.options import StoreAddress, run_ids
 from rigctl.cli.stored_runs import ANY_RUN, Filters, stored_runs, with_filters
 from rigctl.columns import Level
 from rigctl.records import RunStatus
-from rigctl.report.export import BINARY, FORMATS
-from rigctl.report.export.run_cases import suite_of
+from rigctl.report.export.cases import suite_of
+from rigctl.report.export.formats import BINARY, FORMATS
 from rigctl.report.printers.files import write_whole
 from rigctl.report.printers.junit import junit
 from rigctl.runner.resume import Fate, fate
@@ -126,7 +127,8 @@ def _of_run(opened: Store, run: str, kind: Format) -> bytes:
     info = opened.run(run)
     view = RunView(info, opened.repetitions(info.run, series=sampled(info.plan)))
     if kind is Format.OPENMETRICS:
-        from rigctl.report.export import openmetrics  # its library is an extra
+        with extra("openmetrics", "export --format openmetrics"):
+            from rigctl.report.export import openmetrics
 
         return openmetrics.render(view)
     return junit([suite_of(view)]).encode()

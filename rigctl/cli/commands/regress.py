@@ -17,7 +17,7 @@ from rigctl.base.errors import InputError
 from rigctl.base.texts import printable
 from rigctl.cli.documents import Instant, Model, at, of, percent
 from rigctl.cli.options import Bound, RunId, StoreAddress, Wait, scenario_names, wait_s
-from rigctl.model.changes import Rules
+from rigctl.model.statistics.changes import Rules
 from rigctl.nightly.confirm import confirmed
 from rigctl.records import CONFIRMS, Accepted, RunInfo
 from rigctl.report.nights.junit import as_junit

@@ -19,8 +19,7 @@ from rigctl.report.printers.html import write_page
 from rigctl.report.product.claim import NoClaim
 from rigctl.report.product.compare import side_by_side
 from rigctl.report.product.content import product
-from rigctl.report.product.page import brand, themed
-from rigctl.report.product.publish import files_of, write_files
+from rigctl.report.product.page import brand, files_of, themed, write_files
 from rigctl.report.product.theme import Theme, default_theme, load_theme
 from rigctl.store import Store, open_store
 

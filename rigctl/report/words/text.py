@@ -6,13 +6,15 @@ from typing import Final, Literal, Protocol, TypeAlias
 
 from rigctl.base.units import format_bytes, format_rate
 from rigctl.engines import AGENT
-from rigctl.model.shares import percent
+from rigctl.model.limits.shares import percent
 from rigctl.records import Cell, Direction, Pair, several_sets
 
 UNKNOWN: Final = "–"
 MOST_DECIMALS: Final = 3
 MOST_PAIRS: Final = 3
 """Of a test, by name; more are counted."""
+MOST_LISTED: Final = 4
+"""More pairs than this are shown as their range, beside their total."""
 Told: TypeAlias = Literal["", "count", "names"]
 
 

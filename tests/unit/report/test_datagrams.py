@@ -8,7 +8,7 @@ import builders
 import documents
 import pytest
 
-from rigctl.analysis.rows.derive import derive
+from rigctl.analysis.rows.cells import derive
 from rigctl.analysis.run_view import RunView
 from rigctl.findings import Finding, Severity, Weight
 from rigctl.model.search import MOST_TRIALS, Search, decided, search
@@ -28,10 +28,14 @@ from rigctl.records import (
 )
 from rigctl.report.document import document
 from rigctl.report.printers.html import page
-from rigctl.report.sections.datagrams.findings import datagram_findings, shaping_text
-from rigctl.report.sections.datagrams.search import search_findings, search_table
-from rigctl.report.sections.datagrams.table import datagram_table
-from rigctl.report.sections.datagrams.words import explain
+from rigctl.report.sections.datagrams import (
+    datagram_findings,
+    datagram_table,
+    explain,
+    search_findings,
+    search_table,
+    shaping_text,
+)
 
 PAIR = Pair("a", "b")
 SECOND = 10**9

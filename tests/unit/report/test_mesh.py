@@ -10,7 +10,7 @@ import pytest
 from builders import asking, cell, failed, plan, repetition, run
 
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.slow import SlowNode
+from rigctl.analysis.views.mesh import SlowNode
 from rigctl.findings import Severity
 from rigctl.records import Cell, Link, Pair, Repetition, RunInfo
 from rigctl.report.blocks import Document, Folded, HeatMaps, Paragraph, Table
@@ -19,8 +19,7 @@ from rigctl.report.printers.html import page
 from rigctl.report.printers.json import as_json
 from rigctl.report.printers.markdown import markdown
 from rigctl.report.printers.table_parts import paper_parts
-from rigctl.report.sections.mesh.findings import findings
-from rigctl.report.sections.mesh.form import form_of
+from rigctl.report.sections.mesh import findings, form_of
 
 NODES = ("n1", "n2", "n3", "n4")
 

@@ -8,16 +8,14 @@ import builders
 import pytest
 from message_runs import BLAST, PING, Rows, finding, measured, results, rows_of, said
 
-from rigctl.analysis.views.message_results import MessageResult, message_results
+from rigctl.analysis.views.messages import MessageResult, message_results
 from rigctl.findings import Severity, Weight
 from rigctl.records import Datagrams, Pair, Repetition, Retest, RunInfo, Status
 from rigctl.report.blocks import Chart, Charts, Document
 from rigctl.report.charts.plot import Line
 from rigctl.report.document import document
 from rigctl.report.printers.html import page
-from rigctl.report.sections.messages.chart import message_chart
-from rigctl.report.sections.messages.lines import keys, lines
-from rigctl.report.sections.messages.table import table
+from rigctl.report.sections.messages import keys, lines, message_chart, table
 
 BACK = Pair("cork", "dublin")
 

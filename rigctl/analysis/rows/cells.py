@@ -1,0 +1,427 @@
+"""Rows of the column table (rigctl.columns), derived from a stored run on reading: cells, pairs and flows.
+
+Nothing here is stored: a better ceiling explains last year's runs too. Plain Python: `rigctl show` needs no pandas.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final, TypeAlias
+
+from rigctl.analysis.limits.bottleneck import evidence, named, other_traffic_found
+from rigctl.analysis.limits.ceiling import (
+    clamped_mss,
+    data_path,
+    datagram_path,
+    efficiency,
+    larger_frames,
+    link_rate_bps,
+)
+from rigctl.analysis.limits.processors import BUSY_COLUMNS, agent_pct, busiest_pct, busy_of, cpu_pct, others_pct
+from rigctl.analysis.limits.window_cause import effective_window
+from rigctl.analysis.rows.counters import Balance, Balances, port_octets, trunk_total
+from rigctl.analysis.rows.datagrams import asked_mbps, datagram_values
+from rigctl.analysis.rows.messages import latency_values, message_values
+from rigctl.columns import Level, columns_at
+from rigctl.model.limits.evidence import Evidence
+from rigctl.model.limits.sharing import (
+    DataPath,
+    Load,
+    TrunkLink,
+    shared_loads,
+    taken_of_links,
+    together_mbps,
+    trunk_link,
+)
+from rigctl.model.limits.verdicts import Verdict, judged
+from rigctl.model.search import decided
+from rigctl.model.unknowns import agreed, joined, known_total, least, mean, most, total
+from rigctl.model.window import CommonWindow
+from rigctl.records import MAX_RATE, Cell, Flow, Repetition, RunInfo, RunPlan, Status, Stream
+
+Row: TypeAlias = dict[str, Any]
+
+Key: TypeAlias = tuple[int, int, int]
+"""Number of the cell, of the repetition and of the attempt."""
+_NAMES: Final = {level: tuple(column.name for column in columns_at(level)) for level in Level}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """One list per level; each row has exactly the columns of `columns_at(level)`, unknown ones `None`.
+
+    The rows of flows are made when they are first used: the page of a large matrix shows none of its thousands.
+    """
+
+    cells: list[Row]
+    pairs: list[Row]
+    derivations: list["_Derivation"] = field(repr=False, compare=False)
+    balances: Balances = field(repr=False, compare=False)
+
+    @cached_property
+    def seen(self) -> dict[Key, dict[Stream, Evidence]]:
+        """The evidence of each repetition's streams."""
+        return {key_of(derived.repetition): derived.seen for derived in self.derivations}
+
+    def by_stream(self) -> Iterator[tuple["_Derivation", dict[Stream | None, Row]]]:
+        """Each repetition with the rows of its streams and, under `None`, that of its test."""
+        pairs = iter(self.pairs)
+        for derived, whole in zip(self.derivations, self.cells, strict=True):
+            rows: dict[Stream | None, Row] = {None: whole}
+            rows.update({stream: next(pairs) for stream in derived.cell.streams})
+            yield derived, rows
+
+    @cached_property
+    def flows(self) -> list[Row]:
+        streams = [(derived, stream) for derived in self.derivations for stream in derived.cell.streams]
+        return [derived.flow_row(flow) for derived, stream in streams for flow in derived.flows_of(stream)]
+
+
+def derive(info: RunInfo, repetitions: Iterable[Repetition]) -> Rows:
+    """Return the rows of `repetitions`, in their order; pairs and flows in the scenario's order."""
+    kept = tuple(repetitions)
+    rows = Rows([], [], [], Balances(info, kept))
+    cells = {cell.number: cell for cell in info.plan.cells}
+    counted = counted_keys(info.plan, kept)
+    for repetition in kept:
+        is_counted = key_of(repetition) in counted
+        balance = rows.balances.of(repetition)
+        derived = _Derivation(info, cells[repetition.cell], repetition, balance, counted=is_counted)
+        own = [derived.pair_row(stream) for stream in derived.cell.streams]
+        rows.pairs.extend(own)
+        rows.cells.append(derived.cell_row(own))
+        rows.derivations.append(derived)
+    return rows
+
+
+def window_s(repetition: Repetition) -> float | None:
+    """Length of the measurement interval."""
+    if repetition.window_start_ns is None or repetition.window_end_ns is None:
+        return None
+    return (repetition.window_end_ns - repetition.window_start_ns) / 1e9
+
+
+def common_window_of(repetition: Repetition) -> CommonWindow | None:
+    start_ns, end_ns = repetition.window_start_ns, repetition.window_end_ns
+    return None if start_ns is None or end_ns is None else CommonWindow(start_ns, end_ns, 0)
+
+
+def which_stream(info: RunInfo, cell: Cell, repetition: Repetition, stream: Stream) -> Row:
+    """What every row of a stream begins with, at any level."""
+    return _which(info, cell, repetition) | _of_stream(stream)
+
+
+def _which(info: RunInfo, cell: Cell, repetition: Repetition) -> Row:
+    return {
+        "run": info.run,
+        "cell": cell.number,
+        "repetition": repetition.repetition,
+        "attempt": repetition.attempt,
+        "status": str(repetition.status),
+        "test": cell.test,
+    }
+
+
+def _of_stream(stream: Stream) -> Row:
+    return {"source": stream.pair.source, "destination": stream.pair.destination, "direction": str(stream.direction)}
+
+
+def picked(level: Level, values: Mapping[str, Any]) -> Row:
+    """The row of `values` with exactly the columns of `level`."""
+    return {name: values[name] for name in _NAMES[level]}
+
+
+class _Derivation:
+    """All that is derived from one repetition."""
+
+    def __init__(
+        self, info: RunInfo, cell: Cell, repetition: Repetition, balance: Balance | None, *, counted: bool
+    ) -> None:
+        self.cell, self.counted = cell, counted
+        self._info, self.repetition, self._balance = info, repetition, balance
+        self._usage = {usage.node: usage for usage in repetition.nodes}
+        self._agents_us = total(usage.agent_cpu_us for usage in repetition.nodes)
+        self._window_s = window_s(repetition)
+        self._window = common_window_of(repetition)
+        self.seen: dict[Stream, Evidence] = {}
+        self._verdicts: dict[Stream, Verdict] = {}
+        self._flows: dict[Stream, list[Flow]] = {}
+        self._paths: dict[Stream, DataPath] = {}
+        for flow in repetition.flows:
+            self._flows.setdefault(flow.stream, []).append(flow)
+        self._threads = Counter(node for flow in repetition.flows for node in (flow.pair.source, flow.pair.destination))
+        self._shared: Row = {
+            **_which(info, cell, repetition),
+            "counted": counted,
+            "reason": repetition.reason,
+            "pairs": len(cell.pairs),
+            "condition": cell.condition,
+            "window_total_bytes": cell.window.total_bytes,
+            "window_bytes": cell.window.bytes,
+            "mss": cell.tcp.mss,
+            "parallel": cell.parallel,
+            "message_bytes": cell.message_bytes,
+            "iterations": cell.messages.iterations,
+            "transport": cell.transport,
+            "rate_mbps": asked_mbps(cell, repetition),
+            "burst": cell.datagrams.burst,
+            "busy_poll": cell.messages.busy_poll,
+            "zerocopy": cell.copying.zerocopy,
+            "copy": cell.copying.copy,
+            "read": cell.file.read,
+            "write": cell.file.write,
+            "engine": cell.engine,
+            "duration_s": self._window_s,
+            "start_skew_us": repetition.start_skew_us,
+        }
+
+    def flows_of(self, stream: Stream) -> list[Flow]:
+        return sorted(self._flows.get(stream, ()), key=lambda flow: flow.number)
+
+    def flow_row(self, flow: Flow) -> Row:
+        sender, receiver = flow.sender, flow.receiver
+        own = {
+            "flow": flow.number,
+            "sndbuf_bytes": sender and sender.sndbuf_bytes,
+            "rcvbuf_bytes": receiver and receiver.rcvbuf_bytes,
+            "cwnd": sender and sender.tcp.cwnd,
+            "busy_us": sender and sender.tcp.busy_us,
+            "rwnd_limited_us": sender and sender.tcp.rwnd_limited_us,
+            "sndbuf_limited_us": sender and sender.tcp.sndbuf_limited_us,
+        } | message_values(self.cell, flow)
+        return picked(Level.FLOWS, self._stream(flow.stream, [flow]) | own)
+
+    def pair_row(self, stream: Stream) -> Row:
+        flows = self.flows_of(stream)
+        # A flow that was not reported leaves the pair's sum unknown: a part of it must not pass for the whole.
+        whole = len(flows) == self.cell.parallel
+        return picked(Level.PAIRS, self._stream(stream, flows, whole) | latency_values(self.repetition, stream))
+
+    def cell_row(self, rows: Sequence[Row]) -> Row:
+        """The row of the cell; `rows` are those of its pairs."""
+        streams = self.cell.streams
+        paths = [self._path(stream, self.flows_of(stream)) for stream in streams]
+        ceiling_mbps = together_mbps(paths, self._rates_bps(paths), self._trunk)
+        goodput_mbps = total(row["goodput_mbps"] for row in rows)
+        share = efficiency(goodput_mbps, ceiling_mbps)
+        flows = [flow for own in self._flows.values() for flow in own]
+        streams_seen = zip(self.seen.values(), self._verdicts.values(), strict=True)
+        verdict = named(streams_seen, share)
+        summed = {
+            **copy_values(flows),
+            **self._datagrams(flows, whole=len(flows) == len(streams) * self.cell.parallel),
+            "direction": str(self.cell.direction),
+            "bytes": total(row["bytes"] for row in rows),
+            "goodput_mbps": goodput_mbps,
+            "goodput_median_mbps": _mbps(self.repetition.goodput_median_bps),
+            "retransmits": total(row["retransmits"] for row in rows),
+            "window_effective_bytes": least(row["window_effective_bytes"] for row in rows),
+            "mss_effective": least(row["mss_effective"] for row in rows),
+            "mtu": least(row["mtu"] for row in rows),
+            "congestion": joined(row["congestion"] for row in rows),
+            "nodelay": agreed(row["nodelay"] for row in rows),
+            "rtt_us": mean(row["rtt_us"] for row in rows),
+            "rtt_min_us": least(row["rtt_min_us"] for row in rows),
+            "ceiling_mbps": ceiling_mbps,
+            "efficiency": share,
+            "limit": verdict.limit,
+            "limit_detail": verdict.detail,
+            **{name: most(row[name] for row in rows) for name in BUSY_COLUMNS},
+            **trunk_total(self._balance),
+            **latency_values(self.repetition),
+        }
+        return picked(Level.CELLS, self._shared | summed)
+
+    def _stream(self, stream: Stream, flows: Sequence[Flow], whole: bool = True) -> Row:
+        path = self._path(stream, flows)
+        received = total(flow.bytes for flow in flows) if whole else None
+        goodput_mbps = self._rate_mbps(received)
+        share = efficiency(goodput_mbps, path.ceiling_mbps)
+        senders = [flow.sender for flow in flows if flow.sender is not None]
+        busy = self._busy(path)
+        seen = self._evidence(stream, path, busy, flows, goodput_mbps, share)
+        verdict = judged(seen)
+        if len(flows) == self.cell.parallel:
+            self.seen[stream], self._verdicts[stream] = seen, verdict
+        return (
+            self._shared
+            | copy_values(flows)
+            | self._datagrams(flows, whole)
+            | _of_stream(stream)
+            | {
+                "bytes": received,
+                "goodput_mbps": goodput_mbps,
+                "retransmits": total(flow.retransmits for flow in flows) if whole else None,
+                "window_effective_bytes": effective_window(self._info, self.cell, stream, flows),
+                "mss_effective": least(side.tcp.mss for side in senders),
+                "mtu": least(side.tcp.pmtu for side in senders),
+                "congestion": joined(side.tcp.congestion for side in senders),
+                "nodelay": agreed(side.tcp.nodelay for side in senders),
+                "rtt_us": mean(side.tcp.rtt_us for side in senders),
+                "rtt_min_us": least(side.tcp.rtt_min_us for side in senders),
+                "ceiling_mbps": path.ceiling_mbps,
+                "efficiency": share,
+                "limit": verdict.limit,
+                "limit_detail": verdict.detail,
+                **busy,
+                **port_octets(self._balance, path.sender, path.receiver),
+            }
+        )
+
+    def _evidence(
+        self,
+        stream: Stream,
+        path: DataPath,
+        busy: Row,
+        flows: Sequence[Flow],
+        goodput_mbps: float | None,
+        share: float | None,
+    ) -> Evidence:
+        """What is known of `flows`, all or one of those of `stream`; `path` is theirs, `busy` its processors."""
+        links = self._info.plan.links
+        rtts_s = [links[node].rtt_s for node in stream.ends if node in links]
+        load, quotas = self._loads.get(stream), [self._throttled(node) for node in stream.ends]
+        return evidence(
+            share,
+            goodput_mbps,
+            self._asked_mbps(len(flows)),
+            flows,
+            busy_of(self._info, self.cell, [busy]),
+            self._window,
+            known_total(rtts_s),
+            {
+                "larger_frames": larger_frames(self._info, self.cell, stream, path, flows),
+                "shared_share": load.share if load else None,
+                "shared_link": load.link if load else None,
+                "quota_sender": quotas[0],
+                "quota_receiver": quotas[1],
+                "clamped_mss": clamped_mss(self._info, self.cell, stream, flows),
+                **self._others(path),
+            },
+            searched=self.cell.datagrams.rate == MAX_RATE,
+        )
+
+    @cached_property
+    def _loads(self) -> dict[Stream, Load | None]:
+        loads = shared_loads(self._achieved, self._all_rates_bps, self._trunk)
+        return dict(zip(self.cell.streams, loads, strict=True))
+
+    @cached_property
+    def _achieved(self) -> list[tuple[DataPath, float | None]]:
+        """The path and the goodput of each stream."""
+        streams = self.cell.streams
+        return [(self._path(stream, self.flows_of(stream)), self._goodput_mbps(stream)) for stream in streams]
+
+    @cached_property
+    def _all_rates_bps(self) -> dict[str, int | None]:
+        return self._rates_bps(path for path, _ in self._achieved)
+
+    @cached_property
+    def _trunk(self) -> TrunkLink | None:
+        return trunk_link(self._info.plan)
+
+    @cached_property
+    def _taken(self) -> dict[str, list[float | None]]:
+        return taken_of_links(self._achieved, self._all_rates_bps, self._trunk)
+
+    def _others(self, path: DataPath) -> Row:
+        """Other traffic on the links of `path`."""
+        if self._balance is None:
+            return {}
+        counted = self._balance.others_on(path.sender, path.receiver)
+        return other_traffic_found(self._info, path, counted, self._taken, self._all_rates_bps, self._trunk)
+
+    def _rates_bps(self, paths: Iterable[DataPath]) -> dict[str, int | None]:
+        """Of the links of all nodes that are ends of `paths`."""
+        nodes = {node for path in paths for node in (path.sender, path.receiver)}
+        return {node: link_rate_bps(self._info, node) for node in nodes}
+
+    def _goodput_mbps(self, stream: Stream) -> float | None:
+        flows = self.flows_of(stream)
+        received = total(flow.bytes for flow in flows) if len(flows) == self.cell.parallel else None
+        return self._rate_mbps(received)
+
+    def _rate_mbps(self, received: int | None) -> float | None:
+        return received * 8e-6 / self._window_s if received is not None and self._window_s else None
+
+    def _throttled(self, node: str) -> float | None:
+        """Of its time, that in which a quota held the agent of `node` back."""
+        usage = self._usage.get(node)
+        if usage is None or usage.throttled_us is None or not usage.span_us or not usage.cpus:
+            return None
+        # Version 1 of control groups adds up the time over the CPUs that the agent's threads were on.
+        threads = min(max(1, self._threads[node]), usage.cpus)
+        return min(1.0, usage.throttled_us / (usage.span_us * threads))
+
+    def _datagrams(self, flows: Sequence[Flow], whole: bool) -> Row:
+        return {name: value for name, value in datagram_values(flows if whole else ()).items() if name != "rate_mbps"}
+
+    def _busy(self, path: DataPath) -> Row:
+        ends = (path.sender, path.receiver)
+        shares = [cpu_pct(self._usage.get(node)) for node in ends]
+        shares += [agent_pct(self._usage.get(node), self._threads[node]) for node in ends]
+        shares += [busiest_pct(self._usage.get(node)) for node in ends]
+        shares += [others_pct(self._usage.get(node), self._run_us(node)) for node in ends]
+        return dict(zip(BUSY_COLUMNS, shares, strict=True))
+
+    def _run_us(self, node: str) -> float | None:
+        """The CPU time that the run took of the machine of `node`: that of its agents and, on a node of its own, of
+        interrupts. The links of a virtual rig have none: what they do is charged to the agent that sends.
+        """
+        if self._info.plan.virtual not in (None, "machines"):
+            return self._agents_us
+        usage = self._usage.get(node)
+        return None if usage is None or usage.agent_cpu_us is None else usage.agent_cpu_us + (usage.node_irq_us or 0)
+
+    def _asked_mbps(self, flows: int) -> float | None:
+        each = asked_mbps(self.cell, self.repetition)
+        return None if each is None else each * flows
+
+    def _path(self, stream: Stream, flows: Sequence[Flow]) -> DataPath:
+        """That of `flows`, all or one of those of `stream`."""
+        if len(flows) < len(self._flows.get(stream, ())):
+            return self._path_of(stream, flows)
+        if stream not in self._paths:
+            self._paths[stream] = self._path_of(stream, flows)
+        return self._paths[stream]
+
+    def _path_of(self, stream: Stream, flows: Sequence[Flow]) -> DataPath:
+        if self.cell.transport == "udp":
+            return datagram_path(self._info, stream.ends, self.cell)
+        senders = [flow.sender for flow in flows if flow.sender is not None]
+        timestamps = agreed(side.tcp.timestamps for side in senders)
+        mtu, mss = least(side.tcp.pmtu for side in senders), least(side.tcp.mss for side in senders)
+        return data_path(self._info, stream.ends, mtu, mss, timestamps)
+
+
+def _mbps(bps: float | None) -> float | None:
+    return None if bps is None else bps / 1e6
+
+
+def key_of(repetition: Repetition) -> Key:
+    return repetition.cell, repetition.repetition, repetition.attempt
+
+
+def planned(plan: RunPlan, repetitions: Sequence[Repetition]) -> tuple[Repetition, ...]:
+    """Without those of a retest, which are shown apart."""
+    if plan.retest is None:
+        return tuple(repetitions)
+    return tuple(repetition for repetition in repetitions if repetition.repetition <= plan.repeat)
+
+
+def counted_keys(plan: RunPlan, repetitions: Sequence[Repetition]) -> frozenset[Key]:
+    """Those with a valid result; of a search for the highest rate only the trial that decides it."""
+    kept = decided(plan, planned(plan, repetitions))
+    return frozenset(key_of(repetition) for repetition in kept if repetition.status is Status.OK)
+
+
+def copy_values(flows: Sequence[Flow]) -> dict[str, Any]:
+    """Values of the columns `zerocopy_effective` and `copy_effective` for `flows`; `None`: not known, or not asked."""
+    asked = [flow.sender.copying for flow in flows if flow.sender and flow.sender.copying.uncopied_sends is not None]
+    sends = total(side.sends for side in asked)
+    uncopied = total(side.uncopied_sends for side in asked)
+    return {
+        "zerocopy_effective": uncopied / sends if sends and uncopied is not None else None,
+        "copy_effective": agreed(flow.receiver.copying.copied for flow in flows if flow.receiver is not None),
+    }

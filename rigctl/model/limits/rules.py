@@ -1,0 +1,387 @@
+"""The rules that name the limit of a stream. The first one that holds names it.
+
+A rule needs certain evidence; where some of it is not known, the rule is passed over. What it looked at goes into the
+verdict, so that a reader can check it. Thresholds and their reasons: docs/decisions/0023.
+
+Sources: window ÷ round trip, in-flight bytes (RFC 9293); Web100's triage by shares of time (Mathis et al., 2003);
+pathdiag's model of a path; Flach et al., "An Internet-Wide Analysis of Traffic Policing" (2016), for the token bucket;
+Lo and MacKinlay, "Stock Market Prices Do Not Follow Random Walks" (1988), for the ratio of variances.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Final
+
+from rigctl.model.limits.shares import LINE_RATE, above_ceiling, reaches
+
+NEARLY: Final = 0.93
+"""From this share of the ceiling on, a queue that stands is that of the line: its drops cost the rest."""
+ALL: Final = 1.02
+"""Share of the line that bytes sent and segments lost reach at most where the losses are behind the line.
+
+The queue before the line drops what is more."""
+OTHERS: Final = 0.05
+"""From this share of a link's rate on, other traffic counts: retransmits and tunnel headers are below it."""
+MOST_FULL: Final = 1.25
+"""A link that seems fuller than this says that its rate, or a counter, is wrong. Other traffic is the mean of all the
+time, the run's own that of the measurement interval: together they may exceed 1."""
+BESIDE: Final = 0.8
+"""From this share of a link on, together with other traffic, a shaper or losses elsewhere can't be told from it."""
+LARGER_FRAMES: Final = 1.02
+"""Larger frames would raise the ceiling by 2 % at least."""
+REACHED: Final = 0.9
+"""From this share of window ÷ least round trip on, the window is the limit even on a busy node."""
+IN_FLIGHT: Final = 0.85
+"""From this share of the window on, bytes in flight fill it: the whole segments of a small one, and what is unread."""
+COUNTED: Final = 0.1
+"""Least share of its busy time that a sender with a full window waits, as the kernel counts it: 0.34 to 1."""
+FLAT: Final = 1.3
+"""Up to this multiple of the least round trip there is no queue that would matter."""
+BUFFERED: Final = 0.6
+"""From this share of the send buffer on, bytes in flight fill it: Linux charges its bookkeeping to it. More than 1 is
+usual: it lets the last write exceed it, by a super-packet of 64 KB."""
+OPEN: Final = 0.8
+"""Up to this share of a window, or of the congestion window, it is not what holds the flow back."""
+HALF: Final = 0.5
+"""Half the time or more."""
+EXHAUSTED: Final = 0.3
+"""A process that is held back this long is what limits, though its peer then waits for a full window."""
+THROTTLED: Final = 0.1
+"""A process that does not exhaust its quota is not throttled at all; one period in ten may be a coincidence."""
+QUEUE_MS: Final = 1.0
+"""A queue that stands this long is no batch of segments."""
+STEADY: Final = 0.1
+"""Goodput over consecutive 0.1 s differs by no more, as a standard deviation: something gives out a constant rate."""
+SHORT: Final = 1.1
+CONSTANT: Final = 0.02
+"""Goodput that is as good as constant: then a queue of a tenth of the round trip will do, as bbr leaves it."""
+DEEP: Final = (5.0, 3.0)
+"""A queue that stands for 5 ms and three times the least round trip says alone that its link is always busy: goodput
+may vary, as it does while a short test begins. Losses then don't limit."""
+LOSSY: Final = 0.001
+EVEN: Final = 0.2
+"""Losses at random leave goodput uneven: by a fifth or more for one flow, less by the square root of their number."""
+UNEVEN: Final = 0.3
+"""From here on goodput is as uneven as losses at random make it; between the two it may be either."""
+TOGETHER: Final = 1.8
+"""Losses at random have a variance of about their mean in 0.1 s (Poisson); 1.8 times that is chance in 3 of 1000 tests
+of 2.4 s. Those of a bucket that runs empty come together …"""
+REGULATED: Final = 0.4
+"""… and after more than the mean rate comes less: goodput over 0.4 s varies by less than that of independent 0.1 s …"""
+INDEPENDENT: Final = 0.75
+"""… while that of flows which lose at random does not: 1 and more, as windows grow slowly. Between the two: unknown."""
+EVENTS: Final = 8
+"""Clumps of losses below which nobody can tell whether they came at random."""
+EXPLAINED: Final = (0.8, 1.5)
+"""Losses at random, one by one, allow what is achieved (Mathis et al.): 0.84 to 1.45 times that was seen."""
+LITTLE_CPU: Final = 0.1
+"""An agent that needs no more of a processor gets it although other programs run."""
+LEAST_ALLOWED: Final = 0.3
+"""Losses that allow less than this, counted in clumps, did not reduce the congestion window as the rule says …"""
+LEAST_ALONE: Final = 0.5
+"""… and this, where a short test can't tell how they clump: 0.5 is the least of losses one by one."""
+MOST_ALLOWED: Final = 2.0
+"""Losses that allow more than this multiple of the goodput explain nothing: the rule is a rough one."""
+EVEN_DATAGRAMS: Final = 0.4
+"""Variance of the datagrams that pass ÷ that of random losses: a constant rate is far below 1."""
+
+
+class Known(SimpleNamespace):
+    """Evidence of which a rule knows what it needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Names `limit` where `holds`; asked only where all that it `needs` is known."""
+
+    limit: str
+    name: str
+    needs: tuple[str, ...]
+    holds: Callable[["Known"], bool]
+    cause: str | None = None  # more than the limit says: "policer"
+
+
+def _full(seen: Known) -> bool:
+    """The line is nearly full: with this stream, with all pairs that share a link, or with other traffic."""
+    return any(reaches(share or 0.0, NEARLY) for share in (seen.efficiency, seen.shared_share, seen.link_share))
+
+
+def _beside(seen: Known, least: float) -> bool:
+    """Other traffic counts, and together with the run's it takes `least` of the link."""
+    return bool(seen.other_share >= OTHERS and least <= seen.link_share <= MOST_FULL)
+
+
+def _buffered(seen: Known) -> bool:
+    others_open = seen.in_flight_cwnd <= OPEN and seen.in_flight_share <= OPEN
+    return bool(others_open and seen.in_flight_sndbuf >= BUFFERED)
+
+
+def _filled(seen: Known) -> bool:
+    """The window is full, and the kernel has counted some of that time."""
+    return bool(seen.in_flight_share >= IN_FLIGHT and (seen.held_share is None or seen.held_share >= COUNTED))
+
+
+def _nearby(seen: Known) -> bool:
+    """Round trips so short that they vary by multiples, as hosts take them up; but no queue."""
+    return bool(seen.rtt_ms - seen.rtt_min_ms < QUEUE_MS)
+
+
+def _drained(seen: Known) -> bool:
+    """Less than half of the window stands in a queue: else something is slower than what the window allows."""
+    grown = seen.rtt_growth is not None and seen.rtt_growth * HALF >= 1
+    return seen.window_share is None or bool(seen.window_share >= HALF or not grown)
+
+
+def _standing(seen: Known) -> bool:
+    return bool(seen.queue_ms >= QUEUE_MS and seen.queue_growth >= FLAT)
+
+
+def _deep(seen: Known) -> bool:
+    """A queue that is never empty, as far as is known."""
+    least_ms, least_growth = DEEP
+    if seen.queue_ms is None or seen.queue_growth is None:
+        return False
+    return bool(seen.queue_ms >= least_ms and seen.queue_growth >= least_growth)
+
+
+def _never_empty(seen: Known) -> bool:
+    """A deep queue at a place far slower than the line; the sender did not wait for a window meanwhile.
+
+    Goodput may vary. Nearer to the line, or where other programs keep an agent from its processors, it may be the line.
+    """
+    even = seen.variation is None or seen.variation <= UNEVEN
+    far = all((share or 0.0) <= OPEN for share in (seen.efficiency, seen.shared_share, seen.link_share))
+    kept = seen.processors == "others" and (seen.agent_share is None or seen.agent_share > LITTLE_CPU)
+    return bool(_deep(seen) and even and far and not kept and seen.sending_share >= HALF)
+
+
+def _queued(seen: Known) -> bool:
+    """A queue stands at a place that gives out a constant rate."""
+    short = seen.queue_ms >= QUEUE_MS and seen.queue_growth >= SHORT and seen.variation <= CONSTANT
+    # A full window may be what limits, with hosts that are late to answer; a shaper's rate is constant.
+    windowed = seen.in_flight_share is not None and _filled(seen)
+    steady = _standing(seen) and seen.variation <= (CONSTANT if windowed else STEADY)
+    return bool((short or steady) and not _full(seen))
+
+
+def _dropped(seen: Known) -> bool:
+    """Losses that cost goodput, before the line is full."""
+    return bool(seen.lost_share >= LOSSY and seen.sending_share >= HALF and not _full(seen))
+
+
+def _explained(seen: Known) -> bool:
+    """Losses one by one, of which the goodput follows; of bbr it does not, which does not make them a policer's."""
+    least, most = EXPLAINED
+    follows = not seen.halves or seen.loss_allows is None or least <= seen.loss_allows <= most
+    return bool(follows and seen.loss_clumps < TOGETHER)
+
+
+def _even(seen: Known) -> bool:
+    """A constant rate, and losses that do not explain it."""
+    return bool(seen.unevenness <= EVEN and not _explained(seen))
+
+
+def _regulated(seen: Known) -> bool:
+    """A rate that is constant in the mean: a bucket that runs empty, and fills while the flows are silent."""
+    return bool(seen.loss_clumps >= TOGETHER and seen.variance_ratio <= REGULATED)
+
+
+def _at_random(seen: Known) -> bool:
+    """Nothing says that the losses are a policer's, as far as is known."""
+    if seen.unevenness is None or seen.loss_clumps is None or _full(seen):
+        return True
+    independent = (seen.variance_ratio or 0.0) >= INDEPENDENT and (seen.loss_events or 0.0) >= EVENTS
+    if seen.loss_clumps < TOGETHER:
+        return bool(seen.unevenness > EVEN or (seen.halves and independent and _explained(seen)))
+    return bool(seen.unevenness >= UNEVEN and independent)
+
+
+def _lossy(seen: Known) -> bool:
+    """Losses cut the congestion window, and allow about what is achieved."""
+    cut = seen.halves and seen.lost_share > 0 and seen.sending_share >= HALF and not _deep(seen)
+    return bool(cut and not _refuted(seen) and seen.loss_allows <= MOST_ALLOWED and _at_random(seen))
+
+
+def _refuted(seen: Known) -> bool:
+    """The goodput is far above what the losses allow (Mathis et al.): a clump of them cuts the window once."""
+    if seen.loss_clumps is None:
+        return bool(seen.loss_allows < LEAST_ALONE)
+    return bool(seen.loss_allows * max(1.0, seen.loss_clumps) ** 0.5 < LEAST_ALLOWED)
+
+
+def _throttled(seen: Known, least: float) -> bool:
+    return bool(seen.quota_sender >= max(least, seen.quota_receiver or 0.0))
+
+
+RULES: Final[tuple[Rule, ...]] = (
+    Rule("unknown", "above the ceiling", ("efficiency",), lambda seen: above_ceiling(seen.efficiency), "above"),
+    Rule(
+        "mtu",
+        "line rate with a clamped MSS",
+        ("efficiency", "larger_frames", "clamped_mss"),
+        lambda seen: reaches(seen.efficiency, LINE_RATE) and seen.larger_frames >= LARGER_FRAMES,
+        "clamp",
+    ),
+    Rule(
+        "mtu",
+        "line rate with small frames",
+        ("efficiency", "larger_frames"),
+        lambda seen: reaches(seen.efficiency, LINE_RATE) and seen.larger_frames >= LARGER_FRAMES,
+    ),
+    Rule("line-rate", "line rate", ("efficiency",), lambda seen: reaches(seen.efficiency, LINE_RATE)),
+    Rule(
+        "loss",
+        "line rate but for losses",
+        ("efficiency", "lost_share", "halves"),
+        lambda seen: seen.lost_share >= 1 - LINE_RATE and LINE_RATE <= seen.efficiency * (1 + seen.lost_share) <= ALL,
+    ),
+    Rule(
+        "line-rate",
+        "line rate between losses",
+        ("efficiency", "queue_ms", "queue_growth"),
+        lambda seen: reaches(seen.efficiency, NEARLY) and _standing(seen),
+    ),
+    Rule("rate", "requested rate", ("asked_share",), lambda seen: reaches(seen.asked_share, LINE_RATE)),
+    Rule("sender", "quota", ("quota_sender",), lambda seen: _throttled(seen, EXHAUSTED), "quota"),
+    Rule("receiver", "quota", ("quota_receiver",), lambda seen: seen.quota_receiver >= EXHAUSTED, "quota"),
+    Rule(
+        "window",
+        "window ÷ round trip",
+        ("window_share", "held_share", "goodput_mbps"),
+        lambda seen: seen.window_share >= REACHED and seen.held_share >= HALF,
+        "receive",
+    ),
+    Rule(
+        "window",
+        "window in flight",
+        ("in_flight_share", "rtt_growth", "window_bytes"),
+        lambda seen: _filled(seen) and seen.rtt_growth <= FLAT,
+        "receive",
+    ),
+    Rule(
+        "window",
+        "send buffer in flight",
+        ("in_flight_sndbuf", "in_flight_cwnd", "in_flight_share", "rtt_growth"),
+        lambda seen: _buffered(seen) and seen.rtt_growth <= FLAT,
+        "send",
+    ),
+    Rule(
+        "shared-link",
+        "shared link full",
+        ("shared_share", "shared_link"),
+        lambda seen: reaches(seen.shared_share, LINE_RATE),
+    ),
+    Rule(
+        "shared-link",
+        "shared link full between losses",
+        ("shared_share", "shared_link", "queue_ms", "queue_growth"),
+        lambda seen: reaches(seen.shared_share, NEARLY) and _standing(seen),
+    ),
+    Rule(
+        "other-traffic",
+        "link full with other traffic",
+        ("other_share", "link_share", "other_mbps", "other_link", "other_counter"),
+        lambda seen: _beside(seen, NEARLY),
+    ),
+    Rule("sender", "quota", ("quota_sender",), lambda seen: _throttled(seen, THROTTLED), "quota"),
+    Rule("receiver", "quota", ("quota_receiver",), lambda seen: seen.quota_receiver >= THROTTLED, "quota"),
+    Rule("machine", "processors", ("processors", "busy_pct"), lambda seen: seen.processors == "machine"),
+    Rule("sender", "processors", ("processors", "busy_pct"), lambda seen: seen.processors == "sender"),
+    Rule("receiver", "processors", ("processors", "busy_pct"), lambda seen: seen.processors == "receiver"),
+    Rule("disk", "reading", ("disk_read",), lambda seen: seen.disk_read >= max(HALF, seen.disk_write or 0.0), "read"),
+    Rule("disk", "writing", ("disk_write",), lambda seen: seen.disk_write >= HALF, "write"),
+    Rule(
+        "unknown",
+        "beside other traffic",
+        ("other_share", "link_share", "other_mbps", "other_link", "other_counter"),
+        lambda seen: _beside(seen, BESIDE),
+        "traffic",
+    ),
+    Rule("path", "shaper", ("queue_ms", "queue_growth", "variation"), _queued, "shaper"),
+    Rule("path", "shaper", ("queue_ms", "queue_growth", "sending_share"), _never_empty, "shaper"),
+    Rule(
+        "loss",
+        "losses",
+        ("lost_share", "loss_allows", "sending_share", "halves", "agent_share", "loss_clumps"),
+        lambda seen: seen.agent_share <= LITTLE_CPU and seen.loss_allows >= EXPLAINED[0] and _lossy(seen),
+    ),
+    Rule("unknown", "other programs", ("processors", "others_pct"), lambda seen: seen.processors == "others", "others"),
+    Rule(
+        "window",
+        "window in flight nearby",
+        ("in_flight_share", "rtt_ms", "rtt_min_ms", "window_bytes"),
+        lambda seen: _filled(seen) and _nearby(seen) and _drained(seen),
+        "receive",
+    ),
+    Rule(
+        "window",
+        "send buffer in flight nearby",
+        ("in_flight_sndbuf", "in_flight_cwnd", "in_flight_share", "rtt_ms", "rtt_min_ms"),
+        lambda seen: _buffered(seen) and _nearby(seen),
+        "send",
+    ),
+    Rule(
+        "window",
+        "waiting for the window",
+        ("held_share",),
+        lambda seen: seen.held_share >= HALF and (_drained(seen) or (seen.sndbuf_share or 0.0) >= HALF),
+        "receive",
+    ),
+    Rule(
+        "path",
+        "policer",
+        ("lost_share", "sending_share", "loss_clumps", "unevenness"),
+        lambda seen: _dropped(seen) and _even(seen),
+        "policer",
+    ),
+    Rule(
+        "path",
+        "policer",
+        ("lost_share", "sending_share", "loss_clumps", "variance_ratio"),
+        lambda seen: _dropped(seen) and _regulated(seen),
+        "policer",
+    ),
+    Rule(
+        "loss",
+        "losses",
+        ("lost_share", "loss_allows", "sending_share", "halves"),
+        _lossy,
+    ),
+    Rule(
+        "loss",
+        "losses that stop bbr",
+        ("lost_share", "sending_share", "halves"),
+        lambda seen: (
+            not seen.halves and seen.lost_share >= 1 - LINE_RATE and seen.sending_share >= HALF and _at_random(seen)
+        ),
+    ),
+    Rule(
+        "receiver",
+        "receive buffer full",
+        ("overflow_share", "lost_share"),
+        lambda seen: seen.overflow_share >= HALF and seen.lost_share >= 1 - LINE_RATE,
+    ),
+    Rule(
+        "path",
+        "constant rate of datagrams",
+        ("datagram_evenness", "lost_share"),
+        lambda seen: seen.datagram_evenness <= EVEN_DATAGRAMS and seen.lost_share >= 1 - LINE_RATE,
+        "policer",
+    ),
+    Rule("loss", "datagrams lost", ("datagram_evenness", "lost_share"), lambda seen: seen.lost_share >= 1 - LINE_RATE),
+    Rule(
+        "path",
+        "slow interface",
+        ("sent_share", "lost_share", "variation"),
+        lambda seen: seen.sent_share < LINE_RATE and seen.lost_share < LOSSY and seen.variation <= STEADY / 2,
+        "shaper",
+    ),
+    Rule(
+        "unknown",
+        "losses do not explain it",
+        ("lost_share", "loss_allows", "sending_share", "halves"),
+        lambda seen: seen.halves and seen.lost_share >= LOSSY and seen.sending_share >= HALF and _refuted(seen),
+        "refuted",
+    ),
+)

@@ -1,0 +1,284 @@
+"""Tell what changed in series of nightly values: changes of level, and last nights that differ.
+
+Each night the whole series is segmented anew (`segments`), so that a level which ended has ended and a change that
+further nights refute is gone. docs/measured/regressions.md has the figures.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import exp, log, sqrt
+from typing import Final
+
+import numpy as np
+from scipy.special import stdtr
+
+from rigctl.model.statistics.segments import LEAST_STEP, PENALTY, Cut, Nights, Search, Segments, noises_of, segmented
+
+LEAST_NIGHTS: Final = 5
+"""Fewer nights do not show the noise of a series."""
+_VISIBLE: Final = LEAST_STEP + 1
+"""Standard deviations of a step that is found within seven nights."""
+_USUAL_SERIES: Final = 10
+"""With more series judged together a change needs more evidence."""
+_CERTAINLY_BELOW: Final = 0.75
+"""Share of the bound: a smaller change is not reported, however quiet its series."""
+_SAME: Final = 7
+"""Nights by which the date of a change may move as further nights come in."""
+_LATE: Final = 14
+"""Nights after which a level that has ended is no news."""
+_DRIFT: Final = 20
+"""Nights between two steps of one drift, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One night of a series; `second` is a second measurement of that night. None: not measured."""
+
+    value: float | None
+    second: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """`bound`: the smallest change that matters, a share. `false_rate`: of Benjamini and Hochberg (`significant`)."""
+
+    bound: float = 0.02
+    false_rate: float = 1e-3
+    noises: float = 4.0  # standard deviations by which a single night must differ
+    at_once: float = 0.20  # a confirmed change of this size needs no second night
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A series changed from one level to another, in its own unit."""
+
+    at: int  # the first night on the new level
+    found: int  # the first night in which the segmentation had this change
+    before: float
+    after: float
+    noise: float  # standard deviation from night to night, a share
+    gradual: bool = False  # a step of a drift
+
+    @property
+    def ratio(self) -> float:
+        return self.after / self.before
+
+
+@dataclass(frozen=True, slots=True)
+class Suspicion:
+    """The last night differs as a change would, but it is only one night."""
+
+    value: float
+    level: float
+    noise: float
+    confirmed: bool  # a second measurement of the same night agrees
+
+    @property
+    def ratio(self) -> float:
+        return self.value / self.level
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The changes of one series, the earliest first, and the state of its last night. None: too few nights.
+
+    `visible`: the smallest change, a share, that would be found within seven nights.
+    """
+
+    changes: tuple[Change, ...] = ()
+    suspicion: Suspicion | None = None
+    level: float | None = None
+    noise: float | None = None
+    visible: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Series:
+    """The measured nights of a series, and their numbers."""
+
+    numbers: tuple[int, ...]
+    nights: Nights
+
+    def without(self, last: int) -> "_Series":
+        """Return the nights before the last ones."""
+        count = max(len(self.numbers) - last, 0)
+        return _Series(self.numbers[:count], self.nights.until(count))
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """A series as segmented tonight. `seen[n]`: the cuts as they were n nights ago, with the noise of tonight."""
+
+    series: _Series
+    noise: float
+    seen: tuple[tuple[Cut, ...], ...]
+
+
+def judged(
+    series: Sequence[Sequence[Point]],
+    rules: Rules | None = None,
+    *,
+    accepted: Collection[int] = (),
+    altered: Collection[int] = (),
+) -> list[Verdict]:
+    """Return the verdict on each of several series of the same nights.
+
+    `accepted`: nights whose values are normal, whatever they were before. `altered`: nights before which something else
+    of the rig changed: there a change that a second measurement confirms needs no second night.
+    """
+    rules = rules or Rules()
+    last = max(map(len, series), default=0) - 1
+    known = [_series(points, accepted, altered) for points in series]
+    states = _states(known, rules)
+    # A change is news unless one of the last nights had it, by the noise that was known then.
+    new = {at: _recent(state) for at, state in states.items() if known[at].numbers[-1] == last}
+    for ago in range(1, _SAME + 1):
+        earlier = _states([own.without(ago) if new.get(at) else _EMPTY for at, own in enumerate(known)], rules)
+        for at, state in earlier.items():
+            new[at] = tuple(cut for cut in new[at] if not _has(state.seen[0], cut, states[at].seen[0]))
+    return [
+        _verdict(states[at], new.get(at, ()), rules, last) if at in states else Verdict(level=_level(own))
+        for at, own in enumerate(known)
+    ]
+
+
+def significant(p_values: Sequence[float], rate: float, tested: int | None = None) -> list[bool]:
+    """Tell which of `tested` hypotheses a false discovery rate refutes; p-values that are not given are larger."""
+    count = len(p_values) if tested is None else tested
+    ranked = sorted(range(len(p_values)), key=p_values.__getitem__)
+    last = max((rank for rank, at in enumerate(ranked, 1) if p_values[at] <= rate * rank / count), default=0)
+    kept = set(ranked[:last])
+    return [at in kept for at in range(len(p_values))]
+
+
+def compared(points: Sequence[Point], level: float) -> tuple[Change, float] | None:
+    """Compare the last night with a given level. Return the change and its p-value, or None if the noise is unknown."""
+    own, night = _series(points, (), ()), len(points) - 1
+    if len(own.numbers) <= LEAST_NIGHTS or own.numbers[-1] != night:
+        return None
+    [noise] = noises_of([own.without(1).nights], _search(Rules(), 1))
+    away = float(own.nights.away(log(level))[-1])
+    p = float(2 * stdtr(len(own.numbers) / 2, -abs(away) / (noise.sigma * sqrt(2))))
+    return Change(night, night, level, level * exp(away), noise.sigma), p
+
+
+def _series(points: Sequence[Point], accepted: Collection[int], altered: Collection[int]) -> _Series:
+    numbers = tuple(night for night, point in enumerate(points) if point.value is not None and point.value > 0)
+    first = [log(points[night].value or 1.0) for night in numbers]
+    again = [points[night].second for night in numbers]
+    second = [value if other is None or other <= 0 else log(other) for value, other in zip(first, again, strict=True)]
+    # The rig may have been changed before a night without a value.
+    spans = [range(before + 1, night + 1) for before, night in pairwise((-1, *numbers))]
+    flags = [[any(night in chosen for night in span) for span in spans] for chosen in (altered, accepted)]
+    twice = [other is not None and other > 0 for other in again]
+    return _Series(
+        numbers,
+        Nights(np.array(first), np.array(second), *(np.array(own, dtype=bool) for own in (twice, *flags))),
+    )
+
+
+def _search(rules: Rules, series: int) -> Search:
+    return Search(
+        least=_CERTAINLY_BELOW * log(1 + rules.bound),
+        at_once=-log(1 - rules.at_once),
+        penalty=PENALTY + 2 * log(max(series, _USUAL_SERIES) / _USUAL_SERIES),
+    )
+
+
+def _states(known: Sequence[_Series], rules: Rules) -> dict[int, _State]:
+    """Segment the series that have enough nights; return them by their places."""
+    enough = {at: own for at, own in enumerate(known) if len(own.numbers) > LEAST_NIGHTS}
+    search, nights = _search(rules, len(known)), [own.nights for own in enough.values()]
+    noises = noises_of(nights, search)
+    return {
+        at: _State(own, noise.sigma, _seen(segments, len(own.numbers)))
+        for (at, own), noise, segments in zip(enough.items(), noises, segmented(nights, noises, search), strict=True)
+    }
+
+
+def _seen(segments: Segments, count: int) -> tuple[tuple[Cut, ...], ...]:
+    cuts = segments.cuts(count)
+    return (cuts, *(segments.cuts(earlier) for earlier in range(count - 1, LEAST_NIGHTS, -1))) if cuts else (cuts,)
+
+
+def _recent(state: _State) -> tuple[Cut, ...]:
+    """Return the cuts that can be news: that to the level of now, and those of the last two weeks."""
+    count = len(state.series.numbers)
+    return tuple(cut for cut in state.seen[0] if cut is state.seen[0][-1] or cut.begin >= count - _LATE)
+
+
+def _verdict(state: _State, new: Collection[Cut], rules: Rules, last: int) -> Verdict:
+    own, count = state.series, len(state.series.numbers)
+    begins = (0, *(cut.begin for cut in state.seen[0]))
+    levels = [own.nights.level(begin, end) for begin, end in pairwise((*begins, count))]
+    found: list[Change] = []
+    reported = levels[0]
+    for cut, level in zip(state.seen[0], levels[1:], strict=True):
+        if own.nights.accepted[cut.begin]:
+            reported = level
+        elif abs(exp(level - reported) - 1) >= _CERTAINLY_BELOW * rules.bound:
+            night = last if cut in new else min(_found(cut, state), last - (own.numbers[-1] == last))
+            found.append(Change(own.numbers[cut.begin], night, exp(reported), exp(level), state.noise))
+            reported = level
+        elif found:
+            # Too small to be a change by itself: the level of the one before it moves.
+            found[-1] = replace(found[-1], after=exp(level))
+            reported = level
+    return Verdict(
+        _with_drifts(found),
+        _suspicion(own, begins[-1], state.noise, rules) if own.numbers[-1] == last else None,
+        exp(levels[-1]),
+        state.noise,
+        max(rules.bound, exp(_VISIBLE * state.noise) - 1),
+    )
+
+
+def _found(cut: Cut, state: _State) -> int:
+    """Return the first night since which the segmentation has had this change, by the noise of tonight."""
+    ago = next((ago for ago, cuts in enumerate(state.seen) if not _has(cuts, cut, state.seen[0])), len(state.seen))
+    return state.series.numbers[len(state.series.numbers) - ago]
+
+
+def _has(cuts: Sequence[Cut], wanted: Cut, tonight: Sequence[Cut]) -> bool:
+    """Tell whether an earlier segmentation has a cut of tonight, maybe a few nights off: each stands for one only."""
+    left = list(cuts)
+    for own in tonight:
+        near = [cut for cut in left if cut.rises == own.rises and abs(cut.begin - own.begin) <= _SAME]
+        best = min(near, key=lambda cut: abs(cut.begin - own.begin), default=None)
+        if own is wanted:
+            return best is not None
+        if best is not None:
+            left.remove(best)
+    return False
+
+
+def _with_drifts(found: Sequence[Change]) -> tuple[Change, ...]:
+    """Mark the steps of a drift: the next step in the same direction is not far."""
+    steps = {
+        at
+        for at, (one, two) in enumerate(pairwise(found))
+        if (one.ratio > 1) == (two.ratio > 1) and two.at - one.at <= _DRIFT
+    }
+    return tuple(
+        replace(change, gradual=True) if at in steps or at - 1 in steps else change for at, change in enumerate(found)
+    )
+
+
+def _suspicion(own: _Series, begin: int, noise: float, rules: Rules) -> Suspicion | None:
+    """Compare the last night with the level before it."""
+    last = len(own.numbers) - 1
+    if begin == last:
+        return None
+    level = own.nights.level(begin, last)
+    away = float(own.nights.away(level)[-1])
+    if abs(exp(away) - 1) < rules.bound or abs(away) < rules.noises * noise:
+        return None
+    return Suspicion(exp(level + away), exp(level), noise, confirmed=bool(own.nights.twice[-1]))
+
+
+def _level(own: _Series) -> float | None:
+    return exp(float(np.median(own.nights.first))) if own.numbers else None
+
+
+_EMPTY: Final = _series((), (), ())

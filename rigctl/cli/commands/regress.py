@@ -185,7 +185,7 @@ def _compared(series: NightSeries) -> dict[str, Any]:
 
 
 def _run_of_night(night: int, validated: ValidationInfo) -> str:
-    runs: Sequence[RunInfo] = validated.context
+    runs: Sequence[RunInfo] = validated.context or ()
     return runs[night].run
 
 

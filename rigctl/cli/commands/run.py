@@ -90,8 +90,9 @@ def run(
         named = (scenario, rig, rig_sets, sets, duration, repeat)
         plan_command.plan(*named, capture=capture, against=against, as_json=as_json)
         return 0
-    asked = (tuple(sets or ()), duration, repeat, tuple(rig_sets or ()), tuple(capture or ()), against)
-    overrides = Overrides(rig, *asked)
+    overrides = Overrides(
+        rig, tuple(sets or ()), duration, repeat, tuple(rig_sets or ()), tuple(capture or ()), against
+    )
     folder = None if no_report else folder_of_pages(report)
     with displayed() if display else nullcontext() as screen:
         info, repetitions, outcome = _measured(

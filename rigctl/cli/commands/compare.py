@@ -14,7 +14,7 @@ from rigctl.analysis.run_view import RunView
 from rigctl.base.errors import InputError
 from rigctl.cli.documents import Model, Percent, Variants, at, percent
 from rigctl.cli.options import Bound, StoreAddress, run_ids
-from rigctl.model.statistics.comparing import Difference, Verdict
+from rigctl.model.statistics.samples import Difference, Verdict
 from rigctl.report.blocks import Document
 from rigctl.report.comparison.page import comparison_document
 from rigctl.report.printers.files import write_whole

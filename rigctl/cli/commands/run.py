@@ -90,9 +90,8 @@ def run(
         named = (scenario, rig, rig_sets, sets, duration, repeat)
         plan_command.plan(*named, capture=capture, against=against, as_json=as_json)
         return 0
-    overrides = Overrides(
-        rig, tuple(sets or ()), duration, repeat, tuple(rig_sets or ()), tuple(capture or ()), against
-    )
+    asked = (tuple(sets or ()), duration, repeat, tuple(rig_sets or ()), tuple(capture or ()), against)
+    overrides = Overrides(rig, *asked)
     folder = None if no_report else folder_of_pages(report)
     with displayed() if display else nullcontext() as screen:
         info, repetitions, outcome = _measured(
@@ -118,8 +117,7 @@ def run(
         _write(info, made, page)
     if page is not None and not quiet and not as_json:
         print(f"report {page.resolve()}")
-    missed = any(not verdict.met for verdict in made.verdicts)
-    return outcome.exit_code or (RigctlError.exit_code if worse or missed else 0)
+    return outcome.exit_code or _exit_code(made, worse=worse)
 
 
 def _measured(
@@ -201,6 +199,11 @@ def _tell(info: RunInfo, made: Document, *, quiet: bool, as_json: bool) -> None:
         return
     print_document(made, Console())
     print(f"run    {info.run}")
+
+
+def _exit_code(made: Document, *, worse: bool) -> int:
+    missed = any(not verdict.met for verdict in made.verdicts)
+    return RigctlError.exit_code if worse or missed else 0
 
 
 def _document(info: RunInfo, repetitions: Sequence[Repetition], bound: float) -> tuple[Document, bool]:

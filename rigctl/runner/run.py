@@ -18,7 +18,7 @@ import os
 import platform
 import signal
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -94,15 +94,13 @@ def measure_run(
     tags: Mapping[str, str] | None = None,
     wait_s: float = 0.0,
     without_unreachable: bool = False,
-    imports: Callable[[], None] = lambda: None,
 ) -> Outcome:
     """Measure `plan` on `rig` into `store`. Blocks until the run is over; progress goes to `console`.
 
     `resumed`: id of a stored run of this plan (checked by `runner.resume`), of which only missing repetitions are
     measured. `captures`: folder for pcap files, by default the working folder. `tags`: given to the run at its
     beginning. `wait_s`: how long to wait at most for nodes that another run has. `without_unreachable`: measure the
-    other pairs where nodes or paths fail; otherwise a run is refused if every test needs one of them. `imports` is
-    called in a thread while the nodes are opened, and has ended before the first test.
+    other pairs where nodes or paths fail; otherwise a run is refused if every test needs one of them.
 
     Ctrl-C and SIGTERM end the run within 3 s: all traffic is stopped, and what was measured is stored. Raises
     `RigError` if the rig could not be used at all: then nothing was stored.
@@ -114,7 +112,7 @@ def measure_run(
         board_of(plan, orders, Logged(shown)) as board,
     ):
         folder = captures or Path.cwd()
-        work = _Work(plan, rig, store, board, folder, tags or {}, wait_s, without_unreachable, imports)
+        work = _Work(plan, rig, store, board, folder, tags or {}, wait_s, without_unreachable)
         try:
             outcome = asyncio.run(_interruptible(_run(work, orders, resumed)))
         finally:
@@ -135,7 +133,6 @@ class _Work:
     tags: Mapping[str, str]
     wait_s: float
     without_unreachable: bool
-    imports: Callable[[], None]
     changed: list[str] = field(default_factory=list)  # nodes that may keep changed host settings, a line each
 
 
@@ -168,7 +165,7 @@ async def _run(work: _Work, orders: Sequence[Order], resumed: str | None) -> Out
         nodes_of(reachable, holder()) as nodes,
     ):
         plan = replace(plan, ports=reachable.ports)  # a virtual rig knows its switches' ports only now
-        await asyncio.gather(_open(work, nodes, names), asyncio.to_thread(work.imports))
+        await _open(work, nodes, names)
         facts, controller = await nodes.facts(names), controller_id()
         nodes.check_data_addresses()
         check_iperf3(plan, facts)

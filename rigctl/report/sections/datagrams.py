@@ -200,10 +200,7 @@ def datagram_findings(view: RunView) -> Iterator[Finding]:
     """Yield the findings of a run, the answer first."""
     if not view.meshes and (answer := goodput_answer(view.info, view.cells)):
         yield answer
-    cells = {cell.number: cell for cell in view.plan.cells}
-    for number, found in view.searches.items():
-        if found.trials:
-            yield _search_finding(view, cells[number], found)
+    yield from search_findings(view)
     yield from _losses(view.cells)
     yield from _load(view.cells)
     yield from bottleneck_findings(view.cells)
@@ -212,6 +209,14 @@ def datagram_findings(view: RunView) -> Iterator[Finding]:
     shaped = shaping_text(view.info)
     if shaped:
         yield Finding(shaped, Weight.RIG)
+
+
+def search_findings(view: RunView) -> Iterator[Finding]:
+    """Yield the answer of each search: the total rate, in bits and in datagrams, and what is lost above it."""
+    cells = {cell.number: cell for cell in view.plan.cells}
+    for number, found in view.searches.items():
+        if found.trials:
+            yield _search_finding(view, cells[number], found)
 
 
 def rate_name(view: RunView, cell: Cell) -> str:

@@ -7,7 +7,6 @@ from typing import Final
 
 import numpy as np
 
-from rigctl.analysis.rows.cells import window_s
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
 from rigctl.analysis.views.gaps import LEAST_GAP_S, SLACK_S, Gap, gaps_of
@@ -97,7 +96,7 @@ def _keys(view: RunView, drawn: Sequence[Drawn]) -> tuple[Key, ...]:
 
 def shown_repetition(repetitions: Sequence[Repetition]) -> Repetition | None:
     """The repetition a chart shows: the last that counts."""
-    counted = [repetition for repetition in repetitions if repetition.status is Status.OK and window_s(repetition)]
+    counted = [repetition for repetition in repetitions if repetition.status is Status.OK and repetition.window_s]
     return counted[-1] if counted else None
 
 
@@ -109,7 +108,7 @@ def one_ceiling(cell: CellSummary) -> float | None:
 
 def traces(cell: Cell, repetition: Repetition) -> tuple[Trace, ...]:
     """One trace per stream of `repetition`, in the scenario's order; none where a side or its series is missing."""
-    length_s, start_ns = window_s(repetition), repetition.window_start_ns
+    length_s, start_ns = repetition.window_s, repetition.window_start_ns
     sampled = any(flow.receiver is not None and flow.receiver.series.columns for flow in repetition.flows)
     if length_s is None or start_ns is None or not sampled:
         return ()

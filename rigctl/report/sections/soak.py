@@ -12,7 +12,6 @@ from typing import Final
 import numpy as np
 
 from rigctl.analysis.rows.cells import Row as Values
-from rigctl.analysis.rows.cells import window_s
 from rigctl.analysis.rows.counters import PortRate, port_rates
 from rigctl.analysis.run_view import RunView
 from rigctl.base.units import format_duration
@@ -161,7 +160,7 @@ def _over_time(view: RunView, ceiling_mbps: float | None) -> list[Block]:
 
 def sum_over_time(repetition: Repetition) -> PortRate | None:
     """All flows' goodput together, resampled to common instants; `None` where a flow was not reported or sampled."""
-    length_s, start_ns = window_s(repetition), repetition.window_start_ns
+    length_s, start_ns = repetition.window_s, repetition.window_start_ns
     sides = [flow.receiver for flow in repetition.flows]
     if not length_s or start_ns is None or not sides:
         return None

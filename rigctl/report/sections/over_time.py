@@ -17,7 +17,7 @@ from rigctl.model.window import Times, received_at
 from rigctl.records import Cell, Flow, Repetition, Status, by_stream
 from rigctl.report.blocks import Chart, Charts, Key, Paragraph, Part, Section
 from rigctl.report.charts.plot import MOST_COLOURS, Axis, Bars, Line, Mark, Panel, Plot, Rule, stream_colours
-from rigctl.report.words.text import listed, plural, rate_text, settings_text, told_apart
+from rigctl.report.words.text import MOST_NAMED, listed, plural, rate_text, settings_text, told_apart
 
 MOST_POINTS: Final = 120
 WIDTH: Final = 380
@@ -192,9 +192,6 @@ def _retransmits_below(found: Sequence[Trace], most: int) -> Panel:
         for trace, colour in zip(found, stream_colours(len(found)), strict=True)
     )
     return Panel(Axis("retransmits", 0, most, at=(0, most)), tuple(bars), RETRANSMITS_HEIGHT)
-
-
-MOST_NAMED: Final = 3
 
 
 def gaps_part(view: RunView) -> Part | None:

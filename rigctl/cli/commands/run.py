@@ -149,7 +149,7 @@ def _measured(
         outcome = measure_run(
             plan,
             inventory,
-            lambda: opened,
+            opened,
             Console(stderr=True),
             quiet=quiet or on_standard_error(),
             resumed=resumed,

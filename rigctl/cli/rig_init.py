@@ -1,9 +1,7 @@
 """`rigctl rig init`: from options to hosts, from a draft to the file, and what is printed about it."""
 
 import asyncio
-import contextlib
 import os
-import secrets
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -12,6 +10,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from rigctl.errors import InputError, RigError
+from rigctl.files import put
 
 if TYPE_CHECKING:
     from rigctl.discovery.draft import Draft
@@ -101,20 +100,12 @@ def check_place(path: Path, *, force: bool) -> None:
 
 def write(path: Path, text: str, *, force: bool) -> None:
     """The whole file or nothing; an existing one only with `force`. Raises `InputError`."""
-    part = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.part")
     try:
-        part.write_text(text, encoding="utf-8")
-        if force:
-            part.replace(path)
-        else:
-            os.link(part, path)  # unlike a rename, this never replaces a file that has come meanwhile
+        put(path, text.encode(), follow=False, replace=force)
     except FileExistsError:
         raise InputError(f"{path}: exists. Name another file with -o, or replace it with --force") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}") from error
-    finally:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
 
 
 def _too_few(draft: "Draft") -> str:

@@ -157,12 +157,20 @@ class Store:
     def add(self, run: str, repetition: Repetition) -> None:
         """Store one repetition with its flows and series: whole and durable when this returns, or not at all.
 
-        It takes the place of an earlier one with the same numbers (one that failed, in a run that is resumed).
+        It takes the place of an earlier one with the same numbers (in a run that is resumed: one that failed, or lacks
+        some pairs), unless it has fewer flows of pairs that were measured.
         """
         row = repetition_row(run, repetition)
         numbers = ("run", "cell", "repetition", "attempt")
         same = [repetitions.c[name] == row[name] for name in numbers]
         with explained(self.place, writing=True), self._writing() as connection:
+            if repetition.status is not Status.OK or repetition.reason is not None:
+                measured = (
+                    select(flows.c.repetition_id).join(repetitions).where(*same, repetitions.c.status == str(Status.OK))
+                )
+                fewest = len(repetition.flows) if repetition.status is Status.OK else 0
+                if len(connection.execute(measured).all()) > fewest:
+                    return
             connection.execute(delete(repetitions).where(*same))
             key = connection.execute(insert(repetitions).values(**row)).inserted_primary_key
             if repetition.flows and key is not None:

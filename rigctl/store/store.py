@@ -142,12 +142,20 @@ class Store:
     def add(self, run: str, repetition: Repetition) -> None:
         """Store one repetition with its flows and series: whole and durable when this returns, or not at all.
 
-        Replace an earlier one with the same numbers: one that failed, in a run that is resumed.
+        It replaces an earlier one with the same numbers (in a resumed run: one that failed or lacks pairs), unless it
+        has fewer flows of measured pairs.
         """
         row = repetition_row(run, repetition)
         numbers = ("run", "cell", "repetition", "attempt")
         same = [repetitions.c[name] == row[name] for name in numbers]
         with explained(self.place, writing=True), writing(self._engine) as connection:
+            if repetition.status is not Status.OK or repetition.reason is not None:
+                measured = (
+                    select(flows.c.repetition_id).join(repetitions).where(*same, repetitions.c.status == str(Status.OK))
+                )
+                fewest = len(repetition.flows) if repetition.status is Status.OK else 0
+                if len(connection.execute(measured).all()) > fewest:
+                    return
             connection.execute(delete(repetitions).where(*same))
             key = connection.execute(insert(repetitions).values(**row)).inserted_primary_key
             parts: list[tuple[Table, Callable[..., Row], Sequence[object]]] = [

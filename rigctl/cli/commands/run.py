@@ -80,7 +80,7 @@ def run(
     as_json: RunJson = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be measured: plan.")] = False,
 ) -> int:
-    """Measure SCENARIO on its rig; print the run's id, the table and where the report is.
+    """Measure SCENARIO on its rig; print the run's id and its table, write the report.
 
     With --against: exit with 1 where the second variant is worse.
     """

@@ -12,8 +12,9 @@ from rigctl.check.records import Failure, NodeSeen
 from rigctl.probe.facts import data_address_of, gather, interfaces, unusable, why_unusable
 from rigctl.probe.readiness import CHECKED
 from rigctl.remote.agent import Agent
-from rigctl.remote.clock import estimate_offset
+from rigctl.remote.clocks import estimate_offset
 from rigctl.remote.host import Host
+from rigctl.remote.lock import Claim
 from rigctl.remote.session import Session
 from rigctl.rig.inventory import Rig
 
@@ -31,7 +32,7 @@ class Visit:
         self.agent: Agent | None = None
         self._rig = rig
         self._turns = turns or asyncio.Semaphore()
-        self._session = Session(rig, name, holder, arrived=self._ask_facts, turns=turns)
+        self._session = Session(rig, name, Claim(holder), arrived=self._ask_facts, turns=turns)
 
     async def ready(self) -> None:
         """Wait until the agent runs and its clock is known, or it is known why not."""

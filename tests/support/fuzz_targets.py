@@ -23,19 +23,18 @@ from sqlalchemy import JSON
 from rigctl.analysis.nights.regressions import news
 from rigctl.base.errors import RigctlError
 from rigctl.check.paths import Spot, _Probing
-from rigctl.cli.documents import runs_json
-from rigctl.cli.stored import stored_runs
+from rigctl.cli.commands.runs import runs_json
+from rigctl.cli.stored_runs import stored_runs
 from rigctl.nightly import settings as nightly
 from rigctl.probe import facts, network, surroundings
 from rigctl.probe.switches.show_interfaces import UnreadableError, cisco_ios, dell_os9
-from rigctl.protocol import Answer, Ended, Hello, Progress, endpoint_report, parse_line
+from rigctl.protocol import Answer, Busy, Ended, Hello, Progress, endpoint_report, parse_line
 from rigctl.records import Pair, PortSeries, Series, Status
-from rigctl.remote.clock import ClockOffset
+from rigctl.remote.clocks import ClockOffset, Clocks
 from rigctl.report.document import document
 from rigctl.report.nights import page as regressions
 from rigctl.report.product.theme import load_theme
 from rigctl.rig.schema import load_rig
-from rigctl.runner.barrier import Clocks
 from rigctl.runner.orders import Order
 from rigctl.runner.outcome import Measured, recorded
 from rigctl.scenario.load import Overrides, load_plan
@@ -132,7 +131,7 @@ def reply(data: bytes) -> None:
     reports = {}
     for line in data.splitlines(keepends=True):
         message = parse_line("a", line)
-        if isinstance(message, Hello | Progress | Ended):
+        if isinstance(message, Hello | Busy | Progress | Ended):
             continue
         if not isinstance(message, Answer):
             parts.setdefault(message.id, []).append(message)
@@ -342,7 +341,7 @@ def _read(store: Store, run: str, data: bytes) -> None:
     """All that a command reads of a run; every 16th case also what is slow: its file."""
     store.run(run)
     store.repetitions(run)
-    store.heads()
+    store.history.figures([run], 1)
     store.measured()
     store.statuses(run)
     store.controllers()

@@ -70,17 +70,17 @@ def change_buckets(layout: Layout, place: Place, mtus: dict[str, int], mtu: int)
     mtus[place.name] = mtu
     switch = []
     if place.shaped_bps is not None:
-        _tc(["-n", place.name], [node_bucket(place.shaped_bps, mtu).line(NODE_INTERFACE, "change")])
+        _tc(place.name, ["-n", place.name], [node_bucket(place.shaped_bps, mtu).line(NODE_INTERFACE, "change")])
         switch.append(port_bucket(place.shaped_bps, mtu).line(place.port, "change"))
     if max(mtus.values()) != largest:
         switch += trunk_lines(layout, mtus.values(), "change")
-    _tc([], switch)
+    _tc(place.name, [], switch)
 
 
-def _tc(options: list[str], lines: list[str]) -> None:
+def _tc(node: str, options: list[str], lines: list[str]) -> None:
     """Run `tc`. An error goes into the rig's log: nobody waits for an answer."""
     if lines:
         command = ["tc", *options, "-batch", "-"]
         done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            print(f"{' '.join(command)}: shaping could not follow the MTU: {done.stderr}", file=sys.stderr, flush=True)
+            print(f"{node}: shaping could not follow the MTU: {done.stderr.strip()}", file=sys.stderr, flush=True)

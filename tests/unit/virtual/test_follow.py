@@ -33,7 +33,7 @@ class Rig:
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     lines: list[tuple[str, str]] = []
-    monkeypatch.setattr(follow, "_tc", lambda where, given: lines.extend((" ".join(where), line) for line in given))
+    monkeypatch.setattr(follow, "_tc", lambda _, where, given: lines.extend((" ".join(where), line) for line in given))
     return lines
 
 

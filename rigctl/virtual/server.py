@@ -87,7 +87,8 @@ class Command(asyncssh.SSHServerProcess[bytes]):
             return
         self._child = child
         feeding = asyncio.create_task(self._feed(child.stdin))
-        await self.redirect(stdout=child.stdout, stderr=child.stderr)
+        # The end of one output is not sent: it would end the channel for the other one, too.
+        await self.redirect(stdout=child.stdout, stderr=child.stderr, send_eof=False)
         status = await child.status
         feeding.cancel()
         with contextlib.suppress(OSError, asyncssh.Error):  # the client has gone

@@ -14,10 +14,10 @@ from rigctl.cli.runs_table import Listed
 from rigctl.discovery.draft import Draft, Found
 from rigctl.records import Cell, Expectation, RunPlan
 from rigctl.rig.inventory import Rig
-from rigctl.scenario.axes import AXES
-from rigctl.scenario.forecast import bound, forecasts, notes, setting, sum_ceiling_bps, total_s
+from rigctl.scenario.forecast import bound, forecasts, notes, sum_ceiling_bps, total_s
+from rigctl.settings import CONDITION, PAIRS, SETTINGS
 
-_NOT_SETTINGS: Final = ("pairs", "condition")  # fields beside the settings of a test
+_NOT_SETTINGS: Final = (PAIRS, CONDITION)  # fields beside the settings of a test
 
 
 class StoredRun(Model):
@@ -238,7 +238,7 @@ def _planned(cell: Cell, plan: RunPlan, asked: Sequence[Expectation]) -> Planned
         condition=cell.condition,
         duration_s=cell.duration_s,
         omit_s=cell.omit_s,
-        settings={name: setting(cell, name) for name in AXES if name not in _NOT_SETTINGS},
+        settings={name: cell[setting] for name, setting in SETTINGS.items() if setting not in _NOT_SETTINGS},
         pairs=[
             PlannedPair(
                 source=forecast.pair.source,

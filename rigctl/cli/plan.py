@@ -124,10 +124,9 @@ def cell_table(run_plan: "RunPlan", most: int | None = MOST_ROWS) -> "Table":
 
     from rigctl.base.units import format_duration
     from rigctl.records import several_sets
-    from rigctl.scenario.axes import AXES
-    from rigctl.scenario.forecast import forecasts, setting, sum_ceiling_bps, table_axes
+    from rigctl.scenario.forecast import forecasts, sum_ceiling_bps, table_axes
 
-    axes = [AXES[name] for name in table_axes(run_plan)]
+    axes = table_axes(run_plan)
     headers = [
         "Test",
         *(axis.header for axis in axes),
@@ -141,7 +140,7 @@ def cell_table(run_plan: "RunPlan", most: int | None = MOST_ROWS) -> "Table":
     sets = several_sets(run_plan.cells)
     for cell in run_plan.cells[:most]:
         expected = forecasts(cell, run_plan, run_plan.ip_version)
-        values = ((axis, setting(cell, axis.name)) for axis in axes)
+        values = ((axis, cell[axis]) for axis in axes)
         settings = ["–" if value is None else axis.text(value) for axis, value in values]
         counted = [_some(cell.pairs) if sets else str(len(cell.pairs)), format_duration(cell.duration_s)]
         bounds = [_segments(expected), _ceilings(expected), _mbps(sum_ceiling_bps(expected, run_plan))]

@@ -68,7 +68,7 @@ def named(hosts: Sequence[str], inventory: str | None, groups: Sequence[str], *,
     from rigctl.discovery.inventory import inventory_targets, split_reference
     from rigctl.discovery.inventory_file import read_inventory
     from rigctl.discovery.targets import allocated, targets_of
-    from rigctl.rig.fields import FieldError
+    from rigctl.yamlfile.fields import FieldError
 
     if slurm:
         if hosts or inventory is not None or groups:

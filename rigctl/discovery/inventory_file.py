@@ -7,8 +7,8 @@ from typing import Any, Final
 from rigctl.base.errors import InputError
 from rigctl.discovery.inventory import ALL, Inventory, Value, names_of
 from rigctl.discovery.inventory_ini import parse_ini
-from rigctl.rig.fields import FieldError
 from rigctl.yamlfile import Document, parse_document, read_text
+from rigctl.yamlfile.fields import FieldError
 
 _YAML: Final = (".yaml", ".yml", ".json")
 _PARTS: Final = ("hosts", "vars", "children")

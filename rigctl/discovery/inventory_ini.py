@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from rigctl.discovery.inventory import ALL, Inventory, Value, names_of
-from rigctl.rig.fields import FieldError, shown
+from rigctl.yamlfile.fields import FieldError, shown
 from rigctl.yamlfile.mistakes import Mistake, Span
 
 _SECTION: Final = re.compile(r"\[([^:\]\s]{1,200})(?::(vars|children))?\]\s*(?:[#;].*)?")

@@ -7,11 +7,11 @@ from typing import Final
 from rigctl.base.errors import InputError
 from rigctl.discovery.names import key_of
 from rigctl.discovery.targets import is_address
-from rigctl.rig.fields import FieldError, shown
 from rigctl.rig.inventory import Secrets, Snmp, Switch
 from rigctl.rig.sections import SwitchEntry
 from rigctl.rig.switches import switch_of
 from rigctl.yamlfile import parse_document, validated
+from rigctl.yamlfile.fields import FieldError, shown
 from rigctl.yamlfile.mistakes import MistakesError
 
 _FORM: Final = re.compile(

@@ -9,9 +9,9 @@ from typing import Final
 
 from rigctl.probe.surroundings import Surroundings
 from rigctl.rig.allocation import members_here
-from rigctl.rig.fields import FieldError, shown
 from rigctl.rig.inventory import Transport
 from rigctl.rig.ranges import MAX_NAMES, host_names
+from rigctl.yamlfile.fields import FieldError, shown
 
 _USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", re.ASCII)
 _HOST: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}", re.ASCII)

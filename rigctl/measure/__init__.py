@@ -5,10 +5,10 @@
 
 from typing import Final
 
-from rigctl.kinds import KINDS
 from rigctl.measure import file, tcp, udp
 from rigctl.measure.messages import Messages
 from rigctl.measure.test import Channel, Test, channels
+from rigctl.settings.kinds import KINDS
 
 TESTS: Final[dict[str, Test]] = {
     "tcp": tcp,

@@ -4,15 +4,16 @@ from rigctl.measure import tcp
 from rigctl.measure.test import Settings
 from rigctl.protocol import encoded
 from rigctl.records import Cell
+from rigctl.settings import READ, WRITE
 
 
 def settings(cell: Cell, *, sender: bool = False) -> Settings:
     """Socket settings as of the stream test; each side's own file, where it has one."""
-    disk = (cell.file.read if sender else cell.file.write) == "disk"
+    disk = (cell[READ] if sender else cell[WRITE]) == "disk"
     return {
         **tcp.settings(cell),
         "test": cell.kind.order,
         "size": cell.message_bytes,
         "disk": disk,
-        "folder": encoded(cell.file.folder) if disk and cell.file.folder else None,
+        "folder": encoded(cell.folder) if disk and cell.folder else None,
     }

@@ -7,6 +7,7 @@ omitted by iperf3 (`-O`): the controller cuts it, as it does for the agent.
 from collections.abc import Sequence
 
 from rigctl.records import Cell, Direction
+from rigctl.settings import CONGESTION, MSS, NODELAY, WINDOW
 
 MOST_ROWS = 40_000
 """Samples of one process, over all of its flows: about 300 bytes of JSON each."""
@@ -32,12 +33,12 @@ def client_words(
     words += {Direction.REVERSE: ["-R"], Direction.BOTH: ["--bidir"]}.get(cell.direction, [])
     if cell.transport == "udp":
         words += ["-u", "-b", str(rate_bps or 0), "-l", str(cell.message_bytes)]
-    if cell.window.bytes is not None and not cell.window.resize:
-        words += ["-w", str(cell.window.bytes)]
-    if cell.tcp.mss is not None:
-        words += ["-M", str(cell.tcp.mss)]
-    if cell.tcp.congestion is not None:
-        words += ["-C", cell.tcp.congestion]
-    if cell.tcp.nodelay:
+    if cell[WINDOW] is not None and not cell.resize:
+        words += ["-w", str(cell[WINDOW])]
+    if cell[MSS] is not None:
+        words += ["-M", str(cell[MSS])]
+    if cell[CONGESTION] is not None:
+        words += ["-C", cell[CONGESTION]]
+    if cell[NODELAY]:
         words.append("-N")
     return words

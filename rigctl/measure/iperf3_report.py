@@ -13,8 +13,10 @@ from typing import Any, Final
 from pydantic import BaseModel, Field, ValidationError
 
 from rigctl.base.texts import printable
-from rigctl.model.ceilings import IP_HEADER, TCP_HEADER, TIMESTAMPS_OPTION
+from rigctl.model.ceilings import IP_HEADER, TCP_HEADER
 from rigctl.records import Cell, Datagrams, Direction, Flow, Pair, Series, Side, TcpInfo
+from rigctl.settings import MSS
+from rigctl.settings.sockets import TIMESTAMPS_OPTION
 
 MOST_SAID: Final = 300
 """Characters of what a process said of its failure."""
@@ -220,7 +222,7 @@ def _tcp(sender: _OneEnd, cell: Cell, default_mss: int | None, ip_version: int) 
     if cell.transport == "udp" or not sender.samples:
         return TcpInfo()
     last, total = sender.samples[-1], sender.total(sends=True)
-    mss, timestamps = segment(sender.samples, default_mss, cell.tcp.mss, ip_version)
+    mss, timestamps = segment(sender.samples, default_mss, cell[MSS], ip_version)
     return TcpInfo(
         mss=mss,
         pmtu=last.pmtu,

@@ -1,9 +1,10 @@
 """Messages of one size: ping-pong, each sent back whole, and blast, one way and acknowledged at the end."""
 
-from rigctl.kinds import Kind
 from rigctl.measure import tcp
 from rigctl.measure.test import Settings
 from rigctl.records import Cell
+from rigctl.settings import BUSY_POLL
+from rigctl.settings.kinds import Kind
 
 
 class Messages:
@@ -19,5 +20,5 @@ class Messages:
             "transport": None if cell.transport == "tcp" else cell.transport,
             "test": self._kind.order,
             "size": cell.message_bytes,
-            "busy": cell.messages.busy_poll if "busy_poll" in self._kind.axes else None,
+            "busy": cell[BUSY_POLL] if "busy_poll" in self._kind.axes else None,
         }

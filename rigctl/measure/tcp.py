@@ -2,6 +2,7 @@
 
 from rigctl.measure.test import Settings
 from rigctl.records import Cell
+from rigctl.settings import CONGESTION, COPY, MSS, NODELAY, WINDOW, ZEROCOPY
 
 
 def settings(cell: Cell, *, sender: bool = False) -> Settings:
@@ -12,12 +13,12 @@ def settings(cell: Cell, *, sender: bool = False) -> Settings:
     """
     return Settings(
         flows=cell.parallel,
-        window=None if cell.window.resize else cell.window.bytes,
-        mss=cell.tcp.mss,
-        congestion=cell.tcp.congestion,
-        nodelay=cell.tcp.nodelay,
-        zerocopy=cell.copying.zerocopy if sender else None,
-        copy=None if sender else cell.copying.copy,
+        window=None if cell.resize else cell[WINDOW],
+        mss=cell[MSS],
+        congestion=cell[CONGESTION],
+        nodelay=cell[NODELAY],
+        zerocopy=cell[ZEROCOPY] if sender else None,
+        copy=None if sender else cell[COPY],
         transport=None,
         test=None,
         size=None,

@@ -3,7 +3,8 @@
 from typing import Final
 
 from rigctl.measure.test import Settings
-from rigctl.records import MAX_RATE, Cell
+from rigctl.records import Cell
+from rigctl.settings import BURST, MAX_RATE, RATE, WINDOW
 
 SEARCH_BURST_S: Final = 0.001
 """In a search the sender falls short of a rate rather than that a policer's small bucket drops its burst."""
@@ -14,8 +15,8 @@ def burst(cell: Cell, rate_bps: int | None) -> int | None:
     """Return the longest burst to order for `rate_bps`; None: no rate, or the agent's own bound (10 ms)."""
     if rate_bps is None:
         return None
-    if cell.datagrams.rate != MAX_RATE or cell.datagrams.burst is not None or cell.message_bytes is None:
-        return cell.datagrams.burst
+    if cell[RATE] != MAX_RATE or cell[BURST] is not None or cell.message_bytes is None:
+        return cell[BURST]
     return min(_MOST_BURST, 1 + int(SEARCH_BURST_S * rate_bps / (8 * cell.message_bytes)))
 
 
@@ -23,7 +24,7 @@ def settings(cell: Cell, *, sender: bool = False) -> Settings:  # noqa: ARG001 â
     """Buffers and size of `cell`; what belongs to TCP is left to the node. The rate goes with the start."""
     return Settings(
         flows=cell.parallel,
-        window=cell.window.bytes,
+        window=cell[WINDOW],
         mss=None,
         congestion=None,
         nodelay=None,

@@ -10,11 +10,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from rigctl.records import Cell, Probes
+from rigctl.settings.traffic import DEFAULT_PROBES_MS
 
-DEFAULT_MS: Final = 20
-"""Time between probes where the scenario does not say."""
-MIN_MS: Final = 1
-MAX_MS: Final = 1000
 PROBE_BYTES: Final = 64
 MOST_PROBES: Final = 30_000
 """Of a pair in one repetition: in longer tests they are further apart (the agent takes 36,000)."""
@@ -36,7 +33,7 @@ def baseline_s(cell: Cell) -> float:
 def probe_interval_ms(cell: Cell) -> int:
     """Time between probes: what was asked for, longer where there would be more than `MOST_PROBES`."""
     fitting = math.ceil((baseline_s(cell) + cell.duration_s) * 1e3 / MOST_PROBES)
-    return max(cell.latency_ms or DEFAULT_MS, fitting)
+    return max(cell.latency_ms or DEFAULT_PROBES_MS, fitting)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from rigctl.model.unknowns import most
-from rigctl.records import MAX_RATE, Cell, Flow, Repetition, RunPlan, Status
+from rigctl.records import Cell, Flow, Repetition, RunPlan, Status
+from rigctl.settings import MAX_RATE, RATE
 
 PRECISION: Final = 0.01
 """Highest rate that passed and lowest that did not lie no further apart, as a share of the latter."""
@@ -114,7 +115,7 @@ def _rate(trial: Trial) -> float | None:
 
 def decided(plan: RunPlan, repetitions: Sequence[Repetition]) -> list[Repetition]:
     """`repetitions` without the trials of searches but the best, or the last where none passed."""
-    cells = {cell.number: cell for cell in plan.cells if cell.datagrams.rate == MAX_RATE}
+    cells = {cell.number: cell for cell in plan.cells if cell[RATE] == MAX_RATE}
     by_cell: dict[int, dict[int, Repetition]] = {}
     for repetition in repetitions:
         if repetition.cell in cells:

@@ -1,19 +1,19 @@
-"""Single values of rig and scenario files: what is accepted, messages for the rest, schemas for editors.
+"""Single values of rig files: what is accepted, messages for the rest, schemas for editors.
 
 Each type is its parser (`PlainValidator`: pydantic adds no rule and no words of its own) and its JSON Schema.
-Parsers raise `FieldError` with a message that names the key and shows the value; the reader adds the place.
 """
 
 import ipaddress
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import PlainValidator, ValidationInfo, WithJsonSchema
+from pydantic import PlainValidator, WithJsonSchema
 
 from rigctl.base.units import format_duration, format_rate, parse_duration, parse_rate
-from rigctl.yamlfile import kind, suggestion
+from rigctl.yamlfile import suggestion
+from rigctl.yamlfile.fields import FieldError, json_type, named, parse_quantity, parse_text, parse_whole, shown, unfit
 
 NODE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,14}", re.ASCII)
 _HOST: Final = re.compile(r"[A-Za-z0-9_:][A-Za-z0-9_.:%-]{0,252}", re.ASCII)
@@ -40,76 +40,6 @@ _AUTH: Final = {
     **{f"sha{bits}": f"sha{bits}" for bits in (224, 256, 384, 512)},
 }
 _PRIV: Final = {"des": "des", "aes": "aes", "aes128": "aes", "aes192": "aes192", "aes256": "aes256"}
-# No unit or number is longer; a bound keeps absurd digits away from the arithmetic.
-MAX_VALUE_CHARS: Final = 40
-_T = TypeVar("_T")
-
-
-class FieldError(ValueError):
-    """A value is not what its key takes. The message names the key and what was expected; the reader adds the place."""
-
-
-def shown(value: object) -> str:
-    """A value inside a message: short, in quotes."""
-    text = str(value)
-    return f'"{text[:60]}…"' if len(text) > 60 else f'"{text}"'
-
-
-def _unfit(name: str, value: object, expected: str) -> str:
-    if isinstance(value, str | float) or (isinstance(value, int) and not isinstance(value, bool)):
-        return f"{name} {shown(value)}: expected {expected}"
-    return f"{name}: expected {expected}, found {kind(value)}"
-
-
-def parse_text(name: str, value: object, expected: str = "a text") -> str:
-    """One line of text, not empty. Raises `FieldError`."""
-    if isinstance(value, bool | int | float):
-        raise FieldError(f'{name}: expected {expected}, found {kind(value)}. Put it in quotes, as in "{value}"')
-    if not isinstance(value, str):
-        raise FieldError(f"{name}: expected {expected}, found {kind(value)}")
-    if not value.strip():
-        raise FieldError(f"{name}: expected {expected}, found an empty one")
-    if "\n" in value.strip() or len(value) > 200:
-        raise FieldError(f"{name}: expected one line of at most 200 characters. Longer texts go into notes")
-    return value.strip()
-
-
-def parse_long_text(name: str, value: object) -> str:
-    """Text of any number of lines. Raises `FieldError`."""
-    if not isinstance(value, str):
-        raise FieldError(f"{name}: expected a text, found {kind(value)}")
-    return value.strip()
-
-
-def parse_whole(name: str, value: object, low: int, high: int, example: int) -> int:
-    """A whole number from `low` to `high`. Raises `FieldError`."""
-    if isinstance(value, str) and re.fullmatch(r"[-+]?[0-9]{1,18}", value.strip(), re.ASCII):
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise FieldError(_unfit(name, value, f"a whole number from {low} to {high}, as in {example}"))
-    if value < 0:
-        raise FieldError(f'{name} "{value}": must not be negative. Use {low} to {high}, as in {example}')
-    if not low <= value <= high:
-        raise FieldError(f'{name} "{value}": expected {low} to {high}, as in {example}')
-    return value
-
-
-def parse_quantity(name: str, value: object, parse: Callable[[str | int | float, str], _T], example: str) -> _T:
-    """`value` by one of the parsers of `rigctl.base.units`, kept from what they cannot take. Raises `FieldError`."""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise FieldError(f"{name}: expected a number with a unit, as in {example}, found {kind(value)}")
-    if len(str(value)) > MAX_VALUE_CHARS:
-        raise FieldError(f"{name} {shown(value)}: too long. Expected a number with a unit, as in {example}")
-    return parse(value, name)
-
-
-def parse_flag(name: str, value: object) -> bool:
-    """`true` or `false`. Raises `FieldError`."""
-    if isinstance(value, str) and value.lower() in {"true", "yes", "on", "false", "no", "off"}:
-        return value.lower() in {"true", "yes", "on"}
-    if not isinstance(value, bool):
-        raise FieldError(_unfit(name, value, "true or false"))
-    return value
 
 
 def _matching(name: str, pattern: re.Pattern[str], expected: str) -> Callable[[Any], str]:
@@ -182,7 +112,7 @@ def _data_ports(value: object) -> tuple[int, int]:
     """First and last. Raises `FieldError`."""
     match = _PORTS.fullmatch(value) if isinstance(value, str) else None
     if match is None:
-        raise FieldError(_unfit("data_ports", value, "a range of ports, as in 5200-5299"))
+        raise FieldError(unfit("data_ports", value, "a range of ports, as in 5200-5299"))
     first, last = int(match[1]), int(match[2])
     if first > last:
         raise FieldError(f"data_ports {shown(value)}: runs backwards. Write {last}-{first}")
@@ -228,34 +158,18 @@ def _path(name: str, value: object) -> Path:
     return Path(parse_text(name, value, "a path"))
 
 
-def named(parse: Callable[[str, object], object]) -> PlainValidator:
-    """`parse(name, value)` as a validator: the name is that of the key the value belongs to."""
-
-    def validate(value: object, info: ValidationInfo) -> object:
-        return parse(info.field_name or "value", value)
-
-    return PlainValidator(validate)
-
-
-def _json(kind_: str, **more: object) -> WithJsonSchema:
-    return WithJsonSchema({"type": kind_, **more})
-
-
 RATE_SCHEMA: Final = {
     "anyOf": [
         {"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*[kKmMgGtT]?(bit/s|bits/s|bps|bit)?\s*$"},
         {"type": "integer", "minimum": _MIN_RATE},
     ]
 }
-Text = Annotated[str, named(parse_text), _json("string", maxLength=200)]
-LongText = Annotated[str, named(parse_long_text), _json("string")]
-Flag = Annotated[bool, named(parse_flag), _json("boolean")]
 NodeName = Annotated[
     str,
     PlainValidator(
         _matching("node", NODE_NAME, "a name of 1 to 15 letters, digits, - and _, which begins with a letter or digit")
     ),
-    _json("string", pattern=f"^{NODE_NAME.pattern}$"),
+    json_type("string", pattern=f"^{NODE_NAME.pattern}$"),
 ]
 # Where a node is declared, an editor accepts a range too: `node[001..012]`. It is expanded before anything is judged.
 NodeKey = Annotated[
@@ -268,48 +182,48 @@ SwitchName = Annotated[
             "switch", NODE_NAME, "a name of 1 to 15 letters, digits, - and _, which begins with a letter or digit"
         )
     ),
-    _json("string", pattern=f"^{NODE_NAME.pattern}$"),
+    json_type("string", pattern=f"^{NODE_NAME.pattern}$"),
 ]
 GroupName = Annotated[
     str,
     PlainValidator(
         _matching("group", NODE_NAME, "a name of 1 to 15 letters, digits, - and _, which begins with a letter or digit")
     ),
-    _json("string", pattern=f"^{NODE_NAME.pattern}$"),
+    json_type("string", pattern=f"^{NODE_NAME.pattern}$"),
 ]
-Address = Annotated[str | None, PlainValidator(_address), _json("string")]
-DataAddress = Annotated[str | None, PlainValidator(_data_address), _json("string")]
+Address = Annotated[str | None, PlainValidator(_address), json_type("string")]
+DataAddress = Annotated[str | None, PlainValidator(_data_address), json_type("string")]
 Port = Annotated[
     int | None,
     PlainValidator(lambda value: parse_whole("port", value, 1, 65535, 22)),
-    _json("integer", minimum=1, maximum=65535),
+    json_type("integer", minimum=1, maximum=65535),
 ]
-User = Annotated[str | None, PlainValidator(_matching("user", _USER, "a user name, as in pi")), _json("string")]
-FilePath = Annotated[Path | None, named(_path), _json("string")]
+User = Annotated[str | None, PlainValidator(_matching("user", _USER, "a user name, as in pi")), json_type("string")]
+FilePath = Annotated[Path | None, named(_path), json_type("string")]
 Jump = Annotated[
     str | None,
     PlainValidator(_matching("jump", _JUMP, "[user@]host[:port], as in admin@gate.lan:2222")),
-    _json("string", pattern=f"^{_JUMP.pattern}$"),
+    json_type("string", pattern=f"^{_JUMP.pattern}$"),
 ]
 Interface = Annotated[
     str | None,
     PlainValidator(_matching("data_interface", _INTERFACE, "an interface name of 1 to 15 characters, as in eth0")),
-    _json("string", minLength=1, maxLength=15),
+    json_type("string", minLength=1, maxLength=15),
 ]
 DataPorts = Annotated[
     tuple[int, int] | None,
     PlainValidator(_data_ports),
-    _json("string", pattern=r"^\s*[0-9]{1,5}\s*(-|\.\.)\s*[0-9]{1,5}\s*$"),
+    json_type("string", pattern=r"^\s*[0-9]{1,5}\s*(-|\.\.)\s*[0-9]{1,5}\s*$"),
 ]
-IpVersion = Annotated[Literal[4, 6], PlainValidator(_ip_version), _json("integer", enum=[4, 6])]
+IpVersion = Annotated[Literal[4, 6], PlainValidator(_ip_version), json_type("integer", enum=[4, 6])]
 Rate = Annotated[int | None, PlainValidator(_rate), WithJsonSchema(RATE_SCHEMA)]
 Rtt = Annotated[float | None, PlainValidator(_rtt), WithJsonSchema({"type": ["string", "number"]})]
 Mtu = Annotated[
     int | None,
     PlainValidator(lambda value: parse_whole("mtu", value, _MIN_MTU, _MAX_MTU, 1500)),
-    _json("integer", minimum=_MIN_MTU, maximum=_MAX_MTU),
+    json_type("integer", minimum=_MIN_MTU, maximum=_MAX_MTU),
 ]
-SwitchPort = Annotated[str | None, named(_port_name), _json("string", minLength=1)]
+SwitchPort = Annotated[str | None, named(_port_name), json_type("string", minLength=1)]
 _ONE_OR_MORE: Final = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}
 PortNames = Annotated[
     tuple[str, ...],
@@ -318,27 +232,27 @@ PortNames = Annotated[
 ]
 Members = Annotated[tuple[str, ...], named(parse_members), WithJsonSchema(_ONE_OR_MORE)]
 SnmpVersion = Annotated[Literal["2c", "3"], PlainValidator(_snmp_version), WithJsonSchema({"enum": ["2c", "3", 3]})]
-SnmpAuth = Annotated[str, PlainValidator(_one_of("auth", _AUTH)), _json("string", enum=list(_AUTH))]
-SnmpPriv = Annotated[str, PlainValidator(_one_of("priv", _PRIV)), _json("string", enum=list(_PRIV))]
+SnmpAuth = Annotated[str, PlainValidator(_one_of("auth", _AUTH)), json_type("string", enum=list(_AUTH))]
+SnmpPriv = Annotated[str, PlainValidator(_one_of("priv", _PRIV)), json_type("string", enum=list(_PRIV))]
 SnmpPort = Annotated[
     int,
     PlainValidator(lambda value: parse_whole("port", value, 1, 65535, 161)),
-    _json("integer", minimum=1, maximum=65535),
+    json_type("integer", minimum=1, maximum=65535),
 ]
 CliPort = Annotated[
     int,
     PlainValidator(lambda value: parse_whole("port", value, 1, 65535, 22)),
-    _json("integer", minimum=1, maximum=65535),
+    json_type("integer", minimum=1, maximum=65535),
 ]
 CliKind = Annotated[
     Literal["cisco_ios", "dell_os9"],
     PlainValidator(_one_of("kind", {"cisco_ios": "cisco_ios", "dell_os9": "dell_os9"})),
-    _json("string", enum=["cisco_ios", "dell_os9"]),
+    json_type("string", enum=["cisco_ios", "dell_os9"]),
 ]
 TransportName = Annotated[
     Literal["ssh", "srun", "local"],
     PlainValidator(_one_of("transport", {"ssh": "ssh", "srun": "srun", "local": "local"})),
-    _json("string", enum=["ssh", "srun", "local"]),
+    json_type("string", enum=["ssh", "srun", "local"]),
 ]
 Poll = Annotated[float, PlainValidator(_poll), WithJsonSchema({"type": ["string", "number"]})]
 

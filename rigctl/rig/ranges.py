@@ -8,8 +8,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from rigctl.rig.fields import NODE_NAME, FieldError, shown
+from rigctl.rig.fields import NODE_NAME
 from rigctl.yamlfile import Document, Mistake, Path
+from rigctl.yamlfile.fields import FieldError, shown
 from rigctl.yamlfile.mistakes import Span
 
 MAX_NAMES: Final = 1000

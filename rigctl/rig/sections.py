@@ -10,14 +10,11 @@ from rigctl.rig.fields import (
     CliPort,
     DataAddress,
     DataPorts,
-    FieldError,
     FilePath,
-    Flag,
     GroupName,
     Interface,
     IpVersion,
     Jump,
-    LongText,
     Members,
     Mtu,
     NodeKey,
@@ -32,14 +29,13 @@ from rigctl.rig.fields import (
     SnmpVersion,
     SwitchName,
     SwitchPort,
-    Text,
     TransportName,
     User,
-    shown,
 )
 from rigctl.rig.inventory import Arch, Nic, Virtual
 from rigctl.rig.sysctls import SysctlName, SysctlValue
 from rigctl.yamlfile import suggestion
+from rigctl.yamlfile.fields import FieldError, Flag, LongText, Text, shown
 
 _CREDENTIALS: Final = (
     "credentials come from the environment or a 0600 file, see docs/reference/switches.md. Leave it out."

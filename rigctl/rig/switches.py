@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from rigctl.records import Port, Trunk
-from rigctl.rig.fields import FieldError, expanded_path
+from rigctl.rig.fields import expanded_path
 from rigctl.rig.inventory import Cli, Snmp, Switch
 from rigctl.rig.ranges import expand_names
 from rigctl.rig.sections import RigFile, SwitchEntry
 from rigctl.yamlfile import Document, Mistake, suggestion
+from rigctl.yamlfile.fields import FieldError
 
 # What a switch of a virtual rig gets from rigctl itself and may not set.
 _REAL_SWITCH: Final = ("address", "cli")

@@ -5,8 +5,8 @@ from typing import Annotated, Final
 
 from pydantic import PlainValidator, WithJsonSchema
 
-from rigctl.rig.fields import FieldError, shown
 from rigctl.yamlfile import kind
+from rigctl.yamlfile.fields import FieldError, shown
 
 MOST_CHARS: Final = 255
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]+([./:][A-Za-z0-9_:-]+)+", re.ASCII)

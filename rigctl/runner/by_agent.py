@@ -19,6 +19,7 @@ from rigctl.runner.engine import DRAIN_S, PREPARE_S, SALVAGE_S, Bench, interval_
 from rigctl.runner.orders import Order
 from rigctl.runner.outcome import Counted, Measured, Reports
 from rigctl.runner.progress import Progress
+from rigctl.settings import CONGESTION, ITERATIONS, READ
 
 MOST_PREPARE_S: Final = 600.0
 
@@ -26,7 +27,7 @@ MOST_PREPARE_S: Final = 600.0
 def prepare_s(cell: Cell) -> float:
     """How long the flows of a cell may take to be there, files to be sent included."""
     rate = cell.kind.prepare_bytes_per_s
-    files = cell.parallel * len(cell.pairs) if rate is not None and cell.file.read == "disk" else 0
+    files = cell.parallel * len(cell.pairs) if rate is not None and cell[READ] == "disk" else 0
     return min(MOST_PREPARE_S, PREPARE_S + files * (cell.message_bytes or 0) / (rate or 1))
 
 
@@ -93,7 +94,7 @@ class ByAgent:
                     endpoint,
                     at_ns=clocks.on_node(node, self.at_ns),
                     duration_ms=round(self.cell.duration_s * 1000),
-                    iterations=self.cell.messages.iterations,
+                    iterations=self.cell[ITERATIONS],
                     rate=self.order.rate_bps,
                     burst=udp.burst(self.order.cell, self.order.rate_bps),
                     bin_us=self.cell.bin_us,
@@ -175,7 +176,7 @@ class ByAgent:
 
     async def _connect_all(self) -> None:
         """Every channel, even where one fails: each receiver that cannot be reached is named."""
-        congestion = self.cell.tcp.congestion
+        congestion = self.cell[CONGESTION]
         each = (advised(self._connect(channel), self._nodes, congestion) for channel in self.channels)
         done = await asyncio.gather(*each, return_exceptions=True)
         if failures := [failure for failure in done if isinstance(failure, Exception)]:

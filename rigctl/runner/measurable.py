@@ -5,9 +5,10 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from rigctl.base.errors import NodeError, named, of_nodes
-from rigctl.records import MAX_RATE, Cell, Pair
+from rigctl.records import Cell, Pair
 from rigctl.runner.nodes import Nodes
 from rigctl.runner.orders import Order
+from rigctl.settings import MAX_RATE, RATE
 
 Blocked: TypeAlias = Mapping[tuple[int, Pair], str]
 """Pairs of tests, by the test's number, that cannot be measured although their nodes answer, with why."""
@@ -20,7 +21,7 @@ def nodes_of(cell: Cell) -> set[str]:
 def pairs_without(cell: Cell, lost: Mapping[str, NodeError]) -> tuple[Pair, ...]:
     """The pairs of `cell` of which both nodes answer; none where the test makes sense as a whole only."""
     kept = tuple(pair for pair in cell.pairs if not lost.keys() & {pair.source, pair.destination})
-    return () if lost and cell.datagrams.rate == MAX_RATE else kept
+    return () if lost and cell[RATE] == MAX_RATE else kept
 
 
 async def measurable(order: Order, nodes: Nodes, blocked: Blocked) -> tuple[Order, str | None]:
@@ -34,7 +35,7 @@ async def measurable(order: Order, nodes: Nodes, blocked: Blocked) -> tuple[Orde
     lost = await nodes.lost(nodes_of(cell))
     known = {pair: why for (number, pair), why in blocked.items() if number == cell.number}
     kept = tuple(pair for pair in pairs_without(cell, lost) if pair not in known)
-    if not kept or len(kept) == len(cell.pairs) or cell.datagrams.rate == MAX_RATE:
+    if not kept or len(kept) == len(cell.pairs) or cell[RATE] == MAX_RATE:
         return order, None
     left = [pair for pair in cell.pairs if pair not in kept]
     reasons = [*of_nodes(lost.values()), *dict.fromkeys(known[pair] for pair in left if pair in known)]

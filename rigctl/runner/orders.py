@@ -6,7 +6,8 @@ from typing import Final
 
 from rigctl.model.repeating import further
 from rigctl.model.search import search
-from rigctl.records import MAX_RATE, Cell, Repetition, RunPlan, Status
+from rigctl.records import Cell, Repetition, RunPlan, Status
+from rigctl.settings import MAX_RATE, RATE
 
 MOST_ATTEMPTS: Final = 2
 """An invalid repetition is measured once more."""
@@ -24,14 +25,12 @@ class Order:
 
 def planned(plan: RunPlan, cell: Cell) -> int:
     """Repetitions of a cell that are known beforehand: of a search the first trial."""
-    return 1 if cell.datagrams.rate == MAX_RATE else plan.repeat
+    return 1 if cell[RATE] == MAX_RATE else plan.repeat
 
 
 def is_open_ended(plan: RunPlan) -> bool:
     """Whether what was measured decides if more is."""
-    return (
-        plan.retest is not None or plan.until is not None or any(cell.datagrams.rate == MAX_RATE for cell in plan.cells)
-    )
+    return plan.retest is not None or plan.until is not None or any(cell[RATE] == MAX_RATE for cell in plan.cells)
 
 
 def further_orders(plan: RunPlan, stored: Iterable[Repetition]) -> list[Order]:
@@ -49,7 +48,7 @@ def further_orders(plan: RunPlan, stored: Iterable[Repetition]) -> list[Order]:
         order
         for cell in plan.cells
         if (own := by_cell.get(cell.number))
-        for order in (_next_trial(plan, cell, own) if cell.datagrams.rate == MAX_RATE else _more(plan, cell, own))
+        for order in (_next_trial(plan, cell, own) if cell[RATE] == MAX_RATE else _more(plan, cell, own))
     ]
     return in_turn(plan, more)
 
@@ -66,7 +65,7 @@ def _next_trial(plan: RunPlan, cell: Cell, own: Mapping[int, Repetition]) -> lis
 
 
 def _rate(cell: Cell) -> int | None:
-    return cell.datagrams.rate if isinstance(cell.datagrams.rate, int) else None
+    return cell[RATE] if isinstance(cell[RATE], int) else None
 
 
 def missing(plan: RunPlan, stored: Mapping[tuple[int, int, int], Status]) -> list[Order]:

@@ -10,11 +10,12 @@ from rigctl.model.contract import impossible_reason, invalid_reason, unfinished_
 from rigctl.model.intervals import median_goodput_bps
 from rigctl.model.window import CommonWindow, common_window, cut
 from rigctl.protocol import EndpointReport
-from rigctl.records import MAX_RATE, Cell, Flow, NicCounters, NodeUsage, Probes, Repetition, Side, Status
+from rigctl.records import Cell, Flow, NicCounters, NodeUsage, Probes, Repetition, Side, Status
 from rigctl.remote.sides import sides
 from rigctl.runner.barrier import Clocks
 from rigctl.runner.captures import Seen
 from rigctl.runner.orders import Order
+from rigctl.settings import MAX_RATE, RATE
 
 Reports: TypeAlias = Mapping[tuple[str, int], EndpointReport]
 """Of the endpoints that gave one, by node and number."""
@@ -150,7 +151,7 @@ def recorded(
         start_skew_us=window.skew_ns / 1e3 if window and counted.skew_known else None,
         clock_error_us=None if counted.clock_error_ns is None else counted.clock_error_ns / 1e3,
         goodput_median_bps=median_goodput_bps(flows, window, counted.interval_s) if window else None,
-        rate_bps=order.rate_bps if cell.datagrams.rate == MAX_RATE else None,
+        rate_bps=order.rate_bps if cell[RATE] == MAX_RATE else None,
         flows=tuple(cut(flow, window) if window else flow for flow in flows),
         nodes=usage,
         probes=counted.probes,

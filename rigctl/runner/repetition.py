@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Final
 
 from rigctl.base.errors import NodeError, of_nodes
-from rigctl.engines import AGENT, IPERF3
 from rigctl.records import PortSeries, Repetition, Status
 from rigctl.runner.by_agent import ByAgent
 from rigctl.runner.by_iperf3 import ByIperf3
@@ -19,6 +18,7 @@ from rigctl.runner.orders import Order
 from rigctl.runner.outcome import Counted, recorded
 from rigctl.runner.progress import Progress
 from rigctl.runner.throttling import ThrottleWatch
+from rigctl.settings.engines import AGENT, IPERF3
 
 ENGINES: Final[Mapping[str, Engine]] = {AGENT: ByAgent, IPERF3: ByIperf3}
 """Of each engine of `rigctl.engines`, what measures a repetition."""

@@ -23,9 +23,8 @@ from rigctl.records import (
     Side,
     Status,
     TcpInfo,
-    TcpSettings,
-    WindowSettings,
 )
+from rigctl.settings import MSS, WINDOW, Settings
 from rigctl.store import flat
 
 PAIRS: Final = (Pair("pi1", "pi2"), Pair("pi3", "pi4"))
@@ -46,7 +45,7 @@ GIGABLOX: Final = (
 
 def cell(number: int = 1, **settings: Any) -> Cell:
     """A cell of 10 s with both pairs; `settings` replaces fields."""
-    base = Cell(number, "tcp", PAIRS, 10.0, 0.0, 1, window=WindowSettings(65536), tcp=TcpSettings(1460))
+    base = Cell(number, "tcp", PAIRS, 10.0, 0.0, 1, settings=Settings({WINDOW: 65536, MSS: 1460}))
     return asking(base, **settings)
 
 
@@ -153,7 +152,7 @@ def sides(
         times.append(start_ns + step * 100_000_000)
         counts.append(round(total))
         again.append(sum(1 for at in lost if at <= step))
-    granted = None if the_cell.window.bytes is None else 2 * the_cell.window.bytes
+    granted = None if the_cell[WINDOW] is None else 2 * the_cell[WINDOW]
     path = TcpInfo(mss=1448, rcv_mss=1448, advmss=1460, pmtu=1500, timestamps=True, congestion="cubic", nodelay=False)
     buffers: dict[str, Any] = {"sndbuf_bytes": granted or 425984, "rcvbuf_bytes": granted or 425984}
     sampled = {"t_ns": times, "bytes": counts}

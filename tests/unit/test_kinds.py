@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from rigctl.kinds import KINDS, OWN_AXES, Kind
 from rigctl.measure import TESTS
 from rigctl.records import Cell, Pair
-from rigctl.scenario.axes import AXES
+from rigctl.settings import SETTINGS
+from rigctl.settings.kinds import KINDS, OWN_AXES, Kind
 
 AGENT = Path(__file__).parents[2] / "agents"
 
@@ -47,7 +47,7 @@ def test_a_section_of_the_report_tells_of_it(kind: Kind) -> None:
 
 
 def test_its_axes_exist_and_it_takes_what_it_needs(kind: Kind) -> None:
-    assert AXES.keys() >= OWN_AXES >= kind.axes >= kind.needs
+    assert SETTINGS.keys() >= OWN_AXES >= kind.axes >= kind.needs
 
 
 def test_each_axis_that_is_not_everyones_is_someones() -> None:

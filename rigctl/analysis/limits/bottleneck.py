@@ -15,6 +15,7 @@ from rigctl.model.shares import LINE_RATE, reaches
 from rigctl.model.unknowns import mean, most
 from rigctl.model.window import CommonWindow
 from rigctl.records import Cell, Flow, RunInfo
+from rigctl.settings import BUSY_POLL
 
 BUSY_PCT: Final = 95.0
 """From here on processors are the limit."""
@@ -112,7 +113,7 @@ class Busy:
 
 def busy_of(info: RunInfo, cell: Cell, rows: Sequence[Mapping[str, Any]]) -> Busy:
     """Means over `rows`, streams of `cell`; nothing is known of processors that were busy waiting for messages."""
-    if cell.messages.busy_poll:
+    if cell[BUSY_POLL]:
         return Busy()
     shares = [mean(row[name] for row in rows) for name in BUSY_COLUMNS]
     sender, receiver = Processors(*shares[0::2]), Processors(*shares[1::2])

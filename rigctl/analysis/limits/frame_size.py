@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 
 from rigctl.analysis.limits.ceiling import data_path, ip_version, link_mtu
-from rigctl.model.ceilings import TIMESTAMPS_OPTION, Packet
+from rigctl.model.ceilings import Packet
 from rigctl.model.sharing import DataPath
 from rigctl.model.unknowns import agreed, least, most
 from rigctl.records import Cell, Flow, RunInfo, Stream
+from rigctl.settings import MSS
+from rigctl.settings.sockets import TIMESTAMPS_OPTION
 
 
 def clamped_mss(info: RunInfo, cell: Cell, stream: Stream, flows: Sequence[Flow]) -> int | None:
@@ -16,7 +18,7 @@ def clamped_mss(info: RunInfo, cell: Cell, stream: Stream, flows: Sequence[Flow]
     own = info.plan.condition_mtu(cell.condition)
     mtus = [path_mtu, *(own or link_mtu(info, node) for node in stream.ends)]
     known = [mtu for mtu in mtus if mtu is not None]
-    if cell.tcp.mss is not None or mss is None or len(known) < len(mtus):
+    if cell[MSS] is not None or mss is None or len(known) < len(mtus):
         return None
     timestamps = agreed(side.tcp.timestamps for side in senders) is not False
     allowed = Packet("tcp", ip_version(info), timestamps).largest_payload(min(known))
@@ -32,6 +34,6 @@ def larger_frames(info: RunInfo, cell: Cell, stream: Stream, path: DataPath, flo
     if cell.transport == "udp" or mtu is None or not path.ceiling_mbps:
         return None
     options = TIMESTAMPS_OPTION if timestamps is not False else 0
-    mss = None if cell.tcp.mss is None else cell.tcp.mss - options
+    mss = None if cell[MSS] is None else cell[MSS] - options
     larger = data_path(info, stream.ends, mtu, mss, timestamps).ceiling_mbps
     return None if larger is None else larger / path.ceiling_mbps

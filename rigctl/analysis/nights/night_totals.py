@@ -9,15 +9,14 @@ from statistics import median
 
 from rigctl.analysis.nights.figures import GOODPUT, FigureKey, keys_of_tests
 from rigctl.model.unknowns import total
-from rigctl.records import MAX_RATE, Cell, RunPlan, Status
+from rigctl.records import Cell, RunPlan, Status
+from rigctl.settings import MAX_RATE, RATE
 from rigctl.store.totals import Totals, spelt
 
 
 def suffices(plan: RunPlan) -> bool:
     """Whether what flows received is all that the values of such a run are made of."""
-    return not any(
-        cell.in_messages or cell.latency_ms is not None or cell.datagrams.rate == MAX_RATE for cell in plan.cells
-    )
+    return not any(cell.in_messages or cell.latency_ms is not None or cell[RATE] == MAX_RATE for cell in plan.cells)
 
 
 class NightsOfPlan:

@@ -3,6 +3,7 @@
 from typing import Final
 
 from rigctl.records import Cell, RunPlan
+from rigctl.settings import MSS, WINDOW, WINDOW_TOTAL
 
 MOST_CHARTS: Final = 48
 MOST_FLOWS: Final = 4000
@@ -41,7 +42,7 @@ def charted(plan: RunPlan, most: int) -> tuple[Cell, ...]:
     chosen: dict[tuple[object, ...], list[Cell]] = {}
     for cell in plan.cells:
         if len(cell.pairs) == pairs:
-            panel = (cell.condition, cell.window.total_bytes or cell.window.bytes, cell.tcp.mss)
+            panel = (cell.condition, cell[WINDOW_TOTAL] or cell[WINDOW], cell[MSS])
             chosen.setdefault(panel, []).append(cell)
     ends: list[Cell] = []
     for group in chosen.values():

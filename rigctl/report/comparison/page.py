@@ -23,21 +23,13 @@ from rigctl.report.comparison.words import (
 )
 from rigctl.report.document import MOST_ROWS, rig_words, when
 from rigctl.report.tables import requested
-from rigctl.report.tables.requested import SENDING, Requested
+from rigctl.report.tables.requested import SENDING
 from rigctl.report.words.metrics import METRICS, sum_words
 from rigctl.report.words.setup import setup_texts, setup_title, where_text
 from rigctl.report.words.text import UNKNOWN, settings_text
 
 MOST_PAIRS: Final = 200
 """Of many tests of many pairs; the rest is in the JSON."""
-_ASKED: Final[tuple[Requested, ...]] = tuple(
-    # One of each title: some columns are there twice, with another rule of when they are shown.
-    {
-        value.column.title: value
-        for value in vars(requested).values()
-        if isinstance(value, Requested) and value.column.title != "Test"
-    }.values()
-)
 _MARKS: Final[dict[Verdict, Literal["warn", "good"]]] = {Verdict.WORSE: "warn", Verdict.BETTER: "good"}
 
 
@@ -90,7 +82,9 @@ def _table(changes: Sequence[Change], bound: float, label: str) -> Table:
     cells = [change.cell for change in changes]
     metrics = list(dict.fromkeys(change.metric for change in changes))
     hidden = SENDING if label == "Pairs" else None  # each row names its own pair
-    asked = [item for item in _ASKED if item is not hidden and len({item.value(cell) for cell in cells}) > 1]
+    asked = [
+        item for item in requested.COMPARED if item is not hidden and len({item.value(cell) for cell in cells}) > 1
+    ]
     unit = METRICS[metrics[0]].unit if len(metrics) == 1 else ""
     sums = "" if label == "Pairs" else next(filter(None, (sum_words(cells, metric) for metric in metrics)), "")
     of_all = f", {sums}" if sums else ""

@@ -13,8 +13,8 @@ from rigctl.report.charts.palette import LIGHT as REPORT
 from rigctl.report.product.claim import LEAST_SHARE, Asked, Tests
 from rigctl.report.product.contrast import GRAPHICS, HEX, NEEDS, Need, contrast, mended
 from rigctl.report.product.logo import Logo, read_logo
-from rigctl.rig.fields import FieldError, Flag, LongText, Text, named, parse_text, shown
 from rigctl.yamlfile import Document, Mistake, MistakesError, kind, read_document, validated
+from rigctl.yamlfile.fields import FieldError, Flag, LongText, Text, named, parse_text, shown
 from rigctl.yamlfile.mistakes import in_order
 
 COLOURS: Final[Mapping[str, str]] = {

@@ -13,6 +13,7 @@ from rigctl.report.tables import requested
 from rigctl.report.tables.tabular import ColumnOf, Filled, Head, numbers, table_of
 from rigctl.report.words.exclusions import exclusion_text
 from rigctl.report.words.text import UNKNOWN, percent_text
+from rigctl.settings import BUSY_POLL, CONGESTION, NODELAY, PARALLEL
 
 MOST_TIMES: Final = 15
 """Elapsed times of up to this number of repetitions have a column each; more are in the export."""
@@ -43,10 +44,10 @@ def message_table(
         of_cell(requested.CONDITION),
         pair,
         *asked,
-        of_cell(requested.PARALLEL_VARIED),
-        of_cell(requested.NODELAY_VARIED),
+        of_cell(requested.varied(PARALLEL, "Parallel")),
+        of_cell(requested.varied(NODELAY)),
         of_cell(requested.TRANSPORT),
-        of_cell(requested.BUSY_POLL),
+        of_cell(requested.varied(BUSY_POLL, "Busy poll")),
         *elapsed(results),
         mean,
         variation,
@@ -163,7 +164,7 @@ def efficiency(results: Results) -> Filled:
 
 def congestion(results: Results) -> Filled | None:
     """Which congestion control ran, where it was not asked for and TCP was used."""
-    if all(result.cell.tcp.congestion is not None or result.congestion is None for result in results):
+    if all(result.cell[CONGESTION] is not None or result.congestion is None for result in results):
         return None
     column = Column("Effective congestion control", "", "derived", words=True)
     return Filled(column, tuple(Entry(result.congestion or UNKNOWN, result.congestion) for result in results))

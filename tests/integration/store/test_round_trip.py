@@ -9,7 +9,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rigctl.kinds import KINDS
 from rigctl.records import (
     Bins,
     Capture,
@@ -21,6 +20,7 @@ from rigctl.records import (
     DiskTimes,
     FileSettings,
     Flow,
+    HostSetting,
     Link,
     MessageSettings,
     NicCounters,
@@ -34,7 +34,6 @@ from rigctl.records import (
     RunPlan,
     RunStatus,
     Series,
-    Setting,
     Side,
     Status,
     TcpInfo,
@@ -42,6 +41,7 @@ from rigctl.records import (
     Trunk,
     WindowSettings,
 )
+from rigctl.settings.kinds import KINDS
 from rigctl.store import Store
 from rigctl.store.rows import plan_from, plan_json
 from rigctl.store.series import pack, unpack
@@ -163,7 +163,7 @@ WITH_INTERVAL = st.builds(
     REPETITION,
     st.integers(1, 10**15),
 )
-SETTING = st.builds(Setting, st.sampled_from(["mtu", "sysctl", "offload", "governor"]), TEXT, maybe(NAME))
+SETTING = st.builds(HostSetting, st.sampled_from(["mtu", "sysctl", "offload", "governor"]), TEXT, maybe(NAME))
 CELL = st.builds(
     Cell,
     number=st.integers(1, 99),

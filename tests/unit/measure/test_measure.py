@@ -7,7 +7,8 @@ import builders
 import pytest
 
 from rigctl.measure import TESTS, channels, udp
-from rigctl.records import MAX_RATE, Cell, Direction, Pair
+from rigctl.records import Cell, Direction, Pair
+from rigctl.settings import MAX_RATE
 
 NO_COPYING = {"zerocopy": None, "copy": None}
 NO_MESSAGES = {"transport": None, "test": None, "size": None, "busy": None, "disk": None, "folder": None, **NO_COPYING}

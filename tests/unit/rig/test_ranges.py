@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from rigctl.base.errors import InputError
-from rigctl.rig.fields import FieldError
 from rigctl.rig.inventory import Rig
 from rigctl.rig.ranges import expand_names
 from rigctl.rig.schema import load_rig
+from rigctl.yamlfile.fields import FieldError
 
 
 def rig_from(folder: Path, text: str) -> Rig:

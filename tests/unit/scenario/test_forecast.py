@@ -10,22 +10,20 @@ import pytest
 from rigctl.records import (
     Cell,
     Condition,
-    DatagramSettings,
+    HostSetting,
     Link,
-    MessageSettings,
     Pair,
     Retest,
     RunPlan,
-    Setting,
-    TcpSettings,
     Trunk,
     Until,
 )
 from rigctl.scenario.forecast import Forecast, bound, constants, forecasts, notes, sum_ceiling_bps, table_axes, total_s
 from rigctl.scenario.load import Overrides, load_plan
+from rigctl.settings import ITERATIONS, MSS, RATE, Settings
 
 GIGABIT = Link(10**9, 1500)
-CELL = Cell(1, "tcp", (Pair("a", "b"),), 10.0, 0.0, 1, tcp=TcpSettings(8960))
+CELL = Cell(1, "tcp", (Pair("a", "b"),), 10.0, 0.0, 1, settings=Settings({MSS: 8960}))
 
 
 def plan_of(links: dict[str, Link], **settings: Any) -> RunPlan:
@@ -203,7 +201,7 @@ def test_the_sum_is_what_the_links_or_the_trunk_allow(trunk_bps: int | None, lin
 
 
 def test_a_condition_s_mtu_rules_ceilings_and_notes() -> None:
-    jumbo = Condition("jumbo", (Setting("mtu", "8192"),))
+    jumbo = Condition("jumbo", (HostSetting("mtu", "8192"),))
     plan = switched(None, jumbo, condition="jumbo")
     assert {one.mss for one in forecasts(plan.cells[0], plan, 4)} == {8140}
     asked = replace(
@@ -216,7 +214,7 @@ def test_a_condition_s_mtu_rules_ceilings_and_notes() -> None:
 
 
 def test_a_condition_without_timestamps_leaves_twelve_bytes_more() -> None:
-    off = Condition("off", (Setting("sysctl", "0", "net.ipv4.tcp_timestamps"),))
+    off = Condition("off", (HostSetting("sysctl", "0", "net.ipv4.tcp_timestamps"),))
     plan = plan_of(dict.fromkeys("ab", GIGABIT))
     cells = tuple(replace(cell, tcp=replace(cell.tcp, mss=None), condition="off") for cell in plan.cells)
     plan = replace(plan, cells=cells, conditions=(off,))
@@ -234,7 +232,7 @@ def test_a_total_that_may_be_passed_is_called_a_least_one() -> None:
     assert bound(plan) == ""
     assert bound(replace(plan, until=Until(0.01, 50))) == "at least"
     assert bound(replace(plan, retest=Retest(0.05, 15))) == "at least"
-    assert bound(replace(plan, cells=(replace(CELL, datagrams=DatagramSettings("max")),))) == "at least"
-    counted = replace(plan, cells=(replace(CELL, messages=MessageSettings(5)),))
+    assert bound(replace(plan, cells=(replace(CELL, settings=Settings({RATE: "max"})),))) == "at least"
+    counted = replace(plan, cells=(replace(CELL, settings=Settings({ITERATIONS: 5})),))
     assert bound(counted) == "at most"
     assert bound(replace(counted, until=Until(0.01, 50))) == "about"

@@ -9,6 +9,7 @@ from rigctl.base.errors import InputError
 from rigctl.records import Cell, Direction, Link, Pair, Retest, TcpSettings, Until, WindowSettings
 from rigctl.scenario.load import Overrides, bundled_scenarios, load_plan
 from rigctl.scenario.overrides import FIELDS
+from rigctl.settings import CONGESTION, MSS, RATE, WINDOW
 
 PAIRS = (Pair("pi1", "pi2"), Pair("pi3", "pi4"))
 # The page's table: window [KB], MSS, parallel, in its order.
@@ -16,7 +17,7 @@ PAGE = [(64, 1460, 1), (64, 1460, 5), (64, 8960, 1), (200, 1460, 1), (64, 8960, 
 
 
 def rows(cells: tuple[Cell, ...]) -> list[tuple[int | None, int | None, int]]:
-    return [(cell.window.bytes and cell.window.bytes // 1024, cell.tcp.mss, cell.parallel) for cell in cells]
+    return [(cell[WINDOW] and cell[WINDOW] // 1024, cell[MSS], cell.parallel) for cell in cells]
 
 
 def written(folder: Path, text: str) -> str:
@@ -139,7 +140,7 @@ def test_the_ip_version_is_decided_once_from_the_rig(tmp_path: Path, family: str
 )  # fmt: skip
 def test_a_scenario_that_reproduces_a_page_names_its_congestion_control(name: str) -> None:
     plan, _ = load_plan(name, Overrides())
-    assert {cell.tcp.congestion for cell in plan.cells} == {"cubic"}
+    assert {cell[CONGESTION] for cell in plan.cells} == {"cubic"}
 
 
 def test_rfc2544_has_its_frames_its_trial_time_and_no_loss() -> None:
@@ -147,7 +148,7 @@ def test_rfc2544_has_its_frames_its_trial_time_and_no_loss() -> None:
     ethernet_ip_udp = 18 + 20 + 8
     frames = [(cell.message_bytes or 0) + ethernet_ip_udp for cell in plan.cells]
     assert frames == [64, 128, 256, 512, 1024, 1280, 1518]
-    assert {(cell.datagrams.rate, cell.duration_s) for cell in plan.cells} == {("max", 60.0)}
+    assert {(cell[RATE], cell.duration_s) for cell in plan.cells} == {("max", 60.0)}
     assert (plan.max_loss, plan.ip_version) == (0.0, 4)
 
 

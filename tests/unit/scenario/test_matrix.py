@@ -6,7 +6,7 @@ import builders
 import pytest
 
 from rigctl.records import Direction
-from rigctl.scenario.axes import AXES
+from rigctl.settings import SETTINGS
 from rigctl.scenario.forecast import setting
 from rigctl.scenario.matrix import MAX_CELLS, Matrix, Row, count, expand, full, matrix_of, with_axis
 from rigctl.store.flat import flattened
@@ -54,8 +54,8 @@ def test_axes_and_the_fields_of_a_cell_are_the_same() -> None:
     named = {"window": "window_bytes", "window_total": "window_total_bytes", "size": "message_bytes"} | {
         "latency": "latency_ms"
     }
-    assert {named.get(name, name) for name in AXES} == fields
-    assert [setting(builders.cell(), name) for name in AXES][:4] == [None, 65536, None, 1460]
+    assert {named.get(name, name) for name in SETTINGS} == fields
+    assert [setting(builders.cell(), name) for name in SETTINGS][:4] == [None, 65536, None, 1460]
 
 
 def test_a_setting_at_the_top_is_an_axis_with_one_value() -> None:
@@ -132,9 +132,9 @@ def test_the_largest_matrix_with_many_excludes_expands_in_seconds() -> None:
     assert time.monotonic() - started < 60
 
 
-@pytest.mark.parametrize("name", AXES)
+@pytest.mark.parametrize("name", SETTINGS)
 def test_every_axis_reads_its_own_examples_and_says_what_it_means(name: str) -> None:
-    axis = AXES[name]
+    axis = SETTINGS[name]
     for example in axis.schema["examples"]:
         value = axis.parse(name, example)
         assert axis.parse(name, axis.text(value)) == value

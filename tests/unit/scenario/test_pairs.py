@@ -6,7 +6,7 @@ import pytest
 
 from rigctl.base.errors import InputError
 from rigctl.records import Pair
-from rigctl.scenario.axes import PairGrid
+from rigctl.settings import PairGrid
 from rigctl.scenario.load import Overrides, load_plan
 
 RIG = """\

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from rigctl.rig.fields import FieldError
 from rigctl.scenario import spans
 from rigctl.scenario.spans import MAX_VALUES, spread
+from rigctl.yamlfile.fields import FieldError
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from rigctl.report.words.bottlenecks import bottleneck_findings
 from rigctl.report.words.goodput_range import goodput_answer
 from rigctl.report.words.missing import excluded_findings
 from rigctl.report.words.text import ceiling_text, listed, numbers_text, plural
+from rigctl.settings import RATE
 
 
 def datagram_findings(view: RunView) -> Iterator[Finding]:
@@ -74,7 +75,7 @@ def shaping_text(info: RunInfo) -> str:
     """Where a virtual link carries more of such datagrams than a wire does: it is shaped for full frames."""
     if info.plan.virtual != "namespaces":
         return ""
-    cells = {cell.message_bytes: cell for cell in info.plan.cells if cell.datagrams.rate is not None}
+    cells = {cell.message_bytes: cell for cell in info.plan.cells if cell[RATE] is not None}
     said = [words for cell in cells.values() if (words := _shaped(info, cell))]
     began = "The virtual links are shaped for full frames and carry more of smaller datagrams"
     return f"{began}: in Mbit/s {listed(said)}." if said else ""

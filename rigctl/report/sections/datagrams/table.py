@@ -1,7 +1,6 @@
 """The table of UDP streams: offered load, goodput, loss, order and jitter of each pair."""
 
 from collections.abc import Callable, Sequence
-from typing import Final
 
 from rigctl.analysis.summary import CellSummary, DatagramSummary, StreamSummary
 from rigctl.records import RunInfo
@@ -14,27 +13,13 @@ from rigctl.report.words.above_ceiling import excess_note
 from rigctl.report.words.exclusions import exclusion_text
 from rigctl.report.words.per_stream import each_pair
 from rigctl.report.words.text import UNKNOWN, count_text
-
-_REQUESTED: Final = (
-    requested.TEST,
-    requested.CONDITION,
-    requested.PAIRS,
-    requested.SENDING,
-    requested.WINDOW,
-    requested.PARALLEL,
-    requested.DATAGRAM,
-    requested.LOAD,
-    requested.BURST,
-    requested.DIRECTION,
-    requested.ENGINE,
-    requested.LATENCY,
-)
+from rigctl.settings import BURST
 
 
 def datagram_table(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
     """The results of a run; of many pairs loss, order and jitter are those of the worst."""
     columns: list[ColumnOf[CellSummary]] = [
-        *(of_cell(setting) for setting in _REQUESTED),
+        *(of_cell(setting) for setting in requested.DATAGRAMS),
         total_goodput,
         goodput,
         _burst_sent,
@@ -79,7 +64,7 @@ def _counts(title: str, value: Callable[[DatagramSummary], float | None]) -> Col
 
 def _burst_sent(cells: Sequence[CellSummary]) -> Filled | None:
     """Beside the burst requested; without one the trials of a search and the notes give it."""
-    if all(cell.cell.datagrams.burst is None for cell in cells):
+    if all(cell.cell[BURST] is None for cell in cells):
         return None
     return _counts("Longest burst sent", lambda counted: counted.sent_burst)(cells)
 

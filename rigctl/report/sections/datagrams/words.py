@@ -8,6 +8,7 @@ from rigctl.report.words.bottlenecks import bottleneck_text
 from rigctl.report.words.exclusions import exclusion_text
 from rigctl.report.words.goodput import goodput_text
 from rigctl.report.words.text import count_text, rate_text
+from rigctl.settings import RATE
 
 STEADY = 0.98
 """From this share of the offered load on, the sender kept to it."""
@@ -28,7 +29,7 @@ def load_text(cell: CellSummary) -> str:
     """Where the senders did not achieve the offered load that was requested."""
     sent = [stream.datagrams.sent_mbps for stream in cell.streams if stream.datagrams is not None]
     known = [rate_mbps for rate_mbps in sent if rate_mbps is not None]
-    rate = cell.cell.datagrams.rate
+    rate = cell.cell[RATE]
     if not isinstance(rate, int) or not known:
         return ""
     asked = rate * cell.cell.parallel / 1e6

@@ -12,6 +12,7 @@ from rigctl.report.tables.messages import Results, efficiency, message_table, of
 from rigctl.report.tables.tabular import ColumnOf, Filled
 from rigctl.report.words.above_ceiling import message_excess_note
 from rigctl.report.words.text import UNKNOWN, percent_text
+from rigctl.settings import READ, WRITE
 
 SECTION = "files"
 _METHOD = (
@@ -25,7 +26,8 @@ def part(view: RunView) -> Part | None:
     """Of a run of file transfers; `None` of any other."""
     if view.section != SECTION:
         return None
-    asked: list[ColumnOf[MessageResult]] = [size, of_cell(requested.READ), of_cell(requested.WRITE)]
+    places = (requested.asked(READ, "Read"), requested.asked(WRITE, "Write"))
+    asked: list[ColumnOf[MessageResult]] = [size, *map(of_cell, places)]
     derived: list[ColumnOf[MessageResult]] = [
         _throughput,
         _ceiling,

@@ -4,9 +4,11 @@ from collections.abc import Iterator, Sequence
 
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.message_results import MessageResult
+from rigctl.base.units import size_words
 from rigctl.findings import Finding, Weight, tests
 from rigctl.report.words.above_ceiling import message_excess_findings
-from rigctl.report.words.text import percent_text, size_words
+from rigctl.report.words.text import percent_text
+from rigctl.settings import READ, WRITE
 
 
 def file_findings(view: RunView) -> Iterator[Finding]:
@@ -28,7 +30,7 @@ def _compared(counted: Sequence[MessageResult]) -> Iterator[Finding]:
     text = f"The fastest transfer of {size_words(size)}, {_kind(best)}, achieves {_rate(best)} MB/s{share}."
     numbers = {"throughput_bytes_per_s": best.bytes_per_s, "efficiency": best.efficiency}
     yield Finding(text, Weight.ANSWER, subject=tests([best.cell.number]), numbers=numbers)
-    rates = {(result.cell.file.read, result.cell.file.write): result.bytes_per_s or 0.0 for result in largest}
+    rates = {(result.cell[READ], result.cell[WRITE]): result.bytes_per_s or 0.0 for result in largest}
     stream = rates.get(("memory", "memory"))
     for result in largest:
         if result is not best:
@@ -38,7 +40,7 @@ def _compared(counted: Sequence[MessageResult]) -> Iterator[Finding]:
 
 
 def _kind(result: MessageResult) -> str:
-    return f"{result.cell.file.read} to {result.cell.file.write}"
+    return f"{result.cell[READ]} to {result.cell[WRITE]}"
 
 
 def _disks(result: MessageResult) -> str:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from rigctl.analysis.views.panels import ConditionPanels, Difference, Matrix, Place
+from rigctl.base.units import size_words
 from rigctl.report.sections.matrix.titles import panel_title
-from rigctl.report.words.text import size_words
 
 DIFFERENCE_STEPS: Final = 5
 

@@ -3,9 +3,9 @@
 from typing import Final
 
 from rigctl.analysis.views.panels import Place, Setting, settings_of
-from rigctl.base.units import format_duration
+from rigctl.base.units import format_duration, size_words
 from rigctl.records import Condition, Direction
-from rigctl.report.words.text import plural, size_words
+from rigctl.report.words.text import plural
 
 _WINDOWS: Final = ("window_total_bytes", "window_bytes")
 _FLAGS: Final = ("nodelay", "zerocopy", "copy")

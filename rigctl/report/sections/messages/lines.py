@@ -8,19 +8,18 @@ from rigctl.analysis.views.message_results import MessageResult
 from rigctl.report.blocks import Key
 from rigctl.report.charts.plot import MOST_COLOURS
 from rigctl.report.words.text import plural
+from rigctl.settings import BUSY_POLL, CONGESTION, MSS, NODELAY, WINDOW
 
 _VARIED: Final[tuple[Callable[[MessageResult], str], ...]] = (
     lambda result: str(result.stream),
     lambda result: result.cell.condition or "no condition",
     lambda result: result.cell.transport.upper(),
-    lambda result: {None: "polling default", True: "busy polling", False: "no busy polling"}[
-        result.cell.messages.busy_poll
-    ],
-    lambda result: {None: "nodelay default", True: "nodelay", False: "no nodelay"}[result.cell.tcp.nodelay],
+    lambda result: {None: "polling default", True: "busy polling", False: "no busy polling"}[result.cell[BUSY_POLL]],
+    lambda result: {None: "nodelay default", True: "nodelay", False: "no nodelay"}[result.cell[NODELAY]],
     lambda result: plural(result.cell.parallel, "flow"),
-    lambda result: result.cell.tcp.congestion or "congestion control default",
-    lambda result: f"window {result.cell.window.bytes}" if result.cell.window.bytes else "window default",
-    lambda result: f"MSS {result.cell.tcp.mss}" if result.cell.tcp.mss else "MSS default",
+    lambda result: result.cell[CONGESTION] or "congestion control default",
+    lambda result: f"window {result.cell[WINDOW]}" if result.cell[WINDOW] else "window default",
+    lambda result: f"MSS {result.cell[MSS]}" if result.cell[MSS] else "MSS default",
     lambda result: str(result.cell.direction),
 )
 

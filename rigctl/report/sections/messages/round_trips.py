@@ -12,6 +12,7 @@ from rigctl.base.units import format_bytes
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.model.histogram import count_between, peaks_ns
 from rigctl.report.words.text import plural
+from rigctl.settings import BUSY_POLL
 
 _MS: Final = 1e6
 DELAYED_MS: Final = (36.0, 50.0)
@@ -60,9 +61,7 @@ def _peaks(results: Sequence[MessageResult]) -> Iterator[Finding]:
     low, high = ([peaks[end] / 1000 for _, peaks in found] for end in (0, -1))
     count = plural(len(found), "test")
     text = f"Round trips gather around two times in {count}, about {_range(low)} and {_range(high)}."
-    polled = any(
-        result.cell.messages.busy_poll is not None or "busy_poll" not in result.cell.kind.axes for result in results
-    )
+    polled = any(result.cell[BUSY_POLL] is not None or "busy_poll" not in result.cell.kind.axes for result in results)
     remedy = None if polled else "busy_poll: true would show whether a processor that wakes up is the cause."
     yield Finding(text, Weight.DETAIL, subject=tests(result.cell.number for result, _ in found), remedy=remedy)
 

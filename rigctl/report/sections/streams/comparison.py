@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from rigctl.analysis.summary import CellSummary
+from rigctl.base.units import kib_text
 from rigctl.records import RunInfo
 from rigctl.report.blocks import Column, Entry, Table
 from rigctl.report.tables import requested
@@ -13,25 +14,8 @@ from rigctl.report.tables.tabular import ColumnOf, Filled, Head, table_of
 from rigctl.report.words.above_ceiling import excess_note
 from rigctl.report.words.exclusions import exclusion_text
 from rigctl.report.words.per_stream import each_pair, span
-from rigctl.report.words.text import UNKNOWN, count_text, kib_text
-
-REQUESTED: Final = (
-    requested.TEST,
-    requested.CONDITION,
-    requested.PAIRS,
-    requested.SENDING,
-    requested.TOTAL_WINDOW,
-    requested.WINDOW,
-    requested.MSS,
-    requested.PARALLEL,
-    requested.CONGESTION,
-    requested.NODELAY,
-    requested.ZEROCOPY,
-    requested.COPY,
-    requested.DIRECTION,
-    requested.ENGINE,
-    requested.LATENCY,
-)
+from rigctl.report.words.text import UNKNOWN, count_text
+from rigctl.settings import CONGESTION, ZEROCOPY
 
 _ZEROCOPY: Final = (
     "Effective zerocopy: share of the sends that the kernel did not copy; it copies what stays on one machine."
@@ -41,7 +25,7 @@ _ZEROCOPY: Final = (
 def comparison(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
     """The table of a run; columns of settings that no test asks for are left out."""
     columns: list[ColumnOf[CellSummary]] = [
-        *(of_cell(setting) for setting in REQUESTED),
+        *(of_cell(setting) for setting in requested.STREAMS),
         total_goodput,
         goodput,
         _retransmits,
@@ -62,7 +46,7 @@ def comparison(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
         return Head(cell.cell.number, tuple(notes), cell.counted > 0)
 
     texts = legend(cells, "Retransmits: of all pairs.")
-    if any(cell.cell.copying.zerocopy for cell in cells):
+    if any(cell.cell[ZEROCOPY] for cell in cells):
         texts.append(_ZEROCOPY)
     return table_of(cells, columns, head, texts)
 
@@ -95,7 +79,7 @@ def _effective_mss(cells: Sequence[CellSummary]) -> Filled | None:
 
 def _effective_zerocopy(cells: Sequence[CellSummary]) -> Filled | None:
     """Where some test asks for zerocopy, the share of sends that were not copied."""
-    if not any(cell.cell.copying.zerocopy for cell in cells):
+    if not any(cell.cell[ZEROCOPY] for cell in cells):
         return None
     column = Column("Effective zerocopy", "%", "derived")
     return Filled(
@@ -109,7 +93,7 @@ def _effective_zerocopy(cells: Sequence[CellSummary]) -> Filled | None:
 
 def _effective_congestion(cells: Sequence[CellSummary]) -> Filled | None:
     """Where some test does not ask for one, which one ran."""
-    if all(cell.cell.tcp.congestion is not None for cell in cells):
+    if all(cell.cell[CONGESTION] is not None for cell in cells):
         return None
     names = [
         ", ".join(dict.fromkeys(stream.congestion or UNKNOWN for stream in cell.streams)) or UNKNOWN for cell in cells

@@ -15,6 +15,7 @@ from rigctl.report.words.bottlenecks import bottleneck_findings
 from rigctl.report.words.goodput_range import goodput_answer
 from rigctl.report.words.missing import excluded_findings
 from rigctl.report.words.text import listed, numbers_text, percent_text, plural
+from rigctl.settings import CONGESTION, MSS, RATE
 
 MOST_WINDOWS: Final = 3
 """Windows that were not granted as requested, reported one by one."""
@@ -43,7 +44,7 @@ def _mss(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
     """That one MSS went over the wire in all tests; else each distinct reason for an MSS once, with its tests."""
     counted = [cell for cell in cells if cell.counted]
     effective = {stream.mss_effective for cell in counted for stream in cell.streams}
-    if len(effective) == 1 and None not in effective and len({cell.cell.tcp.mss for cell in counted}) > 1:
+    if len(effective) == 1 and None not in effective and len({cell.cell[MSS] for cell in counted}) > 1:
         mss = next(iter(effective))
         causes = _mss_causes(info, counted)
         why = f" ({'; '.join(causes)})" if causes else ""
@@ -52,7 +53,7 @@ def _mss(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
         return
     reasons: dict[str, list[int]] = {}
     for cell in counted:
-        if cell.cell.tcp.mss is not None and (said := mss_text(info, cell)):
+        if cell.cell[MSS] is not None and (said := mss_text(info, cell)):
             reasons.setdefault(said, []).append(cell.cell.number)
     for said, numbers in reasons.items():
         where = "" if len(reasons) == 1 else f"{numbers_text(numbers).capitalize()}: "
@@ -62,9 +63,9 @@ def _mss(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
 def _mss_causes(info: RunInfo, cells: Sequence[CellSummary]) -> list[str]:
     """`8960: the MTU is 1500`, each requested MSS and cause once."""
     found = [
-        (cell.cell.tcp.mss, mss_cause(info, cell.cell.tcp.mss, stream))
+        (cell.cell[MSS], mss_cause(info, cell.cell[MSS], stream))
         for cell in cells
-        if cell.cell.tcp.mss is not None
+        if cell.cell[MSS] is not None
         for stream in cell.streams
     ]
     return list(dict.fromkeys(f"{asked}: {cause}" for asked, cause in found if cause))
@@ -73,7 +74,7 @@ def _mss_causes(info: RunInfo, cells: Sequence[CellSummary]) -> list[str]:
 def _line_rate(cells: Sequence[CellSummary]) -> Iterator[Finding]:
     """How many tests reach line rate. A test above its ceiling says nothing of the line."""
     known = [cell for cell in cells if cell.efficiency is not None and not cell.above_ceiling]
-    known = [cell for cell in known if not isinstance(cell.cell.datagrams.rate, int)]
+    known = [cell for cell in known if not isinstance(cell.cell[RATE], int)]
     if len(known) < 2:
         return
     below = [cell for cell in known if not reaches(cell.efficiency or 0.0, LINE_RATE)]
@@ -116,7 +117,7 @@ def _retransmits(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Findin
 def _windows(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
     reasons: dict[str, list[int]] = {}
     for cell in cells:
-        if cell.counted and not cell.cell.window.resize and (said := window_text(info, cell)):
+        if cell.counted and not cell.cell.resize and (said := window_text(info, cell)):
             reasons.setdefault(said, []).append(cell.cell.number)
     for said, numbers in list(reasons.items())[:MOST_WINDOWS]:
         yield Finding(said, Weight.GRANTED, Severity.WARNING, tests(numbers))
@@ -128,13 +129,13 @@ def _windows(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
 
 def _congestion(cells: Sequence[CellSummary]) -> Iterator[Finding]:
     """Which congestion control ran where none was requested; of bbr why goodput dips."""
-    unasked = [cell for cell in cells if cell.counted and cell.cell.tcp.congestion is None]
+    unasked = [cell for cell in cells if cell.counted and cell.cell[CONGESTION] is None]
     names = sorted({stream.congestion for cell in unasked for stream in cell.streams if stream.congestion})
     if names:
         used = f"default, {names[0]}, was" if len(names) == 1 else f"defaults, {listed(names)}, were"
         text = f"No congestion control was requested; the nodes' {used} used."
         remedy = "Set `congestion:` to compare with results from elsewhere."
-        of_all = all(cell.cell.tcp.congestion is None for cell in cells)
+        of_all = all(cell.cell[CONGESTION] is None for cell in cells)
         subject = RUN if of_all else tests(cell.cell.number for cell in unasked)
         yield Finding(text, Weight.DETAIL, subject=subject, remedy=remedy)
     probing = [
@@ -153,8 +154,8 @@ def _congestion(cells: Sequence[CellSummary]) -> Iterator[Finding]:
     other = [
         cell.cell.number
         for cell in cells
-        if cell.cell.tcp.congestion is not None
-        and any(stream.congestion not in (None, cell.cell.tcp.congestion) for stream in cell.streams)
+        if cell.cell[CONGESTION] is not None
+        and any(stream.congestion not in (None, cell.cell[CONGESTION]) for stream in cell.streams)
     ]
     if other:
         text = f"Another congestion control ran than was requested: {numbers_text(other)}."

@@ -6,12 +6,15 @@ from typing import Final
 from rigctl.analysis.limits.ceiling import ip_version
 from rigctl.analysis.limits.window_cause import UNSCALED_BYTES, WINDOW_SCALING
 from rigctl.analysis.summary import CellSummary, StreamSummary
-from rigctl.model.ceilings import IP_HEADER, TCP_HEADER, TIMESTAMPS_OPTION
+from rigctl.base.units import size_words
+from rigctl.model.ceilings import IP_HEADER, TCP_HEADER
 from rigctl.records import Facts, RunInfo
 from rigctl.report.words.bottlenecks import bottleneck_text
 from rigctl.report.words.exclusions import exclusion_text
 from rigctl.report.words.goodput import goodput_text
-from rigctl.report.words.text import count_text, few_text, listed, size_words
+from rigctl.report.words.text import count_text, few_text, listed
+from rigctl.settings import CONGESTION, MSS, WINDOW
+from rigctl.settings.sockets import TIMESTAMPS_OPTION
 
 MOST_LISTED: Final = 4
 
@@ -31,7 +34,7 @@ def mss_text(info: RunInfo, cell: CellSummary) -> str:
     streams = [stream for stream in cell.streams if stream.mss_effective is not None]
     if not streams:
         return ""
-    asked = cell.cell.tcp.mss
+    asked = cell.cell[MSS]
     began = f"MSS {asked} was requested" if asked is not None else "No MSS was requested"
     by_mss: dict[int | None, list[StreamSummary]] = {}
     for stream in streams:
@@ -89,10 +92,10 @@ def _headers(info: RunInfo) -> int:
 
 def window_text(info: RunInfo, cell: CellSummary) -> str:
     """Where the kernel granted another window than was requested, and the setting that caused it."""
-    asked = cell.cell.window.bytes
+    asked = cell.cell[WINDOW]
     if asked is None:
         return ""
-    if cell.cell.window.resize:
+    if cell.cell.resize:
         return f"The window of {size_words(asked)} is where the buffers of a flow start; the kernel resizes them."
     granted = {stream.window_effective_bytes for stream in cell.streams} - {None, asked}
     if not granted:
@@ -159,7 +162,7 @@ def lost_share(cells: Sequence[CellSummary]) -> str:
 
 def congestion_text(cell: CellSummary) -> str:
     """Where another congestion control ran than was requested; else, where none was, which one."""
-    asked = cell.cell.tcp.congestion
+    asked = cell.cell[CONGESTION]
     used = sorted({stream.congestion for stream in cell.streams if stream.congestion is not None})
     if asked is None:
         return f"Congestion control {listed(used)} was used, the default." if used else ""

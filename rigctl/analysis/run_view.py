@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from rigctl.analysis.rows.counting import planned
+from rigctl.analysis.rows.cells import planned
 from rigctl.analysis.rows.frames import Frames, load
 from rigctl.analysis.summary import CellSummary, summaries
-from rigctl.analysis.views.directions import of_messages, of_streams
-from rigctl.analysis.views.mesh import Mesh, meshes
-from rigctl.analysis.views.message_results import MessageResult, message_results
+from rigctl.analysis.views.mesh import Mesh, meshes, of_messages, of_streams
+from rigctl.analysis.views.messages import MessageResult, message_results
 from rigctl.analysis.views.panels import Matrix, matrix
 from rigctl.model.search import Search, decided, search
 from rigctl.records import Repetition, RunInfo
@@ -17,14 +16,10 @@ from rigctl.settings import MAX_RATE, RATE
 
 
 class RunView:
-    """What the sections of a report look at. `every`: all repetitions of the run, as stored.
+    """A run as the sections of a report see it. `every` has all repetitions of the run, as stored."""
 
-    Without `limits`, what comparisons and series of nights look at.
-    """
-
-    def __init__(self, info: RunInfo, repetitions: Sequence[Repetition], limits: bool = True) -> None:
+    def __init__(self, info: RunInfo, repetitions: Sequence[Repetition]) -> None:
         self.info = info
-        self._limits = limits
         self.plan = info.plan
         self.every = tuple(repetitions)
 
@@ -45,7 +40,7 @@ class RunView:
 
     @cached_property
     def frames(self) -> Frames:
-        return load(self.info, self.repetitions, self._limits)
+        return load(self.info, self.repetitions)
 
     @cached_property
     def cells(self) -> tuple[CellSummary, ...]:

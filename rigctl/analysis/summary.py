@@ -4,16 +4,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
 
-from rigctl.analysis.limits.bottleneck import Busy, busy_of, named
+from rigctl.analysis.limits.bottleneck import named
 from rigctl.analysis.limits.evidence import Losses, advertised_bytes, held_us, losses_of, window_share
+from rigctl.analysis.limits.processors import Busy, busy_of
 from rigctl.analysis.limits.window_cause import WindowCause, window_cause
-from rigctl.analysis.rows.counting import key_of
-from rigctl.analysis.rows.derive import Row
+from rigctl.analysis.rows.cells import Row, key_of
 from rigctl.analysis.rows.frames import Frames
-from rigctl.analysis.rows.latency import NAMES
-from rigctl.model.evidence import Evidence, pooled
-from rigctl.model.limits import Verdict, judged
-from rigctl.model.shares import above_ceiling
+from rigctl.analysis.rows.messages import NAMES
+from rigctl.model.limits.evidence import Evidence, pooled
+from rigctl.model.limits.shares import above_ceiling
+from rigctl.model.limits.verdicts import Verdict, judged
 from rigctl.model.unknowns import agreed, joined, least, mean, most, total
 from rigctl.records import Cell, Flow, Repetition, RunStatus, Status, Stream, by_stream
 

@@ -21,7 +21,7 @@ MOST_PAIRS: Final = 600
 
 async def gathered(rig: Rig, plan: RunPlan | None, holder: str) -> Seen:
     """What can be known of `rig` before traffic, for `plan` where there is one. Never raises for a node."""
-    names = sorted(used_nodes(plan) if plan is not None else rig.nodes)
+    names = sorted(plan.nodes if plan is not None else rig.nodes)
     turns = asyncio.Semaphore(AT_ONCE)
     visits = {name: Visit(rig, name, holder, turns) for name in names}
     try:
@@ -55,10 +55,6 @@ async def ask_neighbours(run: Mapping[str, Run], nodes: Mapping[str, NodeSeen], 
         if not path.whole and path.source in run and (address := nodes[path.destination].address) is not None:
             wanted.setdefault(path.source, []).append(address)
     await asyncio.gather(*(ask(name, peers) for name, peers in wanted.items()))
-
-
-def used_nodes(plan: RunPlan) -> set[str]:
-    return {name for cell in plan.cells for pair in cell.pairs for name in (pair.source, pair.destination)}
 
 
 def pairs_of(plan: RunPlan | None, names: list[str]) -> list[tuple[str, str]]:

@@ -84,7 +84,7 @@ def _view(opened: "Store", reference: str) -> "RunView":
     from rigctl.analysis.run_view import RunView
 
     info = opened.run(reference)
-    return RunView(info, opened.repetitions(info.run, series=False), limits=False)
+    return RunView(info, opened.repetitions(info.run, series=False))
 
 
 def _by_ending(output: Path) -> Format:

@@ -11,8 +11,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from rigctl.model.ceilings import Packet
-    from rigctl.model.expect import Expected
+    from rigctl.model.limits.ceilings import Expected, Packet
 
 _PROTOCOLS: Final[tuple[Literal["tcp", "udp"], ...]] = ("tcp", "udp")
 _Number = TypeVar("_Number", int, float)
@@ -48,8 +47,7 @@ def expect(
 
     from rigctl.base.errors import InputError
     from rigctl.base.units import parse_bytes, parse_duration, parse_rate
-    from rigctl.model.ceilings import Packet
-    from rigctl.model.expect import expected
+    from rigctl.model.limits.ceilings import Packet, expected
 
     if not 68 <= mtu <= _LARGEST_MTU:
         raise InputError(f"--mtu {mtu}: expected 68 to {_LARGEST_MTU}")
@@ -83,7 +81,7 @@ def _print(
     times: tuple[float, ...],
 ) -> None:
     from rigctl.base.units import format_bytes, format_duration, format_rate
-    from rigctl.model.expect import windows_bps
+    from rigctl.model.limits.ceilings import windows_bps
 
     heads = ["Payload", "Frame", *map(format_rate, speeds)]
     console.print("Best possible application rates [Mbit/s]: rate × payload ÷ frame")
@@ -101,7 +99,7 @@ def _json(
     mtu: int, speeds: "Sequence[int]", lines: "Sequence[Expected]", sizes: tuple[int, ...], times: tuple[float, ...]
 ) -> str:
     from rigctl.cli.short_documents import ExpectDocument, ExpectedRate, WindowRate
-    from rigctl.model.expect import windows_bps
+    from rigctl.model.limits.ceilings import windows_bps
 
     rates = [
         ExpectedRate(

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rigctl.base.errors import InputError
+from rigctl.base.extras import extra
 from rigctl.cli.completion import run_ids
 from rigctl.cli.options import StoreAddress
 from rigctl.cli.runs_filter import OfScenario, OfStatus, OnRig, Since, Until, Wanted, WithTags, wanted
 from rigctl.columns import Level
 
 if TYPE_CHECKING:
-    from rigctl.analysis.rows.derive import Row
+    from rigctl.analysis.rows.cells import Row
     from rigctl.store import Store
 
 
@@ -67,7 +68,7 @@ def export(
     interval (`intervals`), a bin (`bins`) or a bucket (`histogram`). junit: what was measured and expected;
     openmetrics: figures of tests and pairs; rigctl: whole runs, for `rigctl import`.
     """
-    from rigctl.report.export import BINARY
+    from rigctl.report.export.formats import BINARY
     from rigctl.report.printers.files import write_whole
     from rigctl.store import open_store
 
@@ -120,7 +121,7 @@ def _whole(opened: "Store", chosen: list[str]) -> bytes:
 
 
 def _table(opened: "Store", chosen: list[str], kind: Format, level: LevelName) -> bytes:
-    from rigctl.report.export import FORMATS
+    from rigctl.report.export.formats import FORMATS
 
     rows = (row for run in chosen for row in _rows(opened, run, Level[level.upper()]))
     return FORMATS[kind](rows, Level[level.upper()])
@@ -143,10 +144,11 @@ def _of_run(opened: "Store", run: str, kind: Format) -> bytes:
     info = opened.run(run)
     view = RunView(info, opened.repetitions(info.run, series=sampled(info.plan)))
     if kind is Format.OPENMETRICS:
-        from rigctl.report.export import openmetrics
+        with extra("openmetrics", "export --format openmetrics"):
+            from rigctl.report.export import openmetrics
 
         return openmetrics.render(view)
-    from rigctl.report.export.run_cases import suite_of
+    from rigctl.report.export.cases import suite_of
     from rigctl.report.printers.junit import junit
 
     return junit([suite_of(view)]).encode()

@@ -53,7 +53,7 @@ def regress(
     """Compare RUN with the nights before it: what changed, since when. Exit code 1 where something got worse."""
     from rigctl.analysis.nights.regressions import news
     from rigctl.base.errors import InputError
-    from rigctl.model.changes import Rules
+    from rigctl.model.statistics.changes import Rules
     from rigctl.store import open_store
 
     form = "json" if as_json else form

@@ -117,7 +117,7 @@ def _publish(
     from rigctl.report.product.claim import NoClaim
     from rigctl.report.product.compare import side_by_side
     from rigctl.report.product.content import product
-    from rigctl.report.product.publish import files_of, write_files
+    from rigctl.report.product.page import files_of, write_files
     from rigctl.report.product.theme import default_theme
 
     own = themes[0] if themes else default_theme(first[0])

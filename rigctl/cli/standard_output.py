@@ -2,8 +2,10 @@
 
 import io
 import sys
+from typing import TYPE_CHECKING
 
-from typing_extensions import Buffer
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 
 class OutputError(Exception):
@@ -17,7 +19,7 @@ class OutputError(Exception):
 class _Standard(io.FileIO):
     """Standard output or standard error, which raises `OutputError`."""
 
-    def write(self, data: Buffer, /) -> int:
+    def write(self, data: "ReadableBuffer", /) -> int:
         try:
             return super().write(data)
         except OSError as error:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from pydantic import BaseModel, Field, ValidationError
 
 from rigctl.base.texts import printable
-from rigctl.model.ceilings import IP_HEADER, TCP_HEADER
+from rigctl.model.limits.ceilings import IP_HEADER, TCP_HEADER
 from rigctl.records import Cell, Datagrams, Direction, Flow, Pair, Series, Side, TcpInfo
 from rigctl.settings import MSS
 from rigctl.settings.sockets import TIMESTAMPS_OPTION

@@ -113,6 +113,11 @@ class Cell:
         return self.kind.in_messages
 
     @property
+    def nodes(self) -> tuple[str, ...]:
+        """Return the names of the nodes in its pairs, each once, in the order of the pairs."""
+        return tuple(dict.fromkeys(node for pair in self.pairs for node in (pair.source, pair.destination)))
+
+    @property
     def streams(self) -> tuple[Stream, ...]:
         """Return each pair with each direction in which its data flow, in the scenario's order."""
         both = (Direction.FORWARD, Direction.REVERSE)

@@ -114,6 +114,11 @@ class RunPlan:
         """Whether its cells count messages: a scenario has one test."""
         return any(cell.in_messages for cell in self.cells)
 
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Return the names of the nodes that its cells use, each once, in the order of the cells."""
+        return tuple(dict.fromkeys(node for cell in self.cells for node in cell.nodes))
+
     def condition_mtu(self, name: str | None) -> int | None:
         """The MTU that a condition gives every node; `None`: the nodes' own."""
         return next((condition.mtu for condition in self.conditions if condition.name == name), None)

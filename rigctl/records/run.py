@@ -67,3 +67,9 @@ class RunInfo:
     versions: dict[str, str]
     facts: dict[str, Facts]
     tags: dict[str, str] = field(default_factory=dict)  # given with --tag or `rigctl tag`, by name
+
+    @property
+    def ip_version(self) -> int:
+        """Return 4 or 6, the IP version of the nodes' data addresses; as the rig file says where none is known."""
+        addresses = [str(facts["data_address"]) for facts in self.facts.values() if facts.get("data_address")]
+        return (6 if any(":" in address for address in addresses) else 4) if addresses else self.plan.ip_version

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from rigctl.analysis.rows.derive import Row
+from rigctl.analysis.rows.cells import Row
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.run_view import RunView
 from rigctl.base.units import format_duration, local_text

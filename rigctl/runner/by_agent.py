@@ -49,7 +49,7 @@ class ByAgent:
         self.channels = streams + self._probes
         self.at_ns = 0
         self._nodes, self._progress = bench.nodes, progress
-        self._names = sorted({name for pair in order.cell.pairs for name in (pair.source, pair.destination)})
+        self._names = sorted(order.cell.nodes)
         self._ends = [(node, channel.endpoint) for channel in self.channels for node in channel.stream.ends]
         self._open_ends = set(self._ends)
         self._agents: dict[str, Agent] = {}

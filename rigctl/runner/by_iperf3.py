@@ -148,7 +148,7 @@ class ByIperf3:
             await self._stack.aclose()
 
     async def _open(self) -> None:
-        names = sorted({name for pair in self.cell.pairs for name in (pair.source, pair.destination)})
+        names = sorted(self.cell.nodes)
         deadline_s = 2 * PREPARE_S + self.cell.duration_s + DRAIN_S
         for name, found in (await self._nodes.open(names)).items():
             if isinstance(found, NodeError):

@@ -46,10 +46,6 @@ def buffers_start_at(window_bytes: int) -> tuple[HostSetting, ...]:
     )
 
 
-def _needed(cell: Cell) -> set[str]:
-    return {name for pair in cell.pairs for name in (pair.source, pair.destination)}
-
-
 def wanted(cell: Cell, conditions: Mapping[str, Condition]) -> dict[Key, str]:
     """What the nodes are to be set to for `cell`, in the order in which it is set."""
     if cell.condition is None:
@@ -86,7 +82,7 @@ class Conditions:
         want = wanted(cell, self._conditions)
         if not want and not self._held:
             return
-        needed = _needed(cell)
+        needed = cell.nodes
         # All nodes once per condition; one that is lost later is opened anew only where a cell needs it.
         names = self._names if cell.condition != self._last else filter(self._nodes.is_open, self._names)
         opened = await self._nodes.open({*needed, *names})
@@ -114,7 +110,7 @@ class Conditions:
         """
         if not wanted(cell, self._conditions):
             return
-        for name in sorted(_needed(cell)):
+        for name in sorted(cell.nodes):
             held = self._held.get(name)
             if held is None or held.agent.ended:
                 raise NodeError(name, f"condition {cell.condition}: the agent that held the settings ended")

@@ -103,7 +103,7 @@ class Counters:
     """All switches of a rig that can be asked. Made by `counters_of`."""
 
     def __init__(self, plan: RunPlan, rig: Rig) -> None:
-        used = {name for cell in plan.cells for pair in cell.pairs for name in (pair.source, pair.destination)}
+        used = set(plan.nodes)
         self._ports = [port for port in rig.ports if port.peer is not None or port.node in used]
         asked = [switch for switch in rig.switches.values() if switch.snmp is not None or switch.cli is not None]
         self.watches = [
@@ -133,7 +133,7 @@ class Counters:
         """
         self._quiet_ns = time.monotonic_ns()
         await self._fresh(self._quiet_ns)
-        nodes = {name for pair in cell.pairs for name in (pair.source, pair.destination)}
+        nodes = set(cell.nodes)
         wanted = [port for port in self._ports if port.peer is not None or port.node in nodes]
         series = [
             series

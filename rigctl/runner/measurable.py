@@ -14,10 +14,6 @@ Blocked: TypeAlias = Mapping[tuple[int, Pair], str]
 """Pairs of tests, by the test's number, that cannot be measured although their nodes answer, with why."""
 
 
-def nodes_of(cell: Cell) -> set[str]:
-    return {name for pair in cell.pairs for name in (pair.source, pair.destination)}
-
-
 def pairs_without(cell: Cell, lost: Mapping[str, NodeError]) -> tuple[Pair, ...]:
     """The pairs of `cell` of which both nodes answer; none where the test makes sense as a whole only."""
     kept = tuple(pair for pair in cell.pairs if not lost.keys() & {pair.source, pair.destination})
@@ -32,7 +28,7 @@ async def measurable(order: Order, nodes: Nodes, blocked: Blocked) -> tuple[Orde
     cell = order.cell
     if len(cell.pairs) < 2:
         return order, None
-    lost = await nodes.lost(nodes_of(cell))
+    lost = await nodes.lost(cell.nodes)
     known = {pair: why for (number, pair), why in blocked.items() if number == cell.number}
     kept = tuple(pair for pair in pairs_without(cell, lost) if pair not in known)
     if not kept or len(kept) == len(cell.pairs) or cell[RATE] == MAX_RATE:

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from rigctl.model.repeating import further
 from rigctl.model.search import search
+from rigctl.model.statistics.repeating import further
 from rigctl.records import Cell, Repetition, RunPlan, Status
 from rigctl.settings import MAX_RATE, RATE
 

@@ -7,8 +7,7 @@ from typing import TypeAlias
 
 from rigctl.measure import Channel
 from rigctl.model.contract import impossible_reason, invalid_reason, unfinished_reason
-from rigctl.model.intervals import median_goodput_bps
-from rigctl.model.window import CommonWindow, common_window, cut
+from rigctl.model.window import CommonWindow, common_window, cut, median_goodput_bps
 from rigctl.protocol import EndpointReport
 from rigctl.records import Cell, Flow, NicCounters, NodeUsage, Probes, Repetition, Side, Status
 from rigctl.remote.sides import sides
@@ -61,7 +60,7 @@ class Measured:
 
     def usage(self) -> tuple[NodeUsage, ...]:
         """Of each node, what its longest-running endpoint spans; strangers of all its endpoints."""
-        names = sorted({name for pair in self.cell.pairs for name in (pair.source, pair.destination)})
+        names = sorted(self.cell.nodes)
         return tuple(self._usage(name) for name in names)
 
     def counted(self) -> Counted:

@@ -85,7 +85,7 @@ class _Around:
 
     def __init__(self, order: Order, bench: Bench) -> None:
         self._order, self._nodes, self._counters = order, bench.nodes, bench.counters
-        self._names = sorted({name for pair in order.cell.pairs for name in (pair.source, pair.destination)})
+        self._names = sorted(order.cell.nodes)
         self._throttling = ThrottleWatch(bench.nodes)
         self._read: tuple[tuple[PortSeries, ...], tuple[str, ...]] = ((), ())
         attempt = "" if order.attempt == 1 else f"-attempt{order.attempt}"

@@ -42,7 +42,6 @@ from rigctl.runner.counters import counters_of
 from rigctl.runner.engine import Bench
 from rigctl.runner.logged import Logged
 from rigctl.runner.meanwhile import beside, later_imports
-from rigctl.runner.measurable import nodes_of as nodes_of_cell
 from rigctl.runner.measurable import pairs_without
 from rigctl.runner.nodes import Nodes, nodes_of
 from rigctl.runner.orders import MOST_ATTEMPTS, Order, further_orders, is_open_ended, missing, planned
@@ -169,7 +168,7 @@ async def _interruptible(work: Coroutine[Any, Any, Outcome]) -> Outcome:
 
 async def _run(work: _Work, orders: Sequence[Order], resumed: str | None) -> Outcome:
     plan = work.plan
-    names = sorted({name for cell in plan.cells for pair in cell.pairs for name in (pair.source, pair.destination)})
+    names = sorted(plan.nodes)
     import_transports(work.rig, names)
     async with (
         beside(_import_store, work.meanwhile) as (store_imported, prepared),
@@ -244,7 +243,7 @@ async def _open(work: _Work, nodes: Nodes, names: list[str], store_imported: Cal
     if work.without_unreachable and not in_use and any(pairs_without(cell, lost) for cell in work.plan.cells):
         for line in said[:MOST_LOST]:
             work.progress.said(f"measured without it: {line}")
-    elif lost and all(nodes_of_cell(cell) & lost.keys() for cell in work.plan.cells):
+    elif lost and all(lost.keys() & cell.nodes for cell in work.plan.cells):
         more = [f"… and {len(said) - MOST_LOST} more"] if len(said) > MOST_LOST else []
         raise RigError("\n".join([*said[:MOST_LOST], *more]))
 

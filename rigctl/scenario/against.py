@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from rigctl.base.texts import printable
-from rigctl.model.comparing import LEAST
+from rigctl.model.statistics.comparing import LEAST
 from rigctl.records import Against
 from rigctl.scenario.matrix import Matrix, expand, with_axis
-from rigctl.scenario.meshes import PairSet
+from rigctl.scenario.pairs import PairSet
 from rigctl.settings import DEFAULT, SETTINGS, Setting, Settings
 from rigctl.yamlfile import Mistake, suggestion
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, WithJsonSchema, create_model
 
 from rigctl.base.units import parse_bytes, parse_duration, parse_rate
 from rigctl.columns import COLUMNS, Column, Level
-from rigctl.model.limit_rules import RULES
+from rigctl.model.limits.rules import RULES
 from rigctl.records import Comparison, Expectation
 from rigctl.scenario.conditions import Section
 from rigctl.scenario.matrix import MAX_CELLS, as_list

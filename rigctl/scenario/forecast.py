@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from rigctl.base.units import format_rate
-from rigctl.model.ceilings import IP_HEADER, TCP_HEADER, ceiling_bps, datagram_ceiling_bps, effective_mss
 from rigctl.model.latency import baseline_s
-from rigctl.model.sharing import DataPath, together_mbps, trunk_link
+from rigctl.model.limits.ceilings import IP_HEADER, TCP_HEADER, ceiling_bps, datagram_ceiling_bps, effective_mss
+from rigctl.model.limits.sharing import DataPath, together_mbps, trunk_link
 from rigctl.records import Cell, Pair, RunPlan
 from rigctl.settings import (
     CONDITION,
@@ -139,7 +139,7 @@ def notes(plan: RunPlan, ip_version: int) -> list[str]:
         f"The ceiling is the application's share of the link when every frame is full: IPv{ip_version}, {options}, "
         "38 bytes of Ethernet around each packet. Pairs that share a node share its link, each direction for itself."
     )
-    used = {node for cell in plan.cells for pair in cell.pairs for node in (pair.source, pair.destination)}
+    used = set(plan.nodes)
     links = [plan.links[node] for node in sorted(used)]
     lines = [ceiling_line] if any(link.rate_bps is not None and link.mtu is not None for link in links) else []
     if any(link.rate_bps is None or link.mtu is None for link in links):

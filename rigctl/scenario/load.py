@@ -170,7 +170,7 @@ def _plan(
 ) -> RunPlan:
     conditions = {name: condition_of(name, section) for name, section in model.conditions.items()}
     cells = tuple(_cell(number, row, model, pairs, conditions, rig) for number, (row, pairs) in enumerate(tests, 1))
-    used = {node for cell in cells for pair in cell.pairs for node in (pair.source, pair.destination)}
+    used = {node for cell in cells for node in cell.nodes}
     retest, until = retest_of(model.retest), until_of(model.until)
     return RunPlan(
         title=title,

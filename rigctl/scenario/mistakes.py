@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, Final, TypeVar
 
 from rigctl.base.units import format_bytes, format_duration
-from rigctl.model.ceilings import Packet
+from rigctl.model.limits.ceilings import Packet
 from rigctl.records import Condition, Pair
 from rigctl.rig.inventory import Rig
 from rigctl.scenario.conditions import condition_mistakes

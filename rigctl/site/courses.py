@@ -143,6 +143,6 @@ def _values(work: Work, course: Course, infos: Sequence[RunInfo]) -> values.Kept
             continue
         with work.noting(info.run):
             if own is None:
-                own = night_values(RunView(info, work.store.repetitions(info.run, series=False), limits=False))
+                own = night_values(RunView(info, work.store.repetitions(info.run, series=False)))
             found[info.run] = {keys.get(key, key): value for key, value in own.items()}
     return values.Kept(found)

@@ -56,5 +56,5 @@ def _view(work: Work, run: str) -> RunView | None:
         return work.shown[run].view
     with work.noting(run):
         info = work.infos.get(run) or work.store.run(run)
-        return RunView(info, work.store.repetitions(run, series=False), limits=False)
+        return RunView(info, work.store.repetitions(run, series=False))
     return None

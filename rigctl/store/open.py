@@ -15,6 +15,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from sqlalchemy.pool import NullPool
 
 from rigctl.base.errors import InputError, RigError
+from rigctl.base.extras import extra
 from rigctl.base.texts import printable
 from rigctl.store.errors import NoStoreError, explained
 from rigctl.store.foreign import MOST_VALUE, odd_table
@@ -161,6 +162,9 @@ def _has_wal(path: Path) -> bool:
 
 def _engine(url: URL, place: str, most_s: float) -> Engine:
     memory = url.get_backend_name() == "sqlite" and _file_of(url) is None
+    if is_postgresql(url):
+        with extra("postgresql", f"store {place}"):
+            import psycopg  # noqa: F401
     try:
         # JSON is read where records are made of it (store.rows), in one step with checking it.
         engine = create_engine(
@@ -172,7 +176,7 @@ def _engine(url: URL, place: str, most_s: float) -> Engine:
         )
     except NoSuchModuleError as error:
         raise InputError(f"store {place}: no such kind of database. Use sqlite or postgresql") from error
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         raise InputError(
             f'store {place}: its driver "{error.name}" is not installed. Install it, or use postgresql+psycopg://'
         ) from error

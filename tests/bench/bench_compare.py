@@ -23,7 +23,7 @@ import numpy as np
 
 from rigctl.analysis.nights.comparison import compared
 from rigctl.analysis.run_view import RunView
-from rigctl.model.comparing import Samples, Verdict, differences
+from rigctl.model.statistics.comparing import Samples, Verdict, differences
 from rigctl.store import open_store
 
 RIG: Final = """\

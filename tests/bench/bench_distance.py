@@ -16,7 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from rigctl.model.ceilings import window_bps
+from rigctl.model.limits.ceilings import window_bps
 from rigctl.store import open_store
 
 ROUND_TRIPS_MS = (1, 5, 20)

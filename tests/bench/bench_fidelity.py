@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from rigctl.model.ceilings import ceiling_bps
+from rigctl.model.limits.ceilings import ceiling_bps
 from rigctl.remote.host import Host
 from rigctl.remote.reach import connected
 from rigctl.rig.inventory import Rig

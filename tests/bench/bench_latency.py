@@ -29,7 +29,7 @@ sys.path.insert(0, str(__file__).rpartition("/tests/")[0] + "/tests/support")
 
 from talk import Talk, joined, report_of, settings
 
-from rigctl.analysis.rows.derive import Row, derive
+from rigctl.analysis.rows.cells import Row, derive
 from rigctl.records import Repetition
 from rigctl.remote.build import build, host_machine
 from rigctl.store import open_store

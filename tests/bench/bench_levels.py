@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 
 from jumpavg import classify
 
-from rigctl.model.changes import Point, judged
+from rigctl.model.statistics.changes import Point, judged
 
 SEEDS: Final = {"tune": 20261123, "proof": 600_613}
 RIG: Final = 10

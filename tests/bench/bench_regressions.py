@@ -20,7 +20,7 @@ import nightly_noise as simulated
 from jumpavg import classify
 
 from rigctl.analysis.nights.history import common
-from rigctl.model.changes import Change, Point, Verdict, judged
+from rigctl.model.statistics.changes import Change, Point, Verdict, judged
 
 SEEDS: Final = {"tune": 20261122, "proof": 977_431}
 SIZES: Final = (0.01, 0.02, 0.05, 0.10)

@@ -13,7 +13,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from rigctl.report.product.content import product
-from rigctl.report.product.fragment import fragment
+from rigctl.report.product.page import fragment
 from rigctl.report.product.theme import Theme, load_theme
 
 ARGUMENTS: Final = [

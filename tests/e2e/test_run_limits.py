@@ -6,7 +6,7 @@ from pathlib import Path
 from user import User, kept_up
 
 from rigctl.analysis.rows.frames import load
-from rigctl.model.limits import judged
+from rigctl.model.limits.verdicts import judged
 from rigctl.store import open_store
 
 CPU_STAT = Path("/sys/fs/cgroup/cpu/cpu.stat")

@@ -12,8 +12,8 @@ import pytest
 from rigctl.store import open_store
 
 HEAVY = {
-    "alembic", "asyncssh", "junitparser", "netmiko", "pandas", "prometheus_client", "psycopg",
-    "pyarrow", "pysnmp", "scipy", "vl_convert",
+    "alembic", "asyncssh", "netmiko", "pandas", "prometheus_client", "psycopg", "pyarrow", "pysnmp", "resvg_py",
+    "scipy",
 }  # fmt: skip
 CODE = """
 import json, sys

@@ -10,7 +10,7 @@ from mounts import mounted
 from virtual_rigs import output, rig
 
 from rigctl.base.errors import RigError
-from rigctl.check.gather import gathered, used_nodes
+from rigctl.check.gather import gathered
 from rigctl.check.judge import judged
 from rigctl.findings import Finding, Severity
 from rigctl.records import Pair, RunPlan
@@ -47,7 +47,7 @@ def nft(hook: str, rule: str) -> str:
 
 async def refusal(ready: Rig, plan: RunPlan) -> str:
     """Why a run of `plan` is refused; empty: it is not."""
-    names = sorted(used_nodes(plan))
+    names = sorted(plan.nodes)
     async with nodes_of(ready, "a test") as nodes:
         await nodes.open(names)
         try:

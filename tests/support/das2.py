@@ -12,7 +12,7 @@ from typing import Any, Final
 import builders
 import numpy as np
 
-from rigctl.model.ceilings import ceiling_bps, effective_mss
+from rigctl.model.limits.ceilings import ceiling_bps, effective_mss
 from rigctl.records import (
     Cell,
     Condition,

@@ -13,7 +13,7 @@ from builders import cell, plan, run
 from message_runs import side
 
 from rigctl.analysis.summary import Estimate
-from rigctl.analysis.views.directions import Ends, Role, Way
+from rigctl.analysis.views.mesh import Ends, Role, Way
 from rigctl.records import Flow, Pair, Repetition, RunInfo, Status
 
 ROLES: tuple[tuple[Role, ...], ...] = (("sending",), ("receiving",), ("sending", "receiving"))

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 import builders
 
-from rigctl.analysis.views.message_results import MessageResult, message_results
+from rigctl.analysis.views.messages import MessageResult, message_results
 from rigctl.findings import Finding
 from rigctl.model.histogram import bucket_of
 from rigctl.records import (

@@ -33,7 +33,7 @@ def test_every_dependency_has_a_version_that_was_tested() -> None:
     }
     groups = [project["dependencies"], *project["optional-dependencies"].values()]
     wanted = {_plain(re.split(r"[\[<>=!~; ]", text)[0]) for group in groups for text in group}
-    assert wanted - pinned == set()
+    assert wanted - pinned == {"rigctl"}  # `dev` names the extras of rigctl itself
 
 
 def _plain(name: str) -> str:

@@ -1,123 +1,22 @@
-"""Name the limit of a pair or a test: its evidence, put before the rules of `model.limit_rules`.
-
-Processors come before most of them: a sender whose receiver gets no processor waits for its window, too. Only where the
-flows achieve what the window allows per round trip is the window the limit, however busy the nodes are.
-"""
+"""Name the limit of a stream or a test: collect its evidence for the rules of `rigctl.model.limits.rules`."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from rigctl.analysis.limits.evidence import Found, of_flows
-from rigctl.model.evidence import Evidence
-from rigctl.model.limits import Verdict, judged, together
-from rigctl.model.shares import LINE_RATE, reaches
-from rigctl.model.unknowns import mean, most
+from rigctl.analysis.limits.processors import Busy
+from rigctl.model.counters.others import OtherTraffic
+from rigctl.model.counters.points import CountingPoint, PointKind
+from rigctl.model.limits.evidence import Evidence
+from rigctl.model.limits.shares import LINE_RATE, reaches
+from rigctl.model.limits.sharing import DataPath, TrunkLink, links_of
+from rigctl.model.limits.verdicts import Verdict, judged, together
+from rigctl.model.unknowns import total
 from rigctl.model.window import CommonWindow
-from rigctl.records import Cell, Flow, RunInfo
-from rigctl.settings import BUSY_POLL
+from rigctl.records import Flow, RunInfo
 
-BUSY_PCT: Final = 95.0
-"""From here on processors are the limit."""
-OTHERS_SHARE: Final = 0.25
-"""Where other programs took more than this of a node's busy time, that it was busy says nothing about the run."""
-PROCESSORS: Final = ("machine", "sender", "receiver")
-"""Limits that are processors'."""
-
-BUSY_COLUMNS: Final = (
-    "cpu_source_pct",
-    "cpu_destination_pct",
-    "agent_cpu_source_pct",
-    "agent_cpu_destination_pct",
-    "busiest_cpu_source_pct",
-    "busiest_cpu_destination_pct",
-    "other_cpu_source_pct",
-    "other_cpu_destination_pct",
-)
-"""In the order of the fields of `Processors`, of the sender and of the receiver in turn."""
-
-
-@dataclass(frozen=True, slots=True)
-class Processors:
-    """How busy those of a node were, in per cent of what they could do; `None`: not known."""
-
-    node_pct: float | None = None  # all of them
-    agent_pct: float | None = None  # of what the agent's threads, one for each flow, could have used at most
-    busiest_pct: float | None = None  # the busiest of them
-    others_pct: float | None = None  # what programs other than the run's took, of all
-
-    @property
-    def by_run(self) -> bool:
-        """Whether they were busy with the run."""
-        if self.node_pct is None or self.others_pct is None:
-            return False
-        return self.others_pct <= OTHERS_SHARE * self.node_pct
-
-
-@dataclass(frozen=True, slots=True)
-class Busy:
-    """How busy the processors at both ends of a stream were."""
-
-    sender: Processors = Processors()
-    receiver: Processors = Processors()
-    one_machine: bool = field(default=False, kw_only=True)  # the nodes are virtual: they have the same processors
-
-    @property
-    def limit(self) -> str | None:
-        """`machine`, `sender` or `receiver`, whichever the run kept busiest of those at `BUSY_PCT` or more; `unknown`
-        where none was, but one with other programs.
-        """
-        shares = self._shares(by_run=True)
-        if shares["machine"] >= BUSY_PCT:
-            return "machine"
-        busiest = max(shares, key=lambda name: shares[name])
-        if shares[busiest] >= BUSY_PCT:
-            return busiest
-        return None if self.others_pct is None else "unknown"
-
-    @property
-    def highest_pct(self) -> float:
-        """What made it the limit."""
-        shares = self._shares(by_run=True)
-        return shares["machine"] if shares["machine"] >= BUSY_PCT else max(shares.values())
-
-    @property
-    def others_pct(self) -> float | None:
-        """What other programs took of the processors of a node that these kept busy; `None` where they did not."""
-        if max(self._shares(by_run=False).values()) < BUSY_PCT:
-            return None
-        return most(end.others_pct for end in (self.sender, self.receiver) if not end.by_run)
-
-    @property
-    def agent_share(self) -> float | None:
-        """Return the share of its threads' time that the busier agent used; `None` if one is unknown."""
-        known = [end.agent_pct for end in (self.sender, self.receiver) if end.agent_pct is not None]
-        return max(known) / 100 if len(known) == 2 else None
-
-    def _shares(self, by_run: bool) -> dict[str, float]:
-        """How busy what can be the limit was, where the run kept it busy, or where something else did.
-
-        An agent's threads are the run's. On a virtual rig all nodes share the busiest processor: it says nothing.
-        """
-        shares = dict.fromkeys(PROCESSORS, 0.0)
-        for name, end in (("sender", self.sender), ("receiver", self.receiver)):
-            known = [(name, end.agent_pct)] if by_run else []
-            if end.by_run == by_run:
-                known += (
-                    [("machine", end.node_pct)] if self.one_machine else [(name, end.node_pct), (name, end.busiest_pct)]
-                )
-            for whose, pct in known:
-                shares[whose] = max(shares[whose], pct or 0.0)
-        return shares
-
-
-def busy_of(info: RunInfo, cell: Cell, rows: Sequence[Mapping[str, Any]]) -> Busy:
-    """Means over `rows`, streams of `cell`; nothing is known of processors that were busy waiting for messages."""
-    if cell[BUSY_POLL]:
-        return Busy()
-    shares = [mean(row[name] for row in rows) for name in BUSY_COLUMNS]
-    sender, receiver = Processors(*shares[0::2]), Processors(*shares[1::2])
-    return Busy(sender, receiver, one_machine=info.plan.virtual not in (None, "machines"))
+_SENDS: Final = (PointKind.NIC_OUT, PointKind.PORT_IN)
+_RECEIVES: Final = (PointKind.PORT_OUT, PointKind.NIC_IN)
 
 
 def evidence(
@@ -165,3 +64,49 @@ def named(streams: Iterable[tuple[Evidence, Verdict]], efficiency_share: float |
 def _short_mbps(seen: Evidence) -> float:
     """What a stream falls short of its ceiling."""
     return seen.goodput_mbps / seen.efficiency - seen.goodput_mbps if seen.goodput_mbps and seen.efficiency else 0.0
+
+
+def other_traffic_found(
+    info: RunInfo,
+    path: DataPath,
+    counted: Iterable[OtherTraffic],
+    taken: Mapping[str, Sequence[float | None]],
+    rates_bps: Mapping[str, int | None],
+    trunk: TrunkLink | None,
+) -> Found:
+    """Return the fields of an `Evidence` for the link that is fullest with other traffic; empty if none was counted.
+
+    `counted` is what was counted along `path`, `taken` what the run took of each link.
+    """
+    seen, best = list(counted), Found()
+    for link, rate_bps in links_of(path, rates_bps, trunk):
+        kind = link.partition(" ")[0]
+        own = [other for other in seen if _link_kind(other.point) == kind]
+        run_share = total(taken.get(link, (None,)))
+        if not own or not rate_bps or run_share is None:
+            continue
+        largest = max(own, key=lambda other: other.mbps)
+        share = largest.mbps * 1e6 / rate_bps
+        # Links without other traffic say nothing about it.
+        if not best or (share > 0 and share + run_share > best["link_share"]):
+            best = Found(
+                other_share=share,
+                other_mbps=largest.mbps,
+                other_link=link,
+                other_counter=_counter(info, largest.point),
+                link_share=share + run_share,
+            )
+    return best
+
+
+def _link_kind(point: CountingPoint) -> str:
+    """Return the first word of the name that `links_of` gives the link of `point`."""
+    return "from" if point.kind in _SENDS else "to" if point.kind in _RECEIVES else "trunk"
+
+
+def _counter(info: RunInfo, point: CountingPoint) -> str:
+    """Return the name of an interface or a port: `pc3 eth0`, `sw p3`."""
+    if point.ports:
+        return str(point)
+    interface = info.facts.get(point.owner, {}).get("interface")
+    return f"{point.owner} {interface}" if interface else str(point)

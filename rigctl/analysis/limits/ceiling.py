@@ -1,15 +1,15 @@
 """The ceiling of a pair from what was seen of its path, and its efficiency."""
 
-import re
+from collections.abc import Sequence
 from typing import Final
 
-from rigctl.model.ceilings import ceiling_bps, datagram_ceiling_bps
-from rigctl.model.sharing import DataPath, TrunkLink, trunk_link
-from rigctl.records import Cell, RunInfo
+from rigctl.model.limits.ceilings import TIMESTAMPS_OPTION, Packet, ceiling_bps, datagram_ceiling_bps
+from rigctl.model.limits.sharing import DataPath, trunk_link
+from rigctl.model.unknowns import agreed, least, most
+from rigctl.records import Cell, Flow, RunInfo, Stream
+from rigctl.settings import MSS
 
 _LARGEST_MTU: Final = 65535
-_latest: Final[list[tuple[RunInfo, int, TrunkLink | None]]] = []
-"""Every path of a run asks for its IP version and its trunk, for which all nodes are looked at: once."""
 
 
 def link_rate_bps(info: RunInfo, node: str) -> int | None:
@@ -23,24 +23,6 @@ def link_rate_bps(info: RunInfo, node: str) -> int | None:
     return int(speed_bps) if speed_bps else None
 
 
-def ip_version(info: RunInfo) -> int:
-    """6 where the nodes' data addresses are IPv6, or the rig file of a virtual rig asks for it."""
-    return _known(info)[0]
-
-
-def _known(info: RunInfo) -> tuple[int, TrunkLink | None]:
-    if not _latest or _latest[0][0] is not info:
-        _latest[:] = [(info, _ip_version(info), trunk_link(info.plan))]
-    return _latest[0][1:]
-
-
-def _ip_version(info: RunInfo) -> int:
-    addresses = [str(facts["data_address"]) for facts in info.facts.values() if facts.get("data_address")]
-    if addresses:
-        return 6 if any(":" in address for address in addresses) else 4
-    return 6 if re.search(r"^ip_version:\s*6\b", info.plan.rig_yaml, re.MULTILINE) else 4
-
-
 def data_path(
     info: RunInfo, ends: tuple[str, str], mtu: int | None, mss: int | None, timestamps: bool | None
 ) -> DataPath:
@@ -48,7 +30,7 @@ def data_path(
     rate_bps = path_rate_bps(info, ends)
     if rate_bps is None or (mss is None and mtu is None):
         return DataPath(*ends, rate_bps, None)
-    ceiling = ceiling_bps(rate_bps, mtu or _LARGEST_MTU, mss, ip_version(info), timestamps is not False)
+    ceiling = ceiling_bps(rate_bps, mtu or _LARGEST_MTU, mss, info.ip_version, timestamps is not False)
     return DataPath(*ends, rate_bps, ceiling / 1e6)
 
 
@@ -59,7 +41,7 @@ def datagram_path(info: RunInfo, ends: tuple[str, str], cell: Cell) -> DataPath:
     known = [mtu for mtu in mtus if mtu is not None]
     if rate_bps is None or cell.message_bytes is None or len(known) < len(ends):
         return DataPath(*ends, rate_bps, None)
-    ceiling = datagram_ceiling_bps(rate_bps, min(known), cell.message_bytes, ip_version(info))
+    ceiling = datagram_ceiling_bps(rate_bps, min(known), cell.message_bytes, info.ip_version)
     return DataPath(*ends, rate_bps, ceiling / 1e6)
 
 
@@ -69,7 +51,7 @@ def path_rate_bps(info: RunInfo, ends: tuple[str, str]) -> int | None:
     known = [rate for rate in rates if rate is not None]
     if len(known) < len(ends):
         return None
-    trunk = _known(info)[1]
+    trunk = trunk_link(info.plan)
     if trunk is not None and trunk.way(DataPath(*ends, None, None)):
         return min(*known, trunk.rate_bps)
     return min(known)
@@ -84,3 +66,31 @@ def link_mtu(info: RunInfo, node: str) -> int | None:
 
 def efficiency(goodput_mbps: float | None, ceiling_mbps: float | None) -> float | None:
     return goodput_mbps / ceiling_mbps if goodput_mbps is not None and ceiling_mbps else None
+
+
+def clamped_mss(info: RunInfo, cell: Cell, stream: Stream, flows: Sequence[Flow]) -> int | None:
+    """Return the MSS of `flows` if it is smaller than the MTUs of path and ends allow and than requested; else None."""
+    senders = [flow.sender for flow in flows if flow.sender is not None]
+    mss, path_mtu = least(side.tcp.mss for side in senders), least(side.tcp.pmtu for side in senders)
+    own = info.plan.condition_mtu(cell.condition)
+    mtus = [path_mtu, *(own or link_mtu(info, node) for node in stream.ends)]
+    known = [mtu for mtu in mtus if mtu is not None]
+    if cell[MSS] is not None or mss is None or len(known) < len(mtus):
+        return None
+    timestamps = agreed(side.tcp.timestamps for side in senders) is not False
+    allowed = Packet("tcp", info.ip_version, timestamps).largest_payload(min(known))
+    return mss if mss < allowed else None
+
+
+def larger_frames(info: RunInfo, cell: Cell, stream: Stream, path: DataPath, flows: Sequence[Flow]) -> float | None:
+    """Return the ceiling with the largest frames that one of the links has ÷ that with those sent."""
+    sides = [flow.sender for flow in flows if flow.sender is not None]
+    timestamps = agreed(side.tcp.timestamps for side in sides)
+    links = [info.plan.links.get(node) for node in stream.ends]
+    mtu = most([link.mtu for link in links if link] + [link_mtu(info, node) for node in stream.ends])
+    if cell.transport == "udp" or mtu is None or not path.ceiling_mbps:
+        return None
+    options = TIMESTAMPS_OPTION if timestamps is not False else 0
+    mss = None if cell[MSS] is None else cell[MSS] - options
+    larger = data_path(info, stream.ends, mtu, mss, timestamps).ceiling_mbps
+    return None if larger is None else larger / path.ceiling_mbps

@@ -11,10 +11,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from rigctl.model.ceilings import loss_bps, window_bps
-from rigctl.model.intervals import sum_over_flows
+from rigctl.model.limits.ceilings import loss_bps, window_bps
 from rigctl.model.unknowns import mean_of_all, total
-from rigctl.model.window import CommonWindow
+from rigctl.model.window import CommonWindow, sum_over_flows
 from rigctl.records import Flow, Side
 from rigctl.settings import CONGESTION
 

@@ -7,7 +7,7 @@ from rigctl.analysis.nights.history import Nights, values_of
 from rigctl.analysis.nights.setup_changes import setup_changes
 from rigctl.analysis.nights.shifts import Shift
 from rigctl.base.errors import InputError
-from rigctl.model.changes import LEAST_NIGHTS, Change, Rules, compared, significant
+from rigctl.model.statistics.changes import LEAST_NIGHTS, Change, Rules, compared, significant
 from rigctl.records import CONFIRMS, RunInfo
 from rigctl.store import Store
 

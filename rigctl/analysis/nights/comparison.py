@@ -7,9 +7,9 @@ from typing import Final
 
 from rigctl.analysis.nights.figures import WATCHED, Figure, FigureKey, Metric, figures
 from rigctl.analysis.nights.setup_changes import SetupChange, Source, Value, by_cause, grouped, setup_changes
-from rigctl.analysis.rows.derive import Row
+from rigctl.analysis.rows.cells import Row
 from rigctl.analysis.run_view import RunView
-from rigctl.model.comparing import BOUND, Difference, Samples, Verdict, differences
+from rigctl.model.statistics.comparing import BOUND, Difference, Samples, Verdict, differences
 from rigctl.records import Cell, RunInfo, Status, Stream
 from rigctl.settings import WINDOW
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Final
 
-from rigctl.analysis.rows.derive import Row
+from rigctl.analysis.rows.cells import Row
 from rigctl.analysis.rows.frames import Frames
 from rigctl.analysis.rows.messages import message_values
 from rigctl.model.unknowns import mean_of_all, total

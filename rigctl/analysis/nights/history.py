@@ -13,9 +13,9 @@ from typing import Final, TypeAlias
 from rigctl.analysis.nights.figures import Figure, FigureKey, Metric, figures, keys_of_tests
 from rigctl.analysis.nights.night_totals import NightsOfPlan, suffices
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.directions import LEAST, Role
+from rigctl.analysis.views.mesh import LEAST, Role
 from rigctl.base.errors import InputError
-from rigctl.model.changes import Point
+from rigctl.model.statistics.changes import Point
 from rigctl.records import CONFIRMS, Cell, RunInfo, RunStatus, Stream
 from rigctl.store import Store
 from rigctl.store.errors import UNREADABLE, of_run
@@ -128,7 +128,7 @@ def values_of(store: Store, info: RunInfo) -> dict[Subject, float | None]:
 
 
 def _measured(store: Store, info: RunInfo) -> Values:
-    return night_values(RunView(info, store.repetitions(info.run, series=False), limits=False))
+    return night_values(RunView(info, store.repetitions(info.run, series=False)))
 
 
 def chosen(infos: Iterable[RunInfo], run: RunInfo) -> tuple[list[RunInfo], dict[str, str]]:

@@ -10,7 +10,7 @@ from rigctl.analysis.nights.events import grouped
 from rigctl.analysis.nights.history import Nights, NightSeries, nights, since
 from rigctl.analysis.nights.setup_changes import RESTART, SCENARIO_FILE, SetupChange, Source, setup_changes
 from rigctl.analysis.nights.shifts import Shift, Suspected, shifts_of
-from rigctl.model.changes import Rules, Verdict, judged
+from rigctl.model.statistics.changes import Rules, Verdict, judged
 from rigctl.records import Accepted, RunInfo
 from rigctl.store import Store
 

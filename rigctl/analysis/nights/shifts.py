@@ -6,7 +6,7 @@ from math import log
 
 from rigctl.analysis.nights.history import Nights, NightSeries
 from rigctl.analysis.nights.setup_changes import SetupChange, setup_changes
-from rigctl.model.changes import Change, Suspicion
+from rigctl.model.statistics.changes import Change, Suspicion
 from rigctl.records import RunInfo
 
 

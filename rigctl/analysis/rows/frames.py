@@ -4,10 +4,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from rigctl.analysis.rows.bins import bin_rows
-from rigctl.analysis.rows.derive import Row, Rows, derive
-from rigctl.analysis.rows.histograms import bucket_rows
-from rigctl.analysis.rows.intervals import interval_rows
+from rigctl.analysis.rows.cells import Row, Rows, derive
+from rigctl.analysis.rows.series import bin_rows, bucket_rows, interval_rows
 from rigctl.base.errors import InputError
 from rigctl.columns import COLUMNS, Column, Level, columns_at
 from rigctl.records import Cell, Repetition, RunInfo
@@ -93,14 +91,11 @@ class Frames:
         return self.frame(Level.HISTOGRAM)
 
 
-def load(info: RunInfo, repetitions: Iterable[Repetition], limits: bool = True) -> Frames:
-    """The frames of a run; each is made when it is first used. `InputError` where records don't fit together.
-
-    Without `limits` those are unknown, and the series of flows need not be read.
-    """
+def load(info: RunInfo, repetitions: Iterable[Repetition]) -> Frames:
+    """Return the frames of a run, each made on first use. Raise InputError if the records contradict each other."""
     kept = tuple(repetitions)
     _check(info, kept)
-    return Frames(info, kept, derive(info, kept, limits))
+    return Frames(info, kept, derive(info, kept))
 
 
 def _check(info: RunInfo, repetitions: Iterable[Repetition]) -> None:

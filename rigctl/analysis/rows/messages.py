@@ -6,7 +6,8 @@ from statistics import fmean
 from typing import Any, Final
 
 from rigctl.model.histogram import percentile_ns
-from rigctl.records import Cell, Flow, Side
+from rigctl.model.latency import Phase, idle, loaded
+from rigctl.records import Cell, Flow, Repetition, Side, Stream
 
 _SHARES: Final = {"app_rtt_p50_us": 50.0, "app_rtt_p90_us": 90.0, "app_rtt_p99_us": 99.0, "app_rtt_p999_us": 99.9}
 _NAMES: Final = (
@@ -70,3 +71,27 @@ def disk_shares(flows: Sequence[Flow]) -> DiskShares:
         return sum(disk_us) / sum(took_us) if disk_us and len(disk_us) == len(took_us) and sum(took_us) else None
 
     return DiskShares(share(read), share(written), fmean(synced) / 1e6 if synced else None)
+
+
+NAMES: Final = (
+    *("latency_idle_p50_us", "latency_idle_p99_us", "latency_loaded_p50_us", "latency_loaded_p99_us"),
+    *("latency_rise_us", "latency_rpm", "latency_lost_pct"),
+)
+
+
+def latency_values(repetition: Repetition, stream: Stream | None = None) -> dict[str, Any]:
+    """The columns of one stream, or of all probes together where none is named; unknown where there were none."""
+    quiet, busy = Phase(), Phase()
+    start_ns, end_ns = repetition.window_start_ns, repetition.window_end_ns
+    for probes in repetition.probes:
+        if stream is None or probes.stream == stream:
+            quiet += idle(probes)
+            if start_ns is not None and end_ns is not None:
+                busy += loaded(probes, start_ns, end_ns)
+    idle_us, loaded_us = quiet.percentile_us(50), busy.percentile_us(50)
+    values = (
+        *(idle_us, quiet.percentile_us(99), loaded_us, busy.percentile_us(99)),
+        None if idle_us is None or loaded_us is None else loaded_us - idle_us,
+        *(busy.per_minute, busy.lost_pct),
+    )
+    return dict(zip(NAMES, values, strict=True))

@@ -6,10 +6,10 @@ takes check sequence, preamble and gap, 24 bytes more (docs/reference/virtual-ri
 
 from typing import Final
 
-from rigctl.analysis.limits.ceiling import ip_version, link_mtu, path_rate_bps
+from rigctl.analysis.limits.ceiling import link_mtu, path_rate_bps
 from rigctl.analysis.summary import CellSummary
-from rigctl.analysis.views.message_results import MessageResult
-from rigctl.model.ceilings import ETHERNET_CHECK, ETHERNET_GAP, ETHERNET_HEADER, Packet
+from rigctl.analysis.views.messages import MessageResult
+from rigctl.model.limits.ceilings import ETHERNET_CHECK, ETHERNET_GAP, ETHERNET_HEADER, Packet
 from rigctl.model.unknowns import least
 from rigctl.records import RunInfo, Stream
 from rigctl.settings import NODELAY
@@ -27,10 +27,10 @@ def _of_stream(info: RunInfo, cell: CellSummary, number: int) -> float | None:
     stream = cell.streams[number]
     if cell.cell.transport == "udp":
         payload = cell.cell.message_bytes
-        packet = Packet("udp", ip_version(info))
+        packet = Packet("udp", info.ip_version)
     else:
         payload = stream.mss_effective
-        packet = Packet("tcp", ip_version(info), stream.timestamps is not False)
+        packet = Packet("tcp", info.ip_version, stream.timestamps is not False)
     return None if payload is None else shaped_mbps(info, stream.stream, payload, packet, cell.cell.condition)
 
 
@@ -63,7 +63,7 @@ def messages_carried_mbps(info: RunInfo, result: MessageResult) -> float | None:
     if mss is None:
         return None
     payload = result.size if result.cell[NODELAY] and result.size < mss else mss
-    return shaped_mbps(info, result.stream, payload, Packet("tcp", ip_version(info)), result.cell.condition)
+    return shaped_mbps(info, result.stream, payload, Packet("tcp", info.ip_version), result.cell.condition)
 
 
 def short_messages_excess(info: RunInfo, result: MessageResult) -> bool:

@@ -44,7 +44,7 @@ def windows(seen: Seen) -> Iterator[Finding]:
     """Windows asked for against net.core.*mem_max: the kernel cuts what is above (socket(7))."""
     for each in seen.reached():
         for option, sysctl, limit in _socket_limits(each):
-            cut = [cell for cell in seen.cells() if _fixed(cell) > (limit or 1 << 62) and each.name in _ends(cell)]
+            cut = [cell for cell in seen.cells() if _fixed(cell) > (limit or 1 << 62) and each.name in cell.nodes]
             if not cut or limit is None:
                 continue
             most = max(_fixed(cell) for cell in cut)
@@ -122,7 +122,7 @@ def congestion(seen: Seen) -> Iterator[Finding]:
     for each in seen.reached():
         there = (each.sysctl(AVAILABLE if each.is_freebsd else _AVAILABLE) or "").split()
         for name in sorted({cell[CONGESTION] for cell in seen.cells() if cell[CONGESTION]} if there else ()):
-            cells = [cell for cell in seen.cells() if cell[CONGESTION] == name and each.name in _ends(cell)]
+            cells = [cell for cell in seen.cells() if cell[CONGESTION] == name and each.name in cell.nodes]
             allowed = (each.facts.get("allowed_congestion") or name).split()
             if cells and name not in there:
                 yield _unavailable(each, name, there, _asking(cells))
@@ -214,10 +214,6 @@ def _fixed(cell: Cell) -> int:
 
 def _autotuned(cell: Cell) -> bool:
     return cell.transport == "tcp" and cell[WINDOW] is None
-
-
-def _ends(cell: Cell) -> set[str]:
-    return {name for pair in cell.pairs for name in (pair.source, pair.destination)}
 
 
 def _asking(cells: list[Cell]) -> str:

@@ -18,9 +18,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from rigctl.model.ceilings import ETHERNET_CHECK, ETHERNET_HEADER, IP_HEADER, TCP_HEADER, UDP_HEADER
 from rigctl.model.counters.points import Counted, CountingPoint, Crossing, PointKind
 from rigctl.model.counters.rises import Traffic
+from rigctl.model.limits.ceilings import (
+    ETHERNET_CHECK,
+    ETHERNET_HEADER,
+    IP_HEADER,
+    TCP_HEADER,
+    UDP_HEADER,
+)
 from rigctl.settings.sockets import TIMESTAMPS_OPTION
 
 MOST_DIFFERENCE: Final = 0.01

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rigctl.model.ceilings import ETHERNET_CHECK, ETHERNET_GAP, ETHERNET_HEADER
 from rigctl.model.counters.balance import Framing, Reconciliation
 from rigctl.model.counters.points import (
     Counted,
@@ -23,6 +22,7 @@ from rigctl.model.counters.points import (
 )
 from rigctl.model.counters.rises import Traffic
 from rigctl.model.latency import PROBE_BYTES
+from rigctl.model.limits.ceilings import ETHERNET_CHECK, ETHERNET_GAP, ETHERNET_HEADER
 from rigctl.model.unknowns import total
 from rigctl.records import Flow, Repetition
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rigctl.analysis.nights.comparison import Change
-from rigctl.model.comparing import Verdict
+from rigctl.model.statistics.comparing import Verdict
 from rigctl.report.blocks import Chart, Charts, Key
 from rigctl.report.charts.plot import Axis, Mark, Plot, Points, Rule, Spans, plot
 

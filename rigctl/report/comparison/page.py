@@ -8,7 +8,7 @@ from typing import Final, Literal
 from rigctl.analysis.nights.comparison import Change, Comparison
 from rigctl.base.version import __version__
 from rigctl.findings import by_weight
-from rigctl.model.comparing import ALIKE, CONFIDENCE, NEGLIGIBLE, Verdict
+from rigctl.model.statistics.comparing import ALIKE, CONFIDENCE, NEGLIGIBLE, Verdict
 from rigctl.records import Cell, RunInfo
 from rigctl.report.blocks import Block, Column, Document, Entry, Folded, Items, Paragraph, Row, Section, Table, Verbatim
 from rigctl.report.comparison.chart import chart
@@ -23,7 +23,7 @@ from rigctl.report.comparison.words import (
 )
 from rigctl.report.document import MOST_ROWS, rig_words, when
 from rigctl.report.tables import requested
-from rigctl.report.tables.requested import SENDING
+from rigctl.report.tables.requested import SENDING, Requested
 from rigctl.report.words.metrics import METRICS, sum_words
 from rigctl.report.words.setup import setup_texts, setup_title, where_text
 from rigctl.report.words.text import UNKNOWN, settings_text

@@ -1,21 +1,23 @@
 """The figures of a run as OpenMetrics text: for node_exporter's textfile collector and GitLab's metrics report.
 
+Imported only where the format is asked for: it needs prometheus-client.
 Only gauges, and no timestamps of samples: the collector refuses a file that has some (prometheus/node_exporter#769).
 When the run began is a gauge of its own. Units are base units: seconds, bytes, ratios.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.openmetrics.exposition import generate_latest
 
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.expectations import checks
-from rigctl.analysis.views.values import values_of
+from rigctl.analysis.views.expectations import checks, values_of
 from rigctl.columns import COLUMNS, Column, Level
 from rigctl.records import Cell, Stream
 from rigctl.report.words.text import settings_text, told_apart
-
-if TYPE_CHECKING:
-    from prometheus_client.core import GaugeMetricFamily
+from rigctl.scenario.expecting import OF_KIND
 
 _UNITS: Final = {
     "Mbit/s": ("_mbps", "bytes_per_second", 1e6 / 8),
@@ -25,20 +27,18 @@ _UNITS: Final = {
     "%": ("_pct", "ratio", 1e-2),
     "B": ("_bytes", "bytes", 1.0),
 }
-"""Of a column's unit: the end of its name, OpenMetrics' unit, and the factor between them."""
+"""By a column's unit: the end of the column's name, OpenMetrics' unit, and the factor between them."""
 _OF_RUN: Final = ("scenario", "rig")
 _OF_TEST: Final = (*_OF_RUN, "test", "settings")
 _OF_PAIR: Final = (*_OF_TEST, "source", "destination", "direction")
-"""Labels. None has the run's id: each run would begin new series."""
+"""Labels. The run's id is not among them: each run would begin new series."""
 
 
 def render(view: RunView) -> bytes:
-    """All figures that were measured; what was not measured is absent."""
-    from prometheus_client import CollectorRegistry
-    from prometheus_client.openmetrics.exposition import generate_latest
+    """Return all figures that were measured. A figure that was not measured is absent."""
 
     class Figures:
-        def collect(self) -> "Iterator[GaugeMetricFamily]":
+        def collect(self) -> Iterator[GaugeMetricFamily]:
             yield from _families(view)
 
     registry = CollectorRegistry(auto_describe=False)
@@ -47,9 +47,7 @@ def render(view: RunView) -> bytes:
     return written
 
 
-def _families(view: RunView) -> "Iterator[GaugeMetricFamily]":
-    from prometheus_client.core import GaugeMetricFamily
-
+def _families(view: RunView) -> Iterator[GaugeMetricFamily]:
     run = (view.plan.scenario_name, view.plan.rig_name)
     began = GaugeMetricFamily("rigctl_run_start_timestamp", "When the run began.", labels=_OF_RUN, unit="seconds")
     began.add_metric(run, view.info.started_at)
@@ -74,17 +72,13 @@ def _families(view: RunView) -> "Iterator[GaugeMetricFamily]":
 
 
 def _figures(view: RunView) -> Iterator[Column]:
-    """The columns with figures of this kind of test, in the table's order."""
-    from rigctl.scenario.expecting import OF_KIND
-
+    """Yield the columns with figures of the run's kinds of tests, in the table's order."""
     kinds = {cell.test for cell in view.plan.cells}
     wanted = {name for kind in kinds for name in OF_KIND[kind]}
     yield from (column for column in COLUMNS if column.name in wanted)
 
 
-def _family(column: Column, level: Level) -> "GaugeMetricFamily":
-    from prometheus_client.core import GaugeMetricFamily
-
+def _family(column: Column, level: Level) -> GaugeMetricFamily:
     suffix, unit, _ = _UNITS.get(column.unit, ("", "", 1.0))
     unit = "ratio" if column.name == "efficiency" else unit
     name = f"rigctl_{'test' if level is Level.CELLS else 'pair'}_{column.name.removesuffix(suffix)}"
@@ -102,9 +96,8 @@ def _pair(stream: Stream | None) -> tuple[str, ...]:
     return () if stream is None else (stream.pair.source, stream.pair.destination, str(stream.direction))
 
 
-def _words(view: RunView, of_test: Mapping[int, tuple[str, ...]]) -> "Iterator[GaugeMetricFamily]":
-    """The bottleneck of each test, and whether it is as expected."""
-    from prometheus_client.core import GaugeMetricFamily
+def _words(view: RunView, of_test: Mapping[int, tuple[str, ...]]) -> Iterator[GaugeMetricFamily]:
+    """Yield the bottleneck of each test, and whether the test is as expected."""
 
     limit = GaugeMetricFamily("rigctl_test_limit", "1: the bottleneck of the test.", labels=(*_OF_TEST, "limit"))
     for summary in () if view.plan.in_messages else view.cells:

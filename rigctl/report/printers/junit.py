@@ -1,17 +1,18 @@
 """Verdicts as JUnit XML, which CI systems show beside a change: https://github.com/testmoapp/junitxml."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
+from xml.etree.ElementTree import Element, SubElement, tostring
 
 from rigctl.base.texts import printable, printable_lines
 
-if TYPE_CHECKING:
-    from junitparser import TestCase, TestSuite
-
 Outcome: TypeAlias = Literal["passed", "failed", "error", "skipped"]
 
+_RESULTS: Final = {"failed": "failure", "error": "error", "skipped": "skipped"}
+"""The element of each outcome but `passed`, which has none."""
 _NO_CHARACTERS: Final = str.maketrans({"\ufffe": "?", "\uffff": "?"})
 """Not allowed in XML 1.0 (section 2.2), beside the control characters and surrogates that `printable` replaces."""
 
@@ -37,44 +38,49 @@ class Suite:
 
 
 def junit(suites: Sequence[Suite]) -> str:
-    """The document of `suites`, in their order. Control characters become `?`."""
-    from junitparser import JUnitXml
-
-    document = JUnitXml(name="rigctl")
-    for suite in suites:
-        document.append(_suite(suite))
-    document.update_statistics()
-    # Jenkins' schema has no such attribute here; it is the sum of those of the suites.
-    del document._elem.attrib["skipped"]
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{document.tostring().decode()}\n'
+    """Return the document of `suites`, in their order. Control characters become `?`."""
+    document = Element("testsuites", name="rigctl")
+    document.extend(_suite(suite) for suite in suites)
+    # Jenkins' schema has no attribute `skipped` here; it is the sum of those of the suites.
+    for name in ("tests", "failures", "errors"):
+        document.set(name, str(sum(int(suite.attrib[name]) for suite in document)))
+    document.set("time", _total(float(suite.attrib["time"]) for suite in document))
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(document, encoding="unicode")}\n'
 
 
-def _suite(suite: Suite) -> "TestSuite":
-    from junitparser import TestSuite
+def _suite(suite: Suite) -> Element:
+    outcomes = Counter(case.outcome for case in suite.cases)
+    element = Element(
+        "testsuite",
+        name=_line(suite.name),
+        # Without a zone, as Ant and Surefire write it.
+        timestamp=datetime.fromtimestamp(suite.started_at, UTC).strftime("%Y-%m-%dT%H:%M:%S"),
+        tests=str(len(suite.cases)),
+        errors=str(outcomes["error"]),
+        failures=str(outcomes["failed"]),
+        skipped=str(outcomes["skipped"]),
+    )
+    element.extend(_case(case) for case in suite.cases)
+    element.set("time", _total(float(case.attrib["time"]) for case in element if "time" in case.attrib))
+    return element
 
-    made = TestSuite(_line(suite.name))
-    # Without a zone, as Ant and Surefire write it.
-    made.timestamp = datetime.fromtimestamp(suite.started_at, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    made.add_testcases([_case(case) for case in suite.cases])
-    return made
+
+def _total(seconds: Iterable[float]) -> str:
+    return str(round(sum(seconds), 3))
 
 
-def _case(case: Case) -> "TestCase":
-    from junitparser import Error, Failure, Skipped, TestCase
-
-    # Surefire's times have three decimals.
-    seconds = None if case.seconds is None else round(case.seconds, 3)
-    made = TestCase(_line(case.name), _line(case.classname), seconds)
+def _case(case: Case) -> Element:
+    element = Element("testcase", name=_line(case.name), classname=_line(case.classname))
+    if case.seconds is not None:
+        element.set("time", str(round(float(case.seconds), 3)))  # Surefire's times have three decimals
     text = _lines(case.text)
-    if case.outcome == "passed":
-        if text:
-            made.system_out = text
-        return made
-    kinds = {"failed": Failure, "error": Error, "skipped": Skipped}
-    result = kinds[case.outcome](text.partition("\n")[0], case.outcome)
-    result.text = text
-    made.result = result
-    return made
+    if case.outcome != "passed":
+        message = text.partition("\n")[0]
+        result = SubElement(element, _RESULTS[case.outcome], {"message": message} if message else {}, type=case.outcome)
+        result.text = text
+    elif text:
+        SubElement(element, "system-out").text = text
+    return element
 
 
 def _line(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What a product's page holds, as records: claim, table, bars, conditions. Fragment, pictures and data print it."""
+"""The content of a product's page as records: claim, table, bars, conditions. Fragment, pictures and data print it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ from rigctl.report.words import method
 from rigctl.report.words.text import ceiling_text, listed, plural, settings_text, told_apart
 
 MOST_NAMED: Final = 4
-"""Pairs by name."""
+"""More pairs are counted, not named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,26 +35,28 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Term:
+    """One condition of the measurement: its name and a text."""
+
     name: str
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """`claim`: `None` where the theme wants none."""
+    """All that is published of one product, or of two side by side."""
 
     theme: Theme
     info: RunInfo
     document: Document
-    claim: Claim | NoClaim | None
+    claim: Claim | NoClaim | None  # None: the theme wants none
     table: Table
     bars: tuple[Bar, ...]
     conditions: tuple[Term, ...]
     technique: str  # how it was measured
     source: str  # one line below everything that is published: date, virtual or not
     summary: str  # what was measured, where nothing is claimed
-    rates_of: str = "each pair"  # the bars
-    keys: tuple[str, ...] = ()  # of the bars of a test, where all tests have the same
+    rates_of: str = "each pair"  # in the chart
+    keys: tuple[str, ...] = ()  # names of a test's bars, if all tests have the same
     other: Theme | None = None  # of the product beside it
     verdict: tuple[str, ...] = ()  # on the two
 
@@ -70,34 +72,43 @@ class Product:
     def title(self) -> str:
         return f"{self.name}: {self.theme.words.results[:1].lower()}{self.theme.words.results[1:]}"
 
+    @property
+    def claimed(self) -> Claim | None:
+        return self.claim if isinstance(self.claim, Claim) else None
+
 
 def product(info: RunInfo, repetitions: Sequence[Repetition], theme: Theme) -> Product:
-    """Raises `MistakesError` where the theme does not fit the run."""
+    """Return the page's content for a run. Raise `MistakesError` if the theme does not fit the run."""
     view = RunView(info, repetitions)
-    made = document(info, repetitions)
-    table = product_table(made, view, theme)
-    shown = [row.test for row in table.rows if row.test is not None]
-    drawn = tuple(_bars(view, shown))
-    found = claim(view, theme.claim, shown) if theme.claim is not None else None
+    report = document(info, repetitions)
+    table = product_table(report, view, theme)
+    tests = [row.test for row in table.rows if row.test is not None]
+    bars = tuple(_bars(view, tests))
+    made = claim(view, theme.claim, tests) if theme.claim is not None else None
+    streams = {cell.streams for cell in view.plan.cells}
+    kinds = sorted({cell.kind.title for cell in view.plan.cells})
+    technique = f"{listed(kinds)}, counted at the receiver, sums over the time in which all flows ran"
+    virtual = " on a virtual rig: no product was connected" if info.plan.virtual is not None else ""
     return Product(
         theme=theme,
         info=info,
-        document=made,
-        claim=found,
+        document=report,
+        claim=made,
         table=table,
-        bars=drawn,
-        conditions=tuple(_conditions(view, made, found)),
-        technique=_technique(view),
-        source=_source(info),
-        summary=_summary(view, drawn, len(table.rows)),
-        keys=_keys(view),
+        bars=bars,
+        conditions=tuple(_conditions(view, report, made, technique)),
+        technique=technique,
+        source=f"Measured on {datetime.fromtimestamp(info.started_at, UTC):%-d %B %Y}{virtual}.",
+        summary=_summary(view, bars, len(table.rows)),
+        keys=tuple(map(str, streams.pop())) if len(streams) == 1 and not view.plan.in_messages else (),
     )
 
 
-def _bars(view: RunView, shown: Sequence[int]) -> Iterator[Bar]:
+def _bars(view: RunView, tests: Sequence[int]) -> Iterator[Bar]:
+    """Yield a bar for each of `tests`. Settings that all tests share are left out."""
     if view.plan.in_messages:
         return
-    cells = [cell for cell in view.cells if cell.cell.number in shown]
+    cells = [cell for cell in view.cells if cell.cell.number in tests]
     pairs = told_apart(cell.cell for cell in cells)
     words = [settings_text(cell.cell, pairs).split(", ") for cell in cells]
     common = set(words[0]).intersection(*words) if len(words) > 1 else set()
@@ -107,97 +118,70 @@ def _bars(view: RunView, shown: Sequence[int]) -> Iterator[Bar]:
 
 
 def _ceiling(cell: CellSummary) -> float | None:
-    """Of a pair; `None` where they share a link, or have others."""
-    found = {round(stream.ceiling_mbps, 1) for stream in cell.streams if stream.ceiling_mbps is not None}
-    return found.pop() if len(found) == 1 and not cell.shared else None
+    """Return the ceiling of a pair; None if the pairs share a link or have different ceilings."""
+    ceilings = {round(stream.ceiling_mbps, 1) for stream in cell.streams if stream.ceiling_mbps is not None}
+    return ceilings.pop() if len(ceilings) == 1 and not cell.shared else None
 
 
-def _keys(view: RunView) -> tuple[str, ...]:
-    """The pairs, where all tests have the same."""
-    streams = {cell.streams for cell in view.plan.cells}
-    return tuple(map(str, streams.pop())) if len(streams) == 1 and not view.plan.in_messages else ()
-
-
-def _summary(view: RunView, drawn: Sequence[Bar], tests: int) -> str:
-    """`7 tests of 2 pairs at once, 911 to 941 Mbit/s on each pair`."""
-    said = plural(tests, "test")
-    rates = [rate for bar in drawn for rate in bar.mbps if rate is not None]
+def _summary(view: RunView, bars: Sequence[Bar], tests: int) -> str:
+    """Return `7 tests of 2 pairs at once, 911 to 941 Mbit/s on each pair`."""
+    text = plural(tests, "test")
+    rates = [rate for bar in bars for rate in bar.mbps if rate is not None]
     pairs = {len(cell.pairs) for cell in view.plan.cells}
     several = len(pairs) == 1 and pairs != {1}
     if several:
-        said += f" of {pairs.pop()} pairs at once"
+        text += f" of {pairs.pop()} pairs at once"
     if rates:
         low, high = (f"{floored(rate):.{decimals(rate)}f}" for rate in (min(rates), max(rates)))
-        said += f", {low} Mbit/s" if low == high else f", {low} to {high} Mbit/s"
-    return said + (" on each pair" if rates and several else "")
+        text += f", {low} Mbit/s" if low == high else f", {low} to {high} Mbit/s"
+    return text + (" on each pair" if rates and several else "")
 
 
-def _source(info: RunInfo) -> str:
-    day = f"{datetime.fromtimestamp(info.started_at, UTC):%-d %B %Y}"
-    virtual = " on a virtual rig: no product was connected" if info.plan.virtual is not None else ""
-    return f"Measured on {day}{virtual}."
-
-
-def _technique(view: RunView) -> str:
-    kinds = sorted({cell.kind.title for cell in view.plan.cells})
-    return f"{listed(kinds)}, counted at the receiver, sums over the time in which all flows ran"
-
-
-def _conditions(view: RunView, made: Document, found: Claim | NoClaim | None) -> Iterator[Term]:
-    """What a reader needs to judge the figures, or to measure them again."""
+def _conditions(view: RunView, report: Document, made: Claim | NoClaim | None, technique: str) -> Iterator[Term]:
+    """Yield what a reader needs to judge the figures, or to measure them again."""
     info = view.info
-    if isinstance(found, Claim):
-        yield Term("Claim", _meaning(found))
+    if isinstance(made, Claim):
+        ceiling = f"{made.link} allows {ceiling_text(made.ceiling_mbps)} Mbit/s of application data."
+        slowest = f"The slowest of {made.repetitions} repetitions of the slowest pair, rounded down."
+        yield Term("Claim", f"{slowest} For its frames {ceiling}")
     if view.plan.virtual is not None:
         text = "Network namespaces of one computer take the place of hosts and switch. The figures are not a product's."
         yield Term("Virtual rig", text)
-    yield Term("Tests", made_of(view))
+    times, *sentences = method.sentences(replace(info, versions={}), view.every, [])
+    yield Term("Tests", f"{times} {_pairs(view)}.")
     yield Term("Links", _links(view))
     if hosts := list(_hosts(info)):
         yield Term("Hosts", " ".join(hosts))
-    own = method.sentences(replace(info, versions={}), view.every, [])[1:]
     tool = f"Measured with rigctl {info.versions.get('rigctl', '')}".rstrip() + "."
-    yield Term("Method", " ".join([f"{_technique(view)}.", *own, tool]))
+    yield Term("Method", " ".join([f"{technique}.", *sentences, tool]))
     yield Term("Rounding", "Goodput and efficiency are means over repetitions, rounded down.")
-    yield Term("Run", f"{info.run}, {made.about[-1]}. Scenario {info.plan.scenario_name}, rig {info.plan.rig_name}.")
+    yield Term("Run", f"{info.run}, {report.about[-1]}. Scenario {info.plan.scenario_name}, rig {info.plan.rig_name}.")
 
 
-def _meaning(found: Claim) -> str:
-    return (
-        f"The slowest of {found.repetitions} repetitions of the slowest pair, rounded down. For its frames "
-        f"{found.link} allows {ceiling_text(found.ceiling_mbps)} Mbit/s of application data."
-    )
-
-
-def made_of(view: RunView) -> str:
-    """How many tests of how many pairs, of what length."""
-    plan = view.plan
-    pairs = sorted({len(cell.pairs) for cell in plan.cells})
-    count = f"{pairs[0]}" if len(pairs) == 1 else f"{pairs[0]} to {pairs[-1]}"
-    together = " at once" if pairs[-1] > 1 else ""
-    times = method.sentences(view.info, view.every, [])[0]
-    said = f"{times} {count} pair{'s' if pairs[-1] > 1 else ''} of hosts{together}"
-    few = len(pairs) == 1 and pairs[0] <= MOST_NAMED
-    return f"{said}: {listed([str(stream) for stream in plan.cells[0].streams])}." if few else f"{said}."
+def _pairs(view: RunView) -> str:
+    """Return how many pairs each test has, with their names if they are few."""
+    counts = sorted({len(cell.pairs) for cell in view.plan.cells})
+    count = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    text = f"{count} pairs of hosts at once" if counts[-1] > 1 else f"{count} pair of hosts"
+    if len(counts) > 1 or counts[0] > MOST_NAMED:
+        return text
+    return f"{text}: {listed([str(stream) for stream in view.plan.cells[0].streams])}"
 
 
 def _links(view: RunView) -> str:
-    info = view.info
-    ends = {stream.ends for cell in view.plan.cells for stream in cell.streams}
-    rates = {link_rate_bps(info, node) for pair in ends for node in pair}
-    known = sorted(rate for rate in rates if rate is not None)
-    said = f"{' and '.join(format_rate(rate) for rate in known)}" if known else "of unknown rate"
-    mtu = least(stream.mtu for cell in view.cells for stream in cell.streams) if not view.plan.in_messages else None
-    mss = sorted({s.mss_effective for cell in view.cells for s in cell.streams if s.mss_effective}) if mtu else []
-    if mtu:
-        said += f", MTU {mtu}"
-    if mss:
-        said += f"; segments of {listed([str(size) for size in mss])} bytes went over the wire"
-    return f"{said}."
+    nodes = {node for cell in view.plan.cells for stream in cell.streams for node in stream.ends}
+    rates = {link_rate_bps(view.info, node) for node in nodes}
+    text = " and ".join(format_rate(rate) for rate in sorted(filter(None, rates))) or "of unknown rate"
+    streams = () if view.plan.in_messages else [stream for cell in view.cells for stream in cell.streams]
+    if mtu := least(stream.mtu for stream in streams):
+        text += f", MTU {mtu}"
+        if mss := sorted({stream.mss_effective for stream in streams if stream.mss_effective}):
+            text += f"; segments of {listed([str(size) for size in mss])} bytes went over the wire"
+    return f"{text}."
 
 
 def _hosts(info: RunInfo) -> Iterator[str]:
-    """Hosts that are alike together."""
+    """Yield a sentence for each group of hosts that are alike."""
     alike: dict[str, list[str]] = {}
     for node, facts in sorted(info.facts.items()):
         known = [facts.get(name) for name in ("cpu_model", "kernel", "driver")]

@@ -12,8 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from rigctl.base.version import __version__
 from rigctl.report.blocks import Column, Entry, Row
-from rigctl.report.product.claim import Claim
+from rigctl.report.product.claim import Claim, NoClaim
 from rigctl.report.product.content import Product
+from rigctl.report.product.table import values_of
 from rigctl.report.product.theme import Theme
 
 Value = float | int | str | bool | None
@@ -70,6 +71,7 @@ class ProductDocument(Model):
 
 
 def product_json(product: Product) -> str:
+    """Return the text of product.json."""
     theme = product.theme
     document = ProductDocument(
         name=product.name,
@@ -79,7 +81,7 @@ def product_json(product: Product) -> str:
         measured_at=_instant(product),
         rigctl=__version__,
         virtual=product.virtual,
-        claim=_claim(product),
+        claim=_claim(product.claim),
         verdict=list(product.verdict),
         columns=[ColumnData(title=column.title, unit=column.unit) for column in product.table.columns],
         rows=[_row(row) for row in product.table.rows],
@@ -89,25 +91,20 @@ def product_json(product: Product) -> str:
     return document.model_dump_json(indent=2) + "\n"
 
 
-def _claim(product: Product) -> ClaimData | None:
-    found = product.claim
-    if found is None:
+def _claim(claim: Claim | NoClaim | None) -> ClaimData | None:
+    if claim is None:
         return None
-    if isinstance(found, Claim):
-        return ClaimData(
-            made=True,
-            text=str(found),
-            reasons=[],
-            tests=list(found.tests),
-            goodput_mbps=found.mbps,
-            ceiling_mbps=round(found.ceiling_mbps, 3),
-            share_pct=float(found.share),
-            repetitions=found.repetitions,
-        )
+    made = claim if isinstance(claim, Claim) else None
     return ClaimData(
-        made=False, text=None, reasons=list(found.reasons), tests=[], goodput_mbps=None, ceiling_mbps=None,
-        share_pct=None, repetitions=None,
-    )  # fmt: skip
+        made=made is not None,
+        text=str(made) if made else None,
+        reasons=[] if isinstance(claim, Claim) else list(claim.reasons),
+        tests=list(made.tests) if made else [],
+        goodput_mbps=made.mbps if made else None,
+        ceiling_mbps=round(made.ceiling_mbps, 3) if made else None,
+        share_pct=float(made.share) if made else None,
+        repetitions=made.repetitions if made else None,
+    )
 
 
 def _row(row: Row) -> RowData:
@@ -120,11 +117,10 @@ def _instant(product: Product) -> str:
 
 
 def linked_data(product: Product) -> dict[str, Any]:
+    """Return the page as a Dataset of schema.org. Figures of a virtual rig are about no product."""
     theme = product.theme
-    maker = {"@type": "Organization", "name": theme.maker} if theme.maker else None
-    about = [_about(own) for own in (theme, product.other) if own is not None]
-    claimed = _said(product)
-    made: dict[str, Any] = {
+    claimed = str(product.claimed or next(iter(product.verdict), product.summary).rstrip("."))
+    data: dict[str, Any] = {
         "@context": "https://schema.org",
         "@type": "Dataset",
         "name": product.title,
@@ -133,21 +129,16 @@ def linked_data(product: Product) -> dict[str, Any]:
         "dateCreated": _instant(product),
         "measurementTechnique": product.technique,
         "isAccessibleForFree": True,
-        "variableMeasured": [value for row in product.table.rows for value in _values(product, row)],
+        "variableMeasured": [value for row in product.table.rows for value in _measured(product, row)],
     }
-    if not product.virtual:  # a virtual rig's figures are about no product
-        made["about"] = about if len(about) > 1 else about[0]
-    if maker:
-        made["creator"] = maker
+    if not product.virtual:
+        about = [_about(own) for own in (theme, product.other) if own is not None]
+        data["about"] = about if len(about) > 1 else about[0]
+    if theme.maker:
+        data["creator"] = {"@type": "Organization", "name": theme.maker}
     if theme.url:
-        made["url"] = theme.url
-    return made
-
-
-def _said(product: Product) -> str:
-    if isinstance(product.claim, Claim):
-        return str(product.claim)
-    return product.verdict[0].rstrip(".") if product.verdict else product.summary
+        data["url"] = theme.url
+    return data
 
 
 def _about(theme: Theme) -> dict[str, Any]:
@@ -159,23 +150,24 @@ def _about(theme: Theme) -> dict[str, Any]:
     return about
 
 
-def _values(product: Product, row: Row) -> Iterator[dict[str, Any]]:
-    """What was measured of a test, each pair by itself."""
+def _measured(product: Product, row: Row) -> Iterator[dict[str, Any]]:
+    """Yield the measured values of a test, of each pair by itself."""
     streams = next((cell.streams for cell in product.info.plan.cells if cell.number == row.test), ())
     for column, entry in zip(product.table.columns, row.entries, strict=True):
-        if column.group != "measured":
-            continue
-        values = entry.value if isinstance(entry.value, tuple) else (entry.value,)
+        values = values_of(entry) if column.group == "measured" else ()
         for number, value in enumerate(values):
-            if value is None:
-                continue
-            which = f", {streams[number]}" if len(values) == len(streams) > 1 else ""
-            yield _value(column, entry, value, f"Test {row.test}{which}: {column.title}", number)
+            if value is not None:
+                which = f", {streams[number]}" if len(values) == len(streams) > 1 else ""
+                name = f"Test {row.test}{which}: {column.title}"
+                yield _property(column, name, _printed(entry, number, value))
 
 
-def _value(column: Column, entry: Entry, value: Value, name: str, number: int) -> dict[str, Any]:
-    """The value as it is printed, not with digits that were not measured."""
+def _printed(entry: Entry, number: int, value: Value) -> Value:
+    """Return a value with the digits that the table prints: no others were measured."""
     texts = re.findall(r"[0-9][0-9.]*", entry.text)
-    printed = float(texts[number]) if isinstance(value, int | float) and number < len(texts) else value
-    made = {"@type": "PropertyValue", "name": name, "value": printed}
-    return made | ({"unitText": column.unit} if column.unit else {})
+    return float(texts[number]) if isinstance(value, int | float) and number < len(texts) else value
+
+
+def _property(column: Column, name: str, value: Value) -> dict[str, Any]:
+    unit = {"unitText": column.unit} if column.unit else {}
+    return {"@type": "PropertyValue", "name": name, "value": value, **unit}

@@ -1,13 +1,19 @@
-"""SVG from texts, lines and boxes, as wide as its letters, and the same as PNG by resvg: no browser, no request."""
+"""Pictures of texts, lines and boxes as SVG, and as PNG by resvg: no browser, no request."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Final, Literal, TypeAlias
 
+from rigctl.base.extras import extra
 from rigctl.report.charts.letters import text_width
 
 Anchor: TypeAlias = Literal["start", "middle", "end"]
+_COMMON: Final = {
+    "sans-serif": ("Arial",),
+    "serif": ("Times New Roman", "Liberation Serif", "DejaVu Serif"),
+    "monospace": ("Courier New", "Liberation Mono", "DejaVu Sans Mono"),
+}
 _BOLD: Final = 1.1
 """How much wider bold letters are."""
 
@@ -85,15 +91,29 @@ class Drawing:
         )
 
 
+def with_common(fonts: Sequence[str]) -> list[str]:
+    """Put common fonts before a generic name at the end: resvg knows no font by a generic name."""
+    common = _COMMON.get(fonts[-1], ()) if fonts else ()
+    return list(dict.fromkeys([*fonts[:-1], *common, *fonts[-1:]]))
+
+
 def family(fonts: Sequence[str] | None) -> str:
-    """As an attribute of SVG has it. Arial, or what stands in for it, is there where a picture is made."""
-    names = [name for name in fonts or () if name not in ("system-ui", "-apple-system")]
-    if names and names[-1] == "sans-serif":
-        names[-1:] = ["Arial", "sans-serif"]
-    return escape(", ".join(f"'{name}'" if " " in name or "." in name else name for name in dict.fromkeys(names)))
+    """Return the names as the attribute `font-family`."""
+    names = with_common([name for name in fonts or () if name not in ("system-ui", "-apple-system")])
+    return escape(", ".join(f"'{name}'" if " " in name or "." in name else name for name in names))
 
 
-def png(svg: str, scale: float = 2.0) -> bytes:
-    import vl_convert
-
-    return bytes(vl_convert.svg_to_png(svg, scale=scale))
+def png(svg: str, scale: int = 2) -> bytes:
+    """Render a picture. Fonts that this machine lacks are replaced by Arimo, which is as wide as Arial."""
+    with extra("pictures", "report --fragment"):
+        import fontpkg_arimo
+        import resvg_py
+    return resvg_py.svg_to_bytes(
+        svg,
+        zoom=scale,
+        font_dirs=[str(folder) for folder in fontpkg_arimo.__path__],
+        font_family="Arimo",
+        serif_family="Arimo",
+        sans_serif_family="Arimo",
+        monospace_family="Arimo",
+    )

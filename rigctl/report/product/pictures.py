@@ -1,78 +1,123 @@
 """The pictures of a product's page: bars of goodput, the table, and the card that social networks show."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from rigctl.report.blocks import Charts, Column, Table
+from rigctl.report.blocks import Charts, Column
 from rigctl.report.charts.palette import LIGHT, Palette
 from rigctl.report.charts.svg import render_svg
-from rigctl.report.product.claim import Claim, decimals, floored, rate_text
+from rigctl.report.product.claim import decimals, floored, rate_text
+from rigctl.report.product.colours import families
 from rigctl.report.product.content import Bar, Product
-from rigctl.report.product.drawing import Anchor, Drawing, width_of, wrapped
-from rigctl.report.product.style import families
+from rigctl.report.product.drawing import Drawing, width_of, with_common, wrapped
 from rigctl.report.product.table import worded
 from rigctl.report.words.text import UNKNOWN, ceiling_text, plural
 
 CARD: Final = (1200, 630)
-"""Of an Open Graph image."""
+"""Size of an Open Graph image."""
 WIDE, NARROW = 720.0, 340.0
 MOST_BARS: Final = 24
 MOST_PAIRS: Final = 4
 MOST_CHARTS: Final = 40
-ANCHORS: Final[Mapping[bool, Anchor]] = {True: "start", False: "end"}
 _PAD: Final = 16.0
+_VALUE_WIDTH: Final = 46.0
+_ROW: Final = 32.0
+
+
+@dataclass(slots=True)
+class _Chart:
+    """A bar chart that is being drawn."""
+
+    drawing: Drawing
+    product: Product
+    tests: Sequence[Bar]
+    left: float
+    label: float  # width of the labels
+    room: float  # width of the longest bar
+    most: float  # Mbit/s of the longest bar
+    narrow: bool
+
+    def draw(self, bar: Bar, y: float) -> None:
+        """Draw the bars of one test below `y`."""
+        colours, series = self.product.theme.palette, self.product.theme.palette.series
+        name = f"Test {bar.test}" if len(self.product.bars) > 1 else ""
+        self.drawing.text((self.left, y + 12), name, 13, colours["ink"], bold=True)
+        indent = width_of(name, 13, bold=True) + 8 if name and self.narrow else 0.0
+        lines = wrapped(bar.settings, 11, self.drawing.width - self.left - indent if self.narrow else self.label - 16)
+        settings = "".join(lines[:1]) + ("…" if len(lines) > 1 else "")
+        below = 12 if self.narrow else 27
+        self.drawing.text((self.left + indent, y + below), settings, 11, colours["soft"])
+        y += 20 if self.narrow else 0
+        start = self.left + self.label
+        for number, rate in enumerate(_shown(bar)):
+            at = y + 16 * number
+            if rate is not None:
+                length = self.room * rate / self.most
+                self.drawing.box((start, at + 2), (length, 12), series[number % len(series)], 2)
+            text = UNKNOWN if rate is None else f"{floored(rate):.{decimals(rate) if rate else 0}f}"
+            self.drawing.text((start + self.room + 8, at + 12.5), text, 12, colours["ink"], bold=True)
+
+    def draw_ceiling(self, top: float, bottom: float) -> None:
+        """Draw a dashed line at what the link allows, if all tests have the same ceiling."""
+        ceiling = _one_ceiling(self.tests)
+        if ceiling is not None:
+            x = self.left + self.label + self.room * ceiling / self.most
+            theme = self.product.theme
+            self.drawing.line((x, top), (x, bottom), theme.palette["ceiling"], "4 3")
+            text = f"{theme.words.allowed}: {ceiling_text(ceiling)}"
+            self.drawing.text((x, top - 6), text, 11, theme.palette["soft"], anchor="end")
 
 
 def bars(product: Product, width: float = WIDE, *, framed: bool = True) -> str | None:
-    """Goodput of each test and pair beside what the link allows, from 0; `None` where there is nothing to draw.
+    """Return goodput of each test and pair as an SVG bar chart, from 0; None if there is nothing to draw.
 
-    `framed`: with a title and the source below, as a picture of its own.
+    A `framed` chart stands alone: it has a title above and the source below.
     """
     tests = [bar for bar in product.bars if any(rate is not None for rate in bar.mbps)][:MOST_BARS]
     if not tests:
         return None
-    narrow = width < 500
-    rows = sum(_height(bar, narrow=narrow) for bar in tests)
-    top = (52.0 if framed else 4.0) + 26
-    height = top + rows + 8 + (30 if framed else 0)
-    theme, colours = product.theme, product.theme.palette
-    drawing = Drawing(width, height, theme.text, bars_label(product), colours["paper"] if framed else "none")
+    narrow, pad = width < 500, _PAD if framed else 0.0
+    top = 78.0 if framed else 30.0
+    bottom = top + sum(_height(bar, narrow=narrow) for bar in tests)
+    height = bottom + (38 if framed else 8)
+    theme = product.theme
+    paper = theme.palette["paper"] if framed else "none"
+    drawing = Drawing(width, height, theme.text, bars_label(product), paper)
     if framed:
-        _title(drawing, product, chart_title(product))
-        _legend(drawing, product, (_PAD, 62))
-    left = _PAD if framed else 0.0
+        _title(drawing, product, f"{product.name}: {bars_title(product)}")
+        _legend(drawing, product)
     label = 0.0 if narrow else min(0.42 * width, 24 + max(width_of(bar.settings, 12) for bar in tests))
-    value = 46.0
-    room = width - left - label - value - (_PAD if framed else 0)
+    room = width - 2 * pad - label - _VALUE_WIDTH
     most = max(max([bar.ceiling_mbps or 0.0, *(rate or 0.0 for rate in bar.mbps)]) for bar in tests)
+    chart = _Chart(drawing, product, tests, pad, label, room, most, narrow)
     y = top
     for bar in tests:
-        _draw(drawing, product, bar, (left, label, room, y), most, narrow=narrow)
+        chart.draw(bar, y)
         y += _height(bar, narrow=narrow)
-    _ceiling(drawing, product, tests, left + label, room, (top - 8, y), most)
+    chart.draw_ceiling(top - 8, bottom)
     if framed:
-        drawing.text((_PAD, height - 14), product.source, 11, colours["soft"])
+        _source(drawing, product)
     return drawing.svg()
 
 
-def _legend(drawing: Drawing, product: Product, at: tuple[float, float]) -> None:
-    x, y = at
+def _title(drawing: Drawing, product: Product, text: str) -> None:
+    """Draw a title in letters as large as fit."""
+    theme = product.theme
+    size = min(18.0, 18 * (drawing.width - 2 * _PAD) / width_of(text, 18, bold=True))
+    drawing.text((_PAD, 34), text, round(size, 1), theme.palette["ink"], bold=True, fonts=theme.headings)
+
+
+def _legend(drawing: Drawing, product: Product) -> None:
+    x, y = _PAD, 62.0
     for name, colour in keys(product):
         drawing.box((x, y - 9), (18, 10), colour, 2)
         drawing.text((x + 25, y), name, 12, product.theme.palette["soft"])
         x += 25 + width_of(name, 12) + 20
 
 
-def _title(drawing: Drawing, product: Product, text: str) -> None:
-    """In letters as large as fit."""
-    size = min(18.0, 18 * (drawing.width - 2 * _PAD) / width_of(text, 18, bold=True))
-    drawing.text(
-        (_PAD, 34), text, round(size, 1), product.theme.palette["ink"], bold=True, fonts=product.theme.headings
-    )
-
-
-def chart_title(product: Product) -> str:
-    return f"{product.name}: {bars_title(product)}"
+def _source(drawing: Drawing, product: Product) -> None:
+    drawing.text((_PAD, drawing.height - 14), product.source, 11, product.theme.palette["soft"])
 
 
 def bars_title(product: Product) -> str:
@@ -81,18 +126,21 @@ def bars_title(product: Product) -> str:
 
 
 def bars_label(product: Product) -> str:
-    """The text alternative: the range, and what it is compared with."""
+    """Return the text alternative: the range, and what it is compared with."""
     rates = [rate for bar in product.bars for rate in bar.mbps if rate is not None]
-    ceilings = {bar.ceiling_mbps for bar in product.bars}
-    ceiling = next(iter(ceilings), None) if len(ceilings) == 1 else None
-    low, high = floored(min(rates)), floored(max(rates))
-    what = f"{product.theme.words.goodput} of {product.rates_of} in {plural(len(product.bars), 'test')}"
-    said = f"{what}: {low:g} to {high:g} Mbit/s"
-    return said + (f"; {product.theme.words.allowed}: {ceiling_text(ceiling)} Mbit/s" if ceiling else "")
+    ceiling, words = _one_ceiling(product.bars), product.theme.words
+    what = f"{words.goodput} of {product.rates_of} in {plural(len(product.bars), 'test')}"
+    text = f"{what}: {floored(min(rates)):g} to {floored(max(rates)):g} Mbit/s"
+    return text + (f"; {words.allowed}: {ceiling_text(ceiling)} Mbit/s" if ceiling else "")
+
+
+def _one_ceiling(tests: Sequence[Bar]) -> float | None:
+    ceilings = {bar.ceiling_mbps for bar in tests}
+    return ceilings.pop() if len(ceilings) == 1 else None
 
 
 def _shown(bar: Bar) -> tuple[float | None, ...]:
-    """Of many pairs the slowest and the fastest."""
+    """Return all pairs; of many pairs the slowest and the fastest."""
     known = sorted(rate for rate in bar.mbps if rate is not None)
     return bar.mbps if len(bar.mbps) <= MOST_PAIRS else (known[0], known[-1])
 
@@ -101,143 +149,108 @@ def _height(bar: Bar, *, narrow: bool) -> float:
     return 16.0 * len(_shown(bar)) + (34 if narrow else 14)
 
 
-def _draw(
-    drawing: Drawing, product: Product, bar: Bar, place: tuple[float, float, float, float], most: float, *, narrow: bool
-) -> None:
-    left, label, room, y = place
-    colours = product.theme.palette
-    rates = _shown(bar)
-    name = f"Test {bar.test}" if len(product.bars) > 1 else ""
-    if narrow:
-        drawing.text((left, y + 12), name, 13, colours["ink"], bold=True)
-        indent = width_of(name, 13, bold=True) + 8 if name else 0.0
-        lines = wrapped(bar.settings, 11, drawing.width - left - indent)
-        drawing.text((left + indent, y + 12), lines[0] + ("…" if len(lines) > 1 else ""), 11, colours["soft"])
-        y += 20
-    else:
-        drawing.text((left, y + 12), name, 13, colours["ink"], bold=True)
-        lines = wrapped(bar.settings, 11, label - 16)
-        drawing.text((left, y + 27), lines[0] + ("…" if len(lines) > 1 else ""), 11, colours["soft"])
-    for number, rate in enumerate(rates):
-        at = y + 16 * number
-        colour = product.theme.palette.series[number % len(product.theme.palette.series)]
-        if rate is not None:
-            drawing.box((left + label, at + 2), (room * rate / most, 12), colour, 2)
-        digits = decimals(rate) if rate else 0
-        text = UNKNOWN if rate is None else f"{floored(rate):.{digits}f}"
-        drawing.text((left + label + room + 8, at + 12.5), text, 12, colours["ink"], bold=True)
-
-
-def _ceiling(
-    drawing: Drawing,
-    product: Product,
-    tests: Sequence[Bar],
-    left: float,
-    room: float,
-    span: tuple[float, float],
-    most: float,
-) -> None:
-    """A dashed line at what the link allows, where that is one rate."""
-    found = {bar.ceiling_mbps for bar in tests}
-    ceiling = found.pop() if len(found) == 1 else None
-    if ceiling is None:
-        return
-    x = left + room * ceiling / most
-    colours = product.theme.palette
-    drawing.line((x, span[0]), (x, span[1]), colours["ceiling"], "4 3")
-    text = f"{product.theme.words.allowed}: {ceiling_text(ceiling)}"
-    drawing.text((x, span[0] - 6), text, 11, colours["soft"], anchor="end")
+def keys(product: Product) -> list[tuple[str, str]]:
+    """Return the legend: the bars of a test with their colours."""
+    colours = product.theme.palette.series
+    names = product.keys if 1 < len(product.keys) <= MOST_PAIRS else ()
+    return [(name, colours[number % len(colours)]) for number, name in enumerate(names)]
 
 
 def table(product: Product) -> str:
-    """The table as a picture, with the claim above where there is one."""
-    shown, theme, colours = product.table, product.theme, product.theme.palette
-    heads = [_head(column, shown, number) for number, column in enumerate(shown.columns)]
-    widths = [_column_width(shown, heads, number) for number in range(len(heads))]
+    """Return the table as an SVG picture, with the claim above it."""
+    theme, colours, rows = product.theme, product.theme.palette, product.table.rows
+    columns = [
+        (column, [row.entries[number].text for row in rows]) for number, column in enumerate(product.table.columns)
+    ]
+    heads = [_head(column, texts) for column, texts in columns]
+    widths = [_column_width(head, texts) for head, (_, texts) in zip(heads, columns, strict=True)]
     width = max(560.0, sum(widths) + 2 * _PAD)
     widths = [own * (width - 2 * _PAD) / sum(widths) for own in widths]
-    deep = max(len(head) for head in heads)
-    claimed = wrapped(str(product.claim), 15, width - 2 * _PAD) if isinstance(product.claim, Claim) else []
+    claimed = wrapped(str(product.claimed), 15, width - 2 * _PAD) if product.claimed else []
     top = 52.0 + 22 * len(claimed)
-    head_height = 16.0 * deep + 16
-    height = top + head_height + 32 * len(shown.rows) + 34
-    label = f"{product.title}, {len(shown.rows)} rows"
-    drawing = Drawing(width, height, theme.text, label, colours["paper"])
+    body = top + 16.0 * max(len(head) for head in heads) + 16
+    height = body + _ROW * len(rows) + 34
+    drawing = Drawing(width, height, theme.text, f"{product.title}, {len(rows)} rows", colours["paper"])
     _title(drawing, product, product.title)
     for number, line in enumerate(claimed):
         drawing.text((_PAD, 58 + 22 * number), line, 15, colours["accent"], bold=True)
-    drawing.box((_PAD, top), (width - 2 * _PAD, head_height), colours["panel"])
-    for row in range(len(shown.rows)):
-        y = top + head_height + 32 * (row + 1)
+    drawing.box((_PAD, top), (width - 2 * _PAD, body - top), colours["panel"])
+    for number in range(len(rows)):
+        y = body + _ROW * (number + 1)
         drawing.line((_PAD, y), (width - _PAD, y), colours["line"])
     x = _PAD
-    for number in range(len(shown.columns)):
-        _column(drawing, product, number, (x, widths[number], top, head_height), heads[number])
+    for number, (column, texts) in enumerate(columns):
+        left = column.words or number == 0
+        at = x + 12 if left else x + widths[number] - 12
+        _column(drawing, product, column, heads[number], texts, (at, body), left=left)
         x += widths[number]
-    drawing.text((_PAD, height - 14), product.source, 11, colours["soft"])
+    _source(drawing, product)
     return drawing.svg()
 
 
-def _column(
-    drawing: Drawing, product: Product, number: int, place: tuple[float, float, float, float], head: list[str]
-) -> None:
-    x, width, top, head_height = place
-    colours = product.theme.palette
-    column = product.table.columns[number]
-    left = column.words or number == 0
-    at, anchor = (x + 12 if left else x + width - 12), ANCHORS[left]
-    for line, text in enumerate(reversed(head)):
-        unit = bool(column.unit) and line == 0
-        y = top + head_height - 12 - 16 * line
-        drawing.text((at, y), text, 12, colours["soft" if unit else "ink"], bold=not unit, anchor=anchor)
-    for row, own in enumerate(product.table.rows):
-        entry = own.entries[number]
-        y = top + head_height + 32 * row + 21
-        bold = column.group == "measured"
-        drawing.text((at, y), entry.text, 14, colours["ink"], bold=bold, anchor=anchor)
-
-
-def _head(column: Column, shown: Table, number: int) -> list[str]:
-    longest = max([width_of(row.entries[number].text, 14, bold=True) for row in shown.rows], default=0.0)
+def _head(column: Column, texts: Sequence[str]) -> list[str]:
+    """Return the lines of a column's head, its unit last."""
+    longest = max([width_of(text, 14, bold=True) for text in texts], default=0.0)
     lines = wrapped(column.title, 12, max(longest, 92.0), bold=True)
     return [*lines, column.unit] if column.unit else lines
 
 
-def _column_width(shown: Table, heads: Sequence[list[str]], number: int) -> float:
-    entries = [width_of(row.entries[number].text, 14, bold=True) for row in shown.rows]
-    return max([*entries, *(width_of(line, 12, bold=True) for line in heads[number])]) + 24
+def _column_width(head: Sequence[str], texts: Sequence[str]) -> float:
+    entries = [width_of(text, 14, bold=True) for text in texts]
+    return max([*entries, *(width_of(line, 12, bold=True) for line in head)]) + 24
+
+
+def _column(
+    drawing: Drawing,
+    product: Product,
+    column: Column,
+    head: Sequence[str],
+    texts: Sequence[str],
+    at: tuple[float, float],
+    *,
+    left: bool,
+) -> None:
+    """Draw a column. `at`: where its texts begin (`left`) or end, and where its head ends."""
+    (x, y), colours = at, product.theme.palette
+    for line, text in enumerate(reversed(head)):
+        unit = bool(column.unit) and line == 0
+        colour = colours["soft" if unit else "ink"]
+        drawing.text((x, y - 12 - 16 * line), text, 12, colour, bold=not unit, anchor="start" if left else "end")
+    for row, text in enumerate(texts):
+        bold = column.group == "measured"
+        at = (x, y + _ROW * row + 21)
+        drawing.text(at, text, 14, colours["ink"], bold=bold, anchor="start" if left else "end")
 
 
 def charts(product: Product) -> Iterator[str]:
-    """Each chart of the report, as a picture that stands alone in the theme's colours."""
-    theme = product.theme
-    own = {f"s{number}": colour for number, colour in enumerate(theme.palette.series, 1)}
-    more = {"ceiling": theme.palette["ceiling"], "axis": theme.palette["soft"], "grid": theme.palette["line"]}
-    marks = {name: theme.palette[name] for name in ("good", "warn")}
-    colours = Palette(
-        {**LIGHT.colours, **own, **more, **marks}, theme.palette["paper"], theme.palette["ink"], families(theme.text)
-    )
+    """Yield each chart of the report as an SVG picture that stands alone in the theme's colours."""
+    if product.other is not None:
+        return
+    theme, palette = product.theme, product.theme.palette
+    own = {f"s{number}": colour for number, colour in enumerate(palette.series, 1)}
+    own |= {"axis": palette["soft"], "grid": palette["line"]}
+    own |= {name: palette[name] for name in ("ceiling", "good", "warn")}
+    colours = Palette({**LIGHT.colours, **own}, palette["paper"], palette["ink"], families(with_common(theme.text)))
     blocks = [block for section in product.document.sections for block in section.blocks]
     drawn = [(chart, block.keys) for block in blocks if isinstance(block, Charts) for chart in block.charts]
-    for chart, legend in drawn[:MOST_CHARTS] if product.other is None else ():
+    virtual = " Virtual rig." if product.virtual else ""
+    for chart, legend in drawn[:MOST_CHARTS]:
         label = worded(chart.label or chart.heading, theme)
-        virtual = " Virtual rig." if product.virtual else ""
         yield render_svg(chart.plot, colours, legend, f"{product.name}: {label}.{virtual}")
 
 
 def card(product: Product) -> str:
-    """1200 × 630: name, logo, the claim in large letters, or what was measured where there is none."""
+    """Return name, logo and the claim in large letters as an SVG picture; without a claim, what was measured."""
     theme, colours = product.theme, product.theme.palette
     width, height = CARD
     drawing = Drawing(width, height, theme.text, product.title, colours["paper"])
     drawing.box((0, 0), (width, 14), colours["accent"])
-    left = 80.0
-    x = left
+    left = x = 80.0
     if theme.logo is not None:
-        logo_width = min(72 * theme.logo.aspect, 420)
-        tall = logo_width / theme.logo.aspect
-        drawing.image((left, 70 + (72 - tall) / 2), (logo_width, tall), theme.logo.address)
-        x += logo_width + 28
+        wide = min(72 * theme.logo.aspect, 420)
+        tall = wide / theme.logo.aspect
+        drawing.image((left, 70 + (72 - tall) / 2), (wide, tall), theme.logo.address)
+        x += wide + 28
     drawing.text((x, 122), product.name, 44, colours["ink"], bold=True, fonts=theme.headings)
     if theme.maker:
         drawing.text((x, 158), theme.maker, 26, colours["soft"])
@@ -248,24 +261,15 @@ def card(product: Product) -> str:
 
 
 def _headline(drawing: Drawing, product: Product, left: float) -> None:
-    theme, colours = product.theme, product.theme.palette
+    theme, colours, claim = product.theme, product.theme.palette, product.claimed
     room = drawing.width - 2 * left
-    if isinstance(product.claim, Claim):
-        first, rest = rate_text(product.claim.mbps), product.claim.rest
-        if product.claim.virtual:
+    first, rest = theme.words.results, product.verdict[0] if product.verdict else product.summary
+    if claim:
+        first, rest = rate_text(claim.mbps), claim.rest
+        if claim.virtual:
             drawing.text((left, 218), "Virtual rig:", 34, colours["accent"], bold=True)
-    else:
-        first, rest = theme.words.results, product.verdict[0] if product.verdict else product.summary
     size = min(104.0, 104 * room / max(1.0, width_of(first, 104, bold=True)))
     drawing.text((left, 322), first, round(size), colours["accent"], bold=True, fonts=theme.headings)
-    lines = wrapped(rest, 44, room)
-    smaller = 44 if len(lines) <= 3 else 34
+    smaller = 44 if len(wrapped(rest, 44, room)) <= 3 else 34
     for number, line in enumerate(wrapped(rest, smaller, room)[:4]):
         drawing.text((left, 392 + 1.3 * smaller * number), line, smaller, colours["ink"])
-
-
-def keys(product: Product) -> list[tuple[str, str]]:
-    """The bars of a test with their colours."""
-    colours = product.theme.palette.series
-    shown = 1 < len(product.keys) <= MOST_PAIRS
-    return [(name, colours[number % len(colours)]) for number, name in enumerate(product.keys)] if shown else []

@@ -1,7 +1,7 @@
-"""The theme file: name, logo, colours, fonts, columns, words, claim of a product's page (how-to/product-pages.md)."""
+"""The theme of a product's page: its file (how-to/product-pages.md), read and judged."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final
@@ -9,26 +9,23 @@ from typing import Annotated, Any, ClassVar, Final
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from rigctl.records import RunInfo
-from rigctl.report.charts.palette import LIGHT as REPORT
 from rigctl.report.product.claim import LEAST_SHARE, Asked, Tests
-from rigctl.report.product.contrast import GRAPHICS, HEX, NEEDS, Need, contrast, mended
+from rigctl.report.product.colours import (
+    DARK,
+    GRAPHICS_RATIO,
+    HEX,
+    LIGHT,
+    NEEDS,
+    TEXT_RATIO,
+    Palette,
+    contrast,
+    legible,
+)
 from rigctl.report.product.logo import Logo, read_logo
 from rigctl.yamlfile import Document, Mistake, MistakesError, kind, read_document, validated
 from rigctl.yamlfile.fields import FieldError, Flag, LongText, Text, named, parse_text, shown
 from rigctl.yamlfile.mistakes import in_order
 
-COLOURS: Final[Mapping[str, str]] = {
-    "paper": "#ffffff", "panel": "#f6f7f9", "ink": "#16191d", "soft": "#5b6470", "line": "#dfe3e8",
-    "accent": "#0b62c4", "good": "#00736b", "warn": "#a14400", "ceiling": "#6b7480",
-}  # fmt: skip
-"""Those of the report, where a theme has no others."""
-DARK: Final[Mapping[str, str]] = {
-    "paper": "#111418", "panel": "#1a1f25", "ink": "#e8ebef", "soft": "#9aa4b0", "line": "#2c333b",
-    "accent": "#6db3ff", "good": "#4fd6c4", "warn": "#ffb066", "ceiling": "#8b95a1",
-}  # fmt: skip
-SERIES: Final = tuple(REPORT.colours[f"s{number}"] for number in range(1, 7))
-DARK_SERIES: Final = ("#5aa9ff", "#b35603", "#24faa4", "#d78cb7", "#e3db3a", "#e3275d")
-"""As in reports/templates/report.css: apart for the colour-blind, too."""
 FONT: Final = ("system-ui", "-apple-system", "Segoe UI", "Roboto", "Helvetica Neue", "Arial", "sans-serif")
 _FAMILY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.-]{0,63}|-apple-system", re.ASCII)
 _URL: Final = re.compile(r"https?://[^\s\"'<>\\^`{|}]{1,300}", re.ASCII)
@@ -42,8 +39,8 @@ def _colour(name: str, value: object) -> str:
 
 
 def _series(name: str, value: object) -> tuple[str, ...]:
-    if not isinstance(value, list) or not 1 <= len(value) <= len(SERIES):
-        raise FieldError(f'{name}: expected a list of 1 to {len(SERIES)} colours, as in ["#0b62c4", "#d9570b"]')
+    if not isinstance(value, list) or not 1 <= len(value) <= len(LIGHT.series):
+        raise FieldError(f'{name}: expected a list of 1 to {len(LIGHT.series)} colours, as in ["#0b62c4", "#d9570b"]')
     return tuple(_colour(name, colour) for colour in value)
 
 
@@ -87,7 +84,7 @@ def _numbers(name: str, value: object) -> tuple[int, ...]:
 
 
 def _columns(value: object) -> object:
-    """A column by its title alone is one that keeps it."""
+    """Accept a column's title alone in place of a mapping."""
     if not isinstance(value, list):
         return value
     return [{"column": entry} if isinstance(entry, str) else entry for entry in value]
@@ -98,7 +95,7 @@ Colour = Annotated[str | None, named(_colour), WithJsonSchema(_HEX_SCHEMA)]
 Series = Annotated[
     tuple[str, ...] | None,
     named(_series),
-    WithJsonSchema({"type": "array", "items": _HEX_SCHEMA, "minItems": 1, "maxItems": len(SERIES)}),
+    WithJsonSchema({"type": "array", "items": _HEX_SCHEMA, "minItems": 1, "maxItems": len(LIGHT.series)}),
 ]
 _NAMES_SCHEMA: Final = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "maxItems": 10}]}
 Fonts = Annotated[tuple[str, ...] | None, named(_fonts), WithJsonSchema(_NAMES_SCHEMA)]
@@ -117,7 +114,7 @@ Numbers = Annotated[
 
 
 class Section(BaseModel):
-    """A mapping in the file: unknown keys are mistakes."""
+    """A mapping in the file. Unknown keys are mistakes."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True)
 
@@ -195,118 +192,100 @@ class ThemeFile(Section):
 
 
 @dataclass(frozen=True, slots=True)
-class Palette:
-    colours: Mapping[str, str]  # of COLOURS
-    series: tuple[str, ...]
-
-    def __getitem__(self, name: str) -> str:
-        return self.colours[name]
-
-
-LIGHT: Final = Palette(COLOURS, SERIES)
-
-
-@dataclass(frozen=True, slots=True)
 class Theme:
-    """A theme as it is used: every colour known, the logo read. `source`: its file, for mistakes found later."""
+    """A theme as it is used: every colour is known, the logo is read."""
 
     name: str
     maker: str | None = None
     url: str | None = None
     logo: Logo | None = None
     palette: Palette = LIGHT
-    dark: Palette = Palette(DARK, DARK_SERIES)
+    dark: Palette = DARK
     text: tuple[str, ...] = FONT
     headings: tuple[str, ...] = FONT
-    columns: tuple[tuple[str, str], ...] = ()  # a column of the results table, and what it is called
+    columns: tuple[tuple[str, str], ...] = ()  # a column of the results table, and its title on the page
     tests: tuple[int, ...] | None = None
     words: WordsSection = field(default_factory=WordsSection)
-    claim: Asked | None = field(default_factory=Asked)  # None: none is wanted
-    source: Document | None = None
+    claim: Asked | None = field(default_factory=Asked)  # None: no claim is wanted
+    source: Document | None = None  # the file, for mistakes that are found later
 
 
 def load_theme(path: Path) -> Theme:
-    """The theme in `path`. Raises `MistakesError` with all mistakes, those of contrast included."""
+    """Return the theme in `path`. Raise `MistakesError` with all mistakes, those of contrast included."""
     document = read_document(path)
-    model, found = validated(document, ThemeFile)
+    model, mistakes = validated(document, ThemeFile)
     if model is None:
-        raise MistakesError(in_order(found))
-    light, dark = _palette(model.colours, COLOURS, SERIES), _palette(model.dark, DARK, DARK_SERIES)
-    found += _pale(document, "colours", light)
-    found += _pale(document, "dark", dark)
+        raise MistakesError(in_order(mistakes))
+    light, dark = _palette(model.colours, LIGHT), _palette(model.dark, DARK)
+    mistakes += [*_pale(document, "colours", light), *_pale(document, "dark", dark)]
     logo = None
     if model.logo is not None:
         try:
             logo = read_logo(path.parent / model.logo)
         except ValueError as error:
-            found.append(document.mistake(("logo",), f'logo "{model.logo}": {error}.'))
-    if found:
-        raise MistakesError(in_order(found))
+            mistakes.append(document.mistake(("logo",), f'logo "{model.logo}": {error}.'))
+    if mistakes:
+        raise MistakesError(in_order(mistakes))
     text = _with_generic(model.fonts.text or FONT)
     return Theme(
-        name=model.name,
-        maker=model.maker,
-        url=model.url,
-        logo=logo,
-        palette=light,
-        dark=dark,
-        text=text,
-        headings=_with_generic(model.fonts.headings) if model.fonts.headings else text,
-        columns=tuple((column.column, column.title or column.column) for column in model.columns),
-        tests=model.tests,
-        words=model.words,
-        claim=Asked(model.claim.tests, model.claim.least, model.claim.virtual) if model.claim.made else None,
-        source=document,
+        model.name,
+        model.maker,
+        model.url,
+        logo,
+        light,
+        dark,
+        text,
+        _with_generic(model.fonts.headings) if model.fonts.headings else text,
+        tuple((column.column, column.title or column.column) for column in model.columns),
+        model.tests,
+        model.words,
+        Asked(model.claim.tests, model.claim.least, model.claim.virtual) if model.claim.made else None,
+        document,
     )
 
 
-def _palette(section: ColoursSection, base: Mapping[str, str], series: tuple[str, ...]) -> Palette:
+def _palette(section: ColoursSection, base: Palette) -> Palette:
     given: dict[str, Any] = section.model_dump(exclude={"series"}, exclude_none=True)
-    colours = {**base, **given}
+    colours = {**base.colours, **given}
     if "panel" not in given and "paper" in given:
         colours["panel"] = colours["paper"]
-    own = (colours["accent"], *series[1:]) if section.accent else series
-    return Palette(colours, section.series or own)
+    series = (colours["accent"], *base.series[1:]) if section.accent else base.series
+    return Palette(colours, section.series or series)
 
 
 def _with_generic(fonts: tuple[str, ...]) -> tuple[str, ...]:
-    """With a family at the end that every reader has."""
+    """Return `fonts` with a family at the end that every reader has."""
     generic = ("sans-serif", "serif", "monospace", "system-ui")
     return fonts if fonts[-1] in generic else (*fonts, "sans-serif")
 
 
 def _pale(document: Document, section: str, palette: Palette) -> Iterator[Mistake]:
-    """Colours that cannot be told from what they stand on."""
-    for need in NEEDS:
-        if found := _unread(need.ink, palette[need.ink], need, palette):
-            yield document.mistake(_place(document, section, need), f"{section}: {found}")
+    """Yield a mistake for each colour with too little contrast, at the key that was given."""
+    given = document.data.get(section) or {}
+    for ink, ground, ratio in NEEDS:
+        if text := _contrast_text(ink, palette[ink], ground, palette[ground], ratio):
+            key = next((key for key in (ink, ground, "paper") if key in given), None)
+            yield document.mistake((section, key) if key else (section,), f"{section}: {text}")
     for number, colour in enumerate(palette.series):
-        if found := _unread(f"series {number + 1}", colour, Need("series", "paper", GRAPHICS), palette):
-            given = ("series", number) if "series" in (document.data.get(section) or {}) else ("paper",)
-            yield document.mistake((section, *given), f"{section}: {found}")
+        name = f"series {number + 1}"
+        if text := _contrast_text(name, colour, "paper", palette["paper"], GRAPHICS_RATIO):
+            place = (section, "series", number) if "series" in given else (section, "paper")
+            yield document.mistake(place, f"{section}: {text}")
 
 
-def _unread(name: str, colour: str, need: Need, palette: Palette) -> str | None:
-    ground = palette[need.ground]
-    ratio = contrast(colour, ground)
-    if ratio >= need.ratio:
+def _contrast_text(name: str, colour: str, ground: str, ground_colour: str, ratio: float) -> str | None:
+    """Return why a colour cannot be told from its ground, and which one can; None if its contrast is enough."""
+    reached = contrast(colour, ground_colour)
+    if reached >= ratio:
         return None
-    what = "text needs" if need.ratio > GRAPHICS else "graphics need"
-    better = mended(colour, ground, need.ratio)
+    what = "text needs" if ratio == TEXT_RATIO else "graphics need"
     return (
-        f"{name} {colour} on {need.ground} {ground} has a contrast of {int(10 * ratio) / 10}:1; "
-        f"{what} {need.ratio:g}:1 (WCAG AA). {better} has it."
+        f"{name} {colour} on {ground} {ground_colour} has a contrast of {int(10 * reached) / 10}:1; "
+        f"{what} {ratio:g}:1 (WCAG AA). {legible(colour, ground_colour, ratio)} has it."
     )
 
 
-def _place(document: Document, section: str, need: Need) -> tuple[str, ...]:
-    """The key that was given: that of the ink, else that of the ground."""
-    given = document.data.get(section) or {}
-    key = next((key for key in (need.ink, need.ground, "paper") if key in given), None)
-    return (section, key) if key else (section,)
-
-
 def default_theme(info: RunInfo, unlike: Theme | None = None) -> Theme:
-    """Of a run without a theme: its rig's name; its id, too, where `unlike` has the same name."""
+    """Return the theme of a run without one: the rig's name, and the run's id if `unlike` has the same name."""
     name = info.plan.rig_name
     return Theme(f"{name}, {info.run}" if unlike is not None and unlike.name == name else name)

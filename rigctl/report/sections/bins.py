@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rigctl.analysis.rows.bins import stream_bins
+from rigctl.analysis.rows.series import stream_bins
 from rigctl.analysis.run_view import RunView
 from rigctl.base.units import format_duration
 from rigctl.findings import Finding, Severity, Weight, tests
-from rigctl.model.gaps import BinSeries, Gaps, gaps_of
+from rigctl.model.bins import BinSeries, Gaps, gaps_of
 from rigctl.records import Cell, Repetition, Status, Stream
 from rigctl.report.blocks import Block, Chart, Charts, Column, Entry, Key, Paragraph, Part, Section, Table
 from rigctl.report.charts.plot import Axis, Line, Plot, Points, plot

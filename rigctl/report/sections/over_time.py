@@ -6,11 +6,11 @@ from typing import Final
 
 import numpy as np
 
-from rigctl.analysis.rows.derive import window_s
+from rigctl.analysis.rows.cells import window_s
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
 from rigctl.analysis.views.over_time import charted_cells, drawn_numbers
-from rigctl.model.intervals import Times, received_at
+from rigctl.model.window import Times, received_at
 from rigctl.records import Cell, Flow, Repetition, Status, by_stream
 from rigctl.report.blocks import Chart, Charts, Key, Paragraph, Part, Section
 from rigctl.report.charts.plot import MOST_COLOURS, Axis, Bars, Line, Mark, Panel, Plot, Rule, stream_colours

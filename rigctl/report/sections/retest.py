@@ -5,7 +5,7 @@ from statistics import fmean
 
 from rigctl.analysis.run_view import RunView
 from rigctl.findings import Finding, Severity, Weight, tests
-from rigctl.model.repeating import ci95, value_of, variation
+from rigctl.model.statistics.repeating import ci95, value_of, variation
 from rigctl.records import Cell, Repetition
 from rigctl.report.blocks import Part, Section, Table
 from rigctl.report.words.text import listed, plural

@@ -11,13 +11,13 @@ from typing import Final
 
 import numpy as np
 
-from rigctl.analysis.rows.derive import Row as Values
-from rigctl.analysis.rows.derive import window_s
-from rigctl.analysis.rows.port_rates import PortRate, port_rates
+from rigctl.analysis.rows.cells import Row as Values
+from rigctl.analysis.rows.cells import window_s
+from rigctl.analysis.rows.counters import PortRate, port_rates
 from rigctl.analysis.run_view import RunView
 from rigctl.base.units import format_duration
-from rigctl.model.intervals import Times, received_at
 from rigctl.model.unknowns import mean_of_all
+from rigctl.model.window import Times, received_at
 from rigctl.records import Repetition, RunPlan, Status
 from rigctl.report.blocks import Block, Chart, Charts, Column, Entry, Folded, Key, Paragraph, Part, Row, Section, Table
 from rigctl.report.charts.plot import MOST_COLOURS, Axis, Line, Mark, Plot, Rule, plot, stream_colours

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from statistics import median
 from typing import Final, TypeAlias
 
-from rigctl.analysis.views.message_results import MessageResult
+from rigctl.analysis.views.messages import MessageResult
 from rigctl.report.blocks import Column, Entry, Group, Table
 from rigctl.report.tables import requested
 from rigctl.report.tables.tabular import ColumnOf, Filled, Head, numbers, table_of

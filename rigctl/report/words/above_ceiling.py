@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from rigctl.analysis.summary import CellSummary
-from rigctl.analysis.views.message_results import MessageResult
+from rigctl.analysis.views.messages import MessageResult
 from rigctl.analysis.views.shaping import carried_mbps, messages_carried_mbps, short_excess, short_messages_excess
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.model.unknowns import least

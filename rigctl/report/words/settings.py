@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 from typing import Final
 
-from rigctl.analysis.rows.derive import Row
+from rigctl.analysis.rows.cells import Row
 from rigctl.analysis.run_view import RunView
 from rigctl.base.units import format_rate
 from rigctl.records import given_tags

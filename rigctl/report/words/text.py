@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal, Protocol, TypeAlias
 
-from rigctl.model.shares import percent
+from rigctl.model.limits.shares import percent
 from rigctl.records import Cell, Pair, several_sets
 from rigctl.settings import CONGESTION, SETTINGS, SIZE, WINDOW, WINDOW_TOTAL
 

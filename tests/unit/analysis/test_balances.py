@@ -8,7 +8,7 @@ import builders
 import pytest
 from switched import SECOND, Paper, several
 
-from rigctl.analysis.rows.balances import Balance, Balances, port_octets, trunk_total
+from rigctl.analysis.rows.counters import Balance, Balances, port_octets, trunk_total
 from rigctl.model.counters.points import CountingPoint, PointKind
 from rigctl.records import Pair, PortSeries, Repetition, RunInfo
 

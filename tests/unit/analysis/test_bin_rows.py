@@ -5,8 +5,8 @@ from dataclasses import replace
 import builders
 import pytest
 
-from rigctl.analysis.rows.bins import bin_rows, stream_bins
-from rigctl.model.gaps import BinSeries
+from rigctl.analysis.rows.series import bin_rows, stream_bins
+from rigctl.model.bins import BinSeries
 from rigctl.records import Bins, Cell, Direction, Flow, Pair, Repetition, Side, Status
 
 PAIRS = (Pair("a", "b"), Pair("c", "d"))

@@ -8,11 +8,12 @@ import das2
 import pytest
 from documents import finding, texts
 
-from rigctl.analysis.limits.bottleneck import Busy, Processors, evidence, named
+from rigctl.analysis.limits.bottleneck import evidence, named
+from rigctl.analysis.limits.processors import Busy, Processors
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.summary import CellSummary, summaries
 from rigctl.findings import Severity, Weight
-from rigctl.model.limits import judged
+from rigctl.model.limits.verdicts import judged
 from rigctl.records import Cell, Pair, Repetition, RunInfo, Series
 from rigctl.report.sections.streams.words import explain
 from rigctl.report.words.bottlenecks import bottleneck_findings, bottleneck_text

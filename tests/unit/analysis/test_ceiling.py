@@ -9,8 +9,8 @@ import das2
 import pytest
 
 from rigctl.analysis.limits.ceiling import data_path, datagram_path, efficiency, link_mtu, path_rate_bps
-from rigctl.analysis.rows.derive import derive
-from rigctl.model.sharing import DataPath, TrunkLink, together_mbps, trunk_link
+from rigctl.analysis.rows.cells import derive
+from rigctl.model.limits.sharing import DataPath, TrunkLink, together_mbps, trunk_link
 from rigctl.records import Cell, Condition, HostSetting, Link, Pair, RunInfo, Trunk
 
 

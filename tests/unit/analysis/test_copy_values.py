@@ -1,6 +1,6 @@
 """What was copied, of flows whose kernels said so or did not."""
 
-from rigctl.analysis.rows.copy_values import copy_values
+from rigctl.analysis.rows.cells import copy_values
 from rigctl.records import Copying, Direction, Flow, Pair, Side
 
 

@@ -7,8 +7,7 @@ import message_runs
 import pytest
 
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.expectations import Check, checks
-from rigctl.analysis.views.values import values_of
+from rigctl.analysis.views.expectations import Check, checks, values_of
 from rigctl.records import Comparison, Expectation, Repetition, RunInfo, RunStatus, Status
 
 

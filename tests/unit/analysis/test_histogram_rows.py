@@ -3,7 +3,7 @@
 import builders
 import pytest
 
-from rigctl.analysis.rows.histograms import bucket_rows
+from rigctl.analysis.rows.series import bucket_rows
 from rigctl.model.histogram import bucket_of
 from rigctl.records import Cell, Direction, Flow, Pair, Repetition, Side, Status
 

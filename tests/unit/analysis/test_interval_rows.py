@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from rigctl.analysis.rows.frames import load
 from rigctl.columns import Level
-from rigctl.model.intervals import received_at
-from rigctl.model.window import bytes_at
+from rigctl.model.window import bytes_at, received_at
 from rigctl.records import Direction, Flow, Pair, Repetition, Series, Side, Status
 
 

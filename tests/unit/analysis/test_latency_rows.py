@@ -6,8 +6,8 @@ import builders
 import probing
 import pytest
 
-from rigctl.analysis.rows.derive import derive
-from rigctl.analysis.rows.latency import NAMES, latency_values
+from rigctl.analysis.rows.cells import derive
+from rigctl.analysis.rows.messages import NAMES, latency_values
 from rigctl.columns import Level, columns_at
 from rigctl.records import Pair
 

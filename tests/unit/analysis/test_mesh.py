@@ -12,9 +12,7 @@ from meshes import Made, made_meshes
 
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import Estimate
-from rigctl.analysis.views.directions import Ends, Way
-from rigctl.analysis.views.mesh import Mesh
-from rigctl.analysis.views.slow import DIFFER, lopsided, slow_nodes
+from rigctl.analysis.views.mesh import DIFFER, Ends, Mesh, Way, lopsided, slow_nodes
 from rigctl.records import Cell, Direction, Link, Pair, Repetition, Series, Status
 from rigctl.settings import WINDOW
 

@@ -8,7 +8,7 @@ import pytest
 from message_runs import BLAST, PAIR, PING, measured, results
 
 from rigctl.analysis.summary import Exclusion
-from rigctl.analysis.views.message_results import MessageResult, message_results
+from rigctl.analysis.views.messages import MessageResult, message_results
 from rigctl.model.histogram import bucket_of
 from rigctl.records import (
     Datagrams,

@@ -8,7 +8,7 @@ import pytest
 
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.summary import CellSummary, summaries
-from rigctl.model.evidence import Evidence
+from rigctl.model.limits.evidence import Evidence
 from rigctl.records import Link, NicCounters, Pair, Repetition
 from rigctl.report.words.bottlenecks import bottleneck_findings, bottleneck_text
 

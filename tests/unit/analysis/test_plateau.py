@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rigctl.analysis.views.plateau import growth, shared_limit
+from rigctl.analysis.views.trend import growth, shared_limit
 
 TWELVE = range(1, 13)
 

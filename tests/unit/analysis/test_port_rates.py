@@ -3,7 +3,7 @@
 import pytest
 from switched import Paper
 
-from rigctl.analysis.rows.port_rates import port_rates
+from rigctl.analysis.rows.counters import port_rates
 
 
 def test_the_chart_has_the_trunks_rate_beside_the_flows() -> None:

@@ -12,7 +12,7 @@ import pytest
 from rigctl.analysis.nights.regressions import Regressions, news
 from rigctl.analysis.nights.shifts import Shift
 from rigctl.base.errors import InputError
-from rigctl.model.changes import Rules
+from rigctl.model.statistics.changes import Rules
 from rigctl.records import CONFIRMS, Accepted, Pair, RunPlan, RunStatus
 from rigctl.store import Store, open_store
 

@@ -9,7 +9,7 @@ import das2
 import pytest
 from switched import Paper
 
-from rigctl.analysis.rows.derive import Row, Rows, derive
+from rigctl.analysis.rows.cells import Rows, derive
 from rigctl.analysis.rows.frames import load
 from rigctl.base.errors import InputError
 from rigctl.columns import Level, columns_at
@@ -297,12 +297,3 @@ def test_an_agent_can_use_a_processor_for_each_of_its_flows(unknown: dict[str, A
     assert cpu(["agent_cpu_source_pct"], used, parallel=3) == [20.0]
     assert cpu(["agent_cpu_source_pct"], used, parallel=6) == [15.0]
     assert cpu(["agent_cpu_source_pct"], used | unknown) == [None]
-
-
-def test_without_limits_all_else_is_the_same() -> None:
-    unnamed: Row = {"limit": None, "limit_detail": None}
-    for info, measured in (builders.gigablox(), das2.run(windows=(65536,), flows=(1, 2), pairs=(1, 8))):
-        whole, quick = derive(info, measured), derive(info, measured, limits=False)
-        for level in ("cells", "pairs", "flows"):
-            assert getattr(quick, level) == [row | unnamed for row in getattr(whole, level)]
-        assert any(row["limit"] for row in whole.pairs)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import builders
 import pytest
 
-from rigctl.analysis.rows.counting import counted_keys, key_of
+from rigctl.analysis.rows.cells import counted_keys, key_of
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.run_view import RunView
 from rigctl.records import Cell, Datagrams, Flow, Pair, Repetition, Retest, RunInfo, Side, Status

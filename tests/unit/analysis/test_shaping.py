@@ -8,7 +8,7 @@ import pytest
 
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.summary import CellSummary, summaries
-from rigctl.analysis.views.message_results import message_results
+from rigctl.analysis.views.messages import message_results
 from rigctl.analysis.views.shaping import (
     BUCKET_BYTES,
     carried_mbps,
@@ -17,7 +17,7 @@ from rigctl.analysis.views.shaping import (
     short_excess,
     short_messages_excess,
 )
-from rigctl.model.ceilings import Packet
+from rigctl.model.limits.ceilings import Packet
 from rigctl.records import Condition, Direction, HostSetting, Link, Pair, RunInfo, Stream
 
 PAIR = Pair("pi1", "pi2")

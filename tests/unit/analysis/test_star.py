@@ -6,9 +6,7 @@ from meshes import messages_between
 
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import Estimate
-from rigctl.analysis.views.directions import Ends, Way
-from rigctl.analysis.views.mesh import Mesh
-from rigctl.analysis.views.slow import far_nodes, lopsided, slow_around, small_frames
+from rigctl.analysis.views.mesh import Ends, Mesh, Way, far_nodes, lopsided, slow_around, small_frames
 from rigctl.model.rounds import around, ordered
 from rigctl.records import Direction, Pair
 

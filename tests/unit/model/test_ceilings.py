@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from rigctl.model.ceilings import (
+from rigctl.model.limits.ceilings import (
     Packet,
     ceiling_bps,
     datagram_ceiling_bps,

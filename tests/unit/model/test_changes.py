@@ -6,7 +6,7 @@ from math import exp, prod
 
 import pytest
 
-from rigctl.model.changes import Change, Point, Rules, compared, judged, significant
+from rigctl.model.statistics.changes import Change, Point, Rules, compared, judged, significant
 
 LEVEL = 940.0
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from rigctl.model.comparing import (
+from rigctl.model.statistics.comparing import (
     LEAST,
     Difference,
     Samples,

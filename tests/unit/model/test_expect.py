@@ -2,8 +2,7 @@
 
 import pytest
 
-from rigctl.model.ceilings import Packet, window_bps, wire_bytes
-from rigctl.model.expect import expected, windows_bps
+from rigctl.model.limits.ceilings import Packet, expected, window_bps, windows_bps, wire_bytes
 
 PLAIN = Packet(timestamps=False)
 UDP = Packet("udp")

@@ -4,8 +4,7 @@ import builders
 import numpy as np
 import pytest
 
-from rigctl.model.intervals import median_goodput_bps, received_at, sum_over_flows
-from rigctl.model.window import CommonWindow
+from rigctl.model.window import CommonWindow, median_goodput_bps, received_at, sum_over_flows
 from rigctl.records import Direction, Flow, Series, Side
 
 START_NS = 10**15

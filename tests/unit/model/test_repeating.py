@@ -8,7 +8,7 @@ from typing import Any
 import builders
 import pytest
 
-from rigctl.model.repeating import ci95, further, student_t, value_of, variation
+from rigctl.model.statistics.repeating import ci95, further, student_t, value_of, variation
 from rigctl.records import Cell, Flow, Pair, Repetition, Retest, RunPlan, Side, Status, Until
 from rigctl.runner.orders import further_orders
 from rigctl.settings import ITERATIONS, Settings

@@ -12,7 +12,7 @@ from rigctl.analysis.run_view import RunView
 from rigctl.base.errors import InputError
 from rigctl.columns import Level
 from rigctl.findings import Severity, Weight
-from rigctl.model.gaps import BinSeries, Gaps, gaps_of, together
+from rigctl.model.bins import BinSeries, Gaps, gaps_of, together
 from rigctl.records import Bins, Cell, Direction, Flow, Pair, Repetition, RunInfo, Side, Status
 from rigctl.report.blocks import Charts, Part, Table
 from rigctl.report.charts.plot import Plot, Points

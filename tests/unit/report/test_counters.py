@@ -8,7 +8,7 @@ import documents
 import pytest
 from switched import SECOND, Paper, several
 
-from rigctl.analysis.rows.balances import Balances
+from rigctl.analysis.rows.counters import Balances
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.run_view import RunView
 from rigctl.findings import Severity, Weight

@@ -8,7 +8,7 @@ import builders
 import documents
 import pytest
 
-from rigctl.analysis.rows.derive import derive
+from rigctl.analysis.rows.cells import derive
 from rigctl.analysis.run_view import RunView
 from rigctl.findings import Finding, Severity, Weight
 from rigctl.model.search import MOST_TRIALS, Search, decided, search

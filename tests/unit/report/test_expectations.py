@@ -12,7 +12,7 @@ from rigctl.findings import Severity, Weight
 from rigctl.records import Comparison, Expectation, Repetition, RunInfo, RunStatus, Status
 from rigctl.report.blocks import Document, Table
 from rigctl.report.document import document
-from rigctl.report.export.run_cases import suite_of
+from rigctl.report.export.cases import suite_of
 from rigctl.report.printers.json import as_json
 from rigctl.report.printers.junit import junit
 

@@ -15,7 +15,7 @@ from rigctl.analysis.rows.frames import Frames, load
 from rigctl.base.errors import InputError
 from rigctl.columns import Level, columns_at
 from rigctl.records import Bins, Repetition
-from rigctl.report.export import FORMATS
+from rigctl.report.export.formats import FORMATS
 from rigctl.report.printers.files import write_whole
 
 CELL = builders.cell()

@@ -18,7 +18,7 @@ from rigctl.analysis.run_view import RunView
 from rigctl.base.texts import harmless, printable
 from rigctl.columns import Level
 from rigctl.report.document import document
-from rigctl.report.export import FORMATS
+from rigctl.report.export.formats import FORMATS
 from rigctl.report.export.openmetrics import render
 from rigctl.report.printers.html import page
 from rigctl.report.printers.markdown import markdown

@@ -10,7 +10,7 @@ import pytest
 from builders import asking, cell, failed, plan, repetition, run
 
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.slow import SlowNode
+from rigctl.analysis.views.mesh import SlowNode
 from rigctl.findings import Severity
 from rigctl.records import Cell, Link, Pair, Repetition, RunInfo
 from rigctl.report.blocks import Document, Folded, HeatMaps, Paragraph, Table

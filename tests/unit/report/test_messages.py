@@ -8,7 +8,7 @@ import builders
 import pytest
 from message_runs import BLAST, PING, Rows, finding, measured, results, rows_of, said
 
-from rigctl.analysis.views.message_results import MessageResult, message_results
+from rigctl.analysis.views.messages import MessageResult, message_results
 from rigctl.findings import Severity, Weight
 from rigctl.records import Datagrams, Pair, Repetition, Retest, RunInfo, Status
 from rigctl.report.blocks import Chart, Charts, Document

@@ -17,7 +17,7 @@ from rigctl.analysis.nights.setup_changes import SetupChange, Source
 from rigctl.analysis.nights.shifts import Shift, Suspected
 from rigctl.cli.regress_document import regress_json
 from rigctl.findings import Severity
-from rigctl.model.changes import Change, Point, Rules, Suspicion
+from rigctl.model.statistics.changes import Change, Point, Rules, Suspicion
 from rigctl.records import Accepted, Pair
 from rigctl.report.nights.junit import as_junit
 from rigctl.report.nights.page import MOST_BRIEF, MOST_CHARACTERS, as_markdown, document, facts_text, name

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from message_runs import results
 
-from rigctl.analysis.views.message_results import MessageResult
+from rigctl.analysis.views.messages import MessageResult
 from rigctl.findings import Finding, Severity, Weight
 from rigctl.model.histogram import bucket_of
 from rigctl.report.sections.messages.round_trips import round_trip_findings

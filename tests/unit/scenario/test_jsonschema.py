@@ -12,10 +12,10 @@ import yaml
 from rigctl.base import resources
 from rigctl.rig import allocation
 from rigctl.rig.schema import NodeSection, RigFile, rig_of
-from rigctl.settings import SETTINGS
 from rigctl.scenario.jsonschema import FILES, main, schema_of, schema_text
 from rigctl.scenario.load import Overrides, load_plan
 from rigctl.scenario.schema import ScenarioFile
+from rigctl.settings import SETTINGS
 from rigctl.yamlfile import parse_document
 
 DOCS = Path(__file__).parents[3] / "docs"

@@ -6,9 +6,9 @@ import builders
 import pytest
 
 from rigctl.records import Direction
-from rigctl.settings import SETTINGS
 from rigctl.scenario.forecast import setting
 from rigctl.scenario.matrix import MAX_CELLS, Matrix, Row, count, expand, full, matrix_of, with_axis
+from rigctl.settings import SETTINGS
 from rigctl.store.flat import flattened
 
 

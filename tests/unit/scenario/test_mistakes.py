@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rigctl.base.errors import InputError
-from rigctl.settings import SETTINGS
 from rigctl.scenario.load import Overrides, load_plan
 from rigctl.scenario.overrides import FIELDS
-from rigctl.settings import WINDOW
+from rigctl.settings import SETTINGS, WINDOW
 
 GOOD = """\
 title: Test

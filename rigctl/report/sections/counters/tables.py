@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from rigctl.analysis.rows.balances import TRUNK, Balance, Total
+from rigctl.analysis.rows.counters import TRUNK, Balance, Total
 from rigctl.model.counters.balance import Reconciliation
 from rigctl.model.counters.points import Counted, CountingPoint
 from rigctl.model.unknowns import total

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from rigctl.analysis.rows.balances import TRUNK, Balance
+from rigctl.analysis.rows.counters import TRUNK, Balance
 from rigctl.base.units import format_rate
 from rigctl.model.counters.balance import MOST_DIFFERENCE, Reconciliation
 from rigctl.model.counters.losses import Attribution, Where

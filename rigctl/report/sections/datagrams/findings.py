@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
-from rigctl.analysis.limits.ceiling import datagram_path, ip_version
+from rigctl.analysis.limits.ceiling import datagram_path
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary, StreamSummary
 from rigctl.analysis.views.shaping import shaped_mbps
 from rigctl.findings import Finding, Severity, Weight, tests
-from rigctl.model.ceilings import Packet
+from rigctl.model.limits.ceilings import Packet
 from rigctl.records import Cell, RunInfo
 from rigctl.report.sections.datagrams.search import search_findings
 from rigctl.report.sections.datagrams.words import load_text
@@ -86,7 +86,7 @@ def _shaped(info: RunInfo, cell: Cell) -> str:
     path = datagram_path(info, (stream.sender, stream.receiver), cell)
     if path.ceiling_mbps is None or size is None:
         return ""
-    carried = shaped_mbps(info, stream, size, Packet("udp", ip_version(info)), cell.condition)
+    carried = shaped_mbps(info, stream, size, Packet("udp", info.ip_version), cell.condition)
     if carried is None or carried <= 1.01 * path.ceiling_mbps:
         return ""
     return f"{ceiling_text(carried)} of {size} bytes, where a wire carries {ceiling_text(path.ceiling_mbps)}"

@@ -10,8 +10,8 @@ from rigctl.analysis.limits.ceiling import datagram_path
 from rigctl.analysis.run_view import RunView
 from rigctl.base.units import format_duration, format_rate
 from rigctl.findings import Finding, Severity, Weight, tests
+from rigctl.model.limits.shares import LINE_RATE, reaches
 from rigctl.model.search import Search, Trial
-from rigctl.model.shares import LINE_RATE, reaches
 from rigctl.records import Cell, RunInfo
 from rigctl.report.blocks import Column, Entry, Row, Table
 from rigctl.report.sections.datagrams.words import STEADY

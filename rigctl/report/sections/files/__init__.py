@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from rigctl.analysis.rows.messages import DiskShares
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.message_results import MessageResult
+from rigctl.analysis.views.messages import MessageResult
 from rigctl.report.blocks import Column, Entry, Part
 from rigctl.report.sections.files.words import file_findings
 from rigctl.report.tables import requested

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.message_results import MessageResult
+from rigctl.analysis.views.messages import MessageResult
 from rigctl.base.units import size_words
 from rigctl.findings import Finding, Weight, tests
 from rigctl.report.words.above_ceiling import message_excess_findings

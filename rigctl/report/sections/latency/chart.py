@@ -8,8 +8,8 @@ import numpy as np
 
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.over_time import charted_cells
-from rigctl.model.intervals import received_at
 from rigctl.model.latency import trips
+from rigctl.model.window import received_at
 from rigctl.records import Cell, Probes, Repetition, Status, Stream
 from rigctl.report.blocks import Chart, Charts, Key
 from rigctl.report.charts.plot import MOST_COLOURS, Axis, Panel, Plot, stream_colours

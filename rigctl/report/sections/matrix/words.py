@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import Final
 
-from rigctl.analysis.limits.bottleneck import PROCESSORS
+from rigctl.analysis.limits.processors import PROCESSORS
 from rigctl.analysis.views.panels import ConditionPanels, Difference, Matrix, Panel, changed, settings_of
 from rigctl.analysis.views.trend import Trend, trend
 from rigctl.base.units import format_rate, size_words

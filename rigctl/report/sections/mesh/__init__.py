@@ -3,7 +3,7 @@
 from typing import Final
 
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.slow import DIFFER, FAR, SLOW
+from rigctl.analysis.views.mesh import DIFFER, FAR, SLOW
 from rigctl.report.blocks import Part
 from rigctl.report.sections.mesh.findings import findings
 from rigctl.report.sections.mesh.form import form_of

@@ -4,9 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from rigctl.analysis.views.directions import LEAST, Way
-from rigctl.analysis.views.mesh import Mesh
-from rigctl.analysis.views.slow import DIFFER, SLOW, Lopsided, SlowNode
+from rigctl.analysis.views.mesh import DIFFER, LEAST, SLOW, Lopsided, Mesh, SlowNode, Way
 from rigctl.base.units import format_rate
 from rigctl.findings import Finding, Number, Severity, Subject, Weight
 from rigctl.records import RunPlan

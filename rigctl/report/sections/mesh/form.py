@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rigctl.analysis.views.directions import Way
-from rigctl.analysis.views.mesh import Mesh
+from rigctl.analysis.views.mesh import Mesh, Way
 from rigctl.report.blocks import Entry
 from rigctl.report.words.text import UNKNOWN, count_text
 

@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from rigctl.analysis.views.directions import Way
-from rigctl.analysis.views.mesh import Mesh
-from rigctl.analysis.views.slow import FarNode
+from rigctl.analysis.views.mesh import FarNode, Mesh, Way
 from rigctl.findings import Finding, Severity, Subject, Weight
 from rigctl.report.sections.mesh.findings import between, measured_text
 from rigctl.report.sections.mesh.form import Form

@@ -4,9 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from rigctl.analysis.views.directions import Ends
-from rigctl.analysis.views.mesh import Mesh
-from rigctl.analysis.views.slow import DIFFER
+from rigctl.analysis.views.mesh import DIFFER, Ends, Mesh
 from rigctl.base.units import format_bytes
 from rigctl.report.blocks import Column, Entry, HeatField, HeatMap, HeatMaps, Paragraph, Row, Section, Table
 from rigctl.report.charts.heat import HEAT_STEPS, heat_step

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rigctl.analysis.views.message_results import MessageResult
+from rigctl.analysis.views.messages import MessageResult
 from rigctl.base.units import format_bytes
 from rigctl.report.blocks import Chart
 from rigctl.report.charts.plot import Axis, Mark, Plot, Spans, plot, stream_colours

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rigctl.analysis.views.message_results import MessageResult
+from rigctl.analysis.views.messages import MessageResult
 from rigctl.report.blocks import Key
 from rigctl.report.charts.plot import MOST_COLOURS
 from rigctl.report.words.text import plural

@@ -7,7 +7,7 @@ was not acknowledged (TCP_RTO_MIN, RFC 6298).
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from rigctl.analysis.views.message_results import MessageResult
+from rigctl.analysis.views.messages import MessageResult
 from rigctl.base.units import format_bytes
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.model.histogram import count_between, peaks_ns

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from rigctl.analysis.views.message_results import MessageResult
+from rigctl.analysis.views.messages import MessageResult
 from rigctl.report.blocks import Column, Entry, Table
 from rigctl.report.tables.messages import (
     ResultColumn,

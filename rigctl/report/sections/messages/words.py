@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.message_results import MessageResult
+from rigctl.analysis.views.messages import MessageResult
 from rigctl.base.units import format_bytes
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.records import RunInfo

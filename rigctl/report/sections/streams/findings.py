@@ -6,8 +6,8 @@ from typing import Final
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
 from rigctl.findings import RUN, Finding, Severity, Weight, tests
-from rigctl.model.limit_rules import NEARLY
-from rigctl.model.shares import LINE_RATE, reaches
+from rigctl.model.limits.rules import NEARLY
+from rigctl.model.limits.shares import LINE_RATE, reaches
 from rigctl.records import RunInfo
 from rigctl.report.sections.streams.words import lost_share, mss_cause, mss_text, window_text
 from rigctl.report.words.above_ceiling import excess_findings

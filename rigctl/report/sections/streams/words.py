@@ -3,11 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from rigctl.analysis.limits.ceiling import ip_version
 from rigctl.analysis.limits.window_cause import UNSCALED_BYTES, WINDOW_SCALING
 from rigctl.analysis.summary import CellSummary, StreamSummary
 from rigctl.base.units import size_words
-from rigctl.model.ceilings import IP_HEADER, TCP_HEADER
+from rigctl.model.limits.ceilings import IP_HEADER, TCP_HEADER
 from rigctl.records import Facts, RunInfo
 from rigctl.report.words.bottlenecks import bottleneck_text
 from rigctl.report.words.exclusions import exclusion_text
@@ -87,7 +86,7 @@ def _options(stream: StreamSummary) -> int:
 
 
 def _headers(info: RunInfo) -> int:
-    return IP_HEADER[ip_version(info)] + TCP_HEADER
+    return IP_HEADER[info.ip_version] + TCP_HEADER
 
 
 def window_text(info: RunInfo, cell: CellSummary) -> str:
@@ -106,14 +105,12 @@ def window_text(info: RunInfo, cell: CellSummary) -> str:
     said = f"A window of {size_words(asked)} was requested; {size_words(effective)} was granted{where}"
     if effective > asked:
         return f"{said}: the kernel grants no less."
-    causes = [found for node in _nodes(cell) for found in _cutting(info.facts.get(node, {}), node, effective)]
+    causes = [
+        found for node in sorted(cell.cell.nodes) for found in _cutting(info.facts.get(node, {}), node, effective)
+    ]
     if causes:
         return f"{said}, because of {listed(causes)}. Raise it there with sysctl to have more."
     return f"{said}: the kernel cuts it at net.core.wmem_max of the sender and net.core.rmem_max of the receiver."
-
-
-def _nodes(cell: CellSummary) -> list[str]:
-    return sorted({node for pair in cell.cell.pairs for node in (pair.source, pair.destination)})
 
 
 def _cutting(facts: Facts, node: str, effective: int) -> Iterator[str]:

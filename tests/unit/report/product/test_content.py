@@ -23,10 +23,8 @@ from rigctl.report.product.compare import side_by_side
 from rigctl.report.product.content import Product, product
 from rigctl.report.product.data import product_json
 from rigctl.report.product.drawing import family, width_of, wrapped
-from rigctl.report.product.fragment import fragment
-from rigctl.report.product.page import brand, themed
+from rigctl.report.product.page import brand, files_of, fragment, themed, write_files
 from rigctl.report.product.pictures import CARD, bars, card, table
-from rigctl.report.product.publish import files_of, write_files
 from rigctl.report.product.theme import Theme, WordsSection, default_theme, load_theme
 
 DOCS = Path(__file__).parents[4] / "docs"

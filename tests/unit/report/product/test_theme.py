@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rigctl.base.errors import InputError
-from rigctl.report.product.contrast import contrast, mended
+from rigctl.report.product.colours import contrast, legible
 from rigctl.report.product.logo import read_logo
 from rigctl.report.product.theme import Theme, load_theme
 
@@ -115,7 +115,7 @@ def test_contrast_is_that_of_wcag() -> None:
     assert contrast("#000000", "#ffffff") == pytest.approx(21)
     assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
     assert contrast("#fff", "#ffffff") == 1
-    assert mended("#000000", "#ffffff", 4.5) == "#000000"
+    assert legible("#000000", "#ffffff", 4.5) == "#000000"
 
 
 def _png(width: int, height: int) -> bytes:

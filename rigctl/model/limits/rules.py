@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Final
 
-from rigctl.model.shares import LINE_RATE, above_ceiling, reaches
+from rigctl.model.limits.shares import LINE_RATE, above_ceiling, reaches
 
 NEARLY: Final = 0.93
 """From this share of the ceiling on, a queue that stands is that of the line: its drops cost the rest."""

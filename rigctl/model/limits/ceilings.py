@@ -116,3 +116,31 @@ def ceiling_bps(rate_bps: float, mtu: int, mss: int | None, ip_version: int = 4,
     most = effective_mss(mtu, None, ip_version, timestamps)
     payload = most if mss is None else min(mss, most)
     return rate_bps * payload / wire_bytes(payload, ip_version, timestamps)
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """One payload in one frame at several speeds; rates in bit/s, in the order of the speeds."""
+
+    payload: int
+    packet: Packet
+    frame_bytes: int
+    of_system_bps: tuple[float, ...]
+    of_link_bps: tuple[float, ...]
+
+
+def expected(rates_bps: tuple[int, ...], payload: int, packet: Packet) -> Expected:
+    """The best application rates for packets of `payload` bytes each."""
+    frame, wire = packet.frame_bytes(payload), packet.wire_bytes(payload)
+    return Expected(
+        payload,
+        packet,
+        frame,
+        tuple(rate * payload / frame for rate in rates_bps),
+        tuple(rate * payload / wire for rate in rates_bps),
+    )
+
+
+def windows_bps(windows: tuple[int, ...], rtts_s: tuple[float, ...]) -> tuple[tuple[float, ...], ...]:
+    """Window ÷ round-trip time, one row per window."""
+    return tuple(tuple(window_bps(window, rtt_s) for rtt_s in rtts_s) for window in windows)

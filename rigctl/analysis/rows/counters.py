@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
-from rigctl.analysis.limits.ceiling import ip_version, link_mtu, link_rate_bps
+from rigctl.analysis.limits.ceiling import link_mtu, link_rate_bps
 from rigctl.model.counters.balance import Framing, Reconciliation, reconcile_all
 from rigctl.model.counters.losses import Attribution, attribute
 from rigctl.model.counters.others import OtherTraffic, other_traffic
@@ -21,9 +21,19 @@ from rigctl.model.counters.points import (
     port_counted,
     traffic_of,
 )
-from rigctl.model.counters.rises import PortDirection, Traffic, goes_on, joined, refresh_seconds, stretches
+from rigctl.model.counters.rises import (
+    PortDirection,
+    Traffic,
+    goes_on,
+    joined,
+    mean_bps,
+    rates,
+    refresh_seconds,
+    stretches,
+    together,
+)
 from rigctl.model.unknowns import most, total
-from rigctl.records import NicCounters, PortSeries, Repetition, RunInfo
+from rigctl.records import NicCounters, PortSeries, Repetition, RunInfo, RunPlan
 
 TRUNK: Final = "trunk"
 _USUAL_MTU: Final = 1500
@@ -67,7 +77,7 @@ class Balances:
     def __init__(self, info: RunInfo, repetitions: Iterable[Repetition]) -> None:
         self._wiring = Wiring(info.plan.ports, info.plan.trunk)
         self._mtu = most(link_mtu(info, node) for node in info.plan.links) or _USUAL_MTU
-        self._framing = Framing(ip_version(info), info.plan.virtual is not None)
+        self._framing = Framing(info.ip_version, info.plan.virtual is not None)
         in_order = sorted(repetitions, key=lambda repetition: repetition.started_at)
         self._timed = [(repetition, traffic_of(repetition.flows)) for repetition in in_order]
         nodes = {port.node for port in info.plan.ports if port.node is not None}
@@ -290,4 +300,61 @@ def _sum(parts: Sequence[Counted]) -> Counted:
         sum(part.missing_s for part in parts),
         sum(part.extra_s for part in parts),
         next((part.why for part in parts if part.why is not None), None),
+    )
+
+
+class PortRate(NamedTuple):
+    """A line for a chart: seconds from the start of the measurement interval, Mbit/s with headers."""
+
+    name: str
+    t_s: list[float]
+    mbps: list[float]
+
+
+def port_rates(plan: RunPlan, repetition: Repetition, most: int) -> list[PortRate]:
+    """The counters' rate over time: the trunk's in each direction that data flow, or all senders' ports together.
+
+    Neighbouring readings are put together where a line had more than `most` points.
+    """
+    if repetition.window_start_ns is None:
+        return []
+    series = {(port.switch, port.port): port for port in repetition.counters}
+    crossings = Wiring(plan.ports, plan.trunk).crossings(repetition.flows)
+    data = [point for point, crossing in crossings.items() if crossing.payload != 0]
+    for kind in (PointKind.TRUNK_OUT, PointKind.TRUNK_IN, PointKind.PORT_IN, PointKind.PORT_OUT):
+        points = [point for point in data if point.kind is kind]
+        if not points or any((point.owner, port) not in series for point in points for port in point.ports):
+            continue
+        if kind in (PointKind.TRUNK_OUT, PointKind.TRUNK_IN):
+            lines = [_line(f"trunk, {point} {point.direction}", [point], series, repetition, most) for point in points]
+        else:
+            lines = [_line("switch ports, sum", points, series, repetition, most)]
+        return [line for line in lines if line is not None]
+    return []
+
+
+def _line(
+    name: str,
+    points: Sequence[CountingPoint],
+    series: dict[tuple[str, str], PortSeries],
+    repetition: Repetition,
+    most: int,
+) -> PortRate | None:
+    """Several ports' rates summed over those intervals of the first one that lie within the measurement interval."""
+    every = [rates(series[point.owner, port], point.direction) for point in points for port in point.ports]
+    start_ns, end_ns = repetition.window_start_ns, repetition.window_end_ns
+    if start_ns is None or end_ns is None or not every or not all(every):
+        return None
+    inside = together(
+        [interval for interval in every[0] if start_ns <= interval.start_ns and interval.end_ns <= end_ns], most
+    )
+    if not inside:
+        return None
+    summed = [
+        (interval, sum(mean_bps(other, interval.start_ns, interval.end_ns) for other in every)) for interval in inside
+    ]
+    return PortRate(
+        name,
+        [((interval.start_ns + interval.end_ns) / 2 - start_ns) / 1e9 for interval, _ in summed],
+        [bps / 1e6 for _, bps in summed],
     )

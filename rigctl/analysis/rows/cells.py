@@ -9,29 +9,43 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, TypeAlias
 
-from rigctl.analysis.limits.bottleneck import BUSY_COLUMNS, busy_of, evidence, named
-from rigctl.analysis.limits.ceiling import data_path, datagram_path, efficiency, link_rate_bps
-from rigctl.analysis.limits.frame_size import clamped_mss, larger_frames
-from rigctl.analysis.limits.other_traffic import other_traffic_found
+from rigctl.analysis.limits.bottleneck import evidence, named, other_traffic_found
+from rigctl.analysis.limits.ceiling import (
+    clamped_mss,
+    data_path,
+    datagram_path,
+    efficiency,
+    larger_frames,
+    link_rate_bps,
+)
+from rigctl.analysis.limits.processors import BUSY_COLUMNS, agent_pct, busiest_pct, busy_of, cpu_pct, others_pct
 from rigctl.analysis.limits.window_cause import effective_window
-from rigctl.analysis.rows.balances import Balance, Balances, port_octets, trunk_total
-from rigctl.analysis.rows.counting import Key, counted_keys, key_of
-from rigctl.analysis.rows.cpu_shares import agent_pct, busiest_pct, cpu_pct, others_pct
+from rigctl.analysis.rows.counters import Balance, Balances, port_octets, trunk_total
 from rigctl.analysis.rows.datagrams import asked_mbps, datagram_values
 from rigctl.analysis.rows.effective import effective_of_rows, effective_values, zerocopy_share
-from rigctl.analysis.rows.latency import latency_values
-from rigctl.analysis.rows.messages import message_values
+from rigctl.analysis.rows.messages import latency_values, message_values
 from rigctl.columns import Level, columns_at
-from rigctl.model.evidence import Evidence
-from rigctl.model.limits import Verdict, judged
-from rigctl.model.sharing import DataPath, Load, TrunkLink, shared_loads, taken_of_links, together_mbps, trunk_link
+from rigctl.model.limits.evidence import Evidence
+from rigctl.model.limits.sharing import (
+    DataPath,
+    Load,
+    TrunkLink,
+    shared_loads,
+    taken_of_links,
+    together_mbps,
+    trunk_link,
+)
+from rigctl.model.limits.verdicts import Verdict, judged
+from rigctl.model.search import decided
 from rigctl.model.unknowns import agreed, known_total, least, mean, most, total
 from rigctl.model.window import CommonWindow
-from rigctl.records import Cell, Flow, Repetition, RunInfo, Stream
-from rigctl.settings import MAX_RATE, RATE, SETTINGS
+from rigctl.records import Cell, Flow, Repetition, RunInfo, RunPlan, Status, Stream
+from rigctl.settings import COPY, MAX_RATE, RATE, SETTINGS
 
 Row: TypeAlias = dict[str, Any]
 
+Key: TypeAlias = tuple[int, int, int]
+"""Number of the cell, of the repetition and of the attempt."""
 _NAMES: Final = {level: tuple(column.name for column in columns_at(level)) for level in Level}
 
 
@@ -66,11 +80,8 @@ class Rows:
         return [derived.flow_row(flow) for derived, stream in streams for flow in derived.flows_of(stream)]
 
 
-def derive(info: RunInfo, repetitions: Iterable[Repetition], limits: bool = True) -> Rows:
-    """The rows of `repetitions`, in their order; pairs and flows in the scenario's order.
-
-    Without `limits` those are not looked for, which takes half the time: the columns are unknown.
-    """
+def derive(info: RunInfo, repetitions: Iterable[Repetition]) -> Rows:
+    """Return the rows of `repetitions`, in their order; pairs and flows in the scenario's order."""
     kept = tuple(repetitions)
     rows = Rows([], [], [], Balances(info, kept))
     cells = {cell.number: cell for cell in info.plan.cells}
@@ -78,7 +89,7 @@ def derive(info: RunInfo, repetitions: Iterable[Repetition], limits: bool = True
     for repetition in kept:
         is_counted = key_of(repetition) in counted
         balance = rows.balances.of(repetition)
-        derived = _Derivation(info, cells[repetition.cell], repetition, balance, counted=is_counted, limits=limits)
+        derived = _Derivation(info, cells[repetition.cell], repetition, balance, counted=is_counted)
         own = [derived.pair_row(stream) for stream in derived.cell.streams]
         rows.pairs.extend(own)
         rows.cells.append(derived.cell_row(own))
@@ -127,9 +138,9 @@ class _Derivation:
     """All that is derived from one repetition."""
 
     def __init__(
-        self, info: RunInfo, cell: Cell, repetition: Repetition, balance: Balance | None, *, counted: bool, limits: bool
+        self, info: RunInfo, cell: Cell, repetition: Repetition, balance: Balance | None, *, counted: bool
     ) -> None:
-        self.cell, self.counted, self._limits = cell, counted, limits
+        self.cell, self.counted = cell, counted
         self._info, self.repetition, self._balance = info, repetition, balance
         self._usage = {usage.node: usage for usage in repetition.nodes}
         self._agents_us = total(usage.agent_cpu_us for usage in repetition.nodes)
@@ -185,7 +196,7 @@ class _Derivation:
         share = efficiency(goodput_mbps, ceiling_mbps)
         flows = [flow for own in self._flows.values() for flow in own]
         streams_seen = zip(self.seen.values(), self._verdicts.values(), strict=True)
-        verdict = named(streams_seen, share) if self._limits else None
+        verdict = named(streams_seen, share)
         summed = {
             **zerocopy_share(flows),
             **effective_of_rows(rows),
@@ -201,7 +212,8 @@ class _Derivation:
             "rtt_min_us": least(row["rtt_min_us"] for row in rows),
             "ceiling_mbps": ceiling_mbps,
             "efficiency": share,
-            **_limit(verdict),
+            "limit": verdict.limit,
+            "limit_detail": verdict.detail,
             **{name: most(row[name] for row in rows) for name in BUSY_COLUMNS},
             **trunk_total(self._balance),
             **latency_values(self.repetition),
@@ -215,12 +227,10 @@ class _Derivation:
         share = efficiency(goodput_mbps, path.ceiling_mbps)
         senders = [flow.sender for flow in flows if flow.sender is not None]
         busy = self._busy(path)
-        verdict = None
-        if self._limits:
-            seen = self._evidence(stream, path, busy, flows, goodput_mbps, share)
-            verdict = judged(seen)
-            if len(flows) == self.cell.parallel:
-                self.seen[stream], self._verdicts[stream] = seen, verdict
+        seen = self._evidence(stream, path, busy, flows, goodput_mbps, share)
+        verdict = judged(seen)
+        if len(flows) == self.cell.parallel:
+            self.seen[stream], self._verdicts[stream] = seen, verdict
         return (
             self._shared
             | zerocopy_share(flows)
@@ -237,7 +247,8 @@ class _Derivation:
                 "rtt_min_us": least(side.tcp.rtt_min_us for side in senders),
                 "ceiling_mbps": path.ceiling_mbps,
                 "efficiency": share,
-                **_limit(verdict),
+                "limit": verdict.limit,
+                "limit_detail": verdict.detail,
                 **busy,
                 **port_octets(self._balance, path.sender, path.receiver),
             }
@@ -369,9 +380,33 @@ class _Derivation:
         return data_path(self._info, stream.ends, mtu, mss, timestamps)
 
 
-def _limit(verdict: Verdict | None) -> Row:
-    return {"limit": verdict and verdict.limit, "limit_detail": verdict and verdict.detail}
-
-
 def _mbps(bps: float | None) -> float | None:
     return None if bps is None else bps / 1e6
+
+
+def key_of(repetition: Repetition) -> Key:
+    return repetition.cell, repetition.repetition, repetition.attempt
+
+
+def planned(plan: RunPlan, repetitions: Sequence[Repetition]) -> tuple[Repetition, ...]:
+    """Without those of a retest, which are shown apart."""
+    if plan.retest is None:
+        return tuple(repetitions)
+    return tuple(repetition for repetition in repetitions if repetition.repetition <= plan.repeat)
+
+
+def counted_keys(plan: RunPlan, repetitions: Sequence[Repetition]) -> frozenset[Key]:
+    """Those with a valid result; of a search for the highest rate only the trial that decides it."""
+    kept = decided(plan, planned(plan, repetitions))
+    return frozenset(key_of(repetition) for repetition in kept if repetition.status is Status.OK)
+
+
+def copy_values(flows: Sequence[Flow]) -> dict[str, Any]:
+    """Values of the columns `zerocopy_effective` and `copy_effective` for `flows`; `None`: not known, or not asked."""
+    asked = [flow.sender.copying for flow in flows if flow.sender and flow.sender.copying.uncopied_sends is not None]
+    sends = total(side.sends for side in asked)
+    uncopied = total(side.uncopied_sends for side in asked)
+    return {
+        "zerocopy_effective": uncopied / sends if sends and uncopied is not None else None,
+        "copy_effective": agreed(flow.receiver[COPY] for flow in flows if flow.receiver is not None),
+    }

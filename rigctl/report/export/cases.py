@@ -1,4 +1,4 @@
-"""The tests of a run and what was expected of them, as JUnit cases."""
+"""The tests of a run and their expectations as JUnit cases."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,7 +12,7 @@ from rigctl.report.words.text import settings_text, told_apart
 
 
 def suite_of(view: RunView) -> Suite:
-    """A case for each test, which passes where it was measured, and one for each expectation."""
+    """Return a case for each test, which passes if it was measured, and one for each expectation."""
     info = view.info
     by_cell: dict[int, list[Repetition]] = {}
     for repetition in view.every:

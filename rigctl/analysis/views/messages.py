@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from rigctl.analysis.limits.ceiling import data_path, ip_version, link_rate_bps
+from rigctl.analysis.limits.ceiling import data_path, link_rate_bps
 from rigctl.analysis.rows.messages import DiskShares, disk_shares, elapsed_s
 from rigctl.analysis.summary import Exclusion
-from rigctl.model.ceilings import Packet
 from rigctl.model.histogram import Buckets, merged, percentile_ns
-from rigctl.model.shares import above_ceiling
+from rigctl.model.limits.ceilings import Packet
+from rigctl.model.limits.shares import above_ceiling
 from rigctl.model.unknowns import agreed, joined, least, total
 from rigctl.records import Cell, Flow, Repetition, RunInfo, Side, Status, Stream
 from rigctl.settings import CONGESTION, NODELAY
@@ -135,7 +135,7 @@ def _ceiling_bps(info: RunInfo, cell: Cell, flows: Sequence[Flow]) -> float | No
     ends, size = (stream.sender, stream.receiver), cell.message_bytes or 0
     if cell[NODELAY] and size < side.tcp.mss:
         rates = [rate for rate in (link_rate_bps(info, node) for node in ends) if rate is not None]
-        packet = Packet("tcp", ip_version(info), side.tcp.timestamps is not False)
+        packet = Packet("tcp", info.ip_version, side.tcp.timestamps is not False)
         return min(rates) * size / packet.wire_bytes(size) if len(rates) == len(ends) else None
     path = data_path(info, ends, side.tcp.pmtu, side.tcp.mss, side.tcp.timestamps)
     return None if path.ceiling_mbps is None else path.ceiling_mbps * 1e6

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from scipy.special import stdtr
 
-from rigctl.model.segments import LEAST_STEP, PENALTY, Cut, Nights, Search, Segments, noises_of, segmented
+from rigctl.model.statistics.segments import LEAST_STEP, PENALTY, Cut, Nights, Search, Segments, noises_of, segmented
 
 LEAST_NIGHTS: Final = 5
 """Fewer nights do not show the noise of a series."""

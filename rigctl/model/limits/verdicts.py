@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from rigctl.model.evidence import NAMES, Evidence, values_of
-from rigctl.model.limit_rules import RULES, Known
+from rigctl.model.limits.evidence import NAMES, Evidence, values_of
+from rigctl.model.limits.rules import RULES, Known
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,141 @@
+"""Processors as a limit: how busy the run and other programs kept those of the nodes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from rigctl.model.unknowns import mean, most
+from rigctl.records import Cell, NodeUsage, RunInfo
+from rigctl.settings import BUSY_POLL
+
+BUSY_PCT: Final = 95.0
+"""From here on processors are the limit."""
+OTHERS_SHARE: Final = 0.25
+"""Where other programs took more than this of a node's busy time, that it was busy says nothing about the run."""
+PROCESSORS: Final = ("machine", "sender", "receiver")
+"""Limits that are processors'."""
+
+BUSY_COLUMNS: Final = (
+    "cpu_source_pct",
+    "cpu_destination_pct",
+    "agent_cpu_source_pct",
+    "agent_cpu_destination_pct",
+    "busiest_cpu_source_pct",
+    "busiest_cpu_destination_pct",
+    "other_cpu_source_pct",
+    "other_cpu_destination_pct",
+)
+"""In the order of the fields of `Processors`, of the sender and of the receiver in turn."""
+LEAST_SPAN_US: Final = 200_000
+"""/proc/stat counts ticks of 10 ms: in a shorter time one tick is more than 5 %, in 4 ms it would be 250 %."""
+
+
+@dataclass(frozen=True, slots=True)
+class Processors:
+    """How busy those of a node were, in per cent of what they could do; `None`: not known."""
+
+    node_pct: float | None = None  # all of them
+    agent_pct: float | None = None  # of what the agent's threads, one for each flow, could have used at most
+    busiest_pct: float | None = None  # the busiest of them
+    others_pct: float | None = None  # what programs other than the run's took, of all
+
+    @property
+    def by_run(self) -> bool:
+        """Whether they were busy with the run."""
+        if self.node_pct is None or self.others_pct is None:
+            return False
+        return self.others_pct <= OTHERS_SHARE * self.node_pct
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """How busy the processors at both ends of a stream were."""
+
+    sender: Processors = Processors()
+    receiver: Processors = Processors()
+    one_machine: bool = field(default=False, kw_only=True)  # the nodes are virtual: they have the same processors
+
+    @property
+    def limit(self) -> str | None:
+        """`machine`, `sender` or `receiver`, whichever the run kept busiest of those at `BUSY_PCT` or more; `unknown`
+        where none was, but one with other programs.
+        """
+        shares = self._shares(by_run=True)
+        if shares["machine"] >= BUSY_PCT:
+            return "machine"
+        busiest = max(shares, key=lambda name: shares[name])
+        if shares[busiest] >= BUSY_PCT:
+            return busiest
+        return None if self.others_pct is None else "unknown"
+
+    @property
+    def highest_pct(self) -> float:
+        """What made it the limit."""
+        shares = self._shares(by_run=True)
+        return shares["machine"] if shares["machine"] >= BUSY_PCT else max(shares.values())
+
+    @property
+    def others_pct(self) -> float | None:
+        """What other programs took of the processors of a node that these kept busy; `None` where they did not."""
+        if max(self._shares(by_run=False).values()) < BUSY_PCT:
+            return None
+        return most(end.others_pct for end in (self.sender, self.receiver) if not end.by_run)
+
+    @property
+    def agent_share(self) -> float | None:
+        """Return the share of its threads' time that the busier agent used; `None` if one is unknown."""
+        known = [end.agent_pct for end in (self.sender, self.receiver) if end.agent_pct is not None]
+        return max(known) / 100 if len(known) == 2 else None
+
+    def _shares(self, by_run: bool) -> dict[str, float]:
+        """How busy what can be the limit was, where the run kept it busy, or where something else did.
+
+        An agent's threads are the run's. On a virtual rig all nodes share the busiest processor: it says nothing.
+        """
+        shares = dict.fromkeys(PROCESSORS, 0.0)
+        for name, end in (("sender", self.sender), ("receiver", self.receiver)):
+            known = [(name, end.agent_pct)] if by_run else []
+            if end.by_run == by_run:
+                known += (
+                    [("machine", end.node_pct)] if self.one_machine else [(name, end.node_pct), (name, end.busiest_pct)]
+                )
+            for whose, pct in known:
+                shares[whose] = max(shares[whose], pct or 0.0)
+        return shares
+
+
+def busy_of(info: RunInfo, cell: Cell, rows: Sequence[Mapping[str, Any]]) -> Busy:
+    """Means over `rows`, streams of `cell`; nothing is known of processors that were busy waiting for messages."""
+    if cell[BUSY_POLL]:
+        return Busy()
+    shares = [mean(row[name] for row in rows) for name in BUSY_COLUMNS]
+    sender, receiver = Processors(*shares[0::2]), Processors(*shares[1::2])
+    return Busy(sender, receiver, one_machine=info.plan.virtual not in (None, "machines"))
+
+
+def cpu_pct(usage: NodeUsage | None) -> float | None:
+    if usage is None or usage.node_busy_us is None or not usage.cpus:
+        return None
+    return _ticks_pct(usage.node_busy_us / usage.cpus, usage.span_us)
+
+
+def busiest_pct(usage: NodeUsage | None) -> float | None:
+    return None if usage is None or usage.busiest_cpu_us is None else _ticks_pct(usage.busiest_cpu_us, usage.span_us)
+
+
+def others_pct(usage: NodeUsage | None, run_us: float | None) -> float | None:
+    """What the run did not take. Ticks may charge a softirq to the process that it interrupted, too: never below 0."""
+    if usage is None or usage.node_busy_us is None or not usage.cpus or run_us is None:
+        return None
+    return _ticks_pct(max(0.0, usage.node_busy_us - run_us) / usage.cpus, usage.span_us)
+
+
+def _ticks_pct(busy_us: float, span_us: int | None) -> float | None:
+    """Of `span_us`; unknown of a short one. What the rounding of ticks adds beyond 100 % of a longer one is cut off."""
+    return min(100.0, 100 * busy_us / span_us) if span_us and span_us >= LEAST_SPAN_US else None
+
+
+def agent_pct(usage: NodeUsage | None, threads: int) -> float | None:
+    if usage is None or usage.agent_cpu_us is None or not usage.span_us or not usage.cpus or not threads:
+        return None
+    return 100 * usage.agent_cpu_us / (usage.span_us * min(threads, usage.cpus))

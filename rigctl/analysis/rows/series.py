@@ -1,0 +1,165 @@
+"""Goodput over time: the raw counters of a flow cut at its sample times, within the measurement interval only."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rigctl.analysis.rows.cells import Row, picked, which_stream
+from rigctl.columns import Level
+from rigctl.model.bins import BinSeries, together
+from rigctl.model.histogram import bounds_ns
+from rigctl.model.window import Times, received_at
+from rigctl.records import Cell, Flow, Repetition, RunInfo, Side, Status, Stream
+
+
+def edges_of(side: Side, repetition: Repetition) -> Times:
+    """The ends of the intervals: the receiver's sample times, from the measurement interval's start to its end."""
+    start_ns, end_ns = repetition.window_start_ns, repetition.window_end_ns
+    if start_ns is None or end_ns is None:
+        return np.zeros(0)
+    times = np.array(side.series.columns.get("t_ns", []), dtype=np.int64)
+    steps = np.diff(times)
+    # A sample next to an edge would make an interval too short to have a rate.
+    apart = int(np.median(steps)) // 2 if steps.size else 0
+    inside = times[(times > start_ns + apart) & (times < end_ns - apart)]
+    edges: Times = (np.concatenate(([start_ns], inside, [end_ns])) - start_ns) / 1e9
+    return edges
+
+
+def interval_rows(info: RunInfo, cell: Cell, repetition: Repetition) -> list[Row]:
+    """The rows of level `intervals` of one repetition; none where there is no measurement interval."""
+    order = {stream: at for at, stream in enumerate(cell.streams)}
+    flows = sorted(repetition.flows, key=lambda flow: (order[flow.stream], flow.number))
+    return [row for flow in flows for row in _flow_rows(info, cell, repetition, flow)]
+
+
+def _flow_rows(info: RunInfo, cell: Cell, repetition: Repetition, flow: Flow) -> list[Row]:
+    if flow.receiver is None or repetition.window_start_ns is None:
+        return []
+    edges = edges_of(flow.receiver, repetition)
+    counted = received_at(flow.receiver, repetition.window_start_ns, edges)
+    # Rounded once, from the start: so the intervals' bytes add up to the flow's.
+    whole = np.rint(counted - counted[0]).astype(np.int64)
+    sent_again = _gauge(flow.sender, "retransmits", repetition.window_start_ns, edges)
+    if sent_again is not None and flow.retransmits is not None:
+        sent_again[-1] = sent_again[0] + flow.retransmits
+    cwnd = _gauge(flow.sender, "cwnd", repetition.window_start_ns, edges)
+    rtt_us = _gauge(flow.sender, "rtt_us", repetition.window_start_ns, edges)
+    shared = which_stream(info, cell, repetition, flow.stream) | {"flow": flow.number}
+    return [
+        picked(
+            Level.INTERVALS,
+            shared
+            | {
+                "t_s": float(edges[at]),
+                "bytes": int(whole[at] - whole[at - 1]),
+                "goodput_mbps": float((whole[at] - whole[at - 1]) * 8e-6 / (edges[at] - edges[at - 1])),
+                "retransmits": None if sent_again is None else int(sent_again[at] - sent_again[at - 1]),
+                "rtt_us": None if rtt_us is None else float(rtt_us[at]),
+                "cwnd": None if cwnd is None else int(cwnd[at]),
+            },
+        )
+        for at in range(1, len(edges))
+    ]
+
+
+def _gauge(side: Side | None, name: str, start_ns: int, at_s: Times) -> NDArray[np.int64] | None:
+    """The value of the last sample at or before each of `at_s`; 0 before the first of a counter."""
+    if side is None or not side.series.columns.get(name):
+        return None
+    times = (np.array(side.series.columns["t_ns"], dtype=np.int64) - start_ns) / 1e9
+    values = np.array(side.series.columns[name], dtype=np.int64)
+    # The two clocks differ by tens of microseconds: a sample just after an edge belongs to it. Not so at the start,
+    # where `rigctl.model.window` counts from the last sample before.
+    late = np.full_like(at_s, 1e-3)
+    late[:1] = 0.0
+    index = np.searchsorted(times, at_s + late, side="right") - 1
+    before = 0 if name == "retransmits" else values[0]
+    result: NDArray[np.int64] = np.where(index >= 0, values[index], before)
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class StreamBins:
+    """What the receivers of a pair's flows took in each bin, together."""
+
+    stream: Stream
+    series: BinSeries
+
+
+def stream_bins(cell: Cell, repetition: Repetition) -> list[StreamBins]:
+    """In the scenario's order; without the streams whose bins are not known."""
+    made = []
+    for stream in cell.streams:
+        sides = [flow.receiver for flow in repetition.flows if flow.stream == stream]
+        known = [side for side in sides if side is not None and side.bins is not None]
+        span = _span(repetition, known)
+        if len(known) < cell.parallel or span is None:
+            continue
+        series = together([side.bins for side in known if side.bins is not None], *span)
+        if series is not None:
+            made.append(StreamBins(stream, series))
+    return made
+
+
+def bin_rows(info: RunInfo, cell: Cell, repetition: Repetition) -> list[Row]:
+    """The rows of level `bins` of one repetition; none where no bins were requested, or it does not count."""
+    if cell.bin_us is None or repetition.status is not Status.OK:
+        return []
+    return [row for bins in stream_bins(cell, repetition) for row in _stream_rows(info, cell, repetition, bins)]
+
+
+def _stream_rows(info: RunInfo, cell: Cell, repetition: Repetition, one: StreamBins) -> list[Row]:
+    series = one.series
+    shared = which_stream(info, cell, repetition, one.stream)
+    return [
+        picked(
+            Level.BINS,
+            shared
+            | {
+                "t_s": round(at * series.width_s, 9),
+                "bytes": taken,
+                "goodput_mbps": rate * 8e-6,
+                "cumulative_mbps": cumulative * 8e-6,
+            },
+        )
+        for at, (taken, rate, cumulative) in enumerate(
+            zip(series.bytes, series.bytes_per_s, series.cumulative, strict=True), 1
+        )
+    ]
+
+
+def _span(shown: Repetition, sides: Sequence[Side]) -> tuple[int, int] | None:
+    """The time that counts: the measurement interval; of a file, which has none, from its first byte to its last."""
+    if shown.window_start_ns is not None and shown.window_end_ns is not None:
+        return shown.window_start_ns, shown.window_end_ns
+    firsts = [side.first_byte_ns for side in sides if side.first_byte_ns is not None]
+    lasts = [side.last_byte_ns for side in sides if side.last_byte_ns is not None]
+    return (min(firsts), max(lasts)) if firsts and lasts else None
+
+
+def bucket_rows(info: RunInfo, cell: Cell, repetition: Repetition) -> list[Row]:
+    """One row per bucket of each flow; none of flows without a histogram."""
+    return [row for flow in repetition.flows for row in _flow_buckets(info, cell, repetition, flow)]
+
+
+def _flow_buckets(info: RunInfo, cell: Cell, repetition: Repetition, flow: Flow) -> list[Row]:
+    trips = cell.kind.round_trips
+    # Who sends a message waits for its answer; who receives datagrams misses some.
+    side = flow.sender if trips else flow.receiver
+    shared = which_stream(info, cell, repetition, flow.stream)
+    shared |= {"flow": flow.number, "message_bytes": cell.message_bytes}
+    rows = []
+    for bucket, count in side.histogram if side is not None else ():
+        low, high = bounds_ns(bucket)
+        values = {
+            "app_rtt_bucket_low_us": low / 1e3 if trips else None,
+            "app_rtt_bucket_high_us": high / 1e3 if trips else None,
+            "loss_burst_low": None if trips else low,
+            "loss_burst_high": None if trips else high,
+            "count": count,
+        }
+        rows.append(picked(Level.HISTOGRAM, shared | values))
+    return rows

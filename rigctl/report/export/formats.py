@@ -1,0 +1,84 @@
+"""Formats of exported rows: CSV, JSON, Markdown and Parquet. Each function turns rows of one level into a file."""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from rigctl.analysis.rows.cells import Row
+from rigctl.analysis.rows.frames import dtype, frame_of
+from rigctl.base.extras import extra
+from rigctl.columns import Column, Level, columns_at
+from rigctl.report.words.text import UNKNOWN, escaped
+
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""Beginnings of what a spreadsheet calculates (OWASP, CSV injection). The last four are = + - @ in full width."""
+
+
+def csv_file(rows: Iterable[Row], level: Level) -> bytes:
+    """Return CSV (RFC 4180, with Unix newlines): column names, then unrounded values; unknown is empty.
+
+    A text that a spreadsheet would take for a formula has an apostrophe in front.
+    """
+    text = io.StringIO()
+    writer = csv.DictWriter(text, [column.name for column in columns_at(level)], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: _csv_value(value) for name, value in row.items()} for row in rows)
+    return text.getvalue().encode()
+
+
+def _csv_value(value: object) -> object:
+    if isinstance(value, str):
+        # A field with \n is quoted, one with \r is not: readers on other systems would end the line there.
+        text = value.replace("\r\n", "\n").replace("\r", "\n")
+        return f"'{text}" if text.startswith(_FORMULA) else text
+    # As pandas and spreadsheets read it back.
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+def json_file(rows: Iterable[Row], _level: Level) -> bytes:
+    """Return JSON (RFC 8259): an array of objects, one per row, with all columns; unknown is null."""
+    lines = ",\n".join(json.dumps(row, allow_nan=False, ensure_ascii=False) for row in rows)
+    return f"[\n{lines}\n]\n".encode()
+
+
+def markdown_file(rows: Iterable[Row], level: Level) -> bytes:
+    """Return a Markdown table for people: rounded numbers, units in the head; unknown is an en dash."""
+    columns = columns_at(level)
+    lines = [
+        "| " + " | ".join(escaped(column.header) for column in columns) + " |",
+        "|" + "|".join(":--" if dtype(column) == "string" else "--:" for column in columns) + "|",
+    ]
+    lines += ["| " + " | ".join(_cell_text(column, row[column.name]) for column in columns) + " |" for row in rows]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _cell_text(column: Column, value: object) -> str:
+    if value is None:
+        return UNKNOWN
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float) and column.digits is not None:
+        return f"{value:.{column.digits}f}"
+    return escaped(str(value))
+
+
+def parquet_file(rows: Iterable[Row], level: Level) -> bytes:
+    """Return Apache Parquet with typed columns: whole numbers, floats, texts and flags; unknown is null."""
+    frame = frame_of(rows, level)
+    buffer = io.BytesIO()
+    with extra("parquet", "export --format parquet"):
+        frame.to_parquet(buffer, engine="pyarrow", index=False)
+    return buffer.getvalue()
+
+
+FORMATS: Final[dict[str, Callable[[Iterable[Row], Level], bytes]]] = {
+    "csv": csv_file,
+    "json": json_file,
+    "md": markdown_file,
+    "parquet": parquet_file,
+}
+"""Name of a format → the function that makes its file."""
+BINARY: Final = frozenset({"parquet"})
+"""Formats that are not text: they need a file to go to."""

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -219,7 +220,7 @@ static int prepare(void)
 
 static int usage(void)
 {
-    text_print(STDERR_FILENO, "usage: rigctl-agent [--watchdog SECONDS] | --version\n"
+    dprintf(STDERR_FILENO, "usage: rigctl-agent [--watchdog SECONDS] | --version\n"
                     "It is started by rigctl and takes orders on its standard input; SECONDS: 1 to 3600.\n");
     return 2;
 }
@@ -231,7 +232,7 @@ int main(int argc, char **argv)
     char message[512];
 
     if (argc == 2 && strcmp(argv[1], "--version") == 0) {
-        text_print(STDOUT_FILENO, "rigctl-agent %s protocol %d %s\n", AGENT_VERSION, PROTOCOL, machine());
+        dprintf(STDOUT_FILENO, "rigctl-agent %s protocol %d %s\n", AGENT_VERSION, PROTOCOL, machine());
         return 0;
     }
     if (argc == 3 && strcmp(argv[1], "--watchdog") == 0) {
@@ -244,7 +245,7 @@ int main(int argc, char **argv)
         return usage();
     }
     if (prepare() != 0) {
-        text_print(STDERR_FILENO, "rigctl-agent: cannot start: %s\n", strerror(errno));
+        dprintf(STDERR_FILENO, "rigctl-agent: cannot start: %s\n", strerror(errno));
         return 1;
     }
     settings_start();

@@ -86,7 +86,7 @@ async def _look_around(
         return
     cells = plan.cells if plan is not None else ()
     disks = {cell.folder for cell in cells if cell.folder and "disk" in (cell[READ], cell[WRITE])}
-    wanted = {cell[CONGESTION] for cell in cells if cell[CONGESTION]}
+    wanted = {name for cell in cells if (name := cell[CONGESTION]) is not None}
     try:
         await look_around(host.said, seen, peers_of(seen.name, nodes, pairs), sorted(disks), sorted(wanted))
     except NodeError:

@@ -64,11 +64,12 @@ def unfinished_reason(cell: Cell, flows: Sequence[Flow]) -> str | None:
     """Why the messages of `cell` are no measurement: some flow sent none, or fewer than requested."""
     if cell.message_bytes is None:
         return "the plan does not give the size of its messages"
+    wanted = cell[ITERATIONS]
     for flow in flows:
         done = _messages(flow, cell.message_bytes)
-        if not done or (cell[ITERATIONS] is not None and done < cell[ITERATIONS]):
-            asked = "" if cell[ITERATIONS] is None else f" of {cell[ITERATIONS]:,}"
-            longer = "a longer duration" if cell[ITERATIONS] is None else "a longer duration, or request fewer"
+        if not done or (wanted is not None and done < wanted):
+            asked = "" if wanted is None else f" of {wanted:,}"
+            longer = "a longer duration" if wanted is None else "a longer duration, or request fewer"
             return f"{flow.pair}: {done:,}{asked} messages in its {cell.duration_s:g} s. Give it {longer}"
     return None
 

@@ -24,7 +24,8 @@ def _side(flow: FlowReport, offset_ns: int, at_ns: int) -> Side:
         sndbuf_bytes=counted.sndbuf,
         rcvbuf_bytes=counted.rcvbuf,
         tcp=_tcp(counted),
-        copying=Copying(counted.sends, counted.uncopied_sends, counted.copied),
+        copying=Copying(counted.sends, counted.uncopied_sends),
+        granted=counted.granted,
         round_trips=_round_trips(counted),
         disk=_disk(counted),
         histogram=flow.buckets,
@@ -50,8 +51,6 @@ def _tcp(counted: FlowTotals) -> TcpInfo:
         sndbuf_limited_us=counted.sndbuf_limited_us,
         advertised_window_bytes=counted.advertised_window,
         timestamps=counted.timestamps,
-        congestion=counted.congestion,
-        nodelay=counted.nodelay,
         segs_out=counted.segs_out,
         segs_in=counted.segs_in,
     )

@@ -4,12 +4,12 @@ import asyncio
 import secrets
 import time
 from dataclasses import replace
-from typing import Final, TypedDict
+from typing import Final
 
 from rigctl.base.errors import NodeError, named, of_nodes
-from rigctl.measure import TESTS, Channel, channels, latency, udp
-from rigctl.model.latency import baseline_s, probe_interval_ms
-from rigctl.protocol import Connect, EndpointReport, Listen, Sockets, Start
+from rigctl.measure.orders import Channel, burst, channels, probe_channels, sockets
+from rigctl.model.latency import baseline_s
+from rigctl.protocol import Connect, EndpointReport, Listen, Start
 from rigctl.records import Cell
 from rigctl.remote.agent import Agent, RefusedError
 from rigctl.runner.advice import advised
@@ -31,21 +31,13 @@ def prepare_s(cell: Cell) -> float:
     return min(MOST_PREPARE_S, PREPARE_S + files * (cell.message_bytes or 0) / (rate or 1))
 
 
-class _Common(TypedDict):
-    """What both ends of a channel get besides the test's settings."""
-
-    token: str
-    interval_ms: int
-    wait_ms: int
-
-
 class ByAgent:
     """One repetition by the agents of its nodes (`runner.engine.Attempt`)."""
 
     def __init__(self, order: Order, bench: Bench, progress: Progress) -> None:
         self.order, self.cell = order, order.cell
         streams = channels(order.cell, lambda: secrets.token_hex(16))
-        self._probes = latency.probe_channels(order.cell, lambda: secrets.token_hex(16))
+        self._probes = probe_channels(order.cell, lambda: secrets.token_hex(16))
         self.channels = streams + self._probes
         self.at_ns = 0
         self._nodes, self._progress = bench.nodes, progress
@@ -96,7 +88,7 @@ class ByAgent:
                     duration_ms=round(self.cell.duration_s * 1000),
                     iterations=self.cell[ITERATIONS],
                     rate=self.order.rate_bps,
-                    burst=udp.burst(self.order.cell, self.order.rate_bps),
+                    burst=burst(self.order.cell, self.order.rate_bps),
                     bin_us=self.cell.bin_us,
                     capture=CAPTURE_BYTES if self.cell.capture else None,
                     hold_us=round(self._hold_ns / 1e3),
@@ -184,29 +176,16 @@ class ByAgent:
 
     async def _connect(self, channel: Channel) -> None:
         receiver, sender = self._agents[channel.receiver], self._agents[channel.sender]
-        test, probing = TESTS[self.cell.test], channel in self._probes
-        common = _Common(
-            token=channel.token,
-            interval_ms=probe_interval_ms(self.cell) if probing else interval_ms(self.cell.duration_s),
-            wait_ms=round(prepare_s(self.cell) * 1000),
-        )
         address, bind = self._nodes.data_address(channel.receiver), self._nodes.data_address(channel.sender)
         inside, outside = self._nodes.data_interface(channel.receiver), self._nodes.data_interface(channel.sender)
-        receives, sends = test.settings(self.cell), test.settings(self.cell, sender=True)
-        if probing:
-            receives = sends = latency.settings()
-        near = self.cell.test == "tcp" and not probing and self._is_near(channel)
-        there = Sockets(interface=inside, near=near or None, **common, **receives)
-        here = Sockets(interface=outside, **common, **sends)
+        each_ms, wait_ms = interval_ms(self.cell.duration_s), round(prepare_s(self.cell) * 1000)
+        there = sockets(self.cell, channel, sends=False, interval_ms=each_ms, wait_ms=wait_ms, interface=inside)
+        here = sockets(self.cell, channel, sends=True, interval_ms=each_ms, wait_ms=wait_ms, interface=outside)
         first, last = self._nodes.data_ports(channel.receiver)
         port = await receiver.listen(Listen(channel.endpoint, address, there, first, last))
         self._ports[channel.endpoint] = port
         await sender.connect(Connect(channel.endpoint, address, port, bind, here))
         await receiver.ready(channel.endpoint)
-
-    def _is_near(self, channel: Channel) -> bool:
-        """Whether both ends run on one kernel."""
-        return self._nodes.machine(channel.sender) == self._nodes.machine(channel.receiver)
 
     async def _follow(self, channel: Channel) -> None:
         def progressed(clock_ns: int, total_bytes: int) -> None:

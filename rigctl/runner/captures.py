@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from rigctl.base.errors import RigError
-from rigctl.measure import Channel
+from rigctl.measure.orders import Channel
 from rigctl.model.capture import retransmits_seen
 from rigctl.protocol import EndpointReport
 from rigctl.records import Capture

@@ -51,8 +51,9 @@ def wanted(cell: Cell, conditions: Mapping[str, Condition]) -> dict[Key, str]:
     if cell.condition is None:
         return {}
     settings = conditions[cell.condition].settings
-    if cell.resize and cell[WINDOW] is not None:
-        settings += buffers_start_at(cell[WINDOW])
+    window = cell[WINDOW]
+    if cell.resize and window is not None:
+        settings += buffers_start_at(window)
     return {(setting.kind, setting.name): setting.value for setting in settings}
 
 

@@ -3,7 +3,7 @@
 import logging
 
 from rigctl.base.logs import learnt
-from rigctl.measure import Channel
+from rigctl.measure.orders import Channel
 from rigctl.records import Cell, Repetition, Status
 from rigctl.runner.progress import Progress, granted_otherwise, settings_text
 

@@ -65,7 +65,8 @@ def _next_trial(plan: RunPlan, cell: Cell, own: Mapping[int, Repetition]) -> lis
 
 
 def _rate(cell: Cell) -> int | None:
-    return cell[RATE] if isinstance(cell[RATE], int) else None
+    rate = cell[RATE]
+    return rate if isinstance(rate, int) else None
 
 
 def missing(plan: RunPlan, stored: Mapping[tuple[int, int, int], Status]) -> list[Order]:

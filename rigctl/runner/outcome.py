@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from rigctl.measure import Channel
+from rigctl.measure.orders import Channel
 from rigctl.model.contract import impossible_reason, invalid_reason, unfinished_reason
 from rigctl.model.window import CommonWindow, common_window, cut, median_goodput_bps
 from rigctl.protocol import EndpointReport

@@ -93,7 +93,8 @@ def _may_be_small(cell: Cell, seen: Seen, paths: Sequence[PathSeen]) -> bool:
         return True
     if cell.transport != "tcp" or cell.test not in KINDS or cell.kind.in_messages:
         return True
-    return cell[MSS] is not None and all(cell[MSS] + 40 <= (path.largest or 0) for path in paths)
+    mss = cell[MSS]
+    return mss is not None and all(mss + 40 <= (path.largest or 0) for path in paths)
 
 
 def _nodes(cell: Cell) -> set[str]:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from rigctl.base.texts import printable_lines
 from rigctl.base.units import format_bytes, format_duration, format_rate
-from rigctl.measure import Channel
+from rigctl.measure.orders import Channel
 from rigctl.model.contract import departures
 from rigctl.records import Cell, Repetition, RunPlan, Status, several_sets
 from rigctl.runner.orders import Order
@@ -54,10 +54,11 @@ def settings_text(cell: Cell, *, named: bool = False) -> str:
         words += map(str, cell.pairs)
     else:
         words.append(f"{len(cell.pairs)} pair{'s' if len(cell.pairs) > 1 else ''}")
-    if cell[WINDOW_TOTAL] is not None:
-        words.append(f"total window {format_bytes(cell[WINDOW_TOTAL])}")
-    elif cell[WINDOW] is not None:
-        words.append(f"window {format_bytes(cell[WINDOW])}")
+    window, total, congestion = cell[WINDOW], cell[WINDOW_TOTAL], cell[CONGESTION]
+    if total is not None:
+        words.append(f"total window {format_bytes(total)}")
+    elif window is not None:
+        words.append(f"window {format_bytes(window)}")
     if cell[MSS] is not None:
         words.append(f"MSS {cell[MSS]}")
     words.append(f"{cell.parallel} flow{'s' if cell.parallel > 1 else ''}")
@@ -68,8 +69,8 @@ def settings_text(cell: Cell, *, named: bool = False) -> str:
     elif cell.message_bytes is not None:
         times = f"{iterations:,} × " if iterations is not None else ""
         words.append(f"{times}{format_bytes(cell.message_bytes)}")
-    if cell[CONGESTION] is not None:
-        words.append(cell[CONGESTION])
+    if congestion is not None:
+        words.append(congestion)
     if cell.direction != "forward":
         words.append(str(cell.direction))
     if cell.engine != AGENT:

@@ -24,7 +24,7 @@ from rigctl.display.state import (
     State,
     Stream,
 )
-from rigctl.measure import Channel
+from rigctl.measure.orders import Channel
 from rigctl.records import Cell, Repetition, RunInfo, RunPlan, RunStatus, Status, several_sets
 from rigctl.records import Stream as Sending
 from rigctl.runner.orders import Order

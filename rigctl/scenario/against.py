@@ -64,8 +64,9 @@ def against_of(tests: Sequence[tuple[Settings, PairSet]], variant: Variant, befo
         for number, (row, pairs) in enumerate(tests, 1)
         if row[variant.axis] == variant.value and same(row, pairs) in firsts
     )
-    values = [value_text(variant.axis, value) for value in (before, variant.value)]
-    return Against(variant.axis.name, *values, tuple(sorted(twins)))
+    axis, values = variant.axis, (before, variant.value)
+    first, second = (value_text(axis, value) for value in values)
+    return Against(axis.name, first, second, tuple(sorted(twins)))
 
 
 def against_mistake(variant: Variant, against: Against, repeat: int) -> Mistake | None:

@@ -87,7 +87,8 @@ def table_axes(plan: RunPlan) -> list[Setting[Any]]:
     datagrams = any(cell.transport == "udp" for cell in plan.cells)
     always = () if plan.in_messages else (PARALLEL,) if datagrams else _ALWAYS
     shown = [axis for axis in SETTINGS.values() if axis is not PAIRS and (axis in always or _varies(plan, axis))]
-    for axis in (SIZE, RATE, ITERATIONS):
+    counted: tuple[Setting[Any], ...] = (SIZE, RATE, ITERATIONS)
+    for axis in counted:
         if any(cell[axis] is not None for cell in plan.cells) and axis not in shown:
             shown.append(axis)
     if any(cell[WINDOW_TOTAL] is not None for cell in plan.cells) and WINDOW_TOTAL not in shown:
@@ -158,8 +159,9 @@ def _mss_notes(plan: RunPlan, links_mtu: int, ip_version: int) -> list[str]:
     asked: dict[tuple[int, bool], set[int]] = {}
     for cell in plan.cells:
         mtu = plan.condition_mtu(cell.condition) or links_mtu
-        if cell[MSS] is not None and cell[MSS] > mtu - IP_HEADER[ip_version] - TCP_HEADER:
-            asked.setdefault((mtu, timestamps(cell, plan)), set()).add(cell[MSS])
+        mss = cell[MSS]
+        if mss is not None and mss > mtu - IP_HEADER[ip_version] - TCP_HEADER:
+            asked.setdefault((mtu, timestamps(cell, plan)), set()).add(mss)
     return [
         f"MSS {', '.join(map(str, sorted(large)))} does not fit into MTU {mtu}: "
         f"{effective_mss(mtu, max(large), ip_version, stamped)} will go over the wire."

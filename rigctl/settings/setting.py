@@ -137,7 +137,7 @@ class Settings(Mapping[Setting[Any], Any]):
 
     __slots__ = ("_values",)
 
-    def __init__(self, values: Mapping[Setting[Any], Any] | Iterable[tuple[Setting[Any], Any]] = ()) -> None:
+    def __init__(self, values: Mapping[Any, Any] | Iterable[tuple[Setting[Any], Any]] = ()) -> None:
         self._values = {setting: value for setting, value in dict(values).items() if value != setting.unset}
 
     def __getitem__(self, setting: Setting[T]) -> T:
@@ -159,7 +159,7 @@ class Settings(Mapping[Setting[Any], Any]):
     def __repr__(self) -> str:
         return f"Settings({self._values})"
 
-    def __or__(self, other: "Settings | Mapping[Setting[Any], Any]") -> "Settings":
+    def __or__(self, other: Mapping[Any, Any]) -> "Settings":
         return Settings(
             {**self._values, **dict(other)} if not isinstance(other, Settings) else self._values | other._values
         )

@@ -34,7 +34,7 @@ from rigctl.records import (
     TcpInfo,
     Trunk,
 )
-from rigctl.settings import WINDOW, WINDOW_TOTAL, Settings
+from rigctl.settings import CONGESTION, NODELAY, WINDOW, WINDOW_TOTAL, Settings
 
 PAIRS: Final = tuple(Pair(f"n{at:02}", f"n{at + 12:02}") for at in range(1, 13))
 WINDOWS: Final = (32 * 1024, 64 * 1024, 128 * 1024, 256 * 1024)
@@ -121,8 +121,8 @@ def sum_mbps(cell: Cell, mtu: int, shape: Shape) -> float:
         return shape.goodput_mbps(cell, mtu)
     payload = ceiling_bps(1.0, mtu, None)
     a_pair = 10**9 * payload
-    if cell[WINDOW_TOTAL] is not None and not cell.resize:
-        a_pair = min(a_pair, cell[WINDOW_TOTAL] * 8 / RTT_S)
+    if (window := cell[WINDOW_TOTAL]) is not None and not cell.resize:
+        a_pair = min(a_pair, window * 8 / RTT_S)
     total = a_pair * len(cell.pairs)
     return (total if shape.trunk_bps is None else min(total, shape.trunk_bps * payload)) / 1e6
 
@@ -208,14 +208,15 @@ def _flow(cell: Cell, pair: Pair, number: int, mbps: float, mtu: int, samples: i
     sent, received = _series(cell, total, again, samples, noise)
     granted = 2 * (cell[WINDOW] or 87380)
     mss = effective_mss(mtu, None)
-    path = TcpInfo(mss=mss, rcv_mss=mss, advmss=mss + 12, pmtu=mtu, timestamps=True, congestion="cubic", nodelay=False)
+    path = TcpInfo(mss=mss, rcv_mss=mss, advmss=mss + 12, pmtu=mtu, timestamps=True)
+    tuned = Settings({CONGESTION: "cubic", NODELAY: False})
     info = replace(
         path, rtt_us=800, rtt_min_us=120, retransmits=again, cwnd=22,
         retransmitted_bytes=again * mss, busy_us=round(cell.duration_s * 1e6), rwnd_limited_us=9000,
         sndbuf_limited_us=0, segs_out=total // mss + again, segs_in=total // mss // 2,
     )  # fmt: skip
-    sender = Side(total, builders.BEGIN_NS, end_ns, granted, granted, info, series=sent)
-    receiver = Side(total, builders.BEGIN_NS, end_ns, granted, granted, path, series=received)
+    sender = Side(total, builders.BEGIN_NS, end_ns, granted, granted, info, granted=tuned, series=sent)
+    receiver = Side(total, builders.BEGIN_NS, end_ns, granted, granted, path, granted=tuned, series=received)
     return Flow(pair, Direction.FORWARD, number, sender, receiver, total, again)
 
 

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Final
 
-from rigctl.model.limits.ceilings import TIMESTAMPS_OPTION, Packet, ceiling_bps, datagram_ceiling_bps
+from rigctl.model.limits.ceilings import Packet, ceiling_bps, datagram_ceiling_bps
 from rigctl.model.limits.sharing import DataPath, trunk_link
 from rigctl.model.unknowns import agreed, least, most
 from rigctl.records import Cell, Flow, RunInfo, Stream
 from rigctl.settings import MSS
+from rigctl.settings.sockets import TIMESTAMPS_OPTION
 
 _LARGEST_MTU: Final = 65535
 
@@ -91,6 +92,7 @@ def larger_frames(info: RunInfo, cell: Cell, stream: Stream, path: DataPath, flo
     if cell.transport == "udp" or mtu is None or not path.ceiling_mbps:
         return None
     options = TIMESTAMPS_OPTION if timestamps is not False else 0
-    mss = None if cell[MSS] is None else cell[MSS] - options
+    asked = cell[MSS]
+    mss = None if asked is None else asked - options
     larger = data_path(info, stream.ends, mtu, mss, timestamps).ceiling_mbps
     return None if larger is None else larger / path.ceiling_mbps

@@ -121,7 +121,8 @@ def congestion(seen: Seen) -> Iterator[Finding]:
     """What the scenario asks for is available; what is the default is the same everywhere."""
     for each in seen.reached():
         there = (each.sysctl(AVAILABLE if each.is_freebsd else _AVAILABLE) or "").split()
-        for name in sorted({cell[CONGESTION] for cell in seen.cells() if cell[CONGESTION]} if there else ()):
+        asked = {name for cell in seen.cells() if (name := cell[CONGESTION]) is not None}
+        for name in sorted(asked if there else ()):
             cells = [cell for cell in seen.cells() if cell[CONGESTION] == name and each.name in cell.nodes]
             allowed = (each.facts.get("allowed_congestion") or name).split()
             if cells and name not in there:

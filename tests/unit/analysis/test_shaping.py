@@ -123,7 +123,7 @@ class TestMessages:
     def carried(self, size: int, nodelay: bool | None, mss: int | None = 1448) -> float | None:
         info, repetitions = message_runs.measured("blast", [(size, 100, (1.0,))])
         (result,) = message_results(info, repetitions)
-        own = replace(result.cell, tcp=replace(result.cell.tcp, nodelay=nodelay))
+        own = builders.asking(result.cell, nodelay=nodelay)
         return messages_carried_mbps(info, replace(result, cell=own, mss_effective=mss))
 
     def test_messages_that_nothing_may_gather_have_a_frame_each(self) -> None:

@@ -11,9 +11,9 @@ from rigctl.check.paths import Icmp, PathSeen
 from rigctl.check.records import Failure, NodeSeen, Seen
 from rigctl.findings import Finding, Severity
 from rigctl.probe.readiness import Disk, Route, Surroundings
-from rigctl.records import Cell, Condition, FileSettings, HostSetting, Link, Pair, RunPlan
+from rigctl.records import Cell, Condition, HostSetting, Link, Pair, RunPlan
 from rigctl.rig.inventory import Node, Rig
-from rigctl.settings import CONGESTION, WINDOW, Settings
+from rigctl.settings import CONGESTION, READ, WINDOW, WRITE, Settings
 
 SYSCTLS = {
     "net.core.rmem_max": "212992",
@@ -300,8 +300,8 @@ def test_a_congestion_control_that_is_not_loaded_is_an_error_unless_the_kernel_c
 
 
 def test_a_folder_that_is_missing_in_memory_or_full_is_an_error() -> None:
-    file = FileSettings("disk", "disk", "/data")
-    plan = plan_with(cell(test="file", message_bytes=10**9, parallel=2, file=file))
+    on_disks = Settings({READ: "disk", WRITE: "disk"})
+    plan = plan_with(cell(test="file", message_bytes=10**9, parallel=2, folder="/data", settings=on_disks))
     seen = seen_of({}, {}, plan=plan)
     for disk, text in (
         (Disk("/data", None), "a: there is no folder /data."),

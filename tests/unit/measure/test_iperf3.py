@@ -6,8 +6,7 @@ from statistics import fmean
 import builders
 import pytest
 
-from rigctl.measure.iperf3 import client_words, interval_s, server_words
-from rigctl.measure.iperf3_report import Exchange, ReportError, flows, report
+from rigctl.measure.iperf3 import Exchange, ReportError, client_words, flows, interval_s, report, server_words
 from rigctl.records import Cell, Direction, Flow, Pair
 from rigctl.settings import CONGESTION, MSS, NODELAY, RATE, WINDOW, Settings
 
@@ -82,7 +81,7 @@ def test_the_kernel_of_the_sender_is_quoted(version: str) -> None:
     (flow,) = measured(version, "tcp")
     assert flow.sender is not None
     tcp = flow.sender.tcp
-    assert (tcp.mss, tcp.timestamps, tcp.pmtu, tcp.congestion) == (1448, True, 1500, "cubic")
+    assert (tcp.mss, tcp.timestamps, tcp.pmtu, flow.sender[CONGESTION]) == (1448, True, 1500, "cubic")
     assert tcp.retransmits == flow.sender.series.columns["retransmits"][-1]
     assert tcp.rtt_us is not None
     assert 1000 < fmean(flow.sender.series.columns["rtt_us"]) < 20_000

@@ -26,12 +26,18 @@ from rigctl.records import (
     Side,
     TcpInfo,
 )
-from rigctl.settings import ITERATIONS, NO_SETTINGS, Settings
+from rigctl.settings import CONGESTION, ITERATIONS, NO_SETTINGS, Settings
 
 S = 10**9
 CELL = builders.cell(pairs=(Pair("pi1", "pi2"),), congestion="cubic")
 SENDER = Side(
-    9, 1, 2, sndbuf_bytes=131072, rcvbuf_bytes=131072, tcp=TcpInfo(mss=1448, timestamps=True, congestion="cubic")
+    9,
+    1,
+    2,
+    sndbuf_bytes=131072,
+    rcvbuf_bytes=131072,
+    tcp=TcpInfo(mss=1448, timestamps=True),
+    granted=Settings({CONGESTION: "cubic"}),
 )
 RECEIVER = Side(9, 1, 2, sndbuf_bytes=131072, rcvbuf_bytes=131072)
 FLOW = Flow(Pair("pi1", "pi2"), Direction.FORWARD, 1, SENDER, RECEIVER)

@@ -10,12 +10,10 @@ from message_runs import measured as measured_messages
 
 from rigctl.base.errors import InputError
 from rigctl.findings import Severity, Weight
-from rigctl.measure import TESTS
 from rigctl.records import (
     Cell,
     Direction,
     DiskTimes,
-    FileSettings,
     Flow,
     Link,
     Pair,
@@ -137,12 +135,6 @@ class TestAboveTheCeiling:
         assert "shaped for full frames" in finding(replace(info, plan=plan), repetitions, "Above the ceiling").text
 
 
-def test_a_side_has_a_folder_only_where_it_has_a_disk() -> None:
-    sending, receiving = (TESTS["file"].settings(cell(write="memory"), sender=sender) for sender in (True, False))
-    assert (sending["disk"], sending["folder"]) == (True, "/var/a%20b")
-    assert (receiving["disk"], receiving["folder"], receiving["size"]) == (False, None, SIZE)
-
-
 def test_a_file_that_must_be_made_first_has_its_time() -> None:
     assert prepare_s(cell(read="memory")) == PREPARE_S
     assert prepare_s(cell()) == pytest.approx(PREPARE_S + SIZE / 5e6)
@@ -156,7 +148,8 @@ def planned(folder: Path, text: str) -> list[Cell]:
 
 def test_a_file_is_read_from_disk_and_written_to_disk_where_nothing_is_said(tmp_path: Path) -> None:
     (one,) = planned(tmp_path, "matrix: {size: 100M}\nfolder: /data")
-    assert (one.file, one[ITERATIONS], one.message_bytes) == (FileSettings("disk", "disk", "/data"), 1, SIZE)
+    assert (one[READ], one[WRITE], one.folder) == ("disk", "disk", "/data")
+    assert (one[ITERATIONS], one.message_bytes) == (1, SIZE)
     both = planned(tmp_path, "matrix: {size: 1M, read: [disk, memory]}")
     assert [one[READ] for one in both] == ["disk", "memory"]
 

@@ -8,8 +8,7 @@ import builders
 import pytest
 from wire import TOTALS
 
-from rigctl.measure import channels
-from rigctl.measure.latency import probe_channels
+from rigctl.measure.orders import channels, probe_channels
 from rigctl.protocol import EndpointReport, FlowReport, FlowTotals, parse_line
 from rigctl.records import Cell, Direction, Pair, Repetition, Status
 from rigctl.remote.clock import ClockOffset

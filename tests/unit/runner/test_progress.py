@@ -6,7 +6,7 @@ from io import StringIO
 import builders
 from rich.console import Console
 
-from rigctl.measure import channels
+from rigctl.measure.orders import channels
 from rigctl.records import Cell, Direction, Flow, Pair, Repetition, RunPlan, Side, Status, TcpInfo
 from rigctl.runner.engine import interval_ms
 from rigctl.runner.orders import missing

@@ -191,22 +191,6 @@ async def test_every_receiver_that_cannot_be_reached_is_named() -> None:
 
 
 @pytest.mark.parametrize(("kernels", "near"), [("xx", True), ("xy", None)])
-@pytest.mark.parametrize("test", ["tcp", "udp"])
-async def test_the_receiver_of_a_tcp_stream_learns_that_its_sender_runs_on_the_same_kernel(
-    monkeypatch: pytest.MonkeyPatch, kernels: str, near: bool | None, test: str
-) -> None:
-    monkeypatch.setattr(FakeNodes, "machine", lambda _, name: kernels["ab".index(name)])
-    orders: list[Listen] = []
-
-    class Listening(Fake):
-        async def listen(self, order: Listen) -> int:
-            orders.append(order)
-            return await super().listen(order)
-
-    await measured(None, dataclasses.replace(CELL, test=test), Listening)
-    assert [order.sockets.near for order in orders] == [near if test == "tcp" else None]
-
-
 async def test_of_many_nodes_that_fail_alike_three_are_named() -> None:
     errors = [NodeError(f"pi{number}", "no answer to start within 5 s") for number in range(36)]
     assert of_nodes([*errors, NodeError("x", "gone")]) == [

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rigctl.scenario import spans
+from rigctl.scenario import matrix
 from rigctl.scenario.matrix import MAX_VALUES, spread
 from rigctl.settings import SETTINGS
 from rigctl.yamlfile.fields import FieldError
@@ -65,7 +65,7 @@ def test_thousands_of_long_ranges_are_refused_after_the_second(monkeypatch: pyte
             made += 1
             yield value
 
-    monkeypatch.setattr(spans, "islice", counted)
+    monkeypatch.setattr(matrix, "islice", counted)
     with pytest.raises(FieldError):
         spread(SETTINGS["mss"], ["1..9000"] * 3000)
     assert made == 18_000

@@ -61,7 +61,7 @@ def _peaks(results: Sequence[MessageResult]) -> Iterator[Finding]:
     low, high = ([peaks[end] / 1000 for _, peaks in found] for end in (0, -1))
     count = plural(len(found), "test")
     text = f"Round trips gather around two times in {count}, about {_range(low)} and {_range(high)}."
-    polled = any(result.cell[BUSY_POLL] is not None or "busy_poll" not in result.cell.kind.axes for result in results)
+    polled = any(result.cell[BUSY_POLL] is not None or not BUSY_POLL.takes(result.cell.kind) for result in results)
     remedy = None if polled else "busy_poll: true would show whether a processor that wakes up is the cause."
     yield Finding(text, Weight.DETAIL, subject=tests(result.cell.number for result, _ in found), remedy=remedy)
 

@@ -63,9 +63,9 @@ def _mss(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
 def _mss_causes(info: RunInfo, cells: Sequence[CellSummary]) -> list[str]:
     """`8960: the MTU is 1500`, each requested MSS and cause once."""
     found = [
-        (cell.cell[MSS], mss_cause(info, cell.cell[MSS], stream))
+        (asked, mss_cause(info, asked, stream))
         for cell in cells
-        if cell.cell[MSS] is not None
+        if (asked := cell.cell[MSS]) is not None
         for stream in cell.streams
     ]
     return list(dict.fromkeys(f"{asked}: {cause}" for asked, cause in found if cause))

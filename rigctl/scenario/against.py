@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from rigctl.base.texts import printable
-from rigctl.model.statistics.comparing import LEAST
+from rigctl.model.statistics.samples import LEAST
 from rigctl.records import Against
 from rigctl.scenario.matrix import Matrix, expand, with_axis
 from rigctl.scenario.pairs import PairSet

@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 import builders
+from histograms import bucket_of
 
 from rigctl.analysis.views.messages import MessageResult, message_results
 from rigctl.findings import Finding
-from rigctl.model.histogram import bucket_of
 from rigctl.records import (
     Cell,
     Flow,
@@ -24,7 +24,7 @@ from rigctl.records import (
 )
 from rigctl.report.blocks import Table
 from rigctl.report.document import document
-from rigctl.report.sections.messages.table import table
+from rigctl.report.sections.messages import table
 from rigctl.settings import ITERATIONS, Settings
 
 Rows: TypeAlias = Sequence[tuple[int, int, Sequence[float]]]

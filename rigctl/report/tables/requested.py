@@ -1,4 +1,4 @@
-"""The columns of what a scenario asks for: one row of `REQUESTED` each, shown where a test asks for it."""
+"""The columns of what a scenario asks for, made of the records of settings; shown where a test asks for it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ from typing import Any, Final
 from rigctl import settings
 from rigctl.records import Cell, Direction, several_sets
 from rigctl.report.blocks import Column, Entry, Scalar
-from rigctl.report.tables.tabular import Filled
+from rigctl.report.tables.columns import Filled
 from rigctl.report.words.text import pairs_text
 from rigctl.settings import Setting
 from rigctl.settings.kinds import TCP

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal, Protocol, TypeAlias
 
-from rigctl.model.limits.shares import percent
+from rigctl.model.limits.ceilings import percent
 from rigctl.records import Cell, Pair, several_sets
 from rigctl.settings import CONGESTION, SETTINGS, SIZE, WINDOW, WINDOW_TOTAL
 
@@ -12,6 +12,8 @@ UNKNOWN: Final = "–"
 MOST_DECIMALS: Final = 3
 MOST_PAIRS: Final = 3
 """Of a test, by name; more are counted."""
+MOST_LISTED: Final = 4
+"""More pairs than this are shown as their range, beside their total."""
 Told: TypeAlias = Literal["", "count", "names"]
 
 

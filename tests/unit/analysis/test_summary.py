@@ -21,7 +21,7 @@ from rigctl.records import (
     Side,
     Status,
 )
-from rigctl.report.words.bottlenecks import bottleneck_text
+from rigctl.report.words.limits import bottleneck_text
 from rigctl.settings import RATE, Settings
 
 PAIR = Pair("a", "b")

@@ -4,12 +4,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from histograms import bucket_of
 from message_runs import results
 
 from rigctl.analysis.views.messages import MessageResult
 from rigctl.findings import Finding, Severity, Weight
-from rigctl.model.histogram import bucket_of
-from rigctl.report.sections.messages.round_trips import round_trip_findings
+from rigctl.report.sections.messages import round_trip_findings
 from rigctl.settings import BUSY_POLL, ITERATIONS, Settings
 
 NAGLE = "no retransmits, and TCP_NODELAY was off, so that the end of a message may wait for a delayed acknowledgement."

@@ -45,10 +45,9 @@ bool parse_token(const char *text, unsigned char *token)
     return true;
 }
 
-/* A number that need not be there; -1 then. */
+/* A number that need not be there; then it keeps its value. */
 static bool parse_optional(struct order *order, const char *key, int64_t low, int64_t high, int64_t *number)
 {
-    *number = -1;
     return order_value(order, key) == NULL || order_number(order, key, low, high, number);
 }
 
@@ -93,31 +92,32 @@ static const char *parse_work(struct order *order, struct settings *settings)
     return work->disk ? parse_disk(order, settings) : NULL;
 }
 
-/* Whether a stream's bytes are copied, the sender's key and the receiver's. */
-const char *parse_stream(struct order *order, struct settings *settings, bool sender)
+/* The range that a receiver takes its port from. */
+static const char *parse_ports(struct order *order, struct settings *settings)
 {
-    int64_t asked = -1;
-
-    if (settings->work->copies && !parse_optional(order, sender ? "zerocopy" : "copy", 0, 1, &asked))
-        return sender ? "zerocopy: expected 0 or 1" : "copy: expected 0 or 1";
-    settings->zerocopy = sender && asked == 1;
-    settings->copy = !sender && asked == 1;
-    return NULL;
-}
-
-const char *parse_ports(struct order *order, struct settings *settings)
-{
-    int64_t first, last;
+    int64_t first = 0, last = 0;
 
     if (!parse_optional(order, "first_port", 1, 65535, &first))
         return "first_port: expected 1 to 65535";
     if (!parse_optional(order, "last_port", 1, 65535, &last))
         return "last_port: expected 1 to 65535";
-    if ((first < 0) != (last < 0) || last < first)
+    if ((first == 0) != (last == 0) || last < first)
         return "first_port: expected with a last_port that is not below it";
-    settings->first_port = first < 0 ? 0 : (int)first;
-    settings->last_port = last < 0 ? 0 : (int)last;
+    settings->first_port = (int)first;
+    settings->last_port = (int)last;
     return NULL;
+}
+
+/* What one end has of its own: whether a stream's bytes are copied, and a receiver's ports. */
+const char *parse_end(struct order *order, struct settings *settings, bool sender)
+{
+    int64_t asked = 0;
+
+    if (settings->work->copies && !parse_optional(order, sender ? "zerocopy" : "copy", 0, 1, &asked))
+        return sender ? "zerocopy: expected 0 or 1" : "copy: expected 0 or 1";
+    settings->zerocopy = sender && asked == 1;
+    settings->copy = !sender && asked == 1;
+    return sender ? NULL : parse_ports(order, settings);
 }
 
 /* What listen and connect share. Returns the key that is wrong, or NULL. */
@@ -154,8 +154,9 @@ const char *parse_settings(struct order *order, struct settings *settings, int64
 /* Returns what is wrong with the order, or NULL. */
 const char *parse_start(struct order *order, struct start *start)
 {
-    int64_t hold_us, duration_ms, bin_us, capture;
+    int64_t hold_us = HOLD_US, duration_ms, bin_us = 0;
 
+    *start = (struct start){.iterations = INT64_MAX};
     if (!order_number(order, "at_ns", 1, INT64_MAX / 2, &start->at_ns))
         return "at_ns: expected nanoseconds of this node's clock";
     if (!order_number(order, "duration_ms", 1, 86400000, &duration_ms))
@@ -170,11 +171,10 @@ const char *parse_start(struct order *order, struct start *start)
         return "burst: expected 1 to 1000000";
     if (!parse_optional(order, "bin_us", 100, 1000000, &bin_us))
         return "bin_us: expected 100 to 1000000";
-    if (!parse_optional(order, "capture", 4096, CAPTURE_MOST, &capture))
+    if (!parse_optional(order, "capture", 4096, CAPTURE_MOST, &start->capture))
         return "capture: expected 4096 to 67108864";
-    start->capture = capture < 0 ? 0 : capture;
     start->duration_ns = duration_ms * MS;
-    start->hold_ns = (hold_us < 0 ? HOLD_US : hold_us) * US;
-    start->bin_ns = bin_us < 0 ? 0 : bin_us * US;
+    start->hold_ns = hold_us * US;
+    start->bin_ns = bin_us * US;
     return NULL;
 }

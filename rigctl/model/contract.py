@@ -41,7 +41,7 @@ def _flow_departures(cell: Cell, flow: Flow) -> Iterator[Departure]:
             continue
         for side in (flow.sender, flow.receiver):
             asked, effective = cell[setting], side[setting]
-            if setting.effective.ends.has(sender=side.sends) and setting.differs(asked, side, effective):
+            if setting.effective.ends.has(sender=side.sending) and setting.differs(asked, side, effective):
                 yield Departure(str(flow.pair), setting.name, str(asked), str(effective))
 
 

@@ -297,15 +297,12 @@ def _totals(value: dict[str, Any]) -> FlowTotals:
     for name, setting in _GRANTED.items():
         if name not in value or setting.effective is None:
             raise BrokenError(f'"{name}"')
-        granted[setting] = _typed(value, name, setting.effective.type)
+        granted[setting] = None if value[name] is None else _typed(value, name, setting.effective.type)
         del value[name]
     return dataclasses.replace(_counted(value, FlowTotals, ("id", "flow", "bytes")), granted=Settings(granted))
 
 
-def _typed(value: dict[str, Any], name: str, kind: type) -> int | str | bool | None:
-    """Return a value that may be unknown, of one of the types that settings have."""
-    if value[name] is None:
-        return None
+def _typed(value: dict[str, Any], name: str, kind: type) -> int | str | bool:
     if kind is bool:
         return _flag(value, name)
     return _text(value, name) if kind is str else whole(value, name)
@@ -321,9 +318,8 @@ def _counted(value: dict[str, Any], record: type[_Counted], required: Sequence[s
     """Return a line of one flow's numbers, any of which but the `required` may be unknown."""
     only(value, tuple(each.name for each in dataclasses.fields(record) if each.name != "granted"))
     for name, each in value.items():
-        if each is None and name not in required:
-            continue
-        _typed(value, name, bool if name in _FLAGS else int)
+        if each is not None or name in required:
+            _typed(value, name, bool if name in _FLAGS else int)
     return record(**value)
 
 

@@ -118,7 +118,7 @@ class Side:
     bins: Bins | None = None  # of a stream's receiver, where Cell.bin_us asks for them
     series: Series = field(default_factory=Series)
     granted: Settings = NO_SETTINGS  # values that the agent read back, where the side has no field for them
-    sends: bool = True  # False: a receiver; `Flow` sees to it
+    sending: bool = True  # False: a receiver; `Flow` sees to it
 
     def __getitem__(self, setting: Setting[T]) -> T | None:
         """Return the value in effect at this side."""
@@ -144,8 +144,8 @@ class Flow:
     retransmits: int | None = None
 
     def __post_init__(self) -> None:
-        if self.receiver is not None and self.receiver.sends:
-            object.__setattr__(self, "receiver", replace(self.receiver, sends=False))
+        if self.receiver is not None and self.receiver.sending:
+            object.__setattr__(self, "receiver", replace(self.receiver, sending=False))
 
     @property
     def stream(self) -> Stream:

@@ -51,7 +51,7 @@ def _window(name: str, value: object) -> int:
 
 def _granted_window(side: SideLike) -> int | None:
     """Return half the buffer that holds the window at this end: Linux doubles what it grants (socket(7))."""
-    granted = side.sndbuf_bytes if side.sends else side.rcvbuf_bytes
+    granted = side.sndbuf_bytes if side.sending else side.rcvbuf_bytes
     return None if granted is None else granted // 2
 
 

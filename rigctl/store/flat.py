@@ -40,7 +40,7 @@ def flattened(record: Cell | Side) -> Row:
         elif field.name in ("settings", "granted"):
             names = REQUESTED if field.name == "settings" else GRANTED
             row |= {stored: value[setting] for stored, setting in names.items()}
-        elif field.name != "sends":
+        elif field.name != "sending":
             row[field.name] = value
     return row
 

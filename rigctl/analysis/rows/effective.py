@@ -20,7 +20,7 @@ def effective_values(flows: Sequence[Flow]) -> dict[str, Any]:
     """Return the effective values of settings for `flows`, by their columns."""
     sides = [side for flow in flows for side in (flow.sender, flow.receiver) if side is not None]
     return {
-        name: _COMBINED[effective.type](side[setting] for side in sides if effective.ends.has(sender=side.sends))
+        name: _COMBINED[effective.type](side[setting] for side in sides if effective.ends.has(sender=side.sending))
         for name, (setting, effective) in _COLUMNS.items()
     }
 

@@ -190,7 +190,6 @@ async def test_every_receiver_that_cannot_be_reached_is_named() -> None:
     assert result.reason == "b, c: ready: 0 of 1 flows opened"
 
 
-@pytest.mark.parametrize(("kernels", "near"), [("xx", True), ("xy", None)])
 async def test_of_many_nodes_that_fail_alike_three_are_named() -> None:
     errors = [NodeError(f"pi{number}", "no answer to start within 5 s") for number in range(36)]
     assert of_nodes([*errors, NodeError("x", "gone")]) == [

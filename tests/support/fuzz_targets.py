@@ -23,8 +23,8 @@ from sqlalchemy import JSON
 from rigctl.analysis.nights.regressions import news
 from rigctl.base.errors import RigctlError
 from rigctl.check.paths import Spot, _Probing
-from rigctl.cli.documents import runs_json
-from rigctl.cli.stored import stored_runs
+from rigctl.cli.commands.runs import runs_json
+from rigctl.cli.stored_runs import stored_runs
 from rigctl.nightly import settings as nightly
 from rigctl.probe import facts, lldp, surroundings
 from rigctl.probe.switches import cisco_ios, dell_os9

@@ -11,7 +11,7 @@ from typing import Final
 
 from rigctl.model.unknowns import most
 from rigctl.records import Cell, Repetition, RunPlan, Status
-from rigctl.settings import BURST, MAX_RATE, RATE
+from rigctl.settings import MAX_RATE, RATE
 
 PRECISION: Final = 0.01
 """The search ends when the highest rate that passed is this near to the lowest that failed, as a share of it."""
@@ -76,7 +76,7 @@ def trial_of(cell: Cell, repetition: Repetition) -> Trial:
         return unknown
     each = size * 8e9 / max(times) / len(times)
     rates_bps = (counts[0] * each, counts[1] * each)
-    burst = most(flow.sender[BURST] for flow in repetition.flows if flow.sender and flow.sender.datagrams)
+    burst = most(flow.sender.datagrams.burst for flow in repetition.flows if flow.sender and flow.sender.datagrams)
     return Trial(repetition.repetition, repetition.rate_bps, *rates_bps, loss_of(repetition), burst)
 
 

@@ -40,7 +40,7 @@ from rigctl.model.search import decided
 from rigctl.model.unknowns import agreed, known_total, least, mean, most, total
 from rigctl.model.window import CommonWindow
 from rigctl.records import Cell, Flow, Repetition, RunInfo, RunPlan, Status, Stream
-from rigctl.settings import COPY, MAX_RATE, RATE, SETTINGS
+from rigctl.settings import MAX_RATE, RATE, SETTINGS
 
 Row: TypeAlias = dict[str, Any]
 
@@ -374,14 +374,3 @@ def _counted_keys(plan: RunPlan, repetitions: Sequence[Repetition]) -> frozenset
     """Return the keys of the repetitions with a valid result; of a search only of the trial that decides it."""
     kept = decided(plan, planned(plan, repetitions))
     return frozenset(repetition.key for repetition in kept if repetition.status is Status.OK)
-
-
-def copy_values(flows: Sequence[Flow]) -> dict[str, Any]:
-    """Return the columns `zerocopy_effective` and `copy_effective` of `flows`; None if unknown or not requested."""
-    asked = [flow.sender.copying for flow in flows if flow.sender and flow.sender.copying.uncopied_sends is not None]
-    sends = total(side.sends for side in asked)
-    uncopied = total(side.uncopied_sends for side in asked)
-    return {
-        "zerocopy_effective": uncopied / sends if sends and uncopied is not None else None,
-        "copy_effective": agreed(flow.receiver[COPY] for flow in flows if flow.receiver is not None),
-    }

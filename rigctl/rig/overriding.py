@@ -36,7 +36,7 @@ def overridden(document: Document, sets: Sequence[str]) -> tuple[Document, list[
             found.append(Mistake(origin, wrong))
             continue
         for name in _names(parts):
-            document = document.placed((parts[0], *name, *parts[2:]), plain_value(parts[-1], value), origin)
+            document = document.replaced((parts[0], *name, *parts[2:]), plain_value(parts[-1], value), origin)
     return document, found
 
 

@@ -18,7 +18,6 @@ from rigctl.report.sections import (
     datagrams,
     expectations,
     files,
-    gaps,
     host_facts,
     latency,
     matrix,
@@ -30,7 +29,7 @@ from rigctl.report.sections import (
     streams,
 )
 from rigctl.report.tables.digits import alike
-from rigctl.report.words import method, reproduce
+from rigctl.report.words import method
 from rigctl.report.words.missing import shortfall
 from rigctl.report.words.settings import settings
 
@@ -48,7 +47,7 @@ SECTIONS: Final[tuple[PartOf, ...]] = (
     latency.part,
     soak.part,
     over_time.part,
-    gaps.part,
+    over_time.gaps_part,
     bins.part,
     captures.part,
     counters.part,
@@ -91,7 +90,7 @@ def of_view(view: RunView) -> Document:
         sections=tuple(map(alike, (*expectations.sections(info, verdicts), *rest, *_closing(view, parts)))),
         settings=settings(view, pairs),
         pairs=tuple(pairs),
-        export=reproduce.export_command(info.run),
+        export=method.export_command(info.run),
         verdicts=verdicts,
         footer=f"Made by rigctl {info.versions.get('rigctl', '')}. “–” is unknown. K is 1024 bytes; rates are decimal.",
         tags=tuple(given_tags(info.tags).items()),
@@ -141,7 +140,7 @@ def _folded(info: RunInfo, table: Table) -> Section:
 
 def _closing(view: RunView, parts: Sequence[Part]) -> Iterator[Section]:
     """How to reproduce it, method, rig, scenario and rig file."""
-    yield reproduce.section(view.plan, view.info.run)
+    yield method.reproduce(view.plan, view.info.run)
     own = [sentence for part in parts for sentence in part.method]
     yield Section("Method", (Items(tuple(method.sentences(view.info, view.every, own))),))
     yield from host_facts.sections(view.info)

@@ -27,7 +27,7 @@ from limit_wide_cells import alone_and_together, unlike, wide
 
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.summary import summaries
-from rigctl.report.words.bottlenecks import bottleneck_findings, bottleneck_text
+from rigctl.report.words.limits import bottleneck_findings, bottleneck_text
 from rigctl.store import open_store
 
 SETS: Final = {

@@ -25,7 +25,7 @@ from rigctl.records import (
 )
 from rigctl.report.blocks import Table
 from rigctl.report.document import document
-from rigctl.report.sections.messages.table import table
+from rigctl.report.sections.messages import table
 
 Rows: TypeAlias = Sequence[tuple[int, int, Sequence[float]]]
 """Size, iterations and elapsed times of each test."""

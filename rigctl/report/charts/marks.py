@@ -1,14 +1,44 @@
-"""The marks of a plot as SVG elements, within the field of their panel."""
+"""How wide a text is, without a font: estimated by the letters' widths in DejaVu Sans, which is wider than most."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from math import isfinite
+from typing import Final
 
-from rigctl.report.charts.letters import FONT_SIZE, cut
-from rigctl.report.charts.palette import Palette
+from rigctl.report.charts.colours import Palette
 from rigctl.report.charts.plot import Area, Bars, Line, Mark, Points, Rule, Spans, Text
 from rigctl.report.charts.scales import Scale
+
+FONT_SIZE: Final = 11
+_WIDTHS: Final = {
+    letter: width
+    for letters, width in (
+        ("ijlI|'", 0.29), (" .,/:;!", 0.33), ("ft()[]-\"", 0.39), ("r", 0.42), ("sz?_–·", 0.53), ("ckvxy", 0.58),
+        ("abdeghnopqu0123456789EFLPTYS$", 0.63), ("ABCKRVXZ", 0.69), ("DGHNOQUwµ", 0.79), ("MW%m+=<>−→←≥≤", 0.95),
+    )
+    for letter in letters
+}  # fmt: skip
+_OTHER: Final = 0.65
+_WIDE: Final = 1.0
+"""Chinese, Japanese and Korean letters and pictures fill a square."""
+
+
+def text_width(text: str, size: float = FONT_SIZE) -> float:
+    """In pixels."""
+    widths = (_WIDTHS.get(letter, _WIDE if letter >= "\u1100" else _OTHER) for letter in text)
+    return size * sum(widths)
+
+
+def cut(text: str, most: float) -> str:
+    """`text`, or as much of its beginning as is at most `most` pixels wide, with an ellipsis."""
+    if text_width(text) <= most:
+        return text
+    kept = len(text)
+    while kept and text_width(text[:kept] + "…") > most:
+        kept -= 1
+    return text[:kept].rstrip() + "…"
+
 
 Place = tuple[float, float]
 _HALO = 3

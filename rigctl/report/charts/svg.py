@@ -11,9 +11,8 @@ from itertools import pairwise
 from typing import Final
 
 from rigctl.report.blocks import Key
-from rigctl.report.charts.letters import FONT_SIZE, cut, text_width
-from rigctl.report.charts.marks import Field, Pen, drawn, extent, number, path_text, plain
-from rigctl.report.charts.palette import Palette
+from rigctl.report.charts.colours import Palette
+from rigctl.report.charts.marks import FONT_SIZE, Field, Pen, cut, drawn, extent, number, path_text, plain, text_width
 from rigctl.report.charts.plot import Panel, Plot, Rule
 from rigctl.report.charts.scales import Scale, Tick, scale_of, ticks
 

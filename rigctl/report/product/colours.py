@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rigctl.report.charts.palette import LIGHT as REPORT
+from rigctl.report.charts.colours import LIGHT as REPORT
 
 HEX: Final = re.compile(r"#([0-9a-fA-F]{3}|[0-9a-fA-F]{6})", re.ASCII)
 TEXT_RATIO: Final = 4.5

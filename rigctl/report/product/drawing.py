@@ -6,7 +6,7 @@ from html import escape
 from typing import Final, Literal, TypeAlias
 
 from rigctl.base.extras import extra
-from rigctl.report.charts.letters import text_width
+from rigctl.report.charts.marks import text_width
 
 Anchor: TypeAlias = Literal["start", "middle", "end"]
 _COMMON: Final = {

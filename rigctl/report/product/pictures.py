@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rigctl.report.blocks import Charts, Column
-from rigctl.report.charts.palette import LIGHT, Palette
+from rigctl.report.charts.colours import LIGHT, Palette
 from rigctl.report.charts.svg import render_svg
 from rigctl.report.product.claim import decimals, floored, rate_text
 from rigctl.report.product.colours import families

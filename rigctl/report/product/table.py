@@ -10,7 +10,7 @@ from rigctl.records import Direction
 from rigctl.report.blocks import Block, Column, Document, Entry, Folded, Table
 from rigctl.report.product.claim import decimals, floored
 from rigctl.report.product.theme import Theme
-from rigctl.report.words.per_stream import many
+from rigctl.report.tables.streams import many
 from rigctl.report.words.text import UNKNOWN
 from rigctl.yamlfile import MistakesError, suggestion
 

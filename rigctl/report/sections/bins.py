@@ -12,7 +12,7 @@ from rigctl.model.bins import BinSeries, Gaps, gaps_of
 from rigctl.records import Cell, Repetition, Status, Stream
 from rigctl.report.blocks import Block, Chart, Charts, Column, Entry, Key, Paragraph, Part, Section, Table
 from rigctl.report.charts.plot import Axis, Line, Plot, Points, plot
-from rigctl.report.tables.tabular import ColumnOf, Filled, Head, numbers, table_of
+from rigctl.report.tables.columns import ColumnOf, Filled, Head, numbers, table_of
 from rigctl.report.words.text import UNKNOWN, plural, settings_text
 
 MOST_CHARTS: Final = 8

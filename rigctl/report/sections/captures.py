@@ -8,7 +8,7 @@ from rigctl.analysis.run_view import RunView
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.records import Capture
 from rigctl.report.blocks import Column, Paragraph, Part, Scalar, Section
-from rigctl.report.tables.tabular import ColumnOf, Filled, Head, filled, table_of
+from rigctl.report.tables.columns import ColumnOf, Filled, Head, filled, table_of
 from rigctl.report.words.text import listed, numbers_text, plural
 
 MOST_NAMED: Final = 3

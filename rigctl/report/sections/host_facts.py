@@ -9,7 +9,7 @@ from rigctl.findings import Finding, Severity, Subject, Weight
 from rigctl.model.contract import link_departures
 from rigctl.records import RunInfo
 from rigctl.report.blocks import Block, Column, Entry, Folded, Row, Section, Table
-from rigctl.report.words.facts import FACT_TITLES, fact_text
+from rigctl.report.words.setup import FACT_TITLES, fact_text
 from rigctl.report.words.text import UNKNOWN, listed, plural
 
 MOST_NODES: Final = 24

@@ -10,8 +10,8 @@ from typing import Final, TypeAlias
 from rigctl.analysis.views.messages import MessageResult
 from rigctl.report.blocks import Column, Entry, Group, Table
 from rigctl.report.tables import requested
-from rigctl.report.tables.tabular import ColumnOf, Filled, Head, numbers, table_of
-from rigctl.report.words.exclusions import exclusion_text
+from rigctl.report.tables.columns import ColumnOf, Filled, Head, numbers, table_of
+from rigctl.report.words.missing import exclusion_text
 from rigctl.report.words.text import UNKNOWN, percent_text
 
 MOST_TIMES: Final = 15

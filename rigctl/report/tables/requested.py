@@ -6,7 +6,7 @@ from typing import Final
 
 from rigctl.records import Cell, Direction, several_sets
 from rigctl.report.blocks import Column, Entry, Scalar
-from rigctl.report.tables.tabular import Filled
+from rigctl.report.tables.columns import Filled
 from rigctl.report.words.text import kib_text, pairs_text
 
 DEFAULT: Final = "default"

@@ -1,11 +1,25 @@
 """How close to the ceiling the pairs of a test came, and all of them together."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from rigctl.analysis.summary import CellSummary
+from rigctl.findings import Finding, Weight, tests
 from rigctl.records import RunInfo
-from rigctl.report.words.per_stream import MOST_LISTED
-from rigctl.report.words.text import ceiling_text, listed, percent_text, rate_of_ceiling, rate_text
+from rigctl.report.words.above_ceiling import impossible
+from rigctl.report.words.missing import fastest_pair
+from rigctl.report.words.text import (
+    MOST_LISTED,
+    ceiling_text,
+    listed,
+    percent_text,
+    plural,
+    rate_of_ceiling,
+    rate_text,
+    settings_text,
+    told_apart,
+    varied_text,
+)
 
 
 def goodput_text(info: RunInfo, cell: CellSummary) -> str:
@@ -24,7 +38,9 @@ def goodput_text(info: RunInfo, cell: CellSummary) -> str:
     differ = len({ceiling_text(mbps) for mbps in each_mbps}) > 1 or len(each_mbps) < len(streams)
     if cell.shared or differ or len(streams) > MOST_LISTED:
         why = " (they share a link)" if cell.shared else ""
-        return f"The pairs achieve {_range(rates_mbps)} Mbit/s; together{why} {together} is {share} of the ceiling."
+        return (
+            f"The pairs achieve {_range_text(rates_mbps)} Mbit/s; together{why} {together} is {share} of the ceiling."
+        )
     texts = [rate_of_ceiling(rate, mbps) for rate, mbps in zip(rates_mbps, each_mbps, strict=True)]
     rates, ceiling = [rate for rate, _ in texts], max((text for _, text in texts), key=len)
     shares = [f"{percent_text(stream.efficiency)} %" for stream in streams]
@@ -36,12 +52,125 @@ def goodput_text(info: RunInfo, cell: CellSummary) -> str:
 
 def _without_ceiling(info: RunInfo, rates_mbps: Sequence[float]) -> str:
     several = len(rates_mbps) > MOST_LISTED
-    rates = _range(rates_mbps) if several else listed([rate_text(rate) for rate in rates_mbps])
+    rates = _range_text(rates_mbps) if several else listed([rate_text(rate) for rate in rates_mbps])
     if info.plan.virtual == "loopback":
         return f"{rates} Mbit/s, unshaped, so there is no ceiling."
     return f"{rates} Mbit/s; the ceiling is unknown, as the rate of a link is. Give it in the rig file."
 
 
-def _range(rates_mbps: Sequence[float]) -> str:
+def _range_text(rates_mbps: Sequence[float]) -> str:
     low, high = rate_text(min(rates_mbps)), rate_text(max(rates_mbps))
     return low if low == high else f"{low} to {high}"
+
+
+ALIKE: Final = 0.03
+"""Tests whose goodput differs by no more than this share are not ranked."""
+_LIMITS: Final = {
+    "line-rate": "at line rate",
+    "shared-link": "limited by a shared link",
+    "loss": "limited by losses",
+    "other-traffic": "limited by other traffic",
+    "rate": "as requested",
+    "unknown": "",
+}
+
+
+def goodput_answer(info: RunInfo, cells: Sequence[CellSummary]) -> Finding | None:
+    """Return the answer; None if no goodput is known, neither of a test nor of a pair."""
+    known = sorted((cell for cell in cells if cell.goodput_mbps is not None), key=_total)
+    if not known:
+        return fastest_pair(cells)
+    known = [cell for cell in known if not impossible(info, cell)]
+    if not known:
+        return None  # that the results are impossible is the answer
+    low, high = known[0], known[-1]
+    numbers = {
+        "goodput_mbps": _total(high),
+        "lowest_mbps": _total(low),
+        "ceiling_mbps": high.ceiling_mbps,
+        "efficiency": high.efficiency,
+    }
+    if len(known) == 1:
+        settings = settings_text(low.cell, told_apart(cell.cell for cell in cells))
+        said = goodput_text(info, low)
+        text = f"Test {low.cell.number} ({settings}): {said[:1].lower()}{said[1:]}"
+        return Finding(text, Weight.ANSWER, subject=tests([low.cell.number]), numbers=numbers)
+    if _alike(low, high, known):
+        every = "Both tests" if len(known) == 2 else f"All {len(known)} tests"
+        which = every if len(known) == len(cells) else f"{plural(len(known), 'test')} measured"
+        text = f"{which}: {', '.join(filter(None, (_range(known), _shares(known))))}.{_no_ceiling(info, known)}"
+        return Finding(text, Weight.ANSWER, subject=tests(cell.cell.number for cell in known), numbers=numbers)
+    asked = [cell.cell for cell in cells]
+    least, most = (
+        f"{_rates(cell)} (test {cell.cell.number}, {varied_text(cell.cell, asked)}{_detail(cell)})"
+        for cell in (low, high)
+    )
+    text = f"The lowest goodput is {least}, the highest {most}.{_no_ceiling(info, known)}"
+    return Finding(text, Weight.ANSWER, subject=tests([low.cell.number, high.cell.number]), numbers=numbers)
+
+
+def _total(cell: CellSummary) -> float:
+    return cell.goodput_mbps.mean if cell.goodput_mbps is not None else 0.0
+
+
+def _alike(low: CellSummary, high: CellSummary, cells: Sequence[CellSummary]) -> bool:
+    """Tell whether no test can be called the fastest: the differences are small, or no larger than the scatter."""
+    if len({len(cell.streams) for cell in cells}) > 1:
+        return False
+    scatter = sum(cell.goodput_mbps.spread or 0.0 for cell in (low, high) if cell.goodput_mbps is not None)
+    return _total(high) - _total(low) <= max(ALIKE * _total(high), scatter)
+
+
+def _by_pair(cell: CellSummary) -> bool:
+    return not cell.shared and len(cell.streams) <= MOST_LISTED
+
+
+def _each(cell: CellSummary) -> list[str]:
+    """The goodput of each pair as text, or that of all together where they share a link or are many."""
+    if not _by_pair(cell):
+        return [rate_text(_total(cell), cell.ceiling_mbps)]
+    known = [(stream.goodput_mbps, stream.ceiling_mbps) for stream in cell.streams]
+    return [rate_text(rate.mean, ceiling_mbps) for rate, ceiling_mbps in known if rate is not None]
+
+
+def _rates(cell: CellSummary) -> str:
+    """`941 Mbit/s on each pair`, `901 and 909 Mbit/s`, `7913 Mbit/s in all`."""
+    texts = _each(cell)
+    return f"{listed(texts) if len({*texts}) > 1 else texts[0]} Mbit/s{_of(cell, len({*texts}) == 1)}"
+
+
+def _of(cell: CellSummary, same: bool) -> str:
+    if len(cell.streams) < 2 or (_by_pair(cell) and not same):
+        return ""
+    return " on each pair" if _by_pair(cell) else " in all"
+
+
+def _range(cells: Sequence[CellSummary]) -> str:
+    """`939 to 941 Mbit/s on each pair`."""
+    texts = sorted((text for cell in cells for text in _each(cell)), key=float)
+    span = texts[0] if texts[0] == texts[-1] else f"{texts[0]} to {texts[-1]}"
+    return f"{span} Mbit/s{_of(cells[0], same=True)}"
+
+
+def _shares(cells: Sequence[CellSummary]) -> str:
+    known = [cell.efficiency for cell in cells if cell.efficiency is not None]
+    if len(known) < len(cells):
+        return ""
+    low, high = percent_text(min(known)), percent_text(max(known))
+    return f"{low if low == high else f'{low} to {high}'} % of the ceiling"
+
+
+def _no_ceiling(info: RunInfo, cells: Sequence[CellSummary]) -> str:
+    """Return a sentence on why no test has a ceiling; empty if some have one."""
+    if any(cell.ceiling_mbps is not None for cell in cells):
+        return ""
+    if info.plan.virtual == "loopback":
+        return " The links are unshaped, so there is no ceiling."
+    return " The ceilings are unknown, as the rates of links are: give them in the rig file."
+
+
+def _detail(cell: CellSummary) -> str:
+    """`: 1.2 % of the ceiling, limited by the window`."""
+    limit = _LIMITS.get(cell.limit, f"limited by the {cell.limit}") if cell.limit else ""
+    said = ", ".join(filter(None, (_shares([cell]), limit)))
+    return f": {said}" if said else ""

@@ -13,6 +13,8 @@ UNKNOWN: Final = "–"
 MOST_DECIMALS: Final = 3
 MOST_PAIRS: Final = 3
 """Of a test, by name; more are counted."""
+MOST_LISTED: Final = 4
+"""More pairs than this are shown as their range, beside their total."""
 Told: TypeAlias = Literal["", "count", "names"]
 
 

@@ -15,8 +15,8 @@ from rigctl.analysis.summary import CellSummary, summaries
 from rigctl.findings import Severity, Weight
 from rigctl.model.limits.verdicts import judged
 from rigctl.records import Cell, Pair, Repetition, RunInfo, Series
-from rigctl.report.sections.streams.words import explain
-from rigctl.report.words.bottlenecks import bottleneck_findings, bottleneck_text
+from rigctl.report.sections.streams import explain
+from rigctl.report.words.limits import bottleneck_findings, bottleneck_text
 from rigctl.report.words.text import numbers_text
 
 ONE_PAIR = (Pair("pi1", "pi2"),)

@@ -15,7 +15,7 @@ from rigctl.model.limits.evidence import Evidence
 from rigctl.model.limits.verdicts import judged
 from rigctl.model.window import CommonWindow
 from rigctl.records import Cell, Condition, Link, NodeUsage, Pair, Repetition, RunInfo, Series, Setting
-from rigctl.report.words.bottlenecks import bottleneck_text
+from rigctl.report.words.limits import bottleneck_text
 
 ONE_PAIR = (Pair("pi1", "pi2"),)
 STEPS = 100

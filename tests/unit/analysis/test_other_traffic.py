@@ -10,7 +10,7 @@ from rigctl.analysis.rows.frames import load
 from rigctl.analysis.summary import CellSummary, summaries
 from rigctl.model.limits.evidence import Evidence
 from rigctl.records import Link, NicCounters, Pair, Repetition
-from rigctl.report.words.bottlenecks import bottleneck_findings, bottleneck_text
+from rigctl.report.words.limits import bottleneck_findings, bottleneck_text
 
 LINKS = {"pi1": Link(10**8, 1500), "pi2": Link(10**8, 1500)}
 HEADERS = 66  # Ethernet, IP and TCP with timestamps, as an interface counts them

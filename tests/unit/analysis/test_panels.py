@@ -13,9 +13,8 @@ from rigctl.analysis.views.over_time import MOST_CHARTS, MOST_OF_MATRIX, charted
 from rigctl.analysis.views.panels import MOST_DIFFERENCES, Matrix, changed, matrix
 from rigctl.analysis.views.panels import Setting as PanelSetting
 from rigctl.records import Cell, Condition, Direction, Repetition, RunInfo, Setting
-from rigctl.report.charts.heat import heat_step
-from rigctl.report.sections.matrix.grid import condition_grids, difference_grids, difference_step
-from rigctl.report.sections.matrix.titles import panel_title
+from rigctl.report.charts.colours import heat_step
+from rigctl.report.sections.matrix.panels import condition_grids, difference_grids, difference_step, panel_title
 
 SMALL: dict[str, Any] = {"windows": (65536, 131072), "flows": (1, 2), "pairs": (1, 4, 8)}
 

@@ -22,7 +22,7 @@ from rigctl.records import (
     Side,
     Status,
 )
-from rigctl.report.words.bottlenecks import bottleneck_text
+from rigctl.report.words.limits import bottleneck_text
 
 PAIR = Pair("a", "b")
 ONE = builders.cell(pairs=(PAIR,))

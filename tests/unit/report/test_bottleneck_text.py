@@ -7,7 +7,7 @@ from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
 from rigctl.findings import Weight
 from rigctl.records import Pair
-from rigctl.report.words.bottlenecks import bottleneck_findings, bottleneck_text
+from rigctl.report.words.limits import bottleneck_findings, bottleneck_text
 
 RTT_US = 5170
 

@@ -8,7 +8,7 @@ from documents import cells_of, column, entries, titles
 from rigctl.records import Cell, Copying, Direction, Pair, Repetition, RunInfo, RunStatus, Status
 from rigctl.report.blocks import Entry, Table
 from rigctl.report.printers.markdown import table_lines
-from rigctl.report.sections.streams.comparison import comparison
+from rigctl.report.sections.streams import comparison
 
 MANY = tuple(Pair(f"a{n}", f"b{n}") for n in range(12))
 

@@ -16,9 +16,7 @@ from rigctl.records import Pair, Repetition, RunInfo
 from rigctl.report.blocks import Folded, Part, Table
 from rigctl.report.document import document
 from rigctl.report.printers.html import page
-from rigctl.report.sections.counters import part
-from rigctl.report.sections.counters.tables import MOST_ROWS
-from rigctl.report.sections.counters.words import missing_text
+from rigctl.report.sections.counters import MOST_ROWS, missing_text, part
 
 
 def part_of(info: RunInfo, repetitions: Sequence[Repetition]) -> Part | None:

@@ -28,10 +28,14 @@ from rigctl.records import (
 )
 from rigctl.report.document import document
 from rigctl.report.printers.html import page
-from rigctl.report.sections.datagrams.findings import datagram_findings, shaping_text
-from rigctl.report.sections.datagrams.search import search_findings, search_table
-from rigctl.report.sections.datagrams.table import datagram_table
-from rigctl.report.sections.datagrams.words import explain
+from rigctl.report.sections.datagrams import (
+    datagram_findings,
+    datagram_table,
+    explain,
+    search_findings,
+    search_table,
+    shaping_text,
+)
 
 PAIR = Pair("a", "b")
 SECOND = 10**9

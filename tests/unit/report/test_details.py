@@ -9,8 +9,8 @@ from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary, Exclusion
 from rigctl.records import Status
 from rigctl.report.blocks import Folded, Paragraph, Section, Terms
-from rigctl.report.tables.details import MOST_EXPLAINED, MOST_OPEN, details
-from rigctl.report.words.exclusions import exclusion_text
+from rigctl.report.tables.streams import MOST_EXPLAINED, MOST_OPEN, details
+from rigctl.report.words.missing import exclusion_text
 
 
 def explained(count: int) -> Section:

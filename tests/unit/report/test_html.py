@@ -13,7 +13,7 @@ from rigctl.analysis.run_view import RunView
 from rigctl.base.resources import templates
 from rigctl.records import Facts, Pair, Repetition, RunInfo
 from rigctl.report.blocks import Charts, Folded, Table
-from rigctl.report.charts.palette import LIGHT
+from rigctl.report.charts.colours import LIGHT
 from rigctl.report.charts.svg import render_svg
 from rigctl.report.document import document
 from rigctl.report.printers.html import page as page_of

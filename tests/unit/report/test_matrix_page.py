@@ -16,7 +16,7 @@ from rigctl.report.blocks import Folded, HeatField, HeatMap, HeatMaps, Paragraph
 from rigctl.report.charts.plot import Line
 from rigctl.report.document import document
 from rigctl.report.printers.html import STYLES, page
-from rigctl.report.sections.matrix.charts import LINE_COLOURS, colour_of
+from rigctl.report.sections.matrix.panels import LINE_COLOURS, colour_of
 
 SMALL: dict[str, Any] = {"windows": (65536, 131072), "flows": (1, 2), "pairs": (1, 4, 8)}
 

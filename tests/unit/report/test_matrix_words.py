@@ -13,9 +13,9 @@ from rigctl.analysis.views.panels import Matrix, matrix
 from rigctl.findings import Finding, Severity, Weight
 from rigctl.records import Cell, Condition, Repetition, RunInfo, Setting, Trunk
 from rigctl.report.document import document
-from rigctl.report.sections.matrix.titles import gbps
+from rigctl.report.sections.matrix.panels import gbps
 from rigctl.report.sections.matrix.words import limit_text, low_text, matrix_findings
-from rigctl.report.sections.streams.words import window_text
+from rigctl.report.sections.streams import window_text
 
 QUIET = das2.Shape(noise=0.0)
 COARSE: dict[str, Any] = {"windows": (131072,), "flows": (1, 2)}

@@ -19,8 +19,7 @@ from rigctl.report.printers.html import page
 from rigctl.report.printers.json import as_json
 from rigctl.report.printers.markdown import markdown
 from rigctl.report.printers.table_parts import paper_parts
-from rigctl.report.sections.mesh.findings import findings
-from rigctl.report.sections.mesh.form import form_of
+from rigctl.report.sections.mesh import findings, form_of
 
 NODES = ("n1", "n2", "n3", "n4")
 

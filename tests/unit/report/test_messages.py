@@ -15,9 +15,7 @@ from rigctl.report.blocks import Chart, Charts, Document
 from rigctl.report.charts.plot import Line
 from rigctl.report.document import document
 from rigctl.report.printers.html import page
-from rigctl.report.sections.messages.chart import message_chart
-from rigctl.report.sections.messages.lines import keys, lines
-from rigctl.report.sections.messages.table import table
+from rigctl.report.sections.messages import keys, lines, message_chart, table
 
 BACK = Pair("cork", "dublin")
 

@@ -18,11 +18,11 @@ from rigctl.findings import Finding, Severity, Weight
 from rigctl.records import RunInfo
 from rigctl.report.blocks import Column, Document, Entry, Row, Section, Table
 from rigctl.report.document import document
-from rigctl.report.printers import page_data
+from rigctl.report.printers import html
 from rigctl.report.printers.html import Around, Place, anchor, page
 from rigctl.report.printers.json import whole
 from rigctl.report.printers.table_parts import paper_parts, repeated, screen_parts
-from rigctl.report.words.reproduce import run_command
+from rigctl.report.words.method import run_command
 from rigctl.scenario.overrides import Overrides
 
 DATA = re.compile(r'<script type="application/json" id="rigctl-data">\n(.*?)\n</script>', re.DOTALL)
@@ -47,7 +47,7 @@ def test_the_data_inside_are_the_document_and_the_rows_of_the_export() -> None:
 
 def test_no_text_of_the_user_ends_the_data() -> None:
     nasty = "</script><script>alert(1)</script><!--"
-    _, made = gigablox(title=nasty, notes=page_data.PLACE)
+    _, made = gigablox(title=nasty, notes=html.PLACE)
     text = page(made)
     assert text.count("<script") == text.count("</script>") == 1
     assert json.loads(DATA.findall(text)[0])["title"] == nasty
@@ -56,11 +56,11 @@ def test_no_text_of_the_user_ends_the_data() -> None:
 def test_data_that_would_make_a_page_too_large_are_left_out_with_the_reason(monkeypatch: Any) -> None:
     _, made = gigablox()
     small = len(shown(page(made)).encode())
-    monkeypatch.setattr(page_data, "MOST_BYTES", len(page(made).encode()) - 1000)
+    monkeypatch.setattr(html, "MOST_BYTES", len(page(made).encode()) - 1000)
     text = page(made)
     assert "pairs" not in json.loads(DATA.findall(text)[0])
     assert "gives the rows of pairs, too many for this page" in text
-    monkeypatch.setattr(page_data, "MOST_BYTES", small)
+    monkeypatch.setattr(html, "MOST_BYTES", small)
     text = page(made)
     assert not DATA.findall(text)
     assert "The data would make this page too large" in text
@@ -69,7 +69,7 @@ def test_data_that_would_make_a_page_too_large_are_left_out_with_the_reason(monk
 
 def test_a_matrix_of_960_tests_with_its_data_is_below_2_mb() -> None:
     text = page(document(*pages.large_matrix()))
-    assert len(text.encode()) <= page_data.MOST_BYTES
+    assert len(text.encode()) <= html.MOST_BYTES
     assert len(json.loads(DATA.findall(text)[0])["results"]) > 1
 
 

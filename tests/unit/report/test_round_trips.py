@@ -10,7 +10,7 @@ from rigctl.analysis.views.messages import MessageResult
 from rigctl.findings import Finding, Severity, Weight
 from rigctl.model.histogram import bucket_of
 from rigctl.records import MessageSettings
-from rigctl.report.sections.messages.round_trips import round_trip_findings
+from rigctl.report.sections.messages import round_trip_findings
 
 NAGLE = "no retransmits, and TCP_NODELAY was off, so that the end of a message may wait for a delayed acknowledgement."
 UNKNOWN = "the cause is unknown."

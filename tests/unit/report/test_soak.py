@@ -17,7 +17,7 @@ from rigctl.report.document import document
 from rigctl.report.printers.html import page
 from rigctl.report.printers.markdown import markdown
 from rigctl.report.sections.soak import FlowMean, _summed_up, flow_means, is_soak, part, sum_over_time
-from rigctl.report.words.per_stream import span
+from rigctl.report.tables.streams import span
 
 LONG: dict[str, Any] = {"windows": (131072,), "flows": (1,), "pairs": (12,), "duration_s": 1800.0}
 

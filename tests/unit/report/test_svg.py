@@ -7,8 +7,8 @@ from datetime import date
 import pytest
 
 from rigctl.report.blocks import Key
-from rigctl.report.charts.letters import cut, text_width
-from rigctl.report.charts.palette import LIGHT, Palette
+from rigctl.report.charts.colours import LIGHT, Palette
+from rigctl.report.charts.marks import cut, text_width
 from rigctl.report.charts.plot import Area, Axis, Bars, Line, Mark, Panel, Plot, Points, Rule, Spans, Text, plot
 from rigctl.report.charts.scales import day
 from rigctl.report.charts.svg import render_svg

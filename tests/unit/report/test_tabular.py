@@ -3,7 +3,7 @@
 import pytest
 
 from rigctl.report.blocks import Column
-from rigctl.report.tables.tabular import ColumnOf, Head, decimals_of, filled, numbers, table_of
+from rigctl.report.tables.columns import ColumnOf, Head, decimals_of, filled, numbers, table_of
 
 RATE = Column("Goodput", "Mbit/s")
 

@@ -3,8 +3,7 @@
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.panels import ConditionPanels, Matrix
 from rigctl.report.blocks import Block, Items, Paragraph, Part, Section
-from rigctl.report.sections.matrix.charts import condition_maps, difference_maps
-from rigctl.report.sections.matrix.titles import settings_text
+from rigctl.report.sections.matrix.panels import condition_maps, difference_maps, settings_text
 from rigctl.report.sections.matrix.words import difference_text, limit_text, locked_text, low_text, matrix_findings
 
 

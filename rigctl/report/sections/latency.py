@@ -1,0 +1,265 @@
+"""Latency under load: round trips of the probes beside streams, idle and under load, and what they say of the queue."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from rigctl.analysis.run_view import RunView
+from rigctl.analysis.summary import CellSummary, LatencySummary, StreamSummary
+from rigctl.analysis.views.over_time import charted_cells
+from rigctl.findings import Finding, Severity, Subject, Weight, tests
+from rigctl.model.latency import KEPT, PROBE_BYTES, trips
+from rigctl.model.window import received_at
+from rigctl.records import Cell, Direction, Probes, Repetition, Status, Stream
+from rigctl.report.blocks import Block, Chart, Charts, Column, Key, Part, Section, Table
+from rigctl.report.charts.plot import MOST_COLOURS, Axis, Panel, Plot, stream_colours
+from rigctl.report.charts.plot import Line as Drawn
+from rigctl.report.tables.columns import ColumnOf, Filled, Head, decimals_of, filled, numbers, table_of
+from rigctl.report.words.text import numbers_text, plural, rate_text, settings_text, time_text
+
+METHOD = (
+    f"Round trips: UDP probes of {PROBE_BYTES} bytes at a steady pace from the sender of the data to the receiver and "
+    "back, by threads of their own, first without the streams (idle), then beside them (loaded). Round trips per "
+    f"minute are 60 s over the mean of the shortest {100 * KEPT:.0f} % of the loaded ones."
+)
+
+
+def part(view: RunView) -> Part | None:
+    """Of tests with probes; `None` where none was measured."""
+    found = results(view)
+    if not found:
+        return None
+    blocks: list[Block] = [table(found)]
+    drawn = charts(view)
+    if drawn is not None:
+        blocks.append(drawn)
+    section = Section("Latency under load", tuple(blocks), brief=True)
+    return Part(findings=tuple(findings(found)), sections=(section,), method=(METHOD,))
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One stream of one test."""
+
+    cell: CellSummary
+    stream: StreamSummary
+    latency: LatencySummary
+
+
+def results(view: RunView) -> list[Result]:
+    """One per stream with probes, in the order of the tests."""
+    return [
+        Result(cell, stream, stream.latency)
+        for cell in view.cells
+        for stream in cell.streams
+        if stream.latency is not None
+    ]
+
+
+def table(found: Sequence[Result]) -> Table:
+    columns: list[ColumnOf[Result]] = [
+        lambda rows: filled(Column("Test"), [row.cell.cell.number for row in rows]),
+        lambda rows: filled(Column("Pair", words=True), [str(row.stream) for row in rows]),
+        _times("Idle, p50", lambda latency: latency.idle_p50_us),
+        _times("Idle, p99", lambda latency: latency.idle_p99_us),
+        _times("Loaded, p50", lambda latency: latency.loaded_p50_us),
+        _times("Loaded, p99", lambda latency: latency.loaded_p99_us),
+        _times("Rise", lambda latency: latency.rise_us),
+        lambda rows: numbers(Column("Round trips per minute"), [row.latency.rpm for row in rows], 0),
+        _lost,
+        _tcp,
+    ]
+    legend = ("Round trips of probes: p50 the median, p99 what 99 % did not exceed. Rise: of the median.",)
+    return table_of(found, columns, lambda row: Head(row.cell.cell.number), legend, "Latency under load")
+
+
+def _times(title: str, of: Callable[[LatencySummary], float | None]) -> ColumnOf[Result]:
+    def column(rows: Sequence[Result]) -> Filled:
+        values = [None if (time_us := of(row.latency)) is None else time_us / 1e3 for row in rows]
+        return numbers(Column(title, "ms"), values, decimals_of(values, most=3))
+
+    return column
+
+
+def _lost(rows: Sequence[Result]) -> Filled:
+    values = [row.latency.lost_pct for row in rows]
+    return numbers(Column("Lost", "%"), values, decimals_of(values, digits=2, most=2))
+
+
+def _tcp(rows: Sequence[Result]) -> Filled | None:
+    """What TCP itself has measured; datagrams have none."""
+    values = [None if row.latency.tcp_us is None else row.latency.tcp_us / 1e3 for row in rows]
+    if all(value is None for value in values):
+        return None
+    return numbers(Column("RTT of TCP", "ms"), values, decimals_of(values, most=3))
+
+
+GROWN: Final = 2.0
+"""Under load a round trip has grown from this multiple of the idle one on …"""
+LEAST_RISE_US: Final = 300.0
+"""… where it is also longer by this: less is what busy processors add."""
+MUCH_LOST_PCT: Final = 1.0
+
+
+def findings(found: Sequence[Result]) -> Iterator[Finding]:
+    known = [row for row in found if row.latency.rise_us is not None]
+    if known:
+        yield _rise(max(known, key=lambda row: row.latency.rise_us or 0.0), len(known))
+    yield from _silent([row for row in found if row.latency.lost_pct == 100])
+    lossy = [row for row in known if MUCH_LOST_PCT <= (row.latency.lost_pct or 0.0) < 100]
+    if lossy:
+        worst = max(lossy, key=lambda row: row.latency.lost_pct or 0.0)
+        text = f"Under load {worst.latency.lost_pct:.2g} % of the probes of {worst.stream} got lost {_in(worst)}"
+        text += f", the most of {plural(len(lossy), 'pair')} with losses." if len(lossy) > 1 else "."
+        yield Finding(text, Weight.LOSS, Severity.NOTE, _subject(worst), {"latency_lost_pct": worst.latency.lost_pct})
+
+
+def _rise(worst: Result, count: int) -> Finding:
+    latency = worst.latency
+    idle_us, loaded_us = latency.idle_p50_us or 0.0, latency.loaded_p50_us or 0.0
+    held_bytes = queue_bytes(worst)
+    measured = {
+        "latency_idle_p50_us": latency.idle_p50_us,
+        "latency_loaded_p50_us": latency.loaded_p50_us,
+        "latency_rise_us": latency.rise_us,
+        "latency_rpm": latency.rpm,
+        "queue_bytes": held_bytes,
+    }
+    if not grown(worst):
+        most = f", the largest rise of {count} rows" if count > 1 else ""
+        text = f"Under load the round trip stays short: {time_text(loaded_us)} of {worst.stream} {_in(worst)}"
+        text += f", {time_text(idle_us)} when idle (p50){most}."
+        return Finding(text, Weight.DETAIL, Severity.OK, _subject(worst), measured)
+    text = (
+        f"Under load the round trip of {worst.stream} grows from {time_text(idle_us)} to {time_text(loaded_us)} (p50) "
+    )
+    text += _in(worst)
+    if held_bytes is not None and worst.stream.goodput_mbps is not None:
+        goodput = rate_text(worst.stream.goodput_mbps.mean, worst.stream.ceiling_mbps)
+        text += f": a queue of about {float(f'{held_bytes / 1024:.2g}'):,.0f} KB at {goodput} Mbit/s"
+    text += f"; the largest rise of {count} rows." if count > 1 else "."
+    remedy = "A smaller window, a lower rate or a queue that drops earlier (fq_codel) shortens it."
+    return Finding(text, Weight.COMPARISON, Severity.NOTE, _subject(worst), measured, remedy)
+
+
+def grown(row: Result) -> bool:
+    """Whether it is longer under load by more than busy processors add."""
+    idle_us, rise_us = row.latency.idle_p50_us, row.latency.rise_us
+    if idle_us is None or rise_us is None:
+        return False
+    return rise_us >= LEAST_RISE_US and idle_us + rise_us >= GROWN * idle_us
+
+
+def queue_bytes(row: Result) -> float | None:
+    """The rise at the goodput; unknown where other streams may fill the same queue, or there is one each way."""
+    rise_us, goodput = row.latency.rise_us, row.stream.goodput_mbps
+    if rise_us is None or goodput is None or not grown(row):
+        return None
+    if row.cell.shared or row.cell.cell.direction is Direction.BOTH:
+        return None
+    return rise_us * goodput.mean / 8
+
+
+def _silent(found: Sequence[Result]) -> Iterator[Finding]:
+    if not found:
+        return
+    names = sorted({row.cell.cell.number for row in found})
+    text = f"No probe of {found[0].stream} was answered in {numbers_text(names)}: latency is unknown."
+    yield Finding(text, Weight.SUSPECT, Severity.WARNING, tests(names), {}, "Check whether a firewall drops UDP.")
+
+
+def _in(row: Result) -> str:
+    return f"in test {row.cell.cell.number}"
+
+
+def _subject(row: Result) -> Subject:
+    return tests([row.cell.cell.number])
+
+
+MOST_POINTS: Final = 150
+"""Of a line; each is the longest round trip of its time."""
+_WIDTH: Final = 380
+_HEIGHT: Final = 110
+_GOODPUT_HEIGHT: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Values over time of one stream; seconds from the start of the streams, negative while idle."""
+
+    name: str
+    t_s: tuple[float, ...]
+    values: tuple[float, ...]
+
+
+def charts(view: RunView) -> Charts | None:
+    """Of each test that is drawn the last repetition that counts."""
+    shown: list[tuple[Cell, list[Line], list[Line]]] = []
+    for cell in charted_cells(view.plan):
+        own = [
+            repetition
+            for repetition in view.repetitions
+            if repetition.cell == cell.number and repetition.status is Status.OK and repetition.probes
+        ]
+        if own:
+            round_trips = [line for probes in own[-1].probes if (line := _round_trips(probes)).t_s]
+            goodput = [drawn for stream in cell.streams if (drawn := _goodput(own[-1], stream)) is not None]
+            shown += [(cell, round_trips, goodput)] if round_trips else []
+    if not shown:
+        return None
+    longest = max(value for _, lines, _ in shown for line in lines for value in line.values)
+    streams = dict.fromkeys(str(stream) for cell, _, _ in shown for stream in cell.streams)
+    few = len(streams) <= MOST_COLOURS
+    keys = tuple(Key(name, f"s{number}") for number, name in enumerate(streams, 1)) if few else ()
+    return Charts(tuple(_chart(*drawn, longest) for drawn in shown), keys)
+
+
+def _round_trips(probes: Probes) -> Line:
+    """The longest round trip of each of `MOST_POINTS` equal times; times in which none was answered have no point."""
+    known = [(trip.sent_ns - probes.started_ns, trip.rtt_ns) for trip in trips(probes) if trip.rtt_ns is not None]
+    if not known:
+        return Line(str(probes.stream), (), ())
+    together = -(-len(known) // MOST_POINTS)
+    pieces = [known[at : at + together] for at in range(0, len(known), together)]
+    t_s = tuple(piece[0][0] / 1e9 for piece in pieces)
+    return Line(str(probes.stream), t_s, tuple(max(rtt_ns for _, rtt_ns in piece) / 1e6 for piece in pieces))
+
+
+def _goodput(repetition: Repetition, stream: Stream) -> Line | None:
+    """In Mbit/s, over the measurement interval; `None` where its series was not read."""
+    start_ns, end_ns = repetition.window_start_ns, repetition.window_end_ns
+    sides = [flow.receiver for flow in repetition.flows if flow.stream == stream]
+    if start_ns is None or end_ns is None or not sides:
+        return None
+    samples = min((len(side.series.columns.get("t_ns", ())) if side is not None else 0 for side in sides), default=0)
+    if samples < 2:
+        return None
+    edges = np.linspace(0.0, (end_ns - start_ns) / 1e9, min(MOST_POINTS, samples) + 1)
+    received = np.sum([received_at(side, start_ns, edges) for side in sides if side is not None], axis=0)
+    offset_s = (start_ns - repetition.probes[0].started_ns) / 1e9
+    middles_s = (edges[1:] + edges[:-1]) / 2 + offset_s
+    return Line(str(stream), tuple(middles_s.tolist()), tuple((np.diff(received) * 8e-6 / np.diff(edges)).tolist()))
+
+
+def _chart(cell: Cell, round_trips: Sequence[Line], goodput: Sequence[Line], longest_ms: float) -> Chart:
+    times = [t_s for line in (*round_trips, *goodput) for t_s in line.t_s]
+    span = (min(0.0, *times), max(times))
+    panels = [_panel(round_trips, "round trip [ms]", longest_ms * 1.05, _HEIGHT)]
+    if goodput:
+        most = max(value for line in goodput for value in line.values)
+        panels.append(_panel(goodput, "Mbit/s", most * 1.05, _GOODPUT_HEIGHT))
+    own = [value for line in round_trips for value in line.values]
+    label = f"Round trips over time of test {cell.number}: up to {time_text(1e3 * max(own))}"
+    caption = f"{settings_text(cell)}: longest round trips, below them the goodput; the streams start at 0 s"
+    plot = Plot(_WIDTH, Axis("seconds", *span, ticks=6, grid=False), tuple(panels))
+    return Chart(plot, label, caption, f"Test {cell.number}")
+
+
+def _panel(lines: Sequence[Line], title: str, high: float, height: int) -> Panel:
+    marks = tuple(
+        Drawn(tuple(zip(line.t_s, line.values, strict=True)), colour, width=1.4)
+        for line, colour in zip(lines, stream_colours(len(lines)), strict=True)
+    )
+    return Panel(Axis(title, 0, high, ticks=3), marks, height)

@@ -1,0 +1,221 @@
+"""What a panel, a place in it and a condition are called."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rigctl.analysis.views.panels import ConditionPanels, Difference, Matrix, Place, Setting, settings_of
+from rigctl.base.units import format_duration
+from rigctl.records import Condition, Direction
+from rigctl.report.blocks import Chart, HeatField, HeatMap, HeatMaps, Key
+from rigctl.report.charts.colours import HEAT_STEPS, heat_step
+from rigctl.report.charts.plot import Axis, Line, Plot, plot
+from rigctl.report.words.text import UNKNOWN, plural, size_words
+
+_WINDOWS: Final = ("window_total_bytes", "window_bytes")
+_FLAGS: Final = ("nodelay", "zerocopy", "copy")
+_TIMES: Final = ("duration_s", "omit_s")
+_SETTINGS: Final = {"mtu": "MTU", "resize": "resizing of buffers"}
+
+
+def panel_title(setting: Setting) -> str:
+    """What is special about a panel: `Total window 64 KiB`, `Window 64 KiB, MSS 1460`; empty for a lone one."""
+    windows = [name for name, _ in setting if name in _WINDOWS]
+    shown = [name for name, value in setting if name in _WINDOWS and value is not None] or windows[:1]
+    words = [_part(name, value) for name, value in setting if name not in _WINDOWS or name in shown]
+    title = ", ".join(words)
+    return title[:1].upper() + title[1:]
+
+
+def _part(name: str, value: object) -> str:
+    if name == "window_total_bytes":
+        return f"total window {size_words(value)}" if isinstance(value, int) else "window not set"
+    if name == "window_bytes":
+        return f"window {size_words(value)}" if isinstance(value, int) else "window not set"
+    if name in _FLAGS:
+        return f"{name} default" if value is None else name if value else f"no {name}"
+    if name == "direction":
+        return "both directions" if value == Direction.BOTH else str(value)
+    if name in _TIMES and isinstance(value, float | int):
+        return f"{format_duration(value)}{' omitted' if name == 'omit_s' else ''}"
+    return f"{'MSS' if name == 'mss' else name} {'default' if value is None else value}"
+
+
+def setting_name(name: str) -> str:
+    """What a setting of a condition is called: a sysctl by its own name."""
+    return _SETTINGS.get(name, name)
+
+
+def settings_text(condition: Condition | None) -> str:
+    """What a condition sets, in one line: `MTU 1500, resizing of buffers off.`"""
+    if condition is None:
+        return ""
+    words = ", ".join(f"{setting_name(name)} {value}" for name, value in settings_of(condition).items())
+    return f"{words[:1].upper()}{words[1:]}."
+
+
+def place_text(place: Place) -> str:
+    """`12 pairs, 1 flow`."""
+    return f"{plural(place[0], 'pair')}, {plural(place[1], 'flow')}"
+
+
+def gbps(mbps: float, sign: bool = False) -> str:
+    """Mbit/s as Gbit/s with two decimals: `7.91`, with a sign `+0.12` or `−0.12`."""
+    value = round(mbps / 1000, 2) + 0.0
+    return f"{value:+.2f}".replace("-", "−") if sign else f"{value:.2f}"
+
+
+DIFFERENCE_STEPS: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """`mbps` by the place of its row and column; `axis` is what the columns are: `flows` or `window`."""
+
+    title: str
+    axis: str
+    rows: tuple[int, ...]  # numbers of pairs
+    columns: tuple[str, ...]
+    mbps: Mapping[tuple[int, int], float]
+
+    def row(self, at: int) -> list[float | None]:
+        return [self.mbps.get((at, column)) for column in range(len(self.columns))]
+
+
+def condition_grids(found: Matrix, condition: ConditionPanels) -> list[Grid]:
+    """One grid per panel; a single one over all panels where there is only one number of flows."""
+    return _grids(
+        found, [(panel_title(panel.setting), dict(panel.setting), panel.sums_mbps) for panel in condition.panels]
+    )
+
+
+def difference_grids(found: Matrix, difference: Difference) -> list[Grid]:
+    """The same for a difference of conditions."""
+    return _grids(found, [(panel_title(panel.setting), dict(panel.setting), panel.mbps) for panel in difference.panels])
+
+
+def _grids(found: Matrix, panels: Sequence[tuple[str, Mapping[str, object], Mapping[Place, float]]]) -> list[Grid]:
+    if len(found.flows) > 1 or len(panels) == 1:
+        columns = tuple(str(flows) for flows in found.flows)
+        return [Grid(title, "flows", found.pairs, columns, _placed(found, sums)) for title, _, sums in panels]
+    only = found.flows[0]
+    mbps = {
+        (row, column): sums[pairs, only]
+        for column, (_, _, sums) in enumerate(panels)
+        for row, pairs in enumerate(found.pairs)
+        if (pairs, only) in sums
+    }
+    names = tuple(_short(title, setting) for title, setting, _ in panels)
+    return [Grid("", "window", found.pairs, names, mbps)]
+
+
+def _placed(found: Matrix, sums: Mapping[Place, float]) -> dict[tuple[int, int], float]:
+    return {
+        (row, column): sums[pairs, flows]
+        for row, pairs in enumerate(found.pairs)
+        for column, flows in enumerate(found.flows)
+        if (pairs, flows) in sums
+    }
+
+
+def _short(title: str, setting: Mapping[str, object]) -> str:
+    """A column's head: the window alone where nothing else tells the panels apart."""
+    if len(setting) == 1:
+        value = next(iter(setting.values()))
+        if "window_total_bytes" in setting or "window_bytes" in setting:
+            return size_words(value) if isinstance(value, int) else "not set"
+    return title
+
+
+def difference_step(mbps: float, most_mbps: float) -> int:
+    """−`DIFFERENCE_STEPS` … `DIFFERENCE_STEPS`, 0 for what is nothing beside `most_mbps`."""
+    if most_mbps <= 0:
+        return 0
+    steps = round(DIFFERENCE_STEPS * abs(mbps) / most_mbps)
+    return steps if mbps > 0 else -steps
+
+
+LINE_COLOURS: Final = 10
+"""Of lines in an order, as 1 to 10 flows: `l0` to `l9`."""
+PALE: Final = 0.10
+"""The colours of differences reach at least to this share of the highest sum."""
+_WIDTH: Final = 400
+_HEIGHT: Final = 250
+_FEW_POINTS: Final = 60
+"""So many are marked one by one; more make a line without them."""
+
+
+def condition_maps(found: Matrix, condition: ConditionPanels) -> HeatMaps:
+    """The sums of one condition, with lines beside each map."""
+    grids = condition_grids(found, condition)
+    steps = [found.top_mbps * step / HEAT_STEPS for step in range(HEAT_STEPS)]
+    first = grids[0]
+    names = [
+        f"{name} {'flow' if name == '1' else 'flows'}" if first.axis == "flows" else name for name in first.columns
+    ]
+    keys = tuple(Key(name, f"l{colour_of(number, len(names))}") for number, name in enumerate(names))
+    return HeatMaps(
+        maps=tuple(_heat_map(grid, found.top_mbps) for grid in grids),
+        unit=f"Gbit/s by pairs and {first.axis}",
+        scale=tuple(HeatField(gbps(begins), f"h{step}") for step, begins in enumerate(steps)),
+        keys=keys if len(keys) > 1 else (),
+    )
+
+
+def colour_of(number: int, count: int) -> int:
+    """The colour of line `number` of `count`: spread over all `LINE_COLOURS`."""
+    return round(number * (LINE_COLOURS - 1) / (count - 1)) if count > 1 else 0
+
+
+def _heat_map(grid: Grid, top_mbps: float) -> HeatMap:
+    rows = tuple(
+        (str(pairs), tuple(_field(value, top_mbps) for value in grid.row(number)))
+        for number, pairs in enumerate(grid.rows)
+    )
+    highest = f", {gbps(max(grid.mbps.values()))} Gbit/s at most" if grid.mbps else ""
+    label = f"Total goodput by the number of pairs{f': {grid.title}' if grid.title else ''}{highest}"
+    chart = Chart(lines(grid, top_mbps), label) if grid.mbps else None
+    return HeatMap(grid.title, f"pairs ↓ {grid.axis} →", grid.columns, rows, chart)
+
+
+def _field(mbps: float | None, top_mbps: float) -> HeatField:
+    return HeatField(UNKNOWN, "") if mbps is None else HeatField(gbps(mbps), f"h{heat_step(mbps, top_mbps)}", mbps)
+
+
+def difference_maps(found: Matrix, difference: Difference) -> HeatMaps:
+    """The difference of two conditions. One scale over its panels; it does not shrink to noise."""
+    most = max(abs(difference.largest_mbps), PALE * found.top_mbps)
+    maps = tuple(
+        HeatMap(
+            grid.title,
+            f"pairs ↓ {grid.axis} →",
+            grid.columns,
+            tuple(
+                (str(pairs), tuple(_change(value, most) for value in grid.row(number)))
+                for number, pairs in enumerate(grid.rows)
+            ),
+        )
+        for grid in difference_grids(found, difference)
+    )
+    return HeatMaps(maps, "Gbit/s", side_by_side=True)
+
+
+def _change(mbps: float | None, most_mbps: float) -> HeatField:
+    if mbps is None:
+        return HeatField(UNKNOWN, "")
+    step = difference_step(mbps, most_mbps)
+    colour = f"{'p' if step > 0 else 'm' if step < 0 else 'z'}{abs(step)}"
+    return HeatField(gbps(mbps, sign=True), colour, mbps)
+
+
+def lines(grid: Grid, top_mbps: float) -> Plot:
+    """The sum as a function of the pairs, one line per column of the grid."""
+    dots = len(grid.mbps) <= _FEW_POINTS
+    marks = []
+    for column in range(len(grid.columns)):
+        points = tuple(
+            (float(grid.rows[row]), mbps / 1000) for (row, at), mbps in sorted(grid.mbps.items()) if at == column
+        )
+        marks.append(Line(points, f"l{colour_of(column, len(grid.columns))}", width=1.5, dots=dots))
+    pairs = Axis("pairs", 0, grid.rows[-1], ticks=min(12, grid.rows[-1]))
+    return plot(_WIDTH, _HEIGHT, pairs, Axis("Gbit/s", 0, top_mbps * 1.03 / 1000, ticks=6), tuple(marks))

@@ -1,0 +1,410 @@
+"""Ping-pong and blast: what a message of each size takes, in the form of a lab's page, and what that says."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rigctl.analysis.run_view import RunView
+from rigctl.analysis.views.messages import MessageResult
+from rigctl.base.units import format_bytes
+from rigctl.findings import Finding, Severity, Weight, tests
+from rigctl.model.histogram import count_between, peaks_ns
+from rigctl.records import RunInfo
+from rigctl.report.blocks import Chart, Charts, Column, Entry, Key, Paragraph, Part, Section, Table
+from rigctl.report.charts.plot import MOST_COLOURS, Axis, Mark, Plot, Spans, plot, stream_colours
+from rigctl.report.charts.plot import Line as Drawn
+from rigctl.report.tables.columns import Filled
+from rigctl.report.tables.messages import (
+    ResultColumn,
+    Results,
+    efficiency,
+    iterations,
+    message_table,
+    microseconds,
+    size,
+)
+from rigctl.report.words.above_ceiling import message_excess_findings, message_excess_note
+from rigctl.report.words.text import UNKNOWN, listed, percent_text, plural, rate_text, time_text
+
+SECTION = "messages"
+_BLAST_METHOD = (
+    "The sender sends messages one after the other; the receiver takes them and sends one byte when it has all of "
+    "them. Elapsed: from the first send to that byte, on the sender's clock."
+)
+_TRIP_METHOD = (
+    "Each message is sent back when it has arrived whole, and the next one is sent when it is back. Elapsed: from the "
+    "first send to the last answer, on the sender's clock. Mean, least and largest round trip are exact; percentiles "
+    "are of a histogram, within 0.4 %."
+)
+_PLACES = (
+    "Without busy polling both ends sleep while they wait. Where a pair has one flow, each end runs on the processor "
+    "that its packets arrive at, if its system tells which: one that has to be woken for each message takes longer."
+)
+_CONNECTIONS = "Each repetition has a connection of its own; the time of its handshake is not counted."
+
+
+def part(view: RunView) -> Part | None:
+    """Of a run of messages; `None` of any other."""
+    if view.section != SECTION:
+        return None
+    results = view.messages
+    trips = view.plan.cells[0].kind.round_trips
+    findings = [*message_findings(view), *round_trip_findings(results)]
+    shaping = shaping_text(view.info, trips)
+    if shaping:
+        findings.append(Finding(shaping, Weight.RIG))
+    return Part(
+        findings=tuple(findings),
+        results=table(results, lambda result: message_excess_note(view.info, result)),
+        sections=_charts(view, trips),
+        method=(_TRIP_METHOD, _PLACES, _CONNECTIONS) if trips else (_BLAST_METHOD, _CONNECTIONS),
+    )
+
+
+def _charts(view: RunView, trips: bool) -> tuple[Section, ...]:
+    drawn = lines(view.messages)
+    chart = message_chart(drawn, trips=trips)
+    if chart is None:
+        return ()
+    note = (
+        "Means; the bars reach from the median to the 99th percentile."
+        if trips
+        else "Throughput at the sender, until the receiver acknowledged the last byte; the dashed line is the ceiling."
+    )
+    title = "Round-trip time against message size" if trips else "Throughput against message size"
+    return (Section(title, (Charts((chart,), keys(drawn), wide=True), Paragraph(note, small=True))),)
+
+
+_PERCENTILES: Final = (50.0, 90.0, 99.0, 99.9)
+
+
+def table(results: Results, notes_of: Callable[[MessageResult], Sequence[str]] = lambda _: ()) -> Table:
+    """Size, iterations, elapsed times, their mean and variation, then round trips or throughput."""
+    if results and results[0].cell.kind.round_trips:
+        return message_table(results, [size, iterations], _round_trips())
+    return message_table(results, [size, _logarithm, iterations], [throughput, ceiling, efficiency], notes_of)
+
+
+def _logarithm(results: Results) -> Filled:
+    """The nettest page plots throughput against it."""
+    values = [math.log2(result.size) if result.size else None for result in results]
+    column = Column("log2(size)", "", "requested")
+    return Filled(column, tuple(Entry(UNKNOWN if value is None else f"{value:.3f}", value) for value in values))
+
+
+def _round_trips() -> list[ResultColumn]:
+    def of_percentile(percent: float) -> ResultColumn:
+        return microseconds(f"p{percent:g}", lambda result: result.rtt_us(percent))
+
+    return [
+        microseconds("RTT mean", lambda result: _us(result.rtt_mean_ns)),
+        microseconds("min", lambda result: _us(result.rtt_min_ns)),
+        *(of_percentile(percent) for percent in _PERCENTILES),
+        microseconds("max", lambda result: _us(result.rtt_max_ns)),
+    ]
+
+
+def _us(time_ns: float | None) -> float | None:
+    return None if time_ns is None else time_ns / 1000
+
+
+def throughput(results: Results) -> Filled:
+    return _rates("Throughput", [result.bytes_per_s for result in results])
+
+
+def ceiling(results: Results) -> Filled:
+    return _rates("Ceiling", [result.ceiling_bps and result.ceiling_bps / 8 for result in results])
+
+
+def _rates(title: str, values: list[float | None]) -> Filled:
+    column = Column(title, "byte/s", "derived")
+    return Filled(column, tuple(Entry(UNKNOWN if value is None else f"{value:,.0f}", value) for value in values))
+
+
+NOISY: Final = 0.05
+"""A variation above this share of the mean is reported."""
+CONVERGED: Final = 0.99
+"""From the smallest size on that achieves this share of the highest throughput, it has converged."""
+MOST_NAMED: Final = 3
+
+
+def message_findings(view: RunView) -> Iterator[Finding]:
+    """The answer first."""
+    counted = [result for result in view.messages if result.elapsed_s]
+    if not counted:
+        return
+    trips = counted[0].cell.kind.round_trips
+    if not view.meshes:
+        again = [] if view.again is None else [result for result in view.again.messages if result.elapsed_s]
+        yield from _trip_answer(counted, again) if trips else _blast_answer(counted)
+    if not trips:
+        yield from message_excess_findings(view.info, counted)
+    yield from _noisy(counted, again=view.plan.retest is not None)
+    yield from _unanswered(counted)
+
+
+def _trip_answer(counted: Sequence[MessageResult], again: Sequence[MessageResult]) -> Iterator[Finding]:
+    """The line of the shortest round trips, at its smallest and its largest size; as measured again, if it was."""
+    drawn = lines(counted)
+    best = min(drawn, key=lambda line: line.results[0].rtt_mean_ns or float("inf"))
+    small, large = best.results[0], best.results[-1]
+    which = f" ({best.name})" if best.name else ""
+    text = f"A round trip of {size_text(small)} takes {_mean_text(small, again, f' on average{which}')}"
+    if large.size > small.size:
+        text += f"; one of {size_text(large)} takes {_mean_text(large, again)}"
+    numbers = {"app_rtt_mean_us": small.rtt_mean_ns and small.rtt_mean_ns / 1e3, "app_rtt_p99_us": small.rtt_us(99)}
+    if later := _again(small, again):
+        numbers["app_rtt_mean_again_us"] = later.rtt_mean_ns and later.rtt_mean_ns / 1e3
+    yield Finding(f"{text}.", Weight.ANSWER, subject=tests([small.cell.number]), numbers=numbers)
+    for line in drawn:
+        if line is not best:
+            first = line.results[0]
+            text = f"With {line.name}, a round trip of {size_text(first)} takes {_us_text(first.rtt_mean_ns)}."
+            yield Finding(text, Weight.COMPARISON, subject=tests([first.cell.number]))
+
+
+def _again(result: MessageResult, again: Sequence[MessageResult]) -> MessageResult | None:
+    """Return the same test and pair as measured again; None if it was not."""
+    return next((one for one in again if (one.cell, one.stream) == (result.cell, result.stream)), None)
+
+
+def _mean_text(result: MessageResult, again: Sequence[MessageResult], what: str = "") -> str:
+    """`63.7 µs on average (…)`; of what was measured again its mean first, and beside it the mean it replaces."""
+    later = _again(result, again)
+    if later is None:
+        return f"{_us_text(result.rtt_mean_ns)}{what}{_spread(result)}"
+    first = f"{_us_text(result.rtt_mean_ns)} in the first {len(result.elapsed_s)}"
+    over = f"over {plural(len(later.elapsed_s), 'further repetition')}, {first}"
+    return f"{_us_text(later.rtt_mean_ns)}{what} {over}{_spread(later)}"
+
+
+def _spread(result: MessageResult) -> str:
+    half, most = result.rtt_us(50), result.rtt_us(99)
+    if half is None or most is None:
+        return ""
+    return f" (median {time_text(half)}, 99 % within {time_text(most)})"
+
+
+def _blast_answer(counted: Sequence[MessageResult]) -> Iterator[Finding]:
+    best = max(counted, key=lambda result: result.bytes_per_s or 0.0)
+    top = best.bytes_per_s or 0.0
+    share = f", {percent_text(best.efficiency)} % of the ceiling" if best.efficiency is not None else ""
+    sizes = sorted({result.size for result in counted})
+    highest = {size: max(result.bytes_per_s or 0.0 for result in counted if result.size == size) for size in sizes}
+    stays = [all(highest[other] >= CONVERGED * top for other in sizes[number:]) for number in range(len(sizes))]
+    from_on = next((size for size, kept in zip(sizes, stays, strict=True) if kept), None)
+    text = f"The highest throughput is {top:,.0f} byte/s, with messages of {size_text(best)}{share}"
+    if from_on is not None and from_on > sizes[0]:
+        text += f"; from {format_bytes(from_on)} on it stays within {100 * (1 - CONVERGED):.0f} % of that"
+    numbers = {"throughput_bytes_per_s": top, "efficiency": best.efficiency}
+    yield Finding(f"{text}.", Weight.ANSWER, subject=tests([best.cell.number]), numbers=numbers)
+
+
+def _noisy(counted: Sequence[MessageResult], *, again: bool) -> Iterator[Finding]:
+    """Sizes whose repetitions differ: how many, and the worst of them."""
+    noisy = [result for result in counted if result.mean_s and (result.variation_s or 0.0) > NOISY * result.mean_s]
+    if not noisy or again:
+        return
+    worst = sorted(noisy, key=_share, reverse=True)[:MOST_NAMED]
+    named = listed([f"test {result.cell.number} ({100 * _share(result):.0f} %)" for result in worst])
+    which = named if len(noisy) <= MOST_NAMED else f"{len(noisy)} tests, most in {named}"
+    text = f"Repetitions vary by more than {100 * NOISY:.0f} % of their mean in {which}."
+    remedy = "Measure them again with `retest: {when: variation > 5%}`."
+    subject = tests(result.cell.number for result in noisy)
+    yield Finding(text, Weight.SUSPECT, Severity.WARNING, subject, remedy=remedy)
+
+
+def _share(result: MessageResult) -> float:
+    return (result.variation_s or 0.0) / (result.mean_s or 1.0)
+
+
+def _unanswered(counted: Sequence[MessageResult]) -> Iterator[Finding]:
+    for result in counted:
+        if result.unanswered:
+            text = (
+                f"Test {result.cell.number}: {plural(result.unanswered, 'datagram')} of {size_text(result)} did not "
+                "come back within a second; the round trips are of those that did."
+            )
+            numbers = {"unanswered": result.unanswered}
+            yield Finding(text, Weight.LOSS, Severity.WARNING, tests([result.cell.number]), numbers)
+
+
+def shaping_text(info: RunInfo, trips: bool) -> str:
+    """What a virtual link can't show: a wire's time for a short message or a short test."""
+    if info.plan.virtual != "namespaces":
+        return ""
+    buckets = "The virtual links are shaped by token buckets, which pass what is shorter than the bucket at once: "
+    if trips:
+        return f"{buckets}on a wire of that rate a short message takes the time of its frames besides."
+    return f"{buckets}short tests may exceed the ceiling."
+
+
+def size_text(result: MessageResult) -> str:
+    """`1 byte`, `100 bytes`, `64K`."""
+    if result.size % 1024 == 0:
+        return format_bytes(result.size)
+    return f"{result.size} byte" if result.size == 1 else f"{result.size} bytes"
+
+
+def _us_text(time_ns: float | None) -> str:
+    return time_text(None if time_ns is None else time_ns / 1000)
+
+
+_MS: Final = 1e6
+DELAYED_MS: Final = (36.0, 50.0)
+TIMEOUT_MS: Final = (190.0, 260.0)
+USUAL_SHARE: Final = 0.5
+"""Waits are reported where the usual round trip is below this share of them."""
+
+
+def round_trip_findings(results: Sequence[MessageResult]) -> list[Finding]:
+    """What is reported of such round trips; nothing of a blast."""
+    return [*_waits(results), *_peaks(results)]
+
+
+def _waits(results: Sequence[MessageResult]) -> Iterator[Finding]:
+    for result in results:
+        usual_us = result.rtt_us(50)
+        if usual_us is None:
+            continue
+        for (low_ms, high_ms), name in ((DELAYED_MS, "40 ms"), (TIMEOUT_MS, "200 ms")):
+            count = count_between(result.round_trips, low_ms * _MS, high_ms * _MS)
+            if count and usual_us * 1e3 < USUAL_SHARE * low_ms * _MS:
+                trips = f"{plural(count, 'round trip')} of size {format_bytes(result.size)}"
+                cause, remedy = _cause(result, name)
+                text = f"Test {result.cell.number}: {trips} took about {name}: {cause}."
+                subject = tests([result.cell.number])
+                yield Finding(text, Weight.SUSPECT, Severity.WARNING, subject, {"round_trips": count}, remedy)
+
+
+def _cause(result: MessageResult, name: str) -> tuple[str, str | None]:
+    if name == "200 ms" and result.retransmits:
+        return f"{plural(result.retransmits, 'retransmit')} after TCP's least timeout", None
+    if name == "40 ms" and result.retransmits == 0 and result.nodelay is False:
+        cause = (
+            "no retransmits, and TCP_NODELAY was off, so that the end of a message may wait for a delayed "
+            "acknowledgement"
+        )
+        return cause, "nodelay: true would show it."
+    return "the cause is unknown", None
+
+
+def _peaks(results: Sequence[MessageResult]) -> Iterator[Finding]:
+    """One finding for all sizes: where their peaks are, and what is not known of them."""
+    found = [(result, peaks) for result in results if len(peaks := peaks_ns(result.round_trips)) > 1]
+    if not found:
+        return
+    low, high = ([peaks[end] / 1000 for _, peaks in found] for end in (0, -1))
+    count = plural(len(found), "test")
+    text = f"Round trips gather around two times in {count}, about {_range(low)} and {_range(high)}."
+    polled = any(
+        result.cell.messages.busy_poll is not None or "busy_poll" not in result.cell.kind.axes for result in results
+    )
+    remedy = None if polled else "busy_poll: true would show whether a processor that wakes up is the cause."
+    yield Finding(text, Weight.DETAIL, subject=tests(result.cell.number for result, _ in found), remedy=remedy)
+
+
+def _range(values_us: Sequence[float]) -> str:
+    """`18 µs`, `71 to 85 µs`, `11 to 16 ms`."""
+    factor, unit = (1e-3, "ms") if max(values_us) >= 1000 else (1.0, "µs")
+    low, high = (f"{float(f'{value * factor:.2g}'):g}" for value in (min(values_us), max(values_us)))
+    return f"{low} {unit}" if low == high else f"{low} to {high} {unit}"
+
+
+_VARIED: Final[tuple[Callable[[MessageResult], str], ...]] = (
+    lambda result: str(result.stream),
+    lambda result: result.cell.condition or "no condition",
+    lambda result: result.cell.transport.upper(),
+    lambda result: {None: "polling default", True: "busy polling", False: "no busy polling"}[
+        result.cell.messages.busy_poll
+    ],
+    lambda result: {None: "nodelay default", True: "nodelay", False: "no nodelay"}[result.cell.tcp.nodelay],
+    lambda result: plural(result.cell.parallel, "flow"),
+    lambda result: result.cell.tcp.congestion or "congestion control default",
+    lambda result: f"window {result.cell.window.bytes}" if result.cell.window.bytes else "window default",
+    lambda result: f"MSS {result.cell.tcp.mss}" if result.cell.tcp.mss else "MSS default",
+    lambda result: str(result.cell.direction),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Results that differ in their size only; `name` is empty where there is one line."""
+
+    name: str
+    results: tuple[MessageResult, ...]
+
+
+def lines(results: Sequence[MessageResult]) -> tuple[Line, ...]:
+    """By everything that varies besides the size, in the order of the results."""
+    varied = [name for name in _VARIED if len({name(result) for result in results}) > 1]
+    grouped: dict[str, list[MessageResult]] = {}
+    for result in results:
+        grouped.setdefault(", ".join(name(result) for name in varied), []).append(result)
+    return tuple(Line(name, tuple(sorted(own, key=lambda result: result.size))) for name, own in grouped.items())
+
+
+def keys(drawn: Sequence[Line]) -> tuple[Key, ...]:
+    """The legend; empty where one line needs none, or there are more lines than colours."""
+    if not 1 < len(drawn) <= MOST_COLOURS:
+        return ()
+    return tuple(Key(line.name, f"s{number}") for number, line in enumerate(drawn, 1))
+
+
+_WIDTH: Final = 1040
+_HEIGHT: Final = 340
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Of one size the mean with its spread in µs, or throughput and ceiling in MB/s."""
+
+    size: int
+    value: float
+    spread: tuple[float, float] | None = None
+    ceiling: float | None = None
+
+
+def message_chart(drawn: Sequence[Line], *, trips: bool) -> Chart | None:
+    """The chart; `None` where there are fewer than two sizes to draw."""
+    found = [[size for result in line.results if (size := _size(result, trips))] for line in drawn]
+    known = [size for line in found for size in line]
+    if len({size.size for size in known}) < 2:
+        return None
+    low, high = (end(known, key=lambda size: size.size) for end in (min, max))
+    unit = "µs" if trips else "MB/s"
+    what = "Mean round trip" if trips else "Throughput"
+    label = (
+        f"{what} against message size: {rate_text(low.value)} {unit} at {format_bytes(low.size)}, "
+        f"{rate_text(high.value)} {unit} at {format_bytes(high.size)}"
+    )
+    return Chart(_plot(found, trips=trips), label)
+
+
+def _size(result: MessageResult, trips: bool) -> Size | None:
+    if not trips:
+        if result.bytes_per_s is None:
+            return None
+        ceiling = None if result.ceiling_bps is None else result.ceiling_bps / 8e6
+        return Size(result.size, result.bytes_per_s / 1e6, ceiling=ceiling)
+    if result.rtt_mean_ns is None:
+        return None
+    low, high = result.rtt_us(50), result.rtt_us(99)
+    spread = None if low is None or high is None else (low, high)
+    return Size(result.size, result.rtt_mean_ns / 1000, spread)
+
+
+def _plot(found: Sequence[Sequence[Size]], *, trips: bool) -> Plot:
+    """What bounds or spreads the means lies below them."""
+    below: list[Mark] = []
+    means: list[Mark] = []
+    for line, colour in zip(found, stream_colours(len(found)), strict=True):
+        spreads = tuple((size.size, *size.spread) for size in line if size.spread is not None)
+        ceiling = tuple((size.size, size.ceiling) for size in line)
+        below.append(Spans(spreads, colour, width=4, opacity=0.3))
+        below.append(Drawn(ceiling, "ceiling", width=1.2, dashed=True))
+        means.append(Drawn(tuple((size.size, size.value) for size in line), colour, dots=True))
+    across = Axis("bytes per message", kind="log2", ticks=12, labels="bytes")
+    up = Axis("round trip [µs]" if trips else "MB/s", kind="log10", ticks=7)
+    return plot(_WIDTH, _HEIGHT, across, up, (*below, *means))

@@ -1,0 +1,468 @@
+"""TCP streams: the comparison table, the answer and findings of a run, and each test explained."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from rigctl.analysis.limits.window_cause import UNSCALED_BYTES, WINDOW_SCALING
+from rigctl.analysis.run_view import RunView
+from rigctl.analysis.summary import CellSummary, StreamSummary
+from rigctl.findings import RUN, Finding, Severity, Weight, tests
+from rigctl.model.limits.ceilings import IP_HEADER, TCP_HEADER, TIMESTAMPS_OPTION
+from rigctl.model.limits.rules import NEARLY
+from rigctl.model.limits.shares import LINE_RATE, reaches
+from rigctl.records import Facts, RunInfo
+from rigctl.report.blocks import Column, Entry, Part, Table
+from rigctl.report.tables import requested
+from rigctl.report.tables.columns import ColumnOf, Filled, Head, table_of
+from rigctl.report.tables.streams import (
+    bottleneck,
+    ceiling,
+    details,
+    each_pair,
+    efficiency,
+    goodput,
+    idle_round_trip,
+    legend,
+    loaded_round_trip,
+    of_cell,
+    per_minute,
+    span,
+    total_goodput,
+)
+from rigctl.report.words.above_ceiling import excess_findings, excess_note
+from rigctl.report.words.goodput import goodput_answer, goodput_text
+from rigctl.report.words.limits import bottleneck_findings, bottleneck_text
+from rigctl.report.words.missing import excluded_findings, exclusion_text
+from rigctl.report.words.text import (
+    MOST_LISTED,
+    UNKNOWN,
+    count_text,
+    few_text,
+    kib_text,
+    listed,
+    numbers_text,
+    percent_text,
+    plural,
+    size_words,
+)
+
+SECTION = "streams"
+_METHOD = (
+    "Goodput is application bytes per second at the receiver, counted only while all flows of a test ran (the "
+    "measurement interval); retransmits are TCP segments retransmitted in that time."
+)
+
+
+def part(view: RunView) -> Part | None:
+    """Of a run of TCP streams; `None` of any other."""
+    if view.section != SECTION:
+        return None
+    return Part(
+        findings=tuple(stream_findings(view)),
+        results=comparison(view.info, view.cells),
+        details=details(view, lambda cell: explain(view.info, cell)),
+        method=(_METHOD,),
+    )
+
+
+REQUESTED: Final = (
+    requested.TEST,
+    requested.CONDITION,
+    requested.PAIRS,
+    requested.SENDING,
+    requested.TOTAL_WINDOW,
+    requested.WINDOW,
+    requested.MSS,
+    requested.PARALLEL,
+    requested.CONGESTION,
+    requested.NODELAY,
+    requested.ZEROCOPY,
+    requested.COPY,
+    requested.DIRECTION,
+    requested.ENGINE,
+    requested.LATENCY,
+)
+
+_ZEROCOPY: Final = (
+    "Effective zerocopy: share of the sends that the kernel did not copy; it copies what stays on one machine."
+)
+
+
+def comparison(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
+    """The table of a run; columns of settings that no test asks for are left out."""
+    columns: list[ColumnOf[CellSummary]] = [
+        *(of_cell(setting) for setting in REQUESTED),
+        total_goodput,
+        goodput,
+        _retransmit_column,
+        idle_round_trip,
+        loaded_round_trip,
+        per_minute,
+        _effective_window,
+        _effective_mss,
+        _effective_congestion,
+        _effective_zerocopy,
+        ceiling,
+        efficiency,
+        bottleneck,
+    ]
+
+    def head(cell: CellSummary) -> Head:
+        notes = [*map(exclusion_text, cell.exclusions), *excess_note(info, cell)]
+        return Head(cell.cell.number, tuple(notes), cell.counted > 0)
+
+    texts = legend(cells, "Retransmits: of all pairs.")
+    if any(cell.cell.copying.zerocopy for cell in cells):
+        texts.append(_ZEROCOPY)
+    return table_of(cells, columns, head, texts)
+
+
+def _retransmit_column(cells: Sequence[CellSummary]) -> Filled | None:
+    return each_pair(
+        cells,
+        Column("Retransmits"),
+        lambda stream: stream.retransmits,
+        lambda stream: count_text(stream.retransmits),
+        lambda cell: Entry(count_text(cell.retransmits), cell.retransmits),
+    )
+
+
+def _effective_window(cells: Sequence[CellSummary]) -> Filled | None:
+    column = Column("Effective window", "KiB", "derived")
+    return Filled(
+        column,
+        tuple(
+            span([stream.window_effective_bytes for stream in cell.streams], lambda size: kib_text(int(size)))
+            for cell in cells
+        ),
+    )
+
+
+def _effective_mss(cells: Sequence[CellSummary]) -> Filled | None:
+    column = Column("Effective MSS", "B", "derived")
+    return Filled(column, tuple(span([stream.mss_effective for stream in cell.streams], str) for cell in cells))
+
+
+def _effective_zerocopy(cells: Sequence[CellSummary]) -> Filled | None:
+    """Where some test asks for zerocopy, the share of sends that were not copied."""
+    if not any(cell.cell.copying.zerocopy for cell in cells):
+        return None
+    column = Column("Effective zerocopy", "%", "derived")
+    return Filled(
+        column,
+        tuple(
+            span([stream.zerocopy_effective for stream in cell.streams], lambda share: f"{100 * share:.3g}")
+            for cell in cells
+        ),
+    )
+
+
+def _effective_congestion(cells: Sequence[CellSummary]) -> Filled | None:
+    """Where some test does not ask for one, which one ran."""
+    if all(cell.cell.tcp.congestion is not None for cell in cells):
+        return None
+    names = [
+        ", ".join(dict.fromkeys(stream.congestion or UNKNOWN for stream in cell.streams)) or UNKNOWN for cell in cells
+    ]
+    column = Column("Effective congestion control", "", "derived", words=True)
+    return Filled(column, tuple(Entry(name, None if name == UNKNOWN else name) for name in names))
+
+
+MOST_WINDOWS: Final = 3
+"""Windows that were not granted as requested, reported one by one."""
+FEW_RETRANSMITS: Final = 10
+"""Fewer, of less than 0.01 % of the segments, are no finding."""
+PROBE_RTT_S: Final = 10.0
+"""bbr measures the round trip anew about so often (tcp_bbr.c: bbr_min_rtt_win_sec)."""
+
+
+def stream_findings(view: RunView) -> Iterator[Finding]:
+    """All of them, in no particular order but that of equal weights."""
+    info, cells = view.info, view.cells
+    if not view.meshes and (answer := goodput_answer(info, cells)):
+        yield answer
+    yield from _mss(info, cells)
+    yield from _line_rate(cells)
+    yield from _retransmits(info, cells)
+    yield from bottleneck_findings(cells)
+    yield from _windows(info, cells)
+    yield from _congestion(cells)
+    yield from excess_findings(info, cells)
+    yield from excluded_findings(cells)
+
+
+def _mss(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
+    """That one MSS went over the wire in all tests; else each distinct reason for an MSS once, with its tests."""
+    counted = [cell for cell in cells if cell.counted]
+    effective = {stream.mss_effective for cell in counted for stream in cell.streams}
+    if len(effective) == 1 and None not in effective and len({cell.cell.tcp.mss for cell in counted}) > 1:
+        mss = next(iter(effective))
+        causes = _mss_causes(info, counted)
+        why = f" ({'; '.join(causes)})" if causes else ""
+        text = f"MSS {mss} went over the wire in every test: the MSS requested made no difference{why}."
+        yield Finding(text, Weight.GRANTED, Severity.WARNING, numbers={"mss_effective": mss})
+        return
+    reasons: dict[str, list[int]] = {}
+    for cell in counted:
+        if cell.cell.tcp.mss is not None and (said := mss_text(info, cell)):
+            reasons.setdefault(said, []).append(cell.cell.number)
+    for said, numbers in reasons.items():
+        where = "" if len(reasons) == 1 else f"{numbers_text(numbers).capitalize()}: "
+        yield Finding(f"{where}{said}", Weight.GRANTED, subject=tests(numbers))
+
+
+def _mss_causes(info: RunInfo, cells: Sequence[CellSummary]) -> list[str]:
+    """`8960: the MTU is 1500`, each requested MSS and cause once."""
+    found = [
+        (cell.cell.tcp.mss, mss_cause(info, cell.cell.tcp.mss, stream))
+        for cell in cells
+        if cell.cell.tcp.mss is not None
+        for stream in cell.streams
+    ]
+    return list(dict.fromkeys(f"{asked}: {cause}" for asked, cause in found if cause))
+
+
+def _line_rate(cells: Sequence[CellSummary]) -> Iterator[Finding]:
+    """How many tests reach line rate. A test above its ceiling says nothing of the line."""
+    known = [cell for cell in cells if cell.efficiency is not None and not cell.above_ceiling]
+    known = [cell for cell in known if not isinstance(cell.cell.datagrams.rate, int)]
+    if len(known) < 2:
+        return
+    below = [cell for cell in known if not reaches(cell.efficiency or 0.0, LINE_RATE)]
+    between = any(cell.limit == "line-rate" for cell in below)
+    short = [cell for cell in below if cell.limit != "line-rate"]
+    reached = len(known) - len(short)
+    more = f", or {100 * NEARLY:g} % with a queue that is never empty" if between else ""
+    worst = min(short or known, key=lambda cell: cell.efficiency or 0.0)
+    count = "All" if not short else "None" if reached == 0 else str(reached)
+    text = (
+        f"{count} of {plural(len(known), 'test')} reach line rate ({100 * LINE_RATE:g} % of the ceiling or "
+        f"more{more}); the slowest{' of the others' if between and short else ''}, test {worst.cell.number}, has "
+        f"{percent_text(worst.efficiency)} %."
+    )
+    level = Severity.OK if reached == len(known) else Severity.NOTE
+    lowest = min(cell.efficiency or 0.0 for cell in known)
+    numbers = {"tests": len(known), "at_line_rate": reached, "lowest_efficiency": lowest}
+    yield Finding(text, Weight.COMPARISON, level, tests([worst.cell.number]), numbers)
+
+
+def _retransmits(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
+    """The retransmits of all tests together; none about a few of very many segments."""
+    known = [cell for cell in cells if cell.retransmits is not None]
+    if not known:
+        return
+    total = sum(cell.retransmits or 0.0 for cell in known)
+    share = lost_share(known)
+    if total == 0:
+        text = "No retransmits in the measurement interval of any test."
+        yield Finding(text, Weight.DETAIL, Severity.OK, numbers={"retransmits": 0})
+        return
+    if total < FEW_RETRANSMITS and share.startswith("1 in "):
+        return
+    several = ", the mean of the repetitions" if info.plan.repeat > 1 else ""
+    count = f"{max(1, round(total))}{f', {share}' if share else ''}{several}"
+    text = f"Retransmits in all measurement intervals together: {count}."
+    yield Finding(text, Weight.LOSS, numbers={"retransmits": total})
+
+
+def _windows(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
+    reasons: dict[str, list[int]] = {}
+    for cell in cells:
+        if cell.counted and not cell.cell.window.resize and (said := window_text(info, cell)):
+            reasons.setdefault(said, []).append(cell.cell.number)
+    for said, numbers in list(reasons.items())[:MOST_WINDOWS]:
+        yield Finding(said, Weight.GRANTED, Severity.WARNING, tests(numbers))
+    more = len(reasons) - MOST_WINDOWS
+    if more > 0:
+        text = f"{plural(more, 'more window was', 'more windows were')} not granted as requested; the table has them."
+        yield Finding(text, Weight.GRANTED, Severity.WARNING)
+
+
+def _congestion(cells: Sequence[CellSummary]) -> Iterator[Finding]:
+    """Which congestion control ran where none was requested; of bbr why goodput dips."""
+    unasked = [cell for cell in cells if cell.counted and cell.cell.tcp.congestion is None]
+    names = sorted({stream.congestion for cell in unasked for stream in cell.streams if stream.congestion})
+    if names:
+        used = f"default, {names[0]}, was" if len(names) == 1 else f"defaults, {listed(names)}, were"
+        text = f"No congestion control was requested; the nodes' {used} used."
+        remedy = "Set `congestion:` to compare with results from elsewhere."
+        of_all = all(cell.cell.tcp.congestion is None for cell in cells)
+        subject = RUN if of_all else tests(cell.cell.number for cell in unasked)
+        yield Finding(text, Weight.DETAIL, subject=subject, remedy=remedy)
+    probing = [
+        cell.cell.number
+        for cell in cells
+        if cell.counted
+        and cell.cell.duration_s >= PROBE_RTT_S
+        and any((stream.congestion or "").startswith("bbr") for stream in cell.streams)
+    ]
+    if probing:
+        text = (
+            f"Dips of goodput about every 10 s are expected with bbr ({numbers_text(probing)}): it lowers its window "
+            "for about 0.2 s to measure the round trip (PROBE_RTT)."
+        )
+        yield Finding(text, Weight.DETAIL, subject=tests(probing), remedy="cubic has no such dips.")
+    other = [
+        cell.cell.number
+        for cell in cells
+        if cell.cell.tcp.congestion is not None
+        and any(stream.congestion not in (None, cell.cell.tcp.congestion) for stream in cell.streams)
+    ]
+    if other:
+        text = f"Another congestion control ran than was requested: {numbers_text(other)}."
+        remedy = "Load its kernel module on the senders."
+        yield Finding(text, Weight.GRANTED, Severity.WARNING, tests(other), remedy=remedy)
+
+
+def explain(info: RunInfo, cell: CellSummary) -> list[str]:
+    """The sentences of one test, in the order of the table's columns."""
+    notes = [exclusion_text(excluded) for excluded in cell.exclusions]
+    if not cell.counted:
+        return notes
+    said = [mss_text(info, cell), goodput_text(info, cell), window_text(info, cell), bottleneck_text(cell)]
+    said += [retransmit_text(cell), congestion_text(cell), *notes]
+    return [sentence for sentence in said if sentence]
+
+
+def mss_text(info: RunInfo, cell: CellSummary) -> str:
+    """Which MSS went over the wire, and why not the one that was requested."""
+    streams = [stream for stream in cell.streams if stream.mss_effective is not None]
+    if not streams:
+        return ""
+    asked = cell.cell.tcp.mss
+    began = f"MSS {asked} was requested" if asked is not None else "No MSS was requested"
+    by_mss: dict[int | None, list[StreamSummary]] = {}
+    for stream in streams:
+        by_mss.setdefault(stream.mss_effective, []).append(stream)
+    if len(by_mss) > 1:
+        parts = listed([f"{mss} on {_which(own)}" for mss, own in by_mss.items()])
+        return f"{began}; the pairs differ: {parts} went over the wire. Compare the MTUs of their nodes."
+    stream = streams[0]
+    said = f"{began}; {stream.mss_effective} went over the wire{_mss_because(info, asked, stream)}."
+    if asked is not None and stream.mss_effective == asked:
+        said = f"MSS {asked} was requested and went over the wire."
+    if any(other.mss_differs for other in streams):
+        apart = "flows" if cell.cell.parallel > 1 else "repetitions"
+        said += f" That is the smallest: the {apart} of a pair differ."
+    return said
+
+
+def _which(streams: Sequence[StreamSummary]) -> str:
+    """The pairs by name, or how many they are."""
+    return listed([str(stream) for stream in streams]) if len(streams) <= MOST_LISTED else f"{len(streams)} pairs"
+
+
+def mss_cause(info: RunInfo, asked: int, stream: StreamSummary) -> str:
+    """Why not the MSS that was requested: `the MTU is 1500`; empty where it was, or where the cause is unknown."""
+    mss, mtu = stream.mss_effective or 0, stream.mtu
+    if mss + _options(stream) == asked and mss != asked:
+        return f"TCP timestamps take {TIMESTAMPS_OPTION} bytes of every segment"
+    if mtu is None or mss == asked:
+        return ""
+    carried = mtu - _headers(info) - _options(stream)
+    return f"the MTU is {mtu}" if mss == carried else ""
+
+
+def _mss_because(info: RunInfo, asked: int | None, stream: StreamSummary) -> str:
+    mss, mtu = stream.mss_effective or 0, stream.mtu
+    cause = mss_cause(info, asked, stream) if asked is not None else ""
+    if cause:
+        return f", because {cause}"
+    if mtu is None:
+        return ""
+    headers, options = _headers(info), _options(stream)
+    if mss + options + headers == mtu:
+        taken = f"{headers} bytes of headers" + (f" and {options} of timestamps" if options else "")
+        return f": the MTU of {mtu} less {taken}"
+    return f"; the MTU of {mtu} would carry {mtu - headers - options}, so something on the path lowered it"
+
+
+def _options(stream: StreamSummary) -> int:
+    return TIMESTAMPS_OPTION if stream.timestamps else 0
+
+
+def _headers(info: RunInfo) -> int:
+    return IP_HEADER[info.ip_version] + TCP_HEADER
+
+
+def window_text(info: RunInfo, cell: CellSummary) -> str:
+    """Where the kernel granted another window than was requested, and the setting that caused it."""
+    asked = cell.cell.window.bytes
+    if asked is None:
+        return ""
+    if cell.cell.window.resize:
+        return f"The window of {size_words(asked)} is where the buffers of a flow start; the kernel resizes them."
+    granted = {stream.window_effective_bytes for stream in cell.streams} - {None, asked}
+    if not granted:
+        return ""
+    effective = min(size for size in granted if size is not None)
+    which = [stream for stream in cell.streams if stream.window_effective_bytes not in (None, asked)]
+    where = "" if len(which) == len(cell.streams) else f" on {_which(which)}"
+    said = f"A window of {size_words(asked)} was requested; {size_words(effective)} was granted{where}"
+    if effective > asked:
+        return f"{said}: the kernel grants no less."
+    causes = [
+        found for node in sorted(cell.cell.nodes) for found in _cutting(info.facts.get(node, {}), node, effective)
+    ]
+    if causes:
+        return f"{said}, because of {listed(causes)}. Raise it there with sysctl to have more."
+    return f"{said}: the kernel cuts it at net.core.wmem_max of the sender and net.core.rmem_max of the receiver."
+
+
+def _cutting(facts: Facts, node: str, effective: int) -> Iterator[str]:
+    """The sysctls of `node` that equal what was granted (socket(7): SO_SNDBUF is cut at wmem_max)."""
+    sysctls = facts.get("sysctls")
+    for name in ("net.core.wmem_max", "net.core.rmem_max"):
+        value = sysctls.get(name) if isinstance(sysctls, dict) else None
+        if value is not None and str(value).strip() == str(effective):
+            yield f"{name} = {effective} on {node}"
+    if effective == UNSCALED_BYTES and isinstance(sysctls, dict) and str(sysctls.get(WINDOW_SCALING)).strip() == "0":
+        yield f"{WINDOW_SCALING} = 0 on {node}"
+
+
+def retransmit_text(cell: CellSummary) -> str:
+    """How many segments were retransmitted, of how many, within the measurement interval."""
+    if cell.retransmits is None:
+        return ""
+    if cell.retransmits == 0:
+        return "No retransmits."
+    if len(cell.streams) > 1 and len(cell.cell.pairs) <= MOST_LISTED:
+        counts = [
+            (f"{'none' if stream.retransmits == 0 else count_text(stream.retransmits)} on {stream}")
+            for stream in cell.streams
+        ]
+        said = f"Retransmits: {listed(counts)}"
+    else:
+        said = f"Retransmits: {count_text(cell.retransmits)}"
+    share = lost_share([cell])
+    return f"{said}{f', {share}' if share else ''}."
+
+
+def lost_share(cells: Sequence[CellSummary]) -> str:
+    """Retransmits as a share of all segments: `0.014 % of the segments`, of very few `1 in 1,200,000`."""
+    retransmits = sent = 0.0
+    for cell in cells:
+        for stream in cell.streams:
+            if stream.retransmits is None or stream.bytes is None or not stream.mss_effective:
+                return ""
+            retransmits += stream.retransmits
+            sent += stream.bytes / stream.mss_effective
+    if not sent or not retransmits:
+        return ""
+    few = few_text(retransmits / sent)
+    return f"{few} of the segments" if few.endswith("%") else f"{few} segments"
+
+
+def congestion_text(cell: CellSummary) -> str:
+    """Where another congestion control ran than was requested; else, where none was, which one."""
+    asked = cell.cell.tcp.congestion
+    used = sorted({stream.congestion for stream in cell.streams if stream.congestion is not None})
+    if asked is None:
+        return f"Congestion control {listed(used)} was used, the default." if used else ""
+    other = [name for name in used if name != asked]
+    if not other:
+        return ""
+    return (
+        f"Congestion control {asked} was requested; {listed(other)} was used. Load its kernel module on the sender: "
+        f"modprobe tcp_{asked}."
+    )

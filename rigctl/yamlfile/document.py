@@ -38,17 +38,28 @@ class Document:
                 return mistake_at(self.name, self.text, span, what, path=path)
         return Mistake(self.name, what, path=path)
 
+    def at(self, path: Path) -> Any:  # noqa: ANN401 — any value of YAML
+        """Return the value at `path`, or None."""
+        value: Any = self.data
+        for key in path:
+            value = value.get(key) if isinstance(value, dict) else None
+        return value
+
+    def placed(self, old: Path, *new: Path) -> "Document":
+        """Return this document with the places at and below `old` also at each of `new`."""
+
+        def copied(places: Mapping[Path, Span]) -> dict[Path, Span]:
+            below = [(path[len(old) :], span) for path, span in places.items() if path[: len(old)] == old]
+            return {**places, **{(*path, *rest): span for path in new for rest, span in below}}
+
+        return replace(self, spans=copied(self.spans), keys=copied(self.keys))
+
     def listed(self, key: str) -> "Document":
         """Return this document with the value of a top-level `key` in a list, unless it is a list."""
         value = self.data.get(key)
         if value is None or isinstance(value, list):
             return self
-
-        def below(places: Mapping[Path, Span]) -> dict[Path, Span]:
-            own = {(key, 0, *path[1:]): span for path, span in places.items() if path[:1] == (key,)}
-            return {**places, **own}
-
-        return replace(self, data={**self.data, key: [value]}, spans=below(self.spans), keys=below(self.keys))
+        return replace(self.placed((key,), (key, 0)), data={**self.data, key: [value]})
 
     def replaced(self, path: Path, value: object, origin: str) -> "Document":
         """Return this document with `value` at `path`. Mistakes in it will name `origin`, an option.

@@ -35,9 +35,8 @@ def init_rig(
 ) -> None:
     """Look at the hosts and write the file. Raises `InputError` before any host is asked, `RigError` after."""
     from rigctl.base.resources import modeline
-    from rigctl.discovery.discover import discovered
+    from rigctl.discovery.discover import discovered, switch_named
     from rigctl.discovery.rig_file import checked, rig_text
-    from rigctl.discovery.switch_option import switch_named
 
     if output == STANDARD_OUTPUT and as_json:
         raise InputError("rig init: -o - and --json both print to standard output. Name a file with -o")

@@ -4,7 +4,6 @@ Slurm knows its nodes' addresses (`scontrol show node`), not which interface car
 the data address is the node's address in Slurm. The two halves of the nodes are the groups `left` and `right`.
 """
 
-import ipaddress
 import os
 import re
 import shutil
@@ -16,7 +15,7 @@ from typing import Any, Final
 
 from rigctl.base.errors import InputError
 from rigctl.base.texts import printable
-from rigctl.rig.fields import NODE_NAME
+from rigctl.rig.fields import NODE_NAME, is_address
 from rigctl.yamlfile import Document, MistakesError
 
 KEY: Final = "slurm"
@@ -125,11 +124,7 @@ def members_here(*, srun: bool) -> list[Member]:
 
 
 def _numeric(member: Member) -> str:
-    try:
-        ipaddress.ip_address(member.address)
-    except ValueError:
-        pass
-    else:
+    if is_address(member.address):
         return member.address
     try:
         return str(socket.getaddrinfo(member.address, None, type=socket.SOCK_STREAM)[0][4][0])

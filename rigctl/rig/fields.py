@@ -132,6 +132,15 @@ def _address(value: object) -> str:
     return text
 
 
+def is_address(text: str) -> bool:
+    """Tell whether `text` is an IP address."""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _data_address(value: object) -> str:
     text = parse_text("data_address", value, "an IP address")
     try:

@@ -1,6 +1,5 @@
 """The rig file: reading it, finding its mistakes, and making the `Rig` that it describes."""
 
-import ipaddress
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any, Final, Literal
 from rigctl.base import resources
 from rigctl.records import Link, Trunk
 from rigctl.rig.allocation import allocated, is_ahead
-from rigctl.rig.fields import NODE_NAME, plain_name
+from rigctl.rig.fields import NODE_NAME, is_address, plain_name
 from rigctl.rig.files import expanded_path
 from rigctl.rig.inventory import VIRTUAL_MTU, Node, Rig
 from rigctl.rig.overriding import overridden
@@ -185,16 +184,8 @@ def ip_version_of(model: RigFile) -> Literal[4, 6]:
         return model.ip_version
     # The addresses of host names and interfaces are not known here.
     given = [node.data_address or (None if node.data_interface else node.address) for node in model.nodes.values()]
-    literal = [address for address in given if address is not None and _is_ip(address)]
+    literal = [address for address in given if address is not None and is_address(address)]
     return 6 if literal and all(":" in address for address in literal) else 4
-
-
-def _is_ip(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _resolved(name: str, section: NodeSection, model: RigFile, folder: Path, only_switch: str | None) -> Node:

@@ -11,7 +11,7 @@ DEMO_STORE := $(VENV)/demo.db
 # What is imported is compiled once and kept. Where a container sets this, each start of rigctl compiles all of it again: 3 s for 1.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: samples demo test whole foreign lint types unit bench clean system agents mutants torture machines docs pages fuzz
+.PHONY: samples demo test whole foreign lint types unit bench clean system agents mutants torture machines docs pages fuzz golden
 
 demo: $(VENV)/run.stamp $(AGENT)
 	@echo "Seven tests of 5 s each on the virtual rig: about one minute."
@@ -43,7 +43,11 @@ types: $(VENV)/dev.stamp
 	nice -n 5 $(BIN)/mypy
 
 unit: $(VENV)/dev.stamp
-	CI=1 nice -n 5 $(BIN)/python -m pytest -q --durations=5 tests/unit
+	CI=1 nice -n 5 $(BIN)/python -m pytest -q --durations=5 tests/unit tests/golden
+
+# Prints the golden pages anew, from the stored runs in tests/golden/runs: read `git diff tests/golden` before you commit.
+golden: $(VENV)/dev.stamp
+	RIGCTL_GOLDEN=renew $(BIN)/python -m pytest -q tests/golden
 
 agents: $(VENV)/dev.stamp
 	$(BIN)/rigctl agent build

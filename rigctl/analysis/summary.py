@@ -11,8 +11,8 @@ from rigctl.analysis.limits.window_cause import WindowCause, window_cause
 from rigctl.analysis.rows.cells import Row, key_of
 from rigctl.analysis.rows.frames import Frames
 from rigctl.analysis.rows.messages import NAMES
+from rigctl.model.limits.ceilings import above_ceiling
 from rigctl.model.limits.evidence import Evidence, pooled
-from rigctl.model.limits.shares import above_ceiling
 from rigctl.model.limits.verdicts import Verdict, judged
 from rigctl.model.unknowns import agreed, joined, least, mean, most, total
 from rigctl.records import Cell, Flow, Repetition, RunStatus, Status, Stream, by_stream

@@ -1,8 +1,4 @@
-"""Throughput in fine bins, and its gaps: bins of the measurement interval in which nothing came.
-
-As a support engineer draws it from a packet trace: throughput of each bin, cumulative throughput from the start, and
-how much of the time nothing moved.
-"""
+"""Throughput in fine bins, and its gaps: bins of the measurement interval in which nothing arrived."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +10,7 @@ from rigctl.records import Bins
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """Runs of empty bins. Lengths in bins; `share` of all bins. `None` where there is no gap."""
+    """Sequences of empty bins. Lengths are in bins, `share` is of all bins; None without any gap."""
 
     count: int
     shortest: int | None
@@ -25,7 +21,7 @@ class Gaps:
 
 @dataclass(frozen=True, slots=True)
 class BinSeries:
-    """Flows together, over whole bins of the time that counts."""
+    """The bytes of several flows together, in the whole bins of the measurement interval."""
 
     width_us: int
     bytes: tuple[int, ...]
@@ -36,30 +32,29 @@ class BinSeries:
 
     @property
     def bytes_per_s(self) -> list[float]:
-        """Of each bin."""
         return [value / self.width_s for value in self.bytes]
 
     @property
     def cumulative(self) -> list[float]:
-        """From the start to the end of each bin, byte/s."""
+        """Return the rate from the start to the end of each bin, in byte/s."""
         return [total / (at * self.width_s) for at, total in enumerate(accumulate(self.bytes), 1)]
 
     @property
     def after_gap(self) -> list[bool]:
-        """Whether the bin before each was empty."""
+        """Tell for each bin whether the one before it was empty."""
         return [False, *(value == 0 for value in self.bytes[:-1])]
 
     @property
     def median_busy(self) -> float | None:
-        """The median of the bins that have something, byte/s."""
+        """Return the median rate of the bins that are not empty, in byte/s."""
         busy = [value for value in self.bytes if value]
         return median(busy) / self.width_s if busy else None
 
 
 def together(bins: Sequence[Bins], start_ns: int, end_ns: int) -> BinSeries | None:
-    """Bins of several flows, which began at one instant, as one: those that lie within `start_ns` … `end_ns` whole.
+    """Return the sum of the bins of several flows: those bins that lie wholly within `start_ns` … `end_ns`.
 
-    `None` where there are none, or they do not fit together.
+    Return None if there is no such bin, or if the flows' bins differ in start or width.
     """
     if not bins or len({(counted.start_ns, counted.width_us) for counted in bins}) > 1:
         return None
@@ -76,7 +71,7 @@ def together(bins: Sequence[Bins], start_ns: int, end_ns: int) -> BinSeries | No
 
 
 def gaps_of(series: BinSeries) -> Gaps:
-    """The runs of empty bins in `series`."""
+    """Return the number, lengths and share of the gaps in `series`."""
     runs = [len(list(run)) for empty, run in groupby(series.bytes, key=lambda value: value == 0) if empty]
     empty = sum(runs)
     return Gaps(len(runs), min(runs, default=None), max(runs, default=None), empty, empty / len(series.bytes))

@@ -1,7 +1,7 @@
-"""What a capture of headers shows of a flow: its retransmits, counted from the sequence numbers of its segments alone.
+"""Retransmits in a capture of headers, counted from sequence numbers alone.
 
-A pcap file with nanoseconds (the IETF draft draft-ietf-opsawg-pcap), Ethernet, TCP over IPv4 or IPv6. Frames may be
-super-packets, which the sender's kernel hands over whole: how many segments one is follows from the MSS.
+Reads pcap files with nanoseconds (draft-ietf-opsawg-pcap), Ethernet, TCP over IPv4 or IPv6. A frame may be a
+super-packet that the sender's kernel hands over whole: the MSS says how many segments it has.
 """
 
 import struct
@@ -17,7 +17,7 @@ _HALF: Final = 2**31
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A TCP segment, or several that crossed as one. `flow`: addresses and ports, as they are in the frame."""
+    """A TCP segment, or several in one super-packet. `flow`: addresses and ports, as they are in the frame."""
 
     time_ns: int
     flow: bytes
@@ -27,7 +27,7 @@ class Segment:
 
 
 def segments(pcap: bytes) -> Iterator[Segment]:
-    """Every TCP segment with payload. Raises `ValueError` where the file is none, or ends inside a frame."""
+    """Yield every TCP segment with payload. Raise ValueError if `pcap` is no such file or ends inside a frame."""
     if len(pcap) < _FILE.size or _FILE.unpack_from(pcap)[0] != MAGIC:
         raise ValueError("no pcap file with nanoseconds")
     at = _FILE.size
@@ -39,27 +39,27 @@ def segments(pcap: bytes) -> Iterator[Segment]:
         at += _FRAME.size + kept
         if len(frame) < kept:
             raise ValueError("it ends inside a frame")
-        found = _segment(frame, length, seconds * 10**9 + nanoseconds)
-        if found is not None and found.payload > 0:
-            yield found
+        segment = _segment(frame, length, seconds * 10**9 + nanoseconds)
+        if segment is not None and segment.payload > 0:
+            yield segment
 
 
 def _segment(frame: bytes, length: int, time_ns: int) -> Segment | None:
     kind = int.from_bytes(frame[12:14], "big")
     if kind == _IPV4 and len(frame) >= 34 and frame[23] == _TCP:
         header, addresses = 4 * (frame[14] & 15), frame[26:34]
-        said = int.from_bytes(frame[16:18], "big")
+        packet = int.from_bytes(frame[16:18], "big")
     elif kind == _IPV6 and len(frame) >= 54 and frame[20] == _TCP:
         header, addresses = 40, frame[22:54]
-        said = int.from_bytes(frame[18:20], "big")
-        said = said and said + 40
+        payload = int.from_bytes(frame[18:20], "big")
+        packet = payload and payload + 40
     else:
         return None
     tcp = 14 + header
     if len(frame) < tcp + 20:
         return None
-    # Short frames are padded; of one too large for the field the length is 0, and the frame's own holds.
-    packet = said or length - 14
+    # The header's length leaves out padding; it is 0 for a super-packet too large for its field.
+    packet = packet or length - 14
     offset = 4 * (frame[tcp + 12] >> 4)
     return Segment(
         time_ns=time_ns,
@@ -71,7 +71,7 @@ def _segment(frame: bytes, length: int, time_ns: int) -> Segment | None:
 
 
 def retransmits_seen(pcap: bytes, port: int, mss: int) -> int:
-    """Segments of at most `mss` bytes to `port` whose bytes, or some of them, had been sent before."""
+    """Return the number of segments of at most `mss` bytes to `port` with bytes that had been sent before."""
     highest: dict[bytes, int] = {}
     count = 0
     for segment in segments(pcap):
@@ -82,7 +82,7 @@ def retransmits_seen(pcap: bytes, port: int, mss: int) -> int:
         if known is None:
             highest[segment.flow] = end
             continue
-        before = (known - segment.sequence) % 2**32  # bytes of it below what was sent already
+        before = (known - segment.sequence) % 2**32  # its bytes that were sent already
         if 0 < before < _HALF:
             count += -(-min(before, segment.payload) // mss)
         if 0 < (end - known) % 2**32 < _HALF:

@@ -1,4 +1,4 @@
-"""The contract of a cell: asked against granted, and what makes a repetition invalid (design, section 4)."""
+"""The contract of a cell: requested against effective settings, and what makes a repetition invalid."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _FILE_PIECE: Final = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """A setting that was not granted as asked, on one pair or node. `requested` and `effective` are for people."""
+    """A setting that one pair or node did not get as requested. `requested` and `effective` are texts for people."""
 
     where: str
     setting: str  # "mss", "window", "congestion", "link speed", "mtu"
@@ -29,13 +29,8 @@ class Departure:
 
 
 def departures(cell: Cell, flows: Sequence[Flow]) -> Iterator[Departure]:
-    """Each setting of `cell` that some flow did not get, once per pair and distinct value."""
-    seen: set[Departure] = set()
-    for flow in flows:
-        for departure in _flow_departures(cell, flow):
-            if departure not in seen:
-                seen.add(departure)
-                yield departure
+    """Yield each setting of `cell` that some flow did not get, once per pair and distinct value."""
+    yield from dict.fromkeys(departure for flow in flows for departure in _flow_departures(cell, flow))
 
 
 def _flow_departures(cell: Cell, flow: Flow) -> Iterator[Departure]:
@@ -57,7 +52,7 @@ def _flow_departures(cell: Cell, flow: Flow) -> Iterator[Departure]:
 
 
 def link_departures(links: dict[str, Link], facts: dict[str, Facts]) -> Iterator[Departure]:
-    """Each node whose interface has another speed or MTU than the rig file says. Unknown facts say nothing."""
+    """Yield each node whose interface has another speed or MTU than the rig file says. Unknown facts are skipped."""
     for node, link in links.items():
         speed_bps, mtu = facts.get(node, {}).get("speed_bps"), facts.get(node, {}).get("mtu")
         if link.rate_bps is not None and speed_bps is not None and speed_bps != link.rate_bps:
@@ -67,7 +62,7 @@ def link_departures(links: dict[str, Link], facts: dict[str, Facts]) -> Iterator
 
 
 def unfinished_reason(cell: Cell, flows: Sequence[Flow]) -> str | None:
-    """Why the messages of `cell` are no measurement: some flow sent none, or fewer than requested."""
+    """Return why the messages of `cell` are no measurement (none, or too few, of a flow), or None."""
     if cell.message_bytes is None:
         return "the plan does not give the size of its messages"
     for flow in flows:
@@ -80,10 +75,10 @@ def unfinished_reason(cell: Cell, flows: Sequence[Flow]) -> str | None:
 
 
 def impossible_reason(cell: Cell, flows: Sequence[Flow]) -> str | None:
-    """Why the reports of a flow contradict each other, or themselves.
+    """Return why the reports of a flow are impossible, or None.
 
-    A receiver counted what its sender never sent: both are counted when traffic has ended; a sender's bytes are those
-    that its kernel took. Or samples fall, or exceed the total at their end: all are readings of one counter.
+    A receiver cannot count more than its sender's kernel took, as both are read after the traffic. The samples of one
+    counter cannot fall, nor exceed the total at their end.
     """
     for flow in flows:
         sent, received = flow.sender, flow.receiver
@@ -103,7 +98,6 @@ def impossible_reason(cell: Cell, flows: Sequence[Flow]) -> str | None:
 
 
 def _contradictory(node: str, side: Side) -> str | None:
-    """Why the samples of a side don't belong to its total."""
     counts = side.series.columns.get("bytes", [])
     for before, after in pairwise(counts):
         if after < before:
@@ -118,7 +112,7 @@ def _not_rigctl(said: str) -> str:
 
 
 def _most_bytes(cell: Cell, sent: Side) -> int:
-    """What may have arrived of a flow: its sender counts messages when they are done with, or a file's pieces."""
+    """Return the most bytes that can have arrived: a sender counts whole messages, or pieces of a file."""
     if sent.datagrams is not None and cell.message_bytes is not None:
         return max(sent.bytes, sent.datagrams.count * cell.message_bytes)
     unfinished = (cell.message_bytes or 0) if cell.in_messages else 0
@@ -134,7 +128,7 @@ def _impossible(flow: Flow, claimed: str, sent: str) -> str:
 
 
 def _messages(flow: Flow, size: int) -> int:
-    """Messages of a flow that are done with: over UDP also those that never came back, where any did."""
+    """Return the completed messages of a flow; over UDP those that never came back count if any did."""
     side = flow.sender
     if side is None or side.bytes == 0:
         return 0
@@ -144,7 +138,7 @@ def _messages(flow: Flow, size: int) -> int:
 def invalid_reason(
     cell: Cell, window: CommonWindow | None, nodes: Sequence[NodeUsage], skew_bound_s: float
 ) -> str | None:
-    """Why a repetition must not be averaged in; `None` when it may."""
+    """Return why a repetition must not be averaged in, or None if it may."""
     if window is None:
         return "a flow transferred nothing in the measurement interval"
     if window.skew_ns > skew_bound_s * 1e9:

@@ -1,6 +1,6 @@
-"""Round trips of probes, idle and under load: when they are sent, their percentiles, round trips per minute.
+"""Round trips of probes, idle and under load: when probes are sent, percentiles, round trips per minute.
 
-Round trips per minute: draft-ietf-ippm-responsiveness, of a mean without the 5 % longest (docs/decisions,
+Round trips per minute follow draft-ietf-ippm-responsiveness, from a mean without the longest 5 % (docs/decisions,
 "Probes beside streams").
 """
 
@@ -12,21 +12,22 @@ from typing import Final
 from rigctl.records import Cell, Probes
 
 DEFAULT_MS: Final = 20
-"""Time between probes where the scenario does not say."""
+"""Time between probes if the scenario does not give it."""
 MIN_MS: Final = 1
 MAX_MS: Final = 1000
 PROBE_BYTES: Final = 64
 MOST_PROBES: Final = 30_000
-"""Of a pair in one repetition: in longer tests they are further apart (the agent takes 36,000)."""
+"""Per pair and repetition: in longer tests probes are further apart (the agent takes 36,000)."""
 BASELINE_PROBES: Final = 50
 BASELINE_S: Final = (1.0, 5.0)
-"""Least and most time of the idle baseline."""
+"""Shortest and longest idle baseline."""
+COLUMNS: Final = ("t_ns", "answered", "rtt_ns")
 KEPT: Final = 0.95
-"""Of the round trips, those that the mean behind the round trips per minute is of: the shortest."""
+"""Share of the round trips, the shortest ones, that count for the round trips per minute."""
 
 
 def baseline_s(cell: Cell) -> float:
-    """How long probes run alone before the streams of `cell`."""
+    """Return how long probes run alone before the streams of `cell`, in seconds."""
     if cell.latency_ms is None:
         return 0.0
     low, high = BASELINE_S
@@ -34,14 +35,14 @@ def baseline_s(cell: Cell) -> float:
 
 
 def probe_interval_ms(cell: Cell) -> int:
-    """Time between probes: what was asked for, longer where there would be more than `MOST_PROBES`."""
+    """Return the time between probes: as requested, but longer if there were more than `MOST_PROBES`."""
     fitting = math.ceil((baseline_s(cell) + cell.duration_s) * 1e3 / MOST_PROBES)
     return max(cell.latency_ms or DEFAULT_MS, fitting)
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """The probes of a time: how many were sent, and the round trips of those that were answered, in rising order."""
+    """The probes of a period: how many were sent, and the round trips of the answered ones, in rising order."""
 
     sent: int = 0
     trips_ns: tuple[int, ...] = field(default=(), repr=False)
@@ -58,7 +59,7 @@ class Phase:
         return 100 * self.lost / self.sent if self.sent else None
 
     def percentile_us(self, percent: float) -> float | None:
-        """The time that `percent` of the round trips did not exceed (nearest rank)."""
+        """Return the time that `percent` of the round trips did not exceed (nearest rank)."""
         if not self.trips_ns:
             return None
         rank = max(1, math.ceil(len(self.trips_ns) * percent / 100))
@@ -66,40 +67,36 @@ class Phase:
 
     @property
     def per_minute(self) -> float | None:
-        """Round trips per minute (RPM): a minute over the mean of the shortest 95 %."""
+        """Return the round trips per minute (RPM): a minute over the mean of the shortest 95 %."""
         kept = self.trips_ns[: max(1, math.floor(KEPT * len(self.trips_ns)))]
         return 60e9 * len(kept) / sum(kept) if kept and sum(kept) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Trip:
-    """One probe: when it was sent, and its round trip; None: no answer."""
+    """One probe: when it was sent, and its round trip; None if there was no answer."""
 
     sent_ns: int
     rtt_ns: int | None
 
 
 def trips(probes: Probes) -> list[Trip]:
-    """The probes one by one: `answered` rises with each that was."""
+    """Return the probes one by one."""
     columns = probes.series.columns
-    found, before = [], 0
+    found, before = [], 0  # `answered` rises with each probe that was answered
     for sent_ns, answered, rtt_ns in zip(*(columns.get(name, ()) for name in COLUMNS), strict=True):
         found.append(Trip(sent_ns, rtt_ns if answered > before else None))
         before = answered
     return found
 
 
-COLUMNS: Final = ("t_ns", "answered", "rtt_ns")
-
-
 def idle(probes: Probes) -> Phase:
-    """Those that were back before the streams started, and those sent before that never came back."""
-    own = [trip for trip in trips(probes) if trip.sent_ns + (trip.rtt_ns or 0) < probes.started_ns]
-    return phase(own)
+    """Return the probes answered before the streams started, and those sent before that were never answered."""
+    return phase([trip for trip in trips(probes) if trip.sent_ns + (trip.rtt_ns or 0) < probes.started_ns])
 
 
 def loaded(probes: Probes, start_ns: int, end_ns: int) -> Phase:
-    """Those that were sent in the measurement interval."""
+    """Return the probes sent in the measurement interval."""
     return phase([trip for trip in trips(probes) if start_ns <= trip.sent_ns < end_ns])
 
 

@@ -1,7 +1,8 @@
-"""Every node with every other: as ordered pairs, in rounds of disjoint pairs, and around one node.
+"""Rounds in which every node is measured with every other, or with one node.
 
-The rounds are a 1-factorisation of the complete graph by the circle method: one node stays, the others stand on a
-circle that turns by one place each round, and those who face each other are a pair. An odd node out rests for a round.
+Rounds of disjoint pairs are a 1-factorisation of the complete graph by the circle method: one node stays, the others
+stand on a circle that turns by one place each round, and those who face each other are a pair. With an odd number of
+nodes, one rests in each round.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,14 +16,14 @@ Round: TypeAlias = tuple[Ends, ...]
 
 
 def ordered(names: Sequence[str]) -> list[Round]:
-    """Each ordered pair in a round of its own, source by source."""
+    """Return each ordered pair in a round of its own, source by source."""
     return [((source, destination),) for source in names for destination in names if source != destination]
 
 
 def disjoint(names: Sequence[str]) -> list[Round]:
-    """Each ordered pair once, in rounds whose pairs share no node: each round, then the same with ends swapped.
+    """Return each ordered pair once, in rounds whose pairs share no node: each round, then the same with ends swapped.
 
-    N nodes take N − 1 rounds each way; an odd number takes N, in each of which one node rests.
+    N nodes take N − 1 rounds each way, or N rounds if N is odd.
     """
     return [
         tuple(pair if forth else pair[::-1] for pair in pairs) for pairs in _circle(names) for forth in (True, False)
@@ -30,7 +31,7 @@ def disjoint(names: Sequence[str]) -> list[Round]:
 
 
 def around(centre: str, others: Sequence[str]) -> list[Round]:
-    """From `centre` to each of the others and back, each in a round of its own."""
+    """Return the pairs from `centre` to each of the others and back, each in a round of its own."""
     return [(pair,) for other in others if other != centre for pair in ((centre, other), (other, centre))]
 
 

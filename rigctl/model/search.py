@@ -1,8 +1,8 @@
-"""The highest rate with no more than a given loss, by bisection: throughput in the sense of RFC 2544, section 26.1.
+"""Search the highest rate with no more than a given loss, by bisection: throughput as in RFC 2544, section 26.1.
 
-A trial is a repetition of the cell at one rate. The first goes as fast as the sender can: where that passes, it is the
-answer. The next takes the rate at which its datagrams arrived, which is near the answer where the path drops what it
-cannot carry and loses nothing else.
+A trial is a repetition of the cell at one rate. The first goes as fast as the sender can: if it passes, it is the
+answer. The second takes the rate at which the first one's datagrams arrived, which is near the answer if the path drops
+only what it cannot carry.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from rigctl.model.unknowns import most
-from rigctl.records import MAX_RATE, Cell, Flow, Repetition, RunPlan, Status
+from rigctl.records import MAX_RATE, Cell, Repetition, RunPlan, Status
 
 PRECISION: Final = 0.01
-"""Highest rate that passed and lowest that did not lie no further apart, as a share of the latter."""
+"""The search ends when the highest rate that passed is this near to the lowest that failed, as a share of it."""
 MOST_TRIALS: Final = 15
 LEAST_BPS: Final = 1000
 
@@ -35,7 +35,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What the trials so far show. `best`: the fastest that passed; `following`: the rate to try next, bit/s."""
+    """The trials so far. `best`: the fastest that passed; `following`: the rate to try next, bit/s."""
 
     trials: tuple[Trial, ...]
     best: Trial | None
@@ -43,49 +43,44 @@ class Search:
 
 
 def loss_of(repetition: Repetition) -> float | None:
-    """Datagrams that did not arrive, of those its senders handed over; `None` where a flow's count is not known."""
+    """Return the share of the datagrams sent that did not arrive; None if a flow's count is unknown."""
     counts = sent_and_arrived(repetition)
     return None if counts is None or counts[0] == 0 else (counts[0] - counts[1]) / counts[0]
 
 
 def sent_and_arrived(repetition: Repetition) -> tuple[int, int] | None:
-    """Datagrams of all flows; `None` where one of them is not known."""
+    """Return the datagrams sent and received by all flows; None if one flow's count is unknown."""
     sent = arrived = 0
     for flow in repetition.flows:
-        there = flow.sender.datagrams if flow.sender is not None else None
-        here = flow.receiver.datagrams if flow.receiver is not None else None
-        if there is None or here is None:
+        if flow.sender is None or flow.receiver is None:
             return None
-        sent, arrived = sent + there.count, arrived + here.count
+        if flow.sender.datagrams is None or flow.receiver.datagrams is None:
+            return None
+        sent, arrived = sent + flow.sender.datagrams.count, arrived + flow.receiver.datagrams.count
     return (sent, arrived) if repetition.flows else None
 
 
 def trial_of(cell: Cell, repetition: Repetition) -> Trial:
-    """What a repetition shows of its rate; unknown where it was not measured."""
-    nothing = Trial(repetition.repetition, repetition.rate_bps, None, None, None)
+    """Return the trial that a repetition was; its results are None if it was not measured."""
+    unknown = Trial(repetition.repetition, repetition.rate_bps, None, None, None)
     counts, size = sent_and_arrived(repetition), cell.message_bytes
     if counts is None or size is None or repetition.status not in (Status.OK, Status.INVALID):
-        return nothing
+        return unknown
     times = [
         flow.sender.last_byte_ns - flow.sender.first_byte_ns
         for flow in repetition.flows
         if flow.sender is not None and flow.sender.first_byte_ns is not None and flow.sender.last_byte_ns is not None
     ]
     if len(times) < len(repetition.flows) or min(times) <= 0:
-        return nothing
+        return unknown
     each = size * 8e9 / max(times) / len(times)
     rates_bps = (counts[0] * each, counts[1] * each)
-    burst = most(_burst(flow) for flow in repetition.flows)
+    burst = most(flow.sender.datagrams.burst for flow in repetition.flows if flow.sender and flow.sender.datagrams)
     return Trial(repetition.repetition, repetition.rate_bps, *rates_bps, loss_of(repetition), burst)
 
 
-def _burst(flow: Flow) -> int | None:
-    counted = None if flow.sender is None else flow.sender.datagrams
-    return None if counted is None else counted.burst
-
-
 def search(plan: RunPlan, cell: Cell, repetitions: Iterable[Repetition]) -> Search:
-    """The search of a cell whose rate is MAX_RATE; `repetitions`: the last attempt of each trial."""
+    """Return the state of the search of a cell whose rate is MAX_RATE; `repetitions` has each trial's last attempt."""
     trials = tuple(sorted((trial_of(cell, repetition) for repetition in repetitions), key=lambda trial: trial.number))
     passed = [trial for trial in trials if trial.passed(plan.max_loss)]
     best = max(passed, key=lambda trial: trial.sent_bps or 0.0, default=None)
@@ -95,7 +90,7 @@ def search(plan: RunPlan, cell: Cell, repetitions: Iterable[Repetition]) -> Sear
 def _following(trials: Sequence[Trial], best: Trial | None, most_loss: float) -> int | None:
     failed = [rate for trial in trials if not trial.passed(most_loss) and (rate := _rate(trial)) is not None]
     if not trials or not failed:
-        return None  # the first is unlimited; where even that passes there is nothing to look for
+        return None  # the first trial is unlimited: if even that passes, there is nothing to search
     low, high = (_rate(best) or 0.0) if best is not None else 0.0, min(failed)
     if high - low <= PRECISION * high or high <= LEAST_BPS:
         return None
@@ -106,14 +101,14 @@ def _following(trials: Sequence[Trial], best: Trial | None, most_loss: float) ->
 
 
 def _rate(trial: Trial) -> float | None:
-    """The rate it was a trial of: what was sent, where the sender did not achieve the rate requested."""
+    """Return the rate that was tried: the rate sent if the sender did not achieve the requested one."""
     if trial.asked_bps is None or trial.sent_bps is None:
         return trial.sent_bps if trial.sent_bps is not None else trial.asked_bps
     return min(float(trial.asked_bps), trial.sent_bps) if trial.sent_bps < 0.99 * trial.asked_bps else trial.asked_bps
 
 
 def decided(plan: RunPlan, repetitions: Sequence[Repetition]) -> list[Repetition]:
-    """`repetitions` without the trials of searches but the best, or the last where none passed."""
+    """Return `repetitions` with one trial per search: the best, or the last one if none passed."""
     cells = {cell.number: cell for cell in plan.cells if cell.datagrams.rate == MAX_RATE}
     by_cell: dict[int, dict[int, Repetition]] = {}
     for repetition in repetitions:

@@ -1,20 +1,24 @@
-"""The measurement interval: the time during which all flows ran, to which raw counters are cut.
+"""The measurement interval: the time during which all flows ran, to which the controller cuts raw counters.
 
-Agents report cumulative counters with their times; nothing is omitted inside them.
+Each agent samples its cumulative counters at its own instants; a sum over flows needs values at the same ones, so every
+counter is interpolated. The average over the interval counts a stall in full; the median over its samples shows the
+goodput most of the time. Both are stored.
 """
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from statistics import median
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rigctl.records import Flow, Series, Side
 
-if TYPE_CHECKING:  # a run connects to its nodes before it needs numpy
-    import numpy as np
-    from numpy.typing import NDArray
+Times: TypeAlias = NDArray[np.float64]
+"""Seconds from the start of the measurement interval."""
+LEAST_INTERVALS: Final = 5
+"""The median of fewer intervals tells no more than the average."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +35,12 @@ class CommonWindow:
 
 
 def common_window(flows: Sequence[Flow], omit_s: float, bulk_ns: int, planned_end_ns: int) -> CommonWindow | None:
-    """The window [latest first byte + omit, earliest end] over the *receivers* of `flows`.
+    """Return the interval [latest first byte + omit, earliest end] over the *receivers* of `flows`.
 
-    After its first byte every flow waits until `bulk_ns`, so that none bursts before all have begun: that wait is no
-    part of the window, which never begins before `bulk_ns` + omit.
-    What is still in the queues when the senders stop is not counted: the window ends at `planned_end_ns` at the latest.
-    `None` when some flow moved no byte, or when nothing is left after the omitted start.
+    After its first byte every flow waits until `bulk_ns`, so that none bursts before all have begun: the interval never
+    begins before `bulk_ns` + omit. It ends at `planned_end_ns` at the latest, because what is still in the queues when
+    the senders stop is not counted. Return None if some flow moved no byte, or if nothing is left after the omitted
+    start.
     """
     firsts: list[int] = []
     lasts: list[int] = []
@@ -53,60 +57,8 @@ def common_window(flows: Sequence[Flow], omit_s: float, bulk_ns: int, planned_en
     return CommonWindow(start_ns, end_ns, max(firsts) - min(firsts)) if end_ns > start_ns else None
 
 
-def bytes_at(side: Side, t_ns: int) -> float:
-    """Bytes counted up to `t_ns`: linear between samples, exact at the first and the last byte."""
-    if side.first_byte_ns is None or side.last_byte_ns is None or t_ns <= side.first_byte_ns:
-        return 0.0
-    if t_ns >= side.last_byte_ns:
-        return float(side.bytes)
-    times, counts = side.series.columns.get("t_ns", []), side.series.columns.get("bytes", [])
-    # Samples before the first byte or after the last add nothing to these two.
-    low = bisect_right(times, side.first_byte_ns)
-    high = bisect_left(times, side.last_byte_ns)
-    after = bisect_left(times, t_ns, low, high)
-    t0, b0 = (times[after - 1], counts[after - 1]) if after > low else (side.first_byte_ns, 0)
-    t1, b1 = (times[after], counts[after]) if after < high else (side.last_byte_ns, side.bytes)
-    return b0 + (b1 - b0) * (t_ns - t0) / (t1 - t0) if t1 > t0 else float(b1)
-
-
-def counter_between(series: Series, name: str, start_ns: int, end_ns: int, total: int | None) -> int | None:
-    """How far the counter `name` rose between the last sample up to `start_ns` and the first from `end_ns` on.
-
-    `total`, the value when the flow ended, stands in where no sample is late enough. `None`: the counter is unknown.
-    """
-    times, counts = series.columns.get("t_ns", []), series.columns.get(name, [])
-    if total is None:
-        return None
-    if not counts:
-        return total
-    before = bisect_right(times, start_ns) - 1
-    after = bisect_left(times, end_ns)
-    return (counts[after] if after < len(counts) else total) - (counts[before] if before >= 0 else 0)
-
-
-def cut(flow: Flow, window: CommonWindow) -> Flow:
-    """`flow` with `bytes` (received) and `retransmits` counted within `window` only."""
-    received = None
-    if flow.receiver is not None:
-        received = round(bytes_at(flow.receiver, window.end_ns) - bytes_at(flow.receiver, window.start_ns))
-    again = None
-    if flow.sender is not None:
-        again = counter_between(
-            flow.sender.series, "retransmits", window.start_ns, window.end_ns, flow.sender.tcp.retransmits
-        )
-    return replace(flow, bytes=received, retransmits=again)
-
-
-Times: TypeAlias = "NDArray[np.float64]"
-"""Seconds from the start of the measurement interval."""
-LEAST_INTERVALS: Final = 5
-"""A median of fewer says nothing that the average does not."""
-
-
 def received_at(side: Side, start_ns: int, at_s: Times) -> Times:
-    """Bytes received up to each of `at_s`: linear between samples, exact at the first and the last byte."""
-    import numpy as np
-
+    """Return the bytes received up to each of `at_s`: linear between samples, exact at the first and the last byte."""
     if side.first_byte_ns is None or side.last_byte_ns is None:
         return np.zeros_like(at_s)
     times = np.array(side.series.columns.get("t_ns", []), dtype=np.int64)
@@ -119,39 +71,47 @@ def received_at(side: Side, start_ns: int, at_s: Times) -> Times:
     return result
 
 
-def sum_over_flows(flows: Sequence[Flow], window: CommonWindow, interval_s: float) -> tuple[Times, Times] | None:
-    """Ends of equal intervals of about `interval_s` within `window`, and the sum of goodput in each, in bit/s.
+def counter_between(series: Series, name: str, start_ns: int, end_ns: int, total: int | None) -> int | None:
+    """Return how far the counter `name` rose from the last sample up to `start_ns` to the first from `end_ns` on.
 
-    `None` where a flow was not reported, or the window holds less than one interval.
+    `total`, the value when the flow ended, stands in where no sample is late enough. Return None if it is unknown.
     """
-    import numpy as np
+    times, counts = series.columns.get("t_ns", []), series.columns.get(name, [])
+    if total is None or not counts:
+        return total
+    before = bisect_right(times, start_ns) - 1
+    after = bisect_left(times, end_ns)
+    return (counts[after] if after < len(counts) else total) - (counts[before] if before >= 0 else 0)
 
-    receivers = [flow.receiver for flow in flows]
+
+def cut(flow: Flow, window: CommonWindow) -> Flow:
+    """Return `flow` with `bytes` (received) and `retransmits` counted within `window` only."""
+    received = again = None
+    if flow.receiver is not None:
+        at_start, at_end = received_at(flow.receiver, window.start_ns, np.array([0.0, window.length_s]))
+        received = round(at_end - at_start)
+    if flow.sender is not None:
+        again = counter_between(
+            flow.sender.series, "retransmits", window.start_ns, window.end_ns, flow.sender.tcp.retransmits
+        )
+    return replace(flow, bytes=received, retransmits=again)
+
+
+def sum_over_flows(flows: Sequence[Flow], window: CommonWindow, interval_s: float) -> tuple[Times, Times] | None:
+    """Return the ends of equal intervals of about `interval_s` within `window`, and the flows' goodput in each, bit/s.
+
+    Return None if a flow was not reported, or if the window is shorter than one interval.
+    """
+    receivers = [flow.receiver for flow in flows if flow.receiver is not None]
     count = int(window.length_s / interval_s)
-    if not receivers or count < 1:
+    if not flows or len(receivers) < len(flows) or count < 1:
         return None
-    edges, widths = _intervals(window.length_s, count)
-    received = np.zeros(count + 1)
-    for side in receivers:
-        if side is None:
-            return None
-        received += received_at(side, window.start_ns, edges)
-    return edges[1:], (received[1:] - received[:-1]) * 8 / widths
-
-
-@lru_cache(maxsize=4)
-def _intervals(length_s: float, count: int) -> tuple[Times, Times]:
-    """Edges and widths; the streams of a repetition have the same."""
-    import numpy as np
-
-    edges: Times = np.linspace(0.0, length_s, count + 1)
-    edges.flags.writeable = False
-    return edges, np.diff(edges)
+    edges = np.linspace(0.0, window.length_s, count + 1)
+    received = np.sum([received_at(side, window.start_ns, edges) for side in receivers], axis=0)
+    return edges[1:], np.diff(received) * 8 / np.diff(edges)
 
 
 def median_goodput_bps(flows: Sequence[Flow], window: CommonWindow, interval_s: float) -> float | None:
-    """The median over the intervals of the sum of all flows' goodput; `None` for less than `LEAST_INTERVALS`."""
+    """Return the median over the intervals of the flows' goodput together; None for less than `LEAST_INTERVALS`."""
     summed = sum_over_flows(flows, window, interval_s)
-    if summed is None or len(summed[1]) < LEAST_INTERVALS:
-        return None
-    return float(median(summed[1].tolist()))  # numpy's own imports masked arrays
+    return None if summed is None or len(summed[1]) < LEAST_INTERVALS else float(np.median(summed[1]))

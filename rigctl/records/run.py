@@ -44,7 +44,7 @@ class Repetition:
     clock_error_us: float | None = (
         None  # half the round trip of the worst clock exchange: the bound of that skew's error
     )
-    # Interval analysis (model.intervals): all flows' goodput summed at common instants, median over the intervals.
+    # Interval analysis (model.window): all flows' goodput summed at common instants, median over the intervals.
     goodput_median_bps: float | None = None
     rate_bps: int | None = None  # of each flow in the search for Cell.rate MAX_RATE; None: as fast as it can
     flows: tuple[Flow, ...] = ()

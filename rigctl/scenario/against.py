@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rigctl.base.texts import printable
-from rigctl.model.statistics.comparing import LEAST
+from rigctl.model.statistics.samples import LEAST
 from rigctl.records import Against
 from rigctl.scenario.axes import AXES, DEFAULT, AxisValue
 from rigctl.scenario.matrix import Matrix, Row, expand, full, pattern_of, with_axis

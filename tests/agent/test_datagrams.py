@@ -5,11 +5,11 @@ import struct
 import subprocess
 
 import pytest
+from histograms import bucket_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents import AGENTS
-from rigctl.model.histogram import bucket_of
 
 WINDOW = 1 << 18
 ROOM = 1 << 20  # more than struct datagrams needs

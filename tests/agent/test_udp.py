@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 from dropping import beside_the_sender, drop, dropped
+from histograms import bucket_of
 from lab import Lab, laboratory
 from talk import Report, Talk, joined, report_of, settings, started
 
 from agents import Start
-from rigctl.model.histogram import bucket_of
 
 
 def run(receiver: Talk, sender: Talk, what: str, how: str = "", duration_ms: int = 500, flows: int = 1) -> list[Report]:

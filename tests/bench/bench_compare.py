@@ -23,7 +23,8 @@ import numpy as np
 
 from rigctl.analysis.nights.comparison import compared
 from rigctl.analysis.run_view import RunView
-from rigctl.model.statistics.comparing import Samples, Verdict, differences
+from rigctl.model.statistics.comparing import differences
+from rigctl.model.statistics.samples import Samples, Verdict
 from rigctl.store import open_store
 
 RIG: Final = """\

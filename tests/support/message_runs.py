@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 import builders
+from histograms import bucket_of
 
 from rigctl.analysis.views.messages import MessageResult, message_results
 from rigctl.findings import Finding
-from rigctl.model.histogram import bucket_of
 from rigctl.records import (
     Cell,
     Flow,

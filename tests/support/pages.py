@@ -8,10 +8,10 @@ import builders
 import compared_runs
 import das2
 import message_runs
+from histograms import bucket_of
 from switched import Paper
 
 from rigctl.analysis.nights.comparison import Comparison, compared
-from rigctl.model.histogram import bucket_of
 from rigctl.records import (
     Bins,
     Capture,

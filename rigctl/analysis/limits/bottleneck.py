@@ -7,8 +7,8 @@ from rigctl.analysis.limits.evidence import Found, of_flows
 from rigctl.analysis.limits.processors import Busy
 from rigctl.model.counters.others import OtherTraffic
 from rigctl.model.counters.points import CountingPoint, PointKind
+from rigctl.model.limits.ceilings import LINE_RATE, reaches
 from rigctl.model.limits.evidence import Evidence
-from rigctl.model.limits.shares import LINE_RATE, reaches
 from rigctl.model.limits.sharing import DataPath, TrunkLink, links_of
 from rigctl.model.limits.verdicts import Verdict, judged, together
 from rigctl.model.unknowns import total

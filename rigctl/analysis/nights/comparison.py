@@ -9,7 +9,7 @@ from rigctl.analysis.nights.figures import WATCHED, Figure, FigureKey, Metric, f
 from rigctl.analysis.nights.setup_changes import SetupChange, Source, Value, by_cause, grouped, setup_changes
 from rigctl.analysis.rows.cells import Row
 from rigctl.analysis.run_view import RunView
-from rigctl.model.statistics.comparing import BOUND, Difference, Samples, Verdict, differences
+from rigctl.model.statistics.samples import BOUND, Difference, Samples, Verdict
 from rigctl.records import Cell, RunInfo, Status, Stream
 
 _GRANTED: Final = ("congestion", "mss_effective", "mtu", "window_effective_bytes")
@@ -121,6 +121,8 @@ def _only(those: Mapping[FigureKey, Figure], others: Mapping[FigureKey, Figure])
 def _changes(
     both: Sequence[tuple[Figure, Figure]], before: RunView, after: RunView, bound: float
 ) -> tuple[Change, ...]:
+    from rigctl.model.statistics.comparing import differences  # scipy.stats takes half a second
+
     samples = [Samples(old.values, new.values, new.key.metric.higher_is_better) for old, new in both]
     found = [
         Change(old, new, difference, _reason(old, before, new, after))

@@ -12,8 +12,7 @@ from rigctl.analysis.limits.ceiling import data_path, link_rate_bps
 from rigctl.analysis.rows.messages import DiskShares, disk_shares, elapsed_s
 from rigctl.analysis.summary import Exclusion
 from rigctl.model.histogram import Buckets, merged, percentile_ns
-from rigctl.model.limits.ceilings import Packet
-from rigctl.model.limits.shares import above_ceiling
+from rigctl.model.limits.ceilings import Packet, above_ceiling
 from rigctl.model.unknowns import agreed, joined, least, total
 from rigctl.records import Cell, Flow, Repetition, RunInfo, Side, Status, Stream
 

@@ -1,4 +1,4 @@
-"""Ceilings: the highest goodput a link allows for a frame size, and how frames are filled.
+"""The highest goodput that a link allows for a frame size, and what an application can expect of it.
 
 Sources: IEEE 802.3 (preamble 8, header 14, FCS 4, inter-packet gap 12 bytes; 46 bytes least payload), IEEE 802.1Q (a
 tag is 4 bytes, and the least payload 42 then), RFC 768 (UDP), RFC 791 and 8200 (IP headers), RFC 9293 (TCP header),
@@ -18,11 +18,15 @@ TCP_HEADER: Final = 20
 UDP_HEADER: Final = 8
 TIMESTAMPS_OPTION: Final = 12
 IP_HEADER: Final = {4: 20, 6: 40}
+LINE_RATE: Final = 0.98
+"""From this share on, the ceiling, the shared link or the requested rate is the limit."""
+ABOVE: Final = 1.01
+"""A result above this share of the ceiling is impossible: no limit is named."""
 
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """What goes around the payload of one packet. Sizes in bytes."""
+    """The headers around the payload of one packet. Sizes are in bytes."""
 
     protocol: Literal["tcp", "udp"] = "tcp"
     ip_version: int = 4
@@ -31,30 +35,30 @@ class Packet:
 
     @property
     def header_bytes(self) -> int:
-        """IP and transport headers."""
+        """Return the bytes of IP and transport headers."""
         if self.protocol == "udp":
             return IP_HEADER[self.ip_version] + UDP_HEADER
         return IP_HEADER[self.ip_version] + TCP_HEADER + (TIMESTAMPS_OPTION if self.timestamps else 0)
 
     def frame_bytes(self, payload: int) -> int:
-        """The Ethernet frame, padding and check sequence included, as interfaces and switches count it: 1518."""
+        """Return the size of the Ethernet frame with padding and check sequence, as switches count it: 1518."""
         tag = VLAN_TAG if self.vlan else 0
         frame = ETHERNET_HEADER + tag + self.header_bytes + payload + ETHERNET_CHECK
         return max(frame, ETHERNET_LEAST_FRAME)
 
     def wire_bytes(self, payload: int) -> int:
-        """The wire time of the packet in bytes, preamble and gap included: 1538."""
+        """Return the wire time of the packet in bytes, with preamble and gap: 1538."""
         return self.frame_bytes(payload) + ETHERNET_GAP
 
     def largest_payload(self, mtu: int) -> int:
-        """What fits into an IP packet of `mtu` bytes; 0 or less: nothing does."""
+        """Return the payload that fits into an IP packet of `mtu` bytes; 0 or less if none does."""
         return mtu - self.header_bytes
 
 
 def datagram_wire_bytes(payload: int, mtu: int, ip_version: int = 4) -> int:
-    """The wire time of one UDP datagram in bytes; one larger than the MTU carries goes in fragments.
+    """Return the wire time of one UDP datagram in bytes, in fragments if it is larger than the MTU carries.
 
-    All fragments but the last carry a multiple of 8 bytes (RFC 791); in IPv6 each has 8 more of header (RFC 8200, 4.5).
+    All fragments but the last carry a multiple of 8 bytes (RFC 791). IPv6 adds 8 bytes to each header (RFC 8200, 4.5).
     """
     whole = Packet("udp", ip_version)
     if payload <= whole.largest_payload(mtu):
@@ -68,17 +72,17 @@ def datagram_wire_bytes(payload: int, mtu: int, ip_version: int = 4) -> int:
 
 
 def datagram_ceiling_bps(rate_bps: float, mtu: int, payload: int, ip_version: int = 4) -> float:
-    """Highest goodput in bit/s of datagrams of `payload` bytes on a link of `rate_bps`."""
+    """Return the highest goodput of datagrams of `payload` bytes on a link of `rate_bps`, in bit/s."""
     return rate_bps * payload / datagram_wire_bytes(payload, mtu, ip_version)
 
 
 def window_bps(window_bytes: int, rtt_s: float) -> float:
-    """The highest goodput of a TCP flow that sends one window per round trip: window ÷ RTT, bit/s."""
+    """Return the highest goodput of a TCP flow that sends one window per round trip: window ÷ RTT, in bit/s."""
     return window_bytes * 8 / rtt_s
 
 
 def loss_bps(mss: int, rtt_s: float, lost_share: float) -> float:
-    """About what a TCP flow achieves that halves its window at each loss, in bit/s: MSS ÷ RTT × √(3 ÷ 2p).
+    """Return about what a TCP flow achieves that halves its window at each loss: MSS ÷ RTT × √(3 ÷ 2p), in bit/s.
 
     After Mathis, Semke, Mahdavi and Ott, "The macroscopic behavior of the TCP congestion avoidance algorithm" (1997).
 
@@ -89,9 +93,9 @@ def loss_bps(mss: int, rtt_s: float, lost_share: float) -> float:
 
 
 def effective_mss(mtu: int, mss: int | None, ip_version: int = 4, timestamps: bool = True) -> int:
-    """Payload bytes of a full segment where `mss` was requested (`None`: none) on a path with `mtu`.
+    """Return the payload bytes of a full segment for a requested `mss` (None: not requested) on a path with `mtu`.
 
-    The MSS of TCP_MAXSEG and of the SYN includes the options, so timestamps come off either.
+    The MSS of TCP_MAXSEG and of the SYN includes the options, so timestamps are subtracted from either.
 
     >>> effective_mss(1500, 8960)
     1448
@@ -103,12 +107,12 @@ def effective_mss(mtu: int, mss: int | None, ip_version: int = 4, timestamps: bo
 
 
 def wire_bytes(mss: int, ip_version: int = 4, timestamps: bool = True) -> int:
-    """Bytes of wire time one TCP segment with `mss` payload bytes takes, gap and preamble included: 1538 for 1448."""
+    """Return the wire time of a TCP segment with `mss` payload bytes, in bytes with gap and preamble: 1538 for 1448."""
     return Packet("tcp", ip_version, timestamps).wire_bytes(mss)
 
 
 def ceiling_bps(rate_bps: float, mtu: int, mss: int | None, ip_version: int = 4, timestamps: bool = True) -> float:
-    """Highest goodput in bit/s on a link of `rate_bps` for segments of `mss` payload bytes, as they go over the wire.
+    """Return the highest goodput on a link of `rate_bps` for segments of `mss` payload bytes, in bit/s.
 
     `mss` is the *effective* MSS; `None`, or more than the MTU can carry, means what the MTU carries.
     """
@@ -119,7 +123,11 @@ def ceiling_bps(rate_bps: float, mtu: int, mss: int | None, ip_version: int = 4,
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """One payload in one frame at several speeds; rates in bit/s, in the order of the speeds."""
+    """The best application rates of one payload in one frame, in bit/s, in the order of the speeds.
+
+    A *system*, as a bus or a driver, moves frames: rate × payload ÷ frame. A *link* also spends time on preamble and
+    gap: rate × payload ÷ (frame + 20).
+    """
 
     payload: int
     packet: Packet
@@ -129,7 +137,7 @@ class Expected:
 
 
 def expected(rates_bps: tuple[int, ...], payload: int, packet: Packet) -> Expected:
-    """The best application rates for packets of `payload` bytes each."""
+    """Return the best application rates for packets of `payload` bytes each."""
     frame, wire = packet.frame_bytes(payload), packet.wire_bytes(payload)
     return Expected(
         payload,
@@ -141,5 +149,20 @@ def expected(rates_bps: tuple[int, ...], payload: int, packet: Packet) -> Expect
 
 
 def windows_bps(windows: tuple[int, ...], rtts_s: tuple[float, ...]) -> tuple[tuple[float, ...], ...]:
-    """Window ÷ round-trip time, one row per window."""
+    """Return window ÷ round-trip time, one row per window."""
     return tuple(tuple(window_bps(window, rtt_s) for rtt_s in rtts_s) for window in windows)
+
+
+def percent(share: float) -> float:
+    """Return a share in per cent, as it is printed and as bounds apply to it: with one decimal."""
+    return round(100 * share, 1)
+
+
+def reaches(share: float, bound: float) -> bool:
+    """Tell whether a share, as printed, is at least `bound`."""
+    return percent(share) >= percent(bound)
+
+
+def above_ceiling(efficiency: float | None) -> bool:
+    """Tell whether a result, as printed, is more than its link can carry."""
+    return efficiency is not None and percent(efficiency) > percent(ABOVE)

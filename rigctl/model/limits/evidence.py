@@ -1,4 +1,4 @@
-"""Evidence of a stream, as the rules of `limit_rules` look at it."""
+"""The evidence on a stream that the rules of the limit look at."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -9,20 +9,20 @@ from typing import Any, Final
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Evidence of a stream, or the mean of its repetitions. Shares are of 1; `None` is unknown."""
+    """Evidence on one stream, or the mean over its repetitions. Shares are of 1; None is unknown."""
 
     goodput_mbps: float | None = None
     efficiency: float | None = None  # of the ceiling
     asked_share: float | None = None  # of the rate requested
     larger_frames: float | None = None  # ceiling with frames as large as the links' MTU ÷ ceiling
-    shared_share: float | None = None  # of a link that other pairs use: what all of them took
+    shared_share: float | None = None  # of a link shared with other pairs: what all of them took
     shared_link: str | None = None
-    other_share: float | None = None  # of a link on the path: what traffic that is not the run's took at least
+    other_share: float | None = None  # of a link on the path: the least that other traffic took
     other_mbps: float | None = None  # the same, on the wire
     other_link: str | None = None
     other_counter: str | None = None  # what counted it
     link_share: float | None = None  # of that link: what the run and others took together
-    clamped_mss: float | None = None  # the MSS, where neither end's MTU explains that it is so small
+    clamped_mss: float | None = None  # the MSS if it is smaller than both ends' MTUs explain
     window_bytes: float | None = None  # advertised by the receivers, mean over flows
     window_share: float | None = None  # goodput ÷ what the advertised windows allow in the least round trips
     in_flight_share: float | None = None  # goodput × round trip ÷ advertised window
@@ -63,7 +63,7 @@ _WORDS: Final = (str, bool)
 
 
 def pooled(several: Sequence[Evidence]) -> Evidence:
-    """The mean of numbers over repetitions, and the word that most of them have."""
+    """Return the mean of each number over repetitions, and the most frequent value of each word."""
     means: list[Any] = []
     for values in zip(*map(values_of, several), strict=True):
         known = [value for value in values if value is not None]

@@ -1,7 +1,7 @@
-"""The rules that name the limit of a stream. The first one that holds names it.
+"""The rules that name the limit of a stream: the first rule that holds names it.
 
-A rule needs certain evidence; where some of it is not known, the rule is passed over. What it looked at goes into the
-verdict, so that a reader can check it. Thresholds and their reasons: docs/decisions/0023.
+A rule needs certain evidence and is skipped if some of it is unknown. The verdict keeps what the rule looked at, so
+that a reader can check it. Thresholds and their reasons: docs/decisions/0023.
 
 Sources: window ÷ round trip, in-flight bytes (RFC 9293); Web100's triage by shares of time (Mathis et al., 2003);
 pathdiag's model of a path; Flach et al., "An Internet-Wide Analysis of Traffic Policing" (2016), for the token bucket;
@@ -13,87 +13,67 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Final
 
-from rigctl.model.limits.shares import LINE_RATE, above_ceiling, reaches
+from rigctl.model.limits.ceilings import LINE_RATE, above_ceiling, reaches
 
-NEARLY: Final = 0.93
-"""From this share of the ceiling on, a queue that stands is that of the line: its drops cost the rest."""
-ALL: Final = 1.02
-"""Share of the line that bytes sent and segments lost reach at most where the losses are behind the line.
-
-The queue before the line drops what is more."""
-OTHERS: Final = 0.05
-"""From this share of a link's rate on, other traffic counts: retransmits and tunnel headers are below it."""
+# Links
+NEARLY: Final = 0.93  # from this share of the ceiling on, a standing queue is the line's: its drops cost the rest
+ALL: Final = 1.02  # goodput and losses together reach at most this share of the line if the losses are behind it
+OTHERS: Final = 0.05  # from this share of a link on, other traffic counts: retransmits and tunnel headers are below it
+# A link that seems fuller has a wrong rate or counter. Other traffic is averaged over all the time, the run's own over
+# the measurement interval: together they may exceed 1.
 MOST_FULL: Final = 1.25
-"""A link that seems fuller than this says that its rate, or a counter, is wrong. Other traffic is the mean of all the
-time, the run's own that of the measurement interval: together they may exceed 1."""
-BESIDE: Final = 0.8
-"""From this share of a link on, together with other traffic, a shaper or losses elsewhere can't be told from it."""
-LARGER_FRAMES: Final = 1.02
-"""Larger frames would raise the ceiling by 2 % at least."""
-REACHED: Final = 0.9
-"""From this share of window ÷ least round trip on, the window is the limit even on a busy node."""
-IN_FLIGHT: Final = 0.85
-"""From this share of the window on, bytes in flight fill it: the whole segments of a small one, and what is unread."""
-COUNTED: Final = 0.1
-"""Least share of its busy time that a sender with a full window waits, as the kernel counts it: 0.34 to 1."""
-FLAT: Final = 1.3
-"""Up to this multiple of the least round trip there is no queue that would matter."""
+BESIDE: Final = 0.8  # from this share of a link on, with other traffic, a shaper or losses elsewhere look the same
+LARGER_FRAMES: Final = 1.02  # larger frames would raise the ceiling by 2 % at least
+
+# Windows
+REACHED: Final = 0.9  # from this share of window ÷ least round trip on, the window is the limit even on a busy node
+IN_FLIGHT: Final = 0.85  # from this share of the window on, bytes in flight fill it: whole segments, and unread bytes
+COUNTED: Final = 0.1  # least share of its busy time that a sender with a full window waits: the kernel counts 0.34 to 1
+# From this share of the send buffer on, bytes in flight fill it: Linux charges its bookkeeping to the buffer. More than
+# 1 is usual, as the last write may exceed it by a super-packet of 64 KB.
 BUFFERED: Final = 0.6
-"""From this share of the send buffer on, bytes in flight fill it: Linux charges its bookkeeping to it. More than 1 is
-usual: it lets the last write exceed it, by a super-packet of 64 KB."""
-OPEN: Final = 0.8
-"""Up to this share of a window, or of the congestion window, it is not what holds the flow back."""
-HALF: Final = 0.5
-"""Half the time or more."""
-EXHAUSTED: Final = 0.3
-"""A process that is held back this long is what limits, though its peer then waits for a full window."""
-THROTTLED: Final = 0.1
-"""A process that does not exhaust its quota is not throttled at all; one period in ten may be a coincidence."""
-QUEUE_MS: Final = 1.0
-"""A queue that stands this long is no batch of segments."""
-STEADY: Final = 0.1
-"""Goodput over consecutive 0.1 s differs by no more, as a standard deviation: something gives out a constant rate."""
+OPEN: Final = 0.8  # up to this share, a window or the congestion window does not hold the flow back
+HALF: Final = 0.5  # half the time or more
+
+# Quotas and processors
+EXHAUSTED: Final = 0.3  # a process held back this long is the limit, though its peer then waits for a full window
+THROTTLED: Final = 0.1  # a process within its quota is never throttled; one period in ten may be a coincidence
+LITTLE_CPU: Final = 0.1  # an agent that needs no more of a processor gets it although other programs run
+
+# Queues
+FLAT: Final = 1.3  # up to this multiple of the least round trip, no queue matters
+QUEUE_MS: Final = 1.0  # a queue that stands this long is no batch of segments
+STEADY: Final = 0.1  # standard deviation of goodput over 0.1 s up to which something gives out a constant rate
 SHORT: Final = 1.1
-CONSTANT: Final = 0.02
-"""Goodput that is as good as constant: then a queue of a tenth of the round trip will do, as bbr leaves it."""
+CONSTANT: Final = 0.02  # with goodput this constant, a queue of a tenth of the round trip is enough, as bbr leaves it
+# A queue that stands for 5 ms and three times the least round trip proves alone that its link is always busy: goodput
+# may vary, as it does while a short test begins, and losses are not the limit.
 DEEP: Final = (5.0, 3.0)
-"""A queue that stands for 5 ms and three times the least round trip says alone that its link is always busy: goodput
-may vary, as it does while a short test begins. Losses then don't limit."""
+
+# Losses
 LOSSY: Final = 0.001
-EVEN: Final = 0.2
-"""Losses at random leave goodput uneven: by a fifth or more for one flow, less by the square root of their number."""
-UNEVEN: Final = 0.3
-"""From here on goodput is as uneven as losses at random make it; between the two it may be either."""
+EVEN: Final = 0.2  # random losses make goodput vary by a fifth for one flow, by less with the root of their number …
+UNEVEN: Final = 0.3  # … and surely from here on; between the two it may be either
+# Random losses have a variance of about their mean in 0.1 s (Poisson): 1.8 times that is chance in 3 of 1000 tests of
+# 2.4 s. Losses of a token bucket that runs empty come together …
 TOGETHER: Final = 1.8
-"""Losses at random have a variance of about their mean in 0.1 s (Poisson); 1.8 times that is chance in 3 of 1000 tests
-of 2.4 s. Those of a bucket that runs empty come together …"""
-REGULATED: Final = 0.4
-"""… and after more than the mean rate comes less: goodput over 0.4 s varies by less than that of independent 0.1 s …"""
-INDEPENDENT: Final = 0.75
-"""… while that of flows which lose at random does not: 1 and more, as windows grow slowly. Between the two: unknown."""
-EVENTS: Final = 8
-"""Clumps of losses below which nobody can tell whether they came at random."""
-EXPLAINED: Final = (0.8, 1.5)
-"""Losses at random, one by one, allow what is achieved (Mathis et al.): 0.84 to 1.45 times that was seen."""
-LITTLE_CPU: Final = 0.1
-"""An agent that needs no more of a processor gets it although other programs run."""
-LEAST_ALLOWED: Final = 0.3
-"""Losses that allow less than this, counted in clumps, did not reduce the congestion window as the rule says …"""
-LEAST_ALONE: Final = 0.5
-"""… and this, where a short test can't tell how they clump: 0.5 is the least of losses one by one."""
-MOST_ALLOWED: Final = 2.0
-"""Losses that allow more than this multiple of the goodput explain nothing: the rule is a rough one."""
-EVEN_DATAGRAMS: Final = 0.4
-"""Variance of the datagrams that pass ÷ that of random losses: a constant rate is far below 1."""
+REGULATED: Final = 0.4  # … and goodput over 0.4 s varies by less than that of independent 0.1 s …
+INDEPENDENT: Final = 0.75  # … while flows that lose at random have 1 and more, as windows grow slowly
+EVENTS: Final = 8  # with fewer clumps of losses, nobody can tell whether they came at random
+EXPLAINED: Final = (0.8, 1.5)  # single random losses allow what is achieved (Mathis et al.): 0.84 to 1.45 was seen
+LEAST_ALLOWED: Final = 0.3  # losses, counted in clumps, that allow less did not reduce the congestion window …
+LEAST_ALONE: Final = 0.5  # … and this if a short test cannot tell how they clump: the least of single losses
+MOST_ALLOWED: Final = 2.0  # losses that allow more than this multiple of the goodput explain nothing
+EVEN_DATAGRAMS: Final = 0.4  # variance of passing datagrams ÷ that of random losses: far below 1 at a constant rate
 
 
 class Known(SimpleNamespace):
-    """Evidence of which a rule knows what it needs."""
+    """Evidence in which everything that the rule needs is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Names `limit` where `holds`; asked only where all that it `needs` is known."""
+    """Names `limit` if `holds` is true, which is asked only if all that the rule `needs` is known."""
 
     limit: str
     name: str
@@ -123,12 +103,12 @@ def _filled(seen: Known) -> bool:
 
 
 def _nearby(seen: Known) -> bool:
-    """Round trips so short that they vary by multiples, as hosts take them up; but no queue."""
+    """Round trips are so short that they vary by multiples as hosts process them, but there is no queue."""
     return bool(seen.rtt_ms - seen.rtt_min_ms < QUEUE_MS)
 
 
 def _drained(seen: Known) -> bool:
-    """Less than half of the window stands in a queue: else something is slower than what the window allows."""
+    """Less than half of the window stands in a queue; else something is slower than what the window allows."""
     grown = seen.rtt_growth is not None and seen.rtt_growth * HALF >= 1
     return seen.window_share is None or bool(seen.window_share >= HALF or not grown)
 
@@ -138,7 +118,7 @@ def _standing(seen: Known) -> bool:
 
 
 def _deep(seen: Known) -> bool:
-    """A queue that is never empty, as far as is known."""
+    """A queue is never empty, as far as is known."""
     least_ms, least_growth = DEEP
     if seen.queue_ms is None or seen.queue_growth is None:
         return False
@@ -146,9 +126,9 @@ def _deep(seen: Known) -> bool:
 
 
 def _never_empty(seen: Known) -> bool:
-    """A deep queue at a place far slower than the line; the sender did not wait for a window meanwhile.
+    """A place far slower than the line has a deep queue, and the sender did not wait for a window meanwhile.
 
-    Goodput may vary. Nearer to the line, or where other programs keep an agent from its processors, it may be the line.
+    Goodput may vary. Near the line's rate, or if other programs keep an agent from its processors, it may be the line.
     """
     even = seen.variation is None or seen.variation <= UNEVEN
     far = all((share or 0.0) <= OPEN for share in (seen.efficiency, seen.shared_share, seen.link_share))
@@ -159,36 +139,36 @@ def _never_empty(seen: Known) -> bool:
 def _queued(seen: Known) -> bool:
     """A queue stands at a place that gives out a constant rate."""
     short = seen.queue_ms >= QUEUE_MS and seen.queue_growth >= SHORT and seen.variation <= CONSTANT
-    # A full window may be what limits, with hosts that are late to answer; a shaper's rate is constant.
+    # A full window may be the limit, with hosts that are late to answer; a shaper's rate is constant.
     windowed = seen.in_flight_share is not None and _filled(seen)
     steady = _standing(seen) and seen.variation <= (CONSTANT if windowed else STEADY)
     return bool((short or steady) and not _full(seen))
 
 
 def _dropped(seen: Known) -> bool:
-    """Losses that cost goodput, before the line is full."""
+    """Losses cost goodput before the line is full."""
     return bool(seen.lost_share >= LOSSY and seen.sending_share >= HALF and not _full(seen))
 
 
 def _explained(seen: Known) -> bool:
-    """Losses one by one, of which the goodput follows; of bbr it does not, which does not make them a policer's."""
+    """Single losses explain the goodput. They never explain bbr's, which does not prove a policer either."""
     least, most = EXPLAINED
     follows = not seen.halves or seen.loss_allows is None or least <= seen.loss_allows <= most
     return bool(follows and seen.loss_clumps < TOGETHER)
 
 
 def _even(seen: Known) -> bool:
-    """A constant rate, and losses that do not explain it."""
+    """The rate is constant, and losses do not explain it."""
     return bool(seen.unevenness <= EVEN and not _explained(seen))
 
 
 def _regulated(seen: Known) -> bool:
-    """A rate that is constant in the mean: a bucket that runs empty, and fills while the flows are silent."""
+    """The rate is constant in the mean: a bucket runs empty, and fills while the flows are silent."""
     return bool(seen.loss_clumps >= TOGETHER and seen.variance_ratio <= REGULATED)
 
 
 def _at_random(seen: Known) -> bool:
-    """Nothing says that the losses are a policer's, as far as is known."""
+    """Nothing shows that the losses are a policer's, as far as is known."""
     if seen.unevenness is None or seen.loss_clumps is None or _full(seen):
         return True
     independent = (seen.variance_ratio or 0.0) >= INDEPENDENT and (seen.loss_events or 0.0) >= EVENTS
@@ -198,7 +178,7 @@ def _at_random(seen: Known) -> bool:
 
 
 def _lossy(seen: Known) -> bool:
-    """Losses cut the congestion window, and allow about what is achieved."""
+    """Losses reduce the congestion window, and allow about what is achieved."""
     cut = seen.halves and seen.lost_share > 0 and seen.sending_share >= HALF and not _deep(seen)
     return bool(cut and not _refuted(seen) and seen.loss_allows <= MOST_ALLOWED and _at_random(seen))
 

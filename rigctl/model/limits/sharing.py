@@ -1,20 +1,21 @@
-"""What pairs can have at once: that of their own paths, less where they share a link.
+"""The highest goodput of several pairs at once, which may share links.
 
-Pairs that send from, or to, one node share its link. What they can have together is a maximum flow from senders to
-receivers (Edmonds and Karp, J. ACM 19, 1972), each node's link counted once per direction: Ethernet is full duplex.
-A trunk between two switches that the rig file names is one more link that they share.
+Pairs that send from, or to, one node share its link. Their highest sum is a maximum flow from senders to receivers
+(Edmonds and Karp, J. ACM 19, 1972) in which each node's link counts once per direction: Ethernet is full duplex. A
+trunk between two switches that the rig file names is one more shared link.
 """
 
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from rigctl.model.unknowns import total
 from rigctl.records import RunPlan
 
 
 @dataclass(frozen=True, slots=True)
 class DataPath:
-    """The path of one pair in one direction. `ceiling_mbps` is `None` where the rate of a link is not known."""
+    """The path of one pair in one direction. `ceiling_mbps` is None if the rate of a link is unknown."""
 
     sender: str
     receiver: str
@@ -24,19 +25,19 @@ class DataPath:
 
 @dataclass(frozen=True, slots=True)
 class TrunkLink:
-    """The trunk for a ceiling: its rate, and the switch each node is at."""
+    """The rate of the trunk, and the switch that each node is connected to."""
 
     rate_bps: int
     switch_of: Mapping[str, str | None]
 
     def way(self, path: DataPath) -> tuple[str, str] | None:
-        """The switches a path goes between over the trunk; `None` where it does not."""
+        """Return the switches that `path` leaves and reaches over the trunk; None if it does not use the trunk."""
         ends = self.switch_of.get(path.sender), self.switch_of.get(path.receiver)
         return (ends[0], ends[1]) if ends[0] and ends[1] and ends[0] != ends[1] else None
 
 
 def trunk_link(plan: RunPlan) -> TrunkLink | None:
-    """The trunk as the rig file gives it; `None` where it has none, or its rate is not given."""
+    """Return the trunk of the rig file; None if there is none, or its rate is not given."""
     if plan.trunk is None or plan.trunk.rate_bps is None:
         return None
     at = {name: link.switch for name, link in plan.links.items() if link.switch in plan.trunk.ends}
@@ -46,10 +47,10 @@ def trunk_link(plan: RunPlan) -> TrunkLink | None:
 def together_mbps(
     paths: Sequence[DataPath], rates_bps: Mapping[str, int | None], trunk: TrunkLink | None = None
 ) -> float | None:
-    """The highest sum of goodputs over `paths` at once; `None` where one of their ceilings is not known.
+    """Return the highest sum of goodputs over `paths` at once; None if one of their ceilings is unknown.
 
-    With a trunk the smaller of two flows: without it, and with all paths over it led through one edge per direction.
-    The latter forgets which sender belongs to which receiver, the former the trunk; none of both can be passed.
+    With a trunk it is the smaller of two flows, which are both upper bounds: one without the trunk, and one in which
+    all paths over the trunk share one edge per direction, whichever sender belongs to which receiver.
     """
     if not paths:
         return None
@@ -79,7 +80,7 @@ def together_mbps(
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Of the fullest link that a path has in common with others: what all of them took of it, and its name."""
+    """The fullest link that a path has in common with others, and the share of it that all of them took."""
 
     share: float
     link: str
@@ -90,17 +91,16 @@ def shared_loads(
     rates_bps: Mapping[str, int | None],
     trunk: TrunkLink | None = None,
 ) -> list[Load | None]:
-    """Of each path; `None` where it shares no link, or the rate of one or a goodput over it is not known."""
-    links = [dict(links_of(path, rates_bps, trunk)) for path, _ in goodputs_mbps]
+    """Return the load of each path; None if it shares no link, or a rate or goodput on its links is unknown."""
     taken = taken_of_links(goodputs_mbps, rates_bps, trunk)
     loads = {
-        link: sum(share for share in shares if share is not None)
+        link: Load(share, link)
         for link, shares in taken.items()
-        if len(shares) > 1 and None not in shares
+        if len(shares) > 1 and (share := total(shares)) is not None
     }
+    links = [[link for link, _ in links_of(path, rates_bps, trunk)] for path, _ in goodputs_mbps]
     return [
-        max((Load(loads[link], link) for link in own if link in loads), key=lambda load: load.share, default=None)
-        for own in links
+        max((loads[link] for link in own if link in loads), key=lambda load: load.share, default=None) for own in links
     ]
 
 
@@ -123,7 +123,7 @@ def taken_of_links(
 def links_of(
     path: DataPath, rates_bps: Mapping[str, int | None], trunk: TrunkLink | None
 ) -> Iterator[tuple[str, int | None]]:
-    """The links of a path by name, each with its rate: Ethernet is full duplex, so each direction is one."""
+    """Yield the links of a path by name, each with its rate. Each direction of an Ethernet link counts as one."""
     yield f"from {path.sender}", rates_bps.get(path.sender)
     yield f"to {path.receiver}", rates_bps.get(path.receiver)
     if trunk is not None and (way := trunk.way(path)) is not None:
@@ -131,7 +131,7 @@ def links_of(
 
 
 def _maximum_flow(capacity: Mapping[tuple[str, str], float]) -> float:
-    """Of each part that shares no link with the others for itself: 500 pairs of their own are 500 small ones."""
+    # Parts that share no link are solved one by one: 500 separate pairs would make one graph slow.
     return sum(_flow_of(part) for part in _parts(capacity))
 
 
@@ -160,14 +160,14 @@ def _flow_of(capacity: Mapping[tuple[str, str], float]) -> float:
     for start, other in capacity:
         beside[start].add(other)
         beside[other].add(start)
-    total = 0.0
+    flow = 0.0
     while route := _shortest_route(left, beside):
         amount = min(left[edge] for edge in route)
         for start, other in route:
             left[start, other] -= amount
             left[other, start] = left.get((other, start), 0.0) + amount
-        total += amount
-    return total
+        flow += amount
+    return flow
 
 
 def _shortest_route(left: Mapping[tuple[str, str], float], beside: Mapping[str, set[str]]) -> list[tuple[str, str]]:

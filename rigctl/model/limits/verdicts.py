@@ -1,4 +1,4 @@
-"""The limit of a stream, and of a test: the verdict of the first rule of `limit_rules` that holds."""
+"""The limit of a stream or a test: the verdict of the first rule of `rules.RULES` that holds."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ class Verdict:
 
     @property
     def detail(self) -> str:
-        """For a column: `policer: lost_share 0.026, variation 0.012`."""
+        """Return the text of a column: `policer: lost_share 0.026, variation 0.012`."""
         values = ", ".join(f"{name} {_number(value)}" for name, value in self.numbers.items() if value is not None)
         return f"{self.rule}: {values}" if values else self.rule
 
@@ -28,7 +28,7 @@ def _number(value: float | str | bool) -> str:
 
 
 def judged(seen: Evidence) -> Verdict:
-    """The verdict of the first rule that holds."""
+    """Return the verdict of the first rule that holds."""
     values = dict(zip(NAMES, values_of(seen), strict=True))
     known, unknown = Known(**values), {name for name, value in values.items() if value is None}
     for rule in RULES:
@@ -39,10 +39,10 @@ def judged(seen: Evidence) -> Verdict:
 
 
 def together(verdicts: Iterable[tuple[Verdict, float]], whole: Verdict | None = None) -> Verdict:
-    """The verdict of a test from those of its streams, each with what it falls short of its ceiling.
+    """Return the verdict of a test from those of its streams, each with the Mbit/s it is below its ceiling.
 
-    `whole` is that of all of them as one, where their links are full together. Where streams differ, it is the limit
-    of the one that falls furthest short.
+    If the streams differ, that is `whole`, the verdict on their sum if they fill their links together; without it,
+    the verdict on the stream that is furthest below its ceiling.
     """
     given = list(verdicts)
     limits = {verdict.limit for verdict, _ in given}

@@ -9,7 +9,7 @@ from typing import Final, Literal
 from rigctl.analysis.nights.comparison import Change, Comparison
 from rigctl.base.version import __version__
 from rigctl.findings import by_weight
-from rigctl.model.statistics.comparing import ALIKE, CONFIDENCE, NEGLIGIBLE, Verdict
+from rigctl.model.statistics.samples import ALIKE, CONFIDENCE, NEGLIGIBLE, Verdict
 from rigctl.records import Cell, RunInfo
 from rigctl.report.blocks import (
     Block,

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from rigctl.analysis.nights.comparison import Change, Comparison
 from rigctl.findings import Finding, Number, Severity, Weight, tests
-from rigctl.model.statistics.comparing import LEAST, Difference, Verdict
+from rigctl.model.statistics.samples import LEAST, Difference, Verdict
 from rigctl.records import Cell
 from rigctl.report.words.metrics import METRICS, sum_words
 from rigctl.report.words.setup import MOST_NAMED, setup_title

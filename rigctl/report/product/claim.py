@@ -16,7 +16,7 @@ from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
 from rigctl.analysis.views.expectations import checks
 from rigctl.base.units import format_rate
-from rigctl.model.statistics.comparing import LEAST
+from rigctl.model.statistics.samples import LEAST
 from rigctl.records import RunStatus, Status
 from rigctl.report.words.text import numbers_text, plural
 

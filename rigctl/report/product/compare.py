@@ -9,7 +9,7 @@ from rigctl.analysis.nights.comparison import Change, Comparison, compared
 from rigctl.analysis.nights.figures import GOODPUT, THROUGHPUT
 from rigctl.analysis.run_view import RunView
 from rigctl.base.errors import InputError
-from rigctl.model.statistics.comparing import Verdict
+from rigctl.model.statistics.samples import Verdict
 from rigctl.records import Repetition, RunInfo
 from rigctl.report.blocks import Column, Entry, Row, Table
 from rigctl.report.comparison.words import up

@@ -9,8 +9,7 @@ from rigctl.analysis.summary import CellSummary, DatagramSummary, StreamSummary
 from rigctl.analysis.views.shaping import shaped_mbps
 from rigctl.base.units import format_duration, format_rate
 from rigctl.findings import Finding, Severity, Weight, tests
-from rigctl.model.limits.ceilings import Packet
-from rigctl.model.limits.shares import LINE_RATE, reaches
+from rigctl.model.limits.ceilings import LINE_RATE, Packet, reaches
 from rigctl.model.search import Search, Trial
 from rigctl.records import Cell, RunInfo
 from rigctl.report.blocks import Column, Entry, Part, Row, Section, Table

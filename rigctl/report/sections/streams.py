@@ -7,9 +7,8 @@ from rigctl.analysis.limits.window_cause import UNSCALED_BYTES, WINDOW_SCALING
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary, StreamSummary
 from rigctl.findings import RUN, Finding, Severity, Weight, tests
-from rigctl.model.limits.ceilings import IP_HEADER, TCP_HEADER, TIMESTAMPS_OPTION
+from rigctl.model.limits.ceilings import IP_HEADER, LINE_RATE, TCP_HEADER, TIMESTAMPS_OPTION, reaches
 from rigctl.model.limits.rules import NEARLY
-from rigctl.model.limits.shares import LINE_RATE, reaches
 from rigctl.records import Facts, RunInfo
 from rigctl.report.blocks import Column, Entry, Part, Table
 from rigctl.report.tables import requested

@@ -6,7 +6,7 @@ from typing import Final, Literal, Protocol, TypeAlias
 
 from rigctl.base.units import format_bytes, format_rate
 from rigctl.engines import AGENT
-from rigctl.model.limits.shares import percent
+from rigctl.model.limits.ceilings import percent
 from rigctl.records import Cell, Direction, Pair, several_sets
 
 UNKNOWN: Final = "–"

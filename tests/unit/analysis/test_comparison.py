@@ -8,7 +8,7 @@ import pytest
 
 from rigctl.analysis.nights.comparison import Comparison, compared, of_variants
 from rigctl.analysis.nights.setup_changes import SetupChange, Source
-from rigctl.model.statistics.comparing import Verdict
+from rigctl.model.statistics.samples import Verdict
 from rigctl.records import Against, Condition, Direction, Link, Repetition, Setting, Status, Trunk
 
 TESTS = compared_runs.cells(4)

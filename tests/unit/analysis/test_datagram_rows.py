@@ -5,9 +5,9 @@ from typing import Any
 
 import builders
 import pytest
+from histograms import bucket_of
 
 from rigctl.analysis.rows.datagrams import NAMES, asked_mbps, datagram_values
-from rigctl.model.histogram import bucket_of
 from rigctl.records import Cell, Datagrams, DatagramSettings, Direction, Flow, Pair, Repetition, Side, Status
 
 PAIR = Pair("a", "b")

@@ -2,9 +2,9 @@
 
 import builders
 import pytest
+from histograms import bucket_of
 
 from rigctl.analysis.rows.series import bucket_rows
-from rigctl.model.histogram import bucket_of
 from rigctl.records import Cell, Direction, Flow, Pair, Repetition, Side, Status
 
 PAIR = Pair("pi1", "pi2")

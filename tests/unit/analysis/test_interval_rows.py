@@ -5,12 +5,9 @@ from typing import Any
 import builders
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from rigctl.analysis.rows.frames import load
 from rigctl.columns import Level
-from rigctl.model.window import bytes_at, received_at
 from rigctl.records import Direction, Flow, Pair, Repetition, Series, Side, Status
 
 
@@ -50,24 +47,6 @@ def test_no_interval_has_negative_retransmits_where_the_window_begins_between_sa
         one = builders.repetition(cell, (911, 941), (135, 7), window_start_ns=builders.BEGIN_NS + late_ns)
         rows = load(builders.run(builders.plan([cell])), [one]).rows(Level.INTERVALS)
         assert min(row["retransmits"] for row in rows) >= 0
-
-
-@st.composite
-def sides(draw: st.DrawFn) -> Side:
-    first = draw(st.integers(0, 10**9)) + 10**15
-    gaps = draw(st.lists(st.integers(1, 10**9), min_size=1, max_size=12))
-    rises = draw(st.lists(st.integers(0, 10**9), min_size=len(gaps), max_size=len(gaps)))
-    times = [first + gap for gap in np.cumsum(gaps).tolist()]
-    counts = np.cumsum(rises).tolist()
-    return Side(counts[-1], first, times[-1], series=Series({"t_ns": times, "bytes": counts}))
-
-
-@given(sides(), st.lists(st.integers(-(10**9), 15 * 10**9), max_size=6))
-def test_bytes_over_time_are_those_of_the_model(side: Side, offsets: list[int]) -> None:
-    start_ns = side.first_byte_ns or 0
-    found = received_at(side, start_ns, np.array(offsets, dtype=float) / 1e9)
-    expected = [bytes_at(side, start_ns + offset) for offset in offsets]
-    assert found.tolist() == pytest.approx(expected, rel=1e-6, abs=20)
 
 
 def one_flow(sender: Series, receiver: Series, **fields: Any) -> list[dict[str, Any]]:

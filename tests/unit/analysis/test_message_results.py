@@ -5,11 +5,11 @@ from typing import Any
 
 import builders
 import pytest
+from histograms import bucket_of
 from message_runs import BLAST, PAIR, PING, measured, results
 
 from rigctl.analysis.summary import Exclusion
 from rigctl.analysis.views.messages import MessageResult, message_results
-from rigctl.model.histogram import bucket_of
 from rigctl.records import (
     Datagrams,
     Direction,

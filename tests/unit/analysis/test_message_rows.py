@@ -5,10 +5,10 @@ from dataclasses import replace
 import builders
 import message_runs
 import pytest
+from histograms import bucket_of
 
 from rigctl.analysis.rows.frames import load
 from rigctl.columns import Level
-from rigctl.model.histogram import bucket_of
 from rigctl.records import Cell, DiskTimes, FileSettings, Flow, Pair, Repetition, RoundTrips, Side, Status
 
 PAIR = Pair("dublin", "cork")

@@ -7,10 +7,6 @@ from collections.abc import Sequence
 import pytest
 
 from rigctl.model.statistics.comparing import (
-    LEAST,
-    Difference,
-    Samples,
-    Verdict,
     chances_of,
     differences,
     interval,
@@ -18,6 +14,7 @@ from rigctl.model.statistics.comparing import (
     shuffled,
     smallest_seeable,
 )
+from rigctl.model.statistics.samples import LEAST, Difference, Samples, Verdict
 
 
 def drawn(noise: random.Random, spread: float, count: int, change: float = 0.0) -> Samples:

@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
+from histograms import TOP_NS, bucket_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rigctl.model.histogram import (
-    TOP_NS,
     bounds_ns,
-    bucket_of,
     count_between,
     merged,
     middle_ns,

@@ -8,7 +8,7 @@ from typing import Any
 import builders
 import pytest
 
-from rigctl.model.statistics.repeating import ci95, further, student_t, value_of, variation
+from rigctl.model.statistics.repeating import ci95, further, value_of, variation
 from rigctl.records import Cell, Flow, MessageSettings, Pair, Repetition, Retest, RunPlan, Side, Status, Until
 from rigctl.runner.orders import further_orders
 
@@ -42,24 +42,6 @@ def test_the_confidence_interval_is_student_s() -> None:
     assert ci95([1, 2, 3]) == pytest.approx(4.303 / 3**0.5 / 2, rel=1e-3)
     assert ci95([5.0] * 40) == 0
     assert ci95([1.0]) is variation([1.0]) is variation([]) is None
-
-
-@pytest.mark.parametrize(
-    ("degrees", "published"),
-    [
-        *[(1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (5, 2.571), (9, 2.262), (10, 2.228), (29, 2.045)],
-        *[(30, 2.042), (31, 2.040), (40, 2.021), (60, 2.000), (80, 1.990), (100, 1.984), (120, 1.980), (999, 1.962)],
-    ],
-)
-def test_student_s_t_is_that_of_the_published_tables_at_all_degrees(degrees: int, published: float) -> None:
-    # The 97.5 % quantile: E. S. Pearson and H. O. Hartley, Biometrika Tables for Statisticians, table 12.
-    assert student_t(degrees) == pytest.approx(published, abs=0.0005)
-
-
-def test_student_s_t_falls_with_every_degree_and_has_its_exact_first_values() -> None:
-    values = [student_t(degrees) for degrees in range(1, 200)]
-    assert values == sorted(values, reverse=True)
-    assert values[:2] == pytest.approx([math.tan(0.475 * math.pi), 0.95 * math.sqrt(2 / (1 - 0.95**2))])
 
 
 def test_thirty_two_repetitions_have_the_interval_of_31_degrees() -> None:

@@ -1,11 +1,18 @@
-"""Cutting raw counters to the time all flows ran."""
-
-from itertools import pairwise
+"""Cutting raw counters to the time all flows ran, and sums over flows at common instants."""
 
 import builders
+import numpy as np
 import pytest
 
-from rigctl.model.window import CommonWindow, bytes_at, common_window, counter_between, cut
+from rigctl.model.window import (
+    CommonWindow,
+    common_window,
+    counter_between,
+    cut,
+    median_goodput_bps,
+    received_at,
+    sum_over_flows,
+)
 from rigctl.records import Direction, Flow, Pair, Series, Side, TcpInfo
 
 S = 10**9
@@ -59,20 +66,29 @@ def test_an_omitted_start_longer_than_the_traffic_leaves_no_window() -> None:
     assert common_window([flow(side(0.0, 2.0, 2000))], omit_s=3, bulk_ns=0, planned_end_ns=5 * S) is None
 
 
+def received(receiver: Side, *at_s: float) -> list[float]:
+    return [float(count) for count in received_at(receiver, 0, np.array(at_s))]
+
+
 def test_counts_are_exact_at_the_first_and_the_last_byte_and_linear_between() -> None:
-    receiver = side(0.25, 1.55, 1300)
-    assert bytes_at(receiver, round(0.25 * S)) == 0
-    assert bytes_at(receiver, round(0.275 * S)) == pytest.approx(25, abs=0.5)
-    assert bytes_at(receiver, round(1.55 * S)) == 1300
-    assert bytes_at(receiver, 2 * S) == 1300
+    assert received(side(0.25, 1.55, 1300), 0.25, 0.275, 1.55, 2) == pytest.approx([0, 25, 1300, 1300], abs=0.5)
+    points = received(side(0.25, 9.5, 9250), 0, 0.3, 3.33, 9.49, 10)
+    assert points == sorted(points)
+    assert points[-1] - points[0] == pytest.approx(9250)
 
 
-def test_counts_between_two_points_add_up_to_the_whole() -> None:
-    receiver = side(0.25, 9.5, 9250)
-    points = [0, round(0.3 * S), round(3.33 * S), round(9.49 * S), 10 * S]
-    pieces = [bytes_at(receiver, b) - bytes_at(receiver, a) for a, b in pairwise(points)]
-    assert sum(pieces) == pytest.approx(9250)
-    assert all(piece >= 0 for piece in pieces)
+def test_counts_follow_the_samples_where_the_rate_changes() -> None:
+    uneven = Side(1000, 0, 10 * S, series=Series({"t_ns": [2 * S, 4 * S, 12 * S], "bytes": [100, 900, 5000]}))
+    expected = [0, 50, 100, 500, 900, 950, 900 + 500 / 6, 1000, 1000]
+    assert received(uneven, 0, 1, 2, 3, 4, 7, 9, 10, 11) == pytest.approx(expected)
+    assert received(Side(1000, 0, 10 * S), 5) == [500]
+    early = Side(1000, 3 * S, 10 * S, series=Series({"t_ns": [2 * S, 3 * S], "bytes": [0, 0]}))
+    assert received(early, 4) == pytest.approx([1000 / 7])
+
+
+@pytest.mark.parametrize("silent", [Side(5, None, 9), Side(5, 1, None), Side(0, None, None)])
+def test_a_side_that_moved_no_byte_received_none(silent: Side) -> None:
+    assert received(silent, 0, 1) == [0, 0]
 
 
 def test_retransmits_before_the_window_are_not_counted() -> None:
@@ -103,19 +119,55 @@ def test_what_is_cut_counts_within_the_window_only() -> None:
     assert cut(flow(side(0.0, 5.0, 5000)), CommonWindow(1 * S, 5 * S, 0)).retransmits is None
 
 
-def test_counts_follow_the_samples_where_the_rate_changes() -> None:
-    uneven = Side(1000, 0, 10 * S, series=Series({"t_ns": [2 * S, 4 * S, 12 * S], "bytes": [100, 900, 5000]}))
-    at = {second: bytes_at(uneven, second * S) for second in (0, 1, 2, 3, 4, 7, 9, 10, 11)}
-    assert at == pytest.approx({0: 0, 1: 50, 2: 100, 3: 500, 4: 900, 7: 950, 9: 900 + 500 / 6, 10: 1000, 11: 1000})
-    assert bytes_at(Side(1000, 0, 10 * S), 5 * S) == 500
-    assert bytes_at(Side(1000, None, 10 * S), 5 * S) == bytes_at(Side(1000, 0, None), 5 * S) == 0
-    early = Side(1000, 3 * S, 10 * S, series=Series({"t_ns": [2 * S, 3 * S], "bytes": [0, 0]}))
-    assert bytes_at(early, 4 * S) == pytest.approx(1000 / 7)
-
-
 def test_a_counter_without_samples_is_its_total() -> None:
     assert counter_between(Series({"t_ns": [1, 2]}), "retransmits", 0, 5, 12) == 12
     series = Series({"t_ns": [1, 2, 3], "retransmits": [4, 7, 9]})
     assert counter_between(series, "retransmits", 2, 2, 12) == 0
     assert counter_between(series, "retransmits", 1, 3, 12) == 5
     assert counter_between(series, "retransmits", 0, 4, 12) == 12
+
+
+START_NS = 10**15
+WINDOW = CommonWindow(START_NS, START_NS + 10 * 10**9, 0)
+
+
+def receiving(rates_bps: list[float], phase_ns: int = 0, step_ns: int = 100_000_000) -> Flow:
+    """A flow that receives at `rates_bps`, one per second, sampled every `step_ns`, beginning `phase_ns` late."""
+    times = range(START_NS + phase_ns, START_NS + len(rates_bps) * 10**9 + 1, step_ns)
+    per_second = [0.0, *np.cumsum([rate / 8 for rate in rates_bps])]
+    counts = [round(float(np.interp((at - START_NS) / 1e9, range(len(per_second)), per_second))) for at in times]
+    end_ns = START_NS + len(rates_bps) * 10**9
+    receiver = Side(round(per_second[-1]), START_NS, end_ns, series=Series({"t_ns": list(times), "bytes": counts}))
+    return Flow(builders.PAIRS[0], Direction.FORWARD, 1, None, receiver)
+
+
+def test_flows_sampled_at_different_instants_are_summed_at_common_ones() -> None:
+    flows = [receiving([1e9] * 10), receiving([5e8] * 10, phase_ns=37_000_000, step_ns=90_000_000)]
+    summed = sum_over_flows(flows, WINDOW, 0.1)
+    assert summed is not None
+    ends, rates = summed
+    assert (len(ends), ends[-1]) == (100, pytest.approx(10.0))
+    assert rates == pytest.approx(1.5e9, rel=1e-6)
+
+
+def test_the_sum_of_the_intervals_is_what_was_received() -> None:
+    flows = [receiving([1e9, 2e9, 5e8, 1e9, 0, 1e9, 1e9, 3e9, 1e9, 1e9], phase_ns=11_000_000)]
+    summed = sum_over_flows(flows, WINDOW, 0.25)
+    assert summed is not None
+    assert float(np.sum(summed[1]) * 0.25 / 8) == pytest.approx(11.5e9 / 8, rel=1e-6)
+
+
+def test_a_stall_lowers_the_average_and_not_the_median() -> None:
+    flows = [receiving([1e9, 1e9, 0, 0, 1e9, 1e9, 1e9, 1e9, 1e9, 1e9])]
+    assert median_goodput_bps(flows, WINDOW, 0.1) == pytest.approx(1e9, rel=1e-6)
+
+
+def test_there_is_no_median_of_too_few_intervals_nor_of_a_flow_that_was_not_reported() -> None:
+    assert median_goodput_bps([receiving([1e9] * 10)], CommonWindow(START_NS, START_NS + 4 * 10**8, 0), 0.1) is None
+    assert (
+        median_goodput_bps(
+            [receiving([1e9] * 10), Flow(builders.PAIRS[1], Direction.FORWARD, 1, None, None)], WINDOW, 1
+        )
+        is None
+    )
+    assert median_goodput_bps([], WINDOW, 0.1) is None

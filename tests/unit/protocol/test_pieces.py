@@ -5,10 +5,10 @@ import json
 from typing import Any
 
 import pytest
+from histograms import TOP_NS, bucket_of
 from wire import HELLO, LAST, TOTALS
 
 from rigctl.base.errors import NodeError
-from rigctl.model.histogram import TOP_NS, bucket_of
 from rigctl.protocol import (
     Answer,
     Ended,

@@ -7,7 +7,7 @@ import compared_runs
 
 from rigctl.analysis.nights.comparison import Comparison, compared, of_variants
 from rigctl.findings import Severity
-from rigctl.model.statistics.comparing import Difference, Verdict
+from rigctl.model.statistics.samples import Difference, Verdict
 from rigctl.records import Against, Direction, Pair, Status
 from rigctl.report.blocks import Charts, Document, Folded, Items, Table
 from rigctl.report.charts.plot import Points

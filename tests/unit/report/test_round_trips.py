@@ -4,11 +4,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from histograms import bucket_of
 from message_runs import results
 
 from rigctl.analysis.views.messages import MessageResult
 from rigctl.findings import Finding, Severity, Weight
-from rigctl.model.histogram import bucket_of
 from rigctl.records import MessageSettings
 from rigctl.report.sections.messages import round_trip_findings
 

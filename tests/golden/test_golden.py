@@ -1,0 +1,133 @@
+"""Compare what rigctl prints of stored runs with the files in `pages/`. `make golden` renews them; read the diff.
+
+`runs/` holds one stored run of each kind (`measure.py`), and three weeks of nights.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import pandas as pd
+import pytest
+
+from rigctl.base import resources
+from rigctl.cli.app import exit_code
+from rigctl.store import open_store
+
+HERE: Final = Path(__file__).parent
+PAGES: Final = HERE / "pages"
+RENEW: Final = os.environ.get("RIGCTL_GOLDEN") == "renew"
+NIGHTS: Final = "nights"
+TWO_RUNS: Final = ("before", "after")
+RUNS: Final = sorted(path.stem for path in (HERE / "runs").glob("*.rigctl") if path.stem != NIGHTS)
+PLANS: Final = sorted({path.stem for path in resources.scenarios().glob("*.yaml")} - {"das2"})
+"""Without `das2`: its plan has 3 MB, and `das2-quick` has the same settings."""
+
+FORMATS: Final[dict[str, tuple[str, ...]]] = {
+    "txt": ("show",),
+    "all.txt": ("show", "--all"),
+    "md": ("show", "--markdown"),
+    "json": ("show", "--json"),
+    "cells.csv": ("export", "--level", "cells"),
+    "pairs.csv": ("export", "--level", "pairs"),
+    "flows.csv": ("export", "--level", "flows"),
+    "junit.xml": ("export", "--format", "junit"),
+    "html": ("report",),
+}
+MORE: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
+    "streams.pairs.json": ("streams", ("export", "--format", "json")),
+    "streams.openmetrics": ("streams", ("export", "--format", "openmetrics")),
+    "pingpong.openmetrics": ("pingpong", ("export", "--format", "openmetrics")),
+    "streams.intervals.csv": ("streams", ("export", "--level", "intervals")),
+    "streams.pairs.md": ("streams", ("export", "--level", "pairs", "--format", "md")),
+    "files.bins.csv": ("files", ("export", "--level", "bins")),
+    "pingpong.histogram.csv": ("pingpong", ("export", "--level", "histogram")),
+    "against.compare.txt": ("against", ("compare",)),
+    "against.compare.json": ("against", ("compare", "--json")),
+    **{f"two.compare.{form}": ("two", ("compare", "--format", form)) for form in ("terminal", "html", "md", "json")},
+}
+Rigctl = Callable[..., str]
+
+
+@pytest.fixture(scope="session")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Return the store of a stored run by its name; `two` holds the runs that are compared."""
+    folder = tmp_path_factory.mktemp("golden")
+
+    def store(name: str) -> Path:
+        path = folder / f"{name}.db"
+        if not path.exists():
+            for each in TWO_RUNS if name == "two" else (name,):
+                assert exit_code(["import", str(HERE / "runs" / f"{each}.rigctl"), "--store", str(path)]) == 0
+        return path
+
+    return store
+
+
+@pytest.fixture
+def rigctl(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Rigctl:
+    """Return a function that runs a command in this process and returns what it writes."""
+    monkeypatch.setenv("COLUMNS", "140")
+    monkeypatch.setenv("TZ", "UTC")
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: str, file: str | None = None) -> str:
+        capsys.readouterr()
+        exit_code([*words, *(["-o", file] if file else [])])
+        written = capsys.readouterr().out
+        return (tmp_path / file).read_text() if file else written
+
+    return run
+
+
+def check(page: str, text: str) -> None:
+    """Compare a text with the stored page, or renew the page."""
+    path = PAGES / page
+    if RENEW:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    assert text, "nothing was written"
+    assert text == path.read_text(), f"{path} differs: `make golden` renews it, `git diff` shows what changed"
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("name", RUNS)
+def test_a_stored_run_is_printed_as_before(name: str, form: str, stores: Callable[[str], Path], rigctl: Rigctl) -> None:
+    words = (*FORMATS[form], "--store", str(stores(name)))
+    check(f"{name}.{form}", rigctl(*words, file="page.html" if form == "html" else None))
+
+
+@pytest.mark.parametrize("page", MORE)
+def test_further_output_of_stored_runs_is_as_before(page: str, stores: Callable[[str], Path], rigctl: Rigctl) -> None:
+    name, words = MORE[page]
+    check(page, rigctl(*words, "--store", str(stores(name)), file="page.html" if page.endswith("html") else None))
+
+
+def test_parquet_has_the_rows_of_csv(stores: Callable[[str], Path], rigctl: Rigctl, tmp_path: Path) -> None:
+    store = str(stores("streams"))
+    exit_code(["export", "--store", store, "--format", "parquet", "-o", "rows.parquet"])
+    rows = pd.read_parquet(tmp_path / "rows.parquet")
+    text = rigctl("export", "--store", store)
+    assert list(rows.columns) == text.splitlines()[0].split(",")
+    assert len(rows) == len(text.splitlines()) - 1
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_bundled_scenario_is_planned_as_before(name: str, rigctl: Rigctl) -> None:
+    check(f"plan.{name}.json", rigctl("plan", name, "--json"))
+
+
+def test_a_run_survives_an_export_and_an_import(stores: Callable[[str], Path], tmp_path: Path) -> None:
+    file = tmp_path / "again.rigctl"
+    assert exit_code(["export", "--store", str(stores("streams")), "--format", "rigctl", "-o", str(file)]) == 0
+    assert exit_code(["import", str(file), "--store", str(tmp_path / "again.db")]) == 0
+    with open_store(str(stores("streams"))) as first, open_store(str(tmp_path / "again.db")) as second:
+        assert [each.run for each in first.runs()] == [each.run for each in second.runs()]
+        run = first.runs()[-1].run
+        assert first.repetitions(run) == second.repetitions(run)
+
+
+def test_no_page_is_left_over() -> None:
+    made = {f"{name}.{form}" for name in RUNS for form in FORMATS} | set(MORE) | {f"plan.{each}.json" for each in PLANS}
+    assert {path.name for path in PAGES.iterdir()} == made

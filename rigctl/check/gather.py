@@ -58,7 +58,7 @@ async def ask_neighbours(run: Mapping[str, Run], nodes: Mapping[str, NodeSeen], 
 
 
 def pairs_of(plan: RunPlan | None, names: list[str]) -> list[tuple[str, str]]:
-    """Return the ordered pairs to probe: both directions of the plan's pairs; without a plan all pairs, or neighbours."""
+    """Return the ordered pairs to probe: those of the plan in both directions; without a plan all, or neighbours."""
     if plan is not None:
         ends = {(pair.source, pair.destination) for cell in plan.cells for pair in cell.pairs}
         return sorted(ends | {(destination, source) for source, destination in ends})

@@ -6,9 +6,7 @@ from html import escape
 from textwrap import fill
 from typing import Any, Final, TypeAlias
 
-import typer
-
-from rigctl.cli.app import app
+from rigctl.cli.app import every_command
 from rigctl.report.words.text import escaped
 
 Click: TypeAlias = Any
@@ -29,7 +27,7 @@ def _shown(param: Click) -> bool:
 
 def page() -> str:
     """The whole page."""
-    root = typer.main.get_command(app)
+    root = every_command()
     own = [*(param for param in root.params if param.name in _COMMON)]
     lines = [_HEAD, "## Options of every command", "Before the command's name or after it.", "", *_table(own)]
     for words, command in commands(root, "rigctl"):

@@ -6,21 +6,19 @@ from typing import Final
 
 from pydantic import TypeAdapter
 
-from rigctl.cli.check_document import CheckDocument
-from rigctl.cli.compare_document import CompareDocument
-from rigctl.cli.display_document import DisplayDocument
-from rigctl.cli.documents import PlanDocument, RigInitDocument, RunsDocument
-from rigctl.cli.nightly_status import StatusDocument
-from rigctl.cli.publish_document import PublishDocument
-from rigctl.cli.regress_document import RegressDocument
-from rigctl.cli.short_documents import (
-    AgentsDocument,
-    ExpectDocument,
-    InitListDocument,
-    PruneDocument,
-    RigStatusDocument,
-    TagDocument,
-)
+from rigctl.cli.commands.check import CheckDocument
+from rigctl.cli.commands.compare import CompareDocument
+from rigctl.cli.commands.expect import ExpectDocument
+from rigctl.cli.commands.init import InitListDocument
+from rigctl.cli.commands.plan import PlanDocument
+from rigctl.cli.commands.publish import PublishDocument
+from rigctl.cli.commands.regress import RegressDocument
+from rigctl.cli.commands.runs import PruneDocument, RunsDocument, TagDocument
+from rigctl.cli.display.command import DisplayDocument
+from rigctl.cli.nightly.status import StatusDocument
+from rigctl.cli.rig.agent import AgentsDocument
+from rigctl.cli.rig.commands import RigStatusDocument
+from rigctl.cli.rig.init import RigInitDocument
 from rigctl.report.printers.json import JsonDocument
 from rigctl.report.product.data import ProductDocument
 from rigctl.report.product.theme import ThemeFile

@@ -113,7 +113,7 @@ def run(scenario: Scenario, store: str | Path | None = None, *, progress: bool =
     from rigctl.store import open_store
 
     with open_store(_address(store), create=True) as opened:
-        outcome = measure_run(scenario.plan, scenario.rig, lambda: opened, Console(stderr=True), quiet=not progress)
+        outcome = measure_run(scenario.plan, scenario.rig, opened, Console(stderr=True), quiet=not progress)
         return Run(opened.run(outcome.run), opened.repetitions(outcome.run))
 
 

@@ -8,7 +8,7 @@ from rigctl.analysis.limits.bottleneck import named
 from rigctl.analysis.limits.evidence import Losses, advertised_bytes, held_us, losses_of, window_share
 from rigctl.analysis.limits.processors import Busy, busy_of
 from rigctl.analysis.limits.window_cause import WindowCause, window_cause
-from rigctl.analysis.rows.cells import Row, key_of
+from rigctl.analysis.rows.cells import Row
 from rigctl.analysis.rows.frames import Frames
 from rigctl.analysis.rows.messages import NAMES
 from rigctl.model.limits.ceilings import above_ceiling
@@ -206,7 +206,7 @@ def _summary(
 
 def _evidence(frames: Frames, cell: Cell, repetitions: Sequence[Repetition]) -> dict[Stream, Evidence]:
     """Of each stream, the means over repetitions; without streams of which nothing is known."""
-    seen = [frames.derived.seen[key_of(repetition)] for repetition in repetitions]
+    seen = [frames.derived.seen[repetition.key] for repetition in repetitions]
     streams = {stream: [own[stream] for own in seen if stream in own] for stream in cell.streams}
     return {stream: pooled(several) for stream, several in streams.items() if several}
 

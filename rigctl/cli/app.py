@@ -1,54 +1,129 @@
-"""The command line: registers the commands, and is the one place where errors become exit codes (design, section 3)."""
+"""The command line: lists the commands, imports the one that is invoked, runs it, and returns its exit code."""
 
-import atexit
-import contextlib
-import functools
 import os
 import sys
-import traceback
-from collections.abc import Callable
-from typing import Annotated, NoReturn
+from functools import cache
+from importlib import import_module
+from typing import Annotated, Any, Final, NamedTuple
 
 import typer
-from typer.exceptions import TyperException
+from typer.core import TyperGroup
 
-from rigctl.base.errors import InputError, Interrupted, RigctlError, RigError
-from rigctl.base.processes import allow_descriptors, limit_met
-from rigctl.base.texts import printable_lines
+from rigctl.base.errors import InputError, RigError
+from rigctl.base.processes import allow_descriptors
 from rigctl.base.version import __version__
-from rigctl.cli import (
-    accept,
-    agent,
-    check,
-    compare,
-    display,
-    expect,
-    export,
-    import_runs,
-    init,
-    nightly,
-    plan,
-    publish,
-    regress,
-    report,
-    rig,
-    run,
-    runs,
-    show,
-    tag,
-)
 from rigctl.cli.common import Debug, LogFile, LogFormat, Verbose, set_up, with_common
-from rigctl.cli.log import log_error, on_standard_error
+from rigctl.cli.errors import exit_code_of, tell_output_errors
 from rigctl.cli.options import with_resumed
-from rigctl.cli.standard_output import OutputError, tell_output_errors
-from rigctl.garbage import seldom
+
+
+class Listed(NamedTuple):
+    """A command of `rigctl --help`."""
+
+    target: str
+    """`module:name` of its function, or of the typer app of a group, in `rigctl.cli`."""
+    help: str
+    """The first paragraph of its own help, which is not imported for the list."""
+
+
+COMMANDS: Final = {
+    "run": Listed(
+        "commands.run:run", "Measure SCENARIO on its rig; print the run's id, the table and where the report is."
+    ),
+    "plan": Listed(
+        "commands.plan:plan",
+        "Show the tests, the time they take and the ceiling of each. Touches no node. Takes the options of run.",
+    ),
+    "check": Listed(
+        "commands.check:check",
+        "Check a rig before traffic: access, links, MTU of the paths, firewalls, settings. Exit code 3 on an error.",
+    ),
+    "expect": Listed(
+        "commands.expect:expect",
+        "Calculate the best possible application rates from a link rate, a frame and its overheads.",
+    ),
+    "init": Listed("commands.init:init", "Copy a bundled scenario or rig, to start from. Never overwrites a file."),
+    "show": Listed("commands.show:show", "Print the answer, the table and the findings of RUN."),
+    "compare": Listed(
+        "commands.compare:compare", "Compare run B with run A test by test; exit with 1 where something got worse."
+    ),
+    "export": Listed(
+        "commands.export:export", "Write the data of runs as rows, for other systems, or whole for another store."
+    ),
+    "import": Listed(
+        "commands.export:import_runs",
+        "Store the runs of FILE…: none where a file is damaged. A run that is there already stays as it is.",
+    ),
+    "report": Listed(
+        "commands.report:report", "Write RUN as one self-contained HTML file, or as parts of a product's page."
+    ),
+    "publish": Listed(
+        "commands.publish:publish",
+        "Write the store as a static site: news, trends, a calendar, every run. Only what changed is written again.",
+    ),
+    "tag": Listed(
+        "commands.runs:tag",
+        "Give RUN tags, each in the place of one of the same name; print all it has. "
+        "`baseline` protects it from prune.",
+    ),
+    "display": Listed(
+        "display.command:display",
+        "Show the run in progress on RIG, full screen; without one the latest table, until a run begins. q leaves.",
+    ),
+    "regress": Listed(
+        "commands.regress:regress",
+        "Compare RUN with the nights before it: what changed, since when. Exit code 1 where something got worse.",
+    ),
+    "accept": Listed(
+        "commands.regress:accept",
+        "Make the levels of RUN the normal ones: `regress` compares later runs with them.",
+    ),
+    "runs": Listed(
+        "commands.runs:app", "List the stored runs, the earliest first. `runs rm` and `runs prune` remove some."
+    ),
+    "rig": Listed("rig.commands:app", "A rig file from hosts; the virtual rig; any command on any node."),
+    "nightly": Listed("nightly.commands:app", "Run a scenario every night, and report what changed."),
+    "agent": Listed("rig.agent:app", "The agent's binaries."),
+}
+
+
+class CommandGroup(TyperGroup):
+    """Imports the module of a command when it is invoked; the list of commands needs none."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 — typer's click is not public
+        self.load(args[0])
+        return super().resolve_command(ctx, args)
+
+    def load(self, name: str) -> None:
+        """Put the command of this name in its place in the list; an unknown name is left to typer."""
+        if name in COMMANDS:
+            self.commands[name] = _command(name)
+
+
+@cache
+def _command(name: str) -> Any:  # noqa: ANN401 — typer's click is not public
+    module, _, attribute = COMMANDS[name].target.partition(":")
+    target = getattr(import_module(f"rigctl.cli.{module}"), attribute)
+    if not isinstance(target, typer.Typer):
+        function, target = target, typer.Typer(add_completion=False)
+        target.command(name)(function)
+    for registered in (*target.registered_commands, target.registered_callback):
+        if registered is not None and registered.callback is not None:
+            registered.callback = with_common(registered.callback)
+    made = typer.main.get_command(target)
+    made.name = name
+    return made
+
 
 app = typer.Typer(
+    cls=CommandGroup,
     help="Measure a matrix of TCP settings and node pairs, and explain the results.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+for _name, _listed in COMMANDS.items():
+    app.command(_name, help=_listed.help)(lambda: None)
 
 
 def _version(wanted: bool) -> None:
@@ -68,83 +143,31 @@ def _options(
     set_up(debug=debug, verbose=verbose, log_format=log_format, log_file=log_file)
 
 
-app.command(name="run")(run.run)
-app.command(name="plan")(plan.plan)
-app.command(name="check")(check.check)
-app.command(name="expect")(expect.expect)
-app.command(name="init")(init.init)
-app.command(name="show")(show.show)
-app.command(name="compare")(compare.compare)
-app.command(name="export")(export.export)
-app.command(name="import")(import_runs.import_runs)
-app.command(name="report")(report.report)
-app.command(name="publish")(publish.publish)
-app.command(name="tag")(tag.tag)
-app.command(name="display")(display.display)
-app.command(name="regress")(regress.regress)
-app.command(name="accept")(accept.accept)
-app.add_typer(runs.app, name="runs")
-app.add_typer(rig.app, name="rig", help="A rig file from hosts; the virtual rig; any command on any node.")
-app.add_typer(nightly.app, name="nightly")
-app.add_typer(agent.app, name="agent", help="The agent's binaries.")
-for group in (app, runs.app, rig.app, nightly.app, agent.app):
-    for registered in group.registered_commands:
-        assert registered.callback is not None
-        registered.callback = with_common(registered.callback)
+def every_command() -> CommandGroup:
+    """Return the command line with all commands imported, for the pages and tests that describe them."""
+    group = typer.main.get_command(app)
+    assert isinstance(group, CommandGroup)
+    for name in COMMANDS:
+        group.load(name)
+    return group
 
 
 def exit_code(arguments: list[str]) -> int:
-    """Run one command; print at most one message for an error; give the exit code of design, section 3."""
+    """Run one command; print at most one message for an error. Return its exit code."""
     try:
         _check(arguments)
         if sys.stdout is None:
-            # Whatever is opened next would be taken for it.
+            # The next file to be opened would be taken for it.
             raise RigError("standard output is closed")
         outcome = app(with_resumed(arguments), prog_name="rigctl", standalone_mode=False)
         sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:
-        return _failed(error)
+        return exit_code_of(error)
     return outcome if isinstance(outcome, int) else 0
 
 
-def _failed(error: BaseException) -> int:
-    """Print what there is to say of `error`, in one message, and give its exit code."""
-    if isinstance(error, KeyboardInterrupt | typer.Abort):
-        return Interrupted.exit_code
-    if isinstance(error, TyperException):
-        # A usage error, in typer's own words; they can show themselves, though their base does not say so.
-        error.message = error.message.removeprefix("Value error, ")
-        show: Callable[[], None] = getattr(error, "show", functools.partial(_say, RigctlError(str(error))))
-        show()
-        return InputError.exit_code
-    if isinstance(error, OutputError):
-        _discard_output()
-        if error.reader_is_gone:  # `rigctl show | head`: nothing is wrong
-            return 0
-    told = _told(error)
-    _say(told, error)
-    return told.exit_code
-
-
-def _told(error: BaseException) -> RigctlError:
-    """What to say of an error, whoever raised it."""
-    if isinstance(error, RigctlError):
-        return error
-    if isinstance(error, OutputError):
-        return RigError(str(error))
-    if (limit := limit_met(error)) is not None:
-        return RigError(limit)
-    if isinstance(error, OSError):
-        reason = error.strerror or str(error) or type(error).__name__
-        if error.filename is not None:
-            return RigError(f"{error.filename}: {reason}")
-        return RigError(f"{reason}: the operating system refused something to rigctl; --debug shows what")
-    what = " ".join(str(error).split())[:300]
-    return RigError(f"internal error: {type(error).__name__}: {what}. Please report it, with the output of --debug")
-
-
 def _check(arguments: list[str]) -> None:
-    """Refuse what is no text: Python takes other bytes for halves of characters, which nothing can store or print."""
+    """Raise `InputError` for an argument that is not UTF-8: nothing can store or print it."""
     for argument in arguments:
         try:
             argument.encode()
@@ -153,35 +176,7 @@ def _check(arguments: list[str]) -> None:
             raise InputError(f'"{shown}" contains bytes that are not UTF-8. Name files and values in UTF-8') from None
 
 
-def _discard_output() -> None:
-    """What is still to be written goes nowhere: else the interpreter complains of it at its end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-
-
-def _say(error: RigctlError, cause: BaseException | None = None) -> None:
-    """One message on standard error; with --debug the traceback of its cause."""
-    log_error(error)
-    if os.environ.get("RIGCTL_DEBUG"):
-        traceback.print_exception(cause or error)
-    elif not on_standard_error():
-        # What nodes, switches and files say may be in it.
-        with contextlib.suppress(OutputError):
-            print(f"rigctl: {printable_lines(str(error))}", file=sys.stderr)
-
-
 def main() -> None:
-    seldom()
     tell_output_errors()
     allow_descriptors()
-    # Else pydantic reads the metadata of every installed package for plugins, when it is first used.
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    _end(exit_code(sys.argv[1:]))
-
-
-def _end(code: int) -> NoReturn:
-    """End this process without taking it apart: to search all of it for cycles takes longer than to make a page."""
-    atexit._run_exitfuncs()
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OutputError, OSError, ValueError, AttributeError):  # closed, or never open
-            stream.flush()
-    os._exit(code)
+    sys.exit(exit_code(sys.argv[1:]))

@@ -4,13 +4,22 @@ import functools
 import inspect
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 
-from rigctl.cli.log import Form, keep_log
+from rigctl.base.errors import InputError, RigctlError
+from rigctl.base.logs import JsonLines, TextLines
+
+
+class LogForm(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+
 
 Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback with an error.")]
 Verbose = Annotated[
@@ -18,7 +27,7 @@ Verbose = Annotated[
     typer.Option("--verbose", "-v", count=True, help="Log what rigctl does; -vv: also SSH.", show_default=False),
 ]
 LogFormat = Annotated[
-    Form | None,
+    LogForm | None,
     typer.Option("--log-format", help="Log in this form, to standard error where no --log-file is given."),
 ]
 LogFile = Annotated[
@@ -33,38 +42,93 @@ _OPTIONS: Final[dict[str, tuple[Any, Any]]] = {
 _FORMAT: Final = "%(asctime)s %(name)s: %(message)s"
 
 
-def set_up(*, debug: bool, verbose: int, log_format: Form | None = None, log_file: Path | None = None) -> None:
-    """Take effect of what was given; what is not given changes nothing, as it may stand in the other place."""
+@dataclass(slots=True)
+class _Log:
+    """Where the log of this process goes."""
+
+    form: LogForm | None = None
+    file: Path | None = None
+    handler: logging.Handler | None = None
+
+
+_LOG: Final = _Log()
+_log = logging.getLogger("rigctl")
+_log.addHandler(logging.NullHandler())  # without a log no line of it: warnings would go to standard error
+
+
+def set_up(
+    *, debug: bool = False, verbose: int = 0, log_format: LogForm | None = None, log_file: Path | None = None
+) -> None:
+    """Apply the options that are given; each may stand before or after the command's name. Raises `InputError`."""
     if debug:
         os.environ["RIGCTL_DEBUG"] = "1"
-    keep_log(log_format, log_file)
+    if log_format is not None or log_file is not None:
+        _keep_log(log_format or _LOG.form, log_file or _LOG.file)
     if verbose:
         logging.basicConfig(format=_FORMAT, level=logging.WARNING)  # to standard error
-        logging.getLogger("rigctl").setLevel(logging.INFO if verbose == 1 else logging.DEBUG)
+        _log.setLevel(logging.INFO if verbose == 1 else logging.DEBUG)
         logging.getLogger("asyncssh").setLevel({1: logging.WARNING, 2: logging.INFO}.get(verbose, logging.DEBUG))
 
 
+def _keep_log(form: LogForm | None, file: Path | None) -> None:
+    """Log from INFO on, in place of any log before. Raises `InputError` for a file that cannot be written."""
+    root = logging.getLogger()
+    for handler in list(root.handlers):
+        root.removeHandler(handler)
+        handler.close()
+    try:
+        handler = logging.StreamHandler() if file is None else logging.FileHandler(file, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"--log-file {file}: cannot be written: {error.strerror or error}") from error
+    handler.setFormatter(JsonLines() if form is LogForm.JSON else TextLines())
+    root.addHandler(handler)
+    _LOG.form, _LOG.file, _LOG.handler = form, file, handler
+    if _log.level == logging.NOTSET or _log.level > logging.INFO:
+        _log.setLevel(logging.INFO)
+
+
+def on_standard_error() -> bool:
+    """Tell whether standard error has lines of JSON only: no progress, no message beside them."""
+    return _LOG.handler is not None and _LOG.file is None and _LOG.form is LogForm.JSON
+
+
+def log_error(error: RigctlError) -> None:
+    """Log the error that ended the command, if a log is kept."""
+    if _LOG.handler is not None:
+        name = "input" if isinstance(error, InputError) else type(error).__name__.removesuffix("Error").lower()
+        _log.error("%s", error, extra={"event": "failed", "error": name, "exit_code": error.exit_code})
+
+
 def with_common(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`command` with the common options behind its own."""
+    """Return `command` with the common options behind its own."""
+    return with_options(command, _OPTIONS, set_up)
+
+
+def with_options(
+    command: Callable[..., Any],
+    options: Mapping[str, tuple[Any, Any]],
+    take: Callable[..., object],
+    parameter: str | None = None,
+) -> Callable[..., Any]:
+    """Return `command` with more options, each a type and a default; `take` gets their values.
+
+    Where `parameter` is named they take the place of that parameter, whose value is what `take` returns.
+    """
 
     @functools.wraps(command)
-    def wrapped(
-        *arguments: object,
-        debug: bool,
-        verbose: int,
-        log_format: Form | None,
-        log_file: Path | None,
-        **named: object,
-    ) -> object:
-        set_up(debug=debug, verbose=verbose, log_format=log_format, log_file=log_file)
-        return command(*arguments, **named)
+    def wrapped(*arguments: object, **named: Any) -> object:  # noqa: ANN401 — whatever its signature has
+        value = take(**{name: named.pop(name) for name in options})
+        return command(*arguments, **named, **({} if parameter is None else {parameter: value}))
 
     signature = inspect.signature(command)
+    kept = list(signature.parameters.values())
+    place = len(kept) if parameter is None else list(signature.parameters).index(parameter)
     added = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-        for name, (kind, default) in _OPTIONS.items()
+        inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=kind)
+        for name, (kind, default) in options.items()
     ]
-    # What typer reads instead of the wrapper's own.
-    wrapped.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *added])  # type: ignore[attr-defined]
-    wrapped.__annotations__ = command.__annotations__ | {name: kind for name, (kind, _) in _OPTIONS.items()}
+    # typer reads these instead of the wrapper's own.
+    parameters = [*kept[:place], *added, *kept[place + (parameter is not None) :]]
+    wrapped.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    wrapped.__annotations__ = command.__annotations__ | {name: kind for name, (kind, _) in options.items()}
     return wrapped

@@ -1,4 +1,4 @@
-"""Options that several commands share, declared once."""
+"""Options that several commands share, and what a shell completes for them."""
 
 from itertools import zip_longest
 from pathlib import Path
@@ -6,13 +6,41 @@ from typing import Annotated, Final
 
 import typer
 
-from rigctl.base.errors import InputError
+from rigctl.base.errors import InputError, RigctlError
 from rigctl.base.units import UnitError, parse_duration
-from rigctl.cli.completion import rig_names, run_ids, scenario_names
 
 MOST_WAIT_S: Final = 86400.0
 UNFINISHED: Final = "unfinished"
 """`--resume unfinished`, or `--resume` alone: the latest unfinished run of the scenario."""
+
+
+def scenario_names(incomplete: str) -> list[str]:
+    from rigctl.scenario.load import bundled_scenarios
+
+    return [name for name in bundled_scenarios() if name.startswith(incomplete)]
+
+
+def rig_names(incomplete: str) -> list[str]:
+    from rigctl.rig.schema import bundled_rigs
+
+    return [name for name in bundled_rigs() if name.startswith(incomplete)]
+
+
+def scenario_and_rig_names(incomplete: str) -> list[str]:
+    return sorted({*scenario_names(incomplete), *rig_names(incomplete)})
+
+
+def run_ids(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the ids of the runs in the store that the command line names, the latest first."""
+    from rigctl.store import open_store
+
+    try:
+        with open_store(ctx.params.get("store"), create=False) as opened:
+            known = [*reversed(opened.run_ids()), "latest", "latest~1"]
+            return [run for run in known if run.startswith(incomplete)]
+    except RigctlError:
+        return []
+
 
 Scenario = Annotated[
     str, typer.Argument(help="A scenario file, or the name of a bundled scenario.", autocompletion=scenario_names)
@@ -57,7 +85,7 @@ StoreAddress = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, as docs/reference/json.md describes it.")]
 
-# Of `run`; `plan` accepts them, so that one command line serves both.
+# Options of `run` that `plan` accepts, too: one command line serves both.
 ReportFile = Annotated[
     Path | None,
     typer.Option(
@@ -96,7 +124,7 @@ Against = Annotated[
 
 
 def percent(text: str) -> float:
-    """`2`, `2%` or `2 %`."""
+    """Read `2`, `2%` or `2 %`."""
     try:
         value = float(str(text).strip().removesuffix("%"))
     except ValueError:
@@ -134,7 +162,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the run's id o
 
 
 def wait_s(given: str | None) -> float:
-    """Seconds of `--wait`; 0 where it is not given. Raises `InputError`."""
+    """Return the seconds of `--wait`, 0 if it is not given. Raises `InputError`."""
     try:
         waiting_s = 0.0 if given is None else parse_duration(given, "--wait")
     except UnitError as error:
@@ -145,7 +173,7 @@ def wait_s(given: str | None) -> float:
 
 
 def with_resumed(arguments: list[str]) -> list[str]:
-    """Return the words of a command line with a value behind each `--resume`: typer knows no optional values."""
+    """Return the words of a command line with a value after each `--resume`: typer has no optional values."""
     completed: list[str] = []
     for word, following in zip_longest(arguments, arguments[1:], fillvalue="-"):
         completed.append(word)

@@ -1,42 +1,50 @@
-"""Where a page goes: refused before anything is measured where it could not be written, never outside its folder."""
+"""Where output goes: the console for tables, and the pages of runs."""
 
 import os
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from rich.console import Console
 
 from rigctl.base.errors import InputError
 from rigctl.base.texts import file_name
+from rigctl.records import RunInfo
 
-if TYPE_CHECKING:
-    from rigctl.records import RunInfo
-
-_ENDINGS: Final = (".html", ".htm")
 VARIABLE: Final = "RIGCTL_REPORTS"
 """Environment variable: the folder for the pages of runs, or `none`."""
+_ENDINGS: Final = (".html", ".htm")
+_WIDTH: Final = 200
+"""Columns of a pipe or file, which have no width: nothing is to be cut."""
 
 
-def reports_folder() -> Path | None:
-    """Return the folder for pages that no --report names, or None if none are to be written."""
-    given = os.environ.get(VARIABLE, "").strip()
-    return None if given == "none" else Path(given or "rigctl-reports").expanduser()
+def plain_console(*, stderr: bool = False) -> Console:
+    """Return a console that prints tables and lines of text without markup, and cuts nothing in a pipe or file."""
+    console = Console(stderr=stderr, highlight=False, markup=False, soft_wrap=True)
+    if not console.is_terminal:
+        console.width = _WIDTH
+    return console
 
 
-def place_of_pages(report: Path | None) -> Path | None:
+def folder_of_pages(report: Path | None) -> Path | None:
     """Return the folder of a run's page, or None if none is to be written. Raises `InputError` as `check_page`."""
-    folder = reports_folder() if report is None else report.parent
+    if report is not None:
+        folder: Path | None = report.parent
+    else:
+        given = os.environ.get(VARIABLE, "").strip()
+        folder = None if given == "none" else Path(given or "rigctl-reports").expanduser()
     if folder is not None:
         check_page(report, folder)
     return folder
 
 
-def page_of(info: "RunInfo", page: Path | None, folder: Path = Path()) -> Path:
-    """`page`, or SCENARIO-RUN.html in `folder`; a name from a foreign store becomes a plain file name."""
+def page_of(info: RunInfo, page: Path | None, folder: Path = Path()) -> Path:
+    """Return `page`, or SCENARIO-RUN.html in `folder`; a name from a foreign store becomes a plain file name."""
     return page or folder / f"{file_name(info.plan.scenario_name)}-{file_name(info.run)}.html"
 
 
 def check_page(page: Path | None, folder: Path | None = None) -> None:
-    """Refuse a place where no report can be written. Raises `InputError`.
+    """Raise `InputError` if no page can be written to `page`.
 
     None: a file of its own name here, or in `folder`, which need not exist yet.
     """
@@ -44,7 +52,7 @@ def check_page(page: Path | None, folder: Path | None = None) -> None:
     try:
         target = (page or (folder or Path()) / "rigctl.html").resolve()
         if page is None:
-            target = next(above for above in target.parents if above.exists()) / target.name
+            target = next(parent for parent in target.parents if parent.exists()) / target.name
         if target.is_dir():
             raise InputError(f"{shown}: is a folder. Name a file in it, as {target / 'report.html'}")
         if target.exists() and not target.is_file():

@@ -29,7 +29,7 @@ def confirmed(
     _check_latest(regressions.run, store)
     tags = {CONFIRMS: regressions.run.run}
     again = reduced(regressions, plan)
-    outcome = measure_run(again, rig, lambda: store, console, tags=tags, wait_s=wait_s, without_unreachable=True)
+    outcome = measure_run(again, rig, store, console, tags=tags, wait_s=wait_s, without_unreachable=True)
     if outcome.status is RunStatus.INTERRUPTED:
         raise Interrupted(f"interrupted while {regressions.run.run} was measured again; nothing is confirmed")
     baseline = None if regressions.baseline is None else regressions.baseline.run

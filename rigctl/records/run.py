@@ -54,6 +54,22 @@ class Repetition:
     captures: tuple[Capture, ...] = ()
     probes: tuple[Probes, ...] = ()  # of each stream, where Cell.latency_ms asks for them
 
+    @property
+    def key(self) -> tuple[int, int, int]:
+        """Return the numbers of the cell, the repetition and the attempt."""
+        return self.cell, self.repetition, self.attempt
+
+    @property
+    def window_ns(self) -> tuple[int, int] | None:
+        """Return start and end of the measurement interval; None if there was none."""
+        start_ns, end_ns = self.window_start_ns, self.window_end_ns
+        return None if start_ns is None or end_ns is None else (start_ns, end_ns)
+
+    @property
+    def window_s(self) -> float | None:
+        """Return the length of the measurement interval."""
+        return (self.window_ns[1] - self.window_ns[0]) / 1e9 if self.window_ns else None
+
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:

@@ -28,7 +28,6 @@ from rigctl.report.sections import (
     soak,
     streams,
 )
-from rigctl.report.tables.digits import alike
 from rigctl.report.words import method
 from rigctl.report.words.missing import shortfall
 from rigctl.report.words.settings import settings
@@ -86,8 +85,8 @@ def of_view(view: RunView) -> Document:
         about=(rig_words(info.plan), when(info)),
         notes=info.plan.notes,
         findings=by_weight([*findings, *retest.until_findings(view), *host_facts.findings(info)]),
-        results=tuple(map(alike, results)),
-        sections=tuple(map(alike, (*expectations.sections(info, verdicts), *rest, *_closing(view, parts)))),
+        results=tuple(results),
+        sections=(*expectations.sections(info, verdicts), *rest, *_closing(view, parts)),
         settings=settings(view, pairs),
         pairs=tuple(pairs),
         export=method.export_command(info.run),

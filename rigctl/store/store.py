@@ -24,7 +24,6 @@ from sqlalchemy import (
 from sqlalchemy.exc import IntegrityError
 
 from rigctl.base.errors import InputError
-from rigctl.garbage import uncollected
 from rigctl.records import Facts, Flow, Repetition, RunInfo, RunPlan, RunStatus, Status
 from rigctl.store.errors import explained, records_of, records_of_runs
 from rigctl.store.heads import Head, heads_of
@@ -263,7 +262,6 @@ class Store:
         with explained(self.place), self._engine.connect() as connection:
             return only_one(reference, list(connection.scalars(query)), self.place)
 
-    @uncollected()
     def repetitions(self, run: str, series: bool | Collection[int] = True) -> list[Repetition]:
         """The repetitions of `run` as they were stored, in the order in which a run measures them.
 
@@ -286,7 +284,6 @@ class Store:
 
             return list(self._records(connection, heads, f"repetition {{}} of run {run}", made))
 
-    @uncollected()
     def _totals(self, names: Sequence[str]) -> list[tuple[str, list[Totals] | None]]:
         with explained(self.place), self._engine.connect() as connection:
             return totals_of(connection, names)

@@ -23,20 +23,19 @@ from sqlalchemy import JSON
 from rigctl.analysis.nights.regressions import news
 from rigctl.base.errors import RigctlError
 from rigctl.check.paths import Spot, _Probing
-from rigctl.cli.documents import runs_json
-from rigctl.cli.stored import stored_runs
+from rigctl.cli.commands.runs import runs_json
+from rigctl.cli.stored_runs import stored_runs
 from rigctl.nightly import settings as nightly
 from rigctl.probe import facts, lldp, surroundings
 from rigctl.probe.switches import cisco_ios, dell_os9
 from rigctl.probe.switches.shown import UnreadableError
-from rigctl.protocol import Answer, Ended, Hello, Progress, endpoint_report, parse_line
+from rigctl.protocol import Answer, Busy, Ended, Hello, Progress, endpoint_report, parse_line
 from rigctl.records import Pair, PortSeries, Series, Status
-from rigctl.remote.clock import ClockOffset
+from rigctl.remote.clocks import ClockOffset, Clocks
 from rigctl.report.document import document
 from rigctl.report.nights import page as regressions
 from rigctl.report.product.theme import load_theme
 from rigctl.rig.schema import load_rig
-from rigctl.runner.barrier import Clocks
 from rigctl.runner.orders import Order
 from rigctl.runner.outcome import Measured, recorded
 from rigctl.scenario.load import Overrides, load_plan
@@ -133,7 +132,7 @@ def reply(data: bytes) -> None:
     reports = {}
     for line in data.splitlines(keepends=True):
         message = parse_line("a", line)
-        if isinstance(message, Hello | Progress | Ended):
+        if isinstance(message, Hello | Busy | Progress | Ended):
             continue
         if not isinstance(message, Answer):
             parts.setdefault(message.id, []).append(message)

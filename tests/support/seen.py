@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-import typer.main
-
-from rigctl.cli.app import app
+from rigctl.cli.app import every_command
 from rigctl.columns import COLUMNS
 from rigctl.scenario.jsonschema import FILES, schema_of
 
@@ -28,7 +26,7 @@ def titles() -> Seen:
 
 def helps() -> Seen:
     """What `--help` says of every command and each of its arguments and options."""
-    yield from _helps_of("rigctl", typer.main.get_command(app))
+    yield from _helps_of("rigctl", every_command())
 
 
 def columns() -> Seen:

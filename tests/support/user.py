@@ -26,8 +26,7 @@ ATTEMPTS = 3
 
 
 PRELOADED = (
-    "rigctl.cli.app", "rigctl.scenario.load", "rigctl.runner.run", "rigctl.runner.by_iperf3", "rigctl.report.document",
-    "rigctl.report.printers.html", "rigctl.report.printers.terminal", "rigctl.store", "asyncssh",
+    "rigctl.cli.app", "rigctl.cli.commands.run", "rigctl.runner.by_iperf3", "asyncssh",
 )  # fmt: skip
 
 

@@ -10,14 +10,13 @@ import commands_page
 import pytest
 import rules_page
 import sample_blocks
-import typer
 from shell_blocks import ROOT, TITLES, Fence, fences, pages, shell, simple_commands
 from typer.exceptions import TyperException
 
-from rigctl.cli.app import app
+from rigctl.cli.app import every_command
 from rigctl.cli.options import with_resumed
 
-CLI: Any = typer.main.get_command(app)
+CLI: Any = every_command()
 PROGRAMS = ("make", "pip", "python", "jq", "createdb", "export", "echo", "pre-commit", "true", "sbatch", "salloc")
 """What else stands in shell blocks."""
 

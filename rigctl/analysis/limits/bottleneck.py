@@ -30,9 +30,9 @@ def evidence(
     beside: Found | None = None,
     searched: bool = False,
 ) -> Evidence:
-    """All that is known of a stream; `goodput_mbps` and `asked_mbps` are sums over `flows`, `beside` further fields.
+    """Return all evidence on a stream. `goodput_mbps` and `asked_mbps` are sums over `flows`, `beside` further fields.
 
-    `searched`: the rate is what a search found, nobody requested it.
+    `searched`: a search found the rate, nobody requested it.
     """
     named = busy.limit if busy else None
     asked_share = goodput_mbps / asked_mbps if asked_mbps and goodput_mbps is not None else None
@@ -54,7 +54,7 @@ def evidence(
 
 
 def named(streams: Iterable[tuple[Evidence, Verdict]], efficiency_share: float | None) -> Verdict:
-    """The limit of a test: of its streams, of which `efficiency_share` is that of their sum."""
+    """Return the limit of a test from its streams; `efficiency_share` is that of their sum."""
     seen = [(verdict, _short_mbps(own)) for own, verdict in streams]
     full = efficiency_share is not None and reaches(efficiency_share, LINE_RATE)
     whole = judged(Evidence(efficiency=efficiency_share)) if full and len(seen) > 1 else None
@@ -62,7 +62,7 @@ def named(streams: Iterable[tuple[Evidence, Verdict]], efficiency_share: float |
 
 
 def _short_mbps(seen: Evidence) -> float:
-    """What a stream falls short of its ceiling."""
+    """Return how far a stream is below its ceiling."""
     return seen.goodput_mbps / seen.efficiency - seen.goodput_mbps if seen.goodput_mbps and seen.efficiency else 0.0
 
 

@@ -1,4 +1,4 @@
-"""The ceiling of a pair from what was seen of its path, and its efficiency."""
+"""The path and the ceiling of a pair, its efficiency, and whether its frames are smaller than its links allow."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -12,7 +12,7 @@ _LARGEST_MTU: Final = 65535
 
 
 def link_rate_bps(info: RunInfo, node: str) -> int | None:
-    """The rate of `node`'s link: as the rig file says, else as the node said; `None` on the unshaped loopback rig."""
+    """Return the rate of `node`'s link, from the rig file or else from the node; None on the unshaped loopback rig."""
     link = info.plan.links.get(node)
     if info.plan.virtual == "loopback":
         return None
@@ -25,7 +25,7 @@ def link_rate_bps(info: RunInfo, node: str) -> int | None:
 def data_path(
     info: RunInfo, ends: tuple[str, str], mtu: int | None, mss: int | None, timestamps: bool | None
 ) -> DataPath:
-    """The path from sender to receiver (`ends`) for segments of `mss` payload bytes, as they went over the wire."""
+    """Return the path from sender to receiver (`ends`) for segments of `mss` payload bytes on the wire."""
     rate_bps = path_rate_bps(info, ends)
     if rate_bps is None or (mss is None and mtu is None):
         return DataPath(*ends, rate_bps, None)
@@ -34,7 +34,7 @@ def data_path(
 
 
 def datagram_path(info: RunInfo, ends: tuple[str, str], cell: Cell) -> DataPath:
-    """The path from sender to receiver for the datagrams of `cell`, cut up where an MTU is smaller than they are."""
+    """Return the path from sender to receiver for the datagrams of `cell`, in fragments if an MTU is smaller."""
     rate_bps, mtu = path_rate_bps(info, ends), info.plan.condition_mtu(cell.condition)
     mtus = [mtu or link_mtu(info, node) for node in ends]
     known = [mtu for mtu in mtus if mtu is not None]
@@ -45,7 +45,7 @@ def datagram_path(info: RunInfo, ends: tuple[str, str], cell: Cell) -> DataPath:
 
 
 def path_rate_bps(info: RunInfo, ends: tuple[str, str]) -> int | None:
-    """The slowest link between the `ends`, a trunk included; `None` where one of their own is not known."""
+    """Return the rate of the slowest link between the `ends`, with the trunk; None if the rate of an end is unknown."""
     rates = [link_rate_bps(info, node) for node in ends]
     known = [rate for rate in rates if rate is not None]
     if len(known) < len(ends):
@@ -57,10 +57,10 @@ def path_rate_bps(info: RunInfo, ends: tuple[str, str]) -> int | None:
 
 
 def link_mtu(info: RunInfo, node: str) -> int | None:
-    """The MTU of `node`'s data interface: as the node said, else as the rig file says."""
-    said = info.facts.get(node, {}).get("mtu")
+    """Return the MTU of `node`'s data interface, from the node or else from the rig file."""
+    reported = info.facts.get(node, {}).get("mtu")
     link = info.plan.links.get(node)
-    return int(said) if said else link.mtu if link is not None else None
+    return int(reported) if reported else link.mtu if link is not None else None
 
 
 def efficiency(goodput_mbps: float | None, ceiling_mbps: float | None) -> float | None:

@@ -1,4 +1,4 @@
-"""The evidence that rules of a limit look at, from the flows of a stream: windows, queues, losses, disks."""
+"""The evidence for the rules of the limit from the flows of a stream: windows, queues, losses, disks."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
@@ -17,14 +17,14 @@ from rigctl.model.window import CommonWindow, sum_over_flows
 from rigctl.records import Flow, Side
 
 NOT_BY_LOSS: Final = ("bbr", "cdg", "nv", "vegas")
-"""How the names of congestion controls begin that do not halve their window at each loss."""
+"""Beginnings of the names of congestion controls that do not halve their window at each loss."""
 INTERVAL_S: Final = 0.1
 LEAST_INTERVALS: Final = 8
-"""Of fewer, a variance says nothing."""
+"""The variance of fewer intervals says nothing."""
 SUMMED: Final = 4
 """Intervals whose goodput is summed up for a ratio of variances."""
 LEAST_SUMS: Final = 4
-"""Of fewer sums that do not overlap, it says nothing."""
+"""The ratio of variances of fewer sums that do not overlap says nothing."""
 Values = NDArray[np.float64]
 Found = dict[str, Any]
 """Fields of an `Evidence` (`model.evidence`)."""
@@ -32,7 +32,7 @@ Found = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """What the flows of a stream lost, and what one of them can achieve with that loss."""
+    """The losses of a stream's flows, and what one flow can achieve with them."""
 
     lost_share: float  # of the segments
     rtt_us: float  # while they sent, the median over samples (tcpi_rtt)
@@ -45,9 +45,9 @@ def of_flows(
     window: CommonWindow | None = None,
     known_rtt_s: float | None = None,
 ) -> Found:
-    """What is known of the flows of one stream, which together achieved `goodput_mbps` within `window`.
+    """Return the evidence on the flows of one stream, which together achieved `goodput_mbps` within `window`.
 
-    `known_rtt_s`: of a virtual rig, the round trip its links are made to have.
+    `known_rtt_s` is the round trip that the links of a virtual rig are shaped to have.
     """
     senders = [flow.sender for flow in flows if flow.sender is not None]
     seen = Found(goodput_mbps=goodput_mbps)
@@ -56,7 +56,7 @@ def of_flows(
     if any(side.datagrams is not None for side in senders):
         return seen | _datagrams(flows, window)
     rtts = [samples(side, "rtt_us", window) for side in senders]
-    sampled = sorted(chain(*rtts))
+    sampled = [*chain(*rtts)]
     return (
         seen
         | _windows(flows, senders, rtts, goodput_mbps, window)
@@ -67,7 +67,7 @@ def of_flows(
 
 
 def samples(side: Side, name: str, window: CommonWindow | None) -> list[int]:
-    """The samples of a gauge that were taken within `window`, or all; never 0, which stands for none yet."""
+    """Return the samples of a gauge taken within `window`, or all of them, without 0, which stands for none yet."""
     columns = side.series.columns
     values = columns.get(name, [])
     if window is not None and len(columns.get("t_ns", [])) == len(values):
@@ -77,15 +77,15 @@ def samples(side: Side, name: str, window: CommonWindow | None) -> list[int]:
 
 
 def window_share(flows: Iterable[Flow]) -> float | None:
-    """Of the time with data to send, that in which the kernel held them back for a full window or buffer.
+    """Return the share of the time with data to send in which a full window or buffer held them back.
 
-    The mean over the flows' senders; `None` where their kernels do not report it (tcpi_busy_time, Linux 4.10).
+    It is the mean over the flows' senders; None if their kernels do not report it (tcpi_busy_time, Linux 4.10).
     """
     return _busy_share([flow.sender for flow in flows if flow.sender is not None], held_us)
 
 
 def held_us(side: Side) -> int | None:
-    """How long a sender was held back by the receiver's window or its own send buffer."""
+    """Return how long the receiver's window or its own send buffer held back a sender."""
     return total((side.tcp.rwnd_limited_us, side.tcp.sndbuf_limited_us))
 
 
@@ -95,9 +95,9 @@ def _busy_share(senders: Sequence[Side], held: Callable[[Side], int | None]) -> 
 
 
 def advertised_bytes(senders: Sequence[Side], window: CommonWindow | None = None) -> float | None:
-    """The window the receivers advertised (tcpi_snd_wnd): the median over the samples of all flows.
+    """Return the window that the receivers advertised (tcpi_snd_wnd): the median over the samples of all flows.
 
-    While they sent, where there are samples: at the end nothing is on its way, and the window is open wide.
+    Samples taken during the traffic are preferred: at the end nothing is in flight, and the window is wide open.
     """
     sampled = [value for side in senders for value in samples(side, "advertised_window", window)]
     if sampled:
@@ -107,7 +107,7 @@ def advertised_bytes(senders: Sequence[Side], window: CommonWindow | None = None
 
 
 def window_allows_bps(advertised: float, mss: int | None, rtt_us: float) -> float:
-    """What a flow can achieve at most: the whole segments of the window `advertised`, in bytes, once per round trip."""
+    """Return the highest goodput: the whole segments of the window `advertised`, in bytes, once per round trip."""
     filled = advertised // mss * mss if mss and advertised >= mss else advertised
     return window_bps(round(filled), rtt_us / 1e6)
 
@@ -147,7 +147,7 @@ def _windows(
 
 
 def _sending(side: Side) -> float | None:
-    """Of its time, that in which a sender had data to send and no full window."""
+    """Return the share of its time in which a sender had data to send and no full window."""
     waited, first, last = held_us(side), side.first_byte_ns, side.last_byte_ns
     if side.tcp.busy_us is None or waited is None or first is None or last is None or last <= first:
         return None
@@ -155,13 +155,12 @@ def _sending(side: Side) -> float | None:
 
 
 def _queue(senders: Sequence[Side], sampled: Sequence[int], known_rtt_s: float | None) -> Found:
-    """`sampled`: their round trips in order of size."""
     least = [side.tcp.rtt_min_us for side in senders if side.tcp.rtt_min_us]
     if not sampled or not least:
         return {}
-    # A relay that was kept waiting may let a frame pass early, once.
+    # A delayed relay may let one frame pass early.
     rtt_min_us = max(min(least), 1e6 * (known_rtt_s or 0.0))
-    low, middle = _quantile(sampled, 0.1), _quantile(sampled, 0.5)
+    low, middle = (float(value) for value in np.quantile(sampled, (0.1, 0.5)))
     return Found(
         rtt_min_ms=rtt_min_us / 1e3,
         rtt_ms=middle / 1e3,
@@ -171,20 +170,13 @@ def _queue(senders: Sequence[Side], sampled: Sequence[int], known_rtt_s: float |
     )
 
 
-def _quantile(ordered: Sequence[int], share: float) -> float:
-    """Linear between the two values beside it. np.percentile would import a quarter of numpy more."""
-    at = share * (len(ordered) - 1)
-    below, above = ordered[int(at)], ordered[min(int(at) + 1, len(ordered) - 1)]
-    return (above - below) * (at - int(at)) + below
-
-
 def losses_of(flows: Sequence[Flow], window: CommonWindow | None = None) -> Losses | None:
-    """`None` where nothing was lost or something is not known."""
+    """Return the losses of `flows`; None if nothing was lost or a value is unknown."""
     again = total(flow.retransmits for flow in flows)
     if not again:
         return None
     senders = [flow.sender for flow in flows if flow.sender is not None]
-    return _losses_of(flows, again, sorted(value for side in senders for value in samples(side, "rtt_us", window)))
+    return _losses_of(flows, again, [value for side in senders for value in samples(side, "rtt_us", window)])
 
 
 def _losses_of(flows: Sequence[Flow], again: int, sampled: Sequence[int]) -> Losses | None:
@@ -215,13 +207,12 @@ def _losses(
     if window is None or summed is None:
         return seen
     ends, rates = summed
-    mean, variance = _moments(rates)
+    mean, variance = float(rates.mean()), float(rates.var())
     variation = sqrt(variance) / mean
     lost = _lost_in(senders, ends, window)
-    lost_mean, lost_variance = _moments(lost)
-    if not lost_mean:
+    if not lost.sum():
         return seen | {"variation": variation}
-    clumps = lost_variance / lost_mean
+    clumps = float(lost.var() / lost.mean())
     events = float(lost.sum()) / max(1.0, clumps)
     return seen | Found(
         variation=variation,
@@ -232,28 +223,20 @@ def _losses(
     )
 
 
-def _moments(values: Values) -> tuple[float, float]:
-    """Mean and variance, as `mean()` and `var()` of numpy give them, which take ten times as long for 50 values."""
-    mean = values.sum() / len(values)
-    strayed = values - mean
-    return float(mean), float((strayed * strayed).sum() / len(values))
-
-
 def _variance_ratio(rates: Values, mean: float, variance: float) -> float | None:
-    """Variance of sums over four consecutive intervals ÷ that of sums of independent values (Lo and MacKinlay, 1988).
+    """Return the variance of sums over four intervals ÷ that of independent values (Lo and MacKinlay, 1988).
 
-    `None` where there are too few for it. 1 for independent values; less where more than the mean is followed by less.
+    It is 1 for independent values, and less if more than the mean is followed by less; None for too few intervals.
     """
     if len(rates) < SUMMED * LEAST_SUMS:
         return None
-    strayed = np.zeros(len(rates) + 1)
-    strayed[1:] = (rates - mean).cumsum()
-    summed = strayed[SUMMED:] - strayed[:-SUMMED]
-    return float((summed * summed).sum() / len(summed) / (SUMMED * (variance or 1.0)) / (1 - SUMMED / len(rates)))
+    deviations = np.concatenate(([0.0], (rates - mean).cumsum()))
+    summed = deviations[SUMMED:] - deviations[:-SUMMED]
+    return float((summed * summed).mean() / (SUMMED * (variance or 1.0)) / (1 - SUMMED / len(rates)))
 
 
 def _rates(flows: Sequence[Flow], window: CommonWindow | None) -> tuple[Values, Values] | None:
-    """The sum of goodput over consecutive intervals, and their ends; `None` where too few samples were read."""
+    """Return the ends of consecutive intervals and the sum of goodput in each; None if too few samples were read."""
     sampled = [samples(flow.receiver, "t_ns", window) if flow.receiver else [] for flow in flows]
     if window is None or min(map(len, sampled), default=0) < LEAST_INTERVALS:
         return None
@@ -262,16 +245,14 @@ def _rates(flows: Sequence[Flow], window: CommonWindow | None) -> tuple[Values, 
 
 
 def _lost_in(senders: Sequence[Side], ends: Values, window: CommonWindow) -> Values:
-    """Segments sent again in each of the intervals that end at `ends`."""
-    edges = np.zeros(len(ends) + 1)
-    edges[1:] = ends
+    """Return the segments retransmitted in each of the intervals that end at `ends`."""
+    edges = np.concatenate(([0.0], ends))
     lost = np.zeros(len(ends))
     for side in senders:
         times, counts = (side.series.columns.get(name, []) for name in ("t_ns", "retransmits"))
         if times and len(times) == len(counts):
             at_s = (np.array(times, dtype=np.int64) - window.start_ns) / 1e9
-            until = np.interp(edges, at_s, np.array(counts, dtype=np.float64))
-            lost += until[1:] - until[:-1]
+            lost += np.diff(np.interp(edges, at_s, counts))
     return lost
 
 
@@ -291,7 +272,7 @@ def _datagrams(flows: Sequence[Flow], window: CommonWindow | None) -> Found:
     ends, rates = summed
     size = (total(receiver.bytes if receiver else None for _, receiver in pairs) or 0) / came
     passed = rates * (ends[1] - ends[0]) / 8 / size
-    # Of n datagrams each lost with the same probability p, n p (1 - p) is the variance (binomial).
+    # If each of n datagrams is lost with probability p, the variance is n p (1 - p) (binomial).
     at_random = float(passed.mean()) * lost / sent
     evenness = float(passed.var()) / at_random if at_random else None
     return seen | Found(variation=float(rates.std() / rates.mean()), datagram_evenness=evenness)

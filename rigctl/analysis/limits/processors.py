@@ -1,4 +1,7 @@
-"""Processors as a limit: how busy the run and other programs kept those of the nodes."""
+"""Processors as a limit: how busy the run and other programs kept those of the nodes.
+
+Processors come before most rules: a sender whose receiver gets no processor waits for its window too.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,11 +11,11 @@ from rigctl.model.unknowns import mean, most
 from rigctl.records import Cell, NodeUsage, RunInfo
 
 BUSY_PCT: Final = 95.0
-"""From here on processors are the limit."""
+"""Processors that are at least this busy are the limit."""
 OTHERS_SHARE: Final = 0.25
-"""Where other programs took more than this of a node's busy time, that it was busy says nothing about the run."""
+"""If other programs took a larger share of a node's busy time, that it was busy says nothing about the run."""
 PROCESSORS: Final = ("machine", "sender", "receiver")
-"""Limits that are processors'."""
+"""The limits that are processors."""
 
 BUSY_COLUMNS: Final = (
     "cpu_source_pct",
@@ -24,23 +27,23 @@ BUSY_COLUMNS: Final = (
     "other_cpu_source_pct",
     "other_cpu_destination_pct",
 )
-"""In the order of the fields of `Processors`, of the sender and of the receiver in turn."""
+"""For the sender and the receiver in turn, in the order of the fields of `Processors`."""
 LEAST_SPAN_US: Final = 200_000
-"""/proc/stat counts ticks of 10 ms: in a shorter time one tick is more than 5 %, in 4 ms it would be 250 %."""
+"""/proc/stat counts ticks of 10 ms: in a shorter time one tick is more than 5 %."""
 
 
 @dataclass(frozen=True, slots=True)
 class Processors:
-    """How busy those of a node were, in per cent of what they could do; `None`: not known."""
+    """How busy a node's processors were, in per cent of what they could do; None is unknown."""
 
     node_pct: float | None = None  # all of them
-    agent_pct: float | None = None  # of what the agent's threads, one for each flow, could have used at most
-    busiest_pct: float | None = None  # the busiest of them
-    others_pct: float | None = None  # what programs other than the run's took, of all
+    agent_pct: float | None = None  # of the most that the agent's threads, one per flow, could have used
+    busiest_pct: float | None = None  # the busiest one
+    others_pct: float | None = None  # taken by programs other than the run's, of all
 
     @property
     def by_run(self) -> bool:
-        """Whether they were busy with the run."""
+        """Tell whether they were busy with the run."""
         if self.node_pct is None or self.others_pct is None:
             return False
         return self.others_pct <= OTHERS_SHARE * self.node_pct
@@ -56,8 +59,9 @@ class Busy:
 
     @property
     def limit(self) -> str | None:
-        """`machine`, `sender` or `receiver`, whichever the run kept busiest of those at `BUSY_PCT` or more; `unknown`
-        where none was, but one with other programs.
+        """Return `machine`, `sender` or `receiver`, whichever the run kept busiest, if it is at `BUSY_PCT` or more.
+
+        Return `unknown` if only other programs kept one as busy; None if none was.
         """
         shares = self._shares(by_run=True)
         if shares["machine"] >= BUSY_PCT:
@@ -69,13 +73,13 @@ class Busy:
 
     @property
     def highest_pct(self) -> float:
-        """What made it the limit."""
+        """Return how busy the busiest was with the run."""
         shares = self._shares(by_run=True)
         return shares["machine"] if shares["machine"] >= BUSY_PCT else max(shares.values())
 
     @property
     def others_pct(self) -> float | None:
-        """What other programs took of the processors of a node that these kept busy; `None` where they did not."""
+        """Return what other programs took of the processors of a node that they kept busy; None if they did not."""
         if max(self._shares(by_run=False).values()) < BUSY_PCT:
             return None
         return most(end.others_pct for end in (self.sender, self.receiver) if not end.by_run)
@@ -87,9 +91,9 @@ class Busy:
         return max(known) / 100 if len(known) == 2 else None
 
     def _shares(self, by_run: bool) -> dict[str, float]:
-        """How busy what can be the limit was, where the run kept it busy, or where something else did.
+        """Return how busy each possible limit was, with the run or with other programs.
 
-        An agent's threads are the run's. On a virtual rig all nodes share the busiest processor: it says nothing.
+        An agent's threads are the run's. The busiest processor says nothing on a virtual rig, as all nodes share it.
         """
         shares = dict.fromkeys(PROCESSORS, 0.0)
         for name, end in (("sender", self.sender), ("receiver", self.receiver)):
@@ -104,7 +108,7 @@ class Busy:
 
 
 def busy_of(info: RunInfo, cell: Cell, rows: Sequence[Mapping[str, Any]]) -> Busy:
-    """Means over `rows`, streams of `cell`; nothing is known of processors that were busy waiting for messages."""
+    """Return the means over `rows`, streams of `cell`; unknown if processors were busy waiting for messages."""
     if cell.messages.busy_poll:
         return Busy()
     shares = [mean(row[name] for row in rows) for name in BUSY_COLUMNS]
@@ -123,14 +127,14 @@ def busiest_pct(usage: NodeUsage | None) -> float | None:
 
 
 def others_pct(usage: NodeUsage | None, run_us: float | None) -> float | None:
-    """What the run did not take. Ticks may charge a softirq to the process that it interrupted, too: never below 0."""
+    """Return the share that the run did not take, at least 0: ticks may charge a softirq to two processes."""
     if usage is None or usage.node_busy_us is None or not usage.cpus or run_us is None:
         return None
     return _ticks_pct(max(0.0, usage.node_busy_us - run_us) / usage.cpus, usage.span_us)
 
 
 def _ticks_pct(busy_us: float, span_us: int | None) -> float | None:
-    """Of `span_us`; unknown of a short one. What the rounding of ticks adds beyond 100 % of a longer one is cut off."""
+    """Return the share of `span_us`, at most 100 as ticks are rounded; None for a short time."""
     return min(100.0, 100 * busy_us / span_us) if span_us and span_us >= LEAST_SPAN_US else None
 
 

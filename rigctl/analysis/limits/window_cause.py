@@ -1,4 +1,4 @@
-"""Why a window that limits is no larger: which end's it is, whether it was requested, and which sysctl bounds it."""
+"""The cause of a window that is the limit: whose it is, whether it was requested, and which sysctl bounds it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from rigctl.records import Cell, Flow, RunInfo, Stream
 
 WINDOW_SCALING: Final = "net.ipv4.tcp_window_scaling"
 UNSCALED_BYTES: Final = 65535
-"""The largest window that the TCP header holds (RFC 9293); scaling (RFC 7323) is off for both where it is for one."""
+"""The largest window that the TCP header holds (RFC 9293); scaling (RFC 7323) is off for both ends if it is for one."""
 
 
 @dataclass(frozen=True, slots=True)
 class WindowCause:
-    """`sysctl` is the one that allows no more, with its value; `None`: none does."""
+    """The end whose window it is. `sysctl` bounds it, with its value; None if no sysctl does."""
 
     side: str  # "receive" or "send"
     node: str
@@ -26,7 +26,7 @@ class WindowCause:
 
 
 def effective_window(info: RunInfo, cell: Cell, stream: Stream, flows: Sequence[Flow]) -> int | None:
-    """Return the window of the flow that has the smallest: what can be advertised of it where scaling is off."""
+    """Return the smallest window of the flows, at most what can be advertised without scaling."""
     granted = least(_granted_bytes(flow) for flow in flows)
     if granted is None or granted <= UNSCALED_BYTES or unscaled_node(info, cell, stream) is None:
         return granted
@@ -34,7 +34,7 @@ def effective_window(info: RunInfo, cell: Cell, stream: Stream, flows: Sequence[
 
 
 def _granted_bytes(flow: Flow) -> int | None:
-    """Half the smaller buffer: Linux doubles what it grants, for its own bookkeeping (socket(7))."""
+    """Return half the smaller buffer: Linux doubles what it grants, for its own bookkeeping (socket(7))."""
     if flow.sender is None or flow.receiver is None:
         return None
     granted = (flow.sender.sndbuf_bytes, flow.receiver.rcvbuf_bytes)
@@ -51,7 +51,7 @@ def unscaled_node(info: RunInfo, cell: Cell, stream: Stream) -> str | None:
 def window_cause(
     info: RunInfo, cell: Cell, stream: Stream, flows: Sequence[Flow], verdict: Verdict, sndbuf_share: float | None
 ) -> WindowCause:
-    """Of a stream that `verdict` says is limited by its window."""
+    """Return the cause of the window of a stream that `verdict` says is limited by it."""
     if (unscaled := unscaled_node(info, cell, stream)) is not None and verdict.cause != "send":
         held = [flow.sender.tcp.advertised_window_bytes for flow in flows if flow.sender is not None]
         known = [size for size in held if size is not None]
@@ -76,7 +76,7 @@ def window_cause(
 
 
 def _value(info: RunInfo, cell: Cell, node: str, name: str) -> str | None:
-    """Of the condition, where that sets it; else as the node had it."""
+    """Return the value of a sysctl as the condition sets it, else as the node had it."""
     for condition in info.plan.conditions:
         for setting in condition.settings:
             if condition.name == cell.condition and setting.kind == "sysctl" and setting.name == name:

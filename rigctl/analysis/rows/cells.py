@@ -1,6 +1,6 @@
-"""Rows of the column table (rigctl.columns), derived from a stored run on reading: cells, pairs and flows.
+"""Rows of the column table (rigctl.columns) at the levels of cells, pairs and flows, derived from a stored run.
 
-Nothing here is stored: a better ceiling explains last year's runs too. Plain Python: `rigctl show` needs no pandas.
+Nothing here is stored: a better ceiling explains last year's runs too.
 """
 
 from collections import Counter
@@ -42,16 +42,14 @@ from rigctl.records import MAX_RATE, Cell, Flow, Repetition, RunInfo, RunPlan, S
 
 Row: TypeAlias = dict[str, Any]
 
-Key: TypeAlias = tuple[int, int, int]
-"""Number of the cell, of the repetition and of the attempt."""
 _NAMES: Final = {level: tuple(column.name for column in columns_at(level)) for level in Level}
 
 
 @dataclass(frozen=True)
 class Rows:
-    """One list per level; each row has exactly the columns of `columns_at(level)`, unknown ones `None`.
+    """The rows of a run; each has exactly the columns of `columns_at(level)`, unknown ones None.
 
-    The rows of flows are made when they are first used: the page of a large matrix shows none of its thousands.
+    The rows of flows are made on first use: the page of a large matrix shows none of its thousands.
     """
 
     cells: list[Row]
@@ -60,12 +58,12 @@ class Rows:
     balances: Balances = field(repr=False, compare=False)
 
     @cached_property
-    def seen(self) -> dict[Key, dict[Stream, Evidence]]:
-        """The evidence of each repetition's streams."""
-        return {key_of(derived.repetition): derived.seen for derived in self.derivations}
+    def seen(self) -> dict[tuple[int, int, int], dict[Stream, Evidence]]:
+        """Return the evidence on each repetition's streams, by `Repetition.key`."""
+        return {derived.repetition.key: derived.seen for derived in self.derivations}
 
     def by_stream(self) -> Iterator[tuple["_Derivation", dict[Stream | None, Row]]]:
-        """Each repetition with the rows of its streams and, under `None`, that of its test."""
+        """Yield each repetition with the rows of its streams and, under None, that of its test."""
         pairs = iter(self.pairs)
         for derived, whole in zip(self.derivations, self.cells, strict=True):
             rows: dict[Stream | None, Row] = {None: whole}
@@ -83,9 +81,9 @@ def derive(info: RunInfo, repetitions: Iterable[Repetition]) -> Rows:
     kept = tuple(repetitions)
     rows = Rows([], [], [], Balances(info, kept))
     cells = {cell.number: cell for cell in info.plan.cells}
-    counted = counted_keys(info.plan, kept)
+    counted = _counted_keys(info.plan, kept)
     for repetition in kept:
-        is_counted = key_of(repetition) in counted
+        is_counted = repetition.key in counted
         balance = rows.balances.of(repetition)
         derived = _Derivation(info, cells[repetition.cell], repetition, balance, counted=is_counted)
         own = [derived.pair_row(stream) for stream in derived.cell.streams]
@@ -95,20 +93,8 @@ def derive(info: RunInfo, repetitions: Iterable[Repetition]) -> Rows:
     return rows
 
 
-def window_s(repetition: Repetition) -> float | None:
-    """Length of the measurement interval."""
-    if repetition.window_start_ns is None or repetition.window_end_ns is None:
-        return None
-    return (repetition.window_end_ns - repetition.window_start_ns) / 1e9
-
-
-def common_window_of(repetition: Repetition) -> CommonWindow | None:
-    start_ns, end_ns = repetition.window_start_ns, repetition.window_end_ns
-    return None if start_ns is None or end_ns is None else CommonWindow(start_ns, end_ns, 0)
-
-
 def which_stream(info: RunInfo, cell: Cell, repetition: Repetition, stream: Stream) -> Row:
-    """What every row of a stream begins with, at any level."""
+    """Return the columns that every row of a stream begins with, at any level."""
     return _which(info, cell, repetition) | _of_stream(stream)
 
 
@@ -128,12 +114,12 @@ def _of_stream(stream: Stream) -> Row:
 
 
 def picked(level: Level, values: Mapping[str, Any]) -> Row:
-    """The row of `values` with exactly the columns of `level`."""
+    """Return the row of `values` with exactly the columns of `level`."""
     return {name: values[name] for name in _NAMES[level]}
 
 
 class _Derivation:
-    """All that is derived from one repetition."""
+    """The rows and the evidence of one repetition."""
 
     def __init__(
         self, info: RunInfo, cell: Cell, repetition: Repetition, balance: Balance | None, *, counted: bool
@@ -142,8 +128,8 @@ class _Derivation:
         self._info, self.repetition, self._balance = info, repetition, balance
         self._usage = {usage.node: usage for usage in repetition.nodes}
         self._agents_us = total(usage.agent_cpu_us for usage in repetition.nodes)
-        self._window_s = window_s(repetition)
-        self._window = common_window_of(repetition)
+        self._window_s = repetition.window_s
+        self._window = CommonWindow(*repetition.window_ns, 0) if repetition.window_ns else None
         self.seen: dict[Stream, Evidence] = {}
         self._verdicts: dict[Stream, Verdict] = {}
         self._flows: dict[Stream, list[Flow]] = {}
@@ -194,12 +180,12 @@ class _Derivation:
 
     def pair_row(self, stream: Stream) -> Row:
         flows = self.flows_of(stream)
-        # A flow that was not reported leaves the pair's sum unknown: a part of it must not pass for the whole.
+        # Without the report of one flow, the sum of the pair is unknown.
         whole = len(flows) == self.cell.parallel
         return picked(Level.PAIRS, self._stream(stream, flows, whole) | latency_values(self.repetition, stream))
 
     def cell_row(self, rows: Sequence[Row]) -> Row:
-        """The row of the cell; `rows` are those of its pairs."""
+        """Return the row of the cell; `rows` are those of its pairs."""
         streams = self.cell.streams
         paths = [self._path(stream, self.flows_of(stream)) for stream in streams]
         ceiling_mbps = together_mbps(paths, self._rates_bps(paths), self._trunk)
@@ -278,14 +264,14 @@ class _Derivation:
         goodput_mbps: float | None,
         share: float | None,
     ) -> Evidence:
-        """What is known of `flows`, all or one of those of `stream`; `path` is theirs, `busy` its processors."""
+        """Return the evidence on `flows`, all or one of those of `stream`, on `path` with the processors `busy`."""
         links = self._info.plan.links
         rtts_s = [links[node].rtt_s for node in stream.ends if node in links]
         load, quotas = self._loads.get(stream), [self._throttled(node) for node in stream.ends]
         return evidence(
             share,
             goodput_mbps,
-            self._asked_mbps(len(flows)),
+            None if self._shared["rate_mbps"] is None else self._shared["rate_mbps"] * len(flows),
             flows,
             busy_of(self._info, self.cell, [busy]),
             self._window,
@@ -309,9 +295,9 @@ class _Derivation:
 
     @cached_property
     def _achieved(self) -> list[tuple[DataPath, float | None]]:
-        """The path and the goodput of each stream."""
-        streams = self.cell.streams
-        return [(self._path(stream, self.flows_of(stream)), self._goodput_mbps(stream)) for stream in streams]
+        """Return the path and the goodput of each stream."""
+        flows = [(stream, self.flows_of(stream)) for stream in self.cell.streams]
+        return [(self._path(stream, own), self._rate_mbps(self._received(own))) for stream, own in flows]
 
     @cached_property
     def _all_rates_bps(self) -> dict[str, int | None]:
@@ -326,31 +312,27 @@ class _Derivation:
         return taken_of_links(self._achieved, self._all_rates_bps, self._trunk)
 
     def _others(self, path: DataPath) -> Row:
-        """Other traffic on the links of `path`."""
         if self._balance is None:
             return {}
         counted = self._balance.others_on(path.sender, path.receiver)
         return other_traffic_found(self._info, path, counted, self._taken, self._all_rates_bps, self._trunk)
 
     def _rates_bps(self, paths: Iterable[DataPath]) -> dict[str, int | None]:
-        """Of the links of all nodes that are ends of `paths`."""
         nodes = {node for path in paths for node in (path.sender, path.receiver)}
         return {node: link_rate_bps(self._info, node) for node in nodes}
 
-    def _goodput_mbps(self, stream: Stream) -> float | None:
-        flows = self.flows_of(stream)
-        received = total(flow.bytes for flow in flows) if len(flows) == self.cell.parallel else None
-        return self._rate_mbps(received)
+    def _received(self, flows: Sequence[Flow]) -> int | None:
+        return total(flow.bytes for flow in flows) if len(flows) == self.cell.parallel else None
 
     def _rate_mbps(self, received: int | None) -> float | None:
         return received * 8e-6 / self._window_s if received is not None and self._window_s else None
 
     def _throttled(self, node: str) -> float | None:
-        """Of its time, that in which a quota held the agent of `node` back."""
+        """Return the share of its time in which a quota held back the agent of `node`."""
         usage = self._usage.get(node)
         if usage is None or usage.throttled_us is None or not usage.span_us or not usage.cpus:
             return None
-        # Version 1 of control groups adds up the time over the CPUs that the agent's threads were on.
+        # Version 1 of control groups sums the time over the CPUs of the agent's threads.
         threads = min(max(1, self._threads[node]), usage.cpus)
         return min(1.0, usage.throttled_us / (usage.span_us * threads))
 
@@ -366,20 +348,17 @@ class _Derivation:
         return dict(zip(BUSY_COLUMNS, shares, strict=True))
 
     def _run_us(self, node: str) -> float | None:
-        """The CPU time that the run took of the machine of `node`: that of its agents and, on a node of its own, of
-        interrupts. The links of a virtual rig have none: what they do is charged to the agent that sends.
+        """Return the CPU time that the run took on the machine of `node`: of its agents and, on real nodes, interrupts.
+
+        The links of a virtual rig have no interrupts: their work is charged to the agent that sends.
         """
         if self._info.plan.virtual not in (None, "machines"):
             return self._agents_us
         usage = self._usage.get(node)
         return None if usage is None or usage.agent_cpu_us is None else usage.agent_cpu_us + (usage.node_irq_us or 0)
 
-    def _asked_mbps(self, flows: int) -> float | None:
-        each = asked_mbps(self.cell, self.repetition)
-        return None if each is None else each * flows
-
     def _path(self, stream: Stream, flows: Sequence[Flow]) -> DataPath:
-        """That of `flows`, all or one of those of `stream`."""
+        """Return the path of `flows`, all or one of those of `stream`."""
         if len(flows) < len(self._flows.get(stream, ())):
             return self._path_of(stream, flows)
         if stream not in self._paths:
@@ -399,25 +378,21 @@ def _mbps(bps: float | None) -> float | None:
     return None if bps is None else bps / 1e6
 
 
-def key_of(repetition: Repetition) -> Key:
-    return repetition.cell, repetition.repetition, repetition.attempt
-
-
 def planned(plan: RunPlan, repetitions: Sequence[Repetition]) -> tuple[Repetition, ...]:
-    """Without those of a retest, which are shown apart."""
+    """Return `repetitions` without those of a retest, which are shown separately."""
     if plan.retest is None:
         return tuple(repetitions)
     return tuple(repetition for repetition in repetitions if repetition.repetition <= plan.repeat)
 
 
-def counted_keys(plan: RunPlan, repetitions: Sequence[Repetition]) -> frozenset[Key]:
-    """Those with a valid result; of a search for the highest rate only the trial that decides it."""
+def _counted_keys(plan: RunPlan, repetitions: Sequence[Repetition]) -> frozenset[tuple[int, int, int]]:
+    """Return the keys of the repetitions with a valid result; of a search only of the trial that decides it."""
     kept = decided(plan, planned(plan, repetitions))
-    return frozenset(key_of(repetition) for repetition in kept if repetition.status is Status.OK)
+    return frozenset(repetition.key for repetition in kept if repetition.status is Status.OK)
 
 
 def copy_values(flows: Sequence[Flow]) -> dict[str, Any]:
-    """Values of the columns `zerocopy_effective` and `copy_effective` for `flows`; `None`: not known, or not asked."""
+    """Return the columns `zerocopy_effective` and `copy_effective` of `flows`; None if unknown or not requested."""
     asked = [flow.sender.copying for flow in flows if flow.sender and flow.sender.copying.uncopied_sends is not None]
     sends = total(side.sends for side in asked)
     uncopied = total(side.uncopied_sends for side in asked)

@@ -1,4 +1,4 @@
-"""The balance of octets of each repetition and of the whole run, from what is stored."""
+"""The balance of octets of each repetition and of the whole run, and the rates that switches counted."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -33,15 +33,17 @@ from rigctl.model.counters.rises import (
     together,
 )
 from rigctl.model.unknowns import most, total
-from rigctl.records import NicCounters, PortSeries, Repetition, RunInfo, RunPlan
+from rigctl.records import PortSeries, Repetition, RunInfo, RunPlan
 
 TRUNK: Final = "trunk"
+TOTALS: Final = (PointKind.TRUNK_OUT, PointKind.TRUNK_IN, PointKind.PORT_IN, PointKind.PORT_OUT)
+"""Kinds of points that carry all data, the best first."""
 _USUAL_MTU: Final = 1500
 
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """What the trunk carried of a repetition's data, or, without a trunk, the ports of all senders together."""
+    """The balance of the trunk in one repetition or, without a trunk, of the ports of all senders together."""
 
     where: str  # "trunk" or "ports"
     expected: int | None
@@ -55,7 +57,7 @@ class Total:
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """One repetition. `total` is `None` where no port that carries all of the data was read."""
+    """The balance of one repetition. `total` is None if no port that carries all of the data was read."""
 
     repetition: Repetition
     traffic_s: float
@@ -67,7 +69,7 @@ class Balance:
     wiring: Wiring
 
     def others_on(self, sender: str, receiver: str) -> list[OtherTraffic]:
-        """The other traffic on the path from `sender` to `receiver`, wherever it was counted."""
+        """Return the other traffic on the path from `sender` to `receiver`, wherever it was counted."""
         return [self.others[point] for point in self.wiring.path(sender, receiver) if point in self.others]
 
 
@@ -88,16 +90,16 @@ class Balances:
 
     @cached_property
     def each(self) -> tuple[Balance, ...]:
-        """The balance of every repetition whose flows were reported, in the order of time."""
+        """Return the balance of every repetition whose flows were reported, in the order of time."""
         return tuple(self._balances())
 
     def of(self, repetition: Repetition) -> Balance | None:
-        """The balance of one repetition; `None` where its flows were not reported."""
-        return self._by_key.get(_key(repetition))
+        """Return the balance of one repetition; None if its flows were not reported."""
+        return self._by_key.get(repetition.key)
 
     @cached_property
     def _by_key(self) -> dict[tuple[int, int, int], Balance]:
-        return {_key(balance.repetition): balance for balance in self.each}
+        return {balance.repetition.key: balance for balance in self.each}
 
     def _balances(self) -> Iterator[Balance]:
         before_ns: int | None = None
@@ -106,11 +108,11 @@ class Balances:
                 continue
             quiet_since_ns = before_ns if before_ns is not None and before_ns <= traffic[0] else None
             known = replace(self._known, quiet_since_ns=quiet_since_ns)
-            yield self._balance(repetition, traffic, self._crossings[_key(repetition)], known)
+            yield self._balance(repetition, traffic, self._crossings[repetition.key], known)
             before_ns = traffic[1]
 
     def whole(self) -> dict[CountingPoint, tuple[Reconciliation, Counted]]:
-        """Every counting point over the whole run: from the first reading before a byte to the last one after."""
+        """Return every counting point over the whole run, from the first reading before a byte to the last one."""
         crossings: dict[CountingPoint, Crossing] = {}
         counted: dict[CountingPoint, Counted] = {}
         traffic_ns: dict[CountingPoint, int] = {}
@@ -123,7 +125,7 @@ class Balances:
                 traffic_ns[point] = sum(length for _, _, length in parts)
         found: dict[CountingPoint, tuple[Reconciliation, Counted]] = {}
         for point in reconcile_all(crossings, counted, (0, 1), self._framing):
-            # Each with its own time: what a reading may lack is given in seconds.
+            # Each point has its own time, as what a reading may lack is given in seconds.
             pair = {direction: counted[direction] for direction in (point, point.opposite) if direction in counted}
             balance = reconcile_all(crossings, pair, (0, traffic_ns[point]), self._framing)[point]
             found[point] = (balance, counted[point])
@@ -132,7 +134,7 @@ class Balances:
     @cached_property
     def _crossings(self) -> dict[tuple[int, int, int], dict[CountingPoint, Crossing]]:
         return {
-            _key(repetition): self._wiring.crossings(repetition.flows)
+            repetition.key: self._wiring.crossings(repetition.flows)
             for repetition, traffic in self._timed
             if traffic is not None
         }
@@ -158,14 +160,14 @@ class Balances:
         found: dict[CountingPoint, list[tuple[Repetition, Traffic, Crossing]]] = {}
         for repetition, traffic in self._timed:
             if traffic is not None:
-                for point, crossing in self._crossings[_key(repetition)].items():
+                for point, crossing in self._crossings[repetition.key].items():
                     found.setdefault(point, []).append((repetition, traffic, crossing))
         return found
 
     def _port_parts(
         self, point: CountingPoint, used: Sequence[tuple[Repetition, Traffic, Crossing]]
     ) -> Iterator[tuple[Counted, Crossing, int]]:
-        """What a port counted over repetitions that follow each other, what passed then, and for how long."""
+        """Yield what a port counted over consecutive repetitions, what passed then, and for how long (ns)."""
         chunk: list[tuple[list[PortSeries], Traffic, Crossing]] = []
         for repetition, traffic, crossing in used:
             series = [port for port in repetition.counters if port.switch == point.owner and port.port in point.ports]
@@ -194,12 +196,12 @@ class Balances:
         self, point: CountingPoint, used: Sequence[tuple[Repetition, Traffic, Crossing]]
     ) -> Iterator[tuple[Counted, Crossing, int]]:
         for repetition, traffic, crossing in used:
-            nic = _nic(repetition, point.owner)
+            nic = next((usage.nic for usage in repetition.nodes if usage.node == point.owner), None)
             if nic is not None:
                 yield nic_counted(nic, point.direction), crossing, traffic[1] - traffic[0]
 
     def _refreshes(self, info: RunInfo) -> dict[str, float]:
-        """How often each switch refreshes its counters, seen over the whole run at one of its ports."""
+        """Return the time between refreshes of each switch's counters, seen over the whole run at one of its ports."""
         traffics = [traffic for _, traffic in self._timed if traffic is not None]
         found: dict[str, float] = {}
         looked_at: set[str] = set()
@@ -225,23 +227,18 @@ class Balances:
 
 
 def total_of(crossings: dict[CountingPoint, Crossing], points: dict[CountingPoint, Reconciliation]) -> Total | None:
-    """The trunk's, or else the ports' of the senders; those of the receivers where the senders' were not read."""
+    """Return the total of the trunk, else of the senders' ports, else of the receivers' ports, whichever was read."""
     with_data = [point for point, crossing in crossings.items() if crossing.payload != 0]
-    for where, kinds in (
-        (TRUNK, (PointKind.TRUNK_OUT,)),
-        (TRUNK, (PointKind.TRUNK_IN,)),
-        ("ports", (PointKind.PORT_IN,)),
-        ("ports", (PointKind.PORT_OUT,)),
-    ):
-        chosen = [point for point in with_data if point.kind in kinds]
+    for kind in TOTALS:
+        chosen = [point for point in with_data if point.kind is kind]
         known = [points[point] for point in chosen if point in points]
         if chosen and len(known) == len(chosen):
-            return _total(where, known)
+            return _total(TRUNK if kind.is_trunk else "ports", known)
     return None
 
 
 def trunk_total(balance: Balance | None) -> dict[str, float | None]:
-    """The columns of a cell (rigctl.columns)."""
+    """Return the columns of a cell (rigctl.columns)."""
     total = balance.total if balance is not None else None
     trunk = total if total is not None and total.where == TRUNK else None
     return {
@@ -252,7 +249,7 @@ def trunk_total(balance: Balance | None) -> dict[str, float | None]:
 
 
 def port_octets(balance: Balance | None, sender: str, receiver: str) -> dict[str, int | None]:
-    """The columns of a pair: what its ends' switch ports counted of the data's direction."""
+    """Return the columns of a pair: what the switch ports of its ends counted in the data's direction."""
     ports = balance.ports if balance is not None else {}
     return {
         "source_port_octets": ports.get((PointKind.PORT_IN, sender)),
@@ -261,16 +258,13 @@ def port_octets(balance: Balance | None, sender: str, receiver: str) -> dict[str
 
 
 def _total(where: str, parts: Sequence[Reconciliation]) -> Total:
-    expected, counted = [part.expected for part in parts], [part.counted for part in parts]
-    sent = sum(value for value in expected if value is not None) if None not in expected else None
-    seen = sum(value for value in counted if value is not None) if None not in counted else None
+    sent, seen = total(part.expected for part in parts), total(part.counted for part in parts)
     coarse = any(part.coarse for part in parts)
-    known = sent and seen is not None and not coarse
     return Total(
         where,
         sent,
         seen,
-        100 * (seen - sent) / sent if known and sent and seen is not None else None,
+        100 * (seen - sent) / sent if sent and seen is not None and not coarse else None,
         any(part.flagged for part in parts),
         coarse,
         next((part.why for part in parts if part.flagged), next((part.why for part in parts if part.why), None)),
@@ -278,25 +272,14 @@ def _total(where: str, parts: Sequence[Reconciliation]) -> Total:
     )
 
 
-def _key(repetition: Repetition) -> tuple[int, int, int]:
-    return repetition.cell, repetition.repetition, repetition.attempt
-
-
-def _nic(repetition: Repetition, node: str) -> NicCounters | None:
-    return next((usage.nic for usage in repetition.nodes if usage.node == node), None)
-
-
 def _sum(parts: Sequence[Counted]) -> Counted:
-    """Several counts of one point together; unknown where one of them is."""
-    if len(parts) == 1:
-        return parts[0]
-
+    """Return the sum of several counts of one point; unknown if one of them is."""
     return Counted(
-        total([part.octets for part in parts]),
-        total([part.packets for part in parts]),
-        total([part.drops for part in parts]),
-        total([part.damaged for part in parts]),
-        max((part.refresh_s for part in parts if part.refresh_s is not None), default=None),
+        total(part.octets for part in parts),
+        total(part.packets for part in parts),
+        total(part.drops for part in parts),
+        total(part.damaged for part in parts),
+        most(part.refresh_s for part in parts),
         sum(part.missing_s for part in parts),
         sum(part.extra_s for part in parts),
         next((part.why for part in parts if part.why is not None), None),
@@ -304,31 +287,33 @@ def _sum(parts: Sequence[Counted]) -> Counted:
 
 
 class PortRate(NamedTuple):
-    """A line for a chart: seconds from the start of the measurement interval, Mbit/s with headers."""
+    """A line of a chart: seconds from the start of the measurement interval, Mbit/s with headers."""
 
     name: str
     t_s: list[float]
     mbps: list[float]
 
 
-def port_rates(plan: RunPlan, repetition: Repetition, most: int) -> list[PortRate]:
-    """The counters' rate over time: the trunk's in each direction that data flow, or all senders' ports together.
+def port_rates(plan: RunPlan, repetition: Repetition, most_points: int) -> list[PortRate]:
+    """Return the counters' rate over time: one line per direction of the trunk, or one for all senders' ports.
 
-    Neighbouring readings are put together where a line had more than `most` points.
+    Neighbouring readings are joined if a line has more than `most_points`.
     """
-    if repetition.window_start_ns is None:
+    if repetition.window_ns is None:
         return []
     series = {(port.switch, port.port): port for port in repetition.counters}
     crossings = Wiring(plan.ports, plan.trunk).crossings(repetition.flows)
     data = [point for point, crossing in crossings.items() if crossing.payload != 0]
-    for kind in (PointKind.TRUNK_OUT, PointKind.TRUNK_IN, PointKind.PORT_IN, PointKind.PORT_OUT):
+    for kind in TOTALS:
         points = [point for point in data if point.kind is kind]
         if not points or any((point.owner, port) not in series for point in points for port in point.ports):
             continue
-        if kind in (PointKind.TRUNK_OUT, PointKind.TRUNK_IN):
-            lines = [_line(f"trunk, {point} {point.direction}", [point], series, repetition, most) for point in points]
-        else:
-            lines = [_line("switch ports, sum", points, series, repetition, most)]
+        groups = (
+            [(f"trunk, {point} {point.direction}", [point]) for point in points]
+            if kind.is_trunk
+            else [("switch ports, sum", points)]
+        )
+        lines = [_line(name, own, series, repetition.window_ns, most_points) for name, own in groups]
         return [line for line in lines if line is not None]
     return []
 
@@ -337,16 +322,16 @@ def _line(
     name: str,
     points: Sequence[CountingPoint],
     series: dict[tuple[str, str], PortSeries],
-    repetition: Repetition,
-    most: int,
+    window_ns: tuple[int, int],
+    most_points: int,
 ) -> PortRate | None:
-    """Several ports' rates summed over those intervals of the first one that lie within the measurement interval."""
+    """Return the sum of several ports' rates, in the first one's intervals that lie within the measurement interval."""
     every = [rates(series[point.owner, port], point.direction) for point in points for port in point.ports]
-    start_ns, end_ns = repetition.window_start_ns, repetition.window_end_ns
-    if start_ns is None or end_ns is None or not every or not all(every):
+    start_ns, end_ns = window_ns
+    if not every or not all(every):
         return None
     inside = together(
-        [interval for interval in every[0] if start_ns <= interval.start_ns and interval.end_ns <= end_ns], most
+        [interval for interval in every[0] if start_ns <= interval.start_ns and interval.end_ns <= end_ns], most_points
     )
     if not inside:
         return None

@@ -1,4 +1,4 @@
-"""The columns of datagrams in the rows of flows, pairs and cells: sums over flows, what is unknown stays so."""
+"""The columns on datagrams in the rows of flows, pairs and cells: sums over flows, None if one is unknown."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -14,13 +14,13 @@ NAMES: Final = (
 
 
 def asked_mbps(cell: Cell, repetition: Repetition) -> float | None:
-    """The rate asked of each flow; `None` where none was, or all that the sender can."""
+    """Return the rate requested of each flow; None without a limit."""
     rate = repetition.rate_bps if repetition.rate_bps is not None else cell.datagrams.rate
     return rate / 1e6 if isinstance(rate, int) else None
 
 
 def datagram_values(flows: Sequence[Flow]) -> dict[str, Any]:
-    """Of `flows` together; all unknown of TCP. Jitter is the mean over flows, its largest the largest of any."""
+    """Return the columns of `flows` together; all are None for TCP. Jitter is the mean over flows."""
     values: dict[str, Any] = dict.fromkeys(NAMES)
     sent, came = ([_counted(flow, side) for flow in flows] for side in ("sender", "receiver"))
     if not flows or not any(sent):
@@ -67,7 +67,7 @@ def _lost(flow: Flow) -> int | None:
 
 
 def _longest(flow: Flow) -> int | None:
-    """Datagrams lost in a row, those at the end of the flow included, which only the sender knows of."""
+    """Return the most datagrams lost in a row, also at the end of the flow, where only the sender knows them."""
     sent, came = _counted(flow, "sender"), _counted(flow, "receiver")
     if sent is None or came is None or came.highest is None or flow.receiver is None:
         return None

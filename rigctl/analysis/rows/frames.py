@@ -1,4 +1,4 @@
-"""A stored run as pandas frames, one per level of the column table."""
+"""A stored run as rows and pandas frames, one per level of the column table."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -19,11 +19,11 @@ _TEXT: Final = frozenset(
 )
 _FLAGS: Final = frozenset({"counted", "nodelay", "busy_poll", "zerocopy", "copy", "copy_effective"})
 _OF_EACH: Final = {Level.INTERVALS: interval_rows, Level.BINS: bin_rows, Level.HISTOGRAM: bucket_rows}
-"""Levels whose rows are made when they are needed, repetition by repetition."""
+"""Levels whose rows are made on use, repetition by repetition."""
 
 
 def dtype(column: Column) -> str:
-    """The pandas type of a column; all of them hold "unknown" as NA."""
+    """Return the pandas type of a column; all types hold unknown values as NA."""
     if column.name in _TEXT:
         return "string"
     if column.name in _FLAGS:
@@ -99,13 +99,11 @@ def load(info: RunInfo, repetitions: Iterable[Repetition]) -> Frames:
 
 
 def _check(info: RunInfo, repetitions: Iterable[Repetition]) -> None:
-    """Refuse what no rigctl stores."""
     planned = {cell.number for cell in info.plan.cells}
     for repetition in repetitions:
-        start_ns, end_ns = repetition.window_start_ns, repetition.window_end_ns
         if repetition.cell not in planned:
             what = "the run's plan has no such test"
-        elif start_ns is not None and end_ns is not None and end_ns <= start_ns:
+        elif repetition.window_s is not None and repetition.window_s <= 0:
             what = "its measurement interval ends before it begins"
         else:
             continue

@@ -1,4 +1,4 @@
-"""What the messages of a flow took, and the disk of a file: columns of level `flows`."""
+"""Columns on the times of messages, on the disks of files (level `flows`) and on probes beside streams."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _NAMES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class DiskShares:
-    """Of a transfer's time the shares spent in reading and in writing the file; `sync_s` after the acknowledgement."""
+    """Shares of a transfer's time spent in reading and in writing the file; `sync_s` follows the acknowledgement."""
 
     read_share: float | None = None
     write_share: float | None = None
@@ -27,7 +27,7 @@ class DiskShares:
 
 
 def message_values(cell: Cell, flow: Flow) -> dict[str, Any]:
-    """All unknown of a stream."""
+    """Return the message columns; all are None for a stream test."""
     values: dict[str, Any] = dict.fromkeys(_NAMES)
     sender = flow.sender
     if sender is None or cell.message_bytes is None or not cell.in_messages:
@@ -52,14 +52,14 @@ def message_values(cell: Cell, flow: Flow) -> dict[str, Any]:
 
 
 def elapsed_s(sender: Side) -> float | None:
-    """From the first send to the last answer."""
+    """Return the time from the first send to the last answer."""
     if sender.first_byte_ns is None or sender.last_byte_ns is None:
         return None
     return (sender.last_byte_ns - sender.first_byte_ns) / 1e9
 
 
 def disk_shares(flows: Sequence[Flow]) -> DiskShares:
-    """Of the flows of some transfers: the share of their time that was spent in reading and writing the files."""
+    """Return the shares of the flows' time that were spent in reading and writing the files."""
     senders = [flow.sender for flow in flows if flow.sender is not None]
     receivers = [flow.receiver for flow in flows if flow.receiver is not None]
     took_us = [1e6 * took_s for side in senders if (took_s := elapsed_s(side)) is not None]
@@ -80,14 +80,13 @@ NAMES: Final = (
 
 
 def latency_values(repetition: Repetition, stream: Stream | None = None) -> dict[str, Any]:
-    """The columns of one stream, or of all probes together where none is named; unknown where there were none."""
+    """Return the probe columns of one stream, or of all probes together; None without probes."""
     quiet, busy = Phase(), Phase()
-    start_ns, end_ns = repetition.window_start_ns, repetition.window_end_ns
     for probes in repetition.probes:
         if stream is None or probes.stream == stream:
             quiet += idle(probes)
-            if start_ns is not None and end_ns is not None:
-                busy += loaded(probes, start_ns, end_ns)
+            if repetition.window_ns is not None:
+                busy += loaded(probes, *repetition.window_ns)
     idle_us, loaded_us = quiet.percentile_us(50), busy.percentile_us(50)
     values = (
         *(idle_us, quiet.percentile_us(99), loaded_us, busy.percentile_us(99)),

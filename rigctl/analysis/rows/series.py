@@ -1,4 +1,4 @@
-"""Goodput over time: the raw counters of a flow cut at its sample times, within the measurement interval only."""
+"""Rows over time and of histograms: levels `intervals`, `bins` and `histogram`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ from rigctl.records import Cell, Flow, Repetition, RunInfo, Side, Status, Stream
 
 
 def edges_of(side: Side, repetition: Repetition) -> Times:
-    """The ends of the intervals: the receiver's sample times, from the measurement interval's start to its end."""
-    start_ns, end_ns = repetition.window_start_ns, repetition.window_end_ns
-    if start_ns is None or end_ns is None:
+    """Return the edges of the intervals: the receiver's sample times from start to end of the measurement interval."""
+    if repetition.window_ns is None:
         return np.zeros(0)
+    start_ns, end_ns = repetition.window_ns
     times = np.array(side.series.columns.get("t_ns", []), dtype=np.int64)
     steps = np.diff(times)
     # A sample next to an edge would make an interval too short to have a rate.
@@ -29,7 +29,7 @@ def edges_of(side: Side, repetition: Repetition) -> Times:
 
 
 def interval_rows(info: RunInfo, cell: Cell, repetition: Repetition) -> list[Row]:
-    """The rows of level `intervals` of one repetition; none where there is no measurement interval."""
+    """Return the rows of level `intervals` of one repetition; none without a measurement interval."""
     order = {stream: at for at, stream in enumerate(cell.streams)}
     flows = sorted(repetition.flows, key=lambda flow: (order[flow.stream], flow.number))
     return [row for flow in flows for row in _flow_rows(info, cell, repetition, flow)]
@@ -40,7 +40,7 @@ def _flow_rows(info: RunInfo, cell: Cell, repetition: Repetition, flow: Flow) ->
         return []
     edges = edges_of(flow.receiver, repetition)
     counted = received_at(flow.receiver, repetition.window_start_ns, edges)
-    # Rounded once, from the start: so the intervals' bytes add up to the flow's.
+    # Rounded once, from the start, so that the intervals' bytes add up to the flow's.
     whole = np.rint(counted - counted[0]).astype(np.int64)
     sent_again = _gauge(flow.sender, "retransmits", repetition.window_start_ns, edges)
     if sent_again is not None and flow.retransmits is not None:
@@ -66,13 +66,13 @@ def _flow_rows(info: RunInfo, cell: Cell, repetition: Repetition, flow: Flow) ->
 
 
 def _gauge(side: Side | None, name: str, start_ns: int, at_s: Times) -> NDArray[np.int64] | None:
-    """The value of the last sample at or before each of `at_s`; 0 before the first of a counter."""
+    """Return the value of the last sample at or before each of `at_s`; a counter is 0 before the first."""
     if side is None or not side.series.columns.get(name):
         return None
     times = (np.array(side.series.columns["t_ns"], dtype=np.int64) - start_ns) / 1e9
     values = np.array(side.series.columns[name], dtype=np.int64)
-    # The two clocks differ by tens of microseconds: a sample just after an edge belongs to it. Not so at the start,
-    # where `rigctl.model.window` counts from the last sample before.
+    # Both clocks differ by tens of microseconds: a sample just after an edge belongs to it. At the start it does not,
+    # as `rigctl.model.window` counts from the last sample before.
     late = np.full_like(at_s, 1e-3)
     late[:1] = 0.0
     index = np.searchsorted(times, at_s + late, side="right") - 1
@@ -83,14 +83,14 @@ def _gauge(side: Side | None, name: str, start_ns: int, at_s: Times) -> NDArray[
 
 @dataclass(frozen=True, slots=True)
 class StreamBins:
-    """What the receivers of a pair's flows took in each bin, together."""
+    """The bytes that the receivers of a pair's flows took in each bin, together."""
 
     stream: Stream
     series: BinSeries
 
 
 def stream_bins(cell: Cell, repetition: Repetition) -> list[StreamBins]:
-    """In the scenario's order; without the streams whose bins are not known."""
+    """Return the bins of each stream in the scenario's order, without streams whose bins are unknown."""
     made = []
     for stream in cell.streams:
         sides = [flow.receiver for flow in repetition.flows if flow.stream == stream]
@@ -105,7 +105,7 @@ def stream_bins(cell: Cell, repetition: Repetition) -> list[StreamBins]:
 
 
 def bin_rows(info: RunInfo, cell: Cell, repetition: Repetition) -> list[Row]:
-    """The rows of level `bins` of one repetition; none where no bins were requested, or it does not count."""
+    """Return the rows of level `bins` of one repetition; none without bins, or if it does not count."""
     if cell.bin_us is None or repetition.status is not Status.OK:
         return []
     return [row for bins in stream_bins(cell, repetition) for row in _stream_rows(info, cell, repetition, bins)]
@@ -132,22 +132,22 @@ def _stream_rows(info: RunInfo, cell: Cell, repetition: Repetition, one: StreamB
 
 
 def _span(shown: Repetition, sides: Sequence[Side]) -> tuple[int, int] | None:
-    """The time that counts: the measurement interval; of a file, which has none, from its first byte to its last."""
-    if shown.window_start_ns is not None and shown.window_end_ns is not None:
-        return shown.window_start_ns, shown.window_end_ns
+    """Return the measurement interval; a file, which has none, counts from its first byte to its last."""
+    if shown.window_ns is not None:
+        return shown.window_ns
     firsts = [side.first_byte_ns for side in sides if side.first_byte_ns is not None]
     lasts = [side.last_byte_ns for side in sides if side.last_byte_ns is not None]
     return (min(firsts), max(lasts)) if firsts and lasts else None
 
 
 def bucket_rows(info: RunInfo, cell: Cell, repetition: Repetition) -> list[Row]:
-    """One row per bucket of each flow; none of flows without a histogram."""
+    """Return one row per bucket of each flow's histogram."""
     return [row for flow in repetition.flows for row in _flow_buckets(info, cell, repetition, flow)]
 
 
 def _flow_buckets(info: RunInfo, cell: Cell, repetition: Repetition, flow: Flow) -> list[Row]:
     trips = cell.kind.round_trips
-    # Who sends a message waits for its answer; who receives datagrams misses some.
+    # The sender of a message waits for its answer; the receiver of datagrams misses some.
     side = flow.sender if trips else flow.receiver
     shared = which_stream(info, cell, repetition, flow.stream)
     shared |= {"flow": flow.number, "message_bytes": cell.message_bytes}

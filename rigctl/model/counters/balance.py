@@ -1,14 +1,13 @@
-"""Octets counted against octets expected, at each counting point of their path: payload, retransmits and headers.
+"""Octets counted against octets expected at each counting point: payload, retransmits and headers.
 
-Headers are computed from the *packets counted at that point*. Linux counts a super-packet (segmentation offload) as one
-packet with one header, at virtual interfaces as at many real ones, while a switch counts what is on the wire; either
-way octets and packets belong together. Pure acknowledgements are packets with the same headers and no payload, so they
-come out right. Where TCP says how many segments the flows sent (tcpi_segs_out), no more packets than those are counted
-as theirs, so that other traffic shows with its headers too.
+Headers follow from the *packets counted at that point*. Linux counts a super-packet (segmentation offload) as one
+packet with one header, while a switch counts what is on the wire; either way octets and packets belong together. Pure
+acknowledgements are packets with the same headers and no payload. If TCP says how many segments the flows sent
+(tcpi_segs_out), no more packets than those count as theirs, so that other traffic shows with its headers.
 
-Limits of that: selective acknowledgements (RFC 2018) are up to 36 bytes longer than other ones, SYNs 8 bytes; frames
-below 64 bytes are padded on real Ethernet (acknowledgements without timestamps: 6 bytes). All of it runs against the
-data or is small beside them, so both directions are judged by the larger one.
+Not modelled: selective acknowledgements (RFC 2018) are up to 36 bytes longer, SYNs 8 bytes; real Ethernet pads frames
+below 64 bytes (acknowledgements without timestamps: 6 bytes). These octets run against the data or are few beside them,
+so both directions are judged by the larger one.
 
 Real switches count the frame check sequence (RFC 2665, 3.2.6; RFC 2863's ifInOctets: "including framing characters"),
 Linux's interfaces (Documentation/networking/statistics.rst) and virtual switches do not.
@@ -20,14 +19,7 @@ from typing import Final
 
 from rigctl.model.counters.points import Counted, CountingPoint, Crossing, PointKind
 from rigctl.model.counters.rises import Traffic
-from rigctl.model.limits.ceilings import (
-    ETHERNET_CHECK,
-    ETHERNET_HEADER,
-    IP_HEADER,
-    TCP_HEADER,
-    TIMESTAMPS_OPTION,
-    UDP_HEADER,
-)
+from rigctl.model.limits.ceilings import ETHERNET_CHECK, ETHERNET_HEADER, TIMESTAMPS_OPTION, Packet
 
 MOST_DIFFERENCE: Final = 0.01
 """Beyond what the readings' age explains, a difference above this share is flagged."""
@@ -37,29 +29,29 @@ COARSE_SHARE: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """What a packet has besides payload. `virtual_switch`: its ports are Linux interfaces."""
+    """The bytes of a packet besides its payload. `virtual_switch`: its ports are Linux interfaces."""
 
     ip_version: int = 4
     virtual_switch: bool = False
 
     def header_bytes(self, point: CountingPoint, crossing: Crossing) -> float:
-        """Bytes of one packet that are not payload, mean over the flows, at `point`."""
-        if crossing.udp:
-            check = ETHERNET_CHECK if point.ports and not self.virtual_switch else 0
-            return ETHERNET_HEADER + IP_HEADER[self.ip_version] + UDP_HEADER + check
-        # Timestamps are on by default on all systems rigctl's agent runs on.
-        stamped = crossing.stamped / crossing.stamps if crossing.stamps else 1.0
+        """Return the bytes of one packet that are not payload at `point`, mean over the flows."""
         check = ETHERNET_CHECK if point.ports and not self.virtual_switch else 0
-        return ETHERNET_HEADER + IP_HEADER[self.ip_version] + TCP_HEADER + TIMESTAMPS_OPTION * stamped + check
+        if crossing.udp:
+            return ETHERNET_HEADER + Packet("udp", self.ip_version).header_bytes + check
+        # Timestamps are on by default on all systems that rigctl's agent runs on.
+        stamped = crossing.stamped / crossing.stamps if crossing.stamps else 1.0
+        headers = Packet("tcp", self.ip_version, timestamps=False).header_bytes
+        return ETHERNET_HEADER + headers + TIMESTAMPS_OPTION * stamped + check
 
 
 @dataclass(frozen=True, slots=True)
 class Reconciliation:
-    """One point, one direction. Octets; `None` where not known.
+    """The balance of one point in one direction, in octets; None is unknown.
 
     `short_octets`: payload that was sent and is not in the counters here (negative: more than was sent).
-    `uncertain_octets`: what the age of the readings may add to, or take from, the counters.
-    `flagged`: the difference is above 1 % and nothing explains it. `why` says what is special, if anything.
+    `uncertain_octets`: what the age of the readings may add to the counters, or take from them.
+    `flagged`: the difference is above 1 % and unexplained. `why` says what is special, if anything.
     """
 
     point: CountingPoint
@@ -71,7 +63,7 @@ class Reconciliation:
     why: str | None = None
     short_octets: float | None = None
     uncertain_octets: float = 0.0
-    carries_data: bool = True  # else acknowledgements alone
+    carries_data: bool = True  # False: acknowledgements alone
     retransmitted: int = 0  # octets of payload: as many may have been lost before they were counted here
 
 
@@ -81,7 +73,7 @@ def reconcile_all(
     traffic: Traffic,
     framing: Framing,
 ) -> dict[CountingPoint, Reconciliation]:
-    """The balance of every point that was counted, in the order of the path, data before acknowledgements."""
+    """Return the balance of every point that was counted, in the order of the path, data before acknowledgements."""
     expected = {point: expected_octets(point, crossings[point], counted[point], framing) for point in counted}
     kinds = list(PointKind)
     order = sorted(counted, key=lambda point: (kinds.index(point.kind), crossings[point].payload == 0))
@@ -100,8 +92,8 @@ def reconcile_all(
 
 
 def expected_octets(point: CountingPoint, crossing: Crossing, counted: Counted, framing: Framing) -> int | None:
-    """Payload sent past `point`, with the headers of the packets counted there."""
-    # No more packets than TCP says it sent are the flows'.
+    """Return the payload sent past `point`, with the headers of the packets counted there."""
+    # The flows have no more packets than TCP says it sent.
     known = [value for value in (counted.packets, crossing.segments) if value is not None]
     if crossing.payload is None or not known:
         return None
@@ -117,7 +109,7 @@ def reconcile(
     traffic_s: float,
     framing: Framing,
 ) -> Reconciliation:
-    """Expected against counted at one point. `basis`: the larger expectation of its two directions, octets."""
+    """Return the balance of one point. `basis`: the larger expectation of its two directions, octets."""
     data = crossing.payload != 0
     if expected is None:
         return Reconciliation(
@@ -130,10 +122,10 @@ def reconcile(
         for seconds in (counted.missing_s, counted.extra_s)
     )
     if counted.refresh_s is not None and missing + extra > COARSE_SHARE * expected:
-        said = f"too coarse, refreshed every {counted.refresh_s:.0f} s or less often; the flows took {traffic_s:.3g} s"
-        # The packets counted are as old as the octets, so the expectation is unknown, too.
+        why = f"too coarse, refreshed every {counted.refresh_s:.0f} s or less often; the flows took {traffic_s:.3g} s"
+        # The packets counted are as old as the octets, so the expectation is unknown too.
         return Reconciliation(
-            point, None, counted.octets, coarse=True, why=said, carries_data=data, uncertain_octets=missing + extra
+            point, None, counted.octets, coarse=True, why=why, carries_data=data, uncertain_octets=missing + extra
         )
     difference = counted.octets - expected
     flagged, why = _judge(difference, missing, extra, crossing.retransmitted or 0, MOST_DIFFERENCE * basis)
@@ -152,10 +144,10 @@ def reconcile(
 
 
 def _judge(difference: float, missing: float, extra: float, lost: float, most: float) -> tuple[bool, str | None]:
-    """Whether a difference is flagged, and the explanation."""
+    """Return whether a difference is flagged, and its explanation."""
     if difference > extra + most:
         return True, "more than the flows with their headers; other traffic passed here, or a counter is wrong"
-    # What was lost before this point was sent, but did not pass here.
+    # Segments lost before this point were sent, but did not pass here.
     if difference < -(missing + lost + most):
         return True, "less than the flows with their headers; counters were lost, or these are not the flows' ports"
     if difference < -(lost + most):
@@ -166,7 +158,7 @@ def _judge(difference: float, missing: float, extra: float, lost: float, most: f
 
 
 def _short(point: CountingPoint, crossing: Crossing, counted: Counted, framing: Framing) -> float | None:
-    """Payload that was sent and did not pass here, by octets less the headers of the packets counted."""
+    """Return the payload that was sent but is not in the counters here."""
     if crossing.payload is None or counted.packets is None or counted.octets is None:
         return None
     return crossing.payload - (counted.octets - counted.packets * framing.header_bytes(point, crossing))

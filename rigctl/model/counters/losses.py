@@ -1,10 +1,9 @@
-"""Where segments were lost: retransmits are attributed to the counting point whose counters
-show it, or to none.
+"""Attribute retransmits to the place where the segments were lost, if counters show it.
 
-Two kinds of evidence. A *hole*: payload that passed one counting point and not the next. And *drops* that a queue, a
-port or an interface counted itself; they may be of other traffic, and a drop may be a super-packet, so they count only
-where there is no hole to look at. A point is named only where its share of the retransmits is `LEAST_SHARE` or more;
-what other traffic could have hidden is not guessed.
+There are two kinds of evidence. A *hole* is payload that passed one counting point and not the next. *Drops* are what a
+queue, a port or an interface counted itself; they may be of other traffic, and a drop may be a super-packet, so they
+count only without a balance at that point. A place is named only if its share of the retransmits is `LEAST_SHARE` or
+more. Losses that other traffic could hide are not guessed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,30 +26,29 @@ from rigctl.records import Flow
 LEAST_SHARE: Final = 0.2
 LEAST_SEGMENTS: Final = 3  # fewer are below what an address lookup or two add to an interface's counters
 MOST_EXCESS: Final = 0.25
-"""Where a point counted more than the flows sent, by this share of the next hole or more, the size of that hole is
-unknown."""
+"""If a point counted more than the flows sent, by this share of the next hole or more, that hole's size is unknown."""
 MOST_HOLE: Final = 1.5
-"""A hole larger than this multiple of what was retransmitted is no loss: TCP would have retransmitted that too."""
+"""A hole larger than this multiple of the retransmits is no loss: TCP would have retransmitted that too."""
 
 MOST_POINTS: Final = 3
-"""More counting points than this are counted in a name, not listed."""
+"""A name lists at most this many counting points, and counts more."""
 
 
 class Where(StrEnum):
-    """Where segments can be lost."""
+    """The places where segments can be lost."""
 
     QUEUE = "the sender's queue"
     CABLE = "the cable"
     SWITCH = "the switch"
     RECEIVER = "the receiver's interface"
     BETWEEN = "between two counting points"  # nothing counts in between
-    NOWHERE = "nowhere on the path"  # they reached the receiver: dropped behind that, or retransmitted needlessly
+    NOWHERE = "nowhere on the path"  # they arrived: dropped behind the interface, or retransmitted needlessly
     UNATTRIBUTED = "unattributed"
 
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """About how many of the retransmitted segments were lost where. `evidence` is part of a sentence."""
+    """About how many of the retransmitted segments were lost at one place. `evidence` is part of a sentence."""
 
     where: Where
     name: str
@@ -60,18 +58,17 @@ class Attribution:
 
 @dataclass(frozen=True, slots=True)
 class _Stream:
-    """The flows from one node to another: their path and what they retransmitted; `segments` `None`: unknown."""
+    """The flows from one node to another: their path and what they retransmitted; None is unknown."""
 
     path: tuple[CountingPoint, ...]
     segments: int | None
     octets: int
-    mss_sum: int  # over the flows that know theirs
-    mss_flows: int
+    sizes: tuple[int, ...]  # the MSS of each flow that reports it
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """From some counting points to the next known ones of the streams between them. `before` empty: from the agents."""
+    """Some counting points and the next known ones on the streams' paths. `before` empty: from the agents."""
 
     before: tuple[CountingPoint, ...]
     after: tuple[CountingPoint, ...]
@@ -84,16 +81,16 @@ def attribute(
     counted: Mapping[CountingPoint, Counted],
     balance: Mapping[CountingPoint, Reconciliation],
 ) -> list[Attribution]:
-    """Where the segments that `flows` retransmitted were lost; the rest as unattributed. Empty without retransmits.
+    """Return where the segments that `flows` retransmitted were lost; the rest is unattributed.
 
-    Unknown values are never guessed: where the retransmits of some flow are unknown, the result is empty.
+    The result is empty without retransmits, and if those of some flow are unknown.
     """
     streams = [_stream_of(wiring.path(*ends), own) for ends, own in by_ends_of(flows).items()]
     retransmitted = _segments(streams)
     if not retransmitted:
         return []
     holes = [(step, hole) for step in _steps(streams, balance) for hole in _hole(step, balance)]
-    # Where a balance covers the point that counted drops, the balance is used.
+    # A balance that covers the point that counted drops has precedence.
     looked_at = {point for step, _ in holes for point in _droppers(step)}
     dropped = dict(_from_drops(streams, counted, looked_at))
     found = list(dropped.values())
@@ -116,31 +113,29 @@ def _stream_of(path: tuple[CountingPoint, ...], flows: Sequence[Flow]) -> _Strea
     sizes = [flow.sender.tcp.mss for flow in flows if flow.sender is not None and flow.sender.tcp.mss]
     return _Stream(
         path,
-        total([None if flow.sender is None else flow.sender.tcp.retransmits for flow in flows]),
+        total(None if flow.sender is None else flow.sender.tcp.retransmits for flow in flows),
         sum(retransmitted_bytes(flow) or 0 for flow in flows),
-        sum(sizes),
-        len(sizes),
+        tuple(sizes),
     )
 
 
 def _segments(streams: Sequence[_Stream]) -> int | None:
-    """Retransmits of all of them."""
-    return total([stream.segments for stream in streams])
+    return total(stream.segments for stream in streams)
 
 
 def _segment_bytes(streams: Sequence[_Stream]) -> float:
-    known = sum(stream.mss_flows for stream in streams)
-    return sum(stream.mss_sum for stream in streams) / known if known else 1448.0
+    sizes = [size for stream in streams for size in stream.sizes]
+    return sum(sizes) / len(sizes) if sizes else 1448.0
 
 
 def _steps(streams: Sequence[_Stream], balance: Mapping[CountingPoint, Reconciliation]) -> list[_Step]:
-    """The steps of all streams' paths over the points whose balance is known; those that share a point are one."""
+    """Return the steps of all paths over the points whose balance is known; steps that share a point are one."""
     edges: list[tuple[CountingPoint | None, CountingPoint, _Stream]] = []
     for stream in streams:
         known = [point for point in stream.path if _is_known(balance.get(point))]
         edges.extend((known[at - 1] if at else None, point, stream) for at, point in enumerate(known))
     groups: dict[int, list[int]] = {}
-    # A point is left in one step and reached in another: these are different keys.
+    # A point is the start of one step and the end of another: these are different keys.
     group_of: dict[tuple[str, CountingPoint], int] = {}
     for number, (before, after, _) in enumerate(edges):
         keys = [("to", after), *([("from", before)] if before is not None else [])]
@@ -157,7 +152,7 @@ def _steps(streams: Sequence[_Stream], balance: Mapping[CountingPoint, Reconcili
 
 
 def _parts(step: _Step, balance: Mapping[CountingPoint, Reconciliation]) -> Iterator[_Step]:
-    """A step to several points as one step to each, where nothing was missing before: each loss is then its own."""
+    """Split a step to several points into one step to each, if nothing was missing before it."""
     least = LEAST_SEGMENTS * _segment_bytes(step.streams)
     if any(abs(balance[point].short_octets or 0.0) >= least for point in step.before):
         yield step
@@ -177,7 +172,7 @@ def _is_known(balance: Reconciliation | None) -> bool:
 
 
 def _hole(step: _Step, balance: Mapping[CountingPoint, Reconciliation]) -> Iterator[float]:
-    """Payload octets that were lost in `step`, where that is certain enough to report."""
+    """Yield the payload octets that were lost in `step`, if that is certain enough to report."""
     lost_before = sum(max(0.0, balance[point].short_octets or 0.0) for point in step.before)
     lost_after = sum(max(0.0, balance[point].short_octets or 0.0) for point in step.after)
     excess = sum(max(0.0, -(balance[point].short_octets or 0.0)) for point in (*step.before, *step.after))
@@ -191,19 +186,12 @@ def _hole(step: _Step, balance: Mapping[CountingPoint, Reconciliation]) -> Itera
         yield hole
 
 
-def _from_hole(
-    step: _Step,
-    hole: float,
-    told: int,
-    counted: Mapping[CountingPoint, Counted],
-) -> Iterator[Attribution]:
-    """What to report of a hole; `told` of its segments are already attributed to drops that lie within it."""
-    size = _segment_bytes(step.streams)
+def _from_hole(step: _Step, hole: float, told: int, counted: Mapping[CountingPoint, Counted]) -> Iterator[Attribution]:
+    """Yield the attribution of a hole; `told` of its segments are already attributed to drops within it."""
     own = _segments(step.streams) or 0
-    lost = min(round(hole / size), own) - told
-    if lost < max(LEAST_SEGMENTS, LEAST_SHARE * own):
-        return
-    yield _named(step, lost, counted)
+    lost = min(round(hole / _segment_bytes(step.streams)), own) - told
+    if lost >= max(LEAST_SEGMENTS, LEAST_SHARE * own):
+        yield _named(step, lost, counted)
 
 
 def _named(step: _Step, segments: int, counted: Mapping[CountingPoint, Counted]) -> Attribution:
@@ -222,7 +210,7 @@ def _named(step: _Step, segments: int, counted: Mapping[CountingPoint, Counted])
 
 
 def _droppers(step: _Step) -> tuple[CountingPoint, ...]:
-    """The points whose own drops lie within the step: what an interface drops on sending, and a port either way."""
+    """Return the points whose own drops lie within the step: those of an interface on sending, of a port either way."""
     inside = [point for point in step.after if point.direction == "out"]
     return (*(point for point in step.before if point.kind in (PointKind.PORT_IN, PointKind.TRUNK_IN)), *inside)
 
@@ -268,8 +256,7 @@ def _names(points: Sequence[CountingPoint]) -> str:
 def _from_drops(
     streams: Sequence[_Stream], counted: Mapping[CountingPoint, Counted], looked_at: set[CountingPoint]
 ) -> Iterator[tuple[CountingPoint, Attribution]]:
-    """What counting points counted as dropped themselves, where no balance covers them. Never more than was
-    retransmitted."""
+    """Yield the drops that points counted themselves, if no balance covers them; at most the retransmits."""
     passing: dict[CountingPoint, list[_Stream]] = {}
     for stream in streams:
         for point in stream.path:
@@ -287,7 +274,7 @@ def _from_drops(
 
 
 def _all_arrived(streams: Sequence[_Stream], balance: Mapping[CountingPoint, Reconciliation], lost: int) -> bool:
-    """Whether the receivers' interfaces counted everything sent but the `lost` segments known about."""
+    """Tell whether the receivers' interfaces counted everything sent but the `lost` segments."""
     ends = {stream.path[-1] for stream in streams}
     if not all(_is_known(balance.get(point)) for point in ends):
         return False

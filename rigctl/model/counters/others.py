@@ -1,9 +1,9 @@
-"""Traffic on a link that is not the run's: what an interface or a port counted beyond what the flows put there.
+"""Other traffic on a link: what an interface or a port counted beyond what the run's flows put there.
 
 Each figure is a lower bound. The flows count with all that they sent and retransmitted, or received, and with a header
-for each packet that was counted or each segment that they sent, whichever are fewer: with segmentation offload an
-interface counts super-packets with one header each, and the headers of other traffic then pass for the flows'.
-Packets that cannot be told from super-packets count as full frames.
+for each packet counted or each segment sent, whichever are fewer: with segmentation offload an interface counts
+super-packets with one header each, and headers of other traffic then pass for the flows'. Packets that cannot be told
+from super-packets count as full frames.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ from rigctl.model.unknowns import total
 from rigctl.records import Flow, Repetition
 
 BEHIND: Final = (PointKind.PORT_OUT, PointKind.NIC_IN)
-"""Here passes only what arrives; before it all that is sent."""
+"""Behind the path's bottleneck passes only what arrives; before it, all that is sent."""
 _PROBE_FRAME: Final = PROBE_BYTES + 100  # with headers of any kind
 
 
@@ -75,7 +75,7 @@ def other_traffic(
 
 
 def _arrived(flows: Sequence[Flow], wiring: Wiring) -> dict[CountingPoint, int | None]:
-    """Return the payload that can have passed each point behind the path's bottleneck at most."""
+    """Return the most payload that can have passed each point behind the path's bottleneck."""
     found: dict[CountingPoint, list[int | None]] = {}
     for ends, own in by_ends_of(flows).items():
         for point in wiring.path(*ends):
@@ -85,7 +85,7 @@ def _arrived(flows: Sequence[Flow], wiring: Wiring) -> dict[CountingPoint, int |
 
 
 def _came(flow: Flow) -> int | None:
-    """Return what a receiver took, with all that may have come twice; None if drops behind its interface hide some."""
+    """Return the bytes a receiver took, with all that may have come twice; None if drops hide some."""
     side = flow.receiver
     if side is None:
         return None

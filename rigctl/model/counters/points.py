@@ -1,8 +1,8 @@
-"""The path of the octets: the counting points between a sending and a receiving agent.
+"""The counting points between a sending and a receiving agent, and what was sent past them and counted there.
 
-agent, sender's interface out, switch port in, (trunk out, trunk in,) switch port out, receiver's interface in, agent.
-Acknowledgements take the same path from the receiver to the sender, so each counting point sees data of some flows
-and acknowledgements of others.
+The path is: sender's interface out, switch port in, (trunk out, trunk in,) switch port out, receiver's interface in.
+Acknowledgements take it from the receiver to the sender, so a counting point may see data of some flows and
+acknowledgements of others.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,20 +24,14 @@ class PointKind(StrEnum):
     PORT_OUT = "port out"
     NIC_IN = "interface in"
 
-
-_OPPOSITE = {
-    PointKind.NIC_OUT: PointKind.NIC_IN,
-    PointKind.PORT_IN: PointKind.PORT_OUT,
-    PointKind.TRUNK_OUT: PointKind.TRUNK_IN,
-    PointKind.TRUNK_IN: PointKind.TRUNK_OUT,
-    PointKind.PORT_OUT: PointKind.PORT_IN,
-    PointKind.NIC_IN: PointKind.NIC_OUT,
-}
+    @property
+    def is_trunk(self) -> bool:
+        return self in (PointKind.TRUNK_OUT, PointKind.TRUNK_IN)
 
 
 @dataclass(frozen=True, slots=True)
 class CountingPoint:
-    """Where octets are counted. `ports` are those of a switch; a trunk may have several."""
+    """A place where octets are counted. `ports` are those of a switch; a trunk may have several."""
 
     kind: PointKind
     owner: str  # the node, or the switch's key
@@ -45,16 +39,13 @@ class CountingPoint:
 
     @property
     def direction(self) -> PortDirection:
-        return (
-            PortDirection.IN
-            if self.kind in (PointKind.PORT_IN, PointKind.TRUNK_IN, PointKind.NIC_IN)
-            else PortDirection.OUT
-        )
+        return PortDirection(self.kind.rpartition(" ")[2])
 
     @property
     def opposite(self) -> "CountingPoint":
-        """The same interface or port, the other direction."""
-        return CountingPoint(_OPPOSITE[self.kind], self.owner, self.ports)
+        """Return the same interface or port in the other direction."""
+        place, _, direction = self.kind.rpartition(" ")
+        return CountingPoint(PointKind(f"{place} {'out' if direction == 'in' else 'in'}"), self.owner, self.ports)
 
     def __str__(self) -> str:
         return " ".join((self.owner, "+".join(self.ports))) if self.ports else f"{self.owner}'s interface"
@@ -62,10 +53,10 @@ class CountingPoint:
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """What flows sent past a counting point, as their agents and kernels counted it. `None`: unknown for some flow.
+    """Octets that flows sent past a counting point, as agents and kernels counted them. None: unknown for some flow.
 
-    `stamps` are the flows that report whether they use timestamps, `stamped` those that do. Of UDP `retransmitted` is
-    what was lost: nothing is retransmitted.
+    `stamps` are the flows that report whether they use timestamps, `stamped` those that do. UDP retransmits nothing:
+    there `retransmitted` is what was lost.
     """
 
     payload: int | None = 0  # of data, retransmits included
@@ -88,7 +79,7 @@ class Crossing:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What was counted at a counting point, from before the first byte to after the last. `None`: unknown, for `why`.
+    """The count of a counting point from before the first byte to after the last. None: unknown, for `why`.
 
     `drops`: packets it counted as dropped (a queue, discards); `damaged`: as errors. For the rest see `Rise`.
     """
@@ -104,7 +95,7 @@ class Counted:
 
 
 class Wiring:
-    """What is connected where: from the ports and the trunk that the rig file names."""
+    """The connections between nodes and switches, from the ports and the trunk that the rig file names."""
 
     def __init__(self, ports: Sequence[Port], trunk: Trunk | None) -> None:
         self._by_node = {port.node: port for port in ports if port.node is not None}
@@ -116,15 +107,9 @@ class Wiring:
             if port.peer is not None:
                 self._trunks[port.switch] = (*self._trunks.get(port.switch, ()), port.name)
         self._trunk = trunk
-        self._paths: dict[tuple[str, str], tuple[CountingPoint, ...]] = {}
 
     def path(self, sender: str, receiver: str) -> tuple[CountingPoint, ...]:
-        """The counting points that data from `sender` to `receiver` pass, as far as the rig file names them."""
-        if (sender, receiver) not in self._paths:
-            self._paths[sender, receiver] = self._found_path(sender, receiver)
-        return self._paths[sender, receiver]
-
-    def _found_path(self, sender: str, receiver: str) -> tuple[CountingPoint, ...]:
+        """Return the counting points that data from `sender` to `receiver` pass, as far as the rig file names them."""
         here, there = self._by_node.get(sender), self._by_node.get(receiver)
         points = [CountingPoint(PointKind.NIC_OUT, sender)]
         if here is not None:
@@ -138,7 +123,7 @@ class Wiring:
         return (*points, CountingPoint(PointKind.NIC_IN, receiver))
 
     def crossings(self, flows: Sequence[Flow]) -> dict[CountingPoint, Crossing]:
-        """Every counting point that some flow passes, without the trunk where it is unknown which flows pass it."""
+        """Return what was sent past every counting point, without the trunk if it is unknown which flows pass it."""
         by_ends = by_ends_of(flows)
         found: dict[CountingPoint, Crossing] = {}
         for (sender, receiver), own in by_ends.items():
@@ -150,19 +135,18 @@ class Wiring:
                     found[point] = found[point] + crossing if point in found else crossing
         if all(node in self._by_node for ends in by_ends for node in ends):
             return found
-        trunks = (PointKind.TRUNK_OUT, PointKind.TRUNK_IN)
-        return {point: crossing for point, crossing in found.items() if point.kind not in trunks}
+        return {point: crossing for point, crossing in found.items() if not point.kind.is_trunk}
 
     def rate_bps(self, point: CountingPoint, links_bps: dict[str, int | None]) -> float | None:
-        """The rate of one of a point's ports: its node's link, or at most the trunk's."""
-        if point.kind in (PointKind.TRUNK_OUT, PointKind.TRUNK_IN):
+        """Return the rate of one of a point's ports: that of its node's link, or of the trunk."""
+        if point.kind.is_trunk:
             return None if self._trunk is None else self._trunk.rate_bps
         node = self._node_at.get((point.owner, point.ports))
         return None if node is None else links_bps.get(node)
 
 
 def by_ends_of(flows: Iterable[Flow]) -> dict[tuple[str, str], list[Flow]]:
-    """`flows` by sender and receiver."""
+    """Return `flows` by sender and receiver."""
     found: dict[tuple[str, str], list[Flow]] = {}
     for flow in flows:
         found.setdefault(flow.stream.ends, []).append(flow)
@@ -170,7 +154,7 @@ def by_ends_of(flows: Iterable[Flow]) -> dict[tuple[str, str], list[Flow]]:
 
 
 def retransmitted_bytes(flow: Flow) -> int | None:
-    """Payload bytes retransmitted: as the kernel counted them, else full segments."""
+    """Return the payload bytes retransmitted, as the kernel counted them; else count full segments."""
     side = flow.sender
     if side is None:
         return None
@@ -182,44 +166,40 @@ def retransmitted_bytes(flow: Flow) -> int | None:
 
 
 def data_of(flows: Sequence[Flow]) -> Crossing:
-    """What the senders of `flows` put on the wire."""
+    """Return what the senders of `flows` put on the wire."""
     senders = [flow.sender for flow in flows]
     if any(side is not None and side.datagrams is not None for side in senders):
         return _datagrams_of(flows)
-    retransmitted = total([retransmitted_bytes(flow) for flow in flows])
-    sent = total([None if side is None else side.bytes for side in senders])
-    segments = total([None if side is None else side.tcp.segs_out for side in senders])
+    retransmitted = total(retransmitted_bytes(flow) for flow in flows)
+    sent = total(None if side is None else side.bytes for side in senders)
+    segments = total(None if side is None else side.tcp.segs_out for side in senders)
     return Crossing(total((sent, retransmitted)), retransmitted, segments, *_stamps(flows))
 
 
 def _datagrams_of(flows: Sequence[Flow]) -> Crossing:
-    """What senders of datagrams put on the wire; their connections carry almost nothing."""
-    sent = total([None if flow.sender is None else flow.sender.bytes for flow in flows])
-    arrived = total([None if flow.receiver is None else flow.receiver.bytes for flow in flows])
-    count = total([flow.sender.datagrams.count if flow.sender and flow.sender.datagrams else None for flow in flows])
+    """Return what senders of datagrams put on the wire; their TCP connections carry almost nothing."""
+    sent = total(None if flow.sender is None else flow.sender.bytes for flow in flows)
+    arrived = total(None if flow.receiver is None else flow.receiver.bytes for flow in flows)
+    count = total(flow.sender.datagrams.count if flow.sender and flow.sender.datagrams else None for flow in flows)
     lost = None if sent is None or arrived is None else max(0, sent - arrived)
     return Crossing(sent, lost, count, udp=True)
 
 
 def acknowledgements_of(flows: Sequence[Flow]) -> Crossing:
-    """What the receivers of `flows` put on the wire: segments without payload."""
+    """Return what the receivers of `flows` put on the wire: segments without payload."""
     if any(flow.receiver is not None and flow.receiver.datagrams is not None for flow in flows):
         return Crossing(udp=True)
-    segments = total([None if flow.receiver is None else flow.receiver.tcp.segs_out for flow in flows])
+    segments = total(None if flow.receiver is None else flow.receiver.tcp.segs_out for flow in flows)
     return Crossing(0, 0, segments, *_stamps(flows))
 
 
 def _stamps(flows: Sequence[Flow]) -> tuple[int, int]:
-    said = [
-        flow.sender.tcp.timestamps
-        for flow in flows
-        if flow.sender is not None and flow.sender.tcp.timestamps is not None
-    ]
-    return len(said), sum(said)
+    known = [used for flow in flows if flow.sender is not None and (used := flow.sender.tcp.timestamps) is not None]
+    return len(known), sum(known)
 
 
 def traffic_of(flows: Sequence[Flow]) -> Traffic | None:
-    """From the first byte that was sent to the last that was sent or received; `None` where a flow moved none."""
+    """Return the times of the first byte sent and the last one sent or received; None if a flow moved no byte."""
     firsts: list[int] = []
     lasts: list[int] = []
     for flow in flows:
@@ -233,19 +213,19 @@ def traffic_of(flows: Sequence[Flow]) -> Traffic | None:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known besides a repetition's own readings. Rates in bit/s by node; how often switches refresh."""
+    """Knowledge besides a repetition's own readings: links' rates by node, and the refresh times of switches."""
 
     links_bps: dict[str, int | None] = field(default_factory=dict)
     refresh_s: dict[str, float] = field(default_factory=dict)  # by switch
-    quiet_since_ns: int | None = None  # when the traffic before had ended; None: long ago
+    quiet_since_ns: int | None = None  # when the previous traffic ended; None: long ago
 
 
 def counts(
     repetition: Repetition, wiring: Wiring, known: Known | None = None, points: Iterable[CountingPoint] | None = None
 ) -> dict[CountingPoint, Counted]:
-    """What each counting point on the paths of the flows has counted, without those that were not read.
+    """Return what each counting point on the paths of the flows counted, without those that were not read.
 
-    `points` are those, where they are known already (`Wiring.crossings`).
+    `points` saves computing them anew (`Wiring.crossings`).
     """
     settings = known if known is not None else Known()
     traffic = traffic_of(repetition.flows)
@@ -266,7 +246,7 @@ def counts(
 
 
 def nic_counted(nic: NicCounters, direction: PortDirection) -> Counted:
-    """One direction of a node's interface."""
+    """Return the count of one direction of a node's interface."""
     if direction is PortDirection.IN:
         return Counted(nic.rx_bytes, nic.rx_packets, nic.rx_dropped, nic.rx_errors)
     return Counted(nic.tx_bytes, nic.tx_packets, known_total([nic.queue_drops, nic.tx_dropped]), nic.tx_errors)
@@ -275,7 +255,7 @@ def nic_counted(nic: NicCounters, direction: PortDirection) -> Counted:
 def port_counted(
     parts: Sequence[PortSeries], point: CountingPoint, traffic: Traffic, rate_bps: float | None, known: Known
 ) -> Counted:
-    """One direction of a port, or of all ports of a trunk together."""
+    """Return the count of one direction of a port, or of all ports of a trunk together."""
     refresh_s = known.refresh_s.get(point.owner)
     rises = [
         rise(
@@ -284,10 +264,10 @@ def port_counted(
         for part in parts
     ]
     return Counted(
-        total([risen.octets for risen in rises]),
-        total([risen.packets for risen in rises]),
-        known_total([risen.discards for risen in rises]),
-        known_total([risen.errors for risen in rises]),
+        total(risen.octets for risen in rises),
+        total(risen.packets for risen in rises),
+        known_total(risen.discards for risen in rises),
+        known_total(risen.errors for risen in rises),
         max((risen.refresh_s for risen in rises if risen.refresh_s is not None), default=None),
         max(risen.missing_s for risen in rises),
         max(risen.extra_s for risen in rises),

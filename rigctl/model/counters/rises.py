@@ -1,13 +1,13 @@
-"""What the readings of a switch show: how far its counters rose, at what rate, and how certain that is.
+"""How far the counters of a switch rose, at what rate, and how certain that is.
 
-Sources: RFC 2863 (the interfaces MIB). Counters start anywhere and only differences count; they wrap at 2^32 or 2^64
-(3.1.6 says which interfaces need the 64-bit ones); where ifCounterDiscontinuityTime changed between two readings their
-difference is meaningless. A reading may be older than its answer: switches and net-snmp refresh their counters every
-few seconds only, which shows as equal values under traffic, then a jump.
+Source: RFC 2863 (the interfaces MIB). Counters start anywhere, so only differences count. They wrap at 2^32 or 2^64
+(3.1.6 says which interfaces need 64 bits). If ifCounterDiscontinuityTime changed between two readings, their difference
+is meaningless. A reading may be older than its answer: switches and net-snmp refresh their counters every few seconds
+only, which shows as equal values under traffic, then a jump.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
@@ -21,7 +21,7 @@ UNKNOWN: Final = -1
 """A single unknown value in a column (records.PortSeries)."""
 SHORTEST_FRAME_BITS: Final = 84 * 8  # 64 bytes, preamble and gap (IEEE 802.3): bounds the packets per second
 RATE_SLACK: Final = 1.1
-"""A wrap is assumed where the rise it implies is below the port's rate times this: clocks of readings are not exact."""
+"""A wrap is assumed if the rise it implies is below the port's rate times this: clocks of readings are not exact."""
 LONGEST_PAUSE_S: Final = 60.0
 LEAST_TRAFFIC_S: Final = 0.25  # in a shorter time even running flows may send nothing: TCP's least timeout is 0.2 s
 LEAST_GAP_S: Final = 1.0  # two readings close together may cover a longer time: one was old
@@ -39,25 +39,20 @@ class PortDirection(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rise:
-    """How far one direction of a port rose between the last reading before its traffic and the last one at all.
+    """The rise of one direction of a port, from the last reading before its traffic to the last reading of all.
 
     `missing_s`: how much of the end of the traffic the counters may lack; `extra_s`: how much earlier traffic they may
-    include. Both are 0 where every reading was new. `octets` is `None` where the rise is unknown, for the reason `why`.
+    include. Both are 0 if every reading was new. `octets` is None if the rise is unknown, for the reason `why`.
     """
 
     octets: int | None
     packets: int | None = None
     discards: int | None = None
     errors: int | None = None
-    refresh_s: float | None = None  # how often the switch refreshes them; None: at every reading, as far as seen
+    refresh_s: float | None = None  # time between refreshes; None: at every reading, as far as seen
     missing_s: float = 0.0
     extra_s: float = 0.0
     why: str | None = None
-
-    @property
-    def complete(self) -> bool:
-        """Whether it covers all of the traffic and nothing before it."""
-        return self.octets is not None and self.missing_s == 0 and self.extra_s == 0
 
 
 def rise(
@@ -69,10 +64,10 @@ def rise(
     quiet_since_ns: int | None = None,
     refresh_s: float | None = None,
 ) -> Rise:
-    """How far the counters of `series` rose for `traffic`.
+    """Return how far the counters of `series` rose for `traffic`.
 
-    `rate_bps` is the port's, to tell wraps from resets. `quiet_since_ns`: when the traffic before had ended (`None`:
-    long ago). `refresh_s`: how often the counters are refreshed, where it is known from a longer series.
+    `rate_bps` is the port's, to tell wraps from resets. `quiet_since_ns`: when the previous traffic ended (None: long
+    ago). `refresh_s`: the time between refreshes of the counters, if a longer series shows it.
     """
     times, _ = _known(series, f"{direction}_octets")
     last_before = max((t_ns for t_ns in times if t_ns <= traffic[0]), default=None)
@@ -103,9 +98,9 @@ def rise(
 
 
 def refresh_seconds(series: PortSeries, direction: PortDirection, traffics: Sequence[Traffic]) -> float | None:
-    """How often the switch refreshes its counters: the usual time between two changes with equal readings between them.
+    """Return the usual time between two changes of the counters under traffic, when every refresh shows.
 
-    Only while there is traffic, when every refresh shows. `None`: every reading was new.
+    Return None if every reading was new.
     """
     times, values = _known(series, f"{direction}_octets")
     if not any(map(eq, values, values[1:])):
@@ -116,8 +111,8 @@ def refresh_seconds(series: PortSeries, direction: PortDirection, traffics: Sequ
     changed_at: int | None = None
     for at in range(1, len(values)):
         if values[at] == values[at - 1]:
-            # Equal although there was traffic between the answer of one and the request of the other: that one was old.
-            repeated |= any(under.shared_s(times[at - 1] + half[times[at - 1]], times[at] - half[times[at]]))
+            # Equal although there was traffic between one answer and the next request: the reading was old.
+            repeated |= under.first_ns(times[at - 1] + half[times[at - 1]], times[at] - half[times[at]]) is not None
             continue
         if changed_at is not None and under.runs_at(times[changed_at]):
             apart.append((times[at] - times[changed_at]) / 1e9)
@@ -129,7 +124,7 @@ def refresh_seconds(series: PortSeries, direction: PortDirection, traffics: Sequ
 
 
 def _longest_stand_s(times: Sequence[int], values: Sequence[int], half: Mapping[int, int], under: "_Traffics") -> float:
-    """The longest time without a change under traffic: no refresh happened in it."""
+    """Return the longest time without a change under traffic, in which no refresh happened."""
     longest_ns, begin = 0, 0
     for at in range(1, len(values)):
         if values[at] != values[at - 1]:
@@ -143,26 +138,21 @@ def _longest_stand_s(times: Sequence[int], values: Sequence[int], half: Mapping[
 
 
 class _Traffics:
-    """The times with traffic, in order; looked up by bisection, as a run has thousands."""
+    """The periods with traffic, in order. A run has thousands, so they are searched by bisection."""
 
     def __init__(self, traffics: Sequence[Traffic]) -> None:
         self._all = sorted(traffics)
         self._ends = [end for _, end in self._all]
 
-    def _between(self, start_ns: int, end_ns: int) -> Iterator[Traffic]:
-        """The parts of it between the two, where they are long enough to count."""
+    def first_ns(self, start_ns: int, end_ns: int) -> int | None:
+        """Return when the first traffic between both began that lasted long enough there; None if there was none."""
         for at in range(bisect_right(self._ends, start_ns), len(self._all)):
             begin, end = max(self._all[at][0], start_ns), min(self._all[at][1], end_ns)
             if begin >= end_ns:
-                return
+                break
             if end - begin > LEAST_TRAFFIC_S * 1e9:
-                yield begin, end
-
-    def shared_s(self, start_ns: int, end_ns: int) -> list[float]:
-        return [(end - begin) / 1e9 for begin, end in self._between(start_ns, end_ns)]
-
-    def first_ns(self, start_ns: int, end_ns: int) -> int | None:
-        return next((begin for begin, _ in self._between(start_ns, end_ns)), None)
+                return begin
+        return None
 
     def runs_at(self, t_ns: int) -> bool:
         at = bisect_right(self._ends, t_ns)
@@ -171,7 +161,7 @@ class _Traffics:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Between two changes of a port's counters. Times on the clock of the readings."""
+    """The time between two changes of a port's counters, on the clock of the readings."""
 
     start_ns: int
     end_ns: int
@@ -179,10 +169,7 @@ class Interval:
 
 
 def rates(series: PortSeries, direction: PortDirection) -> list[Interval]:
-    """The port's rate between changes of its counters; between two changes nothing is known where they are cached.
-
-    A fall or a discontinuity leaves its interval out.
-    """
+    """Return the port's rate between changes of its counters, without intervals in which they fell or were reset."""
     found: list[Interval] = []
     times, values = _known(series, f"{direction}_octets")
     broken, bits = _broken_times(series), _bits(values)
@@ -198,7 +185,7 @@ def rates(series: PortSeries, direction: PortDirection) -> list[Interval]:
 
 
 def together(intervals: Sequence[Interval], most: int) -> list[Interval]:
-    """About `most` intervals at most: neighbours are joined, but not across one that is left out."""
+    """Return about `most` intervals at most: neighbours are joined, but not across a gap."""
     each = -(-len(intervals) // most)
     groups: list[list[Interval]] = []
     for interval in intervals:
@@ -210,7 +197,7 @@ def together(intervals: Sequence[Interval], most: int) -> list[Interval]:
 
 
 def mean_bps(intervals: Sequence[Interval], start_ns: int, end_ns: int) -> float:
-    """The mean rate from `start_ns` to `end_ns`; where there is no interval, it counts as 0."""
+    """Return the mean rate from `start_ns` to `end_ns`; time without an interval counts as 0."""
     shared = sum(
         interval.bps * max(0, min(interval.end_ns, end_ns) - max(interval.start_ns, start_ns)) for interval in intervals
     )
@@ -218,10 +205,10 @@ def mean_bps(intervals: Sequence[Interval], start_ns: int, end_ns: int) -> float
 
 
 def stretches(parts: Sequence[PortSeries]) -> list[PortSeries]:
-    """One port's series of several repetitions, in their order, put together where they go on from each other.
+    """Return one port's series of several repetitions, joined where they follow each other.
 
-    A new stretch begins where the clock steps back (another controller) or more than `LONGEST_PAUSE_S` went by (a run
-    that was resumed): what the port carried in between is not part of the run. Only columns that all parts of it have.
+    A new stretch begins if the clock steps back (another controller) or after more than `LONGEST_PAUSE_S` (a resumed
+    run): what the port carried in between is not part of the run.
     """
     found: list[list[PortSeries]] = []
     for part in parts:
@@ -234,15 +221,15 @@ def stretches(parts: Sequence[PortSeries]) -> list[PortSeries]:
 
 
 def goes_on(before: PortSeries, after: PortSeries) -> bool:
-    """Whether `after` is the next of the same clock, soon after `before`."""
+    """Tell whether `after` follows soon after `before` on the same clock."""
     pause_ns = after.columns["t_ns"][0] - before.columns["t_ns"][-1]
     return 0 <= pause_ns <= LONGEST_PAUSE_S * 1e9
 
 
 def joined(parts: Sequence[PortSeries]) -> PortSeries:
-    """One series of several that go on from each other; only the columns that all of them have."""
-    columns = {name: list(values) for name, values in parts[0].columns.items()}
-    columns = {name: values for name, values in columns.items() if all(name in part.columns for part in parts)}
+    """Return one series from several that follow each other, with the columns that all of them have."""
+    common = [name for name in parts[0].columns if all(name in part.columns for part in parts)]
+    columns = {name: list(parts[0].columns[name]) for name in common}
     for part in parts[1:]:
         # The reading after one repetition may be the one before the next.
         again = int(part.columns["t_ns"][0] == columns["t_ns"][-1])
@@ -260,7 +247,7 @@ def _from(series: PortSeries, begin_ns: int) -> PortSeries:
 
 
 def _known(series: PortSeries, name: str) -> tuple[list[int], list[int]]:
-    """Times and values of a column without its unknown values."""
+    """Return times and values of a column, without unknown values."""
     if UNKNOWN not in series.columns.get(name, [UNKNOWN]):
         return series.columns["t_ns"], series.columns[name]
     pairs = [
@@ -272,34 +259,33 @@ def _known(series: PortSeries, name: str) -> tuple[list[int], list[int]]:
 
 
 def _half_took(series: PortSeries) -> dict[int, int]:
-    """By the time of a reading, how far its request and its answer were from it; 0 where that is not known."""
+    """Return by the time of a reading how far its request and answer were from it; 0 if unknown."""
     times = series.columns.get("t_ns", [])
     took = series.columns.get("took_ns", [0] * len(times))
     return {t_ns: max(0, took_ns) // 2 for t_ns, took_ns in zip(times, took, strict=True)}
 
 
 def _broken_times(series: PortSeries) -> list[int]:
-    """When the discontinuity time was seen changed."""
     times, values = _known(series, "discontinuity")
     return [times[at] for at in range(1, len(values)) if values[at] != values[at - 1]]
 
 
 def _bits(values: Sequence[int]) -> int:
-    """A counter that was ever beyond 2^32 has 64 bits."""
+    # A counter that was ever beyond 2^32 has 64 bits.
     return 64 if max(values, default=0) >= 2**32 else 32
 
 
 def _step(before: int, after: int, bits: int, most: float | None) -> int | None:
-    """The rise between two readings; `None` where it fell and cannot have wrapped, for it rose by `most` at most."""
+    """Return the rise between two readings; None if it fell and cannot have wrapped, as it rises by `most` at most."""
     if after >= before:
         return after - before
     wrapped = int(after - before + 2**bits)
-    # Without a rate: a counter that was reset falls to near 0 from anywhere, one that wraps from near its end.
+    # Without a rate: a reset counter falls to near 0 from anywhere, a wrapping one from near its end.
     return wrapped if wrapped <= (2 ** (bits - 2) if most is None else most) else None
 
 
 def _rise_of(series: PortSeries, name: str, per_s: float | None, broken: bool) -> tuple[int | None, str | None]:
-    """The rise of a column from its first to its last reading, and why it is not known; `broken`: there was a reset."""
+    """Return the rise of a column from its first to its last reading, or why it is unknown; `broken`: it was reset."""
     times, values = _known(series, name)
     if len(values) < 2 or times[0] != series.columns["t_ns"][0]:
         return None, f"{series.port} did not report its {name.replace('_', ' ')}"
@@ -324,11 +310,11 @@ def _rise_of(series: PortSeries, name: str, per_s: float | None, broken: bool) -
 def _bracket(
     series: PortSeries, direction: PortDirection, traffic: Traffic, refresh_s: float | None, quiet_since_ns: int | None
 ) -> tuple[float, float]:
-    """Seconds of traffic that may be missing at its end, and of earlier traffic that may be counted with it."""
+    """Return the seconds of traffic that may be missing at its end, and of earlier traffic that may be included."""
     times, values = _known(series, f"{direction}_octets")
     if len(values) < 2:
         return 0.0, 0.0
-    # The value of a reading that differs from the one before was taken between the two, at the earliest.
+    # A value that differs from the one before was taken between both readings, at the earliest.
     rose = next((at for at in range(len(values) - 1, 0, -1) if values[at] != values[at - 1]), 1)
     earliest_ns = times[rose - 1]
     spacing_s = median((later - earlier) / 1e9 for earlier, later in pairwise(times))

@@ -8,8 +8,9 @@ from rigctl.findings import Finding, Number, Severity, Weight, tests
 from rigctl.model.statistics.samples import LEAST, Difference, Verdict
 from rigctl.records import Cell
 from rigctl.report.words.metrics import METRICS, sum_words
-from rigctl.report.words.setup import MOST_NAMED, setup_title
+from rigctl.report.words.setup import setup_title
 from rigctl.report.words.text import (
+    MOST_NAMED,
     UNKNOWN,
     listed,
     numbers_text,
@@ -17,6 +18,7 @@ from rigctl.report.words.text import (
     plural,
     sentence,
     settings_text,
+    some,
     told_apart,
 )
 
@@ -143,9 +145,8 @@ def findings(comparison: Comparison) -> Iterator[Finding]:
             yield Finding(text, Weight.MISSING, Severity.WARNING)
     if comparison.differs:
         titles = list(dict.fromkeys(setup_title(change) for change in comparison.differs))
-        more = len(titles) - MOST_NAMED
-        named_ = titles if more <= MOST_NAMED else [*titles[:MOST_NAMED], f"{more} more in the table"]
-        yield Finding(f"What else differs: {listed(named_)}.", Weight.COMPARISON)
+        most = MOST_NAMED if len(titles) > 2 * MOST_NAMED else len(titles)
+        yield Finding(f"What else differs: {some(titles, most, 'more in the table')}.", Weight.COMPARISON)
 
 
 def _of_streams(comparison: Comparison) -> Iterator[Finding]:

@@ -7,8 +7,7 @@ from rigctl.records import Cell, Repetition, RunInfo, RunStatus, Status
 from rigctl.report.blocks import Verdict
 from rigctl.report.printers.junit import Case, Outcome, Suite
 from rigctl.report.sections import expectations
-from rigctl.report.words.missing import MOST_NAMED
-from rigctl.report.words.text import settings_text, told_apart
+from rigctl.report.words.text import MOST_NAMED, settings_text, told_apart
 
 
 def suite_of(view: RunView) -> Suite:

@@ -14,8 +14,8 @@ from rigctl.records import RunInfo
 from rigctl.report.blocks import Column, Document, Entry, Paragraph, Row, Section, Table
 from rigctl.report.printers.markdown import markdown
 from rigctl.report.words.metrics import METRICS, sum_words
-from rigctl.report.words.setup import MOST_NAMED, setup_sentence
-from rigctl.report.words.text import UNKNOWN, listed, numbers_text, plural, settings_text
+from rigctl.report.words.setup import setup_sentence
+from rigctl.report.words.text import UNKNOWN, numbers_text, plural, settings_text, some
 
 MOST_CHARACTERS: Final = 1024 * 1024
 """Of GitHub's job summaries (docs.github.com, "Adding a job summary")."""
@@ -184,9 +184,7 @@ def name(series: NightSeries) -> str:
 
 def facts_text(facts: Sequence[SetupChange]) -> str:
     """`kernel 6.6 → 6.12 on n1 and n2, MTU 1500 → 9000 on 4 nodes`."""
-    words = [setup_sentence(change) for change in facts[:MOST_NAMED]]
-    more = len(facts) - MOST_NAMED
-    return listed([*words, f"{more} more"] if more > 0 else words)
+    return some([setup_sentence(change) for change in facts])
 
 
 def changes_table(shifts: Sequence[Shift], regressions: Regressions, most: int | None) -> Table:

@@ -10,10 +10,10 @@ from rigctl.base.units import format_duration
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.model.bins import BinSeries, Gaps, gaps_of
 from rigctl.records import Cell, Repetition, Status, Stream
-from rigctl.report.blocks import Block, Chart, Charts, Column, Entry, Key, Paragraph, Part, Section, Table
+from rigctl.report.blocks import Block, Chart, Charts, Column, Key, Paragraph, Part, Section, Table
 from rigctl.report.charts.plot import Axis, Line, Plot, Points, plot
-from rigctl.report.tables.columns import ColumnOf, Filled, Head, numbers, table_of
-from rigctl.report.words.text import UNKNOWN, plural, settings_text
+from rigctl.report.tables.columns import ColumnOf, Filled, Head, alike, digits_decimals, each, fixed, numbers, table_of
+from rigctl.report.words.text import plural, settings_text
 
 MOST_CHARTS: Final = 8
 MOST_POINTS: Final = 600
@@ -58,33 +58,32 @@ def _binned(cell: Cell, repetitions: Sequence[Repetition]) -> list[Binned]:
 
 
 def bin_table(found: Sequence[Binned]) -> Table:
-    """A row per stream."""
+    """Return a row per stream."""
     columns: list[ColumnOf[Binned]] = [
-        _texts(Column("Test", "", "requested"), lambda binned: binned.cell.number),
-        _texts(Column("Pair", "", "requested", words=True), lambda binned: str(binned.stream)),
-        _texts(Column("Bins"), lambda binned: len(binned.series.bytes)),
-        _numbers(Column("Fastest bin", "MB/s"), lambda binned: max(binned.series.bytes_per_s) / 1e6),
-        _numbers(Column("Median of busy bins", "MB/s"), lambda binned: _mega(binned.series.median_busy)),
-        _numbers(Column("Cumulative", "MB/s"), lambda binned: binned.series.cumulative[-1] / 1e6),
-        _texts(Column("Gaps", "", "derived"), lambda binned: binned.gaps.count),
-        _texts(Column("Shortest gap", "ms", "derived"), lambda binned: _ms(binned, binned.gaps.shortest)),
-        _texts(Column("Longest gap", "ms", "derived"), lambda binned: _ms(binned, binned.gaps.longest)),
-        _numbers(Column("Time in gaps", "%", "derived"), lambda binned: 100 * binned.gaps.share),
+        each(Column("Test", "", "requested"), lambda row: row.cell.number),
+        each(Column("Pair", "", "requested", words=True), lambda row: str(row.stream)),
+        each(Column("Bins"), lambda row: len(row.series.bytes)),
+        _tenths(Column("Fastest bin", "MB/s"), lambda row: max(row.series.bytes_per_s) / 1e6),
+        _tenths(Column("Median of busy bins", "MB/s"), lambda row: _mega(row.series.median_busy)),
+        _tenths(Column("Cumulative", "MB/s"), lambda row: row.series.cumulative[-1] / 1e6),
+        each(Column("Gaps", "", "derived"), lambda row: row.gaps.count),
+        _lengths("Shortest gap", lambda row: row.gaps.shortest),
+        _lengths("Longest gap", lambda row: row.gaps.longest),
+        _tenths(Column("Time in gaps", "%", "derived"), lambda row: 100 * row.gaps.share),
     ]
-    return table_of(found, columns, lambda binned: Head(binned.cell.number), label="Gaps")
+    return table_of(found, columns, lambda row: Head(row.cell.number), label="Gaps")
 
 
-def _texts(column: Column, value: Callable[[Binned], int | float | str | None]) -> ColumnOf[Binned]:
-    def entry(binned: Binned) -> Entry:
-        known = value(binned)
-        text = UNKNOWN if known is None else f"{known:g}" if isinstance(known, float) else str(known)
-        return Entry(text, known)
-
-    return lambda found: Filled(column, tuple(entry(binned) for binned in found))
+def _tenths(column: Column, value: Callable[[Binned], float | None]) -> ColumnOf[Binned]:
+    return lambda found: numbers(column, [value(row) for row in found], fixed(1))
 
 
-def _numbers(column: Column, value: Callable[[Binned], float | None]) -> ColumnOf[Binned]:
-    return lambda found: numbers(column, [value(binned) for binned in found], 1)
+def _lengths(title: str, bins: Callable[[Binned], int | None]) -> ColumnOf[Binned]:
+    def column(found: Sequence[Binned]) -> Filled:
+        lengths = [_ms(row, bins(row)) for row in found]
+        return numbers(Column(title, "ms", "derived"), lengths, alike(lengths, digits_decimals))
+
+    return column
 
 
 def _mega(bytes_per_s: float | None) -> float | None:

@@ -1,8 +1,9 @@
 """What switches and interfaces counted beside the flows: against the flows, and where segments were lost."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
 
 from rigctl.analysis.rows.counters import TRUNK, Balance, Total
 from rigctl.analysis.run_view import RunView
@@ -13,8 +14,17 @@ from rigctl.model.counters.losses import Attribution, Where
 from rigctl.model.counters.points import Counted, CountingPoint, PointKind
 from rigctl.model.unknowns import total
 from rigctl.records import Repetition, RunPlan, Status
-from rigctl.report.blocks import Column, Entry, Folded, Items, Part, Row, Section, Table
-from rigctl.report.words.text import UNKNOWN, count_text, listed, plural, rate_text, settings_text, told_apart
+from rigctl.report.blocks import Column, Entry, Folded, Items, Part, Section, Table
+from rigctl.report.tables.columns import ColumnOf, Filled, Head, count_texts, each, fixed, numbers, table_of
+from rigctl.report.words.text import (
+    MOST_NAMED,
+    UNKNOWN,
+    listed,
+    plural,
+    settings_text,
+    tests_named,
+    told_apart,
+)
 
 
 def part(view: RunView) -> Part | None:
@@ -51,29 +61,68 @@ _LEGEND: Final = (
     "nothing explains.",
 )
 
+_DIFFERENCE: Final = Column("Difference", "%", "derived")
+_NOTE: Final = Column("Note", "", "derived", words=True)
+_Point: TypeAlias = tuple[CountingPoint, Reconciliation, Counted]
 
-def test_table(plan: RunPlan, each: Sequence[Balance]) -> Table | None:
-    """One row per test with counters, over its repetitions that count; rates with headers."""
+
+@dataclass(frozen=True, slots=True)
+class _TestRow:
+    """The counters of one test over its repetitions that count, in Mbit/s with headers."""
+
+    number: int
+    settings: str
+    expected: float | None
+    counted: float | None
+    difference: float | None  # in percent
+    flagged: bool
+    why: str | None
+
+
+def test_table(plan: RunPlan, balances: Sequence[Balance]) -> Table | None:
+    """Return a row per test with counters; None where no test has any."""
     by_cell: dict[int, list[tuple[Balance, Total]]] = {}
-    for balance in each:
+    for balance in balances:
         if balance.total is not None:
             by_cell.setdefault(balance.repetition.cell, []).append((balance, balance.total))
     if not by_cell:
         return None
     pairs = told_apart(plan.cells)
     settings = {cell.number: settings_text(cell, pairs) for cell in plan.cells}
-    columns = (
-        Column("Test", "", "requested"),
-        Column("Settings", "", "requested", words=True),
-        Column("Expected", "Mbit/s"),
-        Column("Counted", "Mbit/s"),
-        Column("Difference", "%", "derived"),
-        Column("Note", "", "derived", words=True),
-    )
     rows = [_test_row(number, settings[number], by_cell[number]) for number in sorted(by_cell)]
     left = len(rows) - MOST_ROWS
     legend = (*_LEGEND, *((f"{left} more tests are in the export.",) if left > 0 else ()))
-    return Table(columns, tuple(rows[:MOST_ROWS]), legend=legend, label="Counters of each test")
+    columns: list[ColumnOf[_TestRow]] = [
+        each(Column("Test", "", "requested"), lambda row: row.number),
+        each(Column("Settings", "", "requested", words=True), lambda row: row.settings),
+        _rates("Expected", lambda row: row.expected),
+        _rates("Counted", lambda row: row.counted),
+        lambda rows: Filled(_DIFFERENCE, tuple(_difference(row.difference, row.flagged) for row in rows)),
+        lambda rows: Filled(_NOTE, tuple(Entry(row.why or "", row.why) for row in rows)),
+    ]
+    return table_of(rows[:MOST_ROWS], columns, lambda row: Head(row.number), legend, "Counters of each test")
+
+
+def _test_row(number: int, settings: str, parts: Sequence[tuple[Balance, Total]]) -> _TestRow:
+    took_s = sum(balance.traffic_s for balance, _ in parts)
+    expected = total(sums.expected for _, sums in parts)
+    counted = total(None if sums.coarse else sums.counted for _, sums in parts)
+    expected_mbps, counted_mbps = (
+        None if octets is None or not took_s else octets * 8e-6 / took_s for octets in (expected, counted)
+    )
+    difference = 100 * (counted - expected) / expected if expected and counted is not None else None
+    flagged = any(sums.flagged for _, sums in parts)
+    why = next((sums.why for _, sums in parts if sums.why), None)
+    return _TestRow(number, settings, expected_mbps, counted_mbps, difference, flagged, why)
+
+
+def _rates(title: str, value: Callable[[_TestRow], float | None]) -> ColumnOf[_TestRow]:
+    def column(rows: Sequence[_TestRow]) -> Filled:
+        rates = [value(row) for row in rows]
+        decimals = (0 if mbps >= 100 else 1 if mbps >= 10 else 2 for mbps in rates if mbps is not None)
+        return numbers(Column(title, "Mbit/s"), rates, fixed(max(decimals, default=0)))
+
+    return column
 
 
 def where_counted(each: Sequence[Balance]) -> str:
@@ -82,59 +131,42 @@ def where_counted(each: Sequence[Balance]) -> str:
     return "the trunk" if where == TRUNK else "the switch ports of the senders"
 
 
-def _test_row(number: int, settings: str, parts: Sequence[tuple[Balance, Total]]) -> Row:
-    took_s = sum(balance.traffic_s for balance, _ in parts)
-    expected = total(sums.expected for _, sums in parts)
-    counted = total(None if sums.coarse else sums.counted for _, sums in parts)
-    difference = 100 * (counted - expected) / expected if expected and counted is not None else None
-    rates = [None if octets is None or not took_s else octets * 8e-6 / took_s for octets in (expected, counted)]
-    why = next((sums.why for _, sums in parts if sums.why), "") or ""
-    return Row(
-        (
-            Entry(str(number), number),
-            Entry(settings, settings),
-            *(Entry(rate_text(rate_mbps), rate_mbps) for rate_mbps in rates),
-            _difference(difference, any(sums.flagged for _, sums in parts)),
-            Entry(why, why or None),
-        ),
-        number,
-    )
-
-
 def point_table(whole: Mapping[CountingPoint, tuple[Reconciliation, Counted]]) -> Table | None:
-    """Every counting point over the whole run, in the order of the path; octets in MB (10^6)."""
+    """Return every counting point over the whole run, in the order of the path; octets in MB (10^6)."""
     if not whole:
         return None
-    columns = (
-        Column("Interface or port", "", "requested", words=True),
-        Column("Direction", "", "requested", words=True),
-        Column("Carries", "", "requested", words=True),
-        Column("Expected", "MB"),
-        Column("Counted", "MB"),
-        Column("Difference", "%", "derived"),
-        Column("Dropped", "", "derived"),
-        Column("Errors", "", "derived"),
-        Column("Note", "", "derived", words=True),
-    )
-    rows = tuple(_point_row(point, balance, counted) for point, (balance, counted) in whole.items())
-    return Table(columns, rows, legend=_LEGEND, label="Counters of each port")
+    rows = [(point, balance, counted) for point, (balance, counted) in whole.items()]
+    columns: list[ColumnOf[_Point]] = [
+        each(Column("Interface or port", "", "requested", words=True), lambda row: str(row[0])),
+        each(Column("Direction", "", "requested", words=True), lambda row: str(row[0].direction)),
+        each(
+            Column("Carries", "", "requested", words=True),
+            lambda row: "data" if row[1].carries_data else "acknowledgements",
+        ),
+        _megabytes("Expected", lambda balance: balance.expected),
+        _megabytes("Counted", lambda balance: balance.counted),
+        lambda rows: Filled(_DIFFERENCE, tuple(_difference(row[1].difference_pct, row[1].flagged) for row in rows)),
+        _packets("Dropped", lambda counted: counted.drops),
+        _packets("Errors", lambda counted: counted.damaged),
+        lambda rows: Filled(_NOTE, tuple(Entry(row[1].why or "", row[1].why) for row in rows)),
+    ]
+    return table_of(rows, columns, lambda _: Head(), _LEGEND, "Counters of each port")
 
 
-def _point_row(point: CountingPoint, balance: Reconciliation, counted: Counted) -> Row:
-    carries = "data" if balance.carries_data else "acknowledgements"
-    octets = (balance.expected, balance.counted)
-    return Row(
-        (
-            Entry(str(point), str(point)),
-            Entry(str(point.direction), str(point.direction)),
-            Entry(carries, carries),
-            *(Entry(UNKNOWN if value is None else f"{value / 1e6:.1f}", value and value / 1e6) for value in octets),
-            _difference(balance.difference_pct, balance.flagged),
-            Entry(count_text(counted.drops), counted.drops),
-            Entry(count_text(counted.damaged), counted.damaged),
-            Entry(balance.why or "", balance.why),
-        )
-    )
+def _megabytes(title: str, octets: Callable[[Reconciliation], int | None]) -> ColumnOf[_Point]:
+    def column(rows: Sequence[_Point]) -> Filled:
+        counts = [octets(balance) for _, balance, _ in rows]
+        return numbers(Column(title, "MB"), [count and count / 1e6 for count in counts], fixed(1))
+
+    return column
+
+
+def _packets(title: str, packets: Callable[[Counted], float | None]) -> ColumnOf[_Point]:
+    def column(rows: Sequence[_Point]) -> Filled:
+        counts = [packets(counted) for _, _, counted in rows]
+        return numbers(Column(title, "", "derived"), counts, count_texts(counts))
+
+    return column
 
 
 def _difference(percent: float | None, flagged: bool) -> Entry:
@@ -146,8 +178,6 @@ LEAST_EXPLAINED: Final = 0.001
 """A smaller share apart needs no reason."""
 LEAST_LOST: Final = 5
 """Fewer lost segments than this are chance, and no finding."""
-MOST_NAMED: Final = 3
-"""Counting points and tests that a sentence names; the others are in the tables."""
 
 
 def run_text(each: Sequence[Balance], whole: dict[CountingPoint, tuple[Reconciliation, Counted]]) -> list[str]:
@@ -214,14 +244,15 @@ def flag_text(each: Sequence[Balance]) -> list[str]:
     if flagged:
         named = [f"test {cell} ({_signed(total.difference_pct)} %)" for cell, total in sorted(flagged.items())]
         said.append(
-            f"Counters and flows differ by more than {100 * MOST_DIFFERENCE:g} % in {_some(named)}: "
+            f"Counters and flows differ by more than {100 * MOST_DIFFERENCE:g} % in {tests_named(named, 'as')}: "
             f"{next(iter(flagged.values())).why}."
         )
     others = sorted(elsewhere - set(flagged))
     if others:
         named = [f"test {number}" for number in others]
         said.append(
-            f"At single ports, counters and flows differ by more than {100 * MOST_DIFFERENCE:g} % in {_some(named)}."
+            f"At single ports, counters and flows differ by more than {100 * MOST_DIFFERENCE:g} % in "
+            f"{tests_named(named, 'as')}."
         )
     coarse = [balance for balance in each if balance.total is not None and balance.total.coarse]
     if coarse:
@@ -293,9 +324,3 @@ def _percent(share: float) -> str:
 
 def _signed(percent: float | None) -> str:
     return UNKNOWN if percent is None else f"{percent:+.2f}"
-
-
-def _some(words: Sequence[str]) -> str:
-    if len(words) <= MOST_NAMED:
-        return listed(words)
-    return f"{plural(len(words), 'test')}, as {listed(words[:MOST_NAMED])}"

@@ -1,4 +1,8 @@
-"""Datagrams: what was sent, what arrived and how; the highest rate with a given loss."""
+"""Datagrams: what was sent, what arrived and how; the highest rate with a given loss.
+
+Zero loss is a no drop rate (NDR); with some loss allowed it is a partial drop rate (PDR), named with its loss and the
+time of a trial, as RFC 2544, section 26.1, asks for zero loss and trials of 60 s.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
@@ -12,24 +16,22 @@ from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.model.limits.ceilings import LINE_RATE, Packet, reaches
 from rigctl.model.search import Search, Trial
 from rigctl.records import Cell, RunInfo
-from rigctl.report.blocks import Column, Entry, Part, Row, Section, Table
+from rigctl.report.blocks import Column, Entry, Part, Section, Table
 from rigctl.report.tables import requested
-from rigctl.report.tables.columns import ColumnOf, Filled, Head, decimals_of, table_of
-from rigctl.report.tables.streams import (
-    bottleneck,
-    ceiling,
-    details,
-    each_pair,
-    efficiency,
-    goodput,
-    idle_round_trip,
-    legend,
-    loaded_round_trip,
-    of_cell,
-    per_minute,
-    total_goodput,
+from rigctl.report.tables import streams as columns
+from rigctl.report.tables.columns import (
+    ColumnOf,
+    Filled,
+    Head,
+    NumberText,
+    count_texts,
+    decimals_of,
+    each,
+    fixed,
+    numbers,
+    table_of,
 )
-from rigctl.report.words.above_ceiling import excess_findings, excess_note
+from rigctl.report.words.above_ceiling import excess_findings
 from rigctl.report.words.goodput import goodput_answer, goodput_text
 from rigctl.report.words.limits import bottleneck_findings, bottleneck_text
 from rigctl.report.words.missing import excluded_findings, exclusion_text
@@ -45,29 +47,14 @@ from rigctl.report.words.text import (
 )
 
 SECTION = "datagrams"
-_METHOD = (
+STEADY: Final = 0.98
+"""From this share of the offered load on, the sender kept to it."""
+_METHOD: Final = (
     "Goodput is application bytes per second at the receiver, counted only while all flows of a test ran (the "
     "measurement interval); a duplicate counts once. Loss, order and jitter are of all that a test sent.",
     "Each datagram carries a number and the time it was handed over. Jitter is that of RFC 3550 as it stood at the "
     "end; datagrams that a kernel handed over together arrived at one instant.",
 )
-
-
-def part(view: RunView) -> Part | None:
-    """Of a run of UDP streams; `None` of any other."""
-    if view.section != SECTION:
-        return None
-    trials = search_table(view)
-    title = "The search for the highest rate, trial by trial"
-    return Part(
-        findings=tuple(datagram_findings(view)),
-        results=datagram_table(view.info, view.cells),
-        sections=(Section(title, (trials,), brief=True),) if trials is not None else (),
-        details=details(view, lambda cell: explain(view.info, cell)),
-        method=_METHOD,
-    )
-
-
 _REQUESTED: Final = (
     requested.TEST,
     requested.CONDITION,
@@ -84,96 +71,163 @@ _REQUESTED: Final = (
 )
 
 
+def part(view: RunView) -> Part | None:
+    """Return the part of a run of UDP streams; None for any other run."""
+    if view.section != SECTION:
+        return None
+    trials = search_table(view)
+    title = "The search for the highest rate, trial by trial"
+    return Part(
+        findings=tuple(datagram_findings(view)),
+        results=datagram_table(view.info, view.cells),
+        sections=(Section(title, (trials,), brief=True),) if trials is not None else (),
+        details=columns.details(view, lambda cell: explain(view.info, cell)),
+        method=_METHOD,
+    )
+
+
 def datagram_table(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
-    """The results of a run; of many pairs loss, order and jitter are those of the worst."""
-    columns: list[ColumnOf[CellSummary]] = [
-        *(of_cell(setting) for setting in _REQUESTED),
-        total_goodput,
-        goodput,
+    """Return the results of a run; of many pairs loss, order and jitter are those of the worst."""
+    made: list[ColumnOf[CellSummary]] = [
+        *(columns.of_cell(setting) for setting in _REQUESTED),
+        columns.total_goodput,
+        columns.goodput,
         _burst_sent,
-        _of_each("Loss", "%", lambda counted: counted.loss_pct),
+        _measured("Loss", "%", lambda counted: counted.loss_pct),
         _counts("Longest loss burst", lambda counted: counted.burst_max),
         _counts("Reordered", lambda counted: counted.reordered),
         _counts("Duplicates", lambda counted: counted.duplicates),
-        _of_each("Jitter", "µs", lambda counted: counted.jitter_us),
-        idle_round_trip,
-        loaded_round_trip,
-        per_minute,
-        ceiling,
-        efficiency,
-        bottleneck,
+        _measured("Jitter", "µs", lambda counted: counted.jitter_us),
+        *columns.latency_columns(),
+        columns.ceiling,
+        columns.efficiency,
+        columns.bottleneck,
     ]
-
-    def head(cell: CellSummary) -> Head:
-        notes = [*map(exclusion_text, cell.exclusions), *excess_note(info, cell)]
-        return Head(cell.cell.number, tuple(notes), cell.counted > 0)
-
-    return table_of(cells, columns, head, legend(cells, "Loss, order and jitter: of the worst pair."))
+    legend = columns.legend(cells, "Loss, order and jitter: of the worst pair.")
+    return table_of(cells, made, columns.head_of(info), legend)
 
 
-def _of_each(title: str, unit: str, value: Callable[[DatagramSummary], float | None]) -> ColumnOf[CellSummary]:
-    """A measured quantity, all rows with the same decimals."""
+def _measured(title: str, unit: str, of: Callable[[DatagramSummary], float | None]) -> ColumnOf[CellSummary]:
+    """Return a column of a quantity with the same decimals for all pairs."""
 
     def column(cells: Sequence[CellSummary]) -> Filled:
-        every = [_value(stream, value) for cell in cells for stream in cell.streams]
-        decimals = decimals_of(every, digits=2, most=3)
-
-        def text(number: float | None) -> str:
-            return UNKNOWN if number is None else f"{number:.{decimals}f}"
-
-        return _column(cells, Column(title, unit), value, text)
+        every = [_value(stream, of) for cell in cells for stream in cell.streams]
+        text = fixed(decimals_of(every, digits=2, most=3))
+        return _of_each(cells, Column(title, unit), of, lambda _: text)
 
     return column
 
 
-def _counts(title: str, value: Callable[[DatagramSummary], float | None]) -> ColumnOf[CellSummary]:
-    return lambda cells: _column(cells, Column(title), value, count_text)
+def _counts(title: str, of: Callable[[DatagramSummary], float | None]) -> ColumnOf[CellSummary]:
+    return lambda cells: _of_each(cells, Column(title), of, count_texts)
+
+
+def _of_each(
+    cells: Sequence[CellSummary],
+    column: Column,
+    of: Callable[[DatagramSummary], float | None],
+    text_of: Callable[[Sequence[float | None]], NumberText],
+) -> Filled:
+    def worst(cell: CellSummary) -> float | None:
+        known = [value for stream in cell.streams if (value := _value(stream, of)) is not None]
+        return max(known, default=None)
+
+    return columns.pair_numbers(cells, column, lambda stream: _value(stream, of), text_of, worst)
+
+
+def _value(stream: StreamSummary, of: Callable[[DatagramSummary], float | None]) -> float | None:
+    return None if stream.datagrams is None else of(stream.datagrams)
 
 
 def _burst_sent(cells: Sequence[CellSummary]) -> Filled | None:
-    """Beside the burst requested; without one the trials of a search and the notes give it."""
+    """Return the column beside the burst requested; None where no test asks for a burst."""
     if all(cell.cell.datagrams.burst is None for cell in cells):
         return None
     return _counts("Longest burst sent", lambda counted: counted.sent_burst)(cells)
 
 
-def _column(
-    cells: Sequence[CellSummary],
-    column: Column,
-    value: Callable[[DatagramSummary], float | None],
-    text: Callable[[float | None], str],
-) -> Filled:
-    def worst(cell: CellSummary) -> Entry:
-        known = [found for stream in cell.streams if (found := _value(stream, value)) is not None]
-        largest = max(known, default=None)
-        return Entry(text(largest), largest)
+def search_table(view: RunView) -> Table | None:
+    """Return every trial of every search; None where nothing was searched."""
+    rows = [(number, trial) for number, found in view.searches.items() for trial in found.trials]
+    if not rows:
+        return None
+    made: list[ColumnOf[tuple[int, Trial]]] = [
+        each(Column("Test", "", "requested"), lambda row: row[0]),
+        each(Column("Trial", "", "requested"), lambda row: row[1].number),
+        _offered,
+        _rate("Sent", lambda trial: trial.sent_bps),
+        _rate("Received", lambda trial: trial.arrived_bps),
+        _longest_burst,
+        lambda rows: numbers(Column("Loss", "%"), [_percent(trial.loss) for _, trial in rows], fixed(3)),
+        lambda rows: _passed(rows, view.plan.max_loss),
+    ]
+    legend = ("Rates are payload rates of one flow.",)
+    return table_of(rows, made, lambda row: Head(row[0], counted=row[1].sent_bps is not None), legend, "Trials")
 
-    return each_pair(
-        cells, column, lambda stream: _value(stream, value), lambda stream: text(_value(stream, value)), worst
-    )
+
+Trials = Sequence[tuple[int, Trial]]
 
 
-def _value(stream: StreamSummary, value: Callable[[DatagramSummary], float | None]) -> float | None:
-    return None if stream.datagrams is None else value(stream.datagrams)
+def _offered(rows: Trials) -> Filled:
+    rates = [trial.asked_bps for _, trial in rows]
+    entries = (Entry("unlimited") if rate is None else Entry(ceiling_text(rate / 1e6), rate / 1e6) for rate in rates)
+    return Filled(Column("Offered", "Mbit/s", "requested"), tuple(entries))
+
+
+def _rate(title: str, of: Callable[[Trial], float | None]) -> ColumnOf[tuple[int, Trial]]:
+    def column(rows: Trials) -> Filled:
+        rates = [of(trial) for _, trial in rows]
+        return numbers(Column(title, "Mbit/s"), [None if rate is None else rate / 1e6 for rate in rates], fixed(1))
+
+    return column
+
+
+def _longest_burst(rows: Trials) -> Filled:
+    bursts = [trial.burst for _, trial in rows]
+    return numbers(Column("Longest burst sent"), bursts, count_texts(bursts))
+
+
+def _passed(rows: Trials, most_loss: float) -> Filled:
+    words = (UNKNOWN if trial.loss is None else "yes" if trial.passed(most_loss) else "no" for _, trial in rows)
+    return Filled(Column("Passed", "", "derived", words=True), tuple(Entry(word) for word in words))
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100 * share
+
+
+def datagram_findings(view: RunView) -> Iterator[Finding]:
+    """Yield the findings of a run, the answer first."""
+    if not view.meshes and (answer := goodput_answer(view.info, view.cells)):
+        yield answer
+    yield from search_findings(view)
+    yield from _losses(view.cells)
+    yield from _load(view.cells)
+    yield from bottleneck_findings(view.cells)
+    yield from excess_findings(view.info, view.cells)
+    yield from excluded_findings(view.cells)
+    shaped = shaping_text(view.info)
+    if shaped:
+        yield Finding(shaped, Weight.RIG)
+
+
+def search_findings(view: RunView) -> Iterator[Finding]:
+    """Yield the answer of each search: the total rate, in bits and in datagrams, and what is lost above it."""
+    cells = {cell.number: cell for cell in view.plan.cells}
+    for number, found in view.searches.items():
+        if found.trials:
+            yield _search_finding(view, cells[number], found)
 
 
 def rate_name(view: RunView, cell: Cell) -> str:
-    """`NDR`, or `PDR (loss 0.1 %, trials of 5 s)`."""
+    """Return `NDR (trials of 60s)` or `PDR (loss 0.1 %, trials of 5s)`."""
     trial = f"trials of {format_duration(cell.duration_s)}"
     if view.plan.max_loss == 0:
         return f"NDR ({trial})"
     return f"PDR (loss {100 * view.plan.max_loss:g} %, {trial})"
 
 
-def search_findings(view: RunView) -> Iterator[Finding]:
-    """The answer of each search: the total rate, in bits and in datagrams, and what is lost above it."""
-    cells = {cell.number: cell for cell in view.plan.cells}
-    for number, found in view.searches.items():
-        if found.trials:
-            yield _finding(view, cells[number], found)
-
-
-def _finding(view: RunView, cell: Cell, found: Search) -> Finding:
+def _search_finding(view: RunView, cell: Cell, found: Search) -> Finding:
     which = f"Test {cell.number} (datagrams of {cell.message_bytes} bytes)"
     trials, subject = plural(len(found.trials), "trial"), tests([cell.number])
     blank = [trial for trial in found.trials if trial.sent_bps is None]
@@ -236,55 +290,6 @@ def _is_all(info: RunInfo, cell: Cell, best: Trial) -> bool:
     return bool(ceilings) and reaches(own / min(ceilings), LINE_RATE)
 
 
-def search_table(view: RunView) -> Table | None:
-    """Every trial of every search; `None` where nothing was searched."""
-    rows = [
-        _row(number, trial, view.plan.max_loss) for number, found in view.searches.items() for trial in found.trials
-    ]
-    if not rows:
-        return None
-    columns = (
-        Column("Test", "", "requested"),
-        Column("Trial", "", "requested"),
-        Column("Offered", "Mbit/s", "requested"),
-        Column("Sent", "Mbit/s"),
-        Column("Received", "Mbit/s"),
-        Column("Longest burst sent"),
-        Column("Loss", "%"),
-        Column("Passed", "", "derived", words=True),
-    )
-    return Table(columns, tuple(rows), legend=("Rates are payload rates of one flow.",), label="Trials")
-
-
-def _row(number: int, trial: Trial, most_loss: float) -> Row:
-    offered = Entry("unlimited") if trial.asked_bps is None else _rate(trial.asked_bps)
-    loss = Entry(UNKNOWN) if trial.loss is None else Entry(f"{100 * trial.loss:.3f}", 100 * trial.loss)
-    passed = Entry(UNKNOWN) if trial.loss is None else Entry("yes" if trial.passed(most_loss) else "no")
-    entries = (Entry(str(number), number), Entry(str(trial.number), trial.number), offered)
-    burst = Entry(count_text(trial.burst), trial.burst)
-    measured: Sequence[Entry] = (_rate(trial.sent_bps), _rate(trial.arrived_bps), burst)
-    return Row((*entries, *measured, loss, passed), number, counted=trial.sent_bps is not None)
-
-
-def _rate(rate_bps: float | None) -> Entry:
-    return Entry(UNKNOWN) if rate_bps is None else Entry(ceiling_text(rate_bps / 1e6), rate_bps / 1e6)
-
-
-def datagram_findings(view: RunView) -> Iterator[Finding]:
-    """All of them, the answer first."""
-    if not view.meshes and (answer := goodput_answer(view.info, view.cells)):
-        yield answer
-    yield from search_findings(view)
-    yield from _losses(view.cells)
-    yield from _load(view.cells)
-    yield from bottleneck_findings(view.cells)
-    yield from excess_findings(view.info, view.cells)
-    yield from excluded_findings(view.cells)
-    shaped = shaping_text(view.info)
-    if shaped:
-        yield Finding(shaped, Weight.RIG)
-
-
 def _losses(cells: Sequence[CellSummary]) -> Iterator[Finding]:
     """Over all tests: what was lost, and where most of it."""
     known = {cell.cell.number: share for cell in cells if (share := _lost_share(cell)) is not None}
@@ -316,7 +321,7 @@ def _overflowed(stream: StreamSummary) -> bool:
 
 
 def _load(cells: Sequence[CellSummary]) -> Iterator[Finding]:
-    short = [cell.cell.number for cell in cells if cell.counted and load_text(cell)]
+    short = [cell.cell.number for cell in cells if cell.counted and shortfall(cell) is not None]
     if short:
         text = f"The senders did not achieve the offered load in {numbers_text(short)}."
         yield Finding(text, Weight.GRANTED, Severity.WARNING, tests(short))
@@ -343,33 +348,35 @@ def _shaped(info: RunInfo, cell: Cell) -> str:
     return f"{ceiling_text(carried)} of {size} bytes, where a wire carries {ceiling_text(path.ceiling_mbps)}"
 
 
-STEADY = 0.98
-"""From this share of the offered load on, the sender kept to it."""
-
-
 def explain(info: RunInfo, cell: CellSummary) -> list[str]:
     """The sentences of one test."""
     notes = [exclusion_text(excluded) for excluded in cell.exclusions]
     if not cell.counted:
         return notes
-    said = [goodput_text(info, cell), load_text(cell)]
+    said = [goodput_text(info, cell), _load_text(cell)]
     said += [_loss(stream, len(cell.streams) > 1) for stream in cell.streams]
     said += [*_order(cell), *_drops(info, cell), bottleneck_text(cell), *notes]
     return [sentence for sentence in said if sentence]
 
 
-def load_text(cell: CellSummary) -> str:
-    """Where the senders did not achieve the offered load that was requested."""
+def shortfall(cell: CellSummary) -> tuple[float, float] | None:
+    """Return the requested load and the slowest sender's rate in Mbit/s; None if all senders kept to the load."""
     sent = [stream.datagrams.sent_mbps for stream in cell.streams if stream.datagrams is not None]
     known = [rate_mbps for rate_mbps in sent if rate_mbps is not None]
     rate = cell.cell.datagrams.rate
     if not isinstance(rate, int) or not known:
+        return None
+    asked_mbps = rate * cell.cell.parallel / 1e6
+    return (asked_mbps, min(known)) if min(known) < STEADY * asked_mbps else None
+
+
+def _load_text(cell: CellSummary) -> str:
+    short = shortfall(cell)
+    if short is None:
         return ""
-    asked = rate * cell.cell.parallel / 1e6
-    if min(known) >= STEADY * asked:
-        return ""
+    asked, slowest = map(rate_text, short)
     return (
-        f"{rate_text(asked)} Mbit/s were requested on each pair; the slowest sender achieved {rate_text(min(known))}: "
+        f"{asked} Mbit/s were requested on each pair; the slowest sender achieved {slowest}: "
         "what was received says nothing about the network's limit."
     )
 
@@ -389,10 +396,10 @@ def _loss(stream: StreamSummary, several: bool) -> str:
 
 
 def _order(cell: CellSummary) -> Iterator[str]:
-    for name, what in (("reordered", "reordered"), ("duplicates", "duplicates")):
+    for name in ("reordered", "duplicates"):
         known = [getattr(stream.datagrams, name) or 0 for stream in cell.streams if stream.datagrams is not None]
         if sum(known):
-            yield f"{count_text(sum(known))} {what}."
+            yield f"{count_text(sum(known))} {name}."
 
 
 def _drops(info: RunInfo, cell: CellSummary) -> Iterator[str]:

@@ -6,12 +6,24 @@ from rigctl.analysis.rows.messages import DiskShares
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.messages import MessageResult
 from rigctl.findings import Finding, Weight, tests
-from rigctl.report.blocks import Column, Entry, Part
+from rigctl.report.blocks import Column, Part
 from rigctl.report.tables import requested
-from rigctl.report.tables.columns import ColumnOf, Filled
-from rigctl.report.tables.messages import Results, efficiency, message_table, of_cell, scaled, size
-from rigctl.report.words.above_ceiling import message_excess_findings, message_excess_note
-from rigctl.report.words.text import UNKNOWN, percent_text, size_words
+from rigctl.report.tables.columns import Filled
+from rigctl.report.tables.messages import (
+    ResultColumn,
+    Results,
+    ceiling,
+    efficiency,
+    megabytes_per_s,
+    message_table,
+    of_cell,
+    scaled,
+    size,
+    throughput,
+)
+from rigctl.report.tables.streams import efficiency_entry
+from rigctl.report.words.above_ceiling import excess_findings, excess_note
+from rigctl.report.words.text import percent_text, size_words
 
 SECTION = "files"
 _METHOD = (
@@ -25,10 +37,10 @@ def part(view: RunView) -> Part | None:
     """Of a run of file transfers; `None` of any other."""
     if view.section != SECTION:
         return None
-    asked: list[ColumnOf[MessageResult]] = [size, of_cell(requested.READ), of_cell(requested.WRITE)]
-    derived: list[ColumnOf[MessageResult]] = [
-        _throughput,
-        _ceiling,
+    asked: list[ResultColumn] = [size, of_cell(requested.READ), of_cell(requested.WRITE)]
+    derived: list[ResultColumn] = [
+        megabytes_per_s("Throughput", throughput),
+        megabytes_per_s("Ceiling", ceiling),
         efficiency,
         _share("Reading", lambda disk: disk.read_share),
         _share("Writing", lambda disk: disk.write_share),
@@ -36,28 +48,14 @@ def part(view: RunView) -> Part | None:
     ]
     return Part(
         findings=tuple(file_findings(view)),
-        results=message_table(view.messages, asked, derived, lambda result: message_excess_note(view.info, result)),
+        results=message_table(view.messages, asked, derived, lambda result: excess_note(view.info, result)),
         method=(_METHOD,),
     )
 
 
-def _throughput(results: Results) -> Filled:
-    return _rates("Throughput", [result.bytes_per_s for result in results])
-
-
-def _ceiling(results: Results) -> Filled:
-    return _rates("Ceiling", [result.ceiling_bps and result.ceiling_bps / 8 for result in results])
-
-
-def _rates(title: str, values: list[float | None]) -> Filled:
-    entries = (Entry(UNKNOWN if value is None else f"{value / 1e6:.1f}", value and value / 1e6) for value in values)
-    return Filled(Column(title, "MB/s", "derived"), tuple(entries))
-
-
-def _share(title: str, share: Callable[[DiskShares], float | None]) -> ColumnOf[MessageResult]:
+def _share(title: str, share: Callable[[DiskShares], float | None]) -> ResultColumn:
     def column(results: Results) -> Filled:
-        shares = [share(result.disk) for result in results]
-        entries = (Entry(percent_text(value), None if value is None else 100 * value) for value in shares)
+        entries = (efficiency_entry(share(result.disk), above_ceiling=False) for result in results)
         return Filled(Column(title, "%", "derived"), tuple(entries))
 
     return column
@@ -74,7 +72,7 @@ def file_findings(view: RunView) -> Iterator[Finding]:
         return
     if not view.meshes:
         yield from _compared(counted)
-    yield from message_excess_findings(view.info, counted)
+    yield from excess_findings(view.info, counted)
 
 
 def _compared(counted: Sequence[MessageResult]) -> Iterator[Finding]:

@@ -16,7 +16,7 @@ from rigctl.records import Cell, Direction, Probes, Repetition, Status, Stream
 from rigctl.report.blocks import Block, Chart, Charts, Column, Key, Part, Section, Table
 from rigctl.report.charts.plot import MOST_COLOURS, Axis, Panel, Plot, stream_colours
 from rigctl.report.charts.plot import Line as Drawn
-from rigctl.report.tables.columns import ColumnOf, Filled, Head, decimals_of, filled, numbers, table_of
+from rigctl.report.tables.columns import ColumnOf, Filled, Head, decimals_of, each, fixed, numbers, table_of
 from rigctl.report.words.text import numbers_text, plural, rate_text, settings_text, time_text
 
 METHOD = (
@@ -59,18 +59,20 @@ def results(view: RunView) -> list[Result]:
 
 
 def table(found: Sequence[Result]) -> Table:
+    """Return the table of latency under load: a row for each test and pair with probes."""
     columns: list[ColumnOf[Result]] = [
-        lambda rows: filled(Column("Test"), [row.cell.cell.number for row in rows]),
-        lambda rows: filled(Column("Pair", words=True), [str(row.stream) for row in rows]),
+        each(Column("Test"), lambda row: row.cell.cell.number),
+        each(Column("Pair", words=True), lambda row: str(row.stream)),
         _times("Idle, p50", lambda latency: latency.idle_p50_us),
         _times("Idle, p99", lambda latency: latency.idle_p99_us),
         _times("Loaded, p50", lambda latency: latency.loaded_p50_us),
         _times("Loaded, p99", lambda latency: latency.loaded_p99_us),
         _times("Rise", lambda latency: latency.rise_us),
-        lambda rows: numbers(Column("Round trips per minute"), [row.latency.rpm for row in rows], 0),
+        lambda rows: numbers(Column("Round trips per minute"), [row.latency.rpm for row in rows], fixed(0)),
         _lost,
-        _tcp,
     ]
+    if any(row.latency.tcp_us is not None for row in found):  # datagrams have no round trip of TCP
+        columns.append(_times("RTT of TCP", lambda latency: latency.tcp_us))
     legend = ("Round trips of probes: p50 the median, p99 what 99 % did not exceed. Rise: of the median.",)
     return table_of(found, columns, lambda row: Head(row.cell.cell.number), legend, "Latency under load")
 
@@ -78,22 +80,14 @@ def table(found: Sequence[Result]) -> Table:
 def _times(title: str, of: Callable[[LatencySummary], float | None]) -> ColumnOf[Result]:
     def column(rows: Sequence[Result]) -> Filled:
         values = [None if (time_us := of(row.latency)) is None else time_us / 1e3 for row in rows]
-        return numbers(Column(title, "ms"), values, decimals_of(values, most=3))
+        return numbers(Column(title, "ms"), values, fixed(decimals_of(values, most=3)))
 
     return column
 
 
 def _lost(rows: Sequence[Result]) -> Filled:
     values = [row.latency.lost_pct for row in rows]
-    return numbers(Column("Lost", "%"), values, decimals_of(values, digits=2, most=2))
-
-
-def _tcp(rows: Sequence[Result]) -> Filled | None:
-    """What TCP itself has measured; datagrams have none."""
-    values = [None if row.latency.tcp_us is None else row.latency.tcp_us / 1e3 for row in rows]
-    if all(value is None for value in values):
-        return None
-    return numbers(Column("RTT of TCP", "ms"), values, decimals_of(values, most=3))
+    return numbers(Column("Lost", "%"), values, fixed(decimals_of(values, digits=2, most=2)))
 
 
 GROWN: Final = 2.0

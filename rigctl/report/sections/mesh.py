@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from rigctl.analysis.run_view import RunView
@@ -12,7 +13,8 @@ from rigctl.findings import Finding, Number, Severity, Subject, Weight
 from rigctl.records import RunPlan
 from rigctl.report.blocks import Column, Entry, HeatField, HeatMap, HeatMaps, Paragraph, Part, Row, Section, Table
 from rigctl.report.charts.colours import HEAT_STEPS, heat_step
-from rigctl.report.words.text import UNKNOWN, count_text, listed, plural, settings_text
+from rigctl.report.tables.columns import NumberText, alike, count_texts, digits_decimals, fixed
+from rigctl.report.words.text import MOST_NAMED, UNKNOWN, listed, plural, settings_text
 
 _DIRECTIONS: Final = (
     f"Directions of a pair are reported where they differ by over {100 * DIFFER:g} % and by more than their standard "
@@ -66,34 +68,49 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """`value` of a way in Mbit/s or µs, `second` what stands beside it under `second_unit`."""
+    """`value` of a way in Mbit/s or µs; `second` is printed beside it under `second_unit`."""
 
     what: str
     words: str  # both values, for the legend
     scale: Scale
     value: Callable[[Way], float | None]
     second_unit: str
-    second: Callable[[Way], Entry]
+    second: Callable[[Way], float | None]
+    second_text: Callable[[Sequence[float | None]], NumberText]
     trips: bool = False
 
 
 def form_of(found: Sequence[Mesh]) -> Form:
-    """By what was counted, which is the same in all tests of a run."""
+    """Return the form that suits what was counted, which is the same in all tests of a run."""
     point = found[0].point
     if point.kind.round_trips:
-        values = [way.rtt_p50_us or 0.0 for mesh in found for way in mesh.answered]
-        scale = _times(values)
-
-        def late(way: Way) -> Entry:
-            us = way.rtt_p99_us
-            return Entry(UNKNOWN) if us is None else Entry(scale.number(us), us / scale.factor)
-
+        scale = _times([way.rtt_p50_us or 0.0 for mesh in found for way in mesh.answered])
         words = "the round trip of a message, median (p50) and 99th percentile"
-        return Form("Median round trip", words, scale, lambda way: way.rtt_p50_us, "p99", late, trips=True)
+        return Form(
+            "Median round trip",
+            words,
+            scale,
+            lambda way: way.rtt_p50_us,
+            "p99",
+            lambda way: None if way.rtt_p99_us is None else way.rtt_p99_us / scale.factor,
+            lambda _: fixed(scale.decimals),
+            trips=True,
+        )
     scale = _rates([way.mbps or 0.0 for mesh in found for way in mesh.known])
+    goodput = partial(Form, "Goodput", scale=scale, value=lambda way: way.mbps)
     if point.transport == "udp":
-        return Form("Goodput", "goodput and loss of datagrams", scale, lambda way: way.mbps, "loss %", _loss)
-    return Form("Goodput", "goodput and retransmits (Retr)", scale, lambda way: way.mbps, "Retr", _again)
+        return goodput(
+            words="goodput and loss of datagrams",
+            second_unit="loss %",
+            second=lambda way: way.loss_pct,
+            second_text=lambda values: alike(values, partial(digits_decimals, digits=2)),
+        )
+    return goodput(
+        words="goodput and retransmits (Retr)",
+        second_unit="Retr",
+        second=lambda way: way.retransmits,
+        second_text=count_texts,
+    )
 
 
 def _rates(known: Sequence[float]) -> Scale:
@@ -108,14 +125,6 @@ _MANY_US: Final = 10_000.0
 def _times(known: Sequence[float]) -> Scale:
     unit, factor = ("ms", 1000.0) if min(known) >= _MANY_US else ("µs", 1.0)
     return Scale(unit, factor, 0 if min(known) / factor >= 100 else 1)
-
-
-def _again(way: Way) -> Entry:
-    return Entry(count_text(way.retransmits), way.retransmits)
-
-
-def _loss(way: Way) -> Entry:
-    return Entry(UNKNOWN if way.loss_pct is None else f"{way.loss_pct:.2g}", way.loss_pct)
 
 
 SERVERS_CHARACTERS: Final = 100
@@ -180,46 +189,52 @@ def _parts(mesh: Mesh, form: Form, title: str) -> Iterator[Table]:
 
 
 def _table(mesh: Mesh, form: Form, servers: Sequence[str], title: str) -> Table:
-    """Both values to each of `servers`."""
-    columns = [Column("Client", words=True)]
+    """Return both values to each of `servers`."""
+    columns, entries = [Column("Client", words=True)], [[Entry(client, client) for client in mesh.nodes]]
     for server in servers:
         columns += [Column(server, form.scale.unit), Column(server, form.second_unit)]
-    rows = [
-        Row((Entry(client, client), *(entry for server in servers for entry in _entries(mesh, form, (client, server)))))
-        for client in mesh.nodes
-    ]
+        entries += _entries(mesh, form, [(client, server) for client in mesh.nodes])
     label = title if len(servers) == len(mesh.nodes) else f"{title}, {servers[0]} to {servers[-1]}"
-    return Table(tuple(columns), tuple(rows), label=label)
+    return Table(tuple(columns), tuple(map(Row, zip(*entries, strict=True))), label=label)
 
 
 def _star(mesh: Mesh, form: Form, title: str) -> Table:
-    """A row for each node: both values and the limit, to the centre and from it."""
-    limits = not mesh.point.kind.in_messages
-    columns = [Column("Node", words=True)]
-    for way in (f"to {mesh.centre}", f"from {mesh.centre}"):
+    """Return a row for each node: both values and the limit, to the centre and from it."""
+    limits, centre = not mesh.point.kind.in_messages, mesh.centre or ""
+    others = [node for node in mesh.nodes if node != centre]
+    columns, entries = [Column("Node", words=True)], [[Entry(node, node) for node in others]]
+    for way, ends in (
+        (f"to {centre}", [(node, centre) for node in others]),
+        (f"from {centre}", [(centre, node) for node in others]),
+    ):
         columns += [Column(way, form.scale.unit), Column(way, form.second_unit)]
-        columns += [Column(way, "limit", words=True)] if limits else []
-    rows = []
-    for node in mesh.nodes:
-        if node == mesh.centre:
+        entries += _entries(mesh, form, ends)
+        if limits:
+            columns.append(Column(way, "limit", words=True))
+            entries.append([Entry(mesh.ways[each].limit or UNKNOWN, mesh.ways[each].limit) for each in ends])
+    return Table(tuple(columns), tuple(map(Row, zip(*entries, strict=True))), label=title)
+
+
+def _entries(mesh: Mesh, form: Form, column: Sequence[Ends]) -> tuple[list[Entry], list[Entry]]:
+    """Return the entries of two columns: both values of each of these ways."""
+    slower = {pair.slower.ends for pair in mesh.lopsided}
+    measured = {
+        ends: (value, form.second(way))
+        for ends in column
+        if (way := mesh.ways.get(ends)) is not None and (value := form.value(way)) is not None
+    }
+    text = form.second_text([second for _, second in measured.values()])
+    first, second = [], []
+    for ends in column:
+        if ends not in measured:
+            dash = Entry(ITSELF if ends[0] == ends[1] else UNKNOWN)
+            first.append(dash)
+            second.append(dash)
             continue
-        entries = [Entry(node, node)]
-        for ends in ((node, mesh.centre or ""), (mesh.centre or "", node)):
-            entries += _entries(mesh, form, ends)
-            limit = mesh.ways[ends].limit
-            entries += [Entry(limit or UNKNOWN, limit)] if limits else []
-        rows.append(Row(tuple(entries)))
-    return Table(tuple(columns), tuple(rows), label=title)
-
-
-def _entries(mesh: Mesh, form: Form, ends: Ends) -> tuple[Entry, Entry]:
-    way = mesh.ways.get(ends)
-    value = None if way is None else form.value(way)
-    if way is None or value is None:
-        dash = Entry(ITSELF if ends[0] == ends[1] else UNKNOWN)
-        return dash, dash
-    slower = any(pair.slower.ends == ends for pair in mesh.lopsided)
-    return Entry(form.scale.number(value), value / form.scale.factor, "warn" if slower else ""), form.second(way)
+        value, beside = measured[ends]
+        first.append(Entry(form.scale.number(value), value / form.scale.factor, "warn" if ends in slower else ""))
+        second.append(Entry(text(beside), beside))
+    return first, second
 
 
 def heat_maps(found: Sequence[Mesh], form: Form) -> Section:
@@ -248,8 +263,6 @@ def _heat(mesh: Mesh, form: Form, top: float, title: str) -> HeatMap:
     return HeatMap(title, "client ↓ server →", mesh.nodes, rows)
 
 
-MOST_NAMED: Final = 3
-"""Slow nodes that the answer names with what they are slow in."""
 MOST_PAIRS: Final = 6
 """Pairs whose directions differ that are reported one by one."""
 _ROLES: Final = {
@@ -312,8 +325,8 @@ def _named(found: Sequence[Mesh]) -> str:
     elif not roles:
         said = "no node is slow" if found[0].centre else "no node is slow with all others"
     elif len(roles) <= MOST_NAMED:
-        words = [f"{node} in {listed(sorted(own, reverse=True))}" for node, own in roles.items()]
-        said = ", ".join(words).replace(" in ", " is slow in ", 1)
+        (first, own), *others = ((node, listed(sorted(own, reverse=True))) for node, own in roles.items())
+        said = ", ".join([f"{first} is slow in {own}", *(f"{node} in {roles_}" for node, roles_ in others)])
     else:
         said = f"{listed(list(roles))} are slow"
     return f"{said}; {listed(small)} {'has' if len(small) == 1 else 'have'} a smaller MTU" if small else said

@@ -11,21 +11,24 @@ from rigctl.base.units import format_bytes
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.model.histogram import count_between, peaks_ns
 from rigctl.records import RunInfo
-from rigctl.report.blocks import Chart, Charts, Column, Entry, Key, Paragraph, Part, Section, Table
+from rigctl.report.blocks import Chart, Charts, Column, Key, Paragraph, Part, Section, Table
 from rigctl.report.charts.plot import MOST_COLOURS, Axis, Mark, Plot, Spans, plot, stream_colours
 from rigctl.report.charts.plot import Line as Drawn
-from rigctl.report.tables.columns import Filled
+from rigctl.report.tables.columns import Filled, fixed, numbers
 from rigctl.report.tables.messages import (
     ResultColumn,
     Results,
+    bytes_per_s,
+    ceiling,
     efficiency,
     iterations,
     message_table,
     microseconds,
     size,
+    throughput,
 )
-from rigctl.report.words.above_ceiling import message_excess_findings, message_excess_note
-from rigctl.report.words.text import UNKNOWN, listed, percent_text, plural, rate_text, time_text
+from rigctl.report.words.above_ceiling import excess_findings, excess_note
+from rigctl.report.words.text import percent_text, plural, rate_text, tests_named, time_text
 
 SECTION = "messages"
 _BLAST_METHOD = (
@@ -56,7 +59,7 @@ def part(view: RunView) -> Part | None:
         findings.append(Finding(shaping, Weight.RIG))
     return Part(
         findings=tuple(findings),
-        results=table(results, lambda result: message_excess_note(view.info, result)),
+        results=table(results, lambda result: excess_note(view.info, result)),
         sections=_charts(view, trips),
         method=(_TRIP_METHOD, _PLACES, _CONNECTIONS) if trips else (_BLAST_METHOD, _CONNECTIONS),
     )
@@ -76,57 +79,38 @@ def _charts(view: RunView, trips: bool) -> tuple[Section, ...]:
     return (Section(title, (Charts((chart,), keys(drawn), wide=True), Paragraph(note, small=True))),)
 
 
-_PERCENTILES: Final = (50.0, 90.0, 99.0, 99.9)
-
-
 def table(results: Results, notes_of: Callable[[MessageResult], Sequence[str]] = lambda _: ()) -> Table:
-    """Size, iterations, elapsed times, their mean and variation, then round trips or throughput."""
+    """Return size, iterations, elapsed times, their mean and variation, then round trips or throughput."""
     if results and results[0].cell.kind.round_trips:
-        return message_table(results, [size, iterations], _round_trips())
-    return message_table(results, [size, _logarithm, iterations], [throughput, ceiling, efficiency], notes_of)
+        return message_table(results, [size, iterations], list(_round_trips()))
+    derived: list[ResultColumn] = [bytes_per_s("Throughput", throughput), bytes_per_s("Ceiling", ceiling), efficiency]
+    return message_table(results, [size, _logarithm, iterations], derived, notes_of)
 
 
 def _logarithm(results: Results) -> Filled:
-    """The nettest page plots throughput against it."""
+    """Return the column against which a page of nettest plots throughput."""
     values = [math.log2(result.size) if result.size else None for result in results]
-    column = Column("log2(size)", "", "requested")
-    return Filled(column, tuple(Entry(UNKNOWN if value is None else f"{value:.3f}", value) for value in values))
+    return numbers(Column("log2(size)", "", "requested"), values, fixed(3))
 
 
-def _round_trips() -> list[ResultColumn]:
-    def of_percentile(percent: float) -> ResultColumn:
-        return microseconds(f"p{percent:g}", lambda result: result.rtt_us(percent))
-
-    return [
-        microseconds("RTT mean", lambda result: _us(result.rtt_mean_ns)),
-        microseconds("min", lambda result: _us(result.rtt_min_ns)),
-        *(of_percentile(percent) for percent in _PERCENTILES),
-        microseconds("max", lambda result: _us(result.rtt_max_ns)),
-    ]
+def _round_trips() -> Iterator[ResultColumn]:
+    yield microseconds("RTT mean", lambda result: _us(result.rtt_mean_ns))
+    yield microseconds("min", lambda result: _us(result.rtt_min_ns))
+    yield microseconds("p50", lambda result: result.rtt_us(50))
+    yield microseconds("p90", lambda result: result.rtt_us(90))
+    yield microseconds("p99", lambda result: result.rtt_us(99))
+    yield microseconds("p99.9", lambda result: result.rtt_us(99.9))
+    yield microseconds("max", lambda result: _us(result.rtt_max_ns))
 
 
 def _us(time_ns: float | None) -> float | None:
     return None if time_ns is None else time_ns / 1000
 
 
-def throughput(results: Results) -> Filled:
-    return _rates("Throughput", [result.bytes_per_s for result in results])
-
-
-def ceiling(results: Results) -> Filled:
-    return _rates("Ceiling", [result.ceiling_bps and result.ceiling_bps / 8 for result in results])
-
-
-def _rates(title: str, values: list[float | None]) -> Filled:
-    column = Column(title, "byte/s", "derived")
-    return Filled(column, tuple(Entry(UNKNOWN if value is None else f"{value:,.0f}", value) for value in values))
-
-
 NOISY: Final = 0.05
 """A variation above this share of the mean is reported."""
 CONVERGED: Final = 0.99
 """From the smallest size on that achieves this share of the highest throughput, it has converged."""
-MOST_NAMED: Final = 3
 
 
 def message_findings(view: RunView) -> Iterator[Finding]:
@@ -139,7 +123,7 @@ def message_findings(view: RunView) -> Iterator[Finding]:
         again = [] if view.again is None else [result for result in view.again.messages if result.elapsed_s]
         yield from _trip_answer(counted, again) if trips else _blast_answer(counted)
     if not trips:
-        yield from message_excess_findings(view.info, counted)
+        yield from excess_findings(view.info, counted)
     yield from _noisy(counted, again=view.plan.retest is not None)
     yield from _unanswered(counted)
 
@@ -206,9 +190,8 @@ def _noisy(counted: Sequence[MessageResult], *, again: bool) -> Iterator[Finding
     noisy = [result for result in counted if result.mean_s and (result.variation_s or 0.0) > NOISY * result.mean_s]
     if not noisy or again:
         return
-    worst = sorted(noisy, key=_share, reverse=True)[:MOST_NAMED]
-    named = listed([f"test {result.cell.number} ({100 * _share(result):.0f} %)" for result in worst])
-    which = named if len(noisy) <= MOST_NAMED else f"{len(noisy)} tests, most in {named}"
+    worst = sorted(noisy, key=_share, reverse=True)
+    which = tests_named([f"test {result.cell.number} ({100 * _share(result):.0f} %)" for result in worst], "most in")
     text = f"Repetitions vary by more than {100 * NOISY:.0f} % of their mean in {which}."
     remedy = "Measure them again with `retest: {when: variation > 5%}`."
     subject = tests(result.cell.number for result in noisy)
@@ -248,7 +231,7 @@ def size_text(result: MessageResult) -> str:
 
 
 def _us_text(time_ns: float | None) -> str:
-    return time_text(None if time_ns is None else time_ns / 1000)
+    return time_text(_us(time_ns))
 
 
 _MS: Final = 1e6

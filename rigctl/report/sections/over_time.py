@@ -7,7 +7,6 @@ from typing import Final
 
 import numpy as np
 
-from rigctl.analysis.rows.cells import window_s
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
 from rigctl.analysis.views.gaps import LEAST_GAP_S, SLACK_S, Gap, gaps_of
@@ -18,7 +17,7 @@ from rigctl.model.window import Times, received_at
 from rigctl.records import Cell, Flow, Repetition, Status, by_stream
 from rigctl.report.blocks import Chart, Charts, Key, Paragraph, Part, Section
 from rigctl.report.charts.plot import MOST_COLOURS, Axis, Bars, Line, Mark, Panel, Plot, Rule, stream_colours
-from rigctl.report.words.text import listed, plural, rate_text, settings_text, told_apart
+from rigctl.report.words.text import MOST_NAMED, listed, plural, rate_text, settings_text, told_apart
 
 MOST_POINTS: Final = 120
 WIDTH: Final = 380
@@ -97,7 +96,7 @@ def _keys(view: RunView, drawn: Sequence[Drawn]) -> tuple[Key, ...]:
 
 def shown_repetition(repetitions: Sequence[Repetition]) -> Repetition | None:
     """The repetition a chart shows: the last that counts."""
-    counted = [repetition for repetition in repetitions if repetition.status is Status.OK and window_s(repetition)]
+    counted = [repetition for repetition in repetitions if repetition.status is Status.OK and repetition.window_s]
     return counted[-1] if counted else None
 
 
@@ -109,7 +108,7 @@ def one_ceiling(cell: CellSummary) -> float | None:
 
 def traces(cell: Cell, repetition: Repetition) -> tuple[Trace, ...]:
     """One trace per stream of `repetition`, in the scenario's order; none where a side or its series is missing."""
-    length_s, start_ns = window_s(repetition), repetition.window_start_ns
+    length_s, start_ns = repetition.window_s, repetition.window_start_ns
     sampled = any(flow.receiver is not None and flow.receiver.series.columns for flow in repetition.flows)
     if length_s is None or start_ns is None or not sampled:
         return ()
@@ -193,9 +192,6 @@ def _retransmits_below(found: Sequence[Trace], most: int) -> Panel:
         for trace, colour in zip(found, stream_colours(len(found)), strict=True)
     )
     return Panel(Axis("retransmits", 0, most, at=(0, most)), tuple(bars), RETRANSMITS_HEIGHT)
-
-
-MOST_NAMED: Final = 3
 
 
 def gaps_part(view: RunView) -> Part | None:

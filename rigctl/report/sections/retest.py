@@ -8,9 +8,7 @@ from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.model.statistics.repeating import ci95, value_of, variation
 from rigctl.records import Cell, Repetition
 from rigctl.report.blocks import Part, Section, Table
-from rigctl.report.words.text import listed, plural
-
-MOST_NAMED = 3
+from rigctl.report.words.text import plural, tests_named
 
 
 def part(view: RunView, again: RunView, table: Table) -> Part:
@@ -50,9 +48,8 @@ def until_findings(view: RunView) -> Iterator[Finding]:
         text = f"Half the 95 % confidence interval of every mean is below {bound}."
         yield Finding(text, Weight.DETAIL, Severity.OK)
         return
-    worst = sorted(wide, key=lambda number: -(wide[number] or float("inf")))[:MOST_NAMED]
-    named = listed([f"test {number} ({_percent(wide[number])})" for number in worst])
-    which = named if len(wide) <= MOST_NAMED else f"{len(wide)} tests, widest in {named}"
+    worst = sorted(wide, key=lambda number: -(wide[number] or float("inf")))
+    which = tests_named([f"test {number} ({_percent(wide[number])})" for number in worst], "widest in")
     text = f"After {until.most} repetitions half the 95 % confidence interval is not below {bound} in {which}."
     yield Finding(text, Weight.SUSPECT, Severity.WARNING, tests(sorted(wide)))
 

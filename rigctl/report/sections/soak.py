@@ -4,7 +4,7 @@ The table is the one that such tests are published with: flow, pair, goodput, in
 Beside the sum over time are the rates that switches counted, as lines of their own.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Final
@@ -12,7 +12,6 @@ from typing import Final
 import numpy as np
 
 from rigctl.analysis.rows.cells import Row as Values
-from rigctl.analysis.rows.cells import window_s
 from rigctl.analysis.rows.counters import PortRate, port_rates
 from rigctl.analysis.run_view import RunView
 from rigctl.base.units import format_duration
@@ -21,7 +20,8 @@ from rigctl.model.window import Times, received_at
 from rigctl.records import Repetition, RunPlan, Status
 from rigctl.report.blocks import Block, Chart, Charts, Column, Entry, Folded, Key, Paragraph, Part, Row, Section, Table
 from rigctl.report.charts.plot import MOST_COLOURS, Axis, Line, Mark, Plot, Rule, plot, stream_colours
-from rigctl.report.words.text import UNKNOWN, count_text, rate_text
+from rigctl.report.tables.columns import NumberText, count_texts, fixed
+from rigctl.report.words.text import rate_text
 
 FLOWS_SUM: Final = "sum of the flows"
 MOST_POINTS: Final = 180
@@ -83,55 +83,64 @@ def flow_means(flows: Sequence[Values]) -> list[FlowMean]:
 
 
 def _heads(flows: Sequence[FlowMean], retransmits: float | None) -> tuple[Column, ...]:
-    """Without retransmits where there are none to know, as of datagrams."""
+    """Return the columns, without retransmits where none are known, as of datagrams."""
     heads = (Column("Flow"), Column("Pair", words=True), Column("Goodput", "Mbit/s"), Column("Retransmits"))
     known = retransmits is not None or any(flow.retransmits is not None for flow in flows)
     return heads if known else heads[:-1]
 
 
-def _goodput_of(flows: Sequence[FlowMean]) -> Callable[[float | None], Entry]:
-    """All with as many decimals as the slowest needs."""
+def _goodput_text(flows: Sequence[FlowMean]) -> NumberText:
+    """Return the text of goodput with as many decimals as the slowest flow needs."""
     smallest = min((flow.goodput_mbps for flow in flows if flow.goodput_mbps), default=1000.0)
-    decimals = 0 if smallest >= 100 else 1 if smallest >= 10 else 2
-    return lambda mbps: Entry(UNKNOWN if mbps is None else f"{mbps:.{decimals}f}", mbps)
+    return fixed(0 if smallest >= 100 else 1 if smallest >= 10 else 2)
 
 
 def _summed_up(flows: Sequence[FlowMean], total_mbps: float, retransmits: float | None) -> Table:
-    """The slowest by name, the median, the fastest, the sum."""
-    heads, goodput = _heads(flows, retransmits), _goodput_of(flows)
+    """Return a table of the slowest flows by name, the median, the fastest, and the sum."""
+    heads, goodput = _heads(flows, retransmits), _goodput_text(flows)
     known = sorted((flow for flow in flows if flow.goodput_mbps is not None), key=lambda flow: flow.goodput_mbps or 0.0)
     middle = median(flow.goodput_mbps or 0.0 for flow in known) if known else None
-
-    def row(what: str, pair: str, mbps: float | None, again: float | None) -> Row:
-        entries = (Entry(what), Entry(pair, pair or None), goodput(mbps), Entry(count_text(again), again))
-        return Row(entries[: len(heads)])
-
     named = [
         *((f"slowest {at}", flow) for at, flow in enumerate(known[:SLOWEST], 1)),
         *(("fastest", flow) for flow in known[-1:]),
     ]
+    again = count_texts([*(flow.retransmits for _, flow in named), retransmits])
+
+    def row(what: str, pair: str, mbps: float | None, count: float | None) -> Row:
+        entries = (Entry(what), Entry(pair, pair or None), Entry(goodput(mbps), mbps), Entry(again(count), count))
+        return Row(entries[: len(heads)])
+
     rows = [row(what, flow.pair, flow.goodput_mbps, flow.retransmits) for what, flow in named]
-    rows.insert(-1, Row((Entry("median"), Entry(""), goodput(middle), Entry(""))[: len(heads)]))
+    rows.insert(-1, Row((Entry("median"), Entry(""), Entry(goodput(middle), middle), Entry(""))[: len(heads)]))
     first = Column("Flow", words=True)
     total = row("sum", f"of {len(flows)} flows", total_mbps, retransmits)
     return Table((first, *heads[1:]), tuple(rows), label="Goodput of the flows", total=total)
 
 
 def _table(flows: Sequence[FlowMean], total_mbps: float, retransmits: float | None) -> Table:
-    heads, goodput = _heads(flows, retransmits), _goodput_of(flows)
-    kept = len(heads)
+    """Return all flows in two columns side by side, and their sum."""
+    heads, goodput = _heads(flows, retransmits), _goodput_text(flows)
+    kept, half = len(heads), -(-len(flows) // 2)
+    left, right = flows[:half], flows[half:]
+    counts = [flow.retransmits for flow in right]
 
-    def entries(at: int) -> tuple[Entry, ...]:
-        if at >= len(flows):
+    def entries(side: Sequence[FlowMean], at: int, again: NumberText) -> tuple[Entry, ...]:
+        if at >= len(side):
             return (Entry(""),) * kept
-        flow = flows[at]
+        flow = side[at]
         names = (Entry(str(flow.number), flow.number), Entry(flow.pair, flow.pair))
-        return (*names, goodput(flow.goodput_mbps), Entry(count_text(flow.retransmits), flow.retransmits))[:kept]
+        mbps, count = flow.goodput_mbps, flow.retransmits
+        return (*names, Entry(goodput(mbps), mbps), Entry(again(count), count))[:kept]
 
-    half = -(-len(flows) // 2)
-    rows = tuple(Row((*entries(at), *entries(at + half))) for at in range(half))
-    sums = (Entry(""), Entry("Sum"), goodput(total_mbps), Entry(count_text(retransmits), retransmits))[:kept]
-    last = Row((*(Entry(""),) * kept, *sums))
+    left_text, right_text = count_texts([flow.retransmits for flow in left]), count_texts([*counts, retransmits])
+    rows = tuple(Row((*entries(left, at, left_text), *entries(right, at, right_text))) for at in range(half))
+    sums = (
+        Entry(""),
+        Entry("Sum"),
+        Entry(goodput(total_mbps), total_mbps),
+        Entry(right_text(retransmits), retransmits),
+    )
+    last = Row((*(Entry(""),) * kept, *sums[:kept]))
     return Table((*heads, *heads), rows, label="Goodput of each flow", total=last)
 
 
@@ -151,7 +160,7 @@ def _over_time(view: RunView, ceiling_mbps: float | None) -> list[Block]:
 
 def sum_over_time(repetition: Repetition) -> PortRate | None:
     """All flows' goodput together, resampled to common instants; `None` where a flow was not reported or sampled."""
-    length_s, start_ns = window_s(repetition), repetition.window_start_ns
+    length_s, start_ns = repetition.window_s, repetition.window_start_ns
     sides = [flow.receiver for flow in repetition.flows]
     if not length_s or start_ns is None or not sides:
         return None

@@ -10,25 +10,11 @@ from rigctl.findings import RUN, Finding, Severity, Weight, tests
 from rigctl.model.limits.ceilings import IP_HEADER, LINE_RATE, TCP_HEADER, TIMESTAMPS_OPTION, reaches
 from rigctl.model.limits.rules import NEARLY
 from rigctl.records import Facts, RunInfo
-from rigctl.report.blocks import Column, Entry, Part, Table
+from rigctl.report.blocks import Column, Part, Table
 from rigctl.report.tables import requested
-from rigctl.report.tables.columns import ColumnOf, Filled, Head, table_of
-from rigctl.report.tables.streams import (
-    bottleneck,
-    ceiling,
-    details,
-    each_pair,
-    efficiency,
-    goodput,
-    idle_round_trip,
-    legend,
-    loaded_round_trip,
-    of_cell,
-    per_minute,
-    span,
-    total_goodput,
-)
-from rigctl.report.words.above_ceiling import excess_findings, excess_note
+from rigctl.report.tables import streams as columns
+from rigctl.report.tables.columns import ColumnOf, Filled, count_texts, filled, significant, table_of
+from rigctl.report.words.above_ceiling import excess_findings
 from rigctl.report.words.goodput import goodput_answer, goodput_text
 from rigctl.report.words.limits import bottleneck_findings, bottleneck_text
 from rigctl.report.words.missing import excluded_findings, exclusion_text
@@ -37,7 +23,6 @@ from rigctl.report.words.text import (
     UNKNOWN,
     count_text,
     few_text,
-    kib_text,
     listed,
     numbers_text,
     percent_text,
@@ -50,20 +35,9 @@ _METHOD = (
     "Goodput is application bytes per second at the receiver, counted only while all flows of a test ran (the "
     "measurement interval); retransmits are TCP segments retransmitted in that time."
 )
-
-
-def part(view: RunView) -> Part | None:
-    """Of a run of TCP streams; `None` of any other."""
-    if view.section != SECTION:
-        return None
-    return Part(
-        findings=tuple(stream_findings(view)),
-        results=comparison(view.info, view.cells),
-        details=details(view, lambda cell: explain(view.info, cell)),
-        method=(_METHOD,),
-    )
-
-
+_ZEROCOPY: Final = (
+    "Effective zerocopy: share of the sends that the kernel did not copy; it copies what stays on one machine."
+)
 REQUESTED: Final = (
     requested.TEST,
     requested.CONDITION,
@@ -81,98 +55,79 @@ REQUESTED: Final = (
     requested.ENGINE,
     requested.LATENCY,
 )
-
-_ZEROCOPY: Final = (
-    "Effective zerocopy: share of the sends that the kernel did not copy; it copies what stays on one machine."
-)
-
-
-def comparison(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
-    """The table of a run; columns of settings that no test asks for are left out."""
-    columns: list[ColumnOf[CellSummary]] = [
-        *(of_cell(setting) for setting in REQUESTED),
-        total_goodput,
-        goodput,
-        _retransmit_column,
-        idle_round_trip,
-        loaded_round_trip,
-        per_minute,
-        _effective_window,
-        _effective_mss,
-        _effective_congestion,
-        _effective_zerocopy,
-        ceiling,
-        efficiency,
-        bottleneck,
-    ]
-
-    def head(cell: CellSummary) -> Head:
-        notes = [*map(exclusion_text, cell.exclusions), *excess_note(info, cell)]
-        return Head(cell.cell.number, tuple(notes), cell.counted > 0)
-
-    texts = legend(cells, "Retransmits: of all pairs.")
-    if any(cell.cell.copying.zerocopy for cell in cells):
-        texts.append(_ZEROCOPY)
-    return table_of(cells, columns, head, texts)
-
-
-def _retransmit_column(cells: Sequence[CellSummary]) -> Filled | None:
-    return each_pair(
-        cells,
-        Column("Retransmits"),
-        lambda stream: stream.retransmits,
-        lambda stream: count_text(stream.retransmits),
-        lambda cell: Entry(count_text(cell.retransmits), cell.retransmits),
-    )
-
-
-def _effective_window(cells: Sequence[CellSummary]) -> Filled | None:
-    column = Column("Effective window", "KiB", "derived")
-    return Filled(
-        column,
-        tuple(
-            span([stream.window_effective_bytes for stream in cell.streams], lambda size: kib_text(int(size)))
-            for cell in cells
-        ),
-    )
-
-
-def _effective_mss(cells: Sequence[CellSummary]) -> Filled | None:
-    column = Column("Effective MSS", "B", "derived")
-    return Filled(column, tuple(span([stream.mss_effective for stream in cell.streams], str) for cell in cells))
-
-
-def _effective_zerocopy(cells: Sequence[CellSummary]) -> Filled | None:
-    """Where some test asks for zerocopy, the share of sends that were not copied."""
-    if not any(cell.cell.copying.zerocopy for cell in cells):
-        return None
-    column = Column("Effective zerocopy", "%", "derived")
-    return Filled(
-        column,
-        tuple(
-            span([stream.zerocopy_effective for stream in cell.streams], lambda share: f"{100 * share:.3g}")
-            for cell in cells
-        ),
-    )
-
-
-def _effective_congestion(cells: Sequence[CellSummary]) -> Filled | None:
-    """Where some test does not ask for one, which one ran."""
-    if all(cell.cell.tcp.congestion is not None for cell in cells):
-        return None
-    names = [
-        ", ".join(dict.fromkeys(stream.congestion or UNKNOWN for stream in cell.streams)) or UNKNOWN for cell in cells
-    ]
-    column = Column("Effective congestion control", "", "derived", words=True)
-    return Filled(column, tuple(Entry(name, None if name == UNKNOWN else name) for name in names))
-
-
 MOST_WINDOWS: Final = 3
 """Windows that were not granted as requested, reported one by one."""
 FEW_RETRANSMITS: Final = 10
 """Fewer, of less than 0.01 % of the segments, are no finding."""
 PROBE_RTT_S: Final = 10.0
 """bbr measures the round trip anew about so often (tcp_bbr.c: bbr_min_rtt_win_sec)."""
+
+
+def part(view: RunView) -> Part | None:
+    """Return the part of a run of TCP streams; None for any other run."""
+    if view.section != SECTION:
+        return None
+    return Part(
+        findings=tuple(stream_findings(view)),
+        results=comparison(view.info, view.cells),
+        details=columns.details(view, lambda cell: explain(view.info, cell)),
+        method=(_METHOD,),
+    )
+
+
+def comparison(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
+    """Return the table of a run: settings, goodput and retransmits of each pair, what was granted, ceiling, limit."""
+    made: list[ColumnOf[CellSummary]] = [
+        *(columns.of_cell(setting) for setting in REQUESTED),
+        columns.total_goodput,
+        columns.goodput,
+        _retransmit_column,
+        *columns.latency_columns(),
+        _effective_window,
+        _effective_mss,
+        _effective_congestion,
+        _effective_zerocopy,
+        columns.ceiling,
+        columns.efficiency,
+        columns.bottleneck,
+    ]
+    texts = columns.legend(cells, "Retransmits: of all pairs.")
+    if any(cell.cell.copying.zerocopy for cell in cells):
+        texts.append(_ZEROCOPY)
+    return table_of(cells, made, columns.head_of(info), texts)
+
+
+def _retransmit_column(cells: Sequence[CellSummary]) -> Filled:
+    return columns.pair_numbers(
+        cells, Column("Retransmits"), lambda stream: stream.retransmits, count_texts, lambda cell: cell.retransmits
+    )
+
+
+def _effective_window(cells: Sequence[CellSummary]) -> Filled:
+    each = [[stream.window_effective_bytes for stream in cell.streams] for cell in cells]
+    return columns.spans(Column("Effective window", "KiB", "derived"), each, lambda size: significant(size / 1024, 5))
+
+
+def _effective_mss(cells: Sequence[CellSummary]) -> Filled:
+    each = [[stream.mss_effective for stream in cell.streams] for cell in cells]
+    return columns.spans(Column("Effective MSS", "B", "derived"), each)
+
+
+def _effective_zerocopy(cells: Sequence[CellSummary]) -> Filled | None:
+    """Return the share of sends that were not copied; None where no test asks for zerocopy."""
+    if not any(cell.cell.copying.zerocopy for cell in cells):
+        return None
+    each = [[stream.zerocopy_effective for stream in cell.streams] for cell in cells]
+    return columns.spans(Column("Effective zerocopy", "%", "derived"), each, lambda share: significant(100 * share, 3))
+
+
+def _effective_congestion(cells: Sequence[CellSummary]) -> Filled | None:
+    """Return which congestion control ran; None where all tests ask for one."""
+    if all(cell.cell.tcp.congestion is not None for cell in cells):
+        return None
+    names = [", ".join(dict.fromkeys(stream.congestion or UNKNOWN for stream in cell.streams)) for cell in cells]
+    column = Column("Effective congestion control", "", "derived", words=True)
+    return filled(column, [None if name in ("", UNKNOWN) else name for name in names])
 
 
 def stream_findings(view: RunView) -> Iterator[Finding]:

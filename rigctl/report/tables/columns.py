@@ -1,13 +1,17 @@
-"""Tables column by column: a column decides on its own whether it is shown, in what digits, and fills all its rows."""
+"""Tables column by column: a column decides whether it is shown and with how many decimals, and fills all its rows."""
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from rigctl.report.blocks import Column, Entry, Row, Scalar, Table
 from rigctl.report.words.text import UNKNOWN
 
+MOST_DECIMALS: Final = 3
+"""Where some number of a column has more, the least has two digits; if that takes more, too, each keeps its own."""
 T = TypeVar("T")
+NumberText: TypeAlias = Callable[[float | None], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,14 +23,14 @@ class Filled:
 
 
 ColumnOf: TypeAlias = Callable[[Sequence[T]], Filled | None]
-"""From what the rows are made of to one column; `None` leaves it out."""
+"""Makes one column of the things that the rows show; `None` leaves the column out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
     """What a row has besides its entries."""
 
-    test: int
+    test: int | None = None
     notes: tuple[str, ...] = ()
     counted: bool = True
 
@@ -38,37 +42,69 @@ def table_of(
     legend: Iterable[str] = (),
     label: str = "Results",
 ) -> Table:
-    """A row per item. Notes are numbered in the order of the rows; equal notes have one number."""
-    filled = [made for column in columns if (made := column(items)) is not None]
+    """Return a table with a row per item. Notes are numbered in the order of the rows; equal notes have one number."""
+    shown = [made for column in columns if (made := column(items)) is not None]
     notes: dict[str, int] = {}
     rows = []
     for number, item in enumerate(items):
         about = head(item)
         numbers = tuple(notes.setdefault(note, len(notes) + 1) for note in about.notes)
-        entries = tuple(column.entries[number] for column in filled)
+        entries = tuple(column.entries[number] for column in shown)
         rows.append(Row(entries, about.test, numbers, about.counted))
-    return Table(tuple(column.column for column in filled), tuple(rows), tuple(notes), tuple(legend), label)
+    return Table(tuple(column.column for column in shown), tuple(rows), tuple(notes), tuple(legend), label)
 
 
-def filled(column: Column, values: Iterable[Scalar], text: Callable[[Scalar], str] | None = None) -> Filled:
-    """A column of values, each by `text` or as it is; unknown is a dash."""
-
-    def entry(value: Scalar) -> Entry:
-        return Entry(UNKNOWN if value is None else text(value) if text is not None else str(value), value)
-
-    return Filled(column, tuple(entry(value) for value in values))
+def filled(column: Column, values: Iterable[Scalar], text: Callable[[Scalar], str] = str) -> Filled:
+    """Return a column of values; an unknown one is a dash."""
+    return Filled(column, tuple(Entry(UNKNOWN if value is None else text(value), value) for value in values))
 
 
-def numbers(column: Column, values: Sequence[float | int | None], decimals: int) -> Filled:
-    """A column of numbers, all with the same decimals."""
-    return Filled(
-        column,
-        tuple(Entry(UNKNOWN if value is None else f"{value:.{decimals}f}", value) for value in values),
-    )
+def each(column: Column, value: Callable[[T], Scalar], text: Callable[[Scalar], str] = str) -> ColumnOf[T]:
+    """Return the column that shows one value of each item."""
+    return lambda items: filled(column, [value(item) for item in items], text)
+
+
+def numbers(column: Column, values: Iterable[float | None], text: NumberText) -> Filled:
+    """Return a column of numbers, all printed by `text`."""
+    return Filled(column, tuple(Entry(text(value), value) for value in values))
+
+
+def fixed(decimals: int) -> NumberText:
+    """Return the text of numbers that all have `decimals`."""
+    return lambda value: UNKNOWN if value is None else f"{value:.{decimals}f}"
+
+
+def alike(values: Iterable[float | None], decimals: Callable[[float], int]) -> NumberText:
+    """Return the text of a column's numbers: each has as many decimals as the one of `values` that needs most."""
+    known = {value: decimals(value) for value in values if value is not None}
+    most = max(known.values(), default=0)
+    if most <= MOST_DECIMALS or len({*known.values()}) == 1:
+        return fixed(most)
+    least = min(abs(round(value, own)) for value, own in known.items() if round(value, own))
+    first = -math.floor(math.log10(least))
+    if first <= MOST_DECIMALS:
+        return fixed(min(MOST_DECIMALS, max(1, first + 1)))
+    return lambda value: UNKNOWN if value is None else f"{value:.{decimals(value)}f}"
+
+
+def count_texts(values: Iterable[float | None]) -> NumberText:
+    """Return the text of a column of counts; a mean of several below 1000 has a decimal."""
+    return alike(values, lambda count: 0 if count == round(count) or count >= 1000 else 1)
+
+
+def digits_decimals(value: float, digits: int = 6) -> int:
+    """Return the decimals of a number with `digits` significant digits, less ending zeros."""
+    mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
+    return max(0, len(mantissa.rstrip("0").partition(".")[2]) - int(power))
+
+
+def significant(value: float, digits: int) -> float:
+    """Return a number rounded to `digits` significant digits, below 10^digits."""
+    return float(f"{value:.{digits}g}") if abs(value) < 10**digits else round(value)
 
 
 def decimals_of(values: Iterable[float | None], digits: int = 3, most: int = 6) -> int:
-    """Decimals with which the smallest of `values` (but 0) has `digits` significant digits, at most `most`."""
+    """Return the decimals with which the smallest of `values` (but 0) has `digits` significant digits."""
     sizes = [abs(value) for value in values if value]
     if not sizes:
         return 0

@@ -10,9 +10,10 @@ from typing import Final, TypeAlias
 from rigctl.analysis.views.messages import MessageResult
 from rigctl.report.blocks import Column, Entry, Group, Table
 from rigctl.report.tables import requested
-from rigctl.report.tables.columns import ColumnOf, Filled, Head, numbers, table_of
+from rigctl.report.tables.columns import ColumnOf, Filled, Head, each, filled, fixed, numbers, table_of
+from rigctl.report.tables.streams import efficiency_entry
 from rigctl.report.words.missing import exclusion_text
-from rigctl.report.words.text import UNKNOWN, percent_text
+from rigctl.report.words.text import UNKNOWN
 
 MOST_TIMES: Final = 15
 """Elapsed times of up to this number of repetitions have a column each; more are in the export."""
@@ -28,8 +29,10 @@ def message_table(
     derived: Sequence[ResultColumn],
     notes_of: Callable[[MessageResult], Sequence[str]] = lambda _: (),
 ) -> Table:
-    """`asked` are the kind's own columns of settings, `derived` those after the elapsed times; `notes_of` a row more
-    notes than of its repetitions that do not count."""
+    """Return a row per result; `asked` are the kind's own settings, `derived` the columns after the elapsed times.
+
+    `notes_of` gives the notes of a row beside those on repetitions that do not count.
+    """
     first = {id(result): number for number, result in enumerate(results)}
 
     def head(result: MessageResult) -> Head:
@@ -64,15 +67,14 @@ def of_cell(setting: requested.Requested) -> ResultColumn:
 
 
 def pair(results: Results) -> Filled | None:
-    """Where there are several."""
     names = [str(result.stream) for result in results]
     if len(set(names)) < 2:
         return None
-    return Filled(Column("Pair", "", "requested", words=True), tuple(Entry(name, name) for name in names))
+    return filled(Column("Pair", "", "requested", words=True), names)
 
 
 def size(results: Results) -> Filled:
-    return Filled(Column("Size", "B", "requested"), tuple(Entry(str(result.size), result.size) for result in results))
+    return filled(Column("Size", "B", "requested"), [result.size for result in results])
 
 
 def iterations(results: Results) -> Filled:
@@ -97,7 +99,7 @@ def elapsed(results: Results) -> list[ResultColumn]:
 def _elapsed_of(number: int) -> ResultColumn:
     def column(results: Results) -> Filled:
         times = [result.elapsed_s[number] if number < len(result.elapsed_s) else None for result in results]
-        return numbers(Column(f"Elapsed {_ordinal(number + 1)}", "s"), times, time_decimals(results))
+        return numbers(Column(f"Elapsed {_ordinal(number + 1)}", "s"), times, fixed(time_decimals(results)))
 
     return column
 
@@ -105,26 +107,23 @@ def _elapsed_of(number: int) -> ResultColumn:
 def mean(results: Results) -> Filled:
     several = any(len(result.elapsed_s) > 1 for result in results)
     column = Column("Mean" if several else "Elapsed", "s")
-    return numbers(column, [result.mean_s for result in results], time_decimals(results))
+    return numbers(column, [result.mean_s for result in results], fixed(time_decimals(results)))
 
 
 def variation(results: Results) -> Filled | None:
     """In the unit that suits most of its values."""
     if not any(len(result.elapsed_s) > 1 for result in results):
         return None
-    values = [result.variation_s for result in results]
-    return scaled("Variation", values)
+    return scaled("Variation", [result.variation_s for result in results])
 
 
 def scaled(title: str, seconds: Sequence[float | None], group: Group = "measured") -> Filled:
-    """Times in s, ms or µs, by their median, with three significant digits of it."""
-    known = [value for value in seconds if value]
-    middle = median(known) if known else 1.0
+    """Return times in s, ms or µs, by their median, with three significant digits of it."""
+    middle = median([value for value in seconds if value] or [1.0])
     factor, unit = next(((scale, name) for scale, name in _UNITS if middle >= scale), _UNITS[-1])
     decimals = 0 if middle / factor >= 100 else 1 if middle / factor >= 10 else 2
-    return numbers(
-        Column(title, unit, group), [None if value is None else value / factor for value in seconds], decimals
-    )
+    values = [None if value is None else value / factor for value in seconds]
+    return numbers(Column(title, unit, group), values, fixed(decimals))
 
 
 def time_decimals(results: Results) -> int:
@@ -138,35 +137,51 @@ def time_decimals(results: Results) -> int:
 
 
 def microseconds(title: str, value: Callable[[MessageResult], float | None]) -> ResultColumn:
-    """A column of round-trip times; decimals by the median of the column."""
+    """Return a column of round-trip times; its decimals follow from its median."""
 
     def column(results: Results) -> Filled:
         values = [value(result) for result in results]
-        known = [time_us for time_us in values if time_us]
-        middle = median(known) if known else 1.0
-        return numbers(Column(title, "µs", "derived"), values, 0 if middle >= 1000 else 1 if middle >= 10 else 2)
+        middle = median([time_us for time_us in values if time_us] or [1.0])
+        return numbers(Column(title, "µs", "derived"), values, fixed(0 if middle >= 1000 else 1 if middle >= 10 else 2))
 
     return column
 
 
+def bytes_per_s(title: str, value: Callable[[MessageResult], float | None]) -> ResultColumn:
+    """Return a column of rates in whole bytes per second."""
+    return each(Column(title, "byte/s", "derived"), value, lambda rate: f"{rate:,.0f}")
+
+
+def megabytes_per_s(title: str, value: Callable[[MessageResult], float | None]) -> ResultColumn:
+    """Return a column of rates in MB/s."""
+
+    def column(results: Results) -> Filled:
+        rates = [value(result) for result in results]
+        return numbers(Column(title, "MB/s", "derived"), [rate and rate / 1e6 for rate in rates], fixed(1))
+
+    return column
+
+
+def throughput(result: MessageResult) -> float | None:
+    return result.bytes_per_s
+
+
+def ceiling(result: MessageResult) -> float | None:
+    """Return the ceiling in bytes per second."""
+    return result.ceiling_bps and result.ceiling_bps / 8
+
+
 def efficiency(results: Results) -> Filled:
-    values = tuple(
-        Entry(
-            percent_text(result.efficiency),
-            None if result.efficiency is None else 100 * result.efficiency,
-            "warn" if result.above_ceiling else "",
-        )
-        for result in results
-    )
-    return Filled(Column("Efficiency", "%", "derived"), values)
+    entries = (efficiency_entry(result.efficiency, result.above_ceiling) for result in results)
+    return Filled(Column("Efficiency", "%", "derived"), tuple(entries))
 
 
 def congestion(results: Results) -> Filled | None:
-    """Which congestion control ran, where it was not asked for and TCP was used."""
+    """Return which congestion control ran; None where it was asked for, or TCP was not used."""
     if all(result.cell.tcp.congestion is not None or result.congestion is None for result in results):
         return None
     column = Column("Effective congestion control", "", "derived", words=True)
-    return Filled(column, tuple(Entry(result.congestion or UNKNOWN, result.congestion) for result in results))
+    return filled(column, [result.congestion for result in results])
 
 
 def _ordinal(number: int) -> str:

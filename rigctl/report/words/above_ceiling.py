@@ -1,6 +1,8 @@
 """Results above the ceiling: what explains them, or that nothing does."""
 
 from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from typing import TypeAlias
 
 from rigctl.analysis.summary import CellSummary
 from rigctl.analysis.views.messages import MessageResult
@@ -10,82 +12,61 @@ from rigctl.model.unknowns import least
 from rigctl.records import RunInfo
 from rigctl.report.words.text import ceiling_text, numbers_text, percent_text
 
-_SHAPED = "virtual links are shaped for full frames and carry more of smaller ones"
-_SHORT = "the token buckets of virtual links pass 128 KiB at once, which counts in so short a test"
-_LONGER = "A longer test, or one of more bytes, reduces this."
-_UNKNOWN = "the rate in the rig file or a node is wrong. Compare that rate with the link"
+Measured: TypeAlias = CellSummary | MessageResult
 
 
-def excess_cause(info: RunInfo, cell: CellSummary) -> str:
-    """Why a test exceeds its ceiling; what to compare where nothing explains it."""
-    if info.plan.virtual == "namespaces":
-        carried_each, ceiling_each = carried_mbps(info, cell), least(stream.ceiling_mbps for stream in cell.streams)
-        if carried_each is not None and ceiling_each is not None and carried_each > 1.005 * ceiling_each:
-            return _SHAPED
-        if short_excess(info, cell):
-            return _SHORT
-    return _UNKNOWN
+class Cause(StrEnum):
+    """Why a result exceeds its ceiling."""
+
+    SHAPED = "virtual links are shaped for full frames and carry more of smaller ones"
+    SHORT = "the token buckets of virtual links pass 128 KiB at once, which counts in so short a test"
+    UNKNOWN = "the rate in the rig file or a node is wrong. Compare that rate with the link"
+
+
+def excess_cause(info: RunInfo, measured: Measured) -> Cause:
+    """Return why a test exceeds its ceiling."""
+    if info.plan.virtual != "namespaces":
+        return Cause.UNKNOWN
+    if isinstance(measured, MessageResult):
+        carried = messages_carried_mbps(info, measured)
+        ceiling = None if measured.ceiling_bps is None else measured.ceiling_bps / 1e6
+        short = carried is not None and short_messages_excess(info, measured)
+    else:
+        carried, ceiling = carried_mbps(info, measured), least(stream.ceiling_mbps for stream in measured.streams)
+        short = short_excess(info, measured)
+    if carried is not None and ceiling is not None and carried > 1.005 * ceiling:
+        return Cause.SHAPED
+    return Cause.SHORT if short else Cause.UNKNOWN
 
 
 def impossible(info: RunInfo, cell: CellSummary) -> bool:
     """Tell whether a test is above its ceiling and nothing explains it."""
-    return cell.above_ceiling and excess_cause(info, cell) == _UNKNOWN
+    return cell.above_ceiling and excess_cause(info, cell) is Cause.UNKNOWN
 
 
-def excess_note(info: RunInfo, cell: CellSummary) -> list[str]:
-    """The note of a row above its ceiling."""
-    if not cell.above_ceiling:
+def excess_note(info: RunInfo, measured: Measured) -> list[str]:
+    """Return the note of a row above its ceiling; empty for any other row."""
+    if not measured.above_ceiling:
         return []
-    cause, carried_each = excess_cause(info, cell), carried_mbps(info, cell)
-    if cause == _SHAPED and carried_each is not None:
-        cause += f", {ceiling_text(carried_each)} Mbit/s{' on each pair' if len(cell.streams) > 1 else ''}"
-    return [f"Test {cell.cell.number}: {percent_text(cell.efficiency)} % of the ceiling: {cause}."]
+    cause = excess_cause(info, measured)
+    text = str(cause)
+    if cause is Cause.SHAPED and isinstance(measured, CellSummary):
+        each = " on each pair" if len(measured.streams) > 1 else ""
+        text += f", {ceiling_text(carried_mbps(info, measured))} Mbit/s{each}"
+    return [f"Test {measured.cell.number}: {percent_text(measured.efficiency)} % of the ceiling: {text}."]
 
 
-def excess_findings(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
-    """Tests above the ceiling, by their cause."""
-    yield from _findings(
-        [(cell.cell.number, cell.efficiency, excess_cause(info, cell)) for cell in cells if cell.above_ceiling]
-    )
-
-
-def message_excess_cause(info: RunInfo, result: MessageResult) -> str:
-    """The same of a test that counts messages."""
-    carried, ceiling_bps = messages_carried_mbps(info, result), result.ceiling_bps
-    if info.plan.virtual == "namespaces" and carried is not None and ceiling_bps is not None:
-        if carried * 1e6 > 1.005 * ceiling_bps:
-            return _SHAPED
-        if short_messages_excess(info, result):
-            return _SHORT
-    return _UNKNOWN
-
-
-def message_excess_note(info: RunInfo, result: MessageResult) -> list[str]:
-    """The note of a row above its ceiling."""
-    if not result.above_ceiling:
-        return []
-    cause = message_excess_cause(info, result)
-    return [f"Test {result.cell.number}: {percent_text(result.efficiency)} % of the ceiling: {cause}."]
-
-
-def message_excess_findings(info: RunInfo, results: Sequence[MessageResult]) -> Iterator[Finding]:
-    """Tests above the ceiling, by their cause."""
-    yield from _findings(
-        [
-            (result.cell.number, result.efficiency, message_excess_cause(info, result))
-            for result in results
-            if result.above_ceiling
-        ]
-    )
-
-
-def _findings(above: Sequence[tuple[int, float | None, str]]) -> Iterator[Finding]:
-    """Of the numbers, efficiencies and causes of tests: one finding for each cause."""
-    for cause in dict.fromkeys(found for _, _, found in above):
-        numbers = list(dict.fromkeys(number for number, _, found in above if found == cause))
-        worst = max(share or 0.0 for _, share, found in above if found == cause)
+def excess_findings(info: RunInfo, results: Sequence[Measured]) -> Iterator[Finding]:
+    """Yield a finding for each cause, with the tests above their ceilings."""
+    by_cause: dict[Cause, list[Measured]] = {}
+    for result in results:
+        if result.above_ceiling:
+            by_cause.setdefault(excess_cause(info, result), []).append(result)
+    for cause, above in by_cause.items():
+        numbers = list(dict.fromkeys(result.cell.number for result in above))
+        worst = max(result.efficiency or 0.0 for result in above)
         which = f"{numbers_text(numbers)}{', the highest' if len(numbers) > 1 else ''}"
         text = f"Above the ceiling: {which} at {percent_text(worst)} %: {cause}."
-        remedy = _LONGER if cause == _SHORT else None
-        weight = Weight.IMPOSSIBLE if cause == _UNKNOWN else Weight.SUSPECT
+        remedy = "A longer test, or one of more bytes, reduces this." if cause is Cause.SHORT else None
+        weight = Weight.IMPOSSIBLE if cause is Cause.UNKNOWN else Weight.SUSPECT
         yield Finding(text, weight, Severity.WARNING, tests(numbers), {"efficiency": worst}, remedy)

@@ -3,15 +3,12 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from statistics import median
-from typing import Final
 
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary, Exclusion
 from rigctl.findings import Finding, Severity, Weight, tests
 from rigctl.records import Repetition, RunInfo, RunStatus, Status
-from rigctl.report.words.text import MOST_LISTED, numbers_text, plural, rate_text, sentence
-
-MOST_NAMED: Final = 3
+from rigctl.report.words.text import MOST_LISTED, MOST_NAMED, numbers_text, plural, rate_text, sentence
 
 
 def exclusion_text(excluded: Exclusion) -> str:

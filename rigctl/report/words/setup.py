@@ -4,7 +4,7 @@ from typing import Final
 
 from rigctl.analysis.nights.setup_changes import RESTART, RIG_FILE, SCENARIO_FILE, SetupChange, Source, Value
 from rigctl.base.units import format_rate
-from rigctl.report.words.text import UNKNOWN, listed, numbers_text, plural
+from rigctl.report.words.text import MOST_NAMED, UNKNOWN, listed, numbers_text, plural
 
 # What a fact is called on the page; others are shown under their own names.
 FACT_TITLES: Final = {
@@ -47,7 +47,6 @@ def fact_text(name: str, value: object) -> str:
     return " ".join(str(value).split())
 
 
-MOST_NAMED: Final = 3
 _MOST_VALUE: Final = 40
 _NO_VALUES: Final = {SCENARIO_FILE: "changed, see below", RIG_FILE: "changed, see below", RESTART: "yes"}
 """Digests and ids say nothing to people; in a table this stands in their place."""

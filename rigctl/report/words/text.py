@@ -11,8 +11,8 @@ from rigctl.records import Cell, Direction, Pair, several_sets
 
 UNKNOWN: Final = "–"
 MOST_DECIMALS: Final = 3
-MOST_PAIRS: Final = 3
-"""Of a test, by name; more are counted."""
+MOST_NAMED: Final = 3
+"""Pairs, nodes, changes that a sentence names; more are counted."""
 MOST_LISTED: Final = 4
 """More pairs than this are shown as their range, beside their total."""
 Told: TypeAlias = Literal["", "count", "names"]
@@ -86,10 +86,8 @@ def size_words(size: int) -> str:
 
 
 def pairs_text(pairs: Sequence[Pair]) -> str:
-    """Pairs by name, at most `MOST_PAIRS`: `n1 → n2, n3 → n4 and 2 more`."""
-    names = [f"{pair.source} → {pair.destination}" for pair in pairs]
-    more = len(names) - MOST_PAIRS
-    return ", ".join(names[:MOST_PAIRS]) + (f" and {more} more" if more > 0 else "")
+    """Return pairs by name: `n1 → n2, n3 → n4, n5 → n6 and 2 more`."""
+    return some([f"{pair.source} → {pair.destination}" for pair in pairs], last=", ")
 
 
 def told_apart(cells: Iterable[Cell]) -> Told:
@@ -150,6 +148,19 @@ def listed(words: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]])) if words else ""
 
 
+def some(words: Sequence[str], most: int = MOST_NAMED, more: str = "more", last: str = " and ") -> str:
+    """Return `most` of `words` and how many more there are: `a, b, c and 4 more`; `last` joins the last of few."""
+    if len(words) > most:
+        return listed([*words[:most], f"{len(words) - most} {more}"])
+    return last.join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+
+
+def tests_named(tests: Sequence[str], which: str) -> str:
+    """Return the names of few tests; of more their number and the first ones: `7 tests, most in a, b and c`."""
+    named = listed(tests[:MOST_NAMED])
+    return named if len(tests) <= MOST_NAMED else f"{len(tests)} tests, {which} {named}"
+
+
 def plural(count: int, one: str, several: str | None = None) -> str:
     """`1 test`, `7 tests`."""
     return f"{count} {one if count == 1 else several or one + 's'}"
@@ -177,10 +188,7 @@ MOST_TESTS: Final = 10
 
 def numbers_text(numbers: Sequence[int]) -> str:
     """`test 3`, `tests 3 and 4`, `tests 1, 2, … and 5 more`."""
-    named = [str(number) for number in numbers]
-    if len(named) > MOST_TESTS:
-        named = [*named[:MOST_TESTS], f"{len(named) - MOST_TESTS} more"]
-    return f"test{'s' if len(numbers) > 1 else ''} {listed(named)}"
+    return f"test{'s' if len(numbers) > 1 else ''} {some([str(number) for number in numbers], MOST_TESTS)}"
 
 
 def time_text(time_us: float | None) -> str:

@@ -17,7 +17,7 @@ from sites import weeks
 
 from rigctl.analysis.nights.regressions import news
 from rigctl.base.errors import InputError, RigctlError
-from rigctl.cli.stored import stored_runs
+from rigctl.cli.stored_runs import stored_runs
 from rigctl.report.nights.page import document
 from rigctl.site.publish import publish
 from rigctl.store import open_store

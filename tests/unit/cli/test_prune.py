@@ -6,8 +6,8 @@ import builders
 import pytest
 
 from rigctl.base.errors import InputError
-from rigctl.cli.prune import age, pruning
-from rigctl.cli.runs_table import Listed
+from rigctl.cli.commands.runs import age, pruning_of
+from rigctl.cli.stored_runs import ListedRun
 from rigctl.records import RunStatus
 from rigctl.runner.resume import Fate
 
@@ -15,10 +15,10 @@ DAY_S = 86400.0
 NOW = 2_000_000_000.0
 
 
-def listed(name: str, days: float, rig: str = "lab", fate: Fate = Fate.UNKNOWN, **changed: object) -> Listed:
+def listed(name: str, days: float, rig: str = "lab", fate: Fate = Fate.UNKNOWN, **changed: object) -> ListedRun:
     info = builders.run(status=RunStatus.COMPLETE, ended_at=None)
     info = replace(info, run=name, plan=replace(info.plan, rig_name=rig), started_at=NOW - days * DAY_S)
-    return Listed(replace(info, **changed), {}, fate, NOW)  # type: ignore[arg-type]
+    return ListedRun(replace(info, **changed), {}, fate, NOW)  # type: ignore[arg-type]
 
 
 def test_old_runs_go_except_those_that_others_are_compared_with() -> None:
@@ -33,7 +33,7 @@ def test_old_runs_go_except_those_that_others_are_compared_with() -> None:
         listed("tagged", 91, tags={"firmware": "1"}),
         listed("young", 89),
     ]
-    found = pruning(stored, {"accepted"}, 90 * DAY_S)
+    found = pruning_of(stored, {"accepted"}, 90 * DAY_S)
     assert [each.info.run for each in found.gone] == ["old", "died", "tagged"]
     assert found.kept == {
         "accepted": "accepted",
@@ -45,7 +45,7 @@ def test_old_runs_go_except_those_that_others_are_compared_with() -> None:
 
 
 def test_the_latest_run_of_a_scenario_and_rig_stays_however_old_it_is() -> None:
-    found = pruning([listed("a", 500), listed("b", 400)], (), 1.0)
+    found = pruning_of([listed("a", 500), listed("b", 400)], (), 1.0)
     assert [each.info.run for each in found.gone] == ["a"]
 
 

@@ -6,7 +6,7 @@ import pytest
 from found_hosts import G, asked, simple
 
 from rigctl.base.errors import InputError
-from rigctl.cli.rig_init import check_place, init_rig, named, rows, summary, write
+from rigctl.cli.rig.init import check_place, init_rig, named, rows, summary, write
 from rigctl.discovery.draft import drafted
 
 

@@ -6,15 +6,16 @@ import builders
 import pytest
 from rich.console import Console
 
-from rigctl.cli.runs_table import Listed, print_runs, status_text
+from rigctl.cli.commands.runs import print_runs, status_text
+from rigctl.cli.stored_runs import ListedRun
 from rigctl.records import RunStatus
 from rigctl.runner.resume import Fate
 
 
-def listed(status: RunStatus, ended_s: float | None, age_s: float, fate: Fate) -> Listed:
+def listed(status: RunStatus, ended_s: float | None, age_s: float, fate: Fate) -> ListedRun:
     ended_at = None if ended_s is None else builders.STARTED_AT + ended_s
     info = builders.run(status=status, ended_at=ended_at)
-    return Listed(info, {"ok": 6, "failed": 1}, fate, builders.STARTED_AT + age_s)
+    return ListedRun(info, {"ok": 6, "failed": 1}, fate, builders.STARTED_AT + age_s)
 
 
 @pytest.mark.parametrize(

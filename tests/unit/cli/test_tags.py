@@ -8,18 +8,17 @@ import pytest
 from rich.console import Console
 
 from rigctl.base.errors import InputError
-from rigctl.cli.runs_filter import RunState, instant, wanted
-from rigctl.cli.runs_table import Listed, print_runs
-from rigctl.cli.tags import tags_of
+from rigctl.cli.commands.runs import print_runs
+from rigctl.cli.stored_runs import ListedRun, RunState, filters_of, instant, tags_of
 from rigctl.records import RunStatus
 from rigctl.runner.resume import Fate
 
 
 def listed(
     status: RunStatus = RunStatus.COMPLETE, fate: Fate = Fate.UNKNOWN, tags: dict[str, str] | None = None
-) -> Listed:
+) -> ListedRun:
     ended_at = None if status is RunStatus.RUNNING else builders.STARTED_AT + 60
-    return Listed(
+    return ListedRun(
         builders.run(status=status, ended_at=ended_at, tags=tags or {}), {"ok": 7}, fate, builders.STARTED_AT + 60
     )
 
@@ -54,9 +53,8 @@ def test_what_is_no_tag_is_refused_by_name(given: list[str], words: str) -> None
     assert str(raised.value).isprintable()
 
 
-def takes(run: Listed, **options: object) -> bool:
-    defaults = dict.fromkeys(("scenario", "rig", "tags", "since", "until", "status"))
-    return wanted(**(defaults | options)).takes(run)
+def takes(run: ListedRun, **options: object) -> bool:
+    return filters_of(**options).fit(run)  # type: ignore[arg-type]
 
 
 def test_runs_are_chosen_by_scenario_rig_tags_and_status() -> None:
@@ -102,7 +100,7 @@ def test_what_is_no_date_is_refused(text: str) -> None:
 
 
 def test_the_list_has_tags_where_there_are_any_and_none_of_rigctls_own() -> None:
-    def printed(*runs: Listed) -> str:
+    def printed(*runs: ListedRun) -> str:
         text = io.StringIO()
         print_runs(runs, Console(file=text, width=200))
         return text.getvalue()

@@ -43,7 +43,7 @@ def cached(
 
 def test_a_counter_that_rises_is_the_difference_of_its_first_and_last_reading() -> None:
     one = rise(readings([100, 1100, 2100, 2100]), PortDirection.IN, traffic(0.1, 1.9))
-    assert (one.octets, one.complete, one.why) == (2000, True, None)
+    assert (one.octets, one.missing_s, one.extra_s, one.why) == (2000, 0, 0, None)
 
 
 def test_only_the_last_reading_before_the_traffic_counts_as_its_start() -> None:

@@ -15,7 +15,7 @@ from rigctl.analysis.nights.history import Nights, NightSeries, Subject
 from rigctl.analysis.nights.regressions import Regressions
 from rigctl.analysis.nights.setup_changes import SetupChange, Source
 from rigctl.analysis.nights.shifts import Shift, Suspected
-from rigctl.cli.regress_document import regress_json
+from rigctl.cli.commands.regress import regress_json
 from rigctl.findings import Severity
 from rigctl.model.statistics.changes import Change, Point, Rules, Suspicion
 from rigctl.records import Accepted, Pair

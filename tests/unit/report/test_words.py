@@ -64,7 +64,7 @@ def test_with_ipv6_the_headers_are_twenty_bytes_longer() -> None:
     facts = {node: builders.facts(data_address="fd00::1") for node in ("pi1", "pi2", "pi3", "pi4")}
     said = mss_text(*told(cell, builders.repetition(cell, sender={"mss": 1428}), facts=facts))
     assert said == "MSS 8960 was requested; 1428 went over the wire, because the MTU is 1500."
-    virtual = builders.run(builders.plan([cell], rig_yaml="virtual: namespaces\nip_version: 6\n"), facts={})
+    virtual = builders.run(builders.plan([cell], ip_version=6), facts={})
     measured = builders.repetition(cell, sender={"mss": 1428})
     assert mss_text(virtual, summaries(load(virtual, [measured]))[0]) == said
 

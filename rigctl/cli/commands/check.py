@@ -1,0 +1,287 @@
+"""`rigctl check`: everything that can be known of a rig before traffic, as findings, a table of nodes, or JSON."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from statistics import median
+from typing import Annotated, Any, ClassVar, Final, Literal
+
+import typer
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+from rich.console import Console
+from rich.text import Text
+
+from rigctl.base.errors import InputError, RigError
+from rigctl.base.texts import printable_lines
+from rigctl.check.gather import gathered
+from rigctl.check.judge import answer, judged
+from rigctl.check.paths import PathSeen
+from rigctl.check.records import NodeSeen, Seen
+from rigctl.check.rules.reach import numbers_of
+from rigctl.cli.documents import Mbps, at, of
+from rigctl.cli.options import Json, RigFile, RigSets, Sets, scenario_and_rig_names
+from rigctl.findings import RUN, Finding, Severity, Weight
+from rigctl.probe.readiness import Surroundings
+from rigctl.records import RunPlan
+from rigctl.report.blocks import Column, Document, Entry, Row, Section, Table
+from rigctl.report.printers.json import JsonFinding, finding_as_json
+from rigctl.report.printers.terminal import print_document
+from rigctl.rig.inventory import Rig
+from rigctl.rig.schema import bundled_folder, bundled_rigs, load_rig
+from rigctl.runner.run import holder
+from rigctl.scenario.load import Overrides, bundled_scenarios, find_scenario, load_plan
+from rigctl.virtual import provided
+from rigctl.yamlfile import find, read_document
+
+_OF_HARDWARE: Final = "Negotiated"
+"""The column that only hardware fills."""
+_STYLES: Final = {"error": "red", "warning": "yellow"}
+
+
+def check(
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="RIG|SCENARIO",
+            help="A rig file or a scenario file, or the name of a bundled one (of both: the scenario).",
+            autocompletion=scenario_and_rig_names,
+        ),
+    ],
+    rig: RigFile = None,
+    rig_sets: RigSets = None,
+    sets: Sets = None,
+    every: Annotated[bool, typer.Option("--all", help="Show what is in order, too.")] = False,
+    as_json: Json = False,
+) -> int:
+    """Check a rig before traffic: access, links, MTU of the paths, firewalls, settings. Exit code 3 on an error."""
+    plan, inventory = _meant(what, rig, tuple(rig_sets or ()), tuple(sets or ()))
+    seen = asyncio.run(_seen(plan, inventory))
+    findings = judged(seen)
+    if as_json:
+        print(check_json(seen, findings))
+    else:
+        _print(seen, findings, Console(highlight=False, markup=False, soft_wrap=True), every=every)
+    return RigError.exit_code if any(finding.level is Severity.ERROR for finding in findings) else 0
+
+
+def _meant(what: str, rig: str | None, rig_sets: tuple[str, ...], sets: tuple[str, ...]) -> tuple[RunPlan | None, Rig]:
+    """Return the plan and the rig of a scenario, or a rig alone. Raises `InputError`."""
+    if what in bundled_rigs() and what not in bundled_scenarios():
+        path = find(what, what="rig", bundled=bundled_folder())
+    else:
+        try:
+            path = find_scenario(what)
+        except InputError as error:
+            raise InputError(f"{error} Bundled rigs: {', '.join(bundled_rigs())}.") from error
+    if not {"nodes", "slurm"} & read_document(path).data.keys():
+        return load_plan(str(path), Overrides(rig, sets, rig_sets=rig_sets))
+    if rig is not None or sets:
+        raise InputError(f"{what}: is a rig file. --rig and --set are for scenarios; --rig-set is for both")
+    return None, load_rig(str(path), sets=rig_sets)
+
+
+async def _seen(plan: RunPlan | None, inventory: Rig) -> Seen:
+    async with provided(inventory) as reachable:
+        return await gathered(reachable, plan, holder())
+
+
+def _print(seen: Seen, findings: tuple[Finding, ...], console: Console, *, every: bool) -> None:
+    """Print the answer, the nodes, then the findings by weight, each with its remedy."""
+    print_document(check_document(seen, findings), console)
+    good = [finding for finding in findings if finding.level is Severity.OK]
+    shown = [finding for finding in findings if every or finding.level is not Severity.OK]
+    if shown:
+        console.print()
+    for finding in shown:
+        line = printable_lines(f"{finding.level.value}: {finding.text}")
+        console.print(Text(line, style=_STYLES.get(finding.level.value, "")))
+        if finding.remedy is not None:
+            console.print(Text(f"    {printable_lines(finding.remedy)}", style="dim"))
+    if good and not every:
+        console.print(Text(f"\nIn order: {len(good)} findings; --all shows them.", style="dim"))
+
+
+def check_document(seen: Seen, findings: tuple[Finding, ...]) -> Document:
+    """Return the answer and the table of nodes as a document; `check` prints the findings itself."""
+    first = findings[0].level if findings else Severity.OK
+    head = Finding(answer(findings, len(seen.nodes)), Weight.ANSWER, first, RUN)
+    of = "" if seen.plan is None else f" for {seen.plan.scenario_name}"
+    return Document(
+        title=f"Check of {seen.rig.title}{of}",
+        run="",
+        about=(),
+        notes="",
+        findings=(head,),
+        results=(Section("Nodes", (_table(seen),)),),
+        sections=(),
+        footer="",
+    )
+
+
+def _table(seen: Seen) -> Table:
+    columns = (
+        Column("Node", words=True),
+        Column("Interface", words=True),
+        Column("Link", words=True),
+        Column("Rig file", "Mbit/s", "requested"),
+        Column(_OF_HARDWARE, "Mbit/s"),
+        Column("MTU", "bytes"),
+        Column("Path MTU out", "bytes"),
+        Column("Path MTU in", "bytes"),
+        Column("Round trip", "ms"),
+    )
+    rows = [_entries(each, seen) for each in seen.nodes.values()]
+    kept = [number for number, column in enumerate(columns) if column.title != _OF_HARDWARE or _known(number, rows)]
+    made = tuple(Row(tuple(entries[number] for number in kept)) for entries in rows)
+    return Table(tuple(columns[number] for number in kept), made, label="Nodes")
+
+
+def _known(number: int, rows: Sequence[tuple[Entry, ...]]) -> bool:
+    return any(entries[number].value is not None for entries in rows)
+
+
+def _entries(each: NodeSeen, seen: Seen) -> tuple[Entry, ...]:
+    out = [path for path in seen.paths if path.source == each.name]
+    back = [path for path in seen.paths if path.destination == each.name]
+    rtts = [path.rtt_us for path in out if path.rtt_us is not None]
+    rtt_ms = median(rtts) / 1e3 if rtts else None
+    words = (each.interface, _link(each))
+    return (
+        _words(each.name),
+        *(_words(word) for word in words),
+        _mbps(each.node.link.rate_bps),
+        _mbps(each.facts.get("speed_bps")),
+        _number(each.facts.get("mtu")),
+        _sizes(out),
+        _sizes(back),
+        _number(None if rtt_ms is None else round(rtt_ms, 3)),
+    )
+
+
+def _link(each: NodeSeen) -> str | None:
+    if each.facts.get("up") is False:
+        return "down"
+    carrier, duplex = each.facts.get("carrier"), each.facts.get("duplex")
+    if carrier is None:
+        return None
+    return "none" if carrier == 0 else "up" if duplex is None else f"up, {duplex}"
+
+
+def _sizes(paths: Sequence[PathSeen]) -> Entry:
+    """Show one size, or the smallest and the largest."""
+    sizes = [path.largest for path in paths]
+    known = sorted({size for size in sizes if size is not None})
+    none = "none" if paths and None in sizes else "–"
+    if not known:
+        return Entry(none, None)
+    text = str(known[0]) if len(known) == 1 else f"{known[0]}…{known[-1]}"
+    return Entry(f"{none}…{known[-1]}" if None in sizes else text, tuple(known))
+
+
+def _words(word: str | None) -> Entry:
+    return Entry(word or "–", word)
+
+
+def _number(value: float | None) -> Entry:
+    return Entry("–" if value is None else f"{value:g}", value)
+
+
+def _mbps(rate_bps: float | None) -> Entry:
+    return _number(None if rate_bps is None else rate_bps / 1e6)
+
+
+class _Part(BaseModel):
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, from_attributes=True)
+
+
+def _routes(around: Surroundings | None) -> list[dict[str, Any]]:
+    routes = around.routes.values() if around is not None else ()
+    return [{"to": route.peer, "device": route.device, "via": route.via, "mtu": route.mtu} for route in routes]
+
+
+def _rounded(ends: tuple[float, float] | None) -> list[float] | None:
+    return None if ends is None else [round(end, 3) for end in ends]
+
+
+class CheckedNode(_Part):
+    """One node. `facts`: docs/reference/host-facts.md, with those that only a check asks for; null is unknown."""
+
+    node: str = at("name")
+    address: str | None
+    interface: str | None
+    failure: Annotated[str | None, of("text")]
+    machine: str | None
+    clock_ahead_s: Annotated[list[float] | None, BeforeValidator(_rounded)]
+    clock_error_s: float | None
+    rx_mbps: Annotated[Mbps | None, of("rx_bps")] = at("around")
+    tx_mbps: Annotated[Mbps | None, of("tx_bps")] = at("around")
+    routes: Annotated[list[dict[str, Any]], BeforeValidator(_routes)] = at("around")
+    facts: dict[str, Any]
+
+
+class CheckedPath(_Part):
+    """One direction between two nodes. `tcp`: "0" is accepted, else an errno name; null: no answer."""
+
+    source: str
+    destination: str
+    port: int | None
+    tcp: str | None
+    rtt_us: int | None
+    path_mtu_bytes: int | None
+    icmp_payload_bytes: int | None
+    ethernet_frame_bytes: int | None
+    wanted_bytes: int
+    refused: dict[str, str]
+    icmp: list[dict[str, Any]]
+
+
+class CheckDocument(_Part):
+    """A check: findings with the heaviest first, those that are in order included."""
+
+    version: Literal[1]
+    rig: str
+    scenario: str | None
+    answer: str
+    errors: int
+    warnings: int
+    findings: list[JsonFinding]
+    nodes: list[CheckedNode]
+    paths: list[CheckedPath]
+
+
+def check_json(seen: Seen, findings: tuple[Finding, ...]) -> str:
+    """Return what `--json` prints."""
+    document = CheckDocument.model_validate(
+        {
+            "version": 1,
+            "rig": seen.rig.name,
+            "scenario": None if seen.plan is None else seen.plan.scenario_name,
+            "answer": answer(findings, len(seen.nodes)),
+            "errors": sum(finding.level is Severity.ERROR for finding in findings),
+            "warnings": sum(finding.level is Severity.WARNING for finding in findings),
+            "findings": [finding_as_json(finding) for finding in findings],
+            "nodes": list(seen.nodes.values()),
+            "paths": [_path(path) for path in seen.paths],
+        }
+    )
+    return json.dumps(document.model_dump(), ensure_ascii=False, indent=1)
+
+
+def _path(path: PathSeen) -> dict[str, Any]:
+    sizes = numbers_of(path.largest, path.version) if path.largest is not None else {}
+    return {
+        "source": path.source,
+        "destination": path.destination,
+        "port": path.port,
+        "tcp": path.stream,
+        "rtt_us": path.rtt_us,
+        "path_mtu_bytes": sizes.get("path_mtu_bytes"),
+        "icmp_payload_bytes": sizes.get("icmp_payload_bytes"),
+        "ethernet_frame_bytes": sizes.get("ethernet_frame_bytes"),
+        "wanted_bytes": path.wanted,
+        "refused": {str(size): name for size, name in sorted(path.refused.items())},
+        "icmp": [
+            {"type": error.type, "code": error.code, "mtu": error.mtu, "from": error.sender}
+            for error in sorted(path.icmp, key=str)
+        ],
+    }

@@ -1,0 +1,230 @@
+"""`rigctl compare`: two runs test by test, or the two variants of a run with --against."""
+
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from pydantic import BeforeValidator, Field
+from rich.console import Console
+
+from rigctl.analysis.nights.comparison import Comparison, compared, of_variants
+from rigctl.analysis.run_view import RunView
+from rigctl.base.errors import InputError
+from rigctl.cli.documents import Model, Percent, Variants, at, percent
+from rigctl.cli.options import Bound, StoreAddress, run_ids
+from rigctl.model.statistics.samples import Difference, Verdict
+from rigctl.report.blocks import Document
+from rigctl.report.comparison.page import comparison_document
+from rigctl.report.printers.files import write_whole
+from rigctl.report.printers.html import page
+from rigctl.report.printers.json import JsonFinding, finding_as_json
+from rigctl.report.printers.markdown import markdown
+from rigctl.report.printers.terminal import print_document
+from rigctl.report.words.text import settings_text
+from rigctl.store import Store, open_store
+
+
+class Format(StrEnum):
+    TERMINAL = "terminal"
+    HTML = "html"
+    MD = "md"
+    JSON = "json"
+
+
+def compare(
+    before: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="A",
+            help="Id of a run, its beginning, latest, or latest~N: the Nth before it (default: latest~1). Alone, of a "
+            "run with --against: its variants.",
+            autocompletion=run_ids,
+            show_default=False,
+        ),
+    ] = None,
+    after: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="B",
+            help="The run that is compared with A (default: latest).",
+            autocompletion=run_ids,
+            show_default=False,
+        ),
+    ] = None,
+    form: Annotated[Format, typer.Option("--format", help="Print or write this.")] = Format.TERMINAL,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write to this file, in the format of its ending."),
+    ] = None,
+    bound: Bound = 2.0,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    store: StoreAddress = None,
+) -> int:
+    """Compare run B with run A test by test; exit with 1 where something got worse."""
+    form = Format.JSON if as_json else form
+    if output is not None and form is Format.TERMINAL:
+        form = _by_ending(output)
+    with open_store(store, create=False) as opened:
+        comparison = _comparison(opened, before, after, bound / 100)
+    _put(comparison, form, output)
+    return int(comparison.worse)
+
+
+def _comparison(opened: Store, before: str | None, after: str | None, bound: float) -> Comparison:
+    latest = opened.run(None)
+    if after is None:
+        first = latest if before is None else opened.run(before)
+        if first.plan.against is not None:
+            return of_variants(_view(opened, first.run), bound)
+        after = "latest"
+        before = before or "latest~1"
+    views = [_view(opened, reference or "latest~1") for reference in (before, after)]
+    if views[0].info.run == views[1].info.run:
+        raise InputError(f"run {views[0].info.run} is A and B. Name two runs; `rigctl runs` lists them")
+    return compared(views[0], views[1], bound)
+
+
+def _view(opened: Store, reference: str) -> RunView:
+    info = opened.run(reference)
+    return RunView(info, opened.repetitions(info.run, series=False))
+
+
+def _by_ending(output: Path) -> Format:
+    endings = {".html": Format.HTML, ".htm": Format.HTML, ".md": Format.MD, ".json": Format.JSON}
+    form = endings.get(output.suffix.lower())
+    if form is None:
+        raise InputError(f"{output}: no format is known by this ending. Give --format html, md or json")
+    return form
+
+
+def _put(comparison: Comparison, form: Format, output: Path | None) -> None:
+    document = comparison_document(comparison)
+    match form:
+        case Format.TERMINAL:
+            print_document(document, Console(), everything=True)
+            return
+        case Format.HTML:
+            text = page(document)
+        case Format.MD:
+            text = markdown(document)
+        case Format.JSON:
+            text = compare_json(comparison, document) + "\n"
+    if output is None:
+        print(text, end="")
+        return
+    write_whole(output, text.encode("utf-8", "replace"))
+    print(output.resolve())
+
+
+class ComparedRun(Model):
+    """One of both runs."""
+
+    run: str
+    title: str = at("plan.title")
+    scenario: str = at("plan.scenario_name")
+    rig: str = at("plan.rig_name")
+    tags: dict[str, str]
+
+
+class ComparedStream(Model):
+    source: str = at("pair.source")
+    destination: str = at("pair.destination")
+    direction: str
+
+
+def _same_within(difference: Difference) -> float | None:
+    within = difference.within
+    return None if difference.verdict is not Verdict.SAME or within is None else percent(within)
+
+
+_SameWithin = Annotated[float | None, BeforeValidator(_same_within)]
+_Settings = Annotated[str, BeforeValidator(lambda cell: settings_text(cell, "names"))]
+_Words = Annotated[
+    float | int | str | bool | None,
+    BeforeValidator(lambda value: " ".join(value) if isinstance(value, tuple) else value),
+]
+
+
+class ComparedFigure(Model):
+    """One figure of a test in both runs. Changes are percent of the value before."""
+
+    test: int = at("cell.number", "Number of the test in run B.")
+    test_before: int = at("before.cell.number", "Its number in run A.")
+    settings: _Settings = at("cell")
+    stream: ComparedStream | None = Field(description="null: the test as a whole.")
+    figure: str = at("metric.name", "A column of docs/reference/columns.md, in whose unit the values are.")
+    higher_is_better: bool = at("metric.higher_is_better")
+    before: list[float] = at("before.values", "Of each repetition that counts.")
+    after: list[float] = at("after.values")
+    change_pct: Percent | None = at("difference.change", "Of the medians.")
+    low_pct: Percent | None = at("difference.low", "The interval of the change.")
+    high_pct: Percent | None = at("difference.high")
+    verdict: Literal["better", "worse", "same", "inconclusive", "invalid"] = at("difference.verdict")
+    same_within_pct: _SameWithin = at("difference", "Of the verdict same: the bound that the repetitions support.")
+    visible_from_pct: Percent | None = at("difference.seeable", "The smallest change that could have been seen.")
+    chance: float | None = at(
+        "difference.chance", "How probable such a difference is by chance, corrected for many tests."
+    )
+    reason: str | None = Field(description="Of the verdict invalid.")
+
+
+class OneSidedTest(Model):
+    """A test that only one of the runs has."""
+
+    test: int
+    settings: str
+
+
+class DifferentFact(Model):
+    """Something that differs beside the figures."""
+
+    source: Literal["scenario", "rig", "granted", "fact", "version", "tag"]
+    name: str
+    where: list[str] = Field(description="Nodes, or numbers of tests; empty: all.")
+    before: _Words
+    after: _Words
+
+
+class CompareDocument(Model):
+    """Two runs compared, or the two variants of one."""
+
+    version: Literal[1] = 1
+    before: ComparedRun
+    after: ComparedRun
+    against: Variants | None = Field(description="null: two runs.")
+    bound_pct: float
+    worse: bool = Field(description="The exit code is then 1.")
+    findings: list[JsonFinding]
+    tests: list[ComparedFigure] = Field(description="The largest change first.")
+    streams: list[ComparedFigure] = Field(description="Of tests with several pairs or directions, each.")
+    only_before: list[OneSidedTest]
+    only_after: list[OneSidedTest]
+    differs: list[DifferentFact]
+
+
+def compare_json(comparison: Comparison, document: Document) -> str:
+    one_run = comparison.before.run == comparison.after.run
+    only_before, only_after = (
+        [{"test": cell.number, "settings": settings_text(cell, "names")} for cell in cells]
+        for cells in (comparison.only_before, comparison.only_after)
+    )
+    made = CompareDocument.model_validate(
+        {
+            "before": comparison.before,
+            "after": comparison.after,
+            "against": comparison.after.plan.against if one_run else None,
+            "bound_pct": 100 * comparison.bound,
+            "worse": comparison.worse,
+            "findings": [finding_as_json(finding) for finding in document.findings],
+            "tests": comparison.tests,
+            "streams": comparison.streams,
+            "only_before": only_before,
+            "only_after": only_after,
+            "differs": [
+                change if not change.everywhere else replace(change, where=()) for change in comparison.differs
+            ],
+        }
+    )
+    return made.model_dump_json(indent=2)

@@ -1,0 +1,204 @@
+"""`rigctl expect`: the best that an application can get, by arithmetic alone; measures nothing, touches nothing."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Final, Literal, TypeVar
+
+import typer
+from pydantic import Field
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from rigctl.base.errors import InputError
+from rigctl.base.units import (
+    UnitError,
+    format_bytes,
+    format_duration,
+    format_rate,
+    parse_bytes,
+    parse_duration,
+    parse_rate,
+)
+from rigctl.cli.documents import Mbps, Model
+from rigctl.cli.options import Json
+from rigctl.model.limits.ceilings import Expected, Packet, expected, windows_bps
+
+_PROTOCOLS: Final[tuple[Literal["tcp", "udp"], ...]] = ("tcp", "udp")
+_Number = TypeVar("_Number", int, float)
+_LARGEST_MTU: Final = 65535
+_MOST: Final = 12
+"""Values of one option: a table that people read."""
+
+
+class ExpectedRate(Model):
+    """The best application rate for a payload at a link rate."""
+
+    protocol: Literal["tcp", "udp"]
+    payload_bytes: int
+    frame_bytes: int
+    rate_mbps: float = Field(description="The link rate.")
+    system_mbps: Mbps = Field(description="rate x payload / frame.")
+    link_mbps: Mbps = Field(description="rate x payload / (frame + 20): with preamble and gap.")
+
+
+class WindowRate(Model):
+    """The rate of one TCP flow that its window allows."""
+
+    window_bytes: int
+    rtt_s: float
+    goodput_mbps: Mbps
+
+
+class ExpectDocument(Model):
+    """Best possible application rates, by arithmetic."""
+
+    version: Literal[1] = 1
+    mtu: int
+    rates: list[ExpectedRate]
+    windows: list[WindowRate] = Field(description="Of --window and --rtt.")
+
+
+def expect(
+    rates: Annotated[
+        str, typer.Option("--rate", metavar="R,…", help="Take these link rates, as 1G or 650M,750M.")
+    ] = "1G",
+    payloads: Annotated[
+        str,
+        typer.Option(
+            "--payload", metavar="P,…", help="Take these payloads in bytes; 1472u is UDP; full is what fits the MTU."
+        ),
+    ] = "1,1u,full,fullu",
+    mtu: Annotated[int, typer.Option("--mtu", help="Take this MTU of the path.")] = 1500,
+    windows: Annotated[
+        str | None, typer.Option("--window", metavar="W,…", help="Take these TCP windows, with --rtt.")
+    ] = None,
+    rtts: Annotated[
+        str | None, typer.Option("--rtt", metavar="T,…", help="Take these round-trip times, as 0.2ms.")
+    ] = None,
+    timestamps: Annotated[bool, typer.Option("--timestamps", help="Count TCP timestamps: 12 bytes each.")] = False,
+    ipv6: Annotated[bool, typer.Option("--ipv6", help="Count IPv6 headers.")] = False,
+    vlan: Annotated[bool, typer.Option("--vlan", help="Count a VLAN tag in every frame.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Calculate the best possible application rates from a link rate, a frame and its overheads."""
+    if not 68 <= mtu <= _LARGEST_MTU:
+        raise InputError(f"--mtu {mtu}: expected 68 to {_LARGEST_MTU}")
+    if (windows is None) != (rtts is None):
+        raise InputError("--window and --rtt go together: a window's rate is window ÷ round-trip time")
+    speeds = tuple(_values("--rate", rates, parse_rate))
+    packets: dict[str, Packet] = {
+        protocol: Packet(protocol, 6 if ipv6 else 4, timestamps, vlan) for protocol in _PROTOCOLS
+    }
+    lines = [expected(speeds, *_payload(text, mtu, packets)) for text in _texts("--payload", payloads)]
+    sizes = tuple(_values("--window", windows, parse_bytes)) if windows is not None else ()
+    times = tuple(_values("--rtt", rtts, parse_duration)) if rtts is not None else ()
+
+    if as_json:
+        print(_json(mtu, speeds, lines, sizes, times))
+        return
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    _print(console, speeds, lines, sizes, times)
+    options = "with timestamps" if timestamps else "without options (--timestamps: 12 bytes more)"
+    console.print(
+        f"A frame: Ethernet's header{', VLAN tag' if vlan else ''}, IPv{6 if ipv6 else 4}, TCP {options} or UDP, "
+        "payload, padding up to 64 bytes, check sequence."
+    )
+
+
+def _print(
+    console: Console,
+    speeds: Sequence[int],
+    lines: Sequence[Expected],
+    sizes: tuple[int, ...],
+    times: tuple[float, ...],
+) -> None:
+    heads = ["Payload", "Frame", *map(format_rate, speeds)]
+    console.print("Best possible application rates [Mbit/s]: rate × payload ÷ frame")
+    _print_table(console, heads, [_row(line, _three_digits, line.of_system_bps) for line in lines])
+    console.print("On a link of that rate, with preamble and gap: rate × payload ÷ (frame + 20)")
+    _print_table(console, heads, [_row(line, _one_decimal, line.of_link_bps) for line in lines])
+    if sizes:
+        console.print("One TCP flow [Mbit/s]: window ÷ round-trip time")
+        table = zip(sizes, windows_bps(sizes, times), strict=True)
+        rows = [[format_bytes(size), *(f"{rate / 1e6:.2f}" for rate in row)] for size, row in table]
+        _print_table(console, ["Window", *map(format_duration, times)], rows)
+
+
+def _json(
+    mtu: int, speeds: Sequence[int], lines: Sequence[Expected], sizes: tuple[int, ...], times: tuple[float, ...]
+) -> str:
+    rates = [
+        {
+            "protocol": line.packet.protocol,
+            "payload_bytes": line.payload,
+            "frame_bytes": line.frame_bytes,
+            "rate_mbps": rate / 1e6,
+            "system_mbps": of_system,
+            "link_mbps": of_link,
+        }
+        for line in lines
+        for rate, of_system, of_link in zip(speeds, line.of_system_bps, line.of_link_bps, strict=True)
+    ]
+    windows = [
+        {"window_bytes": size, "rtt_s": rtt_s, "goodput_mbps": rate}
+        for size, row in zip(sizes, windows_bps(sizes, times), strict=True)
+        for rtt_s, rate in zip(times, row, strict=True)
+    ]
+    return ExpectDocument.model_validate({"mtu": mtu, "rates": rates, "windows": windows}).model_dump_json(indent=2)
+
+
+def _row(one: Expected, text: Callable[[float], str], rates_bps: Sequence[float]) -> list[str]:
+    name = f"{one.payload} {one.packet.protocol.upper()}"
+    return [name, str(one.frame_bytes), *map(text, rates_bps)]
+
+
+def _three_digits(rate_bps: float) -> str:
+    mbps = rate_bps / 1e6
+    return f"{mbps:.0f}" if mbps >= 100 else f"{mbps:.1f}"
+
+
+def _one_decimal(rate_bps: float) -> str:
+    return f"{rate_bps / 1e6:.1f}"
+
+
+def _print_table(console: Console, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for head in heads:
+        table.add_column(head, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+
+
+def _payload(text: str, mtu: int, packets: Mapping[str, Packet]) -> tuple[int, Packet]:
+    """Return the size of a payload and the packet around it. Raises `InputError`."""
+    protocol = "udp" if text.endswith("u") else "tcp"
+    packet = packets[protocol]
+    most = packet.largest_payload(mtu)
+    size = text.removesuffix("u")
+    if size == "full":
+        return most, packet
+    if not size.isascii() or not size.isdigit() or not int(size):
+        raise InputError(f"--payload {text}: expected bytes per packet, as 1460, with a u for UDP, as 1472u, or full")
+    if int(size) > most:
+        raise InputError(f"--payload {text}: {protocol.upper()} carries {most} bytes at most in an MTU of {mtu}")
+    return int(size), packet
+
+
+def _texts(option: str, text: str) -> list[str]:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(parts) or len(parts) > _MOST:
+        raise InputError(f"{option} {text}: expected 1 to {_MOST} values with commas between them")
+    return parts
+
+
+def _values(option: str, text: str, parse: Callable[[str], _Number]) -> list[_Number]:
+    found = []
+    for part in _texts(option, text):
+        try:
+            found.append(parse(part))
+        except UnitError as error:
+            raise InputError(f"{option}: {error}") from None
+        if found[-1] <= 0:
+            raise InputError(f"{option} {part}: expected more than 0")
+    return found

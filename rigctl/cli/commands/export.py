@@ -1,0 +1,149 @@
+"""`rigctl export` writes the data of runs, or whole runs for another store; `rigctl import` stores those."""
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rigctl.analysis.rows.cells import Row
+from rigctl.analysis.rows.frames import load
+from rigctl.analysis.run_view import RunView
+from rigctl.analysis.views.over_time import sampled
+from rigctl.base.errors import InputError
+from rigctl.base.extras import extra
+from rigctl.base.texts import printable_lines
+from rigctl.cli.options import StoreAddress, run_ids
+from rigctl.cli.stored_runs import ANY_RUN, Filters, stored_runs, with_filters
+from rigctl.columns import Level
+from rigctl.records import RunStatus
+from rigctl.report.export.cases import suite_of
+from rigctl.report.export.formats import BINARY, FORMATS
+from rigctl.report.printers.files import write_whole
+from rigctl.report.printers.junit import junit
+from rigctl.runner.resume import Fate, fate
+from rigctl.store import Store, open_store
+
+
+class Format(StrEnum):
+    CSV = "csv"
+    JSON = "json"
+    MD = "md"
+    PARQUET = "parquet"
+    RIGCTL = "rigctl"
+    JUNIT = "junit"
+    OPENMETRICS = "openmetrics"
+
+
+class LevelName(StrEnum):
+    CELLS = "cells"
+    PAIRS = "pairs"
+    FLOWS = "flows"
+    INTERVALS = "intervals"
+    BINS = "bins"
+    HISTOGRAM = "histogram"
+
+
+@with_filters
+def export(
+    runs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="RUN…",
+            help="Id of the run, its beginning, or latest~N (default: latest); several but for junit and openmetrics.",
+            autocompletion=run_ids,
+        ),
+    ] = None,
+    kind: Annotated[Format, typer.Option("--format", "-f", help="Write this format.")] = Format.CSV,
+    level: Annotated[LevelName, typer.Option("--level", "-l", help="Choose what a row stands for.")] = LevelName.PAIRS,
+    filters: Filters = ANY_RUN,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write to this file (default: standard output)."),
+    ] = None,
+    store: StoreAddress = None,
+) -> None:
+    """Write the data of runs as rows, for other systems, or whole for another store.
+
+    csv, json, md, parquet: rows of all runs that are named or fit the filters; the column `run` tells them apart
+    (docs/reference/columns.md). --level says what a row is: a test (`cells`), a pair (`pairs`), a flow (`flows`), an
+    interval (`intervals`), a bin (`bins`) or a bucket (`histogram`). junit: what was measured and expected;
+    openmetrics: figures of tests and pairs; rigctl: whole runs, for `rigctl import`.
+    """
+    if output is None and kind in (*BINARY, Format.RIGCTL):
+        raise InputError(f"export: {kind} is a binary format. Name a file, as in -o run.{kind}")
+    with open_store(store, create=False) as opened:
+        chosen = _chosen(opened, runs or [], filters)
+        if kind is Format.RIGCTL:
+            content = _whole(opened, chosen)
+        elif kind not in (Format.JUNIT, Format.OPENMETRICS):
+            content = _table(opened, chosen, kind, level)
+        elif len(chosen) == 1:
+            content = _of_run(opened, chosen[0], kind)
+        else:
+            raise InputError(f"export: {kind} has one run, not {len(chosen)}. Name one, or give another format")
+    if output is not None:
+        write_whole(output, content)
+        return
+    sys.stdout.buffer.write(content)
+    sys.stdout.buffer.flush()
+
+
+def _chosen(opened: Store, names: list[str], filters: Filters) -> list[str]:
+    """Return the ids of the runs that are named, or that fit the filters, or of the latest."""
+    if filters == ANY_RUN:
+        return list(dict.fromkeys(opened.run_id(name) for name in names)) or [opened.run().run]
+    if names:
+        raise InputError(f"export: RUN and {filters} are given. Give one of them")
+    stored, damaged = stored_runs(opened)
+    for message in damaged:
+        print(f"left out: {printable_lines(message)}", file=sys.stderr)
+    if found := [listed.info.run for listed in stored if filters.fit(listed)]:
+        return found
+    raise InputError(f"export: no run of {len(stored)} fits {filters}. `rigctl runs` lists them")
+
+
+def _whole(opened: Store, chosen: list[str]) -> bytes:
+    """Return the runs as they are stored, as one file."""
+    for run in chosen:
+        if opened.run(run).status is RunStatus.RUNNING and fate(opened.controller(run)) is Fate.ALIVE:
+            raise InputError(f"run {run} is still running. Export it when it has ended")
+    return opened.transfer.packed(chosen)
+
+
+def _table(opened: Store, chosen: list[str], kind: Format, level: LevelName) -> bytes:
+    rows = (row for run in chosen for row in _rows(opened, run, Level[level.upper()]))
+    return FORMATS[kind](rows, Level[level.upper()])
+
+
+def _rows(opened: Store, run: str, level: Level) -> list[Row]:
+    info = opened.run(run)
+    whole = level in (Level.INTERVALS, Level.BINS)
+    return load(info, opened.repetitions(info.run, series=True if whole else sampled(info.plan))).rows(level)
+
+
+def _of_run(opened: Store, run: str, kind: Format) -> bytes:
+    info = opened.run(run)
+    view = RunView(info, opened.repetitions(info.run, series=sampled(info.plan)))
+    if kind is Format.OPENMETRICS:
+        with extra("openmetrics", "export --format openmetrics"):
+            from rigctl.report.export import openmetrics
+
+        return openmetrics.render(view)
+    return junit([suite_of(view)]).encode()
+
+
+def import_runs(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Files of `rigctl export --format rigctl`.")],
+    store: StoreAddress = None,
+) -> None:
+    """Store the runs of FILE…: none where a file is damaged. A run that is there already stays as it is."""
+    with open_store(store) as opened:
+        for taken in opened.transfer.take(files):
+            if taken.new:
+                print(f"{taken.run}: imported")
+            elif taken.added:
+                print(f"{taken.run}: was there already; added {', '.join(taken.added)}")
+            else:
+                print(f"{taken.run}: was there already")

@@ -1,0 +1,127 @@
+"""`rigctl init`: a bundled scenario or rig, comments and all, as a file of one's own to start from.
+
+Its first line names the schema of such files, for editors with the YAML language server.
+"""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from rigctl.base.errors import InputError
+from rigctl.base.resources import modeline
+from rigctl.cli.documents import Model
+from rigctl.cli.options import scenario_and_rig_names
+from rigctl.rig.schema import bundled_folder, bundled_rigs
+from rigctl.scenario.load import bundled_scenarios
+from rigctl.yamlfile import find_bundled, read_document, suggestion
+
+
+class BundledFile(Model):
+    """A scenario or rig that comes with rigctl."""
+
+    name: str
+    title: str
+    file: str
+
+
+class InitListDocument(Model):
+    """The bundled scenarios and rigs."""
+
+    version: Literal[1] = 1
+    scenarios: list[BundledFile]
+    rigs: list[BundledFile]
+
+
+def init(
+    name: Annotated[
+        str | None, typer.Argument(help="The name of a bundled scenario or rig.", autocompletion=scenario_and_rig_names)
+    ] = None,
+    destination: Annotated[
+        Path | None,
+        typer.Argument(metavar="DEST", help="A file or folder (default: NAME.yaml here, NAME-rig.yaml for a rig)."),
+    ] = None,
+    rig: Annotated[bool, typer.Option("--rig", help="Copy the rig of that name, not the scenario.")] = False,
+    listed: Annotated[bool, typer.Option("--list", help="List the bundled scenarios and rigs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="With --list: print JSON.")] = False,
+) -> None:
+    """Copy a bundled scenario or rig, to start from. Never overwrites a file."""
+    if as_json and not listed:
+        raise InputError("init: --json is for --list")
+    if listed:
+        listed_files = bundled()
+        typer.echo(listed_files.model_dump_json(indent=2) if as_json else "\n".join(listing(listed_files)))
+        return
+    if name is None:
+        raise InputError("init: give the name of a scenario or a rig; rigctl init --list shows them")
+    is_rig = rig or (name in bundled_rigs() and name not in bundled_scenarios())
+    path = copied(name, destination, rig=is_rig)
+    shown = str(path) if path.is_absolute() or len(path.parts) > 1 else f"./{path}"
+    typer.echo(f"{path}: a copy of the bundled {'rig' if is_rig else 'scenario'} {name}.")
+    typer.echo("Next:")
+    commands = _rig_commands(shown) if is_rig else _scenario_commands(shown)
+    width = max(len(command) for command, _ in commands)
+    for command, does in commands:
+        typer.echo(f"  {command:<{width}}  {does}")
+    if not is_rig and name in bundled_rigs():
+        typer.echo(f"The bundled rig of the same name: rigctl init --rig {name}")
+
+
+def _scenario_commands(shown: str) -> list[tuple[str, str]]:
+    return [
+        (f"rigctl plan {shown}", "show its tests; connects to no node"),
+        (f"rigctl run {shown}", "measure on the rig named in the file"),
+        (f'rigctl run {shown} --rig my-rig.yaml --set "pairs=A->B"', "measure between nodes A and B of your own rig"),
+    ]
+
+
+def _rig_commands(shown: str) -> list[tuple[str, str]]:
+    return [
+        (f"rigctl plan SCENARIO --rig {shown}", "show the tests on it; connects to no node"),
+        (f"rigctl run SCENARIO --rig {shown}", "measure on it"),
+        (f"rigctl rig up {shown}", "keep a virtual rig up between runs"),
+    ]
+
+
+def bundled() -> InitListDocument:
+    """Return name, title and file of each bundled scenario and rig."""
+
+    def described(files: dict[str, Path]) -> list[BundledFile]:
+        return [
+            BundledFile(name=name, title=str(read_document(path).data.get("title", "")), file=str(path))
+            for name, path in files.items()
+        ]
+
+    return InitListDocument(scenarios=described(bundled_scenarios()), rigs=described(find_bundled(bundled_folder())))
+
+
+def listing(files: InitListDocument) -> list[str]:
+    """Return a line for each bundled scenario and rig, with its title."""
+    lines: list[str] = []
+    for what, listed in (("Scenarios", files.scenarios), ("Rigs", files.rigs)):
+        lines.append(f"{what}:")
+        width = max((len(file.name) for file in listed), default=0)
+        lines += [f"  {file.name:<{width}}  {file.title}" for file in listed]
+    return lines
+
+
+def copied(name: str, destination: Path | None, *, rig: bool = False) -> Path:
+    """Copy a bundled file and return the path of the copy. Raises `InputError`; an existing file stays as it is."""
+    rigs = find_bundled(bundled_folder())
+    files = rigs if rig else bundled_scenarios()
+    if name not in files:
+        what = "rig" if rig else "scenario or rig"
+        known = list(dict.fromkeys(files if rig else [*files, *rigs]))
+        raise InputError(f'no bundled {what} "{name}".{suggestion(name, known)} See rigctl init --list.')
+    target = destination if destination is not None else Path()
+    try:
+        if target.is_dir():
+            target = target / (f"{name}-rig.yaml" if rig else f"{name}.yaml")
+        with target.open("xb") as file:
+            file.write(modeline("rig" if rig else "scenario").encode() + files[name].read_bytes())
+    except FileExistsError:
+        option = "--rig " if rig else ""
+        raise InputError(f"{target} exists. Name another file, as in: init {option}{name} DEST.") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{target}: cannot be written: {error}") from error
+    return target

@@ -1,0 +1,309 @@
+"""`rigctl plan`: the tests of a scenario, the time they take and the ceiling of each; touches no node."""
+
+import math
+from collections.abc import Sequence
+from typing import Annotated, Any, Final, Literal
+
+import typer
+from pydantic import Field
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from rigctl.base.units import format_duration
+from rigctl.cli.documents import Mbps, Model, Variants, at
+from rigctl.cli.options import (
+    Against,
+    Bound,
+    Captures,
+    Duration,
+    Json,
+    NoReport,
+    Quiet,
+    Repeat,
+    ReportFile,
+    Resume,
+    RigFile,
+    RigSets,
+    RunTags,
+    Scenario,
+    Sets,
+    StoreAddress,
+    Wait,
+    WithoutUnreachable,
+)
+from rigctl.cli.output import plain_console
+from rigctl.records import Cell, Condition, Expectation, Pair, RunPlan, several_sets
+from rigctl.report.words.text import numbers_text
+from rigctl.rig.inventory import Rig
+from rigctl.scenario.axes import AXES
+from rigctl.scenario.forecast import (
+    Forecast,
+    bound,
+    constants,
+    forecasts,
+    notes,
+    setting,
+    sum_ceiling_bps,
+    table_axes,
+    total_s,
+)
+from rigctl.scenario.load import Overrides, load_plan
+
+MOST_ROWS: Final = 100
+BEYOND_S: Final = 0.4
+"""Time of a test beyond its duration, measured on the virtual rig; a real rig of a few nodes takes less."""
+
+
+def plan(
+    scenario: Scenario,
+    rig: RigFile = None,
+    rig_sets: RigSets = None,
+    sets: Sets = None,
+    duration: Duration = None,
+    repeat: Repeat = None,
+    capture: Captures = None,
+    against: Against = None,
+    every: Annotated[bool, typer.Option("--all", help="Show every test of a large matrix.")] = False,
+    as_json: Json = False,
+    # Options of run: accepted and unused, so that one command line serves both.
+    store: StoreAddress = None,  # noqa: ARG001
+    report: ReportFile = None,  # noqa: ARG001
+    no_report: NoReport = False,  # noqa: ARG001
+    resume: Resume = None,  # noqa: ARG001
+    tag: RunTags = None,  # noqa: ARG001
+    wait: Wait = None,  # noqa: ARG001
+    without_unreachable: WithoutUnreachable = False,  # noqa: ARG001
+    quiet: Quiet = False,  # noqa: ARG001
+    bound: Bound = 2.0,  # noqa: ARG001
+) -> None:
+    """Show the tests, the time they take and the ceiling of each. Touches no node. Takes the options of run."""
+    overrides = Overrides(
+        rig, tuple(sets or ()), duration, repeat, tuple(rig_sets or ()), tuple(capture or ()), against
+    )
+    run_plan, resolved = load_plan(scenario, overrides)
+    if as_json:
+        print(plan_json(run_plan, resolved))
+        return
+    console = plain_console()
+    for line in head_lines(run_plan, resolved):
+        console.print(line)
+    console.print(cell_table(run_plan, None if every else MOST_ROWS))
+    for line in foot_lines(run_plan, None if every else MOST_ROWS):
+        console.print(line)
+
+
+def head_lines(run_plan: RunPlan, rig: Rig) -> list[str]:
+    """Return what is measured, and where."""
+    where = {
+        None: "real hardware",
+        "namespaces": "virtual, made on this machine",
+        "loopback": "loopback, unshaped",
+        "machines": "virtual, machines on this machine",
+    }
+    switch = f", switch {rig.switch}" if rig.switch else ""
+    lines = [run_plan.title, f"Rig {rig.name}: {rig.title} ({where[rig.virtual]}{switch})"]
+    same = constants(run_plan)
+    lines += [f"Every test: {', '.join(same)}"] if same else []
+    if run_plan.against is not None:
+        against = run_plan.against
+        lines.append(
+            f"Each test with {against.setting} {against.before} and {against.after} in turn (ABBA), and compared."
+        )
+    return lines + [f"Condition {condition.name}: {condition_text(condition)}" for condition in run_plan.conditions]
+
+
+def condition_text(condition: Condition) -> str:
+    """Return the settings of a condition: `MTU 8192, net.ipv4.tcp_sack 0; windows are initial buffer sizes`."""
+    words = [
+        f"{setting.name or {'mtu': 'MTU'}.get(setting.kind, setting.kind)} {setting.value}"
+        for setting in condition.settings
+    ]
+    buffers = "windows are initial buffer sizes" if condition.resize else "windows are fixed"
+    return f"{', '.join(words) or 'nothing is set'}; {buffers}"
+
+
+def cell_table(run_plan: RunPlan, most: int | None = MOST_ROWS) -> Table:
+    """Return a table with a row for each test, at most `most`.
+
+    Axes beyond the page's three have a column only if they vary.
+    """
+    axes = [AXES[name] for name in table_axes(run_plan)]
+    headers = [
+        "Test",
+        *(axis.header for axis in axes),
+        "Pairs",
+        "Duration",
+        "Payload\non wire" if any(cell.transport == "udp" for cell in run_plan.cells) else "MSS\non wire",
+        "Ceiling\nper pair\n[Mbit/s]",
+        "Ceiling\nof the sum\n[Mbit/s]",
+    ]
+    rows = []
+    sets = several_sets(run_plan.cells)
+    for cell in run_plan.cells[:most]:
+        expected = forecasts(cell, run_plan, run_plan.ip_version)
+        values = ((axis, setting(cell, axis.name)) for axis in axes)
+        settings = ["–" if value is None else axis.text(value) for axis, value in values]
+        counted = [_some(cell.pairs) if sets else str(len(cell.pairs)), format_duration(cell.duration_s)]
+        bounds = [_segments(expected), _ceilings(expected), _mbps(sum_ceiling_bps(expected, run_plan))]
+        rows.append([str(cell.number), *settings, *counted, *bounds])
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for header, column in zip(headers, zip(*rows, strict=True), strict=True):
+        # A narrow terminal may break a header, never a number.
+        table.add_column(header, justify="right", min_width=min(24, max(map(len, column))))
+    for row in rows:
+        table.add_row(*(Text(text) for text in row))
+    return table
+
+
+def foot_lines(run_plan: RunPlan, most: int | None = MOST_ROWS) -> list[str]:
+    """Return how many rows are left out, the total time, and what the ceiling assumes."""
+    cells = len(run_plan.cells)
+    hidden = cells - most if most is not None else 0
+    lines = [f"… and {hidden:,} more tests: --all shows them."] if hidden > 0 else []
+    lines.append(_pairs_line(run_plan))
+    lines += _expected_lines(run_plan)
+    times = "1 test" if cells == 1 else f"{cells:,} tests"
+    repeated = f" × {run_plan.repeat} repetitions" if run_plan.repeat > 1 else ""
+    beyond = format_duration(float(math.ceil(cells * run_plan.repeat * BEYOND_S)))
+    total = f"{bound(run_plan)} {format_duration(total_s(run_plan))}".strip()
+    lines.append(f"Total time: {total} ({times}{repeated}), without preparation (about {beyond}).")
+    return lines + notes(run_plan, run_plan.ip_version)
+
+
+def _pairs_line(run_plan: RunPlan) -> str:
+    """Return the largest set of pairs; for sets that take turns, as in a mesh, how many there are."""
+    if not several_sets(run_plan.cells):
+        pairs = max((cell.pairs for cell in run_plan.cells), key=len)
+        return f"Pairs ({len(pairs)}): {_some(pairs)}."
+    sets = dict.fromkeys(cell.pairs for cell in run_plan.cells)
+    pairs = tuple(dict.fromkeys(pair for together in sets for pair in together))
+    most = max(map(len, sets))
+    how = "one after the other" if most == 1 else f"in {len(sets)} rounds, {most} at once"
+    return f"Pairs: {len(pairs)}, {how}."
+
+
+def _expected_lines(run_plan: RunPlan) -> list[str]:
+    """Return what is expected of which tests: `Expected: goodput >= 930M, limit line-rate (tests 1 and 3).`"""
+    by_tests: dict[tuple[int, ...], list[str]] = {}
+    for expected in run_plan.expectations:
+        by_tests.setdefault(expected.tests, []).append(f"{expected.name} {expected.text}")
+    every = len(run_plan.cells)
+    return [
+        f"Expected: {', '.join(texts)}" + ("." if len(numbers) == every else f" ({numbers_text(numbers)}).")
+        for numbers, texts in by_tests.items()
+    ]
+
+
+def _some(pairs: tuple[Pair, ...]) -> str:
+    """Name up to six pairs, or the first three and the last."""
+    if len(pairs) <= 6:
+        return ", ".join(map(str, pairs))
+    return ", ".join(map(str, pairs[:3])) + f", … {pairs[-1]}"
+
+
+def _segments(expected: tuple[Forecast, ...]) -> str:
+    return ", ".join(dict.fromkeys("–" if forecast.mss is None else str(forecast.mss) for forecast in expected))
+
+
+def _mbps(rate_bps: float | None) -> str:
+    return "–" if rate_bps is None else f"{rate_bps / 1e6:.1f}"
+
+
+def _ceilings(expected: tuple[Forecast, ...]) -> str:
+    return ", ".join(dict.fromkeys(_mbps(forecast.ceiling_bps) for forecast in expected))
+
+
+class PlannedPair(Model):
+    """A pair of a test."""
+
+    source: str = at("pair.source")
+    destination: str = at("pair.destination")
+    payload_bytes: int | None = at("mss", "Of a full segment, or of a datagram.")
+    ceiling_mbps: Mbps | None = at("ceiling_bps", "Highest goodput of this pair by itself, each direction.")
+
+
+class Expected(Model):
+    """A bound of a figure, or the bottlenecks that are expected."""
+
+    figure: str = at("name", "As in the scenario: goodput.")
+    expected: str = at("text", "As in the scenario: >= 930M per pair.")
+    column: str = Field(description="docs/reference/columns.md: goodput_mbps.")
+    bound: float | None = Field(description="In the unit of the column; null: words are expected.")
+    words: list[str]
+    per_pair: bool
+
+
+class PlannedTest(Model):
+    """One test: a point of the matrix."""
+
+    test: int = Field(description="Number of the test, from 1.")
+    kind: str = Field(description="tcp, udp, pingpong, blast or file.")
+    condition: str | None
+    duration_s: float
+    omit_s: float
+    settings: dict[str, Any] = Field(description="Values of the axes; null: the node's default.")
+    pairs: list[PlannedPair]
+    ceiling_mbps: Mbps | None = Field(description="Highest goodput of all pairs at once, in one direction.")
+    expected: list[Expected] = Field(description="What the scenario expects of it.")
+
+
+class PlanDocument(Model):
+    """The tests that a run of a scenario would measure."""
+
+    version: Literal[1] = 1
+    title: str
+    notes: str
+    scenario: str
+    rig: str
+    virtual: Literal["namespaces", "loopback", "machines"] | None = Field(description="null: real hardware.")
+    ip_version: Literal[4, 6]
+    repeat: int
+    total_s: float = Field(description="Seconds of traffic, without preparation.")
+    total_is: Literal["exact", "at least", "at most", "about"]
+    against: Variants | None = Field(description="Two variants of every test, in turn; null: no comparison.")
+    tests: list[PlannedTest]
+    remarks: list[str] = Field(description="What the ceilings assume.")
+
+
+_NOT_SETTINGS: Final = ("pairs", "condition")  # fields beside the settings of a test
+
+
+def plan_json(plan: RunPlan, rig: Rig) -> str:
+    """Return what `--json` prints."""
+    asked: dict[int, list[Expectation]] = {}
+    for expectation in plan.expectations:
+        for number in expectation.tests:
+            asked.setdefault(number, []).append(expectation)
+    document = PlanDocument.model_validate(
+        {
+            "title": plan.title,
+            "notes": plan.notes,
+            "scenario": plan.scenario_name,
+            "rig": rig.name,
+            "virtual": rig.virtual,
+            "ip_version": rig.ip_version,
+            "repeat": plan.repeat,
+            "total_s": total_s(plan),
+            "total_is": bound(plan) or "exact",
+            "against": plan.against,
+            "tests": [_planned(cell, plan, asked.get(cell.number, ())) for cell in plan.cells],
+            "remarks": notes(plan, plan.ip_version),
+        }
+    )
+    return document.model_dump_json(indent=2)
+
+
+def _planned(cell: Cell, plan: RunPlan, asked: Sequence[Expectation]) -> dict[str, Any]:
+    expected = forecasts(cell, plan, plan.ip_version)
+    return {
+        "test": cell.number,
+        "kind": cell.test,
+        "condition": cell.condition,
+        "duration_s": cell.duration_s,
+        "omit_s": cell.omit_s,
+        "settings": {name: setting(cell, name) for name in AXES if name not in _NOT_SETTINGS},
+        "pairs": expected,
+        "ceiling_mbps": sum_ceiling_bps(expected, plan),
+        "expected": asked,
+    }

@@ -1,0 +1,72 @@
+"""`rigctl publish`: a store as a static site."""
+
+import signal
+import time
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Literal
+
+import typer
+from pydantic import Field
+
+from rigctl.base.errors import Interrupted
+from rigctl.cli.documents import Model
+from rigctl.cli.options import Json, StoreAddress
+from rigctl.report.words.text import plural
+from rigctl.site.publish import publish as publish_site
+from rigctl.store import open_store
+
+
+class PublishDocument(Model):
+    """The site that `rigctl publish` wrote."""
+
+    version: Literal[1] = 1
+    index: str = Field(description="The front page.")
+    answer: str = Field(description="The sentence on top of it.")
+    runs: int
+    scenarios: int = Field(description="Each on each of its rigs.")
+    news: int = Field(description="Entries of news that are known; the feed has the latest hundred.")
+    written: list[str] = Field(description="Files that were written, relative to the folder.")
+    removed: list[str] = Field(description="Runs that are no longer in the store.")
+    damaged: list[str] = Field(description="A message for each run that cannot be read.")
+    took_s: float
+
+
+def publish(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the site: new, empty, or a site.")],
+    title: Annotated[
+        str | None, typer.Option("--title", metavar="TEXT", help="Title of the site; later publishes keep it.")
+    ] = None,
+    as_json: Json = False,
+    store: StoreAddress = None,
+) -> None:
+    """Write the store as a static site: news, trends, a calendar, every run. Only what changed is written again."""
+    signal.signal(signal.SIGTERM, _interrupted)
+    began_s = time.monotonic()
+    with open_store(store, create=False) as opened:
+        done = publish_site(opened, folder, time.time(), title)
+    took_s = time.monotonic() - began_s
+    index = done.index.resolve()
+    if as_json:
+        document = PublishDocument(
+            index=str(index),
+            answer=done.answer,
+            runs=done.runs,
+            scenarios=done.courses,
+            news=done.news,
+            written=list(done.written),
+            removed=list(done.removed),
+            damaged=list(done.damaged),
+            took_s=round(took_s, 3),
+        )
+        print(document.model_dump_json(indent=2))
+        return
+    print(done.answer)
+    for message in done.damaged:
+        print(f"left out: {message}")
+    print(f"{plural(len(done.written), 'file')} written in {took_s:.1f} s, of {plural(done.runs, 'run')}")
+    print(index)
+
+
+def _interrupted(_number: int, _frame: FrameType | None) -> None:
+    raise Interrupted("rigctl publish was ended by a signal. The next call completes the site")

@@ -1,0 +1,292 @@
+"""`rigctl regress`: what got slower or faster, since when; `rigctl accept`: the levels of a run as the normal ones."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+import typer
+from pydantic import BeforeValidator, Field, ValidationInfo
+from rich.console import Console
+
+from rigctl.analysis.nights.history import NightSeries
+from rigctl.analysis.nights.regressions import Regressions, news
+from rigctl.analysis.nights.setup_changes import RIG_FILE, SCENARIO_FILE, SetupChange, Source
+from rigctl.base.account import account
+from rigctl.base.errors import InputError
+from rigctl.base.texts import printable
+from rigctl.cli.documents import Instant, Model, at, of, percent
+from rigctl.cli.options import Bound, RunId, StoreAddress, Wait, scenario_names, wait_s
+from rigctl.model.statistics.changes import Rules
+from rigctl.nightly.confirm import confirmed
+from rigctl.records import CONFIRMS, Accepted, RunInfo
+from rigctl.report.nights.junit import as_junit
+from rigctl.report.nights.page import as_markdown, document, name
+from rigctl.report.printers.files import write_whole
+from rigctl.report.printers.terminal import print_document
+from rigctl.scenario.load import Overrides, load_plan
+from rigctl.store import Store, open_store
+
+
+def regress(
+    run: RunId = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            "--baseline",
+            metavar="RUN|TAG=VALUE|N",
+            help="Compare with this run, the latest with this tag, or N nights (default: the nights of this level).",
+        ),
+    ] = None,
+    bound: Bound = 2.0,
+    confirm: Annotated[
+        bool, typer.Option("--confirm", help="Measure the tests that changed once more, and believe only both.")
+    ] = False,
+    scenario: Annotated[
+        str | None,
+        typer.Option(
+            "--scenario",
+            metavar="SCENARIO",
+            help="With --confirm: the scenario file of the run (default: the run's scenario, here or bundled).",
+            autocompletion=scenario_names,
+        ),
+    ] = None,
+    form: Annotated[
+        Literal["terminal", "json", "md", "junit"], typer.Option("--format", help="Print this format.")
+    ] = "terminal",
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    brief: Annotated[
+        bool, typer.Option("--brief", help="With --format md: the weightiest only, to fit into a comment.")
+    ] = False,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to FILE instead of printing.")
+    ] = None,
+    store: StoreAddress = None,
+    wait: Wait = None,
+) -> int:
+    """Compare RUN with the nights before it: what changed, since when. Exit code 1 where something got worse."""
+    form = "json" if as_json else form
+    if brief and form != "md":
+        raise InputError(f"--brief: is for --format md, not {form}")
+    rules, waiting_s = Rules(bound=bound / 100), wait_s(wait)
+    with open_store(store, create=False) as opened:
+        found = news(opened, night_of(opened, run), baseline=baseline, rules=rules)
+        if confirm and found.to_confirm:
+            found = _confirmed(found, opened, scenario, waiting_s)
+    _tell(found, form, output, brief=brief)
+    return int(found.failed)
+
+
+def night_of(opened: Store, run: str | None) -> RunInfo:
+    """Return the run that is named, or the one that it confirms."""
+    info = opened.run(run)
+    return opened.run(info.tags[CONFIRMS]) if CONFIRMS in info.tags else info
+
+
+def _confirmed(found: Regressions, opened: Store, scenario: str | None, waiting_s: float) -> Regressions:
+    stored = found.run.plan
+    here = Path(f"{stored.scenario_name}.yaml")
+    named = scenario or (str(here) if here.is_file() else stored.scenario_name)
+    plan, rig = load_plan(named, Overrides.from_given(stored.overrides))
+    return confirmed(found, plan, rig, opened, Console(stderr=True), waiting_s)
+
+
+def _tell(found: Regressions, form: str, output: Path | None, *, brief: bool) -> None:
+    if form == "terminal":
+        if output is not None:
+            raise InputError("-o: is for --format json, md and junit")
+        print_document(document(found), Console(), everything=True)
+        return
+    if form == "json":
+        text = regress_json(found)
+    elif form == "junit":
+        text = as_junit(found)
+    else:
+        text = as_markdown(found, brief=brief)
+    if output is None:
+        print(text, end="" if text.endswith("\n") else "\n")
+    else:
+        write_whole(output, text.encode())
+
+
+def accept(
+    because: Annotated[str, typer.Option("--because", metavar="TEXT", help="Say why: it is shown with every run.")],
+    run: RunId = None,
+    store: StoreAddress = None,
+) -> None:
+    """Make the levels of RUN the normal ones: `regress` compares later runs with them."""
+    reason = " ".join(because.split())
+    if not reason:
+        raise InputError('--because: expected a reason, as --because "new switch, firmware 1.2"')
+    with open_store(store, create=False) as opened:
+        info = night_of(opened, run)
+        opened.history.accept(Accepted(info.run, time.time(), account(), printable(reason)))
+    print(f"{info.run}: accepted")
+
+
+Value: TypeAlias = str | int | float | bool | tuple[str, ...]
+_OF_FILES: Final = {SCENARIO_FILE: "scenario", RIG_FILE: "rig file"}
+
+
+class ChangedFact(Model):
+    """Something of the rig that is not the same as in the run before."""
+
+    node: str | None = Field(description="null: of the run as a whole, as the scenario, or a tag.")
+    fact: str = Field(description="As in docs/reference/host-facts.md; sysctls and offloads by their names.")
+    before: Value
+    after: Value
+
+
+def _facts(changes: tuple[SetupChange, ...]) -> list[dict[str, Any]]:
+    """Return one fact for each node of each change."""
+    facts = []
+    for change in changes:
+        before, after = ("" if value is None else value for value in (change.before, change.after))
+        for node in change.where or (None,):
+            facts.append({"node": node, "fact": _fact_name(change), "before": before, "after": after})
+    return facts
+
+
+def _fact_name(change: SetupChange) -> str:
+    if change.source is Source.TAG:
+        return f"tag {change.name}"
+    if change.source is Source.RIG and change.name.startswith("link "):
+        return f"rig file: {change.name.removeprefix('link ')}"
+    return _OF_FILES.get(change.name, change.name)
+
+
+class Compared(Model):
+    """The test, pair or node that a series belongs to."""
+
+    name: str
+    kind: Literal["test", "pair", "node"]
+    tests: list[int] = Field(description="Numbers of the tests.")
+    source: str | None = Field(description="Of a pair.")
+    destination: str | None
+    node: str | None
+    role: Literal["sending", "receiving"] | None
+    metric: str = Field(description="A column, in whose unit the levels are; of a node they are ratios.")
+
+
+def _compared(series: NightSeries) -> dict[str, Any]:
+    subject = series.subject
+    single = subject.node is None and len(series.cell.streams) == 1
+    stream = subject.stream or (series.cell.streams[0] if single else None)
+    return {
+        "name": name(series),
+        "kind": "node" if subject.node is not None else "test" if stream is None else "pair",
+        "tests": series.tests,
+        "source": stream and stream.sender,
+        "destination": stream and stream.receiver,
+        "node": subject.node,
+        "role": subject.role,
+        "metric": subject.metric.name,
+    }
+
+
+def _run_of_night(night: int, validated: ValidationInfo) -> str:
+    runs: Sequence[RunInfo] = validated.context or ()
+    return runs[night].run
+
+
+_OfNight = Annotated[str, BeforeValidator(_run_of_night)]
+_Subject = Annotated[Compared, BeforeValidator(_compared)]
+_ChangePct = Annotated[float, BeforeValidator(lambda ratio: percent(ratio - 1, 3))]
+_RunId = Annotated[str | None, of("run")]
+
+
+class ChangedLevel(Model):
+    """A series that changed."""
+
+    subject: _Subject = at("series")
+    better: bool
+    change_pct: _ChangePct = at("ratio")
+    before: float = at("change.before")
+    after: float = at("change.after")
+    noise_pct: Annotated[float, BeforeValidator(lambda noise: percent(noise, 4))] = at(
+        "change.noise", "Standard deviation from night to night, robust."
+    )
+    gradual: bool = at("change.gradual", "A step of a drift; since is about where it began.")
+    since: str = at("since.run", "The first run on the new level.")
+    since_at: Instant = at("since.started_at")
+    found: _OfNight = Field(description="The run in whose night it was found.")
+    confirmed: bool = Field(description="That night was measured twice; false: several nights agree.")
+    facts: Annotated[list[ChangedFact], BeforeValidator(_facts)] = Field(
+        description="What changed since the last run on the old level."
+    )
+    explains: Annotated[list[str], BeforeValidator(lambda shifts: [name(own.series) for own in shifts])] = Field(
+        description="Names of pairs and tests that changed with it."
+    )
+    returns: _RunId = Field(description="The level is again that before this run.")
+
+
+class OneNight(Model):
+    """A series whose last night differs, which one night does not decide."""
+
+    subject: _Subject = at("series")
+    better: bool
+    change_pct: _ChangePct = at("suspicion.ratio")
+    level: float = at("suspicion.level")
+    value: float = at("suspicion.value")
+    confirmed: bool = at("suspicion.confirmed")
+
+
+class AcceptedLevels(Model):
+    """The latest accepted levels."""
+
+    run: str
+    at: Instant = at("accepted_at")
+    who: str
+    because: str
+
+
+class RegressDocument(Model):
+    """The news in a run. Lists have the largest change first; `changes` are in the order of their dates."""
+
+    version: Literal[1] = 1
+    run: str
+    scenario: str
+    rig: str
+    answer: str
+    failed: bool = Field(description="Something is worse than the accepted level: exit code 1.")
+    baseline: _RunId = Field(description="The run that it was compared with; null: the nights before.")
+    nights: int
+    judged: int = Field(description="Series with enough nights.")
+    too_few: int = Field(description="Series with too few.")
+    bound_pct: float
+    visible_pct: float | None = Field(
+        description="In the noisiest test or pair a smaller change would not be found within seven nights."
+    )
+    confirmed_by: str | None = Field(description="The run that measured it again.")
+    accepted: AcceptedLevels | None
+    news: list[ChangedLevel]
+    standing: list[ChangedLevel] = Field(description="Found in earlier runs and not accepted since.")
+    one_night: list[OneNight]
+    changes: list[ChangedLevel]
+
+
+def regress_json(found: Regressions) -> str:
+    runs = found.nights.runs
+    made = RegressDocument.model_validate(
+        {
+            "run": found.run.run,
+            "scenario": found.run.plan.scenario_name,
+            "rig": found.run.plan.rig_name,
+            "answer": document(found).answer,
+            "failed": found.failed,
+            "baseline": found.baseline,
+            "nights": len(runs),
+            "judged": found.judged,
+            "too_few": found.too_few,
+            "bound_pct": percent(found.rules.bound),
+            "visible_pct": None if found.visible is None else percent(found.visible, 3),
+            "confirmed_by": found.nights.confirmations.get(found.run.run),
+            "accepted": found.accepted,
+            "news": found.news,
+            "standing": found.standing,
+            "one_night": found.suspected,
+            "changes": found.history,
+        },
+        context=runs,
+    )
+    return made.model_dump_json(indent=1) + "\n"

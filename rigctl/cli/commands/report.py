@@ -1,0 +1,110 @@
+"""`rigctl report`: one run as a self-contained HTML file, or what a company publishes of it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+from rigctl.analysis.nights.comparison import compared
+from rigctl.analysis.run_view import RunView
+from rigctl.analysis.views.over_time import sampled
+from rigctl.base.errors import InputError
+from rigctl.cli.options import RunId, StoreAddress, run_ids
+from rigctl.cli.output import check_page, page_of
+from rigctl.records import Repetition, RunInfo
+from rigctl.report.comparison.page import comparison_document
+from rigctl.report.document import document
+from rigctl.report.printers.html import write_page
+from rigctl.report.product.claim import NoClaim
+from rigctl.report.product.compare import side_by_side
+from rigctl.report.product.content import product
+from rigctl.report.product.page import brand, files_of, themed, write_files
+from rigctl.report.product.theme import Theme, default_theme, load_theme
+from rigctl.store import Store, open_store
+
+Measured: TypeAlias = tuple[RunInfo, Sequence[Repetition]]
+
+
+def report(
+    run: RunId = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE.html", help="Write to this file (default: SCENARIO-RUN.html here)."
+        ),
+    ] = None,
+    theme: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--theme",
+            metavar="FILE",
+            help="Use name, logo, colours, fonts, columns, words and claim of this file; a second one is of --compare.",
+        ),
+    ] = None,
+    fragment: Annotated[
+        Path | None,
+        typer.Option(
+            "--fragment",
+            metavar="DIR",
+            help="Write HTML for a shop's page, pictures and data to this folder.",
+        ),
+    ] = None,
+    other: Annotated[
+        str | None,
+        typer.Option(
+            "--compare", metavar="RUN", help="Show this run beside it, as another product.", autocompletion=run_ids
+        ),
+    ] = None,
+    store: StoreAddress = None,
+) -> None:
+    """Write RUN as one self-contained HTML file, or as parts of a product's page."""
+    if output is not None or fragment is None:
+        check_page(output)
+    themes = _themes(theme or [], other)
+    with open_store(store, create=False) as opened:
+        first = _read(opened, run)
+        second = _read(opened, other) if other is not None else None
+    if fragment is not None:
+        _publish(first, second, themes, fragment)
+    if output is not None or fragment is None:
+        _page(first, second, themes, output)
+
+
+def _themes(files: list[Path], other: str | None) -> list[Theme]:
+    if len(files) > (1 if other is None else 2):
+        raise InputError("--theme: give one file, and one more with --compare RUN")
+    return [load_theme(file) for file in files]
+
+
+def _read(opened: Store, reference: str | None) -> Measured:
+    info = opened.run(reference)
+    return info, opened.repetitions(info.run, series=sampled(info.plan))
+
+
+def _page(first: Measured, second: Measured | None, themes: list[Theme], output: Path | None) -> None:
+    if second is not None:
+        made = comparison_document(compared(RunView(*second), RunView(*first)))
+    else:
+        made = document(*first)
+    path = page_of(first[0], output)
+    if themes:
+        write_page(themed(made, themes[0]), path, brand(themes[0]))
+    else:
+        write_page(made, path)
+    print(path.resolve())
+
+
+def _publish(first: Measured, second: Measured | None, themes: list[Theme], folder: Path) -> None:
+    own = themes[0] if themes else default_theme(first[0])
+    if second is not None:
+        named = themes[1] if len(themes) > 1 else default_theme(second[0], unlike=own)
+        made = side_by_side((first[0], second[0]), (first[1], second[1]), (own, named))
+    else:
+        made = product(*first, own)
+    files = files_of(made)
+    write_files(files, folder)
+    if isinstance(made.claim, NoClaim):
+        typer.echo(str(made.claim), err=True)
+    for name in files:
+        print((folder / name).resolve())

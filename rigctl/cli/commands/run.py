@@ -1,0 +1,217 @@
+"""`rigctl run`: measure a scenario, print its table, write its report."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from rigctl.analysis.nights.comparison import of_variants
+from rigctl.analysis.run_view import RunView
+from rigctl.analysis.views.over_time import sampled
+from rigctl.base.errors import InputError, Interrupted, RigctlError, RigError
+from rigctl.cli.commands import plan as plan_command
+from rigctl.cli.common import on_standard_error
+from rigctl.cli.display.run_screen import displayed, publish_results
+from rigctl.cli.options import (
+    UNFINISHED,
+    Against,
+    Bound,
+    Captures,
+    Display,
+    Duration,
+    NoReport,
+    Quiet,
+    Repeat,
+    ReportFile,
+    Resume,
+    RigFile,
+    RigSets,
+    RunJson,
+    RunTags,
+    Scenario,
+    Sets,
+    StoreAddress,
+    Wait,
+    WithoutUnreachable,
+    wait_s,
+)
+from rigctl.cli.output import folder_of_pages, page_of
+from rigctl.cli.stored_runs import tags_of
+from rigctl.findings import Weight, by_weight
+from rigctl.records import Repetition, RunInfo, RunStatus
+from rigctl.report.blocks import Document
+from rigctl.report.comparison.page import comparison_document
+from rigctl.report.document import document
+from rigctl.report.printers.html import write_page
+from rigctl.report.printers.json import as_json as document_json
+from rigctl.report.printers.terminal import print_document
+from rigctl.report.sections import expectations
+from rigctl.runner.resume import check, latest_unfinished
+from rigctl.runner.run import Outcome, measure_run, versions
+from rigctl.scenario.load import Overrides, find_scenario, load_plan
+from rigctl.store import Store, open_store
+
+
+def run(
+    scenario: Scenario,
+    rig: RigFile = None,
+    rig_sets: RigSets = None,
+    sets: Sets = None,
+    duration: Duration = None,
+    repeat: Repeat = None,
+    store: StoreAddress = None,
+    report: ReportFile = None,
+    no_report: NoReport = False,
+    resume: Resume = None,
+    capture: Captures = None,
+    tag: RunTags = None,
+    against: Against = None,
+    bound: Bound = 2.0,
+    wait: Wait = None,
+    without_unreachable: WithoutUnreachable = False,
+    quiet: Quiet = False,
+    display: Display = False,
+    as_json: RunJson = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be measured: plan.")] = False,
+) -> int:
+    """Measure SCENARIO on its rig; print the run's id, the table and where the report is.
+
+    With --against: exit with 1 where the second variant is worse.
+    """
+    tags = tags_of(tag, "--tag")
+    waiting_s = wait_s(wait)
+    if dry_run:
+        named = (scenario, rig, rig_sets, sets, duration, repeat)
+        plan_command.plan(*named, capture=capture, against=against, as_json=as_json)
+        return 0
+    asked = (tuple(sets or ()), duration, repeat, tuple(rig_sets or ()), tuple(capture or ()), against)
+    overrides = Overrides(rig, *asked)
+    folder = None if no_report else folder_of_pages(report)
+    with displayed() if display else nullcontext() as screen:
+        info, repetitions, outcome = _measured(
+            scenario,
+            overrides,
+            store,
+            folder,
+            resume,
+            tags=tags,
+            quiet=quiet or display,
+            waiting_s=waiting_s,
+            without_unreachable=without_unreachable,
+        )
+        made, worse = _document(info, repetitions, bound / 100)
+        publish_results(made)
+        page = None if folder is None else page_of(info, report, folder)
+        if screen is not None:
+            _write(info, made, page)
+            if outcome.status is not RunStatus.INTERRUPTED:
+                screen.wait()
+    _tell(info, made, quiet=quiet, as_json=as_json)
+    if screen is None:
+        _write(info, made, page)
+    if page is not None and not quiet and not as_json:
+        print(f"report {page.resolve()}")
+    return outcome.exit_code or _exit_code(made, worse=worse)
+
+
+def _measured(
+    scenario: str,
+    overrides: Overrides,
+    store: str | None,
+    folder: Path | None,
+    resume: str | None,
+    *,
+    waiting_s: float,
+    without_unreachable: bool,
+    tags: Mapping[str, str],
+    quiet: bool,
+) -> tuple[RunInfo, Sequence[Repetition], Outcome]:
+    # Every mistake in the input is found before a store is made.
+    plan, inventory = load_plan(scenario, overrides) if resume is None else (None, None)
+    with open_store(store, create=resume is None) as opened, opened.kept_open():
+        resumed = None
+        if plan is None or inventory is None:
+            stored = _stored(opened, resume, scenario, overrides)
+            if not overrides.as_given():  # the options it was started with need not be given again
+                overrides = Overrides.from_given(stored.plan.overrides)
+            plan, inventory = load_plan(scenario, overrides)
+            check(stored, plan, versions(), opened.controller(stored.run))
+            resumed = stored.run
+        beside = Path.cwd() if folder is None else folder.resolve()
+        if any(cell.capture for cell in plan.cells):
+            beside.mkdir(parents=True, exist_ok=True)
+        outcome = measure_run(
+            plan,
+            inventory,
+            opened,
+            Console(stderr=True),
+            quiet=quiet or on_standard_error(),
+            resumed=resumed,
+            captures=beside,
+            tags=tags,
+            wait_s=waiting_s,
+            without_unreachable=without_unreachable,
+        )
+        info = opened.run(outcome.run)
+        return info, opened.repetitions(outcome.run, series=sampled(info.plan)), outcome
+
+
+def _stored(store: Store, reference: str | None, scenario: str, overrides: Overrides) -> RunInfo:
+    """Return the run to be resumed; print which one if it was not named."""
+    if reference != UNFINISHED:
+        return store.run(reference)
+    rig = load_plan(scenario, overrides)[0].rig_name if overrides.as_given() else None
+    found = latest_unfinished(store, find_scenario(scenario).stem, rig)
+    if not on_standard_error():
+        began = datetime.fromtimestamp(found.started_at)
+        print(f"resuming run {found.run} on {found.plan.rig_name}, started {began:%Y-%m-%d %H:%M}", file=sys.stderr)
+    return found
+
+
+def _write(info: RunInfo, made: Document, page: Path | None) -> None:
+    if page is None:
+        return
+    try:
+        page.parent.mkdir(parents=True, exist_ok=True)
+        write_page(made, page)
+    except (InputError, OSError) as error:
+        # Its place was good before the run: the machine failed, not the user.
+        kind = Interrupted if info.status is RunStatus.INTERRUPTED else RigError
+        raise kind(f"{error}. The run is stored: rigctl report {info.run} -o FILE.html") from error
+
+
+def _tell(info: RunInfo, made: Document, *, quiet: bool, as_json: bool) -> None:
+    """Print the table, JSON, or the run's id only."""
+    if as_json:
+        print(document_json(made), end="")
+        return
+    if quiet:
+        print(info.run)
+        for finding in made.findings:
+            if finding.weight is Weight.EXPECTED:  # the reason of exit code 1
+                print(finding.text, file=sys.stderr)
+        return
+    print_document(made, Console())
+    print(f"run    {info.run}")
+
+
+def _exit_code(made: Document, *, worse: bool) -> int:
+    missed = any(not verdict.met for verdict in made.verdicts)
+    return RigctlError.exit_code if worse or missed else 0
+
+
+def _document(info: RunInfo, repetitions: Sequence[Repetition], bound: float) -> tuple[Document, bool]:
+    """Return the report of a run; of a run with --against the comparison, and whether the second variant is worse."""
+    if info.plan.against is None:
+        return document(info, repetitions), False
+    view = RunView(info, repetitions)
+    compared, verdicts = of_variants(view, bound), expectations.verdicts(view)
+    missed = [each for each in expectations.findings(info.plan, verdicts) if each.weight is Weight.EXPECTED]
+    told = comparison_document(compared)
+    return replace(told, verdicts=verdicts, findings=by_weight([*missed, *told.findings])), compared.worse

@@ -1,0 +1,335 @@
+"""`rigctl runs` lists, removes and prunes the stored runs; `rigctl tag` tags one."""
+
+import re
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Final, Literal
+
+import typer
+from pydantic import AfterValidator, Field
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from rigctl.base.errors import InputError
+from rigctl.base.units import UnitError, format_duration, local_text, parse_duration
+from rigctl.cli.documents import Count, Instant, Model, at
+from rigctl.cli.options import Json, StoreAddress, run_ids
+from rigctl.cli.stored_runs import Filters, ListedRun, check_tag_name, stored_runs, tags_of, with_filters
+from rigctl.records import BASELINE, RunStatus, given_tags, tag_text
+from rigctl.report.words.text import plural
+from rigctl.runner.resume import Fate, fate
+from rigctl.store import NoStoreError, open_store
+
+EMPTY: Final = "No runs yet. Start one with `rigctl run SCENARIO`."
+_WIDTH: Final = 200
+"""Columns of a pipe or file, which have no width."""
+_LEAST_WIDTH: Final = 80
+"""A narrower terminal breaks the lines itself: nothing is cut."""
+_DAYS: Final = {"d": 1, "w": 7}
+_DAY_S: Final = 86400.0
+_MOST_NAMED: Final = 8
+
+app = typer.Typer(invoke_without_command=True, add_completion=False)
+
+
+@app.callback()
+@with_filters
+def runs(ctx: typer.Context, filters: Filters, store: StoreAddress = None, as_json: Json = False) -> None:
+    """List the stored runs, the earliest first. `runs rm` and `runs prune` remove some."""
+    if ctx.invoked_subcommand is not None:
+        return
+    try:
+        with open_store(store, create=False) as opened:
+            stored, damaged = stored_runs(opened)
+    except NoStoreError:
+        stored, damaged = [], []
+    chosen = [run for run in stored if filters.fit(run)]
+    if as_json:
+        print(runs_json(chosen, damaged))
+    elif chosen:
+        print_runs(chosen)
+    elif not damaged:
+        print(f"No run of {len(stored)} fits {filters}." if stored else EMPTY)
+    if damaged:
+        raise InputError("\n".join(damaged))
+
+
+class StoredRun(Model):
+    """One stored run."""
+
+    run: str = at("info.run", "Id of the run.")
+    title: str = at("info.plan.title")
+    scenario: str = at("info.plan.scenario_name", "The scenario's name, without folder and ending.")
+    rig: str = at("info.plan.rig_name")
+    virtual: Literal["namespaces", "loopback", "machines"] | None = at("info.plan.virtual", "null: real hardware.")
+    status: Literal["running", "died", "complete", "partial", "interrupted"] = at(
+        "state", "died: it was never finished, and the process that measured it is gone."
+    )
+    started_at: Instant = at("info.started_at")
+    ended_at: Instant | None = at("info.ended_at")
+    tests: Count = at("info.plan.cells", "Number of tests.")
+    measured: dict[str, int] = Field(description="Tests with a repetition of a status: ok, invalid, failed, …")
+    overrides: list[str] = at("info.plan.overrides", "Options of the run.")
+    tags: Annotated[dict[str, str], AfterValidator(lambda tags: dict(sorted(tags.items())))] = at(
+        "info.tags", "By name; those that begin with rigctl. are its own."
+    )
+
+
+class RunsDocument(Model):
+    """The stored runs, the earliest first."""
+
+    version: Literal[1] = 1
+    runs: list[StoredRun]
+    damaged: list[str] = Field(description="A message for each run that can't be read.")
+
+
+def runs_json(runs: Sequence[ListedRun], damaged: Sequence[str]) -> str:
+    """Return what `--json` prints."""
+    return RunsDocument.model_validate({"runs": runs, "damaged": damaged}).model_dump_json(indent=2)
+
+
+def status_text(stored: ListedRun) -> str:
+    """Return `complete in 1m 14s`, `running for 20 s`, `died, began 3h 05m ago`; with `?` if it only probably died."""
+    info = stored.info
+    if info.status is not RunStatus.RUNNING:
+        took = f" in {format_duration(info.ended_at - info.started_at)}" if info.ended_at is not None else ""
+        return f"{info.status}{took}"
+    age = format_duration(stored.age_s)
+    return {True: f"died, began {age} ago", None: f"died? began {age} ago"}.get(stored.died, f"running for {age}")
+
+
+def print_runs(runs: Sequence[ListedRun], console: Console | None = None) -> None:
+    """Print a line for each run: id, start, tests that have a result that counts, status, rig, title.
+
+    Ids are never cut, whatever the width of the terminal.
+    """
+    console = console or Console(highlight=False)
+    console.width = max(console.width, _LEAST_WIDTH if console.is_terminal else _WIDTH)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    rows = [_row(run) for run in runs]
+    for number, (head, kept) in enumerate((("Run", True), ("Started", True), ("Tests", True), ("Status", False))):
+        width = max(len(head), *(len(row[number]) for row in rows)) if kept else None
+        table.add_column(head, no_wrap=kept, min_width=width, justify="right" if head == "Tests" else "left")
+    table.add_column("Rig", overflow="fold")
+    table.add_column("Title", overflow="fold")
+    tags = [[tag_text(*each) for each in given_tags(run.info.tags).items()] for run in runs]
+    if any(tags):
+        table.add_column("Tags", overflow="fold")
+    for row, given in zip(rows, tags, strict=True):
+        table.add_row(*map(Text, row), *([Text(" ".join(given))] if any(tags) else []))
+    console.print(table, crop=False)
+
+
+def _row(stored: ListedRun) -> tuple[str, ...]:
+    plan = stored.info.plan
+    return (
+        stored.info.run,
+        local_text(stored.info.started_at, "%Y-%m-%d %H:%M"),
+        f"{stored.measured.get('ok', 0)}/{len(plan.cells)}",
+        status_text(stored),
+        plan.rig_name,
+        plan.title or plan.scenario_name,
+    )
+
+
+def _address(ctx: typer.Context, store: str | None) -> str | None:
+    """Return `--store`, which may also stand before the name of the subcommand."""
+    return store or (ctx.parent.params.get("store") if ctx.parent is not None else None)
+
+
+@app.command()
+def prune(
+    ctx: typer.Context,
+    keep: Annotated[str, typer.Option("--keep", metavar="AGE", help="Keep runs younger than this, as 90d or 12w.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove them; else only say what would be removed.")] = False,
+    as_json: Json = False,
+    store: StoreAddress = None,
+) -> None:
+    """Remove runs older than an age; never a baseline, an accepted run, one that runs, or the latest of its kind."""
+    age_s = age(keep)
+    with open_store(_address(ctx, store), create=False) as opened:
+        stored, damaged = stored_runs(opened)
+        accepted = {levels.run for levels in opened.history.accepted()}
+        pruning = pruning_of(stored, accepted, age_s)
+        sizes = opened.sizes()
+        if as_json:
+            print(_pruning_json(pruning, sizes, removed=yes))
+        else:
+            print(_pruning_text(pruning, sizes, keep, removed=yes))
+        if yes:
+            for run in pruning.gone:
+                opened.remove(run.info.run)
+    if damaged:
+        raise InputError("\n".join(damaged))
+
+
+@dataclass(frozen=True, slots=True)
+class Pruning:
+    """The runs that are to go, and those that stay although they are as old, each with the reason."""
+
+    gone: tuple[ListedRun, ...]
+    kept: Mapping[str, str]
+
+
+class PrunedRun(Model):
+    """A run that is old enough to go."""
+
+    run: str
+    started_at: Instant
+    bytes: int | None = Field(description="Approximate size in the store.")
+
+
+class KeptRun(Model):
+    """A run that stays although it is as old."""
+
+    run: str
+    why: str
+
+
+class PruneDocument(Model):
+    """Runs that `runs prune` removes."""
+
+    version: Literal[1] = 1
+    removed: bool = Field(description="false: nothing was removed, --yes was not given.")
+    runs: list[PrunedRun]
+    kept: list[KeptRun]
+
+
+def pruning_of(stored: Sequence[ListedRun], accepted: Collection[str], age_s: float) -> Pruning:
+    """Choose the runs that are older than `age_s` and that no other run is compared with."""
+    by_kind = {(run.info.plan.scenario_name, run.info.plan.rig_name): run.info.run for run in stored}
+    latest = set(by_kind.values())
+    gone, kept = [], {}
+    for run in stored:
+        info = run.info
+        if run.age_s <= age_s:
+            continue
+        if BASELINE in info.tags:
+            kept[info.run] = "baseline"
+        elif info.run in accepted:
+            kept[info.run] = "accepted"
+        elif run.may_run:
+            kept[info.run] = "may still be running"
+        elif info.run in latest:
+            kept[info.run] = "the latest of its scenario and rig"
+        else:
+            gone.append(run)
+    return Pruning(tuple(gone), kept)
+
+
+def age(text: str) -> float:
+    """Return the seconds of `90d`, `12w`, or a duration as elsewhere. Raises `InputError`."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([dw])\s*", text, re.ASCII)
+    if match:
+        return float(match[1]) * _DAYS[match[2]] * _DAY_S
+    try:
+        if text.strip()[-1:].isalpha():  # a bare number would be seconds
+            return parse_duration(text)
+    except UnitError:
+        pass
+    raise InputError(f'--keep "{text}": is no age. Write it as 90d, 12w or 36h')
+
+
+def _pruning_json(pruning: Pruning, sizes: Mapping[str, int], *, removed: bool) -> str:
+    infos = [run.info for run in pruning.gone]
+    gone = [{"run": info.run, "started_at": info.started_at, "bytes": sizes.get(info.run)} for info in infos]
+    kept = [{"run": run, "why": why} for run, why in pruning.kept.items()]
+    return PruneDocument.model_validate({"removed": removed, "runs": gone, "kept": kept}).model_dump_json(indent=2)
+
+
+def _pruning_text(pruning: Pruning, sizes: Mapping[str, int], keep: str, *, removed: bool) -> str:
+    lines = []
+    if pruning.gone:
+        days = [f"{datetime.fromtimestamp(run.info.started_at):%Y-%m-%d}" for run in pruning.gone]
+        size = sum(sizes.get(run.info.run, 0) for run in pruning.gone)
+        what = f"{plural(len(pruning.gone), 'run')} from {days[0]} to {days[-1]}, about {_size(size)}"
+        lines.append(
+            f"Removing {what}." if removed else f"Would remove {what}. To remove: rigctl runs prune --keep {keep} --yes"
+        )
+    else:
+        lines.append(f"No run older than {keep} can be removed.")
+    if pruning.kept:
+        named = [f"{run} ({why})" for run, why in list(pruning.kept.items())[:_MOST_NAMED]]
+        more = [f"{len(pruning.kept) - _MOST_NAMED} more"] if len(pruning.kept) > _MOST_NAMED else []
+        lines.append(f"Kept although older: {', '.join([*named, *more])}")
+    return "\n".join(lines)
+
+
+def _size(size: int) -> str:
+    return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} KB"
+
+
+@app.command()
+def rm(
+    ctx: typer.Context,
+    names: Annotated[
+        list[str],
+        typer.Argument(metavar="RUN…", help="Ids of runs, their beginnings, or latest~N.", autocompletion=run_ids),
+    ],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    store: StoreAddress = None,
+) -> None:
+    """Remove runs from the store, with all that was measured in them. Reports that were written stay."""
+    with open_store(_address(ctx, store), create=False) as opened:
+        chosen = list(dict.fromkeys(opened.run_id(name) for name in names))
+        for run in chosen:
+            if fate(opened.controller(run)) is Fate.ALIVE:
+                raise InputError(f"run {run} is still running. Wait for it or stop it")
+        if not yes and not _agreed(chosen):
+            raise InputError("nothing was removed")
+        for run in chosen:
+            opened.remove(run)
+            print(f"{run}: removed")
+
+
+def _agreed(chosen: list[str]) -> bool:
+    if not sys.stdin.isatty():
+        raise InputError(f"runs rm: standard input is no terminal. Give --yes to remove {', '.join(chosen)}")
+    return typer.confirm(f"Remove {', '.join(chosen)}?")
+
+
+class TagDocument(Model):
+    """The tags of a run."""
+
+    version: Literal[1] = 1
+    run: str
+    tags: dict[str, str]
+
+
+def tag(
+    run: Annotated[
+        str,
+        typer.Argument(metavar="RUN", help="Id of the run, its beginning, or latest~N.", autocompletion=run_ids),
+    ],
+    tags: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME=VALUE", help="Tags to give, as firmware=1.2.3.")
+    ] = None,
+    remove: Annotated[
+        list[str] | None, typer.Option("--remove", metavar="NAME", help="Take this tag away; repeatable.")
+    ] = None,
+    as_json: Json = False,
+    store: StoreAddress = None,
+) -> None:
+    """Give RUN tags, each in the place of one of the same name; print all it has. `baseline` protects it from prune."""
+    given = tags_of(tags, "tag")
+    for name in remove or ():
+        check_tag_name(name, "--remove")
+        if name in given:
+            raise InputError(f"tag {name}: is both given and removed. Name it once")
+    with open_store(store, create=False) as opened:
+        info = opened.run(run)
+        for name in remove or ():
+            if name not in info.tags:
+                raise InputError(f"run {info.run} has no tag {name}. `rigctl tag {info.run}` prints those that it has")
+        opened.history.tag(info.run, given)
+        for name in remove or ():
+            opened.history.untag(info.run, name)
+        left = given_tags(opened.run(info.run).tags)
+    if as_json:
+        print(TagDocument(run=info.run, tags=left).model_dump_json(indent=2))
+        return
+    print(f"{info.run}: {', '.join(tag_text(*each) for each in left.items()) or 'no tags'}")

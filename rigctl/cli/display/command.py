@@ -1,0 +1,189 @@
+"""`rigctl display`: the screen of a rig, from any terminal and any user of this machine.
+
+It shows the run in progress, the next that begins, or the latest of the store.
+"""
+
+import getpass
+import os
+import sys
+import time
+from collections.abc import Sequence
+from typing import Annotated, Final, Literal
+
+import typer
+from pydantic import Field
+from rich.text import Text
+
+from rigctl.analysis.views.over_time import sampled
+from rigctl.base.errors import InputError, RigctlError
+from rigctl.cli.display.results import results_of
+from rigctl.cli.documents import Model
+from rigctl.cli.errors import discard
+from rigctl.cli.options import Json, StoreAddress, rig_names
+from rigctl.display.folder import Fate, Published, published
+from rigctl.display.layout import screen, waiting
+from rigctl.display.state import Results, State
+from rigctl.display.terminal import watch
+from rigctl.records import RunInfo, RunStatus
+from rigctl.report.document import document
+from rigctl.store import Store, open_store
+
+
+class DisplayRun(Model):
+    """A run that was published on this machine since it was started."""
+
+    user: str
+    fate: Literal["running", "silent", "died", "ended"] = Field(
+        description="silent: nothing for 10 s, its process is stopped or hangs; died: its process is gone."
+    )
+    state: State
+
+
+class DisplayDocument(Model):
+    """The states that runs publish, the earliest first."""
+
+    version: Literal[1] = 1
+    runs: list[DisplayRun]
+
+
+def display(
+    rig: Annotated[
+        str | None,
+        typer.Argument(metavar="RIG", help="Name of the rig, or id of a run.", autocompletion=rig_names),
+    ] = None,
+    store: StoreAddress = None,
+    as_json: Json = False,
+    process: Annotated[int | None, typer.Option("--process", hidden=True)] = None,
+) -> None:
+    """Show the run in progress on RIG, full screen; without one the latest table, until a run begins. q leaves."""
+    if as_json:
+        runs = _of_rig(published(), rig)
+        print(DisplayDocument.model_validate({"runs": runs}).model_dump_json(indent=2))
+        return
+    if not sys.stdout.isatty():
+        raise InputError("standard output is no terminal. rigctl display --json prints the state once")
+    shown = Screen(rig, store, process)
+    shown.choose()
+    # The stream without `cli.errors`: `watch` takes an error of the terminal for its end.
+    if not watch(shown.lines, sys.__stdout__ or sys.stdout, interrupts=process is None):
+        discard(1)  # nobody is there to read it
+    elif process is not None and shown.going:
+        print("The run goes on: rigctl display shows it again, Ctrl-C ends it.", file=sys.stderr)
+
+
+def _of_rig(runs: Sequence[Published], rig: str | None) -> list[Published]:
+    return [each for each in runs if rig is None or rig in {each.state.rig, each.state.run}]
+
+
+class Screen:
+    """Follows a run until it is over, then the next that begins."""
+
+    def __init__(self, rig: str | None, store: str | None, process: int | None) -> None:
+        self._rig, self._store, self._process = rig, store, process
+        self._parent = os.getppid()
+        self._shown: Published | None = None
+        self._asked = False
+
+    @property
+    def going(self) -> bool:
+        return self._shown is not None and self._shown.going
+
+    def choose(self) -> None:
+        """Raise `InputError` if several runs are in progress."""
+        going = [each for each in self._candidates() if each.going]
+        if len(going) > 1:
+            listed = "\n".join(
+                f"  {each.state.rig}  {each.state.run or each.state.scenario}  {each.user}" for each in going
+            )
+            raise InputError(f"several runs are in progress. Name a rig, or the id of a run:\n{listed}")
+
+    def lines(self, width: int, height: int) -> Sequence[Text] | None:
+        """Return the screen now, or None if it is over, as the process whose run it shows has ended."""
+
+        if self._process is not None and os.getppid() != self._parent:
+            return None
+        self._follow()
+        if self._shown is not None:
+            return screen(self._shown, width, height, time.monotonic())
+        return waiting(["No run yet." if self._process is None else "The run begins.", "q leaves"], width, height)
+
+    def _candidates(self) -> list[Published]:
+        runs = _of_rig(published(), self._rig)
+        return [each for each in runs if self._process in {None, each.state.pid}]
+
+    def _follow(self) -> None:
+        """Read the state of the run that is shown; if it is over, choose the run that has begun."""
+        found = self._candidates()
+        if self._shown is not None:
+            same = [each for each in found if _key(each) == _key(self._shown)]
+            if same:
+                self._shown = same[0]
+                if self._shown.going:
+                    return
+        going = [each for each in found if each.going]
+        if going:
+            self._shown = going[0]
+        elif self._shown is None and self._process is None:
+            self._shown = self._latest(found)
+
+    def _latest(self, found: Sequence[Published]) -> Published | None:
+        """Return the latest run with results, published or stored."""
+        ended = [each for each in found if each.state.results is not None]
+        stored = None if self._asked else _stored(self._store, self._rig)  # later runs are published
+        self._asked = True
+        known = [*ended, *([stored] if stored is not None else [])]
+        return max(known, key=lambda each: each.state.began_at, default=None)
+
+
+def _key(each: Published) -> tuple[str, int, int]:
+    return each.user, each.state.pid, each.state.started
+
+
+def _stored(store: str | None, rig: str | None) -> Published | None:
+    """Return the latest run of the store with its table; None if there is no run, or no store."""
+    try:
+        with open_store(store, create=False) as opened:
+            info = _latest_of(opened, rig)
+            if info is None:
+                return None
+
+            made = document(info, opened.repetitions(info.run, series=sampled(info.plan)))
+            return _as_published(info, results_of(made))
+    except RigctlError:
+        return None
+
+
+def _latest_of(opened: Store, rig: str | None) -> RunInfo | None:
+    ids = opened.run_ids()
+    if rig is None or rig in ids:
+        return opened.run(rig) if ids else None
+    return next((info for info in reversed(opened.runs()) if info.plan.rig_name == rig), None)
+
+
+_OUTCOMES: Final[dict[RunStatus, Literal["complete", "partial", "interrupted"]]] = {
+    RunStatus.COMPLETE: "complete",
+    RunStatus.PARTIAL: "partial",
+    RunStatus.INTERRUPTED: "interrupted",
+}
+
+
+def _as_published(info: RunInfo, results: Results) -> Published:
+    ended_at = info.ended_at or info.started_at
+    state = State(
+        pid=os.getpid(),
+        started=0,
+        rig=info.plan.rig_name,
+        scenario=info.plan.scenario_name,
+        title=info.plan.title,
+        run=info.run,
+        began_at=info.started_at,
+        written_at=ended_at,
+        clock_s=time.monotonic(),
+        phase="ended",
+        outcome=_OUTCOMES.get(info.status),
+        tests=len(info.plan.cells),
+        done=0,
+        total=0,
+        results=results,
+    )
+    return Published(state, getpass.getuser(), Fate.ENDED)

@@ -1,0 +1,68 @@
+"""Turns a report into what the rig's screen shows: the answer, the tables, the findings."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from rigctl.display.state import Column, Results, Said, Table, Total
+from rigctl.report.blocks import Document, HeatMap, HeatMaps
+from rigctl.report.blocks import Table as ReportTable
+
+MOST_ROWS: Final = 500
+MOST_FINDINGS: Final = 12
+
+
+def results_of(document: Document) -> Results:
+    """Return what the screen shows after a run."""
+    tables = []
+    for section in document.results:
+        title = section.title if len(document.results) > 1 else ""
+        for block in section.blocks:
+            if isinstance(block, ReportTable):
+                tables.append(_table(title, block))
+            elif isinstance(block, HeatMaps):
+                tables += [_map(title, heat_map, block.unit) for heat_map in block.maps]
+    findings = [
+        Said(level=finding.level.value, text=" ".join(filter(None, (finding.text, finding.remedy))))
+        for finding in document.findings
+    ]
+    answer = findings[0].text if findings else None
+    return Results(
+        answer=answer,
+        totals=tuple(_totals(document)),
+        findings=tuple(findings[1 : MOST_FINDINGS + 1]),
+        tables=tuple(tables),
+    )
+
+
+def _totals(document: Document) -> Iterator[Total]:
+    """Yield the totals in the first column of measured rates of the first table that has one."""
+    blocks = (block for section in document.results for block in section.blocks if isinstance(block, ReportTable))
+    for block in blocks:
+        rates = [at for at, each in enumerate(block.columns) if each.unit == "Mbit/s" and each.group == "measured"]
+        if not rates:
+            continue
+        for row in block.rows[:MOST_ROWS]:
+            value = row.entries[rates[0]].value
+            parts = value if isinstance(value, tuple) else (value,)
+            known = [part for part in parts if isinstance(part, int | float)]
+            if row.test is not None and known and len(known) == len(parts):
+                yield Total(test=row.test, goodput_mbps=sum(known))
+        return
+
+
+def _table(title: str, block: ReportTable) -> Table:
+    rows = [*block.rows[:MOST_ROWS], *((block.total,) if block.total else ())]
+    return Table(
+        title=title,
+        columns=tuple(Column(title=each.title, unit=each.unit, words=each.words) for each in block.columns),
+        rows=tuple(tuple(entry.text for entry in row.entries) for row in rows),
+    )
+
+
+def _map(title: str, heat_map: HeatMap, unit: str) -> Table:
+    name = ", ".join(filter(None, (title, heat_map.title, unit)))
+    return Table(
+        title=name,
+        columns=(Column(title=heat_map.corner), *(Column(title=column) for column in heat_map.columns)),
+        rows=tuple((label, *(field.text for field in fields)) for label, fields in heat_map.rows[:MOST_ROWS]),
+    )

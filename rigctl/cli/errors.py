@@ -1,0 +1,99 @@
+"""Errors of a command: one message on standard error, and an exit code (docs/reference/results.md)."""
+
+import contextlib
+import functools
+import io
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import typer
+from typer.exceptions import TyperException
+
+from rigctl.base.errors import InputError, Interrupted, RigctlError, RigError
+from rigctl.base.processes import limit_met
+from rigctl.base.texts import printable_lines
+from rigctl.cli.common import log_error, on_standard_error
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+
+class OutputError(Exception):
+    """Standard output or standard error cannot be written. No `OSError`: rich and typer would end the process."""
+
+    def __init__(self, name: str, cause: OSError) -> None:
+        super().__init__(f"{name} cannot be written: {cause.strerror}")
+        self.reader_is_gone = isinstance(cause, BrokenPipeError)
+
+
+class _Standard(io.FileIO):
+    def write(self, data: "ReadableBuffer", /) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            raise OutputError("standard output" if self.fileno() == 1 else "standard error", error) from error
+
+
+def tell_output_errors() -> None:
+    """Let standard output and standard error raise `OutputError`, which no other file raises."""
+    for name, descriptor in (("stdout", 1), ("stderr", 2)):
+        stream = getattr(sys, name)
+        if isinstance(stream, io.TextIOWrapper):  # else it is closed
+            raw = io.BufferedWriter(_Standard(descriptor, "w", closefd=False))
+            setattr(
+                sys, name, io.TextIOWrapper(raw, stream.encoding, stream.errors, line_buffering=stream.line_buffering)
+            )
+
+
+def discard(descriptor: int) -> None:
+    """Send what is still to be written to standard output (1) or standard error (2) nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+
+
+def exit_code_of(error: BaseException) -> int:
+    """Print the message of an error and return its exit code."""
+    if isinstance(error, KeyboardInterrupt | typer.Abort):
+        return Interrupted.exit_code
+    if isinstance(error, TyperException):
+        # A usage error, in typer's own words; they can show themselves, though their base does not say so.
+        error.message = error.message.removeprefix("Value error, ")
+        show: Callable[[], None] = getattr(error, "show", functools.partial(print_error, RigctlError(str(error))))
+        show()
+        return InputError.exit_code
+    if isinstance(error, OutputError):
+        discard(1)  # else the interpreter complains of it at its end
+        if error.reader_is_gone:  # `rigctl show | head`: nothing is wrong
+            return 0
+    known = _as_rigctl_error(error)
+    print_error(known, error)
+    return known.exit_code
+
+
+def _as_rigctl_error(error: BaseException) -> RigctlError:
+    if isinstance(error, RigctlError):
+        return error
+    if isinstance(error, OutputError):
+        return RigError(str(error))
+    if (limit := limit_met(error)) is not None:
+        return RigError(limit)
+    if isinstance(error, OSError):
+        reason = error.strerror or str(error) or type(error).__name__
+        if error.filename is not None:
+            return RigError(f"{error.filename}: {reason}")
+        return RigError(f"{reason}: the operating system refused something to rigctl; --debug shows what")
+    what = " ".join(str(error).split())[:300]
+    return RigError(f"internal error: {type(error).__name__}: {what}. Please report it, with the output of --debug")
+
+
+def print_error(error: RigctlError, cause: BaseException | None = None) -> None:
+    """Print one message on standard error; with --debug the traceback of its cause."""
+    log_error(error)
+    if os.environ.get("RIGCTL_DEBUG"):
+        traceback.print_exception(cause or error)
+    elif not on_standard_error():
+        # It may quote nodes, switches and files.
+        with contextlib.suppress(OutputError):
+            print(f"rigctl: {printable_lines(str(error))}", file=sys.stderr)

@@ -1,0 +1,242 @@
+"""`rigctl nightly`: runs every night without anybody looking; what is told, and of which nights."""
+
+import os
+import re
+import signal
+import sys
+import time
+from datetime import datetime
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Literal
+
+import typer
+from pydantic import ValidationError
+
+from rigctl.base.errors import InputError, Interrupted, RigError
+from rigctl.base.logs import about
+from rigctl.base.units import format_duration
+from rigctl.cli.nightly.status import show
+from rigctl.cli.options import Json, Scenario, StoreAddress, WithoutUnreachable
+from rigctl.nightly import install as installer
+from rigctl.nightly.commands import Commands, deadline_s, pruned
+from rigctl.nightly.night import Done, Nightly, one_night, without_store
+from rigctl.nightly.notify import check
+from rigctl.nightly.schedule import date_of, moment, next_due
+from rigctl.nightly.secret import open_secret
+from rigctl.nightly.settings import NAME, Settings, load, names, state_folder
+from rigctl.nightly.state import alone
+from rigctl.records import NightOutcome, RunPlan
+from rigctl.rig.inventory import Rig
+from rigctl.rig.schema import bundled_folder
+from rigctl.scenario.load import Overrides, load_plan
+from rigctl.site.folder import check_folder
+from rigctl.store import SilentStoreError, open_store
+from rigctl.store.open import default_path
+
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, help="Run a scenario every night, and report what changed."
+)
+_UNFIT = re.compile(r"[^A-Za-z0-9_.-]+")
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the nightly.", autocompletion=names)]
+
+
+Site = Annotated[
+    Path | None, typer.Option("--publish", metavar="DIR", help="Bring the site in this folder up to date each night.")
+]
+Notify = Annotated[
+    str | None,
+    typer.Option("--notify", metavar="URL|COMMAND", help="POST news to this address, or give them to this command."),
+]
+
+
+@app.command()
+def install(
+    scenario: Scenario,
+    at: Annotated[str, typer.Option("--at", metavar="HH:MM", help="Run at this local time, as 02:30.")],
+    rig: Annotated[
+        str | None,
+        typer.Option("--rig", metavar="RIG", help="Run on this rig file or bundled rig (default: the scenario's)."),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="Give it this name (default: SCENARIO-RIG).")
+    ] = None,
+    store: StoreAddress = None,
+    wait: Annotated[str, typer.Option("--wait", metavar="D", help="Wait at most D for nodes that are in use.")] = "30m",
+    deadline: Annotated[
+        str | None,
+        typer.Option("--deadline", metavar="D", help="End a run after D (default: twice its plan and 10 minutes)."),
+    ] = None,
+    no_confirm: Annotated[bool, typer.Option("--no-confirm", help="Measure news no second time.")] = False,
+    without_unreachable: WithoutUnreachable = False,
+    publish: Site = None,
+    notify: Notify = None,
+    notify_format: Annotated[
+        Literal["json", "markdown"], typer.Option("--notify-format", help="What is POSTed.")
+    ] = "json",
+    header: Annotated[
+        list[str] | None,
+        typer.Option("--header", metavar="NAME: VALUE", help="Send this header with it; repeatable."),
+    ] = None,
+    secrets: Annotated[
+        Path | None,
+        typer.Option("--secrets", metavar="FILE", help="Take ${NAME} from this file of mode 0600, or the environment."),
+    ] = None,
+) -> None:
+    """Run SCENARIO every night: write its settings, and a systemd timer or the line for cron."""
+    plan, loaded = load_plan(scenario, Overrides(rig))
+    if publish is not None:
+        check_folder(publish.expanduser())
+    chosen = name or _name_of(plan)
+    given = {
+        "scenario": _lasting(scenario),
+        "rig": _lasting(rig) if rig is not None else _rig_of(loaded),
+        "at": at,
+        "store": _store_address(store),
+        "wait": wait,
+        "deadline": deadline,
+        "confirm": not no_confirm,
+        "without_unreachable": without_unreachable,
+        "publish": None if publish is None else str(publish.expanduser().absolute()),
+        "notify": notify,
+        "notify_format": notify_format,
+        "headers": _headers(header or []),
+        "secrets": None if secrets is None else str(secrets.expanduser().absolute()),
+    }
+    settings = _checked(chosen, {key: value for key, value in given.items() if value is not None})
+    check(settings, os.environ)
+    _tell_installed(chosen, installer.install(chosen, settings, time.time()), settings)
+
+
+@app.command()
+def run(name: Name) -> int:
+    """Do one night of NAME: run, compare, confirm, notify. This is what the timer starts."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupted)
+    settings = load(name)
+    scenario, rig = settings.stored_as
+    remembered = installer.state(name, time.time())
+    logs = state_folder() / "logs" / name
+    if remembered.damage is not None:
+        print(f"rigctl: {remembered.damage}", file=sys.stderr)
+    nightly = Nightly(scenario, rig, settings.at)
+    with alone(remembered.file, name), about():
+        pruned(logs)
+        work = Commands(settings, logs / f"{datetime.now():%Y%m%d-%H%M%S}")
+        try:
+            with open_store(settings.store) as store:
+                done = one_night(nightly, store.history, remembered, work, time.time)
+        except (InputError, SilentStoreError) as error:
+            done = without_store(nightly, error, remembered, work, time.time())
+    return _tell_night(done, settings)
+
+
+def _interrupted(_number: int, _frame: FrameType | None) -> None:
+    raise Interrupted("rigctl nightly was ended by a signal")
+
+
+def _tell_night(done: Done, settings: Settings) -> int:
+    """Print what a night brought. Return 0 for a quiet night, 1 for news or a missed expectation, 3 for any failure.
+
+    A message that nobody got, and a site that could not be published, are failures, too.
+    """
+    night = done.night
+    ran = f" Run {night.run}." if night.run else ""
+    if done.told is not None:
+        print(done.told.markdown, end="")
+    else:
+        print(f"{night.scenario} on {night.rig}, {date_of(night.due_at)}: measured, nothing new.{ran}")
+    if done.unpublished is not None:
+        print(f"rigctl: the site was not published: {done.unpublished}", file=sys.stderr)
+    if done.untold is not None:
+        raise RigError(f"{done.untold}. The message is kept, and goes out with the next one")
+    if done.told is not None and settings.notify is None:
+        print("Nobody was notified: rigctl nightly install --notify", file=sys.stderr)
+    if night.outcome is NightOutcome.QUIET:
+        return 0 if done.unpublished is None else RigError.exit_code
+    return 1 if night.outcome in {NightOutcome.NEWS, NightOutcome.UNEXPECTED} else RigError.exit_code
+
+
+@app.command()
+def status(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Only this one.", autocompletion=names)] = None,
+    as_json: Json = False,
+) -> None:
+    """Show when each nightly runs next, and how its last nights went."""
+    show(name, as_json=as_json)
+
+
+@app.command()
+def remove(name: Name) -> None:
+    """Remove NAME: its settings and its timer. What it measured stays in the store."""
+    for path in installer.remove(name):
+        print(f"removed {path}")
+    print("The store keeps its nights. A line of yours for cron is still there: crontab -e")
+
+
+def _checked(name: str, given: dict[str, object]) -> Settings:
+    """Return the settings. Raises `InputError` that names the option."""
+    if not NAME.fullmatch(name):
+        raise InputError(f'--name "{name}": expected letters, digits, "-", "_" and ".", at most 61')
+    try:
+        return Settings.model_validate(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise InputError(f"--{first.get('ctx', {}).get('error', first['msg'])}") from None
+
+
+def _name_of(plan: RunPlan) -> str:
+    return _UNFIT.sub("-", f"{plan.scenario_name}-{plan.rig_name}").strip("-._")[:61] or "nightly"
+
+
+def _lasting(reference: str) -> str:
+    """Return a file by its absolute path, a bundled name as it is."""
+    path = Path(reference).expanduser()
+    return str(path.absolute()) if path.is_file() else reference
+
+
+def _rig_of(rig: Rig) -> str:
+    """Return the rig that the scenario names: a bundled one by its name, as an update may move its file."""
+    assert rig.source is not None
+    return rig.source.stem if rig.source.parent == bundled_folder() else str(rig.source.absolute())
+
+
+def _store_address(store: str | None) -> str:
+    """Return the address of the store, valid in any folder. Raises `InputError` for an address with a password."""
+    if store is None:
+        return str(default_path())
+    if "://" not in store:
+        return str(Path(store).expanduser().absolute())
+    if (why := open_secret(store)) is not None:
+        raise InputError(f"--store: {why}. Give it in ~/.pgpass, of mode 0600 (PostgreSQL, section 34.16)")
+    return store
+
+
+def _headers(given: list[str]) -> dict[str, str]:
+    found = {}
+    for text in given:
+        key, colon, value = text.partition(":")
+        if not colon or not re.fullmatch(r"[A-Za-z0-9-]+", key.strip()) or not value.strip():
+            raise InputError('--header: expected NAME: VALUE, as in "Authorization: Bearer ${TOKEN}"')
+        secret = key.strip().lower() in {"authorization", "cookie", "x-api-key", "private-token"}
+        if secret and "${" not in value:
+            raise InputError(f"--header {key.strip()}: a secret. Write ${{NAME}} and NAME=… in the file of --secrets")
+        found[key.strip()] = value.strip()
+    return found
+
+
+def _tell_installed(name: str, done: installer.Installed, settings: Settings) -> None:
+    due = moment(next_due(settings.at, time.time()))
+    if done.cron is None:
+        print(f"{name} runs every night at {settings.at:%H:%M}; next: {due}.")
+    else:
+        print("No systemd of yours runs here. Add this line to your crontab (crontab -e):")
+        print(done.cron)
+    limit = f"{format_duration(settings.wait)} of waiting and {format_duration(deadline_s(settings))} of measuring"
+    print(f"A night ends after {limit}, whatever happens.")
+    print(f"settings {done.settings}")
+    for unit in done.units:
+        print(f"unit     {unit}")
+    if done.remark:
+        print(done.remark)
+    print(f"Try it now: rigctl nightly run {name}")

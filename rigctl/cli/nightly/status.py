@@ -1,0 +1,149 @@
+"""`rigctl nightly status`: a sentence on each nightly, its last nights (docs/schemas/nightly-status.schema.json)."""
+
+import time
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from pydantic import Field
+
+from rigctl.base.errors import RigctlError
+from rigctl.cli.documents import Instant, Model
+from rigctl.nightly import install, settings
+from rigctl.nightly.night import sentence
+from rigctl.nightly.schedule import date_of, moment, next_due
+from rigctl.nightly.settings import Settings
+from rigctl.records import Night, NightOutcome
+from rigctl.report.words.text import plural
+from rigctl.store import NoStoreError, open_store
+
+SHOWN: Final = 14
+_WORDS: Final = {
+    NightOutcome.QUIET: "nothing new",
+    NightOutcome.NEWS: "news",
+    NightOutcome.UNEXPECTED: "not as expected",
+    NightOutcome.FAILED: "failed",
+    NightOutcome.OVERDUE: "ended at its deadline",
+    NightOutcome.BUSY: "the rig was in use",
+    NightOutcome.MISSED: "missed",
+}
+
+
+class UnmetBound(Model):
+    """A missed expectation."""
+
+    bound: str = Field(description="As in the scenario, the same every night.")
+    text: str = Field(description="What was measured.")
+
+
+class NightStatus(Model):
+    """One night."""
+
+    due_at: Instant
+    began_at: Instant | None
+    ended_at: Instant | None
+    outcome: Literal["quiet", "news", "not-as-expected", "failed", "overdue", "busy", "missed"] | None = Field(
+        description="The most urgent of what follows. null: it is running, or was killed."
+    )
+    run: str | None
+    reason: str | None = Field(description="Why it was not measured, or only in part.")
+    unmet: list[UnmetBound] = Field(description="Bounds of expect: that it missed.")
+    news: str | None = Field(description="The largest change, as `rigctl regress` tells it.")
+
+
+class NightlyStatus(Model):
+    """One nightly."""
+
+    name: str
+    scenario: str
+    rig: str
+    answer: str = Field(description="One sentence.")
+    next_due_at: Instant
+    timer: Literal["active", "inactive", "none"] = Field(description="none: cron starts it, or nothing does.")
+    undelivered: int = Field(description="Nights whose message could not be delivered yet.")
+    nights: list[NightStatus] = Field(description="The latest first.")
+
+
+class StatusDocument(Model):
+    """The nightlies of this user."""
+
+    version: Literal[1] = 1
+    nightlies: list[NightlyStatus]
+    damaged: list[str] = Field(description="A message for each whose settings, state or store can't be read.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    name: str
+    own: Settings
+    nights: list[Night]  # the latest first
+    untold: int
+    active: bool | None
+    damage: str | None
+
+
+def show(name: str | None, *, as_json: bool) -> None:
+    """Print the status of one nightly, or of all. Raises `InputError` if `name` is not installed."""
+    known: list[_Known] = []
+    damaged: list[str] = []
+    if name is not None:
+        settings.load(name)
+    for each in [name] if name is not None else settings.names():
+        try:
+            known.append(_look(each))
+            damaged += [f"{each}: {known[-1].damage}"] if known[-1].damage else []
+        except RigctlError as error:
+            damaged.append(f"{each}: {error}")
+    if as_json:
+        print(StatusDocument(nightlies=[_status(own) for own in known], damaged=damaged).model_dump_json(indent=2))
+        return
+    if not known and not damaged:
+        print("No nightly is installed: rigctl nightly install SCENARIO --rig RIG --at 02:30")
+    for own in known:
+        _print(own)
+    for message in damaged:
+        print(message)
+
+
+def _look(name: str) -> _Known:
+    own, now_s = settings.load(name), time.time()
+    try:
+        with open_store(own.store, create=False) as store:
+            nights = [night for night in store.history.nights(*own.stored_as)[::-1] if night.due_at <= now_s]
+    except NoStoreError:  # it has not run yet
+        nights = []
+    state = install.state(name, now_s)
+    return _Known(name, own, nights[:SHOWN], len(state.pending), install.timer_active(name), state.damage)
+
+
+def _answer(own: _Known) -> str:
+    last = "has not run yet"
+    if own.nights:
+        night = own.nights[0]
+        became = _WORDS[night.outcome] if night.outcome else "is running, or was killed"
+        last = f"last night ({date_of(night.due_at)}): {became}"
+    untold = f"; {plural(own.untold, 'night is', 'nights are')} still to be reported" if own.untold else ""
+    stopped = "; its timer does not run" if own.active is False else ""
+    return f"{own.name}: {last}; next: {moment(next_due(own.own.at, time.time()))}{untold}{stopped}."
+
+
+def _print(own: _Known) -> None:
+    print(_answer(own))
+    for night in own.nights:
+        word = str(night.outcome) if night.outcome else "unknown"
+        told = " ".join(text for text in (night.run, sentence(night)) if text)
+        print(f"  {date_of(night.due_at)}  {word:<15} {told}".rstrip())
+
+
+def _status(own: _Known) -> NightlyStatus:
+    return NightlyStatus.model_validate(
+        {
+            "name": own.name,
+            "scenario": own.own.scenario,
+            "rig": own.own.rig,
+            "answer": _answer(own),
+            "next_due_at": next_due(own.own.at, time.time()),
+            "timer": {True: "active", False: "inactive", None: "none"}[own.active],
+            "undelivered": own.untold,
+            "nights": own.nights,
+        }
+    )

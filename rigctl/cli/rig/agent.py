@@ -1,0 +1,59 @@
+"""`rigctl agent`: the agent's binaries."""
+
+from typing import Annotated, Literal
+
+import typer
+from pydantic import BeforeValidator
+
+from rigctl.cli.documents import Model, at
+from rigctl.cli.options import Json
+from rigctl.remote.build import TARGETS, carried, has_cross_compiler, host_machine
+from rigctl.remote.build import build as build_agents
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="The agent's binaries.")
+
+
+class AgentBinary(Model):
+    """An agent that rigctl carries."""
+
+    machine: str
+    bytes: int = at("size_bytes")
+    sha256: str
+    file: Annotated[str, BeforeValidator(str)] = at("path")
+
+
+class AgentsDocument(Model):
+    """The agents that rigctl carries."""
+
+    version: Literal[1] = 1
+    agents: list[AgentBinary]
+
+
+@app.command("build")
+def build(
+    target: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--target", metavar="T", help="Build for this machine; may be given several times (default: all)."
+        ),
+    ] = None,
+    anew: Annotated[bool, typer.Option("--anew", help="Build also those that are up to date.")] = False,
+) -> None:
+    """Build the agent for each machine, in a checkout."""
+    # Without the cross compiler only the host's own agent can be built.
+    possible = list(TARGETS) if has_cross_compiler() else [host_machine()]
+    for binary in build_agents(target or possible, anew=anew):
+        print(f"{binary.machine:<8} {binary.size_bytes:>7} bytes  {binary.sha256[:16]}  {binary.path}")
+
+
+@app.command("list")
+def list_agents(as_json: Json = False) -> None:
+    """List the agents that rigctl carries: machine, size, SHA-256."""
+    binaries = carried()
+    if as_json:
+        print(AgentsDocument.model_validate({"agents": binaries}).model_dump_json(indent=2))
+        return
+    for binary in binaries:
+        print(f"{binary.machine:<8} {binary.size_bytes:>7} bytes  {binary.sha256}")
+    if not binaries:
+        print("none; build them: rigctl agent build")

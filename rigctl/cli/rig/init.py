@@ -1,0 +1,236 @@
+"""`rigctl rig init`: from options to hosts, from a draft to the file, and what is printed about it."""
+
+import asyncio
+import contextlib
+import os
+import secrets
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from shlex import quote
+from typing import Annotated, Final, Literal
+
+from pydantic import BeforeValidator
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from rigctl.base.errors import InputError, RigError
+from rigctl.base.resources import modeline
+from rigctl.base.units import format_rate
+from rigctl.cli.documents import Mbps, Model, at, of
+from rigctl.cli.output import plain_console
+from rigctl.discovery.discover import discovered, switch_named
+from rigctl.discovery.draft import Draft
+from rigctl.discovery.inventory import inventory_targets, split_reference
+from rigctl.discovery.inventory_file import read_inventory
+from rigctl.discovery.rig_file import checked, rig_text
+from rigctl.discovery.targets import Target, allocated, targets_of
+from rigctl.rig.fields import FieldError
+from rigctl.scenario.pairs import pairs_option
+
+STANDARD_OUTPUT: Final = "-"
+_FEWEST: Final = 2
+"""Nodes of a rig: a pair needs two."""
+
+
+def init_rig(
+    hosts: Sequence[str],
+    inventory: str | None,
+    groups: Sequence[str],
+    switches: Sequence[str],
+    output: str,
+    *,
+    force: bool,
+    as_json: bool,
+    slurm: bool = False,
+) -> None:
+    """Look at the hosts and write the file. Raises `InputError` before any host is asked, `RigError` after."""
+    if output == STANDARD_OUTPUT and as_json:
+        raise InputError("rig init: -o - and --json both print to standard output. Name a file with -o")
+    targets = named(hosts, inventory, groups, slurm=slurm)
+    asked = [switch_named(text) for text in switches]
+    path = Path("rig.yaml") if output == STANDARD_OUTPUT else Path(output)
+    if output != STANDARD_OUTPUT:
+        check_place(path, force=force)
+    draft = asyncio.run(discovered(targets, asked))
+    if len(draft.nodes) < _FEWEST:
+        raise RigError(_too_few(draft))
+    text = modeline("rig") + rig_text(draft, f"Written by rigctl rig init, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC.")
+    checked(text, path)  # a file that `run` would refuse is never written
+    if output == STANDARD_OUTPUT:
+        sys.stdout.write(text)
+    else:
+        write(path, text, force=force)
+    if as_json:
+        print(rig_init_json(draft, str(path)))
+    else:
+        _print(draft, output)
+
+
+def named(hosts: Sequence[str], inventory: str | None, groups: Sequence[str], *, slurm: bool = False) -> list[Target]:
+    """Return the hosts of the command line, then those of the inventory; or those of the Slurm allocation.
+
+    Raises `InputError`.
+    """
+    if slurm:
+        if hosts or inventory is not None or groups:
+            raise InputError("rig init: --slurm takes the nodes of the allocation. Name no other hosts beside it")
+        return allocated()
+    try:
+        targets = targets_of(hosts)
+    except FieldError as error:
+        raise InputError(f"rig init: {error}") from None
+    if inventory is not None:
+        file, chosen = split_reference(inventory)
+        targets += inventory_targets(read_inventory(file), [*chosen, *groups])
+    elif groups:
+        raise InputError("rig init: --group chooses from an inventory. Name one with --from")
+    if not targets:
+        raise InputError("rig init: no host is named. Name some, as in pi1 pi2 or node[001-012], or give --from")
+    return targets
+
+
+def check_place(path: Path, *, force: bool) -> None:
+    """Raise `InputError` if the file cannot be written, or exists and is not to be replaced."""
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder. Name a file in it, as {path / 'rig.yaml'}")
+    if path.exists() and not force:
+        raise InputError(f"{path}: exists. Name another file with -o, or replace it with --force")
+    folder = path.absolute().parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise InputError(f"{path}: cannot be written there: {folder} is no folder that you may write to")
+
+
+def write(path: Path, text: str, *, force: bool) -> None:
+    """Write the whole file or nothing; replace an existing file only with `force`. Raises `InputError`."""
+    part = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        if force:
+            part.replace(path)
+        else:
+            os.link(part, path)  # unlike a rename, this never replaces a file that was made in the meantime
+    except FileExistsError:
+        raise InputError(f"{path}: exists. Name another file with -o, or replace it with --force") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def _too_few(draft: Draft) -> str:
+    usable = f"only {draft.nodes[0].target.text} is usable" if draft.nodes else "no host is usable"
+    reasons = "".join(f"\n{each.target.text}: {each.reason}" for each in draft.left_out)
+    return f"rig init: {usable}; a rig needs {_FEWEST} nodes. Nothing was written.{reasons}"
+
+
+def _print(draft: Draft, output: str) -> None:
+    """Print a sentence and a table, on standard error if the file itself goes to standard output."""
+    console = plain_console(stderr=output == STANDARD_OUTPUT)
+    console.print(summary(draft, output))
+    for note in draft.notes:
+        console.print(f"Note: {note}.")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for header in _HEADERS:
+        table.add_column(header, justify="right" if header in _NUMBERS else "left")
+    for row in rows(draft):
+        table.add_row(*map(Text, row))
+    console.print(table)
+    for each in draft.left_out:
+        console.print(f"{each.target.text}: left out: {each.reason}")
+    if output != STANDARD_OUTPUT:
+        file, option = quote(output), pairs_option([node.name for node in draft.nodes])
+        console.print(f"Next:\n  rigctl check {file}\n  rigctl run gigablox --rig {file} {option}")
+
+
+_HEADERS: Final = ("Node", "Host", "Machine", "Interface", "Data address", "Rate", "MTU", "Root", "Switch port")
+_NUMBERS: Final = ("Rate", "MTU")
+_ROOT: Final = {None: "yes", "granted": "sudo", "password": "no", "absent": "no", "refused": "no"}
+
+
+def summary(draft: Draft, output: str) -> str:
+    """Return one sentence about what was written."""
+    where = "printed" if output == STANDARD_OUTPUT else f"written to {output}"
+    count = len(draft.nodes)
+    unread = len(draft.left_out)
+    left_out = f", {unread} host{'s' * (unread != 1)} left out" if unread else ""
+    speeds = {node.path.interface.speed_bps for node in draft.nodes if node.path.interface is not None}
+    mixed = ", of different speeds," if len(speeds - {None}) > 1 else ""
+    return f"A rig of {count} nodes{mixed} was {where}{left_out}."
+
+
+def rows(draft: Draft) -> list[list[str]]:
+    """Return a row for each node; unknown is a dash."""
+    found = []
+    for node in draft.nodes:
+        interface, port = node.path.interface, node.port
+        speed = interface.speed_bps if interface is not None else None
+        cells = [
+            node.name,
+            node.target.text,
+            node.host.machine,
+            interface.name if interface is not None else None,
+            node.path.address,
+            format_rate(speed) if speed else None,
+            str(interface.mtu) if interface is not None and interface.mtu else None,
+            _ROOT[node.host.sudo],
+            f"{node.switch} {port.port}" if port is not None else None,
+        ]
+        found.append([cell or "–" for cell in cells])
+    return found
+
+
+_ROOTS: Final = {None: "login", "granted": "sudo"}
+
+
+class RigNode(Model):
+    """A host that became a node."""
+
+    node: str = at("name")
+    host: str = at("target.text", "As it was named.")
+    machine: str | None = at("host.machine")
+    os: str | None = at("host.os")
+    virtual_machine: bool | None = at("host.is_virtual")
+    root: Annotated[
+        Literal["login", "sudo", "password", "absent", "refused"],
+        BeforeValidator(lambda sudo: _ROOTS.get(sudo, sudo)),
+    ] = at("host.sudo", "login: the SSH user is root; sudo: sudo -n works; else why not.")
+    data_interface: Annotated[str | None, of("name")] = at("path.interface")
+    data_address: str | None = at("path.address")
+    why: str = at("path.why", "Why data flow there.")
+    driver: Annotated[str | None, of("driver")] = at("path.interface")
+    rate_mbps: Annotated[Mbps | None, of("speed_bps")] = at("path.interface")
+    duplex: Annotated[str | None, of("duplex")] = at("path.interface")
+    mtu: Annotated[int | None, of("mtu")] = at("path.interface")
+    switch: str | None
+    switch_port: Annotated[str | None, of("port")] = at("port")
+    port_unknown: str | None = at("no_port", "Why the switch's port is not in the file.")
+
+
+class LeftOutHost(Model):
+    """A host that did not become a node."""
+
+    host: str = at("target.text")
+    reason: str
+
+
+class RigInitDocument(Model):
+    """The nodes that `rig init` found, and the file that it wrote."""
+
+    version: Literal[1] = 1
+    file: str
+    nodes: list[RigNode]
+    left_out: list[LeftOutHost]
+    notes: list[str]
+
+
+def rig_init_json(draft: Draft, file: str) -> str:
+    """Return what `--json` prints."""
+    left_out, notes = list(draft.left_out), list(draft.notes)
+    document = RigInitDocument.model_validate(
+        {"file": file, "nodes": list(draft.nodes), "left_out": left_out, "notes": notes}
+    )
+    return document.model_dump_json(indent=2)

@@ -1,0 +1,253 @@
+"""The runs of a store as commands list and choose them: what became of each, filters, and tags as users write them."""
+
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from rigctl.base.errors import InputError
+from rigctl.base.texts import printable
+from rigctl.cli.common import with_options
+from rigctl.cli.options import rig_names, scenario_names
+from rigctl.records import OWN_TAGS, RunInfo, RunStatus, tag_text
+from rigctl.runner.resume import Fate, fate
+from rigctl.store import Store
+
+_OVERDUE: Final = 2.0
+"""A run still `running` after this many times its planned time, and a few minutes, has most likely died."""
+_GRACE_S: Final = 300.0
+MOST_NAME: Final = 64  # as store.schema has it
+MOST_VALUE: Final = 200
+_TAG_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
+_INSTANT: Final = re.compile(
+    r"\d{4}-\d\d-\d\d(?:[T ](?P<minute>\d\d:\d\d)(?P<second>:\d\d)?(?:Z|[+-]\d\d:\d\d)?)?", re.ASCII
+)
+
+
+class RunState(StrEnum):
+    """What `--status` takes: a run's status, or `died` for one that nobody finished."""
+
+    COMPLETE = "complete"
+    PARTIAL = "partial"
+    INTERRUPTED = "interrupted"
+    RUNNING = "running"
+    DIED = "died"
+
+
+@dataclass(frozen=True, slots=True)
+class ListedRun:
+    """A run with the number of its tests by status, and what became of the process that measured it."""
+
+    info: RunInfo
+    measured: Mapping[str, int]
+    fate: Fate
+    now: float  # Unix seconds
+
+    @property
+    def age_s(self) -> float:
+        return max(0.0, self.now - self.info.started_at)
+
+    @property
+    def state(self) -> RunState:
+        return RunState.DIED if self.died else RunState(str(self.info.status))
+
+    @property
+    def may_run(self) -> bool:
+        """Tell whether the run is unfinished and not certainly dead."""
+        return self.info.status is RunStatus.RUNNING and self.died is not True
+
+    @property
+    def died(self) -> bool | None:
+        """Tell whether the run was never finished and nobody measures it any more; None if that is not certain."""
+        if self.info.status is not RunStatus.RUNNING or self.fate is Fate.ALIVE:
+            return False
+        if self.fate is Fate.GONE:
+            return True
+        planned_s = self.info.plan.repeat * sum(cell.duration_s for cell in self.info.plan.cells)
+        return None if self.age_s > _OVERDUE * planned_s + _GRACE_S else False
+
+
+def stored_runs(opened: Store) -> tuple[list[ListedRun], list[str]]:
+    """Return the runs that can be read, the earliest first, and a message for each of the others."""
+    infos, damaged = _readable(opened)
+    measured, controllers, now = opened.measured(), opened.controllers(), time.time()
+    known = []
+    for info in infos:
+        controller = controllers.get(info.run) if info.status is RunStatus.RUNNING else None
+        known.append(ListedRun(info, measured.get(info.run, {}), fate(controller), now))
+    return known, damaged
+
+
+def _readable(opened: Store) -> tuple[list[RunInfo], list[str]]:
+    try:
+        return opened.runs(), []
+    except InputError:
+        pass  # find out which of them
+    infos, damaged = [], []
+    for run in opened.run_ids():
+        try:
+            infos.append(opened.run(run))
+        except InputError as error:
+            damaged.append(str(error))
+    return infos, damaged
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Choose the runs that fit all that is given; `None` fits any."""
+
+    scenario: str | None = None
+    rig: str | None = None
+    tags: Mapping[str, str | None] = field(default_factory=dict)  # by name; None: any value
+    since: float | None = None  # Unix time, seconds
+    until: float | None = None
+    status: RunState | None = None
+
+    def fit(self, stored: ListedRun) -> bool:
+        info = stored.info
+        return (
+            self.scenario in (None, info.plan.scenario_name)
+            and self.rig in (None, info.plan.rig_name)
+            and (self.since is None or self.since <= info.started_at)
+            and (self.until is None or info.started_at <= self.until)
+            and self.status in (None, stored.state)
+            and all(name in info.tags and value in (None, info.tags[name]) for name, value in self.tags.items())
+        )
+
+    def __str__(self) -> str:
+        """Return the options, for a message."""
+        plain = (("scenario", self.scenario), ("rig", self.rig), ("status", self.status))
+        words = [f"--{name} {value}" for name, value in plain if value is not None]
+        words += [f"--tag {tag_text(name, value or '')}" for name, value in self.tags.items()]
+        times = (("since", self.since), ("until", self.until))
+        words += [f"--{name} {datetime.fromtimestamp(at):%Y-%m-%dT%H:%M}" for name, at in times if at is not None]
+        return " ".join(words)
+
+
+ANY_RUN: Final = Filters()
+_FILTER_OPTIONS: Final[dict[str, tuple[Any, Any]]] = {
+    "scenario": (
+        Annotated[
+            str | None,
+            typer.Option(
+                "--scenario", metavar="NAME", help="Only runs of this scenario.", autocompletion=scenario_names
+            ),
+        ],
+        None,
+    ),
+    "rig": (
+        Annotated[
+            str | None,
+            typer.Option("--rig", metavar="NAME", help="Only runs on this rig.", autocompletion=rig_names),
+        ],
+        None,
+    ),
+    "tags": (
+        Annotated[
+            list[str] | None,
+            typer.Option(
+                "--tag", metavar="NAME[=VALUE]", help="Only runs with this tag; repeatable: with all of them."
+            ),
+        ],
+        None,
+    ),
+    "since": (
+        Annotated[
+            str | None, typer.Option("--since", metavar="DATE", help="Only runs from then on, as 2026-11-22[T04:10].")
+        ],
+        None,
+    ),
+    "until": (
+        Annotated[str | None, typer.Option("--until", metavar="DATE", help="Only runs until then; a day is included.")],
+        None,
+    ),
+    "status": (Annotated[RunState | None, typer.Option("--status", help="Only runs of this status.")], None),
+}
+
+
+def with_filters(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `command` with the options that choose runs in the place of its parameter `filters`."""
+    return with_options(command, _FILTER_OPTIONS, filters_of, "filters")
+
+
+def filters_of(
+    scenario: str | None = None,
+    rig: str | None = None,
+    tags: Sequence[str] | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    status: RunState | None = None,
+) -> Filters:
+    """Return what the options ask for. Raises `InputError`."""
+    chosen: dict[str, str | None] = {}
+    for given in tags or ():
+        name, equals, value = given.partition("=")
+        check_tag_name(name, "--tag", reserved=False)
+        chosen[name] = value.strip() if equals else None
+    return Filters(
+        _plain(scenario),
+        _plain(rig),
+        chosen,
+        None if since is None else instant(since, "--since"),
+        None if until is None else instant(until, "--until", whole=True),
+        status,
+    )
+
+
+def instant(given: str, option: str, *, whole: bool = False) -> float:
+    """Return the Unix seconds of `2026-11-22` or `2026-11-22T04:10`, local time. Raises `InputError`.
+
+    With `whole`: of the end of that day or minute.
+    """
+    form = _INSTANT.fullmatch(given.strip())
+    try:
+        if form is None:
+            raise ValueError(given)
+        at = datetime.fromisoformat(given.strip())
+        lasts_s = 1 if form["second"] else 60 if form["minute"] else 86400
+        return (at + timedelta(seconds=lasts_s, microseconds=-1) if whole else at).timestamp()
+    except (ValueError, OverflowError, OSError):
+        raise InputError(f'{option} "{given}": is no date. Write it as 2026-11-22 or 2026-11-22T04:10') from None
+
+
+def _plain(name: str | None) -> str | None:
+    """Return a scenario or rig as runs have it: without folder and ending."""
+    return None if name is None else Path(name).name.removesuffix(".yaml").removesuffix(".yml")
+
+
+def tags_of(given: Sequence[str] | None, option: str) -> dict[str, str]:
+    """Return the values of `NAME=VALUE…` by name; a name alone has the value "".
+
+    Raises `InputError`; `option` is what the tags follow on the command line.
+    """
+    tags: dict[str, str] = {}
+    for text in given or ():
+        name, _, value = text.partition("=")
+        value = value.strip()
+        check_tag_name(name, option)
+        if len(value) > MOST_VALUE or printable(value) != value:
+            raise InputError(
+                f"{option} {name}=…: a value is one line of at most {MOST_VALUE} characters, as in firmware=1.2.3"
+            )
+        if tags.get(name, value) != value:
+            raise InputError(f'{option} {name}: is given twice, as "{tags[name]}" and "{value}". Name it once')
+        tags[name] = value
+    return tags
+
+
+def check_tag_name(name: str, option: str, reserved: bool = True) -> None:
+    """Raise `InputError` for a text that is no name of a tag; with `reserved` also for names of rigctl's own tags."""
+    if len(name) > MOST_NAME or not _TAG_NAME.fullmatch(name):
+        shown = printable(name[: MOST_NAME + 1])
+        raise InputError(
+            f'{option} "{shown}": is no tag. A tag is NAME=VALUE; its name has letters, digits, ".", "_" and "-", '
+            f"at most {MOST_NAME}, as in firmware=1.2.3"
+        )
+    if reserved and name.lower().startswith(OWN_TAGS):
+        raise InputError(f'{option} {name}: names that begin with "{OWN_TAGS}" are for rigctl itself. Choose another')

@@ -1,0 +1,63 @@
+"""Clocks are compared without one node's exchanges lengthening another's."""
+
+import asyncio
+import time
+
+import pytest
+
+from rigctl.remote.agent import Reading
+from rigctl.remote.clocks import EXCHANGE_S, LEAST_LEAD_S, ClockOffset, Clocks, measure_clocks
+
+
+class Node:
+    """Its clock is `ahead_ns` of ours; an exchange takes `round_trip_s`."""
+
+    busy = most = 0
+
+    def __init__(self, ahead_ns: int, round_trip_s: float) -> None:
+        self.ahead_ns, self.round_trip_s, self.exchanges = ahead_ns, round_trip_s, 0
+
+    async def clock(self) -> Reading:
+        self.exchanges += 1
+        Node.busy += 1
+        Node.most = max(Node.most, Node.busy)
+        await asyncio.sleep(0)
+        Node.busy -= 1
+        sent_ns, trip_ns = time.monotonic_ns(), round(self.round_trip_s * 1e9)
+        return Reading(sent_ns, sent_ns + trip_ns // 2 + self.ahead_ns, sent_ns + trip_ns)
+
+
+async def compared(count: int, round_trip_s: float) -> tuple[dict[str, Node], int]:
+    """The nodes, and how many exchanged at once at most."""
+    nodes = {f"n{at}": Node(1000 * at, round_trip_s) for at in range(count)}
+    Node.most = 0
+    clocks = await measure_clocks(nodes)
+    assert {name: offset.offset_ns for name, offset in clocks.offsets.items()} == {
+        name: node.ahead_ns for name, node in nodes.items()
+    }
+    assert clocks.error_ns == pytest.approx(round_trip_s * 1e9 / 2, abs=1)
+    return nodes, Node.most
+
+
+async def test_near_nodes_take_turns_and_far_ones_go_side_by_side() -> None:
+    assert (await compared(24, EXCHANGE_S))[1] == 1
+    assert (await compared(24, 10 * EXCHANGE_S))[1] == 10
+    assert (await compared(24, 1000 * EXCHANGE_S))[1] == 23  # the first had been asked alone
+
+
+@pytest.mark.parametrize(("count", "exchanges"), [(1, 8), (4, 8), (12, 8), (24, 4), (100, 4)])
+async def test_of_many_nodes_each_exchanges_less(count: int, exchanges: int) -> None:
+    nodes, _ = await compared(count, 0.0002)
+    assert {node.exchanges for node in nodes.values()} == {exchanges}
+
+
+def test_a_start_is_ordered_far_enough_ahead_for_the_slowest_node() -> None:
+    near = Clocks({"a": ClockOffset(5, 50_000)})
+    far = Clocks({"a": ClockOffset(5, 50_000), "b": ClockOffset(-7, 20_000_000)})
+    assert near.lead_s() == pytest.approx(LEAST_LEAD_S + 0.0005)
+    assert far.error_ns == 20_000_000
+    busy = Clocks({"a": ClockOffset(5, 50_000)}, took_s=0.3)
+    assert busy.lead_s() == pytest.approx(LEAST_LEAD_S + 0.15)
+    assert Clocks(busy.offsets, took_s=3600).lead_s() < 10
+    assert far.lead_s() == pytest.approx(LEAST_LEAD_S + 0.2)
+    assert (far.on_node("a", 100), far.on_node("b", 100)) == (105, 93)

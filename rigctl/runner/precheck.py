@@ -17,8 +17,8 @@ from rigctl.findings import Finding, Severity
 from rigctl.probe.facts import gather
 from rigctl.probe.readiness import CHECKED, Surroundings
 from rigctl.records import Cell, RunPlan
-from rigctl.runner.measurable import Blocked
 from rigctl.runner.nodes import Nodes
+from rigctl.runner.orders import Blocked
 from rigctl.settings import MSS
 from rigctl.settings.kinds import KINDS
 

@@ -12,8 +12,8 @@ from typing import Annotated, Any, ClassVar, Final
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
 
 from rigctl.records import Condition, HostSetting
+from rigctl.rig.fields import SysctlName, SysctlValue, plain_name
 from rigctl.rig.inventory import Rig
-from rigctl.rig.sysctls import SysctlName, SysctlValue, plain_name
 from rigctl.settings import DEFAULT, SETTINGS
 from rigctl.settings.shape import parse_condition
 from rigctl.yamlfile import Document, Mistake, suggestion

@@ -1,4 +1,4 @@
-"""Cells and sides as they are stored: flat (docs/reference/store.md), where the records nest what belongs together."""
+"""Cells and sides in their stored form: flat (docs/reference/store.md), while the records nest related fields."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -10,7 +10,7 @@ from rigctl.settings import SETTINGS, Setting, Settings
 Row: TypeAlias = dict[str, Any]
 Types: TypeAlias = type | tuple[type, ...]
 Groups: TypeAlias = Mapping[str, Mapping[str, str]]
-"""Of a record's nested fields, the stored name of each of their fields."""
+"""Map each nested field of a record to the stored names of its fields."""
 
 CELL: Final[Groups] = {}
 SIDE: Final[Groups] = {
@@ -23,12 +23,10 @@ GRANTED: Final = {
     setting.effective.key: setting for setting in SETTINGS.values() if setting.effective and setting.effective.key
 }
 """Settings of a side that the agent read back, by their stored names."""
-FORMER: Final = {"peer_window_bytes": "advertised_window_bytes", "peer_window": "advertised_window"}
-"""Names that rigctl 0.1 wrote, of a side and of a column of its series."""
 
 
 def flattened(record: Cell | Side) -> Row:
-    """Return the fields of `record`, nested ones beside the others under their stored names."""
+    """Return the fields of `record`, with nested fields on the same level under their stored names."""
     groups = CELL if isinstance(record, Cell) else SIDE
     row: Row = {}
     for field in fields(record):
@@ -46,11 +44,11 @@ def flattened(record: Cell | Side) -> Row:
 
 
 def nested(row: Row, groups: Groups) -> Row:
-    """Return the values of `flattened`, nested again; a group of which nothing is stored is left out.
+    """Return the values of `flattened`, nested again. A group of which nothing is stored is left out.
 
     Raises `ValueError` if a setting has a value of another type.
     """
-    left = {FORMER.get(name, name): value for name, value in row.items()}
+    left = dict(row)
     for group, names in groups.items():
         found = {name: left.pop(stored) for name, stored in names.items() if stored in left}
         if found and not _unknown(group, found):
@@ -76,7 +74,6 @@ def _settings(row: Row, known: Mapping[str, tuple[Setting[Any], Types]]) -> Sett
 
 
 def _unknown(group: str, found: Row) -> bool:
-    """Tell whether a group that may be None is."""
     if group == "round_trips":
         return found.get("count") is None
     return group == "disk" and all(value is None for value in found.values())

@@ -1,4 +1,4 @@
-"""Single values of YAML files: what is accepted, messages for the rest, schemas for editors.
+"""Single values of YAML files: a parser each, and a JSON Schema for editors.
 
 Parsers raise `FieldError` with a message that names the key and shows the value; the reader adds the place.
 """
@@ -12,16 +12,16 @@ from pydantic import PlainValidator, ValidationInfo, WithJsonSchema
 from rigctl.yamlfile.validate import kind
 
 MAX_VALUE_CHARS: Final = 40
-"""No unit or number is longer; a bound keeps absurd digits away from the arithmetic."""
+"""No number with its unit is longer."""
 _T = TypeVar("_T")
 
 
 class FieldError(ValueError):
-    """A value is not what its key takes. The message names the key and what was expected; the reader adds the place."""
+    """A value that its key does not take. The message names the key and what was expected."""
 
 
 def shown(value: object) -> str:
-    """A value inside a message: short, in quotes."""
+    """Return a value as a message shows it: short, in quotes."""
     text = str(value)
     return f'"{text[:60]}…"' if len(text) > 60 else f'"{text}"'
 
@@ -33,7 +33,7 @@ def unfit(name: str, value: object, expected: str) -> str:
 
 
 def parse_text(name: str, value: object, expected: str = "a text") -> str:
-    """One line of text, not empty. Raises `FieldError`."""
+    """Return one line of text. Raise `FieldError` for anything else, also for an empty text."""
     if isinstance(value, bool | int | float):
         raise FieldError(f'{name}: expected {expected}, found {kind(value)}. Put it in quotes, as in "{value}"')
     if not isinstance(value, str):
@@ -46,14 +46,14 @@ def parse_text(name: str, value: object, expected: str = "a text") -> str:
 
 
 def parse_long_text(name: str, value: object) -> str:
-    """Text of any number of lines. Raises `FieldError`."""
+    """Return a text of any number of lines, or raise `FieldError`."""
     if not isinstance(value, str):
         raise FieldError(f"{name}: expected a text, found {kind(value)}")
     return value.strip()
 
 
 def parse_whole(name: str, value: object, low: int, high: int, example: int) -> int:
-    """A whole number from `low` to `high`. Raises `FieldError`."""
+    """Return a whole number from `low` to `high`, or raise `FieldError`."""
     if isinstance(value, str) and re.fullmatch(r"[-+]?[0-9]{1,18}", value.strip(), re.ASCII):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
@@ -66,7 +66,7 @@ def parse_whole(name: str, value: object, low: int, high: int, example: int) -> 
 
 
 def parse_quantity(name: str, value: object, parse: Callable[[str | int | float, str], _T], example: str) -> _T:
-    """`value` by one of the parsers of `rigctl.base.units`, kept from what they cannot take. Raises `FieldError`."""
+    """Return `value` as read by a parser of `rigctl.base.units`, or raise `FieldError`."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise FieldError(f"{name}: expected a number with a unit, as in {example}, found {kind(value)}")
     if len(str(value)) > MAX_VALUE_CHARS:
@@ -75,7 +75,7 @@ def parse_quantity(name: str, value: object, parse: Callable[[str | int | float,
 
 
 def parse_flag(name: str, value: object) -> bool:
-    """`true` or `false`. Raises `FieldError`."""
+    """Return True or False, or raise `FieldError`."""
     if isinstance(value, str) and value.lower() in {"true", "yes", "on", "false", "no", "off"}:
         return value.lower() in {"true", "yes", "on"}
     if not isinstance(value, bool):
@@ -84,7 +84,7 @@ def parse_flag(name: str, value: object) -> bool:
 
 
 def named(parse: Callable[[str, object], object]) -> PlainValidator:
-    """`parse(name, value)` as a validator: the name is that of the key the value belongs to."""
+    """Return `parse(name, value)` as a validator; `name` is the key of the value."""
 
     def validate(value: object, info: ValidationInfo) -> object:
         return parse(info.field_name or "value", value)

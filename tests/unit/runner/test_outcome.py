@@ -11,8 +11,7 @@ from wire import TOTALS
 from rigctl.measure.orders import channels, probe_channels
 from rigctl.protocol import EndpointReport, FlowReport, FlowTotals, parse_line
 from rigctl.records import Cell, Direction, Pair, Repetition, Status
-from rigctl.remote.clock import ClockOffset
-from rigctl.runner.barrier import Clocks
+from rigctl.remote.clocks import ClockOffset, Clocks
 from rigctl.runner.orders import Order
 from rigctl.runner.outcome import Measured, recorded
 from rigctl.settings import ITERATIONS, Settings

@@ -11,8 +11,8 @@ import pytest
 from rigctl.base.errors import NodeError, of_nodes
 from rigctl.protocol import Connect, EndpointReport, Listen
 from rigctl.records import Cell, Pair, PortSeries, Repetition, Status
-from rigctl.remote.agent import Agent
-from rigctl.remote.clock import Reading
+from rigctl.remote.agent import Agent, Reading
+from rigctl.runner.by_agent import HOLD_PER_FLOW_NS, LEAST_HOLD_NS, hold_ns
 from rigctl.runner.conditions import Conditions
 from rigctl.runner.counters import Counters
 from rigctl.runner.engine import Bench
@@ -95,9 +95,6 @@ class FakeNodes:
     def data_interface(self, _: str) -> str | None:
         return "eth0"
 
-    def machine(self, name: str) -> str:
-        return name
-
 
 class FakeConditions:
     def __init__(self, log: list[str], fails_at: str | None) -> None:
@@ -125,6 +122,12 @@ class FakeCounters:
         await asyncio.sleep(0.01)  # the answer of a switch takes longer than the first step of a report
         self.log.append("counters after")
         return (), ("sw: silent",)
+
+
+def test_flows_wait_after_their_first_byte_longer_where_there_are_more() -> None:
+    assert hold_ns(CELL) == LEAST_HOLD_NS
+    pairs = (Pair("a", "b"), Pair("c", "d"))
+    assert hold_ns(dataclasses.replace(CELL, pairs=pairs, parallel=50)) == 100 * HOLD_PER_FLOW_NS
 
 
 async def measured(fails_at: str | None, cell: Cell = CELL, agent: type[Fake] = Fake) -> tuple[Repetition, list[str]]:

@@ -20,8 +20,7 @@ from rigctl.cli.options import Bound, RunId, StoreAddress, Wait, scenario_names,
 from rigctl.model.statistics.changes import Rules
 from rigctl.nightly.confirm import confirmed
 from rigctl.records import CONFIRMS, Accepted, RunInfo
-from rigctl.report.nights.junit import as_junit
-from rigctl.report.nights.page import as_markdown, document, name
+from rigctl.report.nights.page import as_junit, as_markdown, document, name
 from rigctl.report.printers.files import write_whole
 from rigctl.report.printers.terminal import print_document
 from rigctl.scenario.load import Overrides, load_plan
@@ -64,7 +63,10 @@ def regress(
     store: StoreAddress = None,
     wait: Wait = None,
 ) -> int:
-    """Compare RUN with the nights before it: what changed, since when. Exit code 1 where something got worse."""
+    """Compare RUN with the nights before it: what changed, since when.
+
+    Exit code 1 where something got worse.
+    """
     form = "json" if as_json else form
     if brief and form != "md":
         raise InputError(f"--brief: is for --format md, not {form}")
@@ -114,7 +116,7 @@ def accept(
     run: RunId = None,
     store: StoreAddress = None,
 ) -> None:
-    """Make the levels of RUN the normal ones: `regress` compares later runs with them."""
+    """Make the levels of RUN the normal ones, with which `regress` compares later runs."""
     reason = " ".join(because.split())
     if not reason:
         raise InputError('--because: expected a reason, as --because "new switch, firmware 1.2"')

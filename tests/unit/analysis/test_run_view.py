@@ -5,7 +5,7 @@ from dataclasses import replace
 import builders
 import pytest
 
-from rigctl.analysis.rows.cells import counted_keys, key_of
+from rigctl.analysis.rows.cells import derive
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.run_view import RunView
 from rigctl.records import (
@@ -95,11 +95,10 @@ def test_the_rows_tell_which_of_them_count() -> None:
 
 def test_trials_and_what_is_not_ok_do_not_count() -> None:
     info, trials = searched(0.9, 1.0, 1.0)
-    assert counted_keys(info.plan, trials) == {key_of(trials[1])}
     invalid = replace(trials[1], status=Status.INVALID, reason="start skew")
-    assert counted_keys(info.plan, [trials[0], replace(invalid, attempt=1), replace(trials[1], attempt=2)]) == {
-        (1, 2, 2)
-    }
+    for repetitions, attempt in ((trials, 1), ([trials[0], invalid, replace(trials[1], attempt=2)], 2)):
+        counted = [row for row in derive(info, repetitions).cells if row["counted"]]
+        assert [(row["repetition"], row["attempt"]) for row in counted] == [(2, attempt)]
 
 
 def test_a_run_without_tests_has_no_section() -> None:

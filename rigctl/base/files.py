@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all: written beside their place, then renamed into it."""
+"""Write files whole or not at all: beside their place, then renamed into it."""
 
 import contextlib
 import errno
@@ -12,7 +12,7 @@ from typing import Final
 
 _PART: Final = re.compile(r"\..+\.[0-9a-f]{8}\.part")
 _WRITING_S: Final = 3600.0
-"""A part older than this was left by a process that was killed."""
+"""An older part was left by a process that was killed."""
 
 
 def put(path: Path, content: bytes, mode: int = 0o666, *, follow: bool = True) -> None:
@@ -37,7 +37,7 @@ def put(path: Path, content: bytes, mode: int = 0o666, *, follow: bool = True) -
 
 
 def tidy(folder: Path) -> None:
-    """Remove parts that nobody writes any more."""
+    """Remove the parts that killed processes left in a folder."""
     for part in folder.glob(".*.part"):
         with contextlib.suppress(OSError):
             if _PART.fullmatch(part.name) and time.time() - part.stat().st_mtime > _WRITING_S:

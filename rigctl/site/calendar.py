@@ -1,8 +1,9 @@
-"""Months of nights: seven columns a week, a field for each day; a day without a night is empty, a missed one is not."""
+"""Months of nights: seven columns a week, a field for each day. A day without a night is empty."""
 
+from calendar import monthcalendar
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from typing import Final
 
 from rigctl.site.nights import Slot, State
@@ -12,12 +13,12 @@ _ATTENTION: Final = (
     State.UNEXPECTED, State.WORSE, State.NEWS, State.BETTER, State.FAILED, State.MISSED, State.PARTLY, State.OPEN,
     State.MEASURED,
 )  # fmt: skip
-"""What of several nights of a day is shown: the first of these."""
+"""The first of these is shown for a day with several nights."""
 
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """`slot` None: no night is known of it. Of several, that which needs the most attention; `more`: the others."""
+    """`slot`: the night of this day that needs the most attention; None: no night is known. `more`: other nights."""
 
     number: int
     slot: Slot | None = None
@@ -33,30 +34,23 @@ class Month:
 
 
 def months(slots: Sequence[Slot], most: int = MOST_MONTHS) -> tuple[Month, ...]:
-    """From that of the first night to that of the last, at most `most` of them, the earliest first."""
+    """Return the months from the first night to the last, at most the last `most`, the earliest first."""
     if not slots:
         return ()
     by_day: dict[date, list[Slot]] = {}
     for slot in slots:
         by_day.setdefault(slot.day, []).append(slot)
-    first, last = min(by_day), max(by_day)
-    starts = [first.replace(day=1)]
-    while (following := _following(starts[-1])) <= last:
-        starts.append(following)
-    return tuple(_month(start, by_day) for start in starts[-most:])
+    first, last = (12 * day.year + day.month - 1 for day in (min(by_day), max(by_day)))
+    numbers = range(max(first, last - most + 1), last + 1)
+    return tuple(_month(number // 12, number % 12 + 1, by_day) for number in numbers)
 
 
-def _following(start: date) -> date:
-    return (start + timedelta(days=32)).replace(day=1)
-
-
-def _month(start: date, by_day: dict[date, list[Slot]]) -> Month:
-    count = (_following(start) - start).days
-    days: list[Day | None] = [None] * start.weekday()
-    days += [_day(start.replace(day=number), by_day) for number in range(1, count + 1)]
-    days += [None] * (-len(days) % 7)
-    weeks = tuple(tuple(days[at : at + 7]) for at in range(0, len(days), 7))
-    return Month(f"{start:%B %Y}", weeks)
+def _month(year: int, month: int, by_day: dict[date, list[Slot]]) -> Month:
+    weeks = (
+        tuple(_day(date(year, month, day), by_day) if day else None for day in week)
+        for week in monthcalendar(year, month)
+    )
+    return Month(f"{date(year, month, 1):%B %Y}", tuple(weeks))
 
 
 def _day(day: date, by_day: dict[date, list[Slot]]) -> Day:

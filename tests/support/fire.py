@@ -205,7 +205,9 @@ class Ground:
         contents = {(run, each.cell, each.repetition, each.attempt): repr(each) for each in found}
         for key, content in self._kept.items():
             assert contents.get(key) == content, f"{key} was stored and is lost or changed"
-        self._kept = {key: contents[key] for key, status in statuses.items() if status == "ok"}
+        # A repetition without some of its pairs has a reason, and is measured again.
+        whole_ones = [key for key, each in zip(statuses, found, strict=True) if each.reason is None]
+        self._kept = {key: contents[key] for key in whole_ones if statuses[key] == "ok"}
         return statuses
 
     def _store_is_whole(self) -> None:

@@ -342,7 +342,7 @@ def _read(store: Store, run: str, data: bytes) -> None:
     """All that a command reads of a run; every 16th case also what is slow: its file."""
     store.run(run)
     store.repetitions(run)
-    store.heads()
+    store.history.figures([run], 1)
     store.measured()
     store.statuses(run)
     store.controllers()

@@ -20,8 +20,7 @@ from rigctl.cli.options import Bound, RunId, StoreAddress, Wait, scenario_names,
 from rigctl.model.statistics.changes import Rules
 from rigctl.nightly.confirm import confirmed
 from rigctl.records import CONFIRMS, Accepted, RunInfo
-from rigctl.report.nights.junit import as_junit
-from rigctl.report.nights.page import as_markdown, document, name
+from rigctl.report.nights.page import as_junit, as_markdown, document, name
 from rigctl.report.printers.files import write_whole
 from rigctl.report.printers.terminal import print_document
 from rigctl.scenario.load import Overrides, load_plan

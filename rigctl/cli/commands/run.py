@@ -79,7 +79,7 @@ def _measured(
     # Every mistake in the input is found before a store is made.
     overrides, new = overrides_of(options), options.resume is None
     plan, inventory = load_plan(scenario, overrides) if new else (None, None)
-    with open_store(options.store, create=new) as opened, opened.kept_open():
+    with open_store(options.store, create=new) as opened:
         resumed = None
         if plan is None or inventory is None:
             stored = _stored(opened, options.resume, scenario, overrides)

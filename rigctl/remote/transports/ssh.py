@@ -17,8 +17,8 @@ import asyncssh
 from rigctl.base.errors import NodeError
 from rigctl.remote.transport import Ending
 from rigctl.remote.transports.ssh_refusals import CONNECT_DEADLINE_S, Target, Watch, refusals, said
+from rigctl.rig.files import wrong_file, wrong_key
 from rigctl.rig.inventory import Node
-from rigctl.rig.trusted import wrong_file, wrong_key
 
 KEEPALIVE_S: Final = 5.0
 KEEPALIVES: Final = 2

@@ -63,12 +63,12 @@ class JsonDocument(TypedDict):
 
 
 def as_json(document: Document) -> str:
-    """The whole document, charts by their text alternatives only."""
+    """Return the document as JSON; charts by their text alternatives only."""
     return json.dumps(whole(document), ensure_ascii=False, indent=1) + "\n"
 
 
 def whole(document: Document) -> JsonDocument:
-    """The same before it is text; a page holds it, too."""
+    """Return the document as JSON values, as a page holds it."""
     return {
         "version": 1,
         "title": document.title,
@@ -84,7 +84,7 @@ def whole(document: Document) -> JsonDocument:
 
 
 def finding_as_json(finding: Finding) -> JsonFinding:
-    """One finding; `rigctl check --json` prints them, too."""
+    """Return one finding, as `rigctl check --json` prints it too."""
     return {
         "text": finding.text,
         "weight": int(finding.weight),

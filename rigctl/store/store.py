@@ -17,6 +17,7 @@ from sqlalchemy import (
     delete,
     func,
     insert,
+    or_,
     select,
     true,
     update,
@@ -158,21 +159,21 @@ class Store:
     def add(self, run: str, repetition: Repetition) -> None:
         """Store one repetition with its flows and series: whole and durable when this returns, or not at all.
 
-        It takes the place of an earlier one with the same numbers (in a run that is resumed: one that failed, or lacks
-        some pairs), unless it has fewer flows of pairs that were measured.
+        It takes the place of an earlier one with the same numbers (one that failed, in a run that is resumed). An
+        earlier one that lacks some pairs stays until as many pairs are measured; then it goes, whatever its attempt.
         """
         row = repetition_row(run, repetition)
-        numbers = ("run", "cell", "repetition", "attempt")
-        same = [repetitions.c[name] == row[name] for name in numbers]
+        own = [repetitions.c[name] == row[name] for name in ("run", "cell", "repetition")]
+        valid, same = repetitions.c.status == str(Status.OK), repetitions.c.attempt == row["attempt"]
         with explained(self.place, writing=True), self._writing() as connection:
             if repetition.status is not Status.OK or repetition.reason is not None:
-                measured = (
-                    select(flows.c.repetition_id).join(repetitions).where(*same, repetitions.c.status == str(Status.OK))
-                )
+                measured = select(func.count()).select_from(flows).join(repetitions).where(*own, valid)
+                measured = measured.group_by(repetitions.c.id)
                 fewest = len(repetition.flows) if repetition.status is Status.OK else 0
-                if len(connection.execute(measured).all()) > fewest:
+                if any(count > fewest for count in connection.scalars(measured)):
                     return
-            connection.execute(delete(repetitions).where(*same))
+            replaced = or_(same, valid) if repetition.status is Status.OK else same
+            connection.execute(delete(repetitions).where(*own, replaced))
             key = connection.execute(insert(repetitions).values(**row)).inserted_primary_key
             if repetition.flows and key is not None:
                 rows = [flow_row(key[0], position, flow) for position, flow in enumerate(repetition.flows)]

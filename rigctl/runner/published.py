@@ -127,7 +127,6 @@ class Board(Progress):
         self.changed()
 
     def _derive(self, result: Repetition) -> None:
-        """Derive the figures of a repetition, as the report does."""
         if self._info is None:
             return
         try:

@@ -27,9 +27,9 @@ from rich.console import Console
 
 from rigctl import protocol
 from rigctl.analysis.nights.history import keep_figures
-from rigctl.base.account import account
 from rigctl.base.errors import BusyError, Interrupted, NodeError, RigError, of_nodes
 from rigctl.base.logs import about, learnt
+from rigctl.base.processes import account
 from rigctl.base.texts import file_name
 from rigctl.base.version import __version__
 from rigctl.records import Repetition, RunInfo, RunPlan, RunStatus, Status

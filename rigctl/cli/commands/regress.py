@@ -12,8 +12,8 @@ from rich.console import Console
 from rigctl.analysis.nights.history import NightSeries
 from rigctl.analysis.nights.regressions import Regressions, news
 from rigctl.analysis.nights.setup_changes import RIG_FILE, SCENARIO_FILE, SetupChange, Source
-from rigctl.base.account import account
 from rigctl.base.errors import InputError
+from rigctl.base.processes import account
 from rigctl.base.texts import printable
 from rigctl.cli.documents import Instant, Model, at, of, percent
 from rigctl.cli.options import Bound, RunId, StoreAddress, Wait, scenario_names, wait_s

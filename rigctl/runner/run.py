@@ -202,7 +202,6 @@ async def _run(work: _Work, orders: Sequence[Order], resumed: str | None) -> Out
 
 
 async def _open(work: _Work, nodes: Nodes, names: Sequence[str]) -> None:
-    """Open all nodes. Raise `RigError` where not one cell could be measured."""
     outcomes = await nodes.open_or_wait(names, work.wait_s, work.progress.said)
     lost = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, NodeError)}
     said = of_nodes(lost.values())
@@ -239,7 +238,6 @@ async def _measure_one(order: Order, work: _Work, run: str, bench: Bench) -> Rep
 
 
 def _status(plan: RunPlan, stored: Mapping[tuple[int, int, int], Status]) -> RunStatus:
-    """Return COMPLETE when every repetition of every cell has a valid measurement."""
     wanted = {cell.number: planned(plan, cell) for cell in plan.cells}
     valid = {
         (cell, repetition)

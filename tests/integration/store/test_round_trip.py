@@ -246,11 +246,11 @@ def test_a_repetition_without_some_pairs_gives_way_to_no_less(store: Store) -> N
     part = replace(whole, reason="pi3 -> pi4 was not measured", flows=whole.flows[:1])
     none = replace(part, flows=())
     store.add(run, part)
-    for less in (builders.failed(builders.cell(1)), none):
+    for less in (builders.failed(builders.cell(1)), none, replace(none, attempt=2)):
         store.add(run, less)
         assert store.repetitions(run) == [part]
-    store.add(run, whole)
-    assert store.repetitions(run) == [whole]
+    store.add(run, replace(whole, attempt=2))
+    assert store.repetitions(run) == [replace(whole, attempt=2)]
 
 
 def test_a_run_that_is_resumed_is_running_until_it_ends_again(store: Store) -> None:

@@ -233,7 +233,6 @@ class ByIperf3:
 
 
 def _read(node: str, ended: Ended) -> Report:
-    """Return the report of a process. Raise `NodeError` with its own words."""
     try:
         return report(ended.output)
     except ReportError as error:

@@ -219,7 +219,6 @@ class Conditions:
             await self._link_up(name, str(interface))
 
     async def _link_up(self, name: str, interface: str) -> None:
-        """Wait until the interface carries data again."""
         run = self._nodes.shell(name)
         try:
             async with asyncio.timeout(LINK_UP_S):

@@ -78,7 +78,6 @@ def _errors(cell: Cell, seen: Seen) -> Iterator[Finding]:
 
 
 def _among(each: NodeSeen, cell: Cell, nodes: Mapping[str, NodeSeen]) -> NodeSeen:
-    """Return a node with its routes to its peers in `cell` only."""
     if each.around is None:
         return each
     peers = peers_of(each.name, nodes, (ends for ends in _ends(cell) if set(ends) <= nodes.keys()))

@@ -23,8 +23,8 @@ from rigctl.base.texts import printable
 from rigctl.probe.switches.reading import PortCounters, Reader, resolved
 from rigctl.probe.switches.secrets import variable
 from rigctl.probe.switches.show_interfaces import Clearing, Shown, UnreadableError, cisco_ios, dell_os9
+from rigctl.rig.files import wrong_file
 from rigctl.rig.inventory import Secrets, Switch
-from rigctl.rig.trusted import wrong_file
 
 CONNECT_S: Final = 5.0
 ANSWER_S: Final = 5.0

@@ -3,7 +3,7 @@
 import pytest
 
 from rigctl.discovery.targets import once_each, targets_of
-from rigctl.rig.fields import FieldError
+from rigctl.yamlfile.fields import FieldError
 
 
 def named(*words: str) -> list[tuple[str, str | None, int | None]]:
@@ -39,8 +39,8 @@ def test_a_text_names_hosts(text: str, hosts: list[tuple[str, str | None, int | 
         ("node[a-c]", "expected numbers in the brackets, as in node[001-003,7]"),
         ("node[]", "expected numbers in the brackets"),
         ("node[01-2]", "01 and 2 have 2 and 1 digits"),
-        ("node[1-2000]", "stands for more than 1000 hosts"),
-        ("node[1-99][1-99]", "stands for more than 1000 hosts"),
+        ("node[1-2000]", "stands for more than 1000 names"),
+        ("node[1-99][1-99]", "stands for more than 1000 names"),
         ("pi1:", 'port "": expected 1 to 65535'),
         ("pi1:70000", 'port "70000": expected 1 to 65535'),
         ("@pi1", '"" is no user name'),

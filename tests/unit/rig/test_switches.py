@@ -3,27 +3,15 @@
 from pathlib import Path
 
 import pytest
+from rig_files import message, rig_from
 
-from rigctl.base.errors import InputError
 from rigctl.records import Port, Trunk
-from rigctl.rig.inventory import Cli, Rig, Snmp, Switch
+from rigctl.rig.inventory import Cli, Snmp, Switch
 from rigctl.rig.schema import load_rig
 
 SWITCHES = "switches: {force10: Force10 E600, cisco: {title: Cisco 6509}}\n"
 NODES = "nodes: {a: {address: x, switch: force10}, b: {address: y, switch: cisco}}\n"
 VIRTUAL = "virtual: namespaces\nnodes: {a: {switch: force10}, b: {switch: cisco}}\n"
-
-
-def rig_from(folder: Path, text: str) -> Rig:
-    path = folder / "r.yaml"
-    path.write_text(text)
-    return load_rig(str(path))
-
-
-def message(folder: Path, text: str) -> str:
-    with pytest.raises(InputError) as caught:
-        rig_from(folder, text)
-    return str(caught.value).replace(f"{folder}/", "")
 
 
 def test_two_switches_their_ports_and_their_trunk(tmp_path: Path) -> None:
@@ -209,7 +197,7 @@ def test_what_rigctl_makes_for_a_virtual_rig_may_not_be_said(tmp_path: Path, tex
     [
         ("left: [a, c]", 'r.yaml:1:20: group "left": there is no node "c". Known: a, b.'),
         ("left: 'a[1..2]'", 'r.yaml:1:16: group "left": there is no node "a1".'),
-        ("left: 'a[2..1]'", 'r.yaml:1:16: group "left": node "a[2..1]": runs backwards.'),
+        ("left: 'a[2..1]'", 'r.yaml:1:16: group "left": node "a[2..1]": 2..1 runs backwards.'),
         ("left: []", "groups: a group has no nodes."),
         ("left: [5]", "groups: expected a node's name, found the number 5."),
         ("left: [a, a]", 'r.yaml:1:20: group "left": "a" is in it twice.'),

@@ -7,6 +7,7 @@ import pytest
 from rigctl.base.errors import InputError
 from rigctl.records import RunPlan
 from rigctl.scenario.load import Overrides, load_plan
+from rigctl.settings import WINDOW
 
 RIG = 'virtual: namespaces\nnodes: {"n[1..4]": {}}\ngroups: {left: [n1, n2], all: "n[1..4]"}\n'
 
@@ -67,7 +68,7 @@ def test_sets_of_pairs_change_slower_than_any_axis_but_the_condition(tmp_path: P
         "exclude: [{window: 128K, parallel: 2}]\ninclude: [{window: 1M}]"
     )
     cells = plan_of(tmp_path, text).cells
-    found = [(cell.condition, str(cell.pairs[0]), (cell.window.bytes or 0) // 1024, cell.parallel) for cell in cells]
+    found = [(cell.condition, str(cell.pairs[0]), (cell[WINDOW] or 0) // 1024, cell.parallel) for cell in cells]
     points = [(64, 1), (64, 2), (128, 1), (1024, 1)]
     assert found == [
         (condition, pair, *point)
@@ -105,7 +106,7 @@ def test_a_capture_may_name_any_test_of_a_mesh_and_no_other(tmp_path: Path) -> N
             "{mesh: []}",
             "s.yaml:2:8: pairs: mesh: expected names of nodes, as in {mesh: [n1, n2, n3]}, found an empty list.",
         ),
-        ("{mesh: ['n[3..1]', n1]}", 's.yaml:2:16: mesh: node "n[3..1]": runs backwards. Write n[1..3].'),
+        ("{mesh: ['n[3..1]', n1]}", 's.yaml:2:16: mesh: node "n[3..1]": 3..1 runs backwards. Write 1..3.'),
         ("[mesh, n1 -> n2]", "s.yaml:2:9: pairs: mesh stands alone: its pairs are tests one after the other."),
         ("mehs", 's.yaml:2:8: pair "mehs": expected SOURCE -> DESTINATION, as in pi1 -> pi2. Did you mean "mesh"?'),
     ],

@@ -77,7 +77,6 @@ def virtual(output: str) -> bool | None:
 
 
 def _active_medium(output: str) -> str:
-    """Return the negotiated medium, which is in brackets: `10Gbase-T <full-duplex>`."""
     match = _MEDIA.search(output)
     return (match[1] or "") if match else ""
 

@@ -46,7 +46,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """What the device at the other end of `interface`'s cable says of itself."""
+    """The device at the other end of `interface`'s cable, as it describes itself."""
 
     interface: str
     chassis: str | None  # its name (sysName)

@@ -99,7 +99,7 @@ class Disk:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a node tells of its surroundings, once its peers are known."""
+    """The surroundings of a node, once its peers are known."""
 
     routes: Mapping[str, Route] = field(default_factory=dict)  # by the peer's address
     rx_bps: float | None = None  # over the data interface, now

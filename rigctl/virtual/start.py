@@ -210,7 +210,6 @@ def _spawn(wrapper: list[str], folder: Path, passed: list[int], holder: str) -> 
 
 
 async def _answer(pipe: IO[bytes], deadline_s: float) -> dict[str, Any]:
-    """Return the holder's one line. Raise `EOFError`, `TimeoutError`."""
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()
     loop.add_reader(pipe, ready.set)
@@ -241,7 +240,6 @@ def _state(
     source: Path | None,
     stay: bool,
 ) -> State:
-    """Write down how a rig is reached."""
     holder, starter = process(answer["pid"]), process(pid)
     if holder is None or starter is None:
         raise EOFError

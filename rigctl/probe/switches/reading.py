@@ -1,4 +1,4 @@
-"""What is read from a switch, however it is asked: its counters and its forwarding table; and names of its ports."""
+"""Readings of a switch, however it is asked: counters and forwarding table; and the names of its ports."""
 
 import re
 from collections.abc import Iterable, Mapping

@@ -94,7 +94,6 @@ def dell_os9(text: str) -> Shown:
 
 
 def _head(text: str) -> str:
-    """Return the name of the interface that a text is about."""
     if len(text) > MOST_TEXT:
         raise UnreadableError(f"its answer to show interfaces is longer than {MOST_TEXT} characters")
     for line in text.splitlines():
@@ -105,7 +104,6 @@ def _head(text: str) -> str:
 
 
 def _numbers(pattern: re.Pattern[str], text: str, what: str) -> tuple[int, ...]:
-    """Return the numbers of the one line that holds them."""
     match = pattern.search(text)
     if match is None:
         raise UnreadableError(f"its answer to show interfaces has no line with {what}")

@@ -155,7 +155,6 @@ def claim(view: RunView, asked: Asked, shown: Sequence[int] | None = None) -> Cl
 
 
 def _against_run(view: RunView, asked: Asked) -> Iterator[str]:
-    """Yield the reasons against any claim on the run."""
     if view.plan.in_messages or any(cell.kind.section != "streams" for cell in view.plan.cells):
         yield "claims are made on streams of TCP only"
         return
@@ -170,7 +169,6 @@ def _against_run(view: RunView, asked: Asked) -> Iterator[str]:
 def _against_test(
     view: RunView, cell: CellSummary, rows: Mapping[int, list[Row]], missed: set[int], asked: Asked
 ) -> Iterator[str]:
-    """Yield the reasons against a claim on one test."""
     own = rows.get(cell.cell.number, [])
     left_out = [gone for gone in cell.exclusions if not gone.measured_again]
     if left_out:
@@ -239,7 +237,6 @@ def _rows(view: RunView) -> dict[int, list[Row]]:
 
 
 def _values(own: Sequence[Row]) -> list[list[float]]:
-    """Return the goodput of all repetitions, by pair and direction."""
     values: dict[tuple[str, ...], list[float]] = {}
     for row in own:
         values.setdefault((row["source"], row["destination"], row["direction"]), []).append(row["goodput_mbps"])

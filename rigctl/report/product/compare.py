@@ -55,7 +55,6 @@ def side_by_side(
 
 
 def _main_figures(comparison: Comparison, theme: Theme) -> list[Change]:
-    """Return one figure of each test, goodput if there is one, in the order of the tests."""
     by_test: dict[int, Change] = {}
     for change in sorted(comparison.tests, key=lambda change: change.metric is not GOODPUT):
         by_test.setdefault(change.cell.number, change)
@@ -63,7 +62,6 @@ def _main_figures(comparison: Comparison, theme: Theme) -> list[Change]:
 
 
 def _unfair(comparison: Comparison, themes: Themes) -> str | None:
-    """Return why the figures cannot be compared, or None."""
     virtual = [info.plan.virtual is not None for info in (comparison.after, comparison.before)]
     if virtual[0] == virtual[1]:
         return None
@@ -136,7 +134,6 @@ def _mean(values: Sequence[float]) -> Entry:
 
 
 def _bars(own: Product, changes: Sequence[Change]) -> Iterator[Bar]:
-    """Yield, for each test, the sum over the pairs of both products."""
     settings = {bar.test: bar.settings for bar in own.bars}
     for change in changes:
         if change.metric is GOODPUT:

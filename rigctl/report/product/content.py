@@ -118,7 +118,6 @@ def _bars(view: RunView, tests: Sequence[int]) -> Iterator[Bar]:
 
 
 def _ceiling(cell: CellSummary) -> float | None:
-    """Return the ceiling of a pair; None if the pairs share a link or have different ceilings."""
     ceilings = {round(stream.ceiling_mbps, 1) for stream in cell.streams if stream.ceiling_mbps is not None}
     return ceilings.pop() if len(ceilings) == 1 and not cell.shared else None
 
@@ -138,7 +137,6 @@ def _summary(view: RunView, bars: Sequence[Bar], tests: int) -> str:
 
 
 def _conditions(view: RunView, report: Document, made: Claim | NoClaim | None, technique: str) -> Iterator[Term]:
-    """Yield what a reader needs to judge the figures, or to measure them again."""
     info = view.info
     if isinstance(made, Claim):
         ceiling = f"{made.link} allows {ceiling_text(made.ceiling_mbps)} Mbit/s of application data."
@@ -159,7 +157,6 @@ def _conditions(view: RunView, report: Document, made: Claim | NoClaim | None, t
 
 
 def _pairs(view: RunView) -> str:
-    """Return how many pairs each test has, with their names if they are few."""
     counts = sorted({len(cell.pairs) for cell in view.plan.cells})
     count = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     text = f"{count} pairs of hosts at once" if counts[-1] > 1 else f"{count} pair of hosts"
@@ -181,7 +178,6 @@ def _links(view: RunView) -> str:
 
 
 def _hosts(info: RunInfo) -> Iterator[str]:
-    """Yield a sentence for each group of hosts that are alike."""
     alike: dict[str, list[str]] = {}
     for node, facts in sorted(info.facts.items()):
         known = [facts.get(name) for name in ("cpu_model", "kernel", "driver")]

@@ -151,7 +151,6 @@ def _about(theme: Theme) -> dict[str, Any]:
 
 
 def _measured(product: Product, row: Row) -> Iterator[dict[str, Any]]:
-    """Yield the measured values of a test, of each pair by itself."""
     streams = next((cell.streams for cell in product.info.plan.cells if cell.number == row.test), ())
     for column, entry in zip(product.table.columns, row.entries, strict=True):
         values = values_of(entry) if column.group == "measured" else ()

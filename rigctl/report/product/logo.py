@@ -1,4 +1,4 @@
-"""A logo as it is embedded: its bytes as a data address, and how wide it is for its height."""
+"""A logo to embed: its bytes as a data address, and its width for its height."""
 
 import base64
 import re
@@ -9,7 +9,7 @@ from typing import Final
 
 MOST_BYTES: Final = 256 * 1024
 MOST_PIXELS: Final = 4_000_000
-"""Most pixels of a picture: it is drawn 40 pixels high, and takes four bytes for each pixel while it is."""
+"""Most pixels of a picture. It is drawn 40 pixels high, and each pixel takes four bytes meanwhile."""
 _NUMBER: Final = r"\s*([0-9.]+)(?:px)?\s*"
 _SVG_SIZE: Final = re.compile(rf"""\b(width|height)\s*=\s*["']{_NUMBER}["']""")
 _VIEW_BOX: Final = re.compile(r"""\bviewBox\s*=\s*["']\s*[-0-9.]+[\s,]+[-0-9.]+[\s,]+([0-9.]+)[\s,]+([0-9.]+)\s*["']""")
@@ -22,7 +22,7 @@ class Logo:
 
 
 def read_logo(path: Path) -> Logo:
-    """Raises `ValueError` with a sentence's end: what is wrong with the file."""
+    """Return the logo in a file. Raise `ValueError` with what is wrong with the file."""
     try:
         if not path.is_file():
             raise ValueError(f"there is no file {path}")
@@ -44,7 +44,6 @@ def read_logo(path: Path) -> Logo:
 
 
 def _size(content: bytes) -> tuple[str, tuple[float, float]]:
-    """The kind of image by its first bytes, and its size."""
     if content.startswith(b"\x89PNG\r\n\x1a\n") and len(content) >= 24:
         return "png", struct.unpack(">II", content[16:24])
     if content.startswith(b"\xff\xd8"):
@@ -66,7 +65,7 @@ def _svg_size(tag: str) -> tuple[float, float]:
 
 
 def _jpeg_size(content: bytes) -> tuple[float, float]:
-    """Of the first frame header (ITU-T T.81, B.2.2)."""
+    # In the first frame header (ITU-T T.81, B.2.2).
     at = 2
     while at + 9 < len(content) and content[at] == 0xFF:
         marker, length = content[at + 1], int.from_bytes(content[at + 2 : at + 4], "big")
@@ -78,7 +77,7 @@ def _jpeg_size(content: bytes) -> tuple[float, float]:
 
 
 def _webp_size(content: bytes) -> tuple[float, float]:
-    """Of the three kinds of frames (RFC 9649)."""
+    # Three kinds of frames (RFC 9649).
     form, head = content[12:16], content[20:30]
     if form == b"VP8X" and len(head) == 10:
         return 1 + int.from_bytes(head[4:7], "little"), 1 + int.from_bytes(head[7:10], "little")

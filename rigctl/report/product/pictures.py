@@ -102,7 +102,6 @@ def bars(product: Product, width: float = WIDE, *, framed: bool = True) -> str |
 
 
 def _title(drawing: Drawing, product: Product, text: str) -> None:
-    """Draw a title in letters as large as fit."""
     theme = product.theme
     size = min(18.0, 18 * (drawing.width - 2 * _PAD) / width_of(text, 18, bold=True))
     drawing.text((_PAD, 34), text, round(size, 1), theme.palette["ink"], bold=True, fonts=theme.headings)
@@ -189,7 +188,6 @@ def table(product: Product) -> str:
 
 
 def _head(column: Column, texts: Sequence[str]) -> list[str]:
-    """Return the lines of a column's head, its unit last."""
     longest = max([width_of(text, 14, bold=True) for text in texts], default=0.0)
     lines = wrapped(column.title, 12, max(longest, 92.0), bold=True)
     return [*lines, column.unit] if column.unit else lines

@@ -254,7 +254,6 @@ def _palette(section: ColoursSection, base: Palette) -> Palette:
 
 
 def _with_generic(fonts: tuple[str, ...]) -> tuple[str, ...]:
-    """Return `fonts` with a family at the end that every reader has."""
     generic = ("sans-serif", "serif", "monospace", "system-ui")
     return fonts if fonts[-1] in generic else (*fonts, "sans-serif")
 
@@ -274,7 +273,6 @@ def _pale(document: Document, section: str, palette: Palette) -> Iterator[Mistak
 
 
 def _contrast_text(name: str, colour: str, ground: str, ground_colour: str, ratio: float) -> str | None:
-    """Return why a colour cannot be told from its ground, and which one can; None if its contrast is enough."""
     reached = contrast(colour, ground_colour)
     if reached >= ratio:
         return None

@@ -162,7 +162,6 @@ async def _hub_listens(rig: Rig, joining: Process) -> None:
 
 @asynccontextmanager
 async def _first_error() -> AsyncIterator[None]:
-    """Raise the first error of a task group by itself."""
     try:
         yield
     except BaseExceptionGroup as group:

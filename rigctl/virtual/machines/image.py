@@ -144,7 +144,6 @@ def _keep_kernel(root: Path, made: Path) -> None:
 
 
 def _furnish(root: Path) -> None:
-    """Do what maintainer scripts would have done, and make the machine start."""
     for name in _LEFT_OUT:
         shutil.rmtree(root / name, ignore_errors=True)
     for name, text in _ETC.items():

@@ -2,12 +2,12 @@
 
 import json
 from dataclasses import asdict
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from typing_extensions import TypedDict  # docs/json_schemas.py: before Python 3.12 pydantic wants this one
 
 from rigctl.findings import Finding
-from rigctl.report.blocks import Block, Chart, Charts, Document, Folded, HeatMaps, Section, Table, Verdict
+from rigctl.report.blocks import Block, Chart, Charts, Document, Folded, HeatMaps, Section, Table
 
 
 class JsonSubject(TypedDict):
@@ -77,7 +77,7 @@ def whole(document: Document) -> JsonDocument:
         "tags": dict(document.tags),
         "settings": dict(document.settings),
         "findings": [finding_as_json(finding) for finding in document.findings],
-        "expectations": [_expectation(verdict) for verdict in document.verdicts],
+        "expectations": [cast(JsonExpectation, asdict(verdict)) for verdict in document.verdicts],
         "results": [_section(section) for section in document.results],
         "sections": [_section(section) for section in document.sections],
     }
@@ -92,20 +92,6 @@ def finding_as_json(finding: Finding) -> JsonFinding:
         "subject": {"kind": finding.subject.kind, "names": list(finding.subject.names)},
         "numbers": dict(finding.numbers),
         "remedy": finding.remedy,
-    }
-
-
-def _expectation(verdict: Verdict) -> JsonExpectation:
-    return {
-        "test": verdict.test,
-        "pair": verdict.pair,
-        "figure": verdict.figure,
-        "column": verdict.column,
-        "expected": verdict.expected,
-        "value": verdict.value,
-        "unit": verdict.unit,
-        "met": verdict.met,
-        "measured": verdict.measured,
     }
 
 

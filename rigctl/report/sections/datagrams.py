@@ -69,6 +69,7 @@ _REQUESTED: Final = (
     requested.ENGINE,
     requested.LATENCY,
 )
+Trials = Sequence[tuple[int, Trial]]
 
 
 def part(view: RunView) -> Part | None:
@@ -163,9 +164,6 @@ def search_table(view: RunView) -> Table | None:
     ]
     legend = ("Rates are payload rates of one flow.",)
     return table_of(rows, made, lambda row: Head(row[0], counted=row[1].sent_bps is not None), legend, "Trials")
-
-
-Trials = Sequence[tuple[int, Trial]]
 
 
 def _offered(rows: Trials) -> Filled:

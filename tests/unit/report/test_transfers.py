@@ -1,24 +1,15 @@
 """File transfers in table and words, and what a scenario may say of them."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import builders
-import pytest
-from message_runs import finding, said, texts_of
-from message_runs import measured as measured_messages
 
-from rigctl.base.errors import InputError
-from rigctl.findings import Severity, Weight
-from rigctl.measure import TESTS
 from rigctl.records import (
     Cell,
     Direction,
     DiskTimes,
-    FileSettings,
     Flow,
     Link,
-    MessageSettings,
     Pair,
     Repetition,
     RunInfo,
@@ -26,21 +17,8 @@ from rigctl.records import (
     Status,
     TcpInfo,
 )
-from rigctl.report.blocks import Table
-from rigctl.report.document import document
-from rigctl.report.printers.html import page
-from rigctl.runner.by_agent import MOST_PREPARE_S, prepare_s
-from rigctl.runner.engine import PREPARE_S
-from rigctl.scenario.load import Overrides, load_plan
 
 PAIR = Pair("a", "b")
-SIZE = 100 * 2**20
-MIB = 2**20
-
-
-def cell(number: int = 1, read: str = "disk", write: str = "disk", size: int = SIZE) -> Cell:
-    base = Cell(number, "file", (PAIR,), 60.0, 0.0, 1, message_bytes=size)
-    return replace(base, messages=MessageSettings(1), file=FileSettings(read, write, "/var/a b"))
 
 
 def measured(*cells: tuple[Cell, float], virtual: str | None = None) -> tuple[RunInfo, list[Repetition]]:
@@ -57,123 +35,3 @@ def measured(*cells: tuple[Cell, float], virtual: str | None = None) -> tuple[Ru
         flow = Flow(PAIR, Direction.FORWARD, 1, sender, receiver)
         repetitions.append(Repetition(transferred.number, 1, 1, Status.OK, None, 0.0, 1.0, flows=(flow,)))
     return replace(info, plan=replace(info.plan, links=links, virtual=virtual), facts={}), repetitions
-
-
-def table_of(info: RunInfo, repetitions: list[Repetition]) -> Table:
-    (block,) = document(info, repetitions).results[0].blocks
-    assert isinstance(block, Table)
-    return block
-
-
-def test_each_kind_of_transfer_stands_beside_the_one_from_memory() -> None:
-    info, repetitions = measured((cell(1), 2.0), (cell(2, "memory", "memory"), 1.0))
-    table = table_of(info, repetitions)
-    first, second = texts_of(table)
-    assert (first["Read"], first["Write"], first["Elapsed"], first["Reading"], first["Writing"], first["Sync"]) == (
-        "disk", "disk", "2.000", "60.0", "10.0", "50.0",
-    )  # fmt: skip
-    assert (second["Reading"], second["Writing"], second["Sync"]) == ("–", "–", "–")
-    units = {column.title: column.unit for column in table.columns}
-    assert (units["Throughput"], units["Sync"]) == ("MB/s", "ms")
-    assert (first["Throughput"], second["Throughput"]) == ("52.4", "104.9")
-    assert "Iterations" not in first
-
-
-def test_the_fastest_kind_is_the_answer_and_the_others_are_compared_with_it() -> None:
-    info, repetitions = measured((cell(1), 2.0), (cell(2, "memory", "memory"), 1.0))
-    first, second, *_ = document(info, repetitions).findings
-    assert (
-        first.text == "The fastest transfer of 100 MiB, memory to memory, achieves 104.9 MB/s, 89.1 % of the ceiling."
-    )
-    assert first.numbers["throughput_bytes_per_s"] == SIZE
-    assert second.text == (
-        "Disk to disk achieves 52.4 MB/s, 50 % of memory to memory; reading the file took 60 % of the time and "
-        "writing the file took 10 % of the time."
-    )
-    assert (first.weight, second.weight) == (Weight.ANSWER, Weight.COMPARISON)
-    assert "Sync: until the receiver" in page(document(info, repetitions))
-
-
-class TestAboveTheCeiling:
-    def test_a_short_transfer_over_a_virtual_link_is_flagged_in_its_row_with_the_reason(self) -> None:
-        # 1 MiB at 941 Mbit/s takes 8.9 ms; a full bucket of 128 KiB spares 1.1 of them.
-        info, repetitions = measured((cell(1, "memory", "memory", MIB), 0.0081), virtual="namespaces")
-        table = table_of(info, repetitions)
-        by_title = dict(zip((column.title for column in table.columns), table.rows[0].entries, strict=True))
-        assert (by_title["Efficiency"].text, by_title["Efficiency"].mark) == ("110.0", "warn")
-        assert table.notes == (
-            "Test 1: 110.0 % of the ceiling: the token buckets of virtual links pass 128 KiB at once, which counts in "
-            "so short a test.",
-        )
-        assert table.rows[0].notes == (1,)
-        found = finding(info, repetitions, "Above the ceiling")
-        assert found.text == (
-            "Above the ceiling: test 1 at 110.0 %: the token buckets of virtual links pass 128 KiB at once, "
-            "which counts in so short a test."
-        )
-        assert (found.weight, found.level) == (Weight.SUSPECT, Severity.WARNING)
-        assert found.remedy == "A longer test, or one of more bytes, reduces this."
-
-    def test_a_bucket_does_not_explain_more_than_its_depth(self) -> None:
-        info, repetitions = measured((cell(1, "memory", "memory", 100 * MIB), 0.81), virtual="namespaces")
-        assert "a node is wrong" in finding(info, repetitions, "Above the ceiling").text
-
-    def test_on_real_links_the_cause_is_unknown(self) -> None:
-        info, repetitions = measured((cell(1, "memory", "memory", MIB), 0.0081))
-        found = finding(info, repetitions, "Above the ceiling")
-        assert found.text.endswith("the rate in the rig file or a node is wrong. Compare that rate with the link.")
-        assert found.weight is Weight.IMPOSSIBLE
-        assert found.remedy is None
-
-    def test_a_transfer_at_the_ceiling_is_not_flagged(self) -> None:
-        info, repetitions = measured((cell(1, "memory", "memory", MIB), 0.00891), virtual="namespaces")
-        assert table_of(info, repetitions).notes == ()
-        assert not [text for text in said(info, repetitions) if "Above" in text]
-
-    def test_short_messages_of_their_own_frames_are_above_it_by_the_shaping(self) -> None:
-        info, repetitions = measured_messages("blast", [(64, 1000, (0.0099,))])
-        cells = tuple(builders.asking(sent, nodelay=True) for sent in info.plan.cells)
-        plan = replace(info.plan, cells=cells, virtual="namespaces")
-        assert "shaped for full frames" in finding(replace(info, plan=plan), repetitions, "Above the ceiling").text
-
-
-def test_a_side_has_a_folder_only_where_it_has_a_disk() -> None:
-    sending, receiving = (TESTS["file"].settings(cell(write="memory"), sender=sender) for sender in (True, False))
-    assert (sending["disk"], sending["folder"]) == (True, "/var/a%20b")
-    assert (receiving["disk"], receiving["folder"], receiving["size"]) == (False, None, SIZE)
-
-
-def test_a_file_that_must_be_made_first_has_its_time() -> None:
-    assert prepare_s(cell(read="memory")) == PREPARE_S
-    assert prepare_s(cell()) == pytest.approx(PREPARE_S + SIZE / 5e6)
-    assert prepare_s(replace(cell(), message_bytes=2**40)) == MOST_PREPARE_S
-
-
-def planned(folder: Path, text: str) -> list[Cell]:
-    (folder / "s.yaml").write_text(f"rig: gigablox\npairs: [pi1 -> pi2]\ntest: file\n{text}\n")
-    return list(load_plan(str(folder / "s.yaml"), Overrides())[0].cells)
-
-
-def test_a_file_is_read_from_disk_and_written_to_disk_where_nothing_is_said(tmp_path: Path) -> None:
-    (one,) = planned(tmp_path, "matrix: {size: 100M}\nfolder: /data")
-    assert (one.file, one.messages.iterations, one.message_bytes) == (FileSettings("disk", "disk", "/data"), 1, SIZE)
-    both = planned(tmp_path, "matrix: {size: 1M, read: [disk, memory]}")
-    assert [one.file.read for one in both] == ["disk", "memory"]
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", "size: test: file needs one, as in size: 1 or size: 64K"),
-        ("matrix: {size: 1M, read: tape}", 'read "tape": expected disk or memory'),
-        (
-            "matrix: {size: 1M, iterations: 3}",
-            "only for test: pingpong or blast. To measure more often use repeat",
-        ),
-        ("matrix: {size: 1M}\nfolder: here", 'folder "here": expected an absolute path'),
-    ],
-)
-def test_what_makes_no_sense_of_a_file_is_reported(tmp_path: Path, text: str, said: str) -> None:
-    with pytest.raises(InputError) as caught:
-        planned(tmp_path, text)
-    assert said in str(caught.value)

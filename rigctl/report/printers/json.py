@@ -1,21 +1,21 @@
 """A document as JSON: findings whole, tables with texts and values. docs/reference/json.md has the schema."""
 
 import json
-from dataclasses import asdict
-from typing import Any, Literal, cast
-
-from typing_extensions import TypedDict  # docs/json_schemas.py: before Python 3.12 pydantic wants this one
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 from rigctl.findings import Finding
 from rigctl.report.blocks import Block, Chart, Charts, Document, Folded, HeatMaps, Section, Table
 
 
-class JsonSubject(TypedDict):
+@dataclass(frozen=True, slots=True)
+class JsonSubject:
     kind: str
     names: list[str]
 
 
-class JsonFinding(TypedDict):
+@dataclass(frozen=True, slots=True)
+class JsonFinding:
     """The higher `weight`, the earlier; the first finding is the answer."""
 
     text: str
@@ -26,14 +26,16 @@ class JsonFinding(TypedDict):
     remedy: str | None
 
 
-class JsonSection(TypedDict):
+@dataclass(frozen=True, slots=True)
+class JsonSection:
     """`blocks` are tables, charts (by their text alternatives), heat maps and texts, each with its `kind`."""
 
     title: str
     blocks: list[dict[str, Any]]
 
 
-class JsonExpectation(TypedDict):
+@dataclass(frozen=True, slots=True)
+class JsonExpectation:
     """One expectation of one test, or of one of its pairs. `value` is in `unit`, that of `column`; null: not known."""
 
     test: int
@@ -47,7 +49,8 @@ class JsonExpectation(TypedDict):
     measured: str
 
 
-class JsonDocument(TypedDict):
+@dataclass(frozen=True, slots=True)
+class JsonDocument:
     """A run as it is reported. A table has `columns`, and rows with `texts` and `values` beside each other."""
 
     version: Literal[1]
@@ -67,7 +70,7 @@ def as_json(document: Document) -> str:
     return json.dumps(whole(document), ensure_ascii=False, indent=1) + "\n"
 
 
-def whole(document: Document) -> JsonDocument:
+def whole(document: Document) -> dict[str, Any]:
     """Return the document as JSON values, as a page holds it."""
     return {
         "version": 1,
@@ -77,13 +80,13 @@ def whole(document: Document) -> JsonDocument:
         "tags": dict(document.tags),
         "settings": dict(document.settings),
         "findings": [finding_as_json(finding) for finding in document.findings],
-        "expectations": [cast(JsonExpectation, asdict(verdict)) for verdict in document.verdicts],
+        "expectations": [asdict(verdict) for verdict in document.verdicts],
         "results": [_section(section) for section in document.results],
         "sections": [_section(section) for section in document.sections],
     }
 
 
-def finding_as_json(finding: Finding) -> JsonFinding:
+def finding_as_json(finding: Finding) -> dict[str, Any]:
     """Return one finding, as `rigctl check --json` prints it too."""
     return {
         "text": finding.text,
@@ -95,7 +98,7 @@ def finding_as_json(finding: Finding) -> JsonFinding:
     }
 
 
-def _section(section: Section) -> JsonSection:
+def _section(section: Section) -> dict[str, Any]:
     return {"title": section.title, "blocks": [_block(block) for block in section.blocks]}
 
 

@@ -18,6 +18,7 @@
 #include "endpoint.h"
 #include "files.h"
 #include "life.h"
+#include "lock.h"
 #include "opening.h"
 #include "orders.h"
 #include "report.h"
@@ -32,12 +33,15 @@
 #define PROTOCOL 4
 #define WATCHDOG_S 15
 #define PROGRESS_NS SECOND
+#define LOCK_NS (200 * MS) /* between looks whether the queue has moved */
+#define BUSY 3
 
 #define POLLS_MAX 4096
 enum { POLL_STDIN, POLL_STDOUT, POLL_SIGNAL, POLL_WAKE, POLL_FIXED };
 
 static struct pollfd polls[POLLS_MAX];
 static int64_t heard_ns, next_progress_ns = INT64_MAX;
+static bool begun; /* the node is ours, and the hello is said */
 
 static const char *machine(void)
 {
@@ -113,6 +117,8 @@ static int64_t earliest_deadline(int64_t watchdog_ns)
 {
     int64_t first = heard_ns + watchdog_ns, now = clock_now();
 
+    if (!begun)
+        return now + LOCK_NS < first ? now + LOCK_NS : first;
     if (next_progress_ns < first)
         first = next_progress_ns;
     for (int i = 0; i < ENDPOINTS_MAX; i++) {
@@ -164,6 +170,36 @@ static void serve_endpoints(const int counts[ENDPOINTS_MAX])
     }
 }
 
+/* Say hello once the node is ours; until then, where we stand. Returns 0, or the exit code. */
+static int begin(void)
+{
+    enum lock lock = lock_advance();
+
+    if (lock == LOCK_FAILED) {
+        text_print(STDERR_FILENO, "rigctl-agent: cannot lock the node: %s\n", strerror(errno));
+        return 1;
+    }
+    if (lock == LOCK_HELD) {
+        begun = true;
+        settings_start();
+        say_hello();
+        return 0;
+    }
+    if (lock == LOCK_MOVED || !lock_waits()) {
+        line_begin();
+        line_add("{\"event\":\"busy\",\"place\":%d}", lock_place());
+        line_end();
+    }
+    return lock_waits() ? 0 : BUSY;
+}
+
+/* A line that came before the hello: a sign of life only. */
+static void skip(char *line, bool whole)
+{
+    (void)line;
+    (void)whole;
+}
+
 /* Until there is nobody to work for. Returns the exit code. */
 static int loop(int64_t watchdog_ns)
 {
@@ -172,7 +208,11 @@ static int loop(int64_t watchdog_ns)
 
     heard_ns = clock_now();
     while (!orders_quit) {
-        int news = wait_for_news(earliest_deadline(watchdog_ns), counts);
+        int news, code = begun ? 0 : begin();
+
+        if (!control_flush() || code != 0)
+            return code != 0 ? code : 1;
+        news = wait_for_news(earliest_deadline(watchdog_ns), counts);
 
         if (news < 0 && errno != EINTR)
             return 1;
@@ -187,7 +227,7 @@ static int loop(int64_t watchdog_ns)
         serve_progress(clock_now());
         if (news > 0 && polls[POLL_STDIN].revents != 0) {
             heard_ns = clock_now();
-            if (!control_read(orders_take))
+            if (!control_read(begun ? orders_take : skip))
                 return 0;
         }
         if (!control_flush() || control_lost() || clock_now() - heard_ns >= watchdog_ns)
@@ -219,38 +259,46 @@ static int prepare(void)
 
 static int usage(void)
 {
-    text_print(STDERR_FILENO, "usage: rigctl-agent [--watchdog SECONDS] | --version\n"
+    text_print(STDERR_FILENO, "usage: rigctl-agent [--watchdog SECONDS] [--lock NAME HOLDER now|wait|first] | --version\n"
                     "It is started by rigctl and takes orders on its standard input; SECONDS: 1 to 3600.\n");
     return 2;
+}
+
+static bool parse_arguments(int argc, char **argv, int64_t *watchdog_s)
+{
+    const char *end;
+    int i = 1;
+
+    if (i + 1 < argc && strcmp(argv[i], "--watchdog") == 0) {
+        *watchdog_s = text_number(argv[i + 1], &end);
+        if (*end != '\0' || *watchdog_s < 1 || *watchdog_s > 3600)
+            return false;
+        i += 2;
+    }
+    if (i + 3 < argc && strcmp(argv[i], "--lock") == 0 && lock_ask(argv[i + 1], argv[i + 2], argv[i + 3]))
+        i += 4;
+    return i == argc;
 }
 
 int main(int argc, char **argv)
 {
     int64_t watchdog_s = WATCHDOG_S;
-    int code, error;
+    int code, error = 0;
     char message[512];
 
     if (argc == 2 && strcmp(argv[1], "--version") == 0) {
         text_print(STDOUT_FILENO, "rigctl-agent %s protocol %d %s\n", AGENT_VERSION, PROTOCOL, machine());
         return 0;
     }
-    if (argc == 3 && strcmp(argv[1], "--watchdog") == 0) {
-        const char *end;
-
-        watchdog_s = text_number(argv[2], &end);
-        if (*end != '\0' || watchdog_s < 1 || watchdog_s > 3600)
-            return usage();
-    } else if (argc != 1) {
+    if (!parse_arguments(argc, argv, &watchdog_s))
         return usage();
-    }
     if (prepare() != 0) {
         text_print(STDERR_FILENO, "rigctl-agent: cannot start: %s\n", strerror(errno));
         return 1;
     }
-    settings_start();
-    say_hello();
     code = loop(watchdog_s * SECOND);
-    settings_restore(&error, message, sizeof message);
+    if (begun)
+        settings_restore(&error, message, sizeof message);
     control_flush();
     /* The kernel closes what is open and ends the threads: nothing here can hang. */
     _exit(code);

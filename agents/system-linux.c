@@ -7,12 +7,14 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sched.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -66,6 +68,22 @@ ssize_t system_discard(int fd, size_t bytes)
 void system_clamp_window(int fd, int bytes)
 {
     setsockopt(fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, &bytes, sizeof bytes);
+}
+
+int system_claim(const char *name)
+{
+    /* An abstract address (unix(7)): no file, one set of names per network namespace, listed for everybody in /proc/net/unix. */
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t length = strlen(name) < sizeof address.sun_path ? strlen(name) : sizeof address.sun_path - 1;
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), error;
+
+    memcpy(address.sun_path + 1, name, length);
+    if (fd < 0 || bind(fd, (const struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length)) == 0)
+        return fd;
+    error = errno;
+    close(fd);
+    errno = error;
+    return -1;
 }
 
 bool system_boot_id(char text[64])

@@ -28,6 +28,9 @@ void system_run_anywhere(void);
 ssize_t system_discard(int fd, size_t bytes);
 /* Let a TCP receiver advertise no more than `bytes`, where the system can. */
 void system_clamp_window(int fd, int bytes);
+/* Claim `name` among all processes of this network; nobody else has it until the descriptor is closed. -1 with errno, EADDRINUSE where
+ * somebody has it. */
+int system_claim(const char *name);
 /* A text that is another one after each boot. */
 bool system_boot_id(char text[64]);
 /* The path of this program. Returns its length, or -1. */

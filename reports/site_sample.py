@@ -11,9 +11,10 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
+from uuid import UUID
 
 from rigctl.records import CONFIRMS, Accepted, RunInfo
-from rigctl.site.folder import OWN, opened, set_mark
+from rigctl.site.folder import OWN, Mark, opened, where
 from rigctl.site.publish import publish
 from rigctl.store import Store, open_store
 
@@ -73,7 +74,7 @@ def main() -> None:
         dated(source, target)
         accept_the_slower_link(target)
         with opened(SITE) as folder:
-            set_mark(folder, {"site": "5f0c2c4e-3e0b-4d6c-8a55-6d1f0a7c2b11", "title": TITLE})
+            folder.set_mark(Mark(UUID("5f0c2c4e-3e0b-4d6c-8a55-6d1f0a7c2b11"), where(target.place), TITLE))
         publish(target, str(store), SITE, target.runs()[-1].started_at + 4 * 3600)
     shutil.rmtree(SITE / OWN)  # for a next publish only
     print(SITE)

@@ -33,7 +33,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 — PEP 562
-    """A name of `rigctl.api`, which is imported when the first of them is used: `rigctl --version` needs none."""
+    """Return a name of `rigctl.api`, which is imported at the first use: `rigctl --version` needs none of it."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from rigctl import api

@@ -1,6 +1,6 @@
 """`import rigctl`: load a scenario, measure it, read what was measured. See docs/reference/python.md.
 
-What a script may rely on: these names, the columns of docs/reference/columns.md, and the fields of the records.
+A script may rely on these names, the columns of docs/reference/columns.md, and the fields of the records.
 """
 
 import asyncio
@@ -9,16 +9,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from rich.console import Console
+
+from rigctl.analysis.rows.frames import Frames
+from rigctl.analysis.rows.frames import load as frames_of
 from rigctl.base.errors import InputError, NodeError, RigctlError, RigError
-from rigctl.records import Cell
-
-if TYPE_CHECKING:
-    from rigctl.analysis.rows.frames import Frames
-    from rigctl.records import Repetition, RunInfo, RunPlan
-    from rigctl.report.blocks import Document
-    from rigctl.rig.inventory import Rig
+from rigctl.records import Cell, Repetition, RunInfo, RunPlan
+from rigctl.report.blocks import Document
+from rigctl.report.document import document
+from rigctl.report.printers.html import write_page
+from rigctl.rig.inventory import Rig
+from rigctl.runner.run import measure_run
+from rigctl.scenario.load import Overrides, load_plan
+from rigctl.store import open_store
 
 __all__ = ["InputError", "NodeError", "RigError", "RigctlError", "Run", "Scenario", "load", "open_run", "run", "runs"]
 
@@ -27,10 +32,10 @@ _MAIN: Final = "rigctl.run blocks the main thread, outside of a running event lo
 
 @dataclass(frozen=True)
 class Scenario:
-    """What to measure and where: the plan of a run, and its rig."""
+    """A scenario: the plan of a run, and its rig."""
 
-    plan: "RunPlan"
-    rig: "Rig"
+    plan: RunPlan
+    rig: Rig
 
     @property
     def tests(self) -> tuple[Cell, ...]:
@@ -40,7 +45,7 @@ class Scenario:
 class Run:
     """A stored run, read when it was opened."""
 
-    def __init__(self, info: "RunInfo", repetitions: "Sequence[Repetition]") -> None:
+    def __init__(self, info: RunInfo, repetitions: Sequence[Repetition]) -> None:
         self.info = info
         self.repetitions = tuple(repetitions)
 
@@ -52,28 +57,22 @@ class Run:
         return self.info.run
 
     @cached_property
-    def frames(self) -> "Frames":
-        """Pandas frames: `cells`, `pairs`, `flows`, `intervals`, `bins`, `histogram` (docs/reference/columns.md)."""
-        from rigctl.analysis.rows.frames import load as framed
-
-        return framed(self.info, self.repetitions)
+    def frames(self) -> Frames:
+        """Return pandas frames: cells, pairs, flows, intervals, bins, histogram (docs/reference/columns.md)."""
+        return frames_of(self.info, self.repetitions)
 
     @cached_property
-    def report(self) -> "Document":
-        """Its findings, the weightiest first (`report.findings`), and what was expected (`report.verdicts`)."""
-        from rigctl.report.document import document
-
+    def report(self) -> Document:
+        """Return the findings, the weightiest first (`report.findings`), and the verdicts on what was expected."""
         return document(self.info, self.repetitions)
 
     @property
     def as_expected(self) -> bool:
-        """Whether every expectation of the scenario is met; also where it has none."""
+        """Tell whether every expectation of the scenario is met; True if it has none."""
         return all(verdict.met for verdict in self.report.verdicts)
 
     def write_page(self, path: str | Path) -> None:
         """Write the report as one self-contained HTML file."""
-        from rigctl.report.printers.html import write_page
-
         write_page(self.report, Path(path))
 
 
@@ -86,12 +85,10 @@ def load(
     duration: str | None = None,
     repeat: int | None = None,
 ) -> Scenario:
-    """A scenario, a file or a bundled name, with its rig and the changes that `rigctl run` takes as options.
+    """Return a scenario, from a file or by its bundled name, with its rig and changes as options of `rigctl run`.
 
     `sets` as `["window=64K,1M"]`. Touches no node. Raises `InputError` with all mistakes.
     """
-    from rigctl.scenario.load import Overrides, load_plan
-
     named = None if rig is None else str(rig)
     plan, inventory = load_plan(
         str(scenario), Overrides(named, tuple(sets), duration, repeat, tuple(rig_sets), captures=())
@@ -100,35 +97,26 @@ def load(
 
 
 def run(scenario: Scenario, store: str | Path | None = None, *, progress: bool = False) -> Run:
-    """Measure a scenario into a store (default: that of `rigctl`), and give the run, also one that failed in part.
+    """Measure a scenario into a store (default: the store of `rigctl`). Return the run, also if it failed in part.
 
-    Blocks until it has ended. `progress` prints it to standard error. Raises `RigError` where nothing was measured,
+    Blocks until the run has ended. `progress` prints it to standard error. Raises `RigError` if nothing was measured,
     `Interrupted` (a `RigctlError`) on Ctrl-C before the first test.
     """
     if threading.current_thread() is not threading.main_thread() or _in_loop():
         raise InputError(_MAIN)
-    from rich.console import Console
-
-    from rigctl.runner.run import measure_run
-    from rigctl.store import open_store
-
     with open_store(_address(store), create=True) as opened:
-        outcome = measure_run(scenario.plan, scenario.rig, lambda: opened, Console(stderr=True), quiet=not progress)
+        outcome = measure_run(scenario.plan, scenario.rig, opened, Console(stderr=True), quiet=not progress)
         return Run(opened.run(outcome.run), opened.repetitions(outcome.run))
 
 
 def runs(store: str | Path | None = None) -> list[str]:
-    """The ids of all runs of a store, the earliest first."""
-    from rigctl.store import open_store
-
+    """Return the ids of all runs of a store, the earliest first."""
     with open_store(_address(store), create=False) as opened:
         return opened.run_ids()
 
 
 def open_run(run: str | None = None, store: str | Path | None = None) -> Run:
-    """A stored run by its id, its beginning, or `latest~N`; the latest where none is named. Raises `InputError`."""
-    from rigctl.store import open_store
-
+    """Return a stored run by its id, its beginning, or `latest~N`; without `run` the latest. Raises `InputError`."""
     with open_store(_address(store), create=False) as opened:
         info = opened.run(run)
         return Run(info, opened.repetitions(info.run))

@@ -2,46 +2,64 @@
 
 import contextlib
 import errno
+import fcntl
 import os
 import re
 import secrets
 import stat
-import time
 from pathlib import Path
 from typing import Final
 
 _PART: Final = re.compile(r"\..+\.[0-9a-f]{8}\.part")
-_WRITING_S: Final = 3600.0
-"""A part older than this was left by a process that was killed."""
 
 
-def put(path: Path, content: bytes, mode: int = 0o666, *, follow: bool = True) -> None:
+def put(path: Path, content: bytes, mode: int = 0o666, *, follow: bool = True, replace: bool = True) -> None:
     """Put `content` at `path`. A reader sees the old file or the new one, never a part. Raises `OSError`.
 
-    `follow` False: a link or a pipe at `path` is replaced itself.
+    `follow` False: a link or a pipe at `path` is replaced itself. `replace` False: an existing file is an error.
     """
     target = path.resolve() if follow else path.parent.resolve() / path.name
     if follow and target.exists() and not target.is_file() and not target.is_dir():
         # A pipe or a device, as /dev/stdout: nothing to keep whole, and it must not be replaced.
         target.write_bytes(content)
         return
-    beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    beside, descriptor = _begin_part(target, mode)
     try:
-        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), "wb") as file:
+        with os.fdopen(descriptor, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(target)
+            if replace:
+                beside.replace(target)
+            else:
+                os.link(beside, target)  # unlike a rename, this never replaces a file that has come meanwhile
     finally:
         beside.unlink(missing_ok=True)
 
 
+def _begin_part(target: Path, mode: int) -> tuple[Path, int]:
+    """Create a part beside `target`, locked until its descriptor is closed, also by the end of this process."""
+    while True:
+        part = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.part")
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.fstat(descriptor).st_nlink:
+            return part, descriptor
+        os.close(descriptor)  # `tidy` of another process came between creating and locking
+
+
 def tidy(folder: Path) -> None:
-    """Remove parts that nobody writes any more."""
+    """Remove the parts of writers that were killed: nobody holds their locks."""
     for part in folder.glob(".*.part"):
+        if not _PART.fullmatch(part.name):
+            continue
         with contextlib.suppress(OSError):
-            if _PART.fullmatch(part.name) and time.time() - part.stat().st_mtime > _WRITING_S:
+            descriptor = os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 part.unlink()
+            finally:
+                os.close(descriptor)
 
 
 def read_regular(path: str | Path, most: int, folder: int | None = None) -> bytes:

@@ -13,8 +13,9 @@ from rigctl.probe.data_address import data_address_of, unusable, why_unusable
 from rigctl.probe.facts import gather, interfaces
 from rigctl.probe.readiness import CHECKED
 from rigctl.remote.agent import Agent
-from rigctl.remote.clock import estimate_offset
+from rigctl.remote.clocks import estimate_offset
 from rigctl.remote.host import Host
+from rigctl.remote.lock import Claim
 from rigctl.remote.session import Session
 from rigctl.rig.inventory import Rig
 
@@ -32,7 +33,7 @@ class Visit:
         self.agent: Agent | None = None
         self._rig = rig
         self._turns = turns or asyncio.Semaphore()
-        self._session = Session(rig, name, holder, arrived=self._ask_facts, turns=turns)
+        self._session = Session(rig, name, Claim(holder), arrived=self._ask_facts, turns=turns)
 
     async def ready(self) -> None:
         """Wait until the agent runs and its clock is known, or it is known why not."""

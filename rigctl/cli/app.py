@@ -4,7 +4,7 @@ import os
 import sys
 from functools import cache
 from importlib import import_module
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
@@ -16,75 +16,37 @@ from rigctl.cli.common import Debug, LogFile, LogFormat, Verbose, set_up, with_c
 from rigctl.cli.errors import exit_code_of, tell_output_errors
 from rigctl.cli.options import with_resumed
 
-
-class Listed(NamedTuple):
-    """A command of `rigctl --help`."""
-
-    target: str
-    """`module:name` of its function, or of the typer app of a group, in `rigctl.cli`."""
-    help: str
-    """The first paragraph of its own help, which is not imported for the list."""
-
-
 COMMANDS: Final = {
-    "run": Listed(
-        "commands.run:run", "Measure SCENARIO on its rig; print the run's id, the table and where the report is."
-    ),
-    "plan": Listed(
-        "commands.plan:plan",
-        "Show the tests, the time they take and the ceiling of each. Touches no node. Takes the options of run.",
-    ),
-    "check": Listed(
+    "run": ("commands.run:run", "Measure SCENARIO on its rig; print the run's id and its table, write the report."),
+    "plan": ("commands.plan:plan", "Show the tests of SCENARIO, the time they take and the ceiling of each."),
+    "check": (
         "commands.check:check",
-        "Check a rig before traffic: access, links, MTU of the paths, firewalls, settings. Exit code 3 on an error.",
+        "Check a rig before traffic: access, links, MTU of the paths, firewalls, settings.",
     ),
-    "expect": Listed(
-        "commands.expect:expect",
-        "Calculate the best possible application rates from a link rate, a frame and its overheads.",
+    "expect": ("commands.expect:expect", "Calculate the best possible application rates from a link rate and a frame."),
+    "init": ("commands.init:init", "Copy a bundled scenario or rig, to start from."),
+    "show": ("commands.show:show", "Print the answer, the table and the findings of RUN."),
+    "compare": (
+        "commands.compare:compare",
+        "Compare run B with run A test by test; exit with 1 where something got worse.",
     ),
-    "init": Listed("commands.init:init", "Copy a bundled scenario or rig, to start from. Never overwrites a file."),
-    "show": Listed("commands.show:show", "Print the answer, the table and the findings of RUN."),
-    "compare": Listed(
-        "commands.compare:compare", "Compare run B with run A test by test; exit with 1 where something got worse."
-    ),
-    "export": Listed(
-        "commands.export:export", "Write the data of runs as rows, for other systems, or whole for another store."
-    ),
-    "import": Listed(
-        "commands.export:import_runs",
-        "Store the runs of FILE…: none where a file is damaged. A run that is there already stays as it is.",
-    ),
-    "report": Listed(
-        "commands.report:report", "Write RUN as one self-contained HTML file, or as parts of a product's page."
-    ),
-    "publish": Listed(
-        "commands.publish:publish",
-        "Write the store as a static site: news, trends, a calendar, every run. Only what changed is written again.",
-    ),
-    "tag": Listed(
-        "commands.runs:tag",
-        "Give RUN tags, each in the place of one of the same name; print all it has. "
-        "`baseline` protects it from prune.",
-    ),
-    "display": Listed(
-        "display.command:display",
-        "Show the run in progress on RIG, full screen; without one the latest table, until a run begins. q leaves.",
-    ),
-    "regress": Listed(
-        "commands.regress:regress",
-        "Compare RUN with the nights before it: what changed, since when. Exit code 1 where something got worse.",
-    ),
-    "accept": Listed(
+    "export": ("commands.export:export", "Write the data of runs for other systems, or whole runs for another store."),
+    "import": ("commands.export:import_runs", "Store the runs of files that `rigctl export --format rigctl` wrote."),
+    "report": ("commands.report:report", "Write RUN as one self-contained HTML file, or as parts of a product's page."),
+    "publish": ("commands.publish:publish", "Write the store as a static site: news, trends, a calendar, every run."),
+    "tag": ("commands.runs:tag", "Give RUN tags or take some away; print all it has."),
+    "display": ("display.command:display", "Show the run in progress on RIG, full screen."),
+    "regress": ("commands.regress:regress", "Compare RUN with the nights before it: what changed, since when."),
+    "accept": (
         "commands.regress:accept",
-        "Make the levels of RUN the normal ones: `regress` compares later runs with them.",
+        "Make the levels of RUN the normal ones, with which `regress` compares later runs.",
     ),
-    "runs": Listed(
-        "commands.runs:app", "List the stored runs, the earliest first. `runs rm` and `runs prune` remove some."
-    ),
-    "rig": Listed("rig.commands:app", "A rig file from hosts; the virtual rig; any command on any node."),
-    "nightly": Listed("nightly.commands:app", "Run a scenario every night, and report what changed."),
-    "agent": Listed("rig.agent:app", "The agent's binaries."),
+    "runs": ("commands.runs:app", "List the stored runs, the earliest first; remove some."),
+    "rig": ("rig.commands:app", "Write rig files from hosts, keep virtual rigs up, run commands on nodes."),
+    "nightly": ("nightly.commands:app", "Run a scenario every night, and report what changed."),
+    "agent": ("rig.agent:app", "Build and list the agent's binaries."),
 }
+"""Where in `rigctl.cli` the function or group of a command is, and the first line of its help."""
 
 
 class CommandGroup(TyperGroup):
@@ -102,7 +64,7 @@ class CommandGroup(TyperGroup):
 
 @cache
 def _command(name: str) -> Any:  # noqa: ANN401 — typer's click is not public
-    module, _, attribute = COMMANDS[name].target.partition(":")
+    module, _, attribute = COMMANDS[name][0].partition(":")
     target = getattr(import_module(f"rigctl.cli.{module}"), attribute)
     if not isinstance(target, typer.Typer):
         function, target = target, typer.Typer(add_completion=False)
@@ -122,8 +84,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _name, _listed in COMMANDS.items():
-    app.command(_name, help=_listed.help)(lambda: None)
+for _name, (_, _help) in COMMANDS.items():
+    app.command(_name, help=_help)(lambda: None)
 
 
 def _version(wanted: bool) -> None:

@@ -4,7 +4,7 @@ import functools
 import inspect
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -33,12 +33,6 @@ LogFormat = Annotated[
 LogFile = Annotated[
     Path | None, typer.Option("--log-file", metavar="FILE", help="Append the log to this file, not to standard error.")
 ]
-_OPTIONS: Final[dict[str, tuple[Any, Any]]] = {
-    "debug": (Debug, False),
-    "verbose": (Verbose, 0),
-    "log_format": (LogFormat, None),
-    "log_file": (LogFile, None),
-}
 _FORMAT: Final = "%(asctime)s %(name)s: %(message)s"
 
 
@@ -56,9 +50,7 @@ _log = logging.getLogger("rigctl")
 _log.addHandler(logging.NullHandler())  # without a log no line of it: warnings would go to standard error
 
 
-def set_up(
-    *, debug: bool = False, verbose: int = 0, log_format: LogForm | None = None, log_file: Path | None = None
-) -> None:
+def set_up(debug: Debug = False, verbose: Verbose = 0, log_format: LogFormat = None, log_file: LogFile = None) -> None:
     """Apply the options that are given; each may stand before or after the command's name. Raises `InputError`."""
     if debug:
         os.environ["RIGCTL_DEBUG"] = "1"
@@ -101,34 +93,27 @@ def log_error(error: RigctlError) -> None:
 
 def with_common(command: Callable[..., Any]) -> Callable[..., Any]:
     """Return `command` with the common options behind its own."""
-    return with_options(command, _OPTIONS, set_up)
+    return with_options(command, set_up)
 
 
 def with_options(
-    command: Callable[..., Any],
-    options: Mapping[str, tuple[Any, Any]],
-    take: Callable[..., object],
-    parameter: str | None = None,
+    command: Callable[..., Any], take: Callable[..., Any], parameter: str | None = None
 ) -> Callable[..., Any]:
-    """Return `command` with more options, each a type and a default; `take` gets their values.
+    """Return `command` with the options that are the parameters of `take`, behind its own.
 
-    Where `parameter` is named they take the place of that parameter, whose value is what `take` returns.
+    `parameter` names one of the command: the options take its place, and what `take` returns is its value.
     """
+    options = inspect.signature(take).parameters
 
     @functools.wraps(command)
     def wrapped(*arguments: object, **named: Any) -> object:  # noqa: ANN401 — whatever its signature has
         value = take(**{name: named.pop(name) for name in options})
         return command(*arguments, **named, **({} if parameter is None else {parameter: value}))
 
-    signature = inspect.signature(command)
-    kept = list(signature.parameters.values())
-    place = len(kept) if parameter is None else list(signature.parameters).index(parameter)
-    added = [
-        inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=kind)
-        for name, (kind, default) in options.items()
-    ]
+    own = inspect.signature(command).parameters
+    place = len(own) if parameter is None else list(own).index(parameter)
+    kept = [option for name, option in own.items() if name != parameter]
     # typer reads these instead of the wrapper's own.
-    parameters = [*kept[:place], *added, *kept[place + (parameter is not None) :]]
-    wrapped.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    wrapped.__annotations__ = command.__annotations__ | {name: kind for name, (kind, _) in options.items()}
+    wrapped.__signature__ = inspect.Signature([*kept[:place], *options.values(), *kept[place:]])  # type: ignore[attr-defined]
+    wrapped.__annotations__ = command.__annotations__ | take.__annotations__
     return wrapped

@@ -61,7 +61,7 @@ def check_page(page: Path | None, folder: Path | None = None) -> None:
             raise InputError(f"{shown}: the report is HTML. Name a file that ends with .html")
         probe = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.part")
         probe.touch(exist_ok=False)
-        probe.unlink()
+        probe.unlink(missing_ok=True)
     except (OSError, ValueError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(

@@ -131,58 +131,32 @@ class Filters:
 
 
 ANY_RUN: Final = Filters()
-_FILTER_OPTIONS: Final[dict[str, tuple[Any, Any]]] = {
-    "scenario": (
-        Annotated[
-            str | None,
-            typer.Option(
-                "--scenario", metavar="NAME", help="Only runs of this scenario.", autocompletion=scenario_names
-            ),
-        ],
-        None,
-    ),
-    "rig": (
-        Annotated[
-            str | None,
-            typer.Option("--rig", metavar="NAME", help="Only runs on this rig.", autocompletion=rig_names),
-        ],
-        None,
-    ),
-    "tags": (
-        Annotated[
-            list[str] | None,
-            typer.Option(
-                "--tag", metavar="NAME[=VALUE]", help="Only runs with this tag; repeatable: with all of them."
-            ),
-        ],
-        None,
-    ),
-    "since": (
-        Annotated[
-            str | None, typer.Option("--since", metavar="DATE", help="Only runs from then on, as 2026-11-22[T04:10].")
-        ],
-        None,
-    ),
-    "until": (
-        Annotated[str | None, typer.Option("--until", metavar="DATE", help="Only runs until then; a day is included.")],
-        None,
-    ),
-    "status": (Annotated[RunState | None, typer.Option("--status", help="Only runs of this status.")], None),
-}
 
 
 def with_filters(command: Callable[..., Any]) -> Callable[..., Any]:
     """Return `command` with the options that choose runs in the place of its parameter `filters`."""
-    return with_options(command, _FILTER_OPTIONS, filters_of, "filters")
+    return with_options(command, filters_of, "filters")
 
 
 def filters_of(
-    scenario: str | None = None,
-    rig: str | None = None,
-    tags: Sequence[str] | None = None,
-    since: str | None = None,
-    until: str | None = None,
-    status: RunState | None = None,
+    scenario: Annotated[
+        str | None,
+        typer.Option("--scenario", metavar="NAME", help="Only runs of this scenario.", autocompletion=scenario_names),
+    ] = None,
+    rig: Annotated[
+        str | None, typer.Option("--rig", metavar="NAME", help="Only runs on this rig.", autocompletion=rig_names)
+    ] = None,
+    tags: Annotated[
+        list[str] | None,
+        typer.Option("--tag", metavar="NAME[=VALUE]", help="Only runs with this tag; repeatable: with all of them."),
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="DATE", help="Only runs from then on, as 2026-11-22[T04:10].")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", metavar="DATE", help="Only runs until then; a day is included.")
+    ] = None,
+    status: Annotated[RunState | None, typer.Option("--status", help="Only runs of this status.")] = None,
 ) -> Filters:
     """Return what the options ask for. Raises `InputError`."""
     chosen: dict[str, str | None] = {}

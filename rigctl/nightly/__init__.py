@@ -1,1 +1,1 @@
-"""What goes on without anybody looking: news confirmed by a second measurement, nights."""
+"""Work without an operator: nights, and news confirmed by a second measurement."""

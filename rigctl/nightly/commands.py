@@ -1,10 +1,12 @@
-"""What a night does, by rigctl's own commands, each a process with a deadline: `run`, `regress --confirm`, `publish`.
+"""Do the work of a night by rigctl's own commands: `run`, `regress --confirm`, `publish`.
 
-Each is what a person would type. Its log, lines of JSON, tells which run it is and why it failed.
+Each is a process with a deadline, as a person would start it. Its log, lines of JSON, tells the id of the run and the
+reason of a failure.
 """
 
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +16,7 @@ from rigctl.base.errors import InputError, RigError
 from rigctl.base.units import format_duration
 from rigctl.findings import Weight
 from rigctl.nightly.message import Message
-from rigctl.nightly.night import IN_PART, Judged, Measured
+from rigctl.nightly.night import Judged, Measured
 from rigctl.nightly.notify import tell
 from rigctl.nightly.settings import Settings
 from rigctl.nightly.supervise import Ended, supervised
@@ -30,7 +32,7 @@ _MOST_REASONS: Final = 3
 
 
 def deadline_s(settings: Settings) -> float:
-    """Seconds that a run may take, waiting not included. Raises `InputError` where the scenario is wrong."""
+    """Return the seconds that a run may take, without waiting. Raise `InputError` for an invalid scenario."""
     plan, _ = load_plan(settings.scenario, Overrides(settings.rig))
     return settings.deadline if settings.deadline is not None else 2 * total_s(plan) + BEYOND_S
 
@@ -70,7 +72,7 @@ class Commands:
         )
 
     def judge(self, run: str) -> Judged:
-        """Compare it with the nights before it; measure news once more. Raises `RigError`."""
+        """Compare a run with the nights before it; measure news once more. Raise `RigError` if that fails."""
         words = ["regress", run, "--format", "json"]
         if self.settings.confirm:
             words += ["--confirm", "--scenario", self.settings.scenario, "--wait", f"{self.settings.wait:g}s"]
@@ -84,7 +86,7 @@ class Commands:
         )
 
     def publish(self) -> None:
-        """Bring the site up to date, where the settings name one. Raises `RigError`."""
+        """Bring the site up to date, if the settings name one. Raise `RigError` if that fails."""
         if self.settings.publish is not None:
             words = ["publish", str(self.settings.publish), "--json"]
             _whole(self._rigctl(words, READ_S, self.folder / "publish.jsonl"), "publish")
@@ -100,7 +102,7 @@ class Commands:
 
 
 def _whole(ended: Ended, what: str) -> str:
-    """The output of a command that found something, or nothing. Raises `RigError`."""
+    """Return the output of a command. Raise `RigError` if it failed or was ended at its deadline."""
     if ended.exit_code in {0, 1} and ended.output:
         return ended.output
     if ended.exit_code is None:
@@ -110,7 +112,7 @@ def _whole(ended: Ended, what: str) -> str:
 
 
 def _lines(log: Path) -> Iterator[dict[str, Any]]:
-    """The lines of a log; one that was cut off by the end of its writer is passed over."""
+    """Yield the lines of a log. A line that is cut off is skipped: its writer was ended."""
     if log.exists():
         for line in log.read_text("utf-8", "replace").splitlines():
             try:
@@ -134,29 +136,28 @@ def _measured(ended: Ended, log: list[dict[str, Any]], limit_s: float) -> Measur
         why = " ".join(str(last.get("message")).splitlines())
         busy = last.get("error") == "busy"
         return Measured(run, NightOutcome.BUSY if busy else NightOutcome.FAILED, why)
-    return Measured(run, NightOutcome.FAILED, _why(ended, log))
-
-
-def _why(ended: Ended, log: list[dict[str, Any]]) -> str:
-    """Why a run that ended by itself did not measure everything."""
     ended_tests = [line for line in log if line.get("event") == "test ended"]
     failed = [line for line in ended_tests if line.get("message") != "test ended: ok"]
+    in_part = bool(failed) and any(line.get("status") == "ok" for line in ended_tests)
+    why = f"{'measured in part: ' if in_part else ''}{_why(ended, failed)}"
+    return Measured(run, NightOutcome.FAILED, why, in_part=in_part)
+
+
+def _why(ended: Ended, failed: list[dict[str, Any]]) -> str:
+    """Return why a run that ended by itself did not measure everything. `failed`: log lines of its failed tests."""
     if failed:
         tests = sorted({line["cell"] for line in failed if line.get("cell")})
         said = (str(line["message"]).removeprefix("test ended: ").removeprefix("ok: ") for line in failed)
         reasons = list(dict.fromkeys(said))
         more = f" and {len(reasons) - _MOST_REASONS} more" if len(reasons) > _MOST_REASONS else ""
         shown = "; ".join(reasons[:_MOST_REASONS])
-        part = f"{IN_PART}: " if any(line.get("status") == "ok" for line in ended_tests) else ""
-        return f"{part}test{'s' if len(tests) > 1 else ''} {', '.join(map(str, tests))}: {shown}{more}"
+        return f"test{'s' if len(tests) > 1 else ''} {', '.join(map(str, tests))}: {shown}{more}"
     how = f"signal {-ended.exit_code}" if ended.exit_code and ended.exit_code < 0 else f"exit code {ended.exit_code}"
     words = ended.errors.strip().splitlines()
     return f"rigctl run ended with {how}{f': {words[-1]}' if words else ''}"
 
 
 def pruned(logs: Path) -> None:
-    """Keep the logs of the latest nights only."""
-    import shutil
-
+    """Remove the logs of all but the latest nights."""
     for old in sorted(logs.iterdir())[:-_KEPT] if logs.is_dir() else []:
         shutil.rmtree(old, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Measure what seems to have changed once more, at once: `rigctl regress --confirm`, and every night."""
+"""Measure tests that seem to have changed a second time, at once: `rigctl regress --confirm`, and every night."""
 
 import time
 from dataclasses import replace
@@ -17,19 +17,19 @@ from rigctl.store import Store
 def confirmed(
     regressions: Regressions, plan: RunPlan, rig: Rig, store: Store, console: Console, wait_s: float = 0.0
 ) -> Regressions:
-    """`regressions` once the tests concerned were measured again, into a run tagged `CONFIRMS`; the same where none is.
+    """Measure the tests concerned again, into a run tagged `CONFIRMS`, and return the verdict with both measurements.
 
-    `plan` and `rig` are those of the run, loaded again; the rig is waited for at most `wait_s`. What the second
-    measurement contradicts is no longer news.
-    Raises `InputError` where `plan` has other tests or the run is not the latest, `RigError` where the rig could not
-    be had, `Interrupted`.
+    News that the second measurement contradicts are gone. Without tests to confirm `regressions` is returned.
+    `plan` and `rig`: those of the run, loaded again. The rig is waited for at most `wait_s`.
+    Raise `InputError` if `plan` has other tests or the run is not the latest, `RigError` if the rig is unreachable,
+    `Interrupted` on Ctrl-C.
     """
     if not regressions.to_confirm:
         return regressions
     _check_latest(regressions.run, store)
     tags = {CONFIRMS: regressions.run.run}
     again = reduced(regressions, plan)
-    outcome = measure_run(again, rig, lambda: store, console, tags=tags, wait_s=wait_s, without_unreachable=True)
+    outcome = measure_run(again, rig, store, console, tags=tags, wait_s=wait_s, without_unreachable=True)
     if outcome.status is RunStatus.INTERRUPTED:
         raise Interrupted(f"interrupted while {regressions.run.run} was measured again; nothing is confirmed")
     baseline = None if regressions.baseline is None else regressions.baseline.run
@@ -37,7 +37,7 @@ def confirmed(
 
 
 def _check_latest(run: RunInfo, store: Store) -> None:
-    """Refuse to confirm a night by what is measured after others; a run of a clock that was ahead is none of these."""
+    """Refuse to confirm a night after a later one. Runs of a clock that was ahead do not count as later."""
     plan, now_s = run.plan, time.time()
     for other in store.latest_first():
         if other.run == run.run:
@@ -53,7 +53,7 @@ def _check_latest(run: RunInfo, store: Store) -> None:
 
 
 def reduced(regressions: Regressions, plan: RunPlan) -> RunPlan:
-    """`plan` with the tests that a second measurement decides upon. Equal tests are told apart by their order: all."""
+    """Return `plan` with the tests to confirm. Of equal tests all are taken: only their order tells them apart."""
     stored = keys_of_tests(regressions.run.plan.cells)
     wanted = {stored[number].partition("#")[0] for number in regressions.to_confirm}
     keys = keys_of_tests(plan.cells)

@@ -1,5 +1,6 @@
-"""Putting a nightly in its place: its settings, and the units of systemd's user manager where there is one."""
+"""Install a nightly: its settings, and the units of systemd's user manager, if there is one."""
 
+import getpass
 import os
 import subprocess
 import sys
@@ -19,7 +20,7 @@ _LINGER: Final = Path("/var/lib/systemd/linger")
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """`cron`: the line that starts it where systemd does not."""
+    """An installed nightly. `cron`: the line that starts it on a machine without systemd."""
 
     settings: Path
     units: tuple[Path, ...]
@@ -28,18 +29,21 @@ class Installed:
 
 
 def command(name: str) -> list[str]:
-    """What starts a night, with absolute paths."""
+    """Return the command of a night, with absolute paths."""
     return [sys.executable, "-m", "rigctl", "nightly", "run", name]
 
 
 def unit_files(name: str) -> tuple[Path, Path]:
-    """The service and the timer."""
+    """Return the paths of the service and the timer."""
     base = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "systemd" / "user"
     return base / f"{unit_name(name)}.service", base / f"{unit_name(name)}.timer"
 
 
 def install(name: str, settings: Settings, now_s: float) -> Installed:
-    """Write settings and units, and start the timer. One of that name is replaced. Raises `RigError`, `InputError`."""
+    """Write settings and units, and start the timer. A nightly of that name is replaced.
+
+    Raise `RigError` if a file cannot be written or systemd refuses, `InputError` for an invalid environment.
+    """
     environment = passed_on(os.environ)
     file = files.save(name, settings)
     state = state_of(state_file(name), now_s)
@@ -56,17 +60,20 @@ def install(name: str, settings: Settings, now_s: float) -> Installed:
         raise RigError(f"{error.filename}: cannot be written: {error.strerror}") from error
     _systemctl("daemon-reload")
     _systemctl("enable", "--now", units[1].name)
-    _systemctl("restart", units[1].name)  # of one that was there with another time
+    _systemctl("restart", units[1].name)  # a timer that was there may have another time
     return Installed(file, units, None, _linger())
 
 
 def remove(name: str) -> list[Path]:
-    """Stop the timer and remove what `install` wrote. The store keeps its nights. Raises `InputError` for none."""
+    """Stop the timer and remove the files of `install`. The store keeps its nights. Return the removed files.
+
+    Raise `InputError` for a name that is not installed.
+    """
     file = files.file_of(name)
     units = unit_files(name)
     found = [path for path in (file, *units, state_file(name)) if files.NAME.fullmatch(name) and path.exists()]
     if not found:
-        files.load(name)  # tells what is installed
+        files.load(name)  # raises an error that names the installed ones
         raise InputError(f'no nightly "{name}"')
     if units[1] in found and usable():
         _systemctl("disable", "--now", units[1].name)
@@ -82,13 +89,13 @@ def state_file(name: str) -> Path:
 
 
 def state(name: str, now_s: float) -> State:
-    """What the nightly remembers; of one without memory, that it was installed when its settings were written."""
+    """Return the state of a nightly. Without a file of it, the nightly was installed when its settings were written."""
     file = files.file_of(name)
     return state_of(state_file(name), file.stat().st_mtime if file.exists() else now_s)
 
 
 def usable() -> bool:
-    """Whether this user has a running systemd."""
+    """Tell whether this user has a running systemd."""
     try:
         asked = subprocess.run(
             ["systemctl", "--user", "show-environment"], capture_output=True, timeout=SYSTEMCTL_S, check=False
@@ -99,7 +106,7 @@ def usable() -> bool:
 
 
 def timer_active(name: str) -> bool | None:
-    """Whether its timer runs; None: there is no systemd to ask, or no timer (cron starts it)."""
+    """Tell whether the timer runs. Return None without systemd or a timer: cron starts the nightly."""
     unit = unit_files(name)[1]
     if not unit.exists() or not usable():
         return None
@@ -124,8 +131,6 @@ def _systemctl(*words: str) -> None:
 
 
 def _linger() -> str | None:
-    import getpass
-
     if (_LINGER / getpass.getuser()).exists():
         return None
     return "It runs only while you are logged in. `loginctl enable-linger` lets it run at any time."

@@ -1,4 +1,4 @@
-"""What a morning's message says: the night's news, and of earlier nights what was not told yet."""
+"""Compose the message of a morning: the night's news, and news of earlier nights that nobody was told yet."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from rigctl.nightly.state import Item
 from rigctl.records import Night
 
 MOST_CHARACTERS: Final = 65_536
-"""Of GitHub's comments; other services have bounds near it."""
+"""Limit of GitHub's comments; other services have similar ones."""
 _CUT: Final = "\n\n… The rest was left out: `rigctl regress` has it.\n"
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """`title`: one sentence. `markdown`: all, the title included. `id`: the same as long as the same news is told."""
+    """`title`: one sentence. `markdown`: all of it, with the title. `id`: the same while the news is the same."""
 
     id: str
     title: str
@@ -29,7 +29,7 @@ class Message:
 
 
 def message(scenario: str, rig: str, night: Night, items: Sequence[Item], zone: tzinfo | None = None) -> Message:
-    """The message of the morning after `night`. `items`, at least one, are what is to be told, the earliest first."""
+    """Return the message of the morning after `night`. `items`: at least one, the earliest first."""
     tonight = [item for item in items if item.due_at == night.due_at]
     earlier = [item for item in items if item.due_at != night.due_at]
     date = date_of(night.due_at, zone)
@@ -57,7 +57,7 @@ def message(scenario: str, rig: str, night: Night, items: Sequence[Item], zone: 
 
 
 def _id(scenario: str, rig: str, items: Sequence[Item]) -> str:
-    """Return an identifier made from what is told: the same in each attempt, and the next night if nothing is new."""
+    """Return an identifier made from the content: the same in each attempt, and the next night if nothing is new."""
     return str(uuid5(NAMESPACE_OID, repr((scenario, rig, items))))
 
 

@@ -3,10 +3,10 @@
 1. Nights that did not happen since the last one are found in the schedule, and one that began and never ended.
 2. The night is stored as begun.
 3. The scenario is run, ended at its deadline (`Work.measure`).
-4. What it measured is judged, news are confirmed by a second measurement (`Work.judge`).
+4. The run is judged, news are confirmed by a second measurement (`Work.judge`).
 5. The night is stored with its outcome.
-6. The site is published, where one is wanted (`Work.publish`); that it could not be is told.
-7. What is to be told is told (`Work.tell`): nothing of a quiet night. What could not be delivered is told next time.
+6. The site is published, if one is wanted (`Work.publish`); a failure becomes part of the message.
+7. The message is sent (`Work.tell`), if the night was not quiet. One that could not be delivered is sent next time.
 """
 
 from collections.abc import Callable, Iterable
@@ -21,23 +21,21 @@ from rigctl.nightly.state import Item, State
 from rigctl.records import Night, NightOutcome, Unmet
 from rigctl.store.history import History
 
-IN_PART: Final = "measured in part"
-"""Begin of the reason of a night that failed in some of its tests only."""
-
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What became of the run. `outcome` None: it was measured, and is to be judged."""
+    """Result of the run of a night. `outcome` None: the run was measured, and is to be judged."""
 
     run: str | None
     outcome: NightOutcome | None = None
     reason: str | None = None  # of any outcome
     unmet: tuple[Unmet, ...] = ()
+    in_part: bool = False  # some tests were measured, others failed
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Whether there is news in a run; one sentence, and Markdown that tells more."""
+    """Verdict on a run: whether it has news, one sentence, and Markdown with the details."""
 
     news: bool
     headline: str
@@ -45,26 +43,26 @@ class Judged:
 
 
 class Work(Protocol):
-    """What a night does to the world."""
+    """The actions of a night outside of this process."""
 
     def measure(self) -> Measured: ...
 
     def judge(self, run: str) -> Judged:
-        """Raises `RigctlError` where it could not be judged."""
+        """Judge a run. Raise `RigctlError` if that fails."""
         ...
 
     def publish(self) -> None:
-        """Raises `RigctlError` where a site is wanted and could not be published."""
+        """Publish the site, if one is wanted. Raise `RigctlError` if that fails."""
         ...
 
     def tell(self, told: Message) -> None:
-        """Raises `RigctlError` where nobody could be told."""
+        """Send the message. Raise `RigctlError` if nobody could be told."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A night that is over. `untold`: why its message could not be delivered; `unpublished`: why its site is not."""
+    """A night that is over. `untold`: why its message was not delivered; `unpublished`: why its site was not."""
 
     night: Night
     told: Message | None
@@ -74,7 +72,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Nightly:
-    """Which nights: of a scenario on a rig, due at `at`."""
+    """The nights of a scenario on a rig, due at `at`."""
 
     scenario: str
     rig: str
@@ -92,7 +90,7 @@ def one_night(nightly: Nightly, history: History, state: State, work: Work, now:
     try:
         measured = work.measure()
         night, headline, markdown = _judged(night, measured, work)
-    except BaseException as error:  # what ends rigctl itself ends the night, too: it is told the next time
+    except BaseException as error:  # an end of rigctl itself ends the night, too: the next one reports it
         night = replace(night, outcome=NightOutcome.FAILED, reason=f"{error}".strip() or type(error).__name__)
         state.add(Item(due_at, str(night.outcome), None, sentence(night)))
         state.save()
@@ -119,7 +117,7 @@ def without_store(nightly: Nightly, error: RigctlError, state: State, work: Work
 
 
 def _look_back(nightly: Nightly, history: History, state: State, now_s: float) -> float:
-    """Store what became of earlier nights, and return when this one is due."""
+    """Store how earlier nights ended, and return when this one is due."""
     due_at = latest_due(nightly.at, now_s, nightly.zone)
     nights = history.nights(nightly.scenario, nightly.rig)
     for night in nights:
@@ -128,7 +126,7 @@ def _look_back(nightly: Nightly, history: History, state: State, now_s: float) -
             killed = replace(night, outcome=NightOutcome.FAILED, reason=reason)
             history.put_night(killed)
             state.add(Item(night.due_at, str(killed.outcome), night.run, sentence(killed)))
-    # One that is stored as missed may be due only now: a clock that was wrong then had passed it.
+    # A night that is stored as missed may be due only now, if a clock was ahead then.
     began = {night.due_at for night in nights if night.outcome is not NightOutcome.MISSED}
     looked_until = _looked_until(state, began, now_s)
     for due in due_times(nightly.at, looked_until, due_at, nightly.zone)[:-1][-MOST_MISSED:]:
@@ -151,8 +149,15 @@ def _looked_until(state: State, began: Iterable[float], now_s: float) -> float:
 
 
 def _judged(night: Night, measured: Measured, work: Work) -> tuple[Night, str, str]:
-    """Return the night with all that was found in it, and the headline and Markdown that tell it."""
-    night = replace(night, run=measured.run, outcome=measured.outcome, reason=measured.reason, unmet=measured.unmet)
+    """Return the night with its results, and the headline and Markdown of its message."""
+    night = replace(
+        night,
+        run=measured.run,
+        outcome=measured.outcome,
+        reason=measured.reason,
+        unmet=measured.unmet,
+        in_part=measured.in_part,
+    )
     if measured.run is None or night.outcome in {NightOutcome.OVERDUE, NightOutcome.BUSY}:
         return night, sentence(night), ""
     markdown = ""
@@ -172,7 +177,7 @@ def _judged(night: Night, measured: Measured, work: Work) -> tuple[Night, str, s
 
 
 def _published(night: Night, state: State, work: Work) -> str | None:
-    """Publish; why that failed, which is told with what else there is of the night."""
+    """Publish the site. Return the error text, which also goes into the night's message, or None."""
     try:
         work.publish()
     except RigctlError as error:
@@ -197,11 +202,10 @@ _MOST_UNMET: Final = 3
 
 
 def sentence(night: Night) -> str:
-    """Return what there is to tell of a night, the most urgent first; nothing of a quiet one."""
+    """Return the sentences on a night, the most urgent first; an empty text for a quiet one."""
     parts = []
     if night.reason is not None:
-        in_part = night.reason.startswith(IN_PART)
-        parts.append(f"{'the night was ' if in_part else _BEFORE.get(night.outcome, '')}{night.reason}")
+        parts.append(f"{'the night was ' if night.in_part else _BEFORE.get(night.outcome, '')}{night.reason}")
     if night.unmet:
         more = len(night.unmet) - _MOST_UNMET
         parts += [own.text for own in night.unmet[:_MOST_UNMET]]

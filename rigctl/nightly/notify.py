@@ -1,4 +1,4 @@
-"""Telling somebody: a message POSTed to a webhook, or given to a command; tried again, within bounds."""
+"""Deliver a message: POST it to a webhook, or run a command with it. Retries are bounded."""
 
 import contextlib
 import json
@@ -22,9 +22,9 @@ from rigctl.nightly.secret import filled_in, secrets_of
 from rigctl.nightly.settings import Settings
 
 PAUSES_S: Final = (2.0, 15.0, 60.0)
-"""Between attempts: four in all."""
+"""Pauses between attempts: four attempts in all."""
 ANSWER_S: Final = 15.0
-"""An attempt takes no longer, however slowly the other side answers."""
+"""Longest time of an attempt, however slowly the other side answers."""
 COMMAND_S: Final = 60.0
 _AGAIN: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 _SHOWN: Final = 200
@@ -32,7 +32,7 @@ _READ: Final = 64 * 1024
 
 
 class _Again(RigError):
-    """An attempt failed, and another may not."""
+    """An attempt failed, but a retry may succeed."""
 
 
 def tell(
@@ -44,7 +44,7 @@ def tell(
     answer_s: float = ANSWER_S,
     command_s: float = COMMAND_S,
 ) -> None:
-    """Deliver `told` where `settings` say. Raises `RigError` once every attempt has failed, with why."""
+    """Deliver `told` to the receiver in `settings`. Raise `RigError` with the reason once every attempt has failed."""
     if settings.notify is None:
         return
     secrets = secrets_of(settings.secrets, environment)
@@ -61,7 +61,7 @@ def is_address(notify: str) -> bool:
 
 
 def check(settings: Settings, environment: Mapping[str, str]) -> None:
-    """Raises `InputError` where telling cannot work: a secret that is not there, an address that is none."""
+    """Raise `InputError` if no message can be delivered: a secret is missing, or the address is invalid."""
     if settings.notify is None:
         return
     secrets = secrets_of(settings.secrets, environment)
@@ -95,7 +95,7 @@ def _request(told: Message, settings: Settings, secrets: Mapping[str, str]) -> u
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A redirected POST would become a GET, and its secrets would go to another server: it is refused instead."""
+    """Refusal of redirects: the POST would become a GET, and its secrets would go to another server."""
 
     def redirect_request(self, *_: object) -> None:
         return None
@@ -117,14 +117,14 @@ def _post(request: urllib.request.Request, answer_s: float) -> None:
     except OSError as error:  # URLError and timeouts among them
         reason = getattr(error, "reason", None) or error
         raise _Again(f"{place}: {printable(str(reason))[:_SHOWN]}") from None
-    except ValueError as error:  # http.client, of what is no HTTP or no header
+    except ValueError as error:  # http.client: an answer that is not HTTP, or an invalid header
         raise RigError(f"{place}: {type(error).__name__}") from None
-    except Exception as error:  # http.client's own, which are no OSError
+    except Exception as error:  # errors of http.client that are no OSError
         raise _Again(f"{place}: {type(error).__name__}") from None
 
 
 def _place(address: str) -> str:
-    """Scheme, host and port of an address: the rest may be a secret."""
+    """Return scheme, host and port of an address: the rest may be a secret."""
     try:
         parts = urlsplit(address)
         port = f":{parts.port}" if parts.port else ""
@@ -134,13 +134,13 @@ def _place(address: str) -> str:
 
 
 def _within(limit_s: float, attempt: Callable[[], None]) -> None:
-    """`attempt` in a thread: a socket's timeout begins again with every byte, this one does not."""
+    """Run `attempt` in a thread with a limit: a socket's own timeout begins again with every byte."""
     failed: list[BaseException] = []
 
     def work() -> None:
         try:
             attempt()
-        except BaseException as error:  # raised below, in the thread that asked
+        except BaseException as error:  # raised again below, in the calling thread
             failed.append(error)
 
     thread = threading.Thread(target=work, daemon=True)

@@ -1,17 +1,17 @@
-"""When nights are due. A night is named by the instant at which it is due, however late it began."""
+"""Times at which nights are due. A night is identified by its due time, however late it began."""
 
 from datetime import UTC, datetime, time, timedelta, tzinfo
 from typing import Final
 
 MOST_MISSED: Final = 30
-"""Of these many missed nights each is reported; earlier ones are too long ago."""
+"""Most missed nights that are reported; earlier ones are too long ago."""
 
 
 def due_times(at: time, after: float, until: float, zone: tzinfo | None = None) -> list[float]:
-    """The instants at which a night is due, later than `after` and not later than `until`, in Unix seconds.
+    """Return the due times later than `after` and not later than `until`, in Unix seconds.
 
-    `at` is local time (`zone`; None: the machine's). At the hour that summer time skips, the night is due an hour
-    later; at the hour that comes twice, the first time (PEP 495).
+    `at` is local time (`zone`; None: the machine's). In the hour that summer time skips, the night is due an hour
+    later; in the hour that comes twice, the first time (PEP 495).
     """
     day = datetime.fromtimestamp(after, zone or UTC).date() - timedelta(days=1)
     last = datetime.fromtimestamp(until, zone or UTC).date() + timedelta(days=1)
@@ -25,17 +25,17 @@ def due_times(at: time, after: float, until: float, zone: tzinfo | None = None) 
 
 
 def latest_due(at: time, now: float, zone: tzinfo | None = None) -> float:
-    """The last instant at which a night was due, now included."""
+    """Return the last due time up to `now`."""
     return due_times(at, now - 3 * 86400, now, zone)[-1]
 
 
 def next_due(at: time, now: float, zone: tzinfo | None = None) -> float:
-    """The next instant at which a night is due."""
+    """Return the next due time."""
     return due_times(at, now, now + 3 * 86400, zone)[0]
 
 
 def date_of(due_at: float, zone: tzinfo | None = None) -> str:
-    """The date of a night: that on which it is due."""
+    """Return the date on which a night is due."""
     return f"{datetime.fromtimestamp(due_at, zone):%Y-%m-%d}"
 
 

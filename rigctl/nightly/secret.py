@@ -1,4 +1,4 @@
-"""Secrets in a nightly's settings: `${NAME}` stands for one, which is in the environment or in a file of mode 0600."""
+"""Secrets in the settings of a nightly: `${NAME}` stands for a value of the environment or of a file of mode 0600."""
 
 import os
 import re
@@ -16,7 +16,7 @@ _MOST_BYTES: Final = 64 * 1024
 
 
 def filled_in(text: str, secrets: Mapping[str, str]) -> str:
-    """`text` with each `${NAME}` replaced. Raises `InputError`, which names what is missing and no value."""
+    """Return `text` with each `${NAME}` replaced. Raise `InputError` for a missing one; no value is shown."""
 
     def value(found: re.Match[str]) -> str:
         if found[1] not in secrets:
@@ -30,7 +30,7 @@ def filled_in(text: str, secrets: Mapping[str, str]) -> str:
 
 
 def secrets_of(file: Path | None, environment: Mapping[str, str]) -> dict[str, str]:
-    """What the file says, and the environment, which wins. Raises `InputError` for a file that others may read."""
+    """Return secrets of the file and the environment, which wins. Raise `InputError` for a file open to others."""
     return {} | (_read(file) if file is not None else {}) | dict(environment)
 
 
@@ -55,7 +55,7 @@ def _pairs(file: Path, lines: Iterable[str]) -> Iterable[tuple[str, str]]:
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         match = _LINE.fullmatch(line)
-        if match is None:  # its text is not shown: it may be a secret
+        if match is None:  # the line is not shown: it may be a secret
             raise InputError(f"{file}:{number}: expected NAME=VALUE")
         value = match[2]
         quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
@@ -63,7 +63,7 @@ def _pairs(file: Path, lines: Iterable[str]) -> Iterable[tuple[str, str]]:
 
 
 def open_secret(address: str) -> str | None:
-    """Why an address, of a web server or a database, is not kept: a password stands in it. None: it may be."""
+    """Return why an address of a web server or a database is not stored (it has a password), or None."""
     try:
         password = urlsplit(address).password
     except ValueError as error:

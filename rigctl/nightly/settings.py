@@ -1,4 +1,4 @@
-"""The settings of a nightly: a small YAML file of each in the user's configuration folder, of mode 0600."""
+"""Settings of nightlies: a small YAML file for each in the user's configuration folder, with mode 0600."""
 
 import re
 from collections.abc import Callable
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 import yaml
+from platformdirs import user_config_path, user_state_path
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from rigctl.base.errors import InputError, RigError
@@ -16,7 +17,7 @@ from rigctl.nightly.secret import open_secret
 from rigctl.yamlfile import MistakesError, kind, read_document, validated
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,60}", re.ASCII)
-"""Of a nightly: it becomes the name of files and of systemd units."""
+"""Pattern of a name, which becomes the name of files and systemd units."""
 _TIME: Final = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])", re.ASCII)
 MOST_S: Final = 20 * 3600.0
 """A night ends before the next one."""
@@ -24,7 +25,7 @@ FORMATS: Final = ("json", "markdown")
 
 
 def parse_at(text: object) -> time:
-    """`02:30`, local time. Raises `ValueError`."""
+    """Return the local time of `02:30`. Raise `ValueError` for another form."""
     match = _TIME.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         raise ValueError(f'at "{text}": expected a time of day, as 02:30')
@@ -32,7 +33,7 @@ def parse_at(text: object) -> time:
 
 
 def parse_span(name: str, value: object) -> float:
-    """Seconds, at most `MOST_S`. Raises `ValueError`."""
+    """Return seconds, at most `MOST_S`. Raise `ValueError` for anything else; `name` begins the message."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError(f"{name}: expected a time as 30m, found {kind(value)}")  # noqa: TRY004 — pydantic's
     try:
@@ -84,7 +85,7 @@ def _span(name: str) -> BeforeValidator:
 
 
 class Settings(BaseModel):
-    """What a nightly runs, when, and whom it tells."""
+    """Settings of a nightly: what it runs, when, and whom it tells."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True)
 
@@ -104,21 +105,17 @@ class Settings(BaseModel):
 
     @property
     def stored_as(self) -> tuple[str, str]:
-        """Scenario and rig by the names that runs and nights have: without folder and ending."""
+        """Scenario and rig by their names in runs and nights: without folder and ending."""
         return Path(self.scenario).stem, Path(self.rig).stem
 
 
 def folder() -> Path:
-    """Where the files are."""
-    from platformdirs import user_config_path
-
+    """Return the folder of the settings."""
     return user_config_path("rigctl", appauthor=False) / "nightly"
 
 
 def state_folder() -> Path:
-    """Where logs and messages that are to be delivered are."""
-    from platformdirs import user_state_path
-
+    """Return the folder of logs and of messages that are not delivered yet."""
     return user_state_path("rigctl", appauthor=False) / "nightly"
 
 
@@ -127,12 +124,12 @@ def file_of(name: str) -> Path:
 
 
 def names() -> list[str]:
-    """The nightlies that are installed."""
+    """Return the names of the installed nightlies."""
     return sorted(path.stem for path in folder().glob("*.yaml") if NAME.fullmatch(path.stem))
 
 
 def load(name: str) -> Settings:
-    """The settings of the nightly `name`. Raises `InputError`: there is none, or every mistake in its file."""
+    """Return the settings of `name`. Raise `InputError` if it is not installed, or with all mistakes in its file."""
     path = file_of(name)
     if not NAME.fullmatch(name) or not path.is_file():
         known = ", ".join(names())
@@ -146,7 +143,7 @@ def load(name: str) -> Settings:
 
 
 def save(name: str, settings: Settings) -> Path:
-    """Write the file, which only its user can read."""
+    """Write the file, readable for its user only, and return its path."""
     path = file_of(name)
     said: dict[str, Any] = settings.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     said["at"] = f"{settings.at:%H:%M}"

@@ -1,4 +1,4 @@
-"""What a nightly remembers between nights: until when it has looked for missed ones, and what nobody was told yet."""
+"""State of a nightly between nights: until when missed nights were looked for, and messages not delivered yet."""
 
 import fcntl
 import os
@@ -20,7 +20,7 @@ Instant: TypeAlias = Annotated[float, Field(ge=0, le=2.0**36, allow_inf_nan=Fals
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """What is to be told of a night."""
+    """Part of a message: one night with news."""
 
     due_at: Instant
     outcome: str
@@ -31,7 +31,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """The content of the file."""
+    """Content of the file."""
 
     installed_at: Instant
     looked_until: Instant
@@ -45,7 +45,7 @@ _ADAPTER: Final = TypeAdapter(_Kept)
 class State:
     """`looked_until`: nights due until then have happened, or are known to be missed.
 
-    `damage`: one message, where the file could not be read and the nightly starts as if newly installed.
+    `damage`: a message if the file could not be read; the nightly starts as if newly installed.
     """
 
     file: Path
@@ -58,7 +58,7 @@ class State:
         self.pending = [*self.pending, item][-_MOST_ITEMS:]
 
     def save(self) -> None:
-        """Raises `RigError`."""
+        """Write the file. Raise `RigError` if that fails."""
         kept = _Kept(self.installed_at, self.looked_until, tuple(self.pending))
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -68,7 +68,7 @@ class State:
 
 
 def state_of(file: Path, installed_at: float) -> State:
-    """Return the state in `file`; without one, or from a damaged one, that of a nightly installed at `installed_at`."""
+    """Return the state in `file`; if it is missing or damaged, that of a nightly installed at `installed_at`."""
     try:
         kept = _ADAPTER.validate_json(file.read_bytes(), strict=True)
     except FileNotFoundError:
@@ -85,7 +85,7 @@ def state_of(file: Path, installed_at: float) -> State:
 
 @contextmanager
 def alone(file: Path, name: str) -> Iterator[None]:
-    """One night of a nightly at a time. Raises `RigError` where one goes on."""
+    """Hold the lock of a nightly in the block. Raise `RigError` if a night of it is still running."""
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     descriptor = os.open(file.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

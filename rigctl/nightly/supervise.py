@@ -1,4 +1,4 @@
-"""A command of rigctl with a deadline: after it the whole process group ends, politely, then not."""
+"""Run a command of rigctl with a deadline, after which its process group is ended: by SIGTERM, then by SIGKILL."""
 
 import contextlib
 import os
@@ -20,7 +20,7 @@ _MOST_ERRORS: Final = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """`exit_code` None: it was ended at its deadline."""
+    """A command that has ended. `exit_code` None: it was ended at its deadline."""
 
     exit_code: int | None
     output: str
@@ -30,7 +30,7 @@ class Ended:
 def supervised(words: Sequence[str], deadline_s: float, folder: Path) -> Ended:
     """Run `rigctl WORDS` and end it after `deadline_s`, or when this process ends, even by SIGKILL.
 
-    Its output goes to files in `folder`: nobody reads meanwhile.
+    Its output goes to files in `folder`: nobody reads a pipe while it runs.
     """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     out, errors = folder / "output", folder / "errors"
@@ -51,7 +51,7 @@ def supervised(words: Sequence[str], deadline_s: float, folder: Path) -> Ended:
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """End the group of `process`, also what it left behind; a stopped one is continued, so that it can."""
+    """End the process group of `process`, with children that it left behind. A stopped process is continued first."""
     if process.poll() is None:
         for number in (signal.SIGTERM, signal.SIGCONT):
             with contextlib.suppress(ProcessLookupError):

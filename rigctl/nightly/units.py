@@ -1,4 +1,4 @@
-"""The texts that start a nightly: a service and a timer of systemd's user manager, or a line for crontab(5)."""
+"""Texts that start a nightly: a service and a timer of systemd's user manager, or a line for crontab(5)."""
 
 import os
 import re
@@ -19,9 +19,9 @@ def unit_name(name: str) -> str:
 
 
 def passed_on(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return what a nightly needs of the environment to find its own files: systemd and cron give it none of that.
+    """Return the variables that a nightly needs to find its own files: systemd and cron do not set them.
 
-    Raises `InputError` for a control character: a newline would make two lines of a line for cron.
+    Raise `InputError` for a control character: a newline would split the line for cron.
     """
     for name in _HOMES:
         if _CONTROL.search(environment.get(name, "")):
@@ -34,7 +34,7 @@ def passed_on(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def service(name: str, command: Sequence[str], environment: Mapping[str, str]) -> str:
-    """The unit that does one night. News is no failure of it (exit code 1)."""
+    """Return the unit that runs one night. News (exit code 1) is no failure of the unit."""
     lines = [
         "[Unit]",
         f"Description=rigctl nightly {name}",
@@ -53,7 +53,7 @@ def service(name: str, command: Sequence[str], environment: Mapping[str, str]) -
 
 
 def timer(name: str, at: time) -> str:
-    """The unit that starts the other one, also after a time in which the machine was off."""
+    """Return the unit that starts the service, also after the machine was off at the due time."""
     lines = [
         "[Unit]",
         f"Description=rigctl nightly {name}, at {at:%H:%M}",
@@ -72,20 +72,20 @@ def timer(name: str, at: time) -> str:
 
 
 def cron_line(at: time, command: Sequence[str], environment: Mapping[str, str]) -> str:
-    """For `crontab -e`."""
+    """Return the line for `crontab -e`."""
     words = [f"{key}={shlex.quote(value)}" for key, value in environment.items()]
     line = " ".join([*words, *map(shlex.quote, command)])
     return f"{at.minute} {at.hour} * * * {line.replace('%', chr(92) + '%')}"  # crontab(5): % ends the command
 
 
 def _startable(command: Sequence[str]) -> list[str]:
-    """`command` with a program whose path systemd takes: it refuses quotes and backslashes there, however quoted."""
+    """Return `command` through a shell if systemd would refuse its path: it may have no quotes and backslashes."""
     odd = any(character in "\"'\\" for character in command[0])
     return [*(["/bin/sh", "-c", 'exec "$@"', "sh"] if odd else []), *command]
 
 
 def _quoted(word: str, dollar: str) -> str:
-    """One word of a unit file (systemd.syntax(7), "Quoting"; systemd.unit(5), "Specifiers")."""
+    """Return one word of a unit file (systemd.syntax(7), "Quoting"; systemd.unit(5), "Specifiers")."""
     word = word.replace("%", "%%").replace("$", dollar)
     if _PLAIN.fullmatch(word):
         return word

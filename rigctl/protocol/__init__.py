@@ -1,6 +1,6 @@
 """Messages to and from the agent: docs/reference/agent-protocol.md, version 4, as frozen records.
 
-Times stay on the *node's* clock here; `rigctl.remote.sides` moves them to the controller's.
+Times stay on the *node's* clock here; `rigctl.runner.outcome` moves them to the controller's.
 """
 
 from typing import Final
@@ -8,6 +8,7 @@ from typing import Final
 from rigctl.protocol.lines import (
     LINE_LIMIT,
     Answer,
+    Busy,
     Captured,
     Ended,
     FlowBins,
@@ -51,6 +52,7 @@ __all__ = [
     "ROWS_LIMIT",
     "VERSION",
     "Answer",
+    "Busy",
     "Captured",
     "Clock",
     "Close",

@@ -40,6 +40,13 @@ class Hello:
 
 
 @dataclass(frozen=True, slots=True)
+class Busy:
+    """Another run has the node; `place` agents are before this one in the queue, the one that has it included."""
+
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """Bytes received so far, by endpoint; `clock_ns` on the node's clock."""
 
@@ -182,7 +189,7 @@ class FlowRows:
 
 Part: TypeAlias = FlowTotals | FlowRows | FlowBuckets | FlowDatagrams | FlowBins | Captured | PcapPiece
 """A line of a report but its last."""
-Message: TypeAlias = Hello | Progress | Ended | Answer | Part
+Message: TypeAlias = Hello | Busy | Progress | Ended | Answer | Part
 
 
 class BrokenError(Exception):
@@ -254,6 +261,9 @@ def _event(value: dict[str, Any]) -> Message:
         for name in ("agent", "machine"):
             _text(value, name)
         return Hello(**value)
+    if event == "busy":
+        only(value, ("place",))
+        return Busy(whole(value, "place", 1))
     if event == "progress":
         only(value, ("clock_ns", "bytes"))
         return Progress(whole(value, "clock_ns"), _by_endpoint(value["bytes"]))
@@ -262,7 +272,7 @@ def _event(value: dict[str, Any]) -> Message:
         for name in ("error", "message"):
             _text(value, name, nullable=True)
         return Ended(whole(value, "endpoint", 1), value["error"], value["message"])
-    raise BrokenError('an answer with "id", or an event: hello, progress or ended')
+    raise BrokenError('an answer with "id", or an event: hello, busy, progress or ended')
 
 
 def _by_endpoint(value: object) -> dict[int, int]:

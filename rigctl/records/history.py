@@ -1,4 +1,4 @@
-"""What is kept of a store's runs beside what they measured: accepted levels, and how each night went."""
+"""Records of a store beside its measurements: accepted levels, and how each night went."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,16 +10,16 @@ CONFIRMS: Final = "rigctl.confirms"
 BASELINE: Final = "baseline"
 """Tag of a run that others are compared with: it is never pruned."""
 OWN_TAGS: Final = "rigctl."
-"""How the names of tags begin that rigctl gives: nobody else does, and no table shows them."""
+"""Prefix of the names of rigctl's own tags. Users cannot give such tags, and no table shows them."""
 
 
 def given_tags(tags: Mapping[str, str]) -> dict[str, str]:
-    """Of a run's tags those that users gave, by name."""
+    """Return the tags that users gave, sorted by name."""
     return {name: value for name, value in sorted(tags.items()) if not name.startswith(OWN_TAGS)}
 
 
 def tag_text(name: str, value: str) -> str:
-    """`firmware=1.2.3`, or the name alone where there is no value."""
+    """Return `firmware=1.2.3`, or the name alone if there is no value."""
     return f"{name}={value}" if value else name
 
 
@@ -34,7 +34,7 @@ class Accepted:
 
 
 class NightOutcome(StrEnum):
-    """The one word on a night, for people and programs; what the night found is in the fields of `Night`."""
+    """How a night ended, in one word for people and programs. The fields of `Night` have the details."""
 
     QUIET = "quiet"  # measured, nothing to report
     NEWS = "news"  # measured: something got slower or faster
@@ -68,3 +68,4 @@ class Night:
     unmet: tuple[Unmet, ...] = ()
     news: str | None = None  # one sentence on the largest change
     next_due_at: float | None = None  # when the schedule has the night after it
+    in_part: bool = False  # the run failed in some of its tests only

@@ -1,7 +1,7 @@
 """An agent at work: orders go in on one stream of lines, answers and events come out on another. Knows no SSH.
 
-One task reads, one keeps the agent's watchdog quiet; both live as long as `running`. When the stream ends or breaks the
-protocol, every waiting order fails with the same `NodeError`, and so does every later one.
+One task reads, another keeps the agent's watchdog quiet; both live as long as `running`. When the stream ends or breaks
+the protocol, every waiting order fails with the same `NodeError`, and so does every later order.
 """
 
 import asyncio
@@ -15,22 +15,18 @@ from rigctl import protocol
 from rigctl.base.errors import NodeError
 from rigctl.protocol import (
     Answer,
-    Captured,
+    Busy,
     Ended,
     EndpointReport,
     FlowBins,
     FlowBuckets,
-    FlowDatagrams,
     FlowRows,
-    FlowTotals,
     Hello,
     Message,
     Order,
     Part,
-    PcapPiece,
     Progress,
 )
-from rigctl.remote.clock import Reading
 
 ORDER_DEADLINE_S: Final = 5.0
 HELLO_DEADLINE_S: Final = 10.0
@@ -39,11 +35,33 @@ PING_AFTER_S: Final = 5.0
 END_DEADLINE_S: Final = 2.0
 BEYOND_WAIT_S: Final = 2.0
 """`connect` and `ready` answer within their `wait_ms`; this much later they are given up."""
+LOOK_S: Final = 0.5
+"""Between looks at an agent that has not said hello: it hears a sign of life each time."""
 BINS_PER_ROW: Final = 20
-"""So many bins, or buckets, weigh as a row of samples, of which a report has a bounded number."""
+"""20 bins, or buckets, count as one row against the most rows of a report."""
 REPORT_BYTES: Final = 96 * 1024**2
-"""Most bytes of one report: 10,000,000 bins and a capture fit."""
+"""Most bytes of one report: room for 10,000,000 bins and a capture."""
 _FORGOTTEN_LIMIT: Final = 1024
+
+
+class Queue(Protocol):
+    """What an agent that another run keeps waiting is to do (`remote.lock`)."""
+
+    @property
+    def left_s(self) -> float: ...
+
+    async def moved(self, place: int) -> None: ...
+
+    async def refusal(self, place: int) -> NodeError: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One clock exchange: the controller's clock before and after, the node's in between. All in ns."""
+
+    sent_ns: int
+    node_ns: int
+    received_ns: int
 
 
 class Lines(Protocol):
@@ -57,9 +75,7 @@ class Lines(Protocol):
 
     def write_eof(self) -> None: ...
 
-    async def last_words(self) -> str:
-        """Why it ended: the last line of its standard error, or its exit status."""
-        ...
+    async def last_words(self) -> str: ...
 
 
 class RefusedError(NodeError):
@@ -90,10 +106,11 @@ class _Pending:
 
 
 class Agent:
-    """The agent on `node`, while `running` lasts. `hello` is what it said at its start."""
+    """The agent on `node`, while `running` lasts. `hello` is the first line that it sent."""
 
     hello: Hello
-    note: str | None = None  # what a user should know of how it was put on its node
+    note: str | None = None  # why the agent is not in its usual folder
+    place: int | None = None  # in the queue for the node; None: another run never kept it waiting
 
     def __init__(self, node: str, lines: Lines, patience: int = 1) -> None:
         self.node = node
@@ -111,31 +128,31 @@ class Agent:
 
     @property
     def ended(self) -> bool:
-        """Nothing more can be ordered."""
+        """Return True if nothing more can be ordered."""
         return self._failure is not None
 
     @property
     def failure(self) -> NodeError | None:
-        """Why nothing more can be ordered."""
+        """Return why nothing more can be ordered."""
         return self._failure
 
     async def order(self, order: Order, deadline_s: float = ORDER_DEADLINE_S) -> Answer:
-        """Send `order`, wait for its last answer. Raises `RefusedError`; `NodeError` when late or gone."""
+        """Send `order`, return its last answer. Raise `RefusedError`; `NodeError` if the agent is late or gone."""
         return (await self._exchange(order, deadline_s))[0]
 
     async def clock(self) -> Reading:
-        """One look at the node's clock."""
+        """Read the node's clock."""
         sent_ns = time.monotonic_ns()
         answer, received_ns, _ = await self._exchange(protocol.Clock(), ORDER_DEADLINE_S)
         return Reading(sent_ns, self._value(answer, "clock_ns"), received_ns)
 
     async def listen(self, order: protocol.Listen) -> int:
-        """Make a receiver; gives its port."""
+        """Make a receiver; return its port."""
         self._expect(order.endpoint, order.sockets.wait_ms)
         return self._value(await self.order(order), "port")
 
     async def connect(self, order: protocol.Connect) -> None:
-        """Make a sender, to the receiver at `order`'s address and port; done when all its flows are accepted."""
+        """Make a sender, to the receiver at `order`'s address and port; wait until all its flows are accepted."""
         self._expect(order.endpoint, order.sockets.wait_ms)
         await self.order(order, self._waits_s[order.endpoint] + BEYOND_WAIT_S)
 
@@ -144,21 +161,19 @@ class Agent:
         await self.order(protocol.Ready(endpoint), self._waits_s.get(endpoint, 0.0) + BEYOND_WAIT_S)
 
     async def start(self, order: protocol.Start) -> None:
-        """Traffic from `at_ns` on the *node's* clock: one small send, then from `hold_us` later on all it can."""
+        """Order traffic from `at_ns` of the *node's* clock on: one small send, and the rest from `hold_us` later."""
         await self.order(order)
 
     async def stop(self, endpoint: int) -> None:
-        """End its traffic now."""
+        """End the traffic of `endpoint` now."""
         await self.order(protocol.Stop(endpoint))
 
     async def report(self, endpoint: int, *, deadline_s: float = ORDER_DEADLINE_S) -> EndpointReport:
-        """What `endpoint` counted; refused with `EBUSY` while it runs."""
+        """Return what `endpoint` counted; refused with `EBUSY` while it runs."""
         answer, _, parts = await self._exchange(protocol.Report(endpoint), deadline_s)
         report = protocol.endpoint_report(self.node, parts, answer)
         if report.endpoint != endpoint:
-            raise NodeError(
-                self.node, f"the agent violated the protocol: a report of {report.endpoint}, not of {endpoint}"
-            )
+            raise self._violated(f"a report of {report.endpoint}, not of {endpoint}")
         return report
 
     async def close(self, endpoint: int) -> None:
@@ -169,23 +184,23 @@ class Agent:
         await self.order(protocol.Close(endpoint))
 
     async def set(self, kind: str, value: str, *, name: str | None = None, interface: str | None = None) -> "Granted":
-        """Change a host setting of the node; verified. Raises `RefusedError` with the node's own words."""
+        """Change a host setting of the node, and verify it. Raise `RefusedError` with the node's own words."""
         words = (kind, protocol.encoded(value), name and protocol.encoded(name), interface)
         answer = await self.order(protocol.Set(*words))
         if answer.texts.keys() != {"old", "value"}:
-            raise NodeError(self.node, 'the agent violated the protocol: an answer without "old" and "value"')
+            raise self._violated('an answer without "old" and "value"')
         return Granted(answer.texts["old"], answer.texts["value"])
 
     async def restore(self) -> int:
-        """Put back every setting; gives how many there were."""
+        """Put back every setting; return how many there were."""
         return self._value(await self.order(protocol.Restore()), "restored")
 
     async def probe(self, order: protocol.Probe) -> dict[str, str]:
-        """Send datagrams, and connect where asked; gives what failed at once (`refused`, `stream`)."""
+        """Send datagrams, and connect where asked; return what failed at once (`refused`, `stream`)."""
         return (await self.order(order)).texts
 
     async def probed(self, *, last: bool = False) -> dict[str, str]:
-        """What came here and what became of what was sent, since the last call (`heard`, `errors`, `streams`)."""
+        """Return what arrived and the fate of what was sent, since the last call (`heard`, `errors`, `streams`)."""
         return (await self.order(protocol.Probed(last))).texts
 
     def on_progress(self, endpoint: int, call: Callable[[int, int], None]) -> None:
@@ -193,7 +208,7 @@ class Agent:
         self._progress[endpoint] = call
 
     async def ended_endpoint(self, endpoint: int) -> None:
-        """Wait until all flows of `endpoint` have ended. Raises `NodeError` where one broke.
+        """Wait until all flows of `endpoint` have ended. Raise `NodeError` if one broke.
 
         Only the caller knows how long that may take: the deadline is the caller's.
         """
@@ -203,20 +218,40 @@ class Agent:
 
     # Its own life, led by `running`
 
-    async def greeted(self) -> None:
-        """Wait for the agent's first line. Raises `NodeError` where it speaks another protocol."""
+    async def greeted(self, queue: Queue | None = None) -> None:
+        """Wait for the agent's hello, in `queue` while another run has the node.
+
+        Raise `BusyError` if that run has not ended in time, `NodeError` if the agent speaks another protocol.
+        """
         deadline_s = HELLO_DEADLINE_S * self._patience
         try:
-            async with asyncio.timeout(deadline_s):
-                self.hello = await self._greeting
+            async with asyncio.timeout(deadline_s + (queue.left_s if queue else 0.0)):
+                self.hello = await self._said_hello(queue)
         except TimeoutError:
             raise NodeError(self.node, f"the agent sent nothing within {deadline_s:g} s of its start") from None
+        except OSError as error:
+            raise NodeError(self.node, f"the connection to the agent was lost: {error}") from None
         if self.hello.protocol != protocol.VERSION:
             spoken = f"protocol {self.hello.protocol}, this is rigctl's {protocol.VERSION}"
             raise NodeError(self.node, f"the agent speaks {spoken}. Rebuild it: rigctl agent build")
 
+    async def _said_hello(self, queue: Queue | None) -> Hello:
+        told = None
+        while True:
+            await asyncio.wait({self._greeting}, timeout=LOOK_S)
+            failed = not self._greeting.done() or self._greeting.exception() is not None
+            if queue is not None and self.place is not None and failed:
+                if not queue.left_s:
+                    raise await queue.refusal(self.place)
+                if self.place != told:
+                    told = self.place
+                    await queue.moved(told)
+            if self._greeting.done():
+                return self._greeting.result()
+            self._lines.write(b"\n")  # a sign of life
+
     async def read(self) -> None:
-        """Take every line until the stream ends or breaks the protocol; then fail whatever waits. Never raises."""
+        """Take every line until the stream ends or breaks the protocol; then fail whatever waits. Never raise."""
         failure = NodeError(self.node, "the agent was released")
         try:
             while line := await self._lines.readline():
@@ -286,8 +321,10 @@ class Agent:
         match message:
             case Hello():
                 if self._greeting.done():
-                    raise NodeError(self.node, "the agent violated the protocol: a second hello")
+                    raise self._violated("a second hello")
                 self._greeting.set_result(message)
+            case Busy():
+                self.place = message.place
             case Progress():
                 for endpoint, total in message.bytes.items():
                     if endpoint in self._progress:
@@ -295,17 +332,19 @@ class Agent:
             case Ended():
                 if message.endpoint in self._ends and not self._ends[message.endpoint].done():
                     self._ends[message.endpoint].set_result(message)
-            case _ if message.id in self._forgotten:
-                if isinstance(message, Answer):
-                    del self._forgotten[message.id]
-            case _ if message.id not in self._pending:
-                raise NodeError(
-                    self.node, f"the agent violated the protocol: an answer to order {message.id}, which was not sent"
-                )
-            case Answer():
-                self._pending.pop(message.id).last.set_result((message, received_ns))
-            case FlowTotals() | FlowRows() | FlowBuckets() | FlowDatagrams() | FlowBins() | Captured() | PcapPiece():
-                self._take_part(self._pending[message.id], message, size)
+            case _:
+                self._take_answer(message, received_ns, size)
+
+    def _take_answer(self, message: Answer | Part, received_ns: int, size: int) -> None:
+        if message.id in self._forgotten:
+            if isinstance(message, Answer):
+                del self._forgotten[message.id]
+        elif message.id not in self._pending:
+            raise self._violated(f"an answer to order {message.id}, which was not sent")
+        elif isinstance(message, Answer):
+            self._pending.pop(message.id).last.set_result((message, received_ns))
+        else:
+            self._take_part(self._pending[message.id], message, size)
 
     def _take_part(self, pending: _Pending, part: Part, size: int) -> None:
         pending.size += size
@@ -313,12 +352,15 @@ class Agent:
         pending.rows += len(part.bins) // BINS_PER_ROW if isinstance(part, FlowBins) else 0
         pending.rows += len(part.buckets) // BINS_PER_ROW if isinstance(part, FlowBuckets) else 0
         if pending.verb != protocol.Report.VERB:
-            raise NodeError(self.node, f"the agent violated the protocol: a flow's report in answer to {pending.verb}")
+            raise self._violated(f"a flow's report in answer to {pending.verb}")
         if pending.rows > protocol.ROWS_LIMIT:
-            raise NodeError(self.node, f"the agent violated the protocol: a report of over {protocol.ROWS_LIMIT} rows")
+            raise self._violated(f"a report of over {protocol.ROWS_LIMIT} rows")
         if pending.size > REPORT_BYTES:
-            raise NodeError(self.node, f"the agent violated the protocol: a report of over {REPORT_BYTES:,} bytes")
+            raise self._violated(f"a report of over {REPORT_BYTES:,} bytes")
         pending.parts.append(part)
+
+    def _violated(self, what: str) -> NodeError:
+        return NodeError(self.node, f"the agent violated the protocol: {what}")
 
     def _forget(self, number: int) -> None:
         self._forgotten[number] = None
@@ -341,30 +383,31 @@ class Agent:
     def _value(self, answer: Answer, name: str) -> int:
         value = answer.numbers.get(name)
         if value is None:
-            raise NodeError(self.node, f'the agent violated the protocol: an answer without "{name}"')
+            raise self._violated(f'an answer without "{name}"')
         return value
 
 
 @asynccontextmanager
-async def running(node: str, lines: Lines, patience: int = 1) -> AsyncIterator[Agent]:
-    """The agent behind `lines`, greeted. At the end its input is closed; it has `END_DEADLINE_S` to end by itself.
+async def running(node: str, lines: Lines, patience: int = 1, queue: Queue | None = None) -> AsyncIterator[Agent]:
+    """Greet and yield the agent behind `lines`. Close its input at the end; it has `END_DEADLINE_S` to end by itself.
 
-    `patience`: how many times as long it may take to answer.
+    `patience`: factor on the time it may take to answer. `queue`: waits where another run has the node.
     """
     agent = Agent(node, lines, patience)
-    reader = asyncio.create_task(agent.read(), name=f"agent {node}: reader")
-    pinger = asyncio.create_task(agent.keep_awake(), name=f"agent {node}: pings")
+    tasks = [asyncio.create_task(agent.read(), name=f"agent {node}: reader")]
     try:
-        await agent.greeted()
+        await agent.greeted(queue)
+        tasks.append(asyncio.create_task(agent.keep_awake(), name=f"agent {node}: pings"))
         yield agent
     finally:
-        pinger.cancel()
+        for pinger in tasks[1:]:
+            pinger.cancel()
         agent.fail(NodeError(node, "the agent was released"))
         try:
             lines.write_eof()
-            await asyncio.wait({reader}, timeout=END_DEADLINE_S)
+            await asyncio.wait(tasks[:1], timeout=END_DEADLINE_S)
         except OSError:
             pass  # the connection is gone, and the agent with it
         finally:
-            reader.cancel()
-            await asyncio.gather(reader, pinger, return_exceptions=True)
+            tasks[0].cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)

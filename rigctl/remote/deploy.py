@@ -1,8 +1,8 @@
 """The agent on a node: one static binary, chosen by `uname -sm`, named by its SHA-256, pushed over the exec channel.
 
-One command finds out what the node is, whether the right binary is there already, and runs it then. An upload goes to
-a name of its own, is verified on the node and then renamed, so that two runs that deploy at once do not disturb each
-other. No SFTP, no Python, nothing but `sh` and common tools (busybox's will do) is needed.
+One command finds out which system the node has, and whether the right binary is there already. An upload goes to a name
+of its own, is verified on the node and then renamed: two runs that deploy at once do not disturb each other. A node
+needs no SFTP and no Python, only `sh` and common tools (those of busybox will do).
 
 On a node with `sudo: true` all of this happens as root, in a folder that only root can write to: the agent keeps its
 journal of host settings beside itself, and carries it out.
@@ -25,19 +25,15 @@ from rigctl.base.texts import printable
 from rigctl.remote.agent import Agent, running
 from rigctl.remote.build import KERNELS
 from rigctl.remote.host import Completed, Host
+from rigctl.remote.lock import Claim, Queue
 from rigctl.remote.rights import shell, sudo_refusal
 from rigctl.rig.inventory import Node
 
 UPLOAD_DEADLINE_S: Final = 30.0
 WATCHDOG_S: Final = 15
-"""An agent that hears nothing for so long ends by itself (docs/reference/agent-protocol.md)."""
+"""An agent without input for so long ends by itself (docs/reference/agent-protocol.md)."""
 _SHOWN: Final = 200
-_OPTIONS: Final = f"--watchdog {WATCHDOG_S}"
-_STARTED: Final = b"started\n"
-_MOST_LINES: Final = 16
-"""Of what the look for the agent says: where it was found, or why a folder could not be used."""
-
-# Prints the SHA-256 of $1 with whichever tool there is; fails where there is none.
+# Print the SHA-256 of $1 with whichever tool there is; fail where there is none.
 _SUM: Final = """
 sum() {
   for tool in 'sha256sum' 'busybox sha256sum' 'openssl dgst -sha256 -r' 'shasum -a 256' 'sha256 -q'; do
@@ -46,9 +42,15 @@ sum() {
   return 1
 }
 """
-# A folder will do when it is ours, can be written to, and runs what it holds (no "noexec"). Says why it will not. Where
-# the first of them holds the agent, that it may be run says as much as trying (access(2)), and costs no process. $run:
-# options to run it with at once; empty: only look.
+# A home may be on a file server: the journal of host settings beside the agent is this host's alone.
+_USERS_FOLDERS: Final = """
+case "$n" in '' | .* | *[!A-Za-z0-9._-]*) n=host ;; esac
+set -- "${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/rigctl/$n" "${TMPDIR:-/tmp}/rigctl-$(id -u)" \\
+  "/var/tmp/rigctl-$(id -u)" "/dev/shm/rigctl-$(id -u)"
+"""
+# Nobody but root can write to the folders that these are in.
+_ROOTS_FOLDERS: Final = "set -- /var/lib/rigctl /run/rigctl"
+# The first folder that is ours, can be written to, and runs what it holds (no "noexec"); why the first was passed over.
 _FIND: Final = """
 usable() {
   umask 077
@@ -60,27 +62,14 @@ usable() {
   rm -f "$t"
   return $r
 }
-holds() {
-  f=$1/agent-$h; t=$1/.try-$$
-  [ -d "$1" ] && [ ! -L "$1" ] && [ -O "$1" ] && [ -f "$f" ] && [ ! -L "$f" ] && [ -x "$f" ] || return 1
-  (echo try >"$t") 2>/dev/null; r=$?; rm -f "$t"; [ $r = 0 ] && chmod 700 "$1"
-}
-there() {
-  touch "$f" 2>/dev/null
-  s=$(sum "$f") || s=unknown
-  printf 'there %s %s\\n' "$s" "$f"
-}
-d=FIRST
-if holds "$d"; then
-  if [ "$run" ] && [ "$(sum "$f")" = "$h" ]; then echo started; touch "$f" 2>/dev/null; exec "$f" $run; fi
-  there; exit 0
-fi
 passed=
-for d in "$d" FURTHER; do
+for d; do
   if why=$(usable "$d" 2>&1); then
     f=$d/agent-$h
     if [ -f "$f" ] && [ ! -L "$f" ] && [ -x "$f" ]; then
-      there
+      touch "$f" 2>/dev/null
+      s=$(sum "$f") || s=unknown
+      printf 'there %s %s\\n' "$s" "$f"
     else
       printf 'absent - %s\\n' "$f"
     fi
@@ -92,14 +81,7 @@ $why"
 done
 echo 'nowhere - -'
 """
-# A home may be on a file server: the journal beside the agent is this host's alone.
-_OWN_FOLDERS: Final = """case "$n" in '' | .* | *[!A-Za-z0-9._-]*) n=host ;; esac
-""" + _FIND.replace("FIRST", "${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/rigctl/$n").replace(
-    "FURTHER", '"${TMPDIR:-/tmp}/rigctl-$(id -u)" "/var/tmp/rigctl-$(id -u)" "/dev/shm/rigctl-$(id -u)"'
-)
-# Nobody but root can write to what these lie in.
-_ROOTS_FOLDERS: Final = _FIND.replace("FIRST", "/var/lib/rigctl").replace("FURTHER", "/run/rigctl")
-# Agents that no run has used for a week, and uploads that were cut off, go. A running one only loses its name.
+# Agents that no run has used for a week, and uploads that were cut off, are removed. A running one only loses its name.
 _UPLOAD: Final = """
 umask 077
 cat >"$t" && chmod 700 "$t" || { rm -f "$t"; exit 9; }
@@ -115,12 +97,12 @@ printf 'done %s\\n' "${s:-unknown}"
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """The agent as it lies on a node, verified. `path` may hold any character: quote it."""
+    """A verified agent on a node. `path` may hold any character: quote it."""
 
     path: str
     sha256: str
     machine: str
-    note: str | None = None  # why it is not where it should be; then it is removed when it ends
+    note: str | None = None  # why it is not in its usual folder; then it is removed when it ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +113,7 @@ class _Binary:
 
 
 def _carried(folder: Path) -> dict[str, _Binary]:
-    """The agents in `folder`, by machine."""
+    """Return the agents in `folder`, by machine."""
     found = []
     for machine in sorted(set(KERNELS.values())):
         path = folder / f"rigctl-agent-{machine}"
@@ -143,54 +125,42 @@ def _carried(folder: Path) -> dict[str, _Binary]:
 
 @functools.lru_cache(maxsize=2)
 def _read(files: tuple[tuple[str, Path, int, int], ...]) -> dict[str, _Binary]:
-    """Read and summed once, not for each node; again where one has changed."""
+    """Read each file once, not for each node; read it again when it has changed."""
     data = {machine: path.read_bytes() for machine, path, _, _ in files}
     return {machine: _Binary(machine, read, hashlib.sha256(read).hexdigest()) for machine, read in data.items()}
 
 
 async def deploy(host: Host, folder: Path | None = None) -> Deployed:
-    """See to it that the node has its agent, out of `folder` (default: the bundled ones). Raises `NodeError`."""
+    """Make sure that the node has its agent, from `folder` (default: the bundled agents). Raise `NodeError`."""
     binaries = await asyncio.to_thread(_carried, folder or resources.agents())
     reply = await host.run(shell(_check_script(binaries, sudo=host.node.sudo), sudo=host.node.sudo))
-    return await _deployed(host, binaries, reply)
-
-
-async def _deployed(host: Host, binaries: dict[str, _Binary], reply: Completed) -> Deployed:
-    """The agent after the look for it, which gave `reply`."""
     binary, state, held, path = _read_check(host, binaries, reply)
     deployed = Deployed(path, binary.sha256, binary.machine, _note(reply.stdout, path))
-    if state == "there" and await _is_right(host, deployed, held):
-        return deployed
-    await _upload(host, deployed, binary.data)
+    if state != "there" or not await _is_right(host, deployed, held):
+        await _upload(host, deployed, binary.data)
     return deployed
 
 
 @asynccontextmanager
-async def agent_on(host: Host) -> AsyncIterator[Agent]:
-    """The node's agent, deployed, started and greeted; at the end of the block it is ended."""
-    binaries = await asyncio.to_thread(_carried, resources.agents())
-    at_once = shell(_check_script(binaries, sudo=host.node.sudo, run=_OPTIONS), sudo=host.node.sudo)
-    async with host.process(at_once) as process:
-        lines = await host.first_lines(process, 2)
-        if _STARTED in lines:
-            async with running(host.node.name, process, host.node.patience) as agent:
-                yield agent
-            return
-        lines += await host.first_lines(process, _MOST_LINES)
-        reply = Completed(await process.wait(), b"".join(lines), process.errors)
-    deployed = await _deployed(host, binaries, reply)
+async def agent_on(host: Host, claim: Claim | None = None) -> AsyncIterator[Agent]:
+    """Deploy, start and greet the node's agent; end it at the end of the block.
+
+    With `claim` the agent takes the node's lock first. Raise `BusyError` if another run has the node.
+    """
+    deployed = await deploy(host)
+    queue = None if claim is None else Queue(host, claim)
     async with (
-        host.process(_start(host.node, deployed)) as process,
-        running(host.node.name, process, host.node.patience) as agent,
+        host.process(_start(host.node, deployed, claim)) as process,
+        running(host.node.name, process, host.node.patience, queue) as agent,
     ):
         agent.note = deployed.note
         yield agent
 
 
-def _start(node: Node, deployed: Deployed) -> str:
-    """The command that runs the agent. A borrowed folder is left empty, even where the controller is killed."""
+def _start(node: Node, deployed: Deployed, claim: Claim | None) -> str:
+    """Return the command that runs the agent. A borrowed folder is left empty, even if the controller is killed."""
     path = shlex.quote(deployed.path)
-    run = f"{path} {_OPTIONS}"
+    run = f"{path} --watchdog {WATCHDOG_S} {claim.words(node) if claim else ''}"
     if deployed.note is None:
         return shell(f"exec {run}", sudo=node.sudo)
     return shell(
@@ -200,7 +170,7 @@ def _start(node: Node, deployed: Deployed) -> str:
 
 
 def _note(said: str, path: str) -> str | None:
-    """What a user should know of the agent's place: its own folder could not be used."""
+    """Return the note for the user that the agent's own folder could not be used, or None."""
     _, found, passed = said.partition("\npassed ")
     if not found:
         return None
@@ -210,18 +180,17 @@ def _note(said: str, path: str) -> str | None:
     return f"the agent was kept in {place} and removed at its end: {printable(folder)} can't be used ({reason})"
 
 
-def _check_script(binaries: dict[str, _Binary], *, sudo: bool, run: str = "") -> str:
-    """The look for the agent; with the options `run` it is started where it is in its own folder, as it should be."""
+def _check_script(binaries: dict[str, _Binary], *, sudo: bool) -> str:
     cases = [
         f"'{kernel}') h={binaries[machine].sha256} ;;" for kernel, machine in KERNELS.items() if machine in binaries
     ]
     asked = 'n=$(uname -snm); m="${n%% *} ${n##* }"; n=${n#* }; n=${n% *}; printf "%s\\n" "$m"'
-    choice = [f"run={shlex.quote(run)}", asked, 'case "$m" in', *cases, "*) exit 0 ;;", "esac"]
-    return "\n".join([*choice, _SUM, _ROOTS_FOLDERS if sudo else _OWN_FOLDERS])
+    folders = _ROOTS_FOLDERS if sudo else _USERS_FOLDERS
+    return "\n".join([asked, 'case "$m" in', *cases, "*) exit 0 ;;", "esac", _SUM, folders, _FIND])
 
 
 def _read_check(host: Host, binaries: dict[str, _Binary], reply: Completed) -> tuple[_Binary, str, str, str]:
-    """The binary for the node, `there`/`absent`, the SHA-256 of what is there, and its path."""
+    """Return the binary for the node, `there` or `absent`, the SHA-256 of the file there, and its path."""
     name, lines = host.node.name, reply.stdout.splitlines()
     system, _, kernel = (lines[0] if lines else "").rpartition(" ")
     if not system and host.node.sudo and (refusal := sudo_refusal(host.node, reply)) is not None:
@@ -253,7 +222,7 @@ def _read_check(host: Host, binaries: dict[str, _Binary], reply: Completed) -> t
 
 
 async def _is_right(host: Host, deployed: Deployed, held: str) -> bool:
-    """Is what lies there the agent? Where the node has no tool to tell, its bytes are fetched and looked at here."""
+    """Tell whether the file is the agent. Where the node has no tool for that, fetch it and compare here."""
     if held != "unknown":
         return held == deployed.sha256
     read = shell(f"cat {shlex.quote(deployed.path)}", sudo=host.node.sudo)

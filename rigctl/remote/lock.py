@@ -1,169 +1,122 @@
-"""One run at a time per node: a lock on the node, held by a shell that lives as long as its SSH channel.
+"""One run at a time has a node; others are refused, or wait in the order of their arrival.
 
-The lock is a symbolic link: making one is atomic and carries who holds it. Each user's links are in a folder that only
-that user can write to, in /tmp, or elsewhere where that is not possible; a run makes its own link first and then looks
-for a live holder in everybody's folders in every such place, so that of two users at least one sees the other. It is
-held by a small shell script at the other end of an SSH channel. When the controller lets go, ends, or is killed, the
-script sees the end of its input and removes the link; when the network is cut, it misses the sign of life it gets every
-few seconds and does the same. Where the script itself was killed (power cut, out of memory), its process is gone: a
-user's next run takes the lock over, and other users' runs pass over it, as they do over links that no rigctl made. Who
-waits for a lock (`remote.queue`) has a ticket there, a link of the same form: a run that has not waited leaves the lock
-to them.
-
-A node is told from others on the same file system (virtual rigs) by its network namespace.
+The agent takes the lock before it does anything else, and has it as long as it lives (agents/lock.c). The lock and the
+places in its queue are names of abstract sockets, one set per network namespace: the kernel frees them with the agent's
+process, all users see them in /proc/net/unix, and no file is left.
 """
 
-import asyncio
-import contextlib
-import logging
+import hashlib
 import re
 import shlex
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Final
 
-from rigctl.base.errors import BusyError, NodeError, RigError
+from rigctl.base.errors import BusyError, NodeError
 from rigctl.base.texts import printable
-from rigctl.remote.host import Host, Process
-from rigctl.remote.lock_scripts import LOCK
+from rigctl.base.units import format_duration
+from rigctl.remote.host import Host
 from rigctl.rig.inventory import Node
 
-LOCK_DEADLINE_S: Final = 10.0
-SIGN_OF_LIFE_S: Final = 5.0
-SILENCE_S: Final = 20
-"""A holder that hears nothing for so long lets go: after the agent's watchdog, so that no traffic outlives the lock."""
-_NUMBER: Final = re.compile(r"[0-9]{1,11}")
-_SHOWN: Final = 300
-_SCRIPT: Final = LOCK
-_log = logging.getLogger(__name__)
+_SHOWN: Final = 50
+"""Characters of a holder's name: with its label it must fit into the 107 bytes of an address (unix(7))."""
+_LABEL: Final = re.compile(r"([0-9]{1,2}) ([0-9]{1,10}) ([0-9]{1,11}) (.+)")
 
 
-@asynccontextmanager
-async def locked(hosts: Mapping[str, Host], holder: str, *, queue: bool = True) -> AsyncIterator[None]:
-    """Hold the locks of all `hosts` in the name of `holder`; all or none. Waits for nobody, so nobody waits for ever.
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """How a run asks for a node."""
 
-    With `queue` it leaves a node to those who wait for it; without, it passes them over: its turn has come.
-    Raises `BusyError` where a node is in use, by whom and since when; `RigError` listing all where several are.
-    """
-    async with contextlib.AsyncExitStack() as stack:
-        outcomes = await asyncio.gather(*(_take(hosts[name], holder, stack, queue) for name in sorted(hosts)))
-        failures = [outcome for outcome in outcomes if isinstance(outcome, NodeError)]
-        if len(failures) == 1:
-            raise failures[0]
-        if failures:
-            raise RigError("\n".join(str(failure) for failure in failures))
-        keeper = asyncio.create_task(_keep([outcome for outcome in outcomes if isinstance(outcome, Process)]))
-        try:
-            yield
-        finally:
-            keeper.cancel()
-            await asyncio.gather(keeper, return_exceptions=True)
+    holder: str
+    had_it: bool = False  # it lost the node, and goes before those who wait
+    wait_s: float = 0.0  # in all, for all nodes; 0: a node that another run has is refused
+    until_s: float = 0.0  # the end of that, on the monotonic clock
+    say: Callable[[str], None] = print
+
+    def words(self, node: Node) -> str:
+        """Return the agent's options, for a shell."""
+        how = "first" if self.had_it else "wait" if self.wait_s else "now"
+        told = f"{int(time.time())} {_shown(self.holder)}"
+        return f"--lock {lock_name(node)} {shlex.quote(told)} {how}"
 
 
-async def _take(host: Host, holder: str, stack: contextlib.AsyncExitStack, queue: bool) -> Process | NodeError:
-    """Take one lock; `stack` lets it go."""
-    deadline_s = LOCK_DEADLINE_S * host.node.patience
-    try:
-        async with asyncio.timeout(deadline_s):
-            process = await stack.enter_async_context(
-                host.process(command_of(_SCRIPT, host.node, holder, "queue" if queue else ""))
-            )
-            line = await _line(process)
-            while line.startswith("note "):
-                _log.warning("%s: %s", host.node.name, printable(line.removeprefix("note "))[:_SHOWN])
-                line = await _line(process)
-            if line == "held":
-                return process
-            if (use := in_use(line)) is not None:
-                own = not use.waits and use.by.startswith(f"{_shown_holder(holder)}, since ")
-                return BusyError(host.node.name, use.why(), own=own)
-            return NodeError(host.node.name, failure(line) or f"could not be locked: {await process.last_words()}")
-    except NodeError as error:
-        return error
-    except TimeoutError:
-        return NodeError(host.node.name, f"could not be locked within {deadline_s:g} s")
-    except OSError as error:
-        return NodeError(host.node.name, f"could not be locked: {error}")
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A run that has a node, or waits for it, as its agent told /proc/net/unix."""
+
+    place: int  # in the queue; 0: it has the node
+    pid: str  # of its agent
+    since_s: int
+    holder: str
+
+    def __str__(self) -> str:
+        shape = "%H:%M:%S" if time.time() - self.since_s < 86400 else "%Y-%m-%d %H:%M"
+        return f"{self.holder}, since {time.strftime(shape, time.localtime(self.since_s))}"
 
 
-async def _line(process: Process) -> str:
-    return (await process.readline()).decode("utf-8", "replace").strip()
+class Queue:
+    """The queue for `host`, as `claim` meets it."""
+
+    def __init__(self, host: Host, claim: Claim) -> None:
+        self._host, self._claim = host, claim
+
+    @property
+    def left_s(self) -> float:
+        """How long to wait at most from now on."""
+        return max(0.0, self._claim.until_s - time.monotonic())
+
+    async def moved(self, place: int) -> None:
+        """Tell the user who has the node and how many wait before us."""
+        use = await self._first()
+        others = "nobody" if place < 2 else f"{place - 1} run{'s' if place > 2 else ''}"
+        waiting = f"waiting at most {format_duration(self._claim.wait_s)}"
+        name = self._host.node.name
+        self._claim.say(f"{name} is in use by {use or 'an unknown run'}; {others} ahead in the queue; {waiting}")
+
+    async def refusal(self, place: int) -> NodeError:
+        """Return why the node cannot be had: who has it, since when, and what to do."""
+        use = await self._first()
+        by = str(use or "an unknown run")
+        end = f"end it (on the node: process {use.pid})" if use else "end it"
+        own = use is not None and use.place == 0 and use.holder == _shown(self._claim.holder)
+        if self._claim.wait_s:
+            queue = f", {place - 1} ahead in the queue" if place > 1 else ""
+            waited = f"waited for {format_duration(self._claim.wait_s)}"
+            what = f"in use by {by}{queue}; {waited}. Wait longer (--wait), or {end}"
+        elif use is not None and use.place > 0:
+            what = f"the next turn is that of {by} (on the node: process {use.pid}). Wait for yours with --wait 30m"
+        else:
+            what = f"in use by {by}. Wait for it to end (--wait 30m), or {end}"
+        return BusyError(self._host.node.name, what, own=own)
+
+    async def _first(self) -> Use | None:
+        """Return the run that has the node, or is the next to have it. None if nobody tells."""
+        name = lock_name(self._host.node)
+        said = await self._host.said(f"sed -n 's/.* @rigctl-lock-{name}-//p' /proc/net/unix")
+        return first_of(said)
 
 
-def command_of(script: str, node: Node, holder: str, *further: str) -> str:
-    """A command line that runs a script of `lock_scripts` on `node`, in the name of `holder`."""
-    # dash, Debian's sh, cannot limit how long a read takes; bash and busybox can.
-    since = f"{int(time.time())} {_shown_holder(holder)}"
-    said = (script, "rigctl-lock", _distinction(node), since, str(SILENCE_S), *further)
-    words = " ".join(shlex.quote(word) for word in said)
-    # The script only once: dropbear ends a connection on which a command of more than 9000 bytes is requested.
-    return f"s=sh; if command -v bash >/dev/null 2>&1; then s=bash; fi; exec $s -c {words}"
+def first_of(said: str) -> Use | None:
+    """Return the use with the lowest place among the labels of a node's lock. Any user may have made some of them."""
+    uses = []
+    for line in said.splitlines():
+        if (found := _LABEL.fullmatch(printable(line))) is not None:
+            place, pid, since, holder = found.groups()
+            uses.append(Use(int(place), pid, int(since), holder))
+    return min(uses, key=lambda use: use.place, default=None)
 
 
-def _shown_holder(holder: str) -> str:
-    return "".join(c if c.isprintable() and c.isascii() else "?" for c in holder)[:200]
-
-
-def _distinction(node: Node) -> str:
-    """Nothing for a host of its own; what names the node where several share one host's loopback."""
+def lock_name(node: Node) -> str:
+    """Return the name of the lock of `node`: of its own where several nodes are one host, reached by its loopback."""
     address = node.data_address or node.address
     try:
         loopback = ip_address(address).is_loopback
     except ValueError:
         loopback = address == "localhost"
-    return "-" + "".join(c if c.isalnum() else "-" for c in f"{address}-{node.name}") if loopback else ""
+    return hashlib.sha256(f"{address} {node.name}".encode()).hexdigest()[:12] if loopback else "node"
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
-    """Who has a node, or is the next to have it."""
-
-    waits: bool  # it is not in use: others wait for it
-    by: str  # with since when
-    pid: str  # of its lock or ticket on the node
-    folder: str  # of the lock or ticket: any user can make one, and whose the folder is shows who did
-
-    def why(self) -> str:
-        if self.waits:
-            return f"the next turn is that of {self.by} ({self.place()}). Wait for yours with --wait 30m"
-        return f"in use by {self.by}. Wait for it to end (--wait 30m), or end it ({self.place()})"
-
-    def place(self) -> str:
-        return f"on the node: process {self.pid}, its link in {self.folder}"
-
-
-def in_use(line: str) -> Use | None:
-    """What a script's line means. None: it is no such line.
-
-    Any user of the node can make a link: nothing in it is taken for granted.
-    """
-    kind, _, rest = printable(line[:_SHOWN]).partition(" ")
-    pid, _, rest = rest.partition(" ")
-    folder, _, told = rest.partition(" ")
-    if kind not in {"busy", "queued"} or not _NUMBER.fullmatch(pid):
-        return None
-    since, _, who = told.partition(" ")
-    if _NUMBER.fullmatch(since) and who:
-        shape = "%H:%M:%S" if time.time() - int(since) < 86400 else "%Y-%m-%d %H:%M"
-        by = f"{who}, since {time.strftime(shape, time.localtime(int(since)))}"
-    else:
-        by = "an unknown run"
-    return Use(kind == "queued", by, pid, folder)
-
-
-def failure(line: str) -> str | None:
-    """Why a script could make no link, as it says. None: it does not."""
-    kind, _, rest = printable(line[:_SHOWN]).partition(" ")
-    return f"could not be locked: {rest}" if kind == "failed" else None
-
-
-async def _keep(processes: list[Process]) -> None:
-    """A sign of life to every holder, until cancelled. One that is gone shows in its agent, which is gone too."""
-    while True:
-        await asyncio.sleep(SIGN_OF_LIFE_S)
-        for process in processes:
-            with contextlib.suppress(OSError):
-                process.write(b"\n")
+def _shown(holder: str) -> str:
+    return "".join(c if c.isprintable() and c.isascii() else "?" for c in holder)[:_SHOWN]

@@ -1,21 +1,29 @@
 """The nodes of a rig, connected: each by the transport that its rig file names, side by side."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Protocol
+from typing import Final, Protocol
 
 from rigctl.base.errors import NodeError, RigError
 from rigctl.remote.host import Host
 from rigctl.remote.transport import Connection
+from rigctl.remote.transports import local, srun, ssh
 from rigctl.rig.inventory import Node, Rig, Transport
+
+
+class _Transport(Protocol):
+    async def opened(self, node: Node, stack: AsyncExitStack, /) -> Connection: ...
+
+
+_TRANSPORTS: Final[Mapping[Transport, _Transport]] = {"ssh": ssh, "srun": srun, "local": local}
 
 
 @asynccontextmanager
 async def connected(rig: Rig, names: Sequence[str]) -> AsyncIterator[dict[str, Host]]:
-    """The nodes `names` of `rig`, all connected, by name, in that order. Closed at the end.
+    """Connect the nodes `names` of `rig`; yield them by name, in that order. Close the connections at the end.
 
-    Raises `NodeError` where one can't be reached, `RigError` listing all where several can't.
+    Raise `NodeError` if a node can't be reached, `RigError` listing all if several can't.
     """
     stacks = {name: AsyncExitStack() for name in names}
     try:
@@ -30,40 +38,8 @@ async def connected(rig: Rig, names: Sequence[str]) -> AsyncIterator[dict[str, H
         await asyncio.gather(*(stack.aclose() for stack in stacks.values()))
 
 
-def import_transports(rig: Rig, names: Iterable[str]) -> None:
-    """Import what reaches `names` before anything else has a claim on the processor: connecting mostly waits."""
-    for transport in {rig.nodes[name].transport for name in names}:
-        _transport(transport)
-
-
 async def _reached(node: Node, stack: AsyncExitStack) -> Host | NodeError:
     try:
-        return Host(node, await _opened(node, stack))
+        return Host(node, await _TRANSPORTS[node.transport].opened(node, stack))
     except NodeError as error:
         return error
-
-
-async def _opened(node: Node, stack: AsyncExitStack) -> Connection:
-    """A connection to `node`, which `stack` closes."""
-    return await _transport(node.transport).opened(node, stack)
-
-
-class _Transport(Protocol):
-    async def opened(self, node: Node, stack: AsyncExitStack, /) -> Connection: ...
-
-
-def _transport(name: Transport) -> _Transport:
-    """Only what is used is imported."""
-    match name:
-        case "ssh":
-            from rigctl.remote.transports import ssh
-
-            return ssh
-        case "srun":
-            from rigctl.remote.transports import srun
-
-            return srun
-        case "local":
-            from rigctl.remote.transports import local
-
-            return local

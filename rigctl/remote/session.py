@@ -1,12 +1,12 @@
-"""One node while it is in our hands: connection, lock and agent, with the task that owns them.
+"""One node while a run or a check has it: connection and agent, with the task that owns them.
 
-The task enters the context managers and leaves them, so that whatever ends a run or a check, everything that was opened
-is closed by the task that opened it.
+The task enters the context managers and leaves them: whatever ends a run or a check, everything that was opened is
+closed by the task that opened it.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Final
 
@@ -14,73 +14,76 @@ from rigctl.base.errors import BusyError, NodeError, RigctlError
 from rigctl.base.logs import about
 from rigctl.base.processes import limit_met
 from rigctl.remote.agent import Agent
-from rigctl.remote.deploy import agent_on
+from rigctl.remote.deploy import WATCHDOG_S, agent_on
 from rigctl.remote.host import Host
-from rigctl.remote.lock import SILENCE_S, locked
+from rigctl.remote.lock import Claim
 from rigctl.remote.reach import connected
 from rigctl.rig.inventory import Rig
 
 _log = logging.getLogger(__name__)
 OPEN_DEADLINE_S: Final = 20.0
-"""Connecting, locking, pushing the agent over a slow link, starting it."""
+"""To connect, push the agent over a slow link, and start it."""
 CLOSE_DEADLINE_S: Final = 2.0
 AT_ONCE: Final = 32
 """Nodes that are being opened at a time. Each takes the controller about 15 ms of a processor: of 1000 begun together
 none would be ready within its deadline."""
-OWN_LOCK_S: Final = SILENCE_S + 5.0
-"""A lock of our own that a lost connection left on the node goes after `SILENCE_S`; the agent behind it went before."""
+OWN_LOCK_S: Final = WATCHDOG_S + 5.0
+"""An agent of our own that a lost connection left on the node ends within `WATCHDOG_S`, and its lock with it."""
 _TRY_AGAIN_S: Final = 0.5
-_MISSING: Final = {"ssh": "not connected", "lock": "connected, but not locked", "agent": "its agent did not start"}
+_MISSING: Final = {"ssh": "not connected", "agent": "its agent did not start", "lock": "in use by another run"}
 
 
 class Session:
-    """One node while it is reachable: an owner task holds connection, lock and agent until told to let go."""
+    """One node while it is reachable: an owner task holds connection and agent until told to let go."""
 
     def __init__(
         self,
         rig: Rig,
         name: str,
-        holder: str,
-        arrived: Callable[[Host], Awaitable[None]] | None = None,
-        held: Callable[[Host], None] | None = None,
+        claim: Claim,
         *,
-        queue: bool = True,
+        arrived: Callable[[Host], Awaitable[None]] | None = None,
         turns: asyncio.Semaphore | None = None,
     ) -> None:
-        """`arrived` is called once the node is connected, before it is locked; `held` once it is locked, before its
-        agent is there; `queue`: leave it to those who wait; `turns`: the node is opened, and its deadline begins, when
-        there is one."""
-        self._rig, self._name, self._holder, self._queue = rig, name, holder, queue
+        """Begin to open the node.
+
+        `claim`: how its lock is asked for. `arrived` is called once the node is connected, before its agent is there.
+        `turns`: opening, and its deadline, begin when the semaphore admits them.
+        """
+        self._rig, self._name, self._claim = rig, name, claim
         self._deadline_s = OPEN_DEADLINE_S * rig.nodes[name].patience
-        self._arrived, self._held, self._turns = arrived, held, turns or asyncio.Semaphore()
-        self.stage = "ssh"  # then "lock" and "agent": how far it came
+        self._arrived, self._turns = arrived, turns or asyncio.Semaphore()
+        self.stage = "ssh"  # how far opening came; then "agent", or "lock" if another run has the node
         self._opened: asyncio.Future[tuple[Host, Agent]] = asyncio.get_running_loop().create_future()
         self._let_go = asyncio.Event()
         self._owner = asyncio.create_task(self._own(), name=f"session {name}")
+        self._owner.add_done_callback(lambda _: self._failed(asyncio.CancelledError()))
 
     async def opened(self) -> tuple[Host, Agent]:
-        """The connection and the agent. Raises `NodeError` where they could not be had."""
+        """Return the connection and the agent. Raise `NodeError` if the node cannot be had."""
         return await asyncio.shield(self._opened)
 
     @property
     def usable(self) -> bool:
-        """Still opening, or open with a living agent."""
+        """Return True while the node is being opened, or is open with a living agent."""
         if not self._opened.done():
             return True
         return self._opened.exception() is None and not self._opened.result()[1].ended
 
     @property
     def note(self) -> str | None:
-        """What a user should know of how the agent was put on the node."""
+        """Return why the agent is not in its usual folder, or None."""
         opened = self._opened.done() and self._opened.exception() is None
         return self._opened.result()[1].note if opened else None
 
     def let_go(self) -> None:
-        """Begin to let go of the node; one that is not locked yet never will be."""
+        """Begin to let go of the node; opening it ends."""
         self._let_go.set()
+        if not self._opened.done():
+            self._owner.cancel()
 
     async def close(self) -> None:
-        """Let go of the node; never fails, and takes twice `CLOSE_DEADLINE_S` at most."""
+        """Let go of the node; never fail, and take twice `CLOSE_DEADLINE_S` at most."""
         self.let_go()
         _, late = await asyncio.wait({self._owner}, timeout=CLOSE_DEADLINE_S)
         for task in late:
@@ -88,63 +91,55 @@ class Session:
             await asyncio.wait({task}, timeout=CLOSE_DEADLINE_S)
 
     async def _own(self) -> None:
-        with about(node=self._name):
-            await self._hold()
-
-    async def _hold(self) -> None:
         try:
-            async with AsyncExitStack() as turn:
-                await turn.enter_async_context(self._turns)
-                if self._let_go.is_set():
-                    raise asyncio.CancelledError
-                await self._open(turn)
+            with about(node=self._name):
+                async with AsyncExitStack() as turn:
+                    await turn.enter_async_context(self._turns)
+                    await self._open(turn)
         except BaseException as error:  # whatever it is, who waits must be told
-            if not self._opened.done():
-                _log.info("%s", failure := self._as_node_error(error))
-                self._opened.set_exception(failure)
-                self._opened.exception()  # looked at: nobody may be waiting any more
+            self._failed(error)
             if not isinstance(error, Exception | asyncio.CancelledError):
                 raise
 
+    def _failed(self, error: BaseException) -> None:
+        if not self._opened.done():
+            _log.info("%s", failure := self._as_node_error(error))
+            self._opened.set_exception(failure)
+            self._opened.exception()  # looked at: nobody may be waiting any more
+
     async def _open(self, turn: AsyncExitStack) -> None:
-        """Open the node, hold it until it is to be let go. Once it is open, the `turn` is over."""
+        """Open the node, and hold it until told to let go. Once it is open, the `turn` is over."""
         async with (
             asyncio.timeout(self._deadline_s) as deadline,
             connected(self._rig, [self._name]) as hosts,
-            AsyncExitStack() as lock,
+            AsyncExitStack() as agents,
         ):
+            host = hosts[self._name]
             if self._arrived is not None:
-                await self._arrived(hosts[self._name])
-                if self._let_go.is_set():
-                    raise asyncio.CancelledError
-            self.stage = "lock"
-            await self._take(hosts, lock, deadline)
-            if self._held is not None:
-                self._held(hosts[self._name])
+                await self._arrived(host)
             self.stage = "agent"
-            async with agent_on(hosts[self._name]) as agent:
-                deadline.reschedule(None)
-                await turn.aclose()
-                _log.info("%s: connected, locked, agent started", self._name)
-                self._opened.set_result((hosts[self._name], agent))
-                await self._let_go.wait()
-                _log.info("%s: let go", self._name)
+            agent = await self._start(host, agents, deadline)
+            deadline.reschedule(None)
+            await turn.aclose()
+            _log.info("%s: connected, agent started, locked", self._name)
+            self._opened.set_result((host, agent))
+            await self._let_go.wait()
+            _log.info("%s: let go", self._name)
 
-    async def _take(self, hosts: Mapping[str, Host], lock: AsyncExitStack, deadline: asyncio.Timeout) -> None:
-        """Lock the node. A lock of our own is waited for: else all tests of that time would fail."""
+    async def _start(self, host: Host, agents: AsyncExitStack, deadline: asyncio.Timeout) -> Agent:
+        """Start the agent, which takes the lock. Wait for a lock of our own: else all tests of that time would fail."""
         loop = asyncio.get_running_loop()
         until_s = loop.time() + OWN_LOCK_S
         while True:
+            deadline.reschedule(loop.time() + self._deadline_s + self._claim.wait_s)
             try:
-                await lock.enter_async_context(locked(hosts, self._holder, queue=self._queue))
+                return await agents.enter_async_context(agent_on(host, self._claim))
             except BusyError as error:
+                self.stage = "lock"
                 if not error.own or loop.time() > until_s:
                     raise
                 _log.info("%s: waiting for the lock that a lost connection left", self._name)
                 await asyncio.sleep(_TRY_AGAIN_S)
-                deadline.reschedule(loop.time() + self._deadline_s)
-            else:
-                return
 
     def _as_node_error(self, error: BaseException) -> NodeError:
         if isinstance(error, NodeError):

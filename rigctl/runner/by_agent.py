@@ -12,26 +12,33 @@ from rigctl.model.latency import baseline_s, probe_interval_ms
 from rigctl.protocol import Connect, EndpointReport, Listen, Sockets, Start
 from rigctl.records import Cell
 from rigctl.remote.agent import Agent, RefusedError
-from rigctl.runner.advice import advised
-from rigctl.runner.barrier import Clocks, hold_ns, measure_clocks, start_instant
-from rigctl.runner.captures import CAPTURE_BYTES, Seen
+from rigctl.remote.clocks import Clocks, measure_clocks
+from rigctl.runner.conditions import advised
 from rigctl.runner.engine import DRAIN_S, PREPARE_S, SALVAGE_S, Bench, interval_ms
 from rigctl.runner.orders import Order
-from rigctl.runner.outcome import Counted, Measured, Reports
+from rigctl.runner.outcome import CAPTURE_BYTES, Counted, Measured, Reports, Seen
 from rigctl.runner.progress import Progress
 
 MOST_PREPARE_S: Final = 600.0
+LEAST_HOLD_NS: Final = 1_000_000
+HOLD_PER_FLOW_NS: Final = 50_000
+"""Between a flow's first byte and its first burst: the bursts of some must not delay the first bytes of others."""
 
 
 def prepare_s(cell: Cell) -> float:
-    """How long the flows of a cell may take to be there, files to be sent included."""
+    """Return how long the flows of a cell may take to connect, preparing the files to be sent included."""
     rate = cell.kind.prepare_bytes_per_s
     files = cell.parallel * len(cell.pairs) if rate is not None and cell.file.read == "disk" else 0
     return min(MOST_PREPARE_S, PREPARE_S + files * (cell.message_bytes or 0) / (rate or 1))
 
 
+def hold_ns(cell: Cell) -> int:
+    """Return how long every flow of `cell` waits after its first byte."""
+    return max(LEAST_HOLD_NS, HOLD_PER_FLOW_NS * len(cell.streams) * cell.parallel)
+
+
 class _Common(TypedDict):
-    """What both ends of a channel get besides the test's settings."""
+    """The settings of a channel that are the same in every test, for both ends."""
 
     token: str
     interval_ms: int
@@ -48,7 +55,6 @@ class ByAgent:
         self.channels = streams + self._probes
         self.at_ns = 0
         self._nodes, self._progress = bench.nodes, progress
-        self._names = sorted(order.cell.nodes)
         self._ends = [(node, channel.endpoint) for channel in self.channels for node in channel.stream.ends]
         self._open_ends = set(self._ends)
         self._agents: dict[str, Agent] = {}
@@ -56,18 +62,16 @@ class ByAgent:
         self._unreported: dict[str, NodeError] = {}  # why there is no report, by node
         self._broken: list[str] = []  # what endpoints said when they were stopped
         self._ports: dict[int, int] = {}
-        self._hold_ns = 0
+        self._hold_ns = hold_ns(order.cell)
 
     async def prepare(self) -> None:
-        """Every flow connected and accepted."""
-        self._agents = await self._nodes.agents(self._names)
-        self._hold_ns = hold_ns(self.cell, self._nodes.machine)
+        """Connect every flow, and wait until all are accepted."""
+        self._agents = await self._nodes.agents(self.cell.nodes)
         await self._connect_all()
 
     async def traffic(self) -> None:
-        """Clocks compared; then until every flow of every pair has ended. The first that breaks, or is late, fails the
-        cell."""
-        self._clocks = await measure_clocks(self._agents, self._nodes.machine)
+        """Compare the clocks and start all flows; wait until every flow has ended. The first failure fails the cell."""
+        self._clocks = await measure_clocks(self._agents)
         await self._start(self._clocks)
         lead_s = (self.at_ns - time.monotonic_ns()) / 1e9
         try:
@@ -78,8 +82,8 @@ class ByAgent:
             raise TimeoutError(f"waiting for {named(sorted({node for node, _ in self._open_ends}))}") from None
 
     async def _start(self, clocks: Clocks) -> None:
-        """One instant for all flows, ordered on every node's own clock; before it the idle baseline of probes."""
-        idle_s, probes_ns = baseline_s(self.cell), start_instant(clocks)
+        """Order one start for all flows, on every node's own clock; before it is the idle baseline of probes."""
+        idle_s, probes_ns = baseline_s(self.cell), time.monotonic_ns() + round(clocks.lead_s() * 1e9)
         self.at_ns = probes_ns + round(idle_s * 1e9)
         probing = {channel.endpoint for channel in self._probes}
         async with asyncio.TaskGroup() as group:
@@ -103,7 +107,7 @@ class ByAgent:
                 group.create_task(self._agents[node].start(start))
 
     async def stop(self, reason: str) -> str:
-        """End the traffic of every endpoint now, so that what was counted can be reported."""
+        """End the traffic of every endpoint now: then the agents can report what they counted."""
 
         async def stopped(node: str, endpoint: int) -> None:
             try:
@@ -119,7 +123,7 @@ class ByAgent:
         return self._causes(reason)
 
     async def collect(self, deadline_s: float) -> Counted:
-        """From the report of every endpoint that gives one in time."""
+        """Return the counts of every endpoint that reports in time."""
 
         async def one(node: str, endpoint: int) -> EndpointReport | None:
             try:
@@ -144,7 +148,7 @@ class ByAgent:
         return replace(measured.counted(), captured=self._captured(reports), missing=self._silent(reports))
 
     async def close(self) -> None:
-        """Close every endpoint; a node that does not answer is given up, and opened anew for the next cell."""
+        """Close every endpoint. Give up a node that does not answer: it is opened anew for the next cell."""
 
         async def one(node: str, endpoint: int) -> None:
             try:
@@ -158,14 +162,13 @@ class ByAgent:
         await asyncio.gather(*(one(*end) for end in self._reachable()))
 
     def _causes(self, reason: str) -> str:
-        """`reason`, and what else is known when everything has been stopped: a receiver that misses its end-of-file
-        is told first, its sender knows why."""
-        # Why agents ended: the cause, where all that their peers saw was a broken connection.
+        """Return `reason` with what agents said when they were stopped: a sender knows why its receiver got no end."""
+        # The end of an agent is the cause; its peers only saw a broken connection.
         deaths = of_nodes(agent.failure for agent in self._agents.values() if agent.failure is not None)
         return "; ".join(dict.fromkeys([*deaths, reason] if deaths else [reason, *self._broken]))
 
     def _silent(self, reports: Reports) -> str | None:
-        """Who gave no report, and why."""
+        """Return which nodes gave no report, and why; None if all did."""
         missing = sorted({node for node, end in self._ends if (node, end) not in reports})
         if not missing:
             return None
@@ -174,7 +177,7 @@ class ByAgent:
         return "no report: " + "; ".join(of_nodes(told) + untold)
 
     async def _connect_all(self) -> None:
-        """Every channel, even where one fails: each receiver that cannot be reached is named."""
+        """Connect every channel, even if one fails: the failure names each receiver that cannot be reached."""
         congestion = self.cell.tcp.congestion
         each = (advised(self._connect(channel), self._nodes, congestion) for channel in self.channels)
         done = await asyncio.gather(*each, return_exceptions=True)
@@ -194,18 +197,13 @@ class ByAgent:
         receives, sends = test.settings(self.cell), test.settings(self.cell, sender=True)
         if probing:
             receives = sends = latency.settings()
-        near = self.cell.test == "tcp" and not probing and self._is_near(channel)
-        there = Sockets(interface=inside, near=near or None, **common, **receives)
+        there = Sockets(interface=inside, **common, **receives)
         here = Sockets(interface=outside, **common, **sends)
         first, last = self._nodes.data_ports(channel.receiver)
         port = await receiver.listen(Listen(channel.endpoint, address, there, first, last))
         self._ports[channel.endpoint] = port
         await sender.connect(Connect(channel.endpoint, address, port, bind, here))
         await receiver.ready(channel.endpoint)
-
-    def _is_near(self, channel: Channel) -> bool:
-        """Whether both ends run on one kernel."""
-        return self._nodes.machine(channel.sender) == self._nodes.machine(channel.receiver)
 
     async def _follow(self, channel: Channel) -> None:
         def progressed(clock_ns: int, total_bytes: int) -> None:
@@ -233,7 +231,6 @@ class ByAgent:
         return [(node, endpoint) for node, endpoint in self._ends if node in self._agents]
 
     def _captured(self, reports: Reports) -> tuple[Seen, ...]:
-        """What each end of each stream captured."""
         by_number = {channel.endpoint: channel for channel in self.channels}
         return tuple(
             Seen(node, by_number[endpoint], self._ports.get(endpoint, 0), reports[node, endpoint])

@@ -6,33 +6,38 @@ settings anew.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from rigctl.base.errors import NodeError
+from rigctl.base.texts import printable
 from rigctl.records import Cell, Condition, RunPlan, Setting
-from rigctl.remote.agent import Agent
-from rigctl.runner.advice import CONGESTION_SYSCTL, advised
+from rigctl.remote.agent import Agent, RefusedError
 from rigctl.runner.nodes import Nodes
 
 LINK_UP_S: Final = 10.0
-"""Some drivers take the link down for a change of MTU or offloads; it is waited for so long."""
+"""Some drivers take the link down for a change of MTU or offloads: the longest wait for it."""
 CONTACT_S: Final = 20.0
 INTERRUPTED_S: Final = 1.5
-"""At the end of a run a node whose agent has ended gets so long for a new one; of an interrupted run, 3 s in all."""
+"""How long a node whose agent has ended gets for a new one at the end of a run; an interrupted run has 3 s in all."""
+CONGESTION_SYSCTL: Final = "net.ipv4.tcp_congestion_control"
+_AVAILABLE: Final = "net.ipv4.tcp_available_congestion_control"
+_SIGNS: Final = (CONGESTION_SYSCTL, "TCP_CONGESTION")
+"""How the agent's messages name a congestion control that it could not set."""
 _OF_THE_INTERFACE: Final = frozenset({"mtu", "offload"})
 _LEAST_BUFFER: Final = 4096
 _MOST_BUFFER: Final = 6 * 1024**2
 """Linux's defaults of the smallest and the largest TCP buffer (tcp(7), tcp_rmem, tcp_wmem)."""
 
 Key: TypeAlias = tuple[str, str | None]
-"""What a setting sets: its kind and name."""
+"""The kind and name of a host setting."""
+T = TypeVar("T")
 
 
 def buffers_start_at(window_bytes: int) -> tuple[Setting, ...]:
-    """Settings by which every new socket's buffers start at `window_bytes` of data, and are resized from there.
+    """Return settings by which every new socket's buffers start at `window_bytes` of data, and are resized from there.
 
     Half of a buffer is data, the other half the kernel's own bookkeeping, as with SO_RCVBUF (socket(7)).
     """
@@ -46,7 +51,7 @@ def buffers_start_at(window_bytes: int) -> tuple[Setting, ...]:
 
 
 def wanted(cell: Cell, conditions: Mapping[str, Condition]) -> dict[Key, str]:
-    """What the nodes are to be set to for `cell`, in the order in which it is set."""
+    """Return the settings of the nodes for `cell`, in the order in which they are set."""
     if cell.condition is None:
         return {}
     settings = conditions[cell.condition].settings
@@ -55,9 +60,38 @@ def wanted(cell: Cell, conditions: Mapping[str, Condition]) -> dict[Key, str]:
     return {(setting.kind, setting.name): setting.value for setting in settings}
 
 
+async def advised(work: Awaitable[T], nodes: Nodes, congestion: str | None = None) -> T:
+    """Return what `work` returns. Raise a node's refusal with a remedy. `congestion`: the algorithm asked for."""
+    try:
+        return await work
+    except RefusedError as error:
+        advice = await _advice(error, nodes, congestion)
+        raise NodeError(error.node, f"{error.what}{advice}") from None
+
+
+async def _advice(error: RefusedError, nodes: Nodes, congestion: str | None) -> str:
+    node = nodes.rig.nodes.get(error.node)
+    if congestion is not None and error.error in ("ENOENT", "EPERM") and any(sign in error.what for sign in _SIGNS):
+        return await _congestion_advice(nodes.shell(error.node), congestion, refused=error.error == "EPERM")
+    if error.error in ("EPERM", "EACCES") and node is not None and not node.sudo and nodes.rig.virtual is None:
+        return f". This needs root: log in as root, or give node {node.name} `sudo: true` in the rig file"
+    return ""
+
+
+async def _congestion_advice(run: Callable[[str], Awaitable[str]], wanted: str, *, refused: bool) -> str:
+    try:
+        said = await run(f"cat /proc/sys/{_AVAILABLE.replace('.', '/')} 2>/dev/null")
+    except NodeError:
+        return ""
+    there = printable(" ".join(said.split()))[:200] or "unknown"
+    if refused and wanted in there.split():
+        return f". Only root may use {wanted}: see net.ipv4.tcp_allowed_congestion_control, or set `sudo: true`"
+    return f". {_AVAILABLE} there: {there}. To load it, as root on the node: modprobe tcp_{wanted}"
+
+
 @dataclass(slots=True)
 class _Held:
-    """What one agent was given, and why it could not be given more."""
+    """The settings that one agent holds, and those that it refused."""
 
     agent: Agent
     values: dict[Key, str] = field(default_factory=dict)
@@ -74,14 +108,14 @@ class Conditions:
         self._last: str | None = None
 
     async def hold(self, cell: Cell) -> None:
-        """Set all nodes of the run as `cell` wants them. Raises the `NodeError` of a node that the cell needs.
+        """Set all nodes of the run as `cell` wants them. Raise the `NodeError` of a node that the cell needs.
 
         Settings that hold already cost nothing.
         """
         want = wanted(cell, self._conditions)
         if not want and not self._held:
             return
-        needed = cell.nodes
+        needed = set(cell.nodes)
         # All nodes once per condition; one that is lost later is opened anew only where a cell needs it.
         names = self._names if cell.condition != self._last else filter(self._nodes.is_open, self._names)
         opened = await self._nodes.open({*needed, *names})
@@ -103,9 +137,9 @@ class Conditions:
             raise failures[name]
 
     def check(self, cell: Cell) -> None:
-        """Raises the `NodeError` of a node of `cell` whose settings hold no more: the agent that was given them ended.
+        """Raise the `NodeError` of a node of `cell` whose settings hold no more: the agent that was given them ended.
 
-        It may have been replaced since `hold` without anybody's notice.
+        Another agent may have replaced it since `hold`.
         """
         if not wanted(cell, self._conditions):
             return
@@ -199,9 +233,9 @@ class Conditions:
 async def conditions_of(
     plan: RunPlan, nodes: Nodes, names: Iterable[str], left: Callable[[str], None]
 ) -> AsyncIterator[Conditions]:
-    """The host settings of a run; every old value is put back at the end, however it comes.
+    """Yield the host settings of a run; put every old value back at the end, however it comes.
 
-    `left` is told of each node that may keep changed settings.
+    `left` gets a line for each node that may keep changed settings.
     """
     conditions = Conditions(plan, nodes, names)
     contact_s = CONTACT_S

@@ -7,23 +7,75 @@ again in the background, and each repetition that lacks its counters says so.
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
+from array import array
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import fields
 from typing import Final
 
 from rigctl.base.errors import NodeError
-from rigctl.probe.switches import Reader, reader_of
+from rigctl.probe.switches import PortCounters, Reader, reader_of
 from rigctl.records import Cell, PortSeries, RunPlan
 from rigctl.rig.inventory import Rig, Switch
-from rigctl.runner.readings import Readings
 
 FIRST_WAIT_S: Final = 1.0
-"""A switch that has not answered yet is waited for so long, once; nodes are opened meanwhile."""
+"""The longest wait for a switch that has not answered yet; it has had the time in which the nodes were opened."""
 FRESH_WAIT_S: Final = 2.5
-"""One that did answer has so long for the reading that brackets a repetition."""
+"""The longest wait for the reading before or after a repetition, from a switch that has answered before."""
 RETRY_S: Final = 10.0
 REUSED_NS: Final = 1_000_000_000
-"""The reading after a repetition is also the one before the next, where that begins so soon."""
+"""The reading after a repetition is also the reading before the next one, if that begins within this time."""
+MOST_READINGS: Final = 2000
+"""Above this number every other reading is dropped."""
+
+COLUMNS: Final = tuple(field.name for field in fields(PortCounters))
+_UNKNOWN: Final = 2**64 - 1
+
+
+class Readings:
+    """Readings of one switch's ports in the order of time, kept as numbers in a row: a long test has thousands."""
+
+    def __init__(self, ports: Sequence[str]) -> None:
+        self._ports = {port: at * len(COLUMNS) for at, port in enumerate(ports)}
+        self._times: list[int] = []
+        self._rows: list[array[int]] = []  # COLUMNS of each port
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def add(self, reading: Mapping[str, PortCounters]) -> None:
+        """Append a reading. Ports that are missing in it, and counters out of range, are unknown."""
+        row = array("Q", [_UNKNOWN]) * (len(self._ports) * len(COLUMNS))
+        for port, start in self._ports.items():
+            for at, name in enumerate(COLUMNS, start) if port in reading else ():
+                value = getattr(reading[port], name)
+                row[at] = value if value is not None and 0 <= value < _UNKNOWN else _UNKNOWN
+        self._times.append(min((counters.t_ns for counters in reading.values()), default=0))
+        self._rows.append(row)
+        if len(self) > MOST_READINGS:
+            del self._times[1:-1:2], self._rows[1:-1:2]
+
+    def forget_before(self, t_ns: int) -> None:
+        """Keep the last reading before `t_ns` and what comes later."""
+        first = next((at for at, when in enumerate(self._times) if when > t_ns), len(self))
+        del self._times[: max(0, first - 1)], self._rows[: max(0, first - 1)]
+
+    def between(self, start_ns: int, end_ns: int, port: str) -> dict[str, list[int]]:
+        """Return columns of `port`, from the last reading before `start_ns` to the first after `end_ns`.
+
+        As in `PortSeries.columns`: -1 is unknown, and what is unknown throughout is left out.
+        """
+        first = max((at for at, when in enumerate(self._times) if when <= start_ns), default=0)
+        last = min((at for at, when in enumerate(self._times) if when >= end_ns), default=len(self) - 1)
+        start = self._ports[port]
+        rows = [row[start : start + len(COLUMNS)] for row in self._rows[first : last + 1]]
+        taken = [row for row in rows if row[0] != _UNKNOWN]
+        columns = {name: [row[at] for row in taken] for at, name in enumerate(COLUMNS)}
+        return {
+            name: [-1 if value == _UNKNOWN else value for value in values]
+            for name, values in columns.items()
+            if any(value != _UNKNOWN for value in values)
+        }
 
 
 class SwitchWatch:
@@ -64,7 +116,7 @@ class SwitchWatch:
                 await self._changed.wait_for(lambda: self._ended > after or self.missing is not None)
 
     def read_since(self, t_ns: int) -> bool:
-        """Whether the last reading began after `t_ns`; there is none of a switch that does not answer now."""
+        """Return True if the last reading began after `t_ns`, and the switch still answers."""
         return self.missing is None and self._read_ns > t_ns
 
     def forget_before(self, t_ns: int) -> None:
@@ -72,7 +124,7 @@ class SwitchWatch:
         self._readings.forget_before(t_ns)
 
     def between(self, start_ns: int, end_ns: int, ports: Iterable[str]) -> tuple[PortSeries, ...]:
-        """One series per port, from the last reading before `start_ns` to the first after `end_ns`, if there is one."""
+        """Return one series per port, from the last reading before `start_ns` to the first after `end_ns`."""
         if not len(self._readings):
             return ()
         key, source = self.switch.key, self.source or ""
@@ -119,7 +171,7 @@ class Counters:
         ]
 
     async def begin(self) -> None:
-        """A reading of every switch that answers, before the first byte of a repetition."""
+        """Read every switch that answers, before the first byte of a repetition."""
         now_ns = time.monotonic_ns()
         since_ns, self._quiet_ns = max(self._quiet_ns or now_ns, now_ns - REUSED_NS), None
         for watch in self.watches:
@@ -127,14 +179,13 @@ class Counters:
         await self._fresh(since_ns)
 
     async def end(self, cell: Cell, start_ns: int, end_ns: int) -> tuple[tuple[PortSeries, ...], tuple[str, ...]]:
-        """The series of the ports that `cell` uses, from before `start_ns` to after `end_ns`, and who is missing, why.
+        """Return the ports' series for `cell`, from before `start_ns` to after `end_ns`, and the missing switches.
 
-        Once all of its flows have ended: the last reading is taken then.
+        To be called when all flows have ended: the last reading is taken then.
         """
         self._quiet_ns = time.monotonic_ns()
         await self._fresh(self._quiet_ns)
-        nodes = set(cell.nodes)
-        wanted = [port for port in self._ports if port.peer is not None or port.node in nodes]
+        wanted = [port for port in self._ports if port.peer is not None or port.node in cell.nodes]
         series = [
             series
             for watch in self.watches
@@ -155,7 +206,7 @@ class Counters:
 
 @asynccontextmanager
 async def counters_of(plan: RunPlan, rig: Rig) -> AsyncIterator[Counters]:
-    """The counters of the switches of `rig` for one run of `plan`."""
+    """Yield the counters of the switches of `rig` for one run of `plan`."""
     counters = Counters(plan, rig)
     owners = [asyncio.create_task(watch.own(), name=f"switch {watch.switch.key}") for watch in counters.watches]
     try:

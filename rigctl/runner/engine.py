@@ -10,9 +10,8 @@ from typing import Final, Protocol
 
 from rigctl.runner.conditions import Conditions
 from rigctl.runner.counters import Counters
-from rigctl.runner.measurable import Blocked
 from rigctl.runner.nodes import Nodes
-from rigctl.runner.orders import Order
+from rigctl.runner.orders import Blocked, Order
 from rigctl.runner.outcome import Counted
 from rigctl.runner.progress import Progress
 

@@ -1,44 +1,45 @@
-"""What is to be measured, in order: the whole plan, or what a stored run lacks of it."""
+"""The repetitions to be measured, in order: all of a plan, or those that a stored run lacks."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
+from rigctl.base.errors import NodeError
 from rigctl.model.search import search
 from rigctl.model.statistics.repeating import further
-from rigctl.records import MAX_RATE, Cell, Repetition, RunPlan, Status
+from rigctl.records import MAX_RATE, Cell, Pair, Repetition, RunPlan, Status
 
 MOST_ATTEMPTS: Final = 2
 """An invalid repetition is measured once more."""
 
+Blocked: TypeAlias = Mapping[tuple[int, Pair], str]
+"""Why pairs cannot be measured although their nodes answer, by the number of the test and the pair."""
+
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Which measurement: the cell, its repetition (from 1), the attempt (2 after an invalid one)."""
+    """A measurement to be made: the cell, its repetition (from 1), the attempt (2 after an invalid attempt)."""
 
     cell: Cell
     repetition: int
     attempt: int
-    rate_bps: int | None = None  # of each flow, of a UDP stream; None: as fast as it can
+    rate_bps: int | None = None  # of each flow of a UDP stream; None: as fast as it can
 
 
 def planned(plan: RunPlan, cell: Cell) -> int:
-    """Repetitions of a cell that are known beforehand: of a search the first trial."""
+    """Return the number of repetitions of a cell that are known beforehand: for a search, the first trial."""
     return 1 if cell.datagrams.rate == MAX_RATE else plan.repeat
 
 
 def is_open_ended(plan: RunPlan) -> bool:
-    """Whether what was measured decides if more is."""
+    """Return True if the results decide whether more repetitions are measured."""
     return (
         plan.retest is not None or plan.until is not None or any(cell.datagrams.rate == MAX_RATE for cell in plan.cells)
     )
 
 
 def further_orders(plan: RunPlan, stored: Iterable[Repetition]) -> list[Order]:
-    """The repetitions beyond the plan's own that are wanted now, in the order of the cells.
-
-    They are wanted by `retest` or `until`, or are the next trial of a search.
-    """
+    """Return the repetitions that `retest`, `until` or a search want beyond the plan's own, in order of the cells."""
     if not is_open_ended(plan):
         return []
     by_cell: dict[int, dict[int, Repetition]] = {}
@@ -70,9 +71,9 @@ def _rate(cell: Cell) -> int | None:
 
 
 def missing(plan: RunPlan, stored: Mapping[tuple[int, int, int], Status]) -> list[Order]:
-    """The repetitions that are still to be measured, in order, each with its next attempt.
+    """Return the repetitions that are still to be measured, in order, each with its next attempt.
 
-    `stored`: status by cell, repetition and attempt. A second invalid attempt is final: it is the rig's answer.
+    `stored`: status by cell, repetition and attempt. A second invalid attempt is final.
     """
     orders = []
     for cell in plan.cells:
@@ -85,9 +86,9 @@ def missing(plan: RunPlan, stored: Mapping[tuple[int, int, int], Status]) -> lis
 
 
 def in_turn(plan: RunPlan, orders: list[Order]) -> list[Order]:
-    """The orders of two variants as ABBA ABBA …, so that a slow drift acts on both alike; others as they are.
+    """Return the orders of two variants as ABBA ABBA …: a slow drift acts on both alike. Others keep their order.
 
-    Test by test; of conditions, which are applied to all nodes, all tests of one before those of the other.
+    Test by test; if the variants are conditions, which hold for all nodes, all tests of one before those of the other.
     """
     if plan.against is None:
         return orders
@@ -102,3 +103,9 @@ def in_turn(plan: RunPlan, orders: list[Order]) -> list[Order]:
         return (test, order.repetition, turn) if by_test else (order.repetition, turn, test)
 
     return sorted(orders, key=place)
+
+
+def pairs_without(cell: Cell, lost: Mapping[str, NodeError]) -> tuple[Pair, ...]:
+    """Return the pairs of `cell` with two living nodes; none if only the test as a whole makes sense."""
+    kept = tuple(pair for pair in cell.pairs if not lost.keys() & {pair.source, pair.destination})
+    return () if lost and cell.datagrams.rate == MAX_RATE else kept

@@ -1,27 +1,62 @@
-"""What a repetition gave: from the agents' reports to what was counted, from that to its record. Arithmetic only."""
+"""From the agents' reports to what was counted, and from that to the record of a repetition; pcap files of captures.
+
+The nodes' times become the controller's, and the protocol's names become those of `rigctl.records`.
+"""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from pathlib import Path
+from typing import Final, TypeAlias
 
+from rigctl.base.errors import RigError
 from rigctl.measure import Channel
+from rigctl.model.capture import retransmits_seen
 from rigctl.model.contract import impossible_reason, invalid_reason, unfinished_reason
 from rigctl.model.window import CommonWindow, common_window, cut, median_goodput_bps
-from rigctl.protocol import EndpointReport
-from rigctl.records import MAX_RATE, Cell, Flow, NicCounters, NodeUsage, Probes, Repetition, Side, Status
-from rigctl.remote.sides import sides
-from rigctl.runner.barrier import Clocks
-from rigctl.runner.captures import Seen
+from rigctl.protocol import EndpointReport, FlowDatagrams, FlowReport, FlowTotals
+from rigctl.records import (
+    MAX_RATE,
+    Bins,
+    Capture,
+    Cell,
+    Copying,
+    Datagrams,
+    DiskTimes,
+    Flow,
+    NicCounters,
+    NodeUsage,
+    Probes,
+    Repetition,
+    RoundTrips,
+    Series,
+    Side,
+    Status,
+    TcpInfo,
+)
+from rigctl.remote.clocks import Clocks
 from rigctl.runner.orders import Order
 
 Reports: TypeAlias = Mapping[tuple[str, int], EndpointReport]
-"""Of the endpoints that gave one, by node and number."""
+"""By node and number of the endpoint."""
+
+CAPTURE_BYTES: Final = 8 * 2**20
+"""Of each pcap file: about 60,000 frames."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The report of one end of a channel. `port` is the receiver's."""
+
+    node: str
+    channel: Channel
+    port: int
+    report: EndpointReport
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What an engine gives of a repetition once its traffic is over. Times are the controller's."""
+    """What an engine counted in a repetition. Times are the controller's."""
 
     flows: tuple[Flow, ...] = ()
     usage: tuple[NodeUsage, ...] = ()
@@ -38,7 +73,7 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """All that is known of a repetition once its traffic is over. Times are the controller's."""
+    """A repetition as the agents reported it. Times are the controller's."""
 
     order: Order
     channels: Sequence[Channel]
@@ -54,16 +89,15 @@ class Measured:
         return self.order.cell
 
     def flows(self) -> list[Flow]:
-        """The flows of every channel, as far as one of their sides reported."""
+        """Return the flows of every channel of which a side reported."""
         return [flow for channel in self.channels for flow in self._flows(channel)]
 
     def usage(self) -> tuple[NodeUsage, ...]:
-        """Of each node, what its longest-running endpoint spans; strangers of all its endpoints."""
-        names = sorted(self.cell.nodes)
-        return tuple(self._usage(name) for name in names)
+        """Return the usage of each node while its longest endpoint ran; strangers of all its endpoints."""
+        return tuple(self._usage(name) for name in sorted(self.cell.nodes))
 
     def counted(self) -> Counted:
-        """What the store and the report are to know of it."""
+        """Return what was counted, for the store and the report."""
         return Counted(
             flows=tuple(self.flows()),
             usage=self.usage(),
@@ -75,7 +109,6 @@ class Measured:
         )
 
     def _probes(self) -> Iterable[Probes]:
-        """Of each stream beside which they were and whose sender reported."""
         for channel in self.probes:
             for side in self._sides(channel.sender, channel):
                 yield Probes(channel.stream.pair, channel.stream.direction, self.at_ns, side.series)
@@ -119,6 +152,91 @@ class Measured:
         )
 
 
+def sides(report: EndpointReport, offset_ns: int, at_ns: int = 0) -> tuple[Side, ...]:
+    """Return one side per flow of `report`, its times on the controller's clock.
+
+    `offset_ns`: the node's clock minus the controller's. `at_ns`: when the flows were started; bins count from there.
+    """
+    return tuple(_side(flow, offset_ns, at_ns) for flow in report.flows)
+
+
+def _side(flow: FlowReport, offset_ns: int, at_ns: int) -> Side:
+    counted = flow.totals
+    columns = dict(flow.columns)
+    if "t_ns" in columns:
+        columns["t_ns"] = [t_ns - offset_ns for t_ns in columns["t_ns"]]
+    return Side(
+        bytes=counted.bytes,
+        first_byte_ns=_moved(counted.first_byte_ns, offset_ns),
+        last_byte_ns=_moved(counted.last_byte_ns, offset_ns),
+        sndbuf_bytes=counted.sndbuf,
+        rcvbuf_bytes=counted.rcvbuf,
+        tcp=_tcp(counted),
+        copying=Copying(counted.sends, counted.uncopied_sends, counted.copied),
+        round_trips=_round_trips(counted),
+        disk=_disk(counted),
+        histogram=flow.buckets,
+        datagrams=None if flow.datagrams is None else _datagrams(flow.datagrams),
+        bins=None if flow.bin_us is None else Bins(at_ns, flow.bin_us, flow.bins),
+        series=Series(columns),
+    )
+
+
+def _tcp(counted: FlowTotals) -> TcpInfo:
+    return TcpInfo(
+        mss=counted.mss,
+        rcv_mss=counted.rcv_mss,
+        advmss=counted.advmss,
+        pmtu=counted.pmtu,
+        rtt_us=counted.rtt_us,
+        rtt_min_us=counted.rtt_min_us,
+        retransmits=counted.retransmits,
+        retransmitted_bytes=counted.retransmitted_bytes,
+        cwnd=counted.cwnd,
+        busy_us=counted.busy_us,
+        rwnd_limited_us=counted.rwnd_limited_us,
+        sndbuf_limited_us=counted.sndbuf_limited_us,
+        advertised_window_bytes=counted.advertised_window,
+        timestamps=counted.timestamps,
+        congestion=counted.congestion,
+        nodelay=counted.nodelay,
+        segs_out=counted.segs_out,
+        segs_in=counted.segs_in,
+    )
+
+
+def _round_trips(counted: FlowTotals) -> RoundTrips | None:
+    if counted.round_trips is None:
+        return None
+    return RoundTrips(counted.round_trips, counted.rtt_sum_ns, counted.rtt_min_ns, counted.rtt_max_ns)
+
+
+def _disk(counted: FlowTotals) -> DiskTimes | None:
+    if counted.disk_us is None and counted.sync_us is None:
+        return None
+    return DiskTimes(counted.disk_us, counted.sync_us)
+
+
+def _datagrams(counted: FlowDatagrams) -> Datagrams:
+    return Datagrams(
+        count=counted.datagrams,
+        refused=counted.refused,
+        duplicates=counted.duplicates,
+        reordered=counted.reordered,
+        strays=counted.strays,
+        highest=counted.highest,
+        overflow=counted.overflow,
+        jitter_ns=counted.jitter_ns,
+        jitter_max_ns=counted.jitter_max_ns,
+        burst=counted.burst,
+        segmented=counted.segmented,
+    )
+
+
+def _moved(t_ns: int | None, offset_ns: int) -> int | None:
+    return None if t_ns is None else t_ns - offset_ns
+
+
 def recorded(
     order: Order,
     counted: Counted,
@@ -127,7 +245,7 @@ def recorded(
     max_skew_s: float | None,
     throttled: Mapping[str, bool | None],
 ) -> Repetition:
-    """The record, cut to the measurement interval and checked; when it ran is for the caller to add."""
+    """Return the record, cut to the measurement interval and checked; the caller adds when the repetition ran."""
     cell, flows = order.cell, counted.flows
     usage = tuple(replace(node, throttled=throttled.get(node.node)) for node in counted.usage)
     window = _window(cell, counted, status)
@@ -157,7 +275,7 @@ def recorded(
 
 
 def _window(cell: Cell, counted: Counted, status: Status) -> CommonWindow | None:
-    """A failed repetition keeps its raw counters; goodput over a time in which not all flows ran would mislead."""
+    """Return the interval in which all flows ran. A failed repetition has none, and keeps its raw counters."""
     if status is not Status.OK or cell.in_messages:
         return None
     planned_end_ns = counted.at_ns + round(cell.duration_s * 1e9)
@@ -167,7 +285,7 @@ def _window(cell: Cell, counted: Counted, status: Status) -> CommonWindow | None
 def judged(
     cell: Cell, flows: Sequence[Flow], usage: Sequence[NodeUsage], window: CommonWindow | None, max_skew_s: float | None
 ) -> tuple[Status, str | None]:
-    """Whether what was measured counts, and why not."""
+    """Return OK, or the status of a repetition that does not count, and why it does not."""
     if cell.in_messages and (reason := unfinished_reason(cell, flows)) is not None:
         return Status.FAILED, reason
     reason = None
@@ -175,3 +293,37 @@ def judged(
         reason = invalid_reason(cell, window, usage, max_skew_s)
     reason = reason or impossible_reason(cell, flows)
     return (Status.OK if reason is None else Status.INVALID), reason
+
+
+def write_captures(ends: Iterable[Seen], begin: str) -> tuple[Capture, ...]:
+    """Write a pcap file for each end that captured; names begin with `begin`. Raise `RigError` if one can't be."""
+    return tuple(_written(end, begin) for end in ends if end.report.capture is not None)
+
+
+def _written(end: Seen, begin: str) -> Capture:
+    taken, stream = end.report.capture, end.channel.stream
+    assert taken is not None
+    way = f"{stream.sender}-to-{stream.receiver}-at-{end.node}"
+    path = Path(f"{begin}-{way}.pcap")
+    try:
+        path.write_bytes(taken.pcap)
+    except OSError as error:
+        why = f"{path}: the capture cannot be written: {error.strerror}"
+        raise RigError(f"{why}. Name another place by --report") from None
+    sending = end.node == stream.sender
+    totals = [flow.totals for flow in end.report.flows]
+    mss = min((counted.mss for counted in totals if counted.mss), default=None)
+    whole = not taken.cut and not taken.lost and sending and mss is not None
+    counts = [counted.retransmits for counted in totals]
+    known = [count for count in counts if count is not None]
+    return Capture(
+        node=end.node,
+        pair=stream.pair,
+        direction=stream.direction,
+        file=path.name,
+        frames=taken.frames,
+        lost=taken.lost,
+        cut=taken.cut,
+        retransmits_seen=retransmits_seen(taken.pcap, end.port, mss) if whole and mss else None,
+        retransmits=sum(known) if sending and known and len(known) == len(counts) else None,
+    )

@@ -18,8 +18,8 @@ from rigctl.kinds import KINDS
 from rigctl.probe.facts import gather
 from rigctl.probe.readiness import CHECKED, Surroundings
 from rigctl.records import Cell, RunPlan
-from rigctl.runner.measurable import Blocked
 from rigctl.runner.nodes import Nodes
+from rigctl.runner.orders import Blocked
 
 
 async def prechecked(

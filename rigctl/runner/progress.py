@@ -1,5 +1,6 @@
 """Live progress: which test, how fast each pair is now, when it is over. Plain lines where there is no terminal."""
 
+import logging
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -10,6 +11,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from rigctl.base.logs import learnt
 from rigctl.base.texts import printable_lines
 from rigctl.base.units import format_bytes, format_duration, format_rate
 from rigctl.engines import AGENT
@@ -20,10 +22,11 @@ from rigctl.runner.orders import Order
 
 SIGN_OF_LIFE_S: Final = 60.0
 MOST_PAIRS_SHOWN: Final = 4
+_log = logging.getLogger("rigctl.run")
 
 
 class Progress(Protocol):
-    """What the runner tells while it works. Each call returns at once."""
+    """The runner's events. Each call returns at once."""
 
     def began(self, cell: Cell, repetition: int, attempt: int) -> None: ...
 
@@ -35,7 +38,7 @@ class Progress(Protocol):
 
 
 class Silent:
-    """Says nothing: for `--quiet`."""
+    """Prints nothing: for `--quiet`."""
 
     def began(self, cell: Cell, repetition: int, attempt: int) -> None: ...
 
@@ -47,7 +50,7 @@ class Silent:
 
 
 def settings_text(cell: Cell, *, named: bool = False) -> str:
-    """The settings of a cell in a few words: `2 pairs, window 64K, MSS 1460, 5 flows`; with `named` which pairs."""
+    """Return the settings of a cell: `2 pairs, window 64K, MSS 1460, 5 flows`; with `named` which pairs."""
     words = [cell.condition] if cell.condition is not None else []
     if named and len(cell.pairs) <= MOST_PAIRS_SHOWN:
         words += map(str, cell.pairs)
@@ -77,7 +80,7 @@ def settings_text(cell: Cell, *, named: bool = False) -> str:
 
 
 def granted_otherwise(cell: Cell, result: Repetition) -> list[str]:
-    """What differs from what was requested, each once: `mss 8960 requested, 1448 effective (2 pairs)`."""
+    """Return the settings that were not granted, each once: `mss 8960 requested, 1448 effective (2 pairs)`."""
     found = [(d.setting, d.requested, d.effective) for d in departures(cell, result.flows)]
     return [
         f"{setting} {requested} requested, {effective} effective ({count} pair{'s' if count > 1 else ''})"
@@ -106,14 +109,14 @@ class Eta:
             self._left -= 1
 
     def left_s(self, gone_s: float = 0.0) -> float | None:
-        """Seconds left once `gone_s` of the running repetition is over; None beyond the plan."""
+        """Return the seconds left once `gone_s` of the running repetition is over; None beyond the plan."""
         if self._left <= 0:
             return None
         beyond_s = self._beyond_s / self._done if self._done else 0.0
         return max(0.0, self._left_s + self._left * beyond_s - gone_s)
 
     def text(self, gone_s: float = 0.0) -> str:
-        """What is left: `, 4m 20s left`; empty beyond the plan."""
+        """Return the time left: `, 4m 20s left`; empty beyond the plan."""
         left_s = self.left_s(gone_s)
         if left_s is None:
             return ""
@@ -163,14 +166,12 @@ class Lines:
         self._say(line)
 
     def _show(self) -> None:
-        """In a cell of many minutes, a sign of life now and then."""
         now_s = time.monotonic()
         if now_s - self._told_s >= SIGN_OF_LIFE_S:
             self._told_s = now_s
             self._say(self._present())
 
     def _present(self) -> str:
-        """How fast it goes now: each pair, or the sum where pairs are many."""
         gone_s = time.monotonic() - self._began_s
         rates = sorted(self._rates.items(), key=_order)
         if len(rates) > MOST_PAIRS_SHOWN:
@@ -207,9 +208,39 @@ def _order(item: tuple[Channel, float]) -> int:
     return item[0].endpoint
 
 
+class Logged:
+    """Passes events to `progress`, and writes a log line for each, with run, test and node."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+
+    def began(self, cell: Cell, repetition: int, attempt: int) -> None:
+        learnt(cell=cell.number)
+        numbers = {"repetition": repetition, "attempt": attempt}
+        _log.info("test begins: %s", settings_text(cell, named=True), extra={"event": "test begins", **numbers})
+        self._progress.began(cell, repetition, attempt)
+
+    def received(self, channel: Channel, clock_ns: int, total_bytes: int) -> None:
+        self._progress.received(channel, clock_ns, total_bytes)
+
+    def ended(self, cell: Cell, result: Repetition) -> None:
+        numbers = {"repetition": result.repetition, "attempt": result.attempt, "status": str(result.status)}
+        level = logging.INFO if result.status is Status.OK and result.reason is None else logging.WARNING
+        why = f": {result.reason}" if result.reason else ""
+        _log.log(level, "test ended: %s%s", result.status, why, extra={"event": "test ended", **numbers})
+        for line in granted_otherwise(cell, result):
+            _log.info("%s", line)
+        learnt(cell=None)
+        self._progress.ended(cell, result)
+
+    def said(self, line: str) -> None:
+        _log.info("%s", line)
+        self._progress.said(line)
+
+
 @contextmanager
 def progress_on(console: Console, plan: RunPlan, orders: Sequence[Order], quiet: bool) -> Iterator[Progress]:
-    """The progress that suits `console`: live on a terminal, plain lines elsewhere, nothing when `quiet`.
+    """Yield the progress that suits `console`: live on a terminal, plain lines elsewhere, nothing when `quiet`.
 
     `orders` are the repetitions still to be measured: a resumed run has fewer than its plan.
     """

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from rigctl.analysis.run_view import RunView
 from rigctl.base.errors import InputError, RigctlError
 from rigctl.base.processes import Process, process
 from rigctl.display.publisher import publishing
@@ -153,8 +154,6 @@ class Board:
         if self._info is None or cell.duration_s < _ANALYSED_S:
             return
         try:
-            from rigctl.analysis.run_view import RunView  # with numpy: not before the nodes are connected
-
             found = next((each for each in RunView(self._info, [result]).cells if each.counted), None)
         except InputError:  # the store refuses it, too, and says why
             return

@@ -1,35 +1,44 @@
-"""One repetition of one cell, from its orders to its record. `measure_cell` has the stages in their order."""
+"""One repetition of one cell, from its orders to its record. `measure_cell` has the stages in their order.
+
+Beside the traffic: switch counters, throttled Raspberry Pis, and whether the data interfaces carried the data.
+"""
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from rigctl.base.errors import NodeError, of_nodes
+from rigctl.base.errors import NodeError, named, of_nodes
+from rigctl.check.rules.links import LOOPBACKS
 from rigctl.engines import AGENT, IPERF3
-from rigctl.records import PortSeries, Repetition, Status
+from rigctl.probe.facts import throttled_between, throttled_now
+from rigctl.probe.readiness import Surroundings, parse_surroundings, surroundings_script
+from rigctl.records import MAX_RATE, Flow, NicCounters, NodeUsage, PortSeries, Repetition, Status
 from rigctl.runner.by_agent import ByAgent
 from rigctl.runner.by_iperf3 import ByIperf3
-from rigctl.runner.captures import write_captures
-from rigctl.runner.carried import astray
 from rigctl.runner.engine import DRAIN_S, SALVAGE_S, Attempt, Bench, Engine
-from rigctl.runner.measurable import measurable
-from rigctl.runner.orders import Order
-from rigctl.runner.outcome import Counted, recorded
+from rigctl.runner.nodes import Nodes
+from rigctl.runner.orders import Blocked, Order, pairs_without
+from rigctl.runner.outcome import Counted, recorded, write_captures
 from rigctl.runner.progress import Progress
-from rigctl.runner.throttling import ThrottleWatch
 
 ENGINES: Final[Mapping[str, Engine]] = {AGENT: ByAgent, IPERF3: ByIperf3}
-"""Of each engine of `rigctl.engines`, what measures a repetition."""
+"""The class that measures a repetition, for each engine of `rigctl.engines`."""
 REPORT_S: Final = 10.0
 _STOPPED: Final = "stopped by Ctrl-C or a signal"
+LEAST_BYTES: Final = 1_000_000
+"""Below this number other traffic, as of SSH, may be as much."""
+LEAST_SHARE: Final = 0.5
+LATE_S: Final = 3.0
+"""Some drivers read their counters from the card once a second: counters alone prove nothing in a shorter test."""
+_ELSEWHERE: Final = "the rest took another interface; look at the policy rules (ip rule) of both ends"
 
 
 async def measure_cell(order: Order, bench: Bench, max_skew_s: float, progress: Progress) -> Repetition:
     """Measure one repetition; whatever goes wrong on the rig is in the record, not raised.
 
-    Cancelled, it gives an INTERRUPTED record: the caller goes no further.
+    Return an INTERRUPTED record if cancelled: the caller goes no further.
     """
     try:
         order, left_out = await measurable(order, bench.nodes, bench.blocked)
@@ -63,7 +72,6 @@ async def measure_cell(order: Order, bench: Bench, max_skew_s: float, progress: 
 
 
 def _in_part(result: Repetition, left_out: str | None) -> Repetition:
-    """A repetition without some pairs: what is known of the others counts, their sum is not that of the test."""
     if left_out is None:
         return result
     if result.status is Status.OK:
@@ -72,7 +80,7 @@ def _in_part(result: Repetition, left_out: str | None) -> Repetition:
 
 
 def _reasons(error: Exception) -> list[NodeError]:
-    """The reasons in `error`, however deep groups nest them. What is not the rig's failure is raised."""
+    """Return the reasons in `error`, however deep groups nest them. Raise what is not the rig's failure."""
     if isinstance(error, ExceptionGroup):
         return [reason for inner in error.exceptions for reason in _reasons(inner)]
     if not isinstance(error, NodeError):
@@ -81,7 +89,7 @@ def _reasons(error: Exception) -> list[NodeError]:
 
 
 class _Around:
-    """What is looked at beside the traffic, whoever makes it: switch counters and throttling; and the times."""
+    """The measurements beside the traffic, for every engine: switch counters, throttling, times."""
 
     def __init__(self, order: Order, bench: Bench) -> None:
         self._order, self._nodes, self._counters = order, bench.nodes, bench.counters
@@ -93,7 +101,7 @@ class _Around:
         self._started_at, self._began_s = time.time(), time.monotonic()
 
     async def begin(self, attempt: Attempt) -> None:
-        """The nodes open, the counters read, the flows prepared."""
+        """Open the nodes, read the counters, prepare the flows."""
         await self._nodes.agents(self._names)
         await self._throttling.look(self._names)
         async with asyncio.TaskGroup() as group:
@@ -101,11 +109,10 @@ class _Around:
             group.create_task(attempt.prepare())
 
     async def collect(self, attempt: Attempt, deadline_s: float) -> Counted:
-        """What the engine and, of a repetition that did not fail, the switches counted."""
+        """Collect what the engine counted and, if the repetition did not fail, the switches."""
         ended_ns = time.monotonic_ns()
 
         async def read() -> None:
-            # The failed, too, may be looked into; but nobody waits for their counters.
             if deadline_s > SALVAGE_S:
                 self._read = await self._counters.end(self._order.cell, attempt.at_ns, ended_ns)
 
@@ -114,7 +121,6 @@ class _Around:
         return counted
 
     def record(self, counted: Counted, status: Status, reason: str | None, max_skew_s: float | None) -> Repetition:
-        """What was measured, cut to the measurement interval and checked."""
         throttled = {name: self._throttling.throttled(name) for name in self._names}
         return replace(
             recorded(self._order, counted, status, reason, max_skew_s, throttled),
@@ -124,3 +130,126 @@ class _Around:
             counters_missing=self._read[1],
             captures=write_captures(counted.captured, self._capture_names) if self._order.cell.capture else (),
         )
+
+
+async def measurable(order: Order, nodes: Nodes, blocked: Blocked) -> tuple[Order, str | None]:
+    """Return the order without the pairs that cannot be measured, and the text that names them; None if all can be.
+
+    A test without a pair that can be measured stays as it is: it fails, with the reason.
+    """
+    cell = order.cell
+    if len(cell.pairs) < 2:
+        return order, None
+    lost = await nodes.lost(cell.nodes)
+    known = {pair: why for (number, pair), why in blocked.items() if number == cell.number}
+    kept = tuple(pair for pair in pairs_without(cell, lost) if pair not in known)
+    if not kept or len(kept) == len(cell.pairs) or cell.datagrams.rate == MAX_RATE:
+        return order, None
+    left = [pair for pair in cell.pairs if pair not in kept]
+    reasons = [*of_nodes(lost.values()), *dict.fromkeys(known[pair] for pair in left if pair in known)]
+    which = named([f"{pair.source} → {pair.destination}" for pair in left])
+    return replace(order, cell=replace(cell, pairs=kept)), f"not measured: {which} ({'; '.join(reasons)})"
+
+
+class ThrottleWatch:
+    """The flags of every Raspberry Pi of a cell, at the first and the latest look; other nodes are not asked."""
+
+    def __init__(self, nodes: Nodes) -> None:
+        self._nodes = nodes
+        self._first: dict[str, int | None] = {}
+        self._latest: dict[str, int | None] = {}
+
+    async def look(self, names: Iterable[str]) -> None:
+        """Look at the Pis among `names`, side by side; a Pi that does not answer stays unknown."""
+        pis = [name for name in names if self._nodes.is_pi(name)]
+        flags = await asyncio.gather(*(self._flags(name) for name in pis))
+        for name, value in zip(pis, flags, strict=True):
+            self._first.setdefault(name, value)
+            self._latest[name] = value
+
+    def throttled(self, name: str) -> bool | None:
+        """Return True if the node was throttled between the two looks; `None` if unknown, or if it is no Pi."""
+        return throttled_between(self._first.get(name), self._latest.get(name))
+
+    async def _flags(self, name: str) -> int | None:
+        try:
+            return await throttled_now(self._nodes.shell(name))
+        except NodeError:
+            return None
+
+
+async def astray(flows: Iterable[Flow], usage: Iterable[NodeUsage], duration_s: float, nodes: Nodes) -> str | None:
+    """Return why the data did not flow over the data interfaces, or None if they did, or nothing is known.
+
+    A route that leads elsewhere gives a clean result of the wrong cable. An interface counts at least the bytes of its
+    payload, whatever its offloads do with headers; half of them is clearly too few. Other traffic of the interface only
+    adds to its counters: it can hide a fault, and never makes one.
+    """
+    moved = tuple(flows)
+    suspects = {each.node: each for each in usage if _short(each, moved)}
+    ways = dict(zip(suspects, await asyncio.gather(*(_asked(nodes, name, moved) for name in suspects)), strict=True))
+    found = [_verdict(each, moved, ways[name], duration_s, nodes) for name, each in suspects.items()]
+    verdicts = [verdict for verdict in found if verdict is not None]
+    if not verdicts:
+        return None
+    causes = [cause for _, cause in verdicts if cause is not None]
+    return f"{named([said for said, _ in verdicts])}: {causes[0] if causes else _ELSEWHERE}"
+
+
+def _short(usage: NodeUsage, flows: Iterable[Flow]) -> bool:
+    return any(_is_short(*each) for each in _counts(usage, flows))
+
+
+def _is_short(payload: int, carried: int | None) -> bool:
+    return carried is not None and payload >= LEAST_BYTES and carried < LEAST_SHARE * payload
+
+
+def _counts(usage: NodeUsage, flows: Iterable[Flow]) -> tuple[tuple[int, int | None], tuple[int, int | None]]:
+    """Return the bytes of payload and those that the interface carried: out, then in."""
+    sent = received = 0
+    for flow in flows:
+        payload = flow.receiver.bytes if flow.receiver is not None else 0
+        sent += payload if flow.stream.sender == usage.node else 0
+        received += payload if flow.stream.receiver == usage.node else 0
+    nic = usage.nic or NicCounters()
+    return (sent, nic.tx_bytes), (received, nic.rx_bytes)
+
+
+async def _asked(nodes: Nodes, name: str, flows: Iterable[Flow]) -> dict[str, str | None] | None:
+    """Return the interface by which `name` sends to each peer; None: unknown, or a bond or bridge is on it."""
+    peers = {_peer(flow, name) for flow in flows if name in flow.stream.ends}
+    try:
+        addresses = {peer: nodes.data_address(peer) for peer in peers}
+        script = surroundings_script(
+            nodes.data_interface(name), nodes.data_address(name), list(addresses.values()), traffic=False
+        )
+        around: Surroundings = parse_surroundings(await nodes.shell(name)(script))
+    except NodeError:
+        return None
+    if around.above:
+        return None
+    return {peer: way.device for peer, address in addresses.items() if (way := around.routes.get(address)) is not None}
+
+
+def _peer(flow: Flow, name: str) -> str:
+    return next((end for end in flow.stream.ends if end != name), name)
+
+
+def _verdict(
+    usage: NodeUsage, flows: tuple[Flow, ...], ways: Mapping[str, str | None] | None, duration_s: float, nodes: Nodes
+) -> tuple[str, str | None] | None:
+    """Return what a node's interface carried, and the route that explains it; None if nothing is wrong, or known."""
+    name, interface = usage.node, nodes.data_interface(usage.node)
+    if ways is None:
+        return None
+    distant = [flow for flow in flows if name in flow.stream.ends and ways.get(_peer(flow, name)) not in LOOPBACKS]
+    others = {peer: way for peer, way in ways.items() if way not in (None, interface, *LOOPBACKS)}
+    for (payload, carried), verb in zip(_counts(usage, distant), ("sent", "received"), strict=True):
+        if carried is None or not _is_short(payload, carried) or (duration_s < LATE_S and not others):
+            continue
+        said = f"{name}: {interface} carried {carried / 1e6:,.0f} of {payload / 1e6:,.0f} MB {verb}"
+        if others:
+            peer, way = next(iter(others.items()))
+            return said, f"data to {peer} leave by {way} ({name}: ip route get {nodes.data_address(peer)})"
+        return said, None
+    return None

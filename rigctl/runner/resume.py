@@ -10,14 +10,13 @@ import socket
 from collections.abc import Iterator, Mapping
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rigctl.base.errors import InputError
 from rigctl.base.units import format_duration
 from rigctl.records import Cell, Link, RunInfo, RunPlan, RunStatus
-
-if TYPE_CHECKING:
-    from rigctl.store import Store
+from rigctl.store import Store
+from rigctl.store.flat import flattened
 
 _MOST_TOLD: Final = 5
 
@@ -38,7 +37,7 @@ def check(info: RunInfo, plan: RunPlan, versions: Mapping[str, str], controller:
         )
 
 
-def latest_unfinished(store: "Store", scenario: str, rig: str | None) -> RunInfo:
+def latest_unfinished(store: Store, scenario: str, rig: str | None) -> RunInfo:
     """Return the latest run of `scenario`, on `rig` where one is named, that is not complete. Raises `InputError`."""
     for info in store.latest_first():
         plan = info.plan
@@ -109,8 +108,6 @@ def _cells(stored: tuple[Cell, ...], asked: tuple[Cell, ...]) -> Iterator[str]:
     if len(stored) != len(asked):
         yield f"tests: {len(stored)} then, {len(asked)} now"
         return
-    from rigctl.store.flat import flattened  # with SQLAlchemy: a run that is not resumed connects first
-
     changed = [(before, now) for before, now in zip(stored, asked, strict=True) if before != now]
     seen: set[str] = set()
     for before, now in changed:

@@ -176,7 +176,7 @@ def _plan(
         cells=cells,
         links={name: node.link for name, node in rig.nodes.items() if name in used},
         virtual=rig.virtual,
-        max_skew_s=model.max_skew,
+        max_skew_s=max(0.010, model.duration / 100) if model.max_skew is None else model.max_skew,
         heads=tuple(model.heads.items()),
         expectations=expectations_of(model.expect, [row for row, _ in tests], KINDS[model.test]),
         conditions=tuple(conditions[name] for name in dict.fromkeys(cell.condition for cell in cells) if name),

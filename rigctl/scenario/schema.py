@@ -236,9 +236,10 @@ class ScenarioKeys(Section):
     omit: Annotated[float, named(parse_omit), WithJsonSchema(_DURATION_SCHEMA)] = Field(
         0.0, description="Time at the start of the duration that does not count.", examples=["2s"]
     )
-    max_skew: Annotated[float, named(parse_max_skew), WithJsonSchema(_DURATION_SCHEMA)] = Field(
-        0.010,
-        description="A repetition whose flows start further apart than this is invalid, and measured once more.",
+    max_skew: Annotated[float | None, named(parse_max_skew), WithJsonSchema(_DURATION_SCHEMA)] = Field(
+        None,
+        description="A repetition whose flows start further apart than this is invalid, and measured once more. "
+        "Default: 1 % of the duration, at least 10ms.",
         examples=["10ms"],
     )
     repeat: Annotated[

@@ -1,4 +1,4 @@
-"""Months of nights: seven columns a week, a field for each day; a day without a night is empty, a missed one is not."""
+"""Months of nights: seven columns a week, a field for each day. A day without a night is empty."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ _ATTENTION: Final = (
     State.UNEXPECTED, State.WORSE, State.NEWS, State.BETTER, State.FAILED, State.MISSED, State.PARTLY, State.OPEN,
     State.MEASURED,
 )  # fmt: skip
-"""What of several nights of a day is shown: the first of these."""
+"""The first of these is shown for a day with several nights."""
 
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """`slot` None: no night is known of it. Of several, that which needs the most attention; `more`: the others."""
+    """`slot`: the night of this day that needs the most attention; None: no night is known. `more`: other nights."""
 
     number: int
     slot: Slot | None = None
@@ -33,7 +33,7 @@ class Month:
 
 
 def months(slots: Sequence[Slot], most: int = MOST_MONTHS) -> tuple[Month, ...]:
-    """From that of the first night to that of the last, at most `most` of them, the earliest first."""
+    """Return the months from the first night to the last, at most the last `most`, the earliest first."""
     if not slots:
         return ()
     by_day: dict[date, list[Slot]] = {}

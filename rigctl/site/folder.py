@@ -1,8 +1,8 @@
-"""The folder of a site: whose it is, one publisher at a time, and files that are all there before one is seen.
+"""The folder of a site: who owns it, one publisher at a time, and all files complete before a reader sees one.
 
-Files are made under `.rigctl-site/stage` and renamed from there: first those that nothing links to yet, then those that
-are replaced, the front page last. So every page that can be reached links to pages that are there, and a publish that
-ends early, for want of room or by a signal, leaves the old site as it was.
+Files are made under `.rigctl-site/stage` and renamed from there: first new files, to which nothing links yet, then
+those that are replaced, the front page last. So every page that a reader can reach links to existing pages. A publish
+that ends early, because of a full disk or a signal, leaves the old site as it was.
 
 Other users may be able to write to the folder, but not to `.rigctl-site`. So every file is opened relative to an open
 folder, never through a link, and only regular files are read.
@@ -39,12 +39,12 @@ _NOT_LOOKED_AT: Final = frozenset({"lost+found", ".DS_Store", "Thumbs.db", "desk
 _WAIT_S: Final = 120.0
 _MOST_BYTES: Final = 256 * 1024**2
 _ORDER: Final = (*(f"{folder}/" for folder in _FOLDERS), SEARCH, FEED, INDEX)
-"""In which files that are replaced are renamed: each links to those before it."""
+"""Order in which replaced files are renamed: each links to those before it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """`site`: what the feed is known by; `store`: the place of its store."""
+    """Owner of a site. `site`: identifier of its feed; `store`: place of its store."""
 
     site: UUID
     store: str
@@ -55,12 +55,12 @@ _MARKS: Final = TypeAdapter(Mark)
 
 
 def is_page(name: str) -> bool:
-    """Tell whether a site may have a page of this name."""
+    """Tell whether a site may have a page with this name."""
     return name in (SEARCH, FEED, INDEX) or _PAGE.fullmatch(name) is not None
 
 
 class Folder:
-    """A folder that holds a site of a store, or nothing yet. Made by `opened`; `mark` None: nothing yet."""
+    """A folder with the site of a store, or an empty one (`mark` None). Made by `opened`."""
 
     def __init__(self, path: Path, top: int, own: int) -> None:
         self.path = path
@@ -82,28 +82,30 @@ class Folder:
         self.keep(_MARK, _MARKS.dump_json(mark))
 
     def add(self, page: str, content: bytes) -> None:
-        """Make a file that `commit` puts in its place."""
+        """Make a file that `commit` puts in its place, unless the same file is there."""
         if not is_page(page):
             raise ValueError(f"no page of a site: {page!r}")
+        if self.page(page) == content:
+            return
         with written(self.path):
             _write(self._own, f"{_STAGE}/{page}", content)
         self._staged.add(page)
 
     def keep(self, name: str, content: bytes) -> None:
-        """Put one of the site's own files, at once."""
+        """Write one of the site's own files, at once."""
         with written(self.path):
             _write(self._own, f"{_STAGE}/{name}", content)
             os.replace(f"{_STAGE}/{name}", name, src_dir_fd=self._own, dst_dir_fd=self._own)
 
     def kept(self, name: str) -> bytes | None:
-        """Return one of the site's own files; None where it is missing or no regular file."""
+        """Return one of the site's own files; None if it is missing or no regular file."""
         try:
             return read_regular(name, _MOST_BYTES, self._own)
         except OSError:
             return None
 
     def page(self, page: str) -> bytes | None:
-        """Return a page as it is in its place; None where it is missing or no regular file."""
+        """Return a page as it is in its place; None if it is missing or no regular file."""
         try:
             with self._around(page) as (folder, name):
                 return read_regular(name, _MOST_BYTES, folder)
@@ -162,7 +164,7 @@ def _entered(name: str | Path, parent: int | None = None) -> int:
 
 
 def _write(folder: int, name: str, content: bytes) -> None:
-    """Make a file that outlives a power cut once it is in its place."""
+    """Make a file that survives a power cut once it is in its place."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(name, flags, 0o666, dir_fd=folder), "wb") as file:
         file.write(content)
@@ -176,7 +178,7 @@ def _place(page: str) -> int:
 
 @contextmanager
 def written(path: Path) -> Iterator[None]:
-    """Turn what cannot be written in the block into an `InputError` that names the folder."""
+    """Turn an `OSError` in the block into an `InputError` that names the folder."""
     try:
         yield
     except OSError as error:
@@ -189,10 +191,10 @@ def written(path: Path) -> Iterator[None]:
 
 @contextmanager
 def opened(path: Path, wait_s: float = _WAIT_S) -> Iterator[Folder]:
-    """Open the folder at `path`, made where it is not there, for one publisher; wait for another one.
+    """Open the folder at `path` for one publisher, and make it if it is missing. Wait for another publisher.
 
-    Raises `InputError` for what is no folder, holds files of others, is locked, or
-    cannot be written: nothing was touched then. Whether a site of another store is there, its mark tells.
+    Raise `InputError` for a path that is no folder, holds other files, is locked, or cannot be written: nothing was
+    touched then. The mark tells whether it is the site of another store.
     """
     check_folder(path)
     with ExitStack() as stack:
@@ -218,7 +220,7 @@ def opened(path: Path, wait_s: float = _WAIT_S) -> Iterator[Folder]:
 
 
 def check_folder(path: Path) -> None:
-    """Refuse what is no place for a site; nothing is touched. Raises `InputError`."""
+    """Raise `InputError` for a path that cannot hold a site. Nothing is touched."""
     if path.exists() and not path.is_dir():
         raise InputError(f"{path}: is a file. Name a folder for the site")
     try:
@@ -239,7 +241,7 @@ def check_folder(path: Path) -> None:
 
 
 def _refuse_foreign(path: Path, own: os.stat_result) -> None:
-    """Refuse the files of a site into which other users could have put anything."""
+    """Refuse a folder of a site's own files that other users may have changed."""
     if not stat.S_ISDIR(own.st_mode):
         raise InputError(f"{path}: {OWN} is no folder. Remove it, or name another folder")
     if own.st_uid != os.geteuid():
@@ -268,5 +270,5 @@ def _wait(path: Path, lock: int, wait_s: float) -> None:
 
 
 def where(place: str) -> str:
-    """Return a store's place as it is told from others: a path together with its host."""
+    """Return the place of a store, with the host for a path: it differs from the places of all other stores."""
     return place if "://" in place else f"{socket.gethostname()}:{Path(place).resolve()}"

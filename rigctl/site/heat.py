@@ -1,4 +1,4 @@
-"""A mesh over time: a row for each pair, a column for each night, coloured by how far each is from its usual value."""
+"""A mesh over time: a row for each pair, a column for each night, coloured by the distance from the usual value."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from rigctl.site.nights import Slot
 MOST_NIGHTS: Final = 60
 _LEAST_NODES: Final = 3
 _WITHIN: Final = 0.01
-"""A share: what is nearer to the usual value has no number."""
+"""A share of the usual value. A field that is nearer to it has no number."""
 _BOUNDS: Final = (0, 3, 10)
 """Percent, as printed, at which a colour begins."""
 
@@ -34,7 +34,7 @@ class Heat:
 
 
 def heats(seen: Nights, slots: Sequence[Slot]) -> tuple[Heat, ...]:
-    """Of each point of the other axes at which three nodes or more were measured in pairs, the latest nights."""
+    """Return the latest nights of each mesh of three nodes or more, one for each point of the other axes."""
     points: dict[tuple[str, str], list[tuple[Stream, NightSeries]]] = {}
     for series in seen.series:
         stream = _pair(series)

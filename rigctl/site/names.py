@@ -1,4 +1,4 @@
-"""Where a page of a site is: names that stay the same, that every file system takes, and that lead into no folder."""
+"""Names of the pages of a site: they stay the same, every file system takes them, and they lead into no folder."""
 
 import re
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _MOST: Final = 48
 
 @dataclass(frozen=True, slots=True, order=True)
 class Course:
-    """A scenario on a rig, night by night; by the names that runs and nights have."""
+    """A scenario on a rig, by the names that runs and nights have."""
 
     scenario: str
     rig: str
@@ -37,7 +37,7 @@ class Course:
 
 
 def plain(text: str) -> str:
-    """`text` as a part of a file's name. Names that differ stay different where case does not count, too.
+    """Return `text` as a part of a file's name. Different texts give names that differ even if case does not count.
 
     >>> plain("gigablox"), plain("../Lab")
     ('gigablox', 'lab-c29d61')
@@ -55,7 +55,7 @@ def page_of_comparison(before: str, after: str) -> str:
 
 
 def link(page: str, target: str) -> str:
-    """The reference from one page to another, both by their path in the site.
+    """Return the reference from one page to another, both by their path in the site.
 
     >>> link("runs/a.html", "scenarios/x@y.html")
     '../scenarios/x%40y.html'

@@ -1,23 +1,34 @@
-"""News of a course: changes by the night in which each was found, missed bounds, nights not measured."""
+"""News of a scenario on a rig: changes by the night in which each was found, missed bounds, nights not measured.
+
+The news of all scenarios become an Atom feed (RFC 4287). Its identifiers are made from what they name: they never
+change. Its addresses are relative: a site does not know where it will lie.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
+from uuid import UUID, uuid5
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from rigctl.analysis.nights.regressions import Regressions
 from rigctl.analysis.nights.shifts import Shift
+from rigctl.base.version import __version__
 from rigctl.report.nights.page import sentence
 from rigctl.report.words.text import plural
-from rigctl.site.names import Course, page_of_run
+from rigctl.site.names import FEED, INDEX, Course, link, page_of_run
 from rigctl.site.nights import Slot, State
 
 _MOST: Final = 180
 """Characters of a headline; its sentences are whole."""
+MOST_ENTRIES: Final = 100
+"""Entries of the feed."""
+_ATOM: Final = "http://www.w3.org/2005/Atom"
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One piece of news. `key` tells it from all others, for ever; `page` is where it leads."""
+    """One piece of news. `key` identifies it for ever; `page` is the page that it links to."""
 
     key: str
     at: float  # Unix seconds
@@ -29,7 +40,7 @@ class Entry:
 
 
 def found_in(regressions: Regressions) -> dict[str, tuple[Shift, ...]]:
-    """Of each run whose night showed changes first, these, the largest first."""
+    """Map each run whose night showed changes first to these changes, the largest first."""
     found: dict[str, list[Shift]] = {}
     for shift in regressions.history:
         found.setdefault(regressions.nights.runs[shift.found].run, []).append(shift)
@@ -37,7 +48,7 @@ def found_in(regressions: Regressions) -> dict[str, tuple[Shift, ...]]:
 
 
 def headlines(found: Mapping[str, Sequence[Shift]]) -> dict[str, str]:
-    """Of each of these runs a sentence on the largest change."""
+    """Map each run to a sentence on its largest change."""
     more = {run: f", and {plural(len(own) - 1, 'more change')}" if len(own) > 1 else "" for run, own in found.items()}
     return {run: f"{sentence(own[0])}{more[run]}" for run, own in found.items()}
 
@@ -45,7 +56,7 @@ def headlines(found: Mapping[str, Sequence[Shift]]) -> dict[str, str]:
 def entries(
     course: Course, slots: Sequence[Slot], found: Mapping[str, Sequence[Shift]], ended: Mapping[str, float]
 ) -> Iterator[Entry]:
-    """The news of `course`, the earliest first. `ended`: when each run did."""
+    """Yield the news of `course`, the earliest first. `ended`: when each run ended."""
     for slot in slots:
         shifts = found.get(slot.run or "", ())
         goes_on = slot.state is State.UNEXPECTED and slot.since != slot.day
@@ -59,3 +70,41 @@ def entries(
         what = what if len(what) <= _MOST else f"{what[: _MOST - 1]}…"
         at = ended.get(slot.run or "", slot.at)
         yield Entry(key, at, course, slot.state, f"{course}, {slot.day}: {what}", sentences, page)
+
+
+def feed(site: UUID, title: str, entries: Sequence[Entry], latest_at: float) -> bytes:
+    """Return the feed of the latest entries, the latest first. `latest_at`: when the last run of the site ended."""
+    shown = sorted(entries, key=lambda entry: (-entry.at, entry.key))[:MOST_ENTRIES]
+    root = Element("feed", xmlns=_ATOM)
+    SubElement(root, "id").text = site.urn
+    SubElement(root, "title").text = _text(title)
+    SubElement(root, "updated").text = _instant(max([latest_at, *(entry.at for entry in shown)]))
+    SubElement(root, "link", rel="self", type="application/atom+xml", href=FEED)
+    SubElement(root, "link", rel="alternate", type="text/html", href=INDEX)
+    SubElement(SubElement(root, "author"), "name").text = "rigctl"
+    SubElement(root, "generator", version=__version__).text = "rigctl"
+    for entry in shown:
+        own = SubElement(root, "entry")
+        SubElement(own, "id").text = uuid5(site, entry.key).urn
+        SubElement(own, "title").text = _text(entry.title)
+        SubElement(own, "updated").text = _instant(entry.at)
+        SubElement(own, "link", rel="alternate", type="text/html", href=link(FEED, entry.page))
+        SubElement(own, "category", term=str(entry.state))
+        SubElement(own, "content", type="text").text = _text("\n".join(entry.sentences))
+    indent(root)
+    text: bytes = tostring(root, encoding="utf-8", xml_declaration=True)
+    return text + b"\n"
+
+
+def _instant(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _text(text: str) -> str:
+    """Replace characters that XML 1.0 cannot hold."""
+    return "".join(
+        sign
+        if sign in "\t\n" or (sign >= " " and sign not in "\ufffe\uffff" and not "\ud800" <= sign <= "\udfff")
+        else "\ufffd"
+        for sign in text
+    )

@@ -1,4 +1,4 @@
-"""The nights of a course as its calendar has them: measured, failed, missed; never one that is not known to be due."""
+"""The nights of a scenario on a rig as the calendar shows them: measured, failed or missed."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -7,51 +7,57 @@ from enum import StrEnum
 from typing import Final
 
 from rigctl.analysis.nights.shifts import Shift
-from rigctl.records import Night, NightOutcome, RunStatus, Unmet
-from rigctl.site.made import MadeRun
+from rigctl.records import CONFIRMS, Night, NightOutcome, RunInfo, RunStatus, Unmet
+from rigctl.site.names import Course
+
+
+@dataclass(frozen=True, slots=True)
+class MadeRun:
+    """A run with a page. `answer`: the sentence on top of it; `unmet`: the missed bounds."""
+
+    info: RunInfo
+    course: Course
+    answer: str
+    unmet: tuple[Unmet, ...] = ()
+
+    @property
+    def run(self) -> str:
+        return self.info.run
+
+    @property
+    def is_night(self) -> bool:
+        """True unless the run is a second measurement."""
+        return CONFIRMS not in self.info.tags
 
 
 class State(StrEnum):
-    """How a night went, as its field in the calendar shows it."""
+    """State of a night, with its sign in the calendar and its words in the legend."""
 
-    MEASURED = "measured"  # nothing new
-    WORSE = "worse"  # a change for the worse was found in it
-    BETTER = "better"
-    UNEXPECTED = "unexpected"  # a bound of `expect:` was missed
-    NEWS = "news"  # its message told of a change that the nights since do not show
-    PARTLY = "partly"  # some tests were not measured
-    FAILED = "failed"  # not measured: failed, stopped at its deadline, or the rig was in use
-    MISSED = "missed"
-    OPEN = "open"  # it runs, or its controller died
+    sign: str
+    words: str
+
+    def __new__(cls, value: str, sign: str, words: str) -> "State":
+        made = str.__new__(cls, value)
+        made._value_, made.sign, made.words = value, sign, words
+        return made
+
+    MEASURED = "measured", "", "measured, nothing new"
+    WORSE = "worse", "▼", "worse"  # a change for the worse was found in this night
+    BETTER = "better", "▲", "better"
+    UNEXPECTED = "unexpected", "!", "not as expected"  # a bound of `expect:` was missed
+    NEWS = "news", "?", "news of that night only"  # the nights since do not show the change
+    PARTLY = "partly", "~", "measured in part"  # some tests were not measured
+    FAILED = "failed", "×", "failed"  # or stopped at its deadline, or the rig was in use
+    MISSED = "missed", "–", "missed"
+    OPEN = "open", "…", "running, or ended without a result"
 
     @property
     def whole(self) -> bool:
+        """True if all tests were measured."""
         return self in _WHOLE
 
 
 _WHOLE: Final = frozenset({State.MEASURED, State.WORSE, State.BETTER, State.UNEXPECTED, State.NEWS})
-WORDS: Final[dict[State, str]] = {
-    State.MEASURED: "measured, nothing new",
-    State.WORSE: "worse",
-    State.BETTER: "better",
-    State.UNEXPECTED: "not as expected",
-    State.NEWS: "news of that night only",
-    State.PARTLY: "measured in part",
-    State.FAILED: "failed",
-    State.MISSED: "missed",
-    State.OPEN: "running, or ended without a result",
-}
-SIGNS: Final[dict[State, str]] = {
-    State.MEASURED: "",
-    State.WORSE: "▼",
-    State.BETTER: "▲",
-    State.UNEXPECTED: "!",
-    State.NEWS: "?",
-    State.PARTLY: "~",
-    State.FAILED: "×",
-    State.MISSED: "–",
-    State.OPEN: "…",
-}
 _OUTCOMES: Final[dict[NightOutcome, State]] = {
     NightOutcome.QUIET: State.MEASURED,
     NightOutcome.NEWS: State.NEWS,
@@ -65,10 +71,10 @@ _OUTCOMES: Final[dict[NightOutcome, State]] = {
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One night: when it was due, or began; its run, where it came to one; what there is to say of it.
+    """One night. `at`: when it was due, or began.
 
-    `since`: the night from which on the scenario was not as expected: in one that still is not, in one that did not
-    measure it, and in the first one that is as expected again.
+    `since`: the night from which on the scenario was not as expected. Set until the first night that is as expected
+    again, that night included.
     """
 
     at: float
@@ -84,18 +90,14 @@ class Slot:
         return datetime.fromtimestamp(self.at).date()
 
     @property
-    def sign(self) -> str:
-        return SIGNS[self.state]
-
-    @property
     def again(self) -> bool:
-        """Tell whether it is as expected again."""
+        """True for the first night that is as expected again."""
         return self.since is not None and self.state.whole and self.state is not State.UNEXPECTED
 
     @property
     def what(self) -> str:
-        """`failed: the scenario cannot be read`, `not as expected since 2026-11-03: goodput 812 Mbit/s in test 3 …`."""
-        word, text = WORDS[self.state], f": {self.text}" if self.text else ""
+        """Return `failed: the scenario cannot be read`, `not as expected since 2026-11-03: goodput 812 Mbit/s …`."""
+        word, text = self.state.words, f": {self.text}" if self.text else ""
         if self.since is None or (self.state is State.UNEXPECTED and self.since == self.day):
             return f"{word}{text}"
         if self.state is State.UNEXPECTED:
@@ -106,17 +108,17 @@ class Slot:
 
     @property
     def label(self) -> str:
-        """`2026-11-05, failed: the scenario cannot be read`."""
+        """Return `2026-11-05, failed: the scenario cannot be read`."""
         return f"{self.day}, {self.what}"
 
 
 def slots(
     runs: Iterable[MadeRun], nights: Iterable[Night], found: Mapping[str, Sequence[Shift]], words: Mapping[str, str]
 ) -> tuple[Slot, ...]:
-    """The nights of a course, the earliest first.
+    """Return the nights of a course, the earliest first.
 
-    `nights`: what the store keeps of those that a timer started. `found`: of a run, the changes that its night showed
-    first, and `words` the sentence on them.
+    `nights`: the stored nights that a timer started. `found`: the changes that the night of a run showed first, by its
+    id; `words`: the sentence on them.
     """
     due = {night.run: night for night in nights if night.run is not None}
     made = [_of_run(run, due.get(run.run), found.get(run.run, ()), words) for run in runs if run.is_night]
@@ -126,15 +128,15 @@ def slots(
 
 
 def _of_run(run: MadeRun, night: Night | None, found: Sequence[Shift], words: Mapping[str, str]) -> Slot:
-    at = run.started_at if night is None else night.due_at
+    at = run.info.started_at if night is None else night.due_at
     text = words.get(run.run, "")
     outcome = None if night is None else night.outcome
     unmet = run.unmet if night is None or outcome is None else night.unmet
-    if run.status is RunStatus.RUNNING:
+    if run.info.status is RunStatus.RUNNING:
         return Slot(at, State.OPEN, run.run, text)
     if night is not None and outcome is not None and not _OUTCOMES[outcome].whole:
         return Slot(at, State.PARTLY, run.run, night.reason or "", unmet)
-    if run.status is not RunStatus.COMPLETE:
+    if run.info.status is not RunStatus.COMPLETE:
         return Slot(at, State.PARTLY, run.run, text, unmet)
     if unmet:
         return Slot(at, State.UNEXPECTED, run.run, _joined(unmet, text), unmet)
@@ -145,7 +147,7 @@ def _of_run(run: MadeRun, night: Night | None, found: Sequence[Shift], words: Ma
 
 
 def _of_night(night: Night) -> Slot:
-    """A night without a run, or whose run is no longer in the store."""
+    """Return the slot of a night without a run, or whose run is no longer in the store."""
     state = State.OPEN if night.outcome is None else _OUTCOMES[night.outcome]
     told = night.news or ""
     text = night.reason or (_joined(night.unmet, told) if night.unmet else told)
@@ -157,7 +159,7 @@ def _joined(unmet: Sequence[Unmet], told: str) -> str:
 
 
 def _in_turn(made: Sequence[Slot]) -> Iterable[Slot]:
-    """Yield each with what the nights before it tell: attempts on the same date, since when it is not as expected."""
+    """Yield each slot with earlier attempts on its date, and since when the scenario is not as expected."""
     measured = {slot.day: number for number, slot in enumerate(made) if slot.state.whole}
     last: Slot | None = None  # the last one measured, if not as expected
     attempt: Slot | None = None

@@ -1,9 +1,12 @@
-"""The site's own pages, printed with the templates of `reports/templates/site` and the style sheet of all pages."""
+"""Print the site's own pages with the templates of `reports/templates/site` and the style sheet of all pages."""
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Final
+
+from markupsafe import Markup
 
 from rigctl.base.resources import templates
 from rigctl.base.units import local_text
@@ -11,11 +14,10 @@ from rigctl.records import given_tags, tag_text
 from rigctl.report.printers.html import STYLES, environment
 from rigctl.report.words.text import listed, plural
 from rigctl.site.calendar import months
-from rigctl.site.course import Judged, Summary, changes
+from rigctl.site.course import Judged, changes
 from rigctl.site.heat import heats
-from rigctl.site.made import MadeRun
 from rigctl.site.names import INDEX, SEARCH, link, page_of_run
-from rigctl.site.nights import SIGNS, WORDS, State
+from rigctl.site.nights import MadeRun, State
 from rigctl.site.trends import KEYS, trends
 
 if TYPE_CHECKING:
@@ -25,29 +27,29 @@ MOST_NEWS: Final = 12
 MOST_RUNS: Final = 12
 
 
-def front(title: str, summaries: Sequence[Summary], runs: Sequence[MadeRun], now: float) -> bytes:
-    """The morning's page."""
-    entries = sorted((entry for own in summaries for entry in own.entries), key=lambda entry: (-entry.at, entry.key))
-    courses = sorted(summaries, key=lambda own: (_urgency(own), own.course))
-    nights = [run for run in runs if run.is_night and run.started_at <= now]
+def front(title: str, judged: Sequence[Judged], runs: Sequence[MadeRun], now: float) -> bytes:
+    """Return the front page."""
+    entries = sorted((entry for own in judged for entry in own.entries), key=lambda entry: (-entry.at, entry.key))
+    courses = sorted(judged, key=lambda own: (_urgency(own), own.course))
+    nights = [run for run in runs if run.is_night and run.info.started_at <= now]
     return _printed(
         "site/index.html.j2",
         INDEX,
         title=title,
-        answer=answer(summaries),
+        answer=answer(judged),
         courses=courses,
         news=entries[:MOST_NEWS],
         runs=_latest(nights)[:MOST_RUNS],
         count=len(runs),
-        latest=max((own.latest.day for own in summaries if own.latest is not None), default=None),
+        latest=max((own.latest.day for own in judged if own.latest is not None), default=None),
         nexts=[_expected(own.next_due_at, now) for own in courses],
-        next=_expected(_next(summaries, now), now),
+        next=_expected(_next(judged, now), now),
         written=local_text(now, "%Y-%m-%d %H:%M %Z"),
     )
 
 
-def course(judged: Judged, own: Summary, compared: Mapping[str, str]) -> bytes:
-    """The page of a scenario on a rig. `compared`: of runs, the page that compares each with the one before it."""
+def course(judged: Judged, compared: Mapping[str, str]) -> bytes:
+    """Return the page of a scenario on a rig. `compared`: the page that compares a run with the one before it."""
     seen = None if judged.regressions is None else judged.regressions.nights
     drawn = () if seen is None else trends(seen, judged.history, judged.slots, judged.accepted)
     changed = [trend for trend in drawn if trend.shifts]
@@ -56,7 +58,6 @@ def course(judged: Judged, own: Summary, compared: Mapping[str, str]) -> bytes:
         "site/course.html.j2",
         judged.course.page,
         judged=judged,
-        own=own,
         changes=changes(judged),
         unmet=[entry for entry in judged.entries[::-1] if entry.state in {State.UNEXPECTED, State.MEASURED}][
             :MOST_NEWS
@@ -73,36 +74,53 @@ def course(judged: Judged, own: Summary, compared: Mapping[str, str]) -> bytes:
 
 
 def removed(page: str, what: str, home: str, home_name: str) -> bytes:
-    """In the place of a page whose run is not in the store any more."""
+    """Return a page in place of one whose run is not in the store any more."""
     return _printed("site/removed.html.j2", page, what=what, home=home, home_name=home_name)
 
 
-def script() -> str:
-    return (templates() / "site" / SEARCH).read_text("utf-8")
+def search(runs: Iterable[MadeRun]) -> bytes:
+    """Return the script of the search with its data: page, date, scenario, rig, tags, title, status, id, answer."""
+    rows = [
+        [
+            page_of_run(run.run),
+            f"{datetime.fromtimestamp(run.info.started_at):%Y-%m-%d %H:%M}",
+            run.course.scenario,
+            run.course.rig,
+            _tags(run),
+            run.info.plan.title,
+            str(run.info.status) if run.is_night else "second measurement",
+            run.run,
+            run.answer,
+        ]
+        for run in sorted(runs, key=lambda own: own.run, reverse=True)
+    ]
+    lines = ",\n".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in rows)
+    script = (templates() / "site" / SEARCH).read_text("utf-8")
+    return f'"use strict";\nconst RUNS = [\n{lines}\n];\n{script}'.encode("utf-8", "replace")
 
 
-def answer(summaries: Sequence[Summary]) -> str:
-    """One sentence on the latest night of all."""
-    if not summaries:
+def answer(judged: Sequence[Judged]) -> str:
+    """Return one sentence on the latest night of all scenarios."""
+    if not judged:
         return "No run is in the store yet."
-    urgent = sorted(summaries, key=_urgency)
+    urgent = sorted(judged, key=_urgency)
     first = urgent[0]
     more = sum(_urgency(own) < _QUIET for own in urgent[1:])
     rest = f" {plural(more, 'more scenario')} below." if more else ""
     if _urgency(first) < _QUIET and first.latest is not None:
         return f"{first.course}, {first.latest.label.rstrip('.')}.{rest}"
-    standing = sum(own.standing for own in summaries)
+    standing = sum(own.standing for own in judged)
     earlier = f"; {plural(standing, 'earlier change')} for the worse not accepted" if standing else ""
-    again = [str(own.course) for own in summaries if own.latest is not None and own.latest.again]
+    again = [str(own.course) for own in judged if own.latest is not None and own.latest.again]
     earlier += f"; as expected again: {listed(again)}" if again else ""
-    nights = {own.latest.day for own in summaries if own.latest is not None}
+    nights = {own.latest.day for own in judged if own.latest is not None}
     when = f" in the latest night, {max(nights)}" if nights else ""
-    return f"Nothing changed in {plural(len(summaries), 'scenario')}{when}{earlier}."
+    return f"Nothing changed in {plural(len(judged), 'scenario')}{when}{earlier}."
 
 
-def _next(summaries: Sequence[Summary], now: float) -> float | None:
+def _next(judged: Sequence[Judged], now: float) -> float | None:
     """Return when the next night of all is expected; if all are overdue, since when."""
-    due = sorted(own.next_due_at for own in summaries if own.next_due_at is not None)
+    due = sorted(own.next_due_at for own in judged if own.next_due_at is not None)
     return next((at for at in due if at > now), due[-1] if due else None)
 
 
@@ -126,7 +144,7 @@ _ORDER: Final = (
 _QUIET: Final = len(_ORDER)
 
 
-def _urgency(own: Summary) -> int:
+def _urgency(own: Judged) -> int:
     return _ORDER.index(own.latest.state) if own.latest is not None and own.latest.state in _ORDER else _QUIET
 
 
@@ -138,26 +156,20 @@ def _printed(template: str, page: str, **values: object) -> bytes:
     def to(target: str) -> str:
         return link(page, target)
 
-    text = _environment().get_template(template).render(style=_style(), to=to, signs=SIGNS, words=WORDS, **values)
+    text = _environment().get_template(template).render(style=_style(), to=to, **values)
     return text.encode("utf-8", "replace")
 
 
 @cache
 def _environment() -> "Environment":
     made = environment()
-    made.filters |= {
-        "minute": _minute,
-        "run_page": page_of_run,
-        "tags": _tags,
-    }
+    made.filters |= {"minute": _minute, "run_page": page_of_run, "tags": _tags}
     made.globals |= {"search": SEARCH, "index": INDEX}
     return made
 
 
 @cache
-def _style() -> object:
-    from markupsafe import Markup
-
+def _style() -> Markup:
     names = (*STYLES, "site/site.css")
     return Markup("".join((templates() / name).read_text("utf-8") for name in names))  # noqa: S704 — our own files
 
@@ -167,5 +179,4 @@ def _minute(at: float) -> str:
 
 
 def _tags(run: MadeRun) -> list[str]:
-    tags: Mapping[str, str] = given_tags(run.tags)
-    return [tag_text(name, value) for name, value in tags.items()]
+    return [tag_text(name, value) for name, value in given_tags(run.info.tags).items()]

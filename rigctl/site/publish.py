@@ -1,49 +1,63 @@
 """The life of a publish, on one page.
 
-1. The folder is opened, for this publisher alone; one of another store is refused (`folder`).
-2. The heads of runs tell which have changed since the last publish (`manifest`).
-3. Course by course: pages of runs that changed are made (`run_pages`), and their values as nights kept (`values`); a
-   course with something new is judged, and its runs compared with those before them (`courses`).
-4. The front page, the search and the feed are made from what is known of all courses.
-5. All files are put in their places (`Folder.commit`), then what they were made from is kept.
+1. The folder is opened, for this publisher alone; the site of another store is refused (`folder`).
+2. Scenario by scenario, the pages of runs are made: where the page is missing, was made by another version of rigctl,
+   or the run, its tags or its neighbours have changed (`manifest`).
+3. The scenario is judged by the figures of its nights, which the store keeps (`course`); its page is made, and the
+   pages that compare its latest runs with the ones before.
+4. The front page, the search and the feed are made.
+5. All files that differ from those in place are put there (`Folder.commit`), then the manifest is stored.
 
-Until 5 the old site is as it was; what ends in 5 is made again by the next publish.
+Until 5 the old site is as it was. What ends in 5 is made again by the next publish.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
+from rigctl.analysis.nights.comparison import compared
+from rigctl.analysis.nights.history import measured
+from rigctl.analysis.run_view import RunView
+from rigctl.analysis.views.over_time import sampled
 from rigctl.base.errors import InputError
 from rigctl.base.texts import printable
-from rigctl.records import CONFIRMS
+from rigctl.base.version import __version__
+from rigctl.records import CONFIRMS, RunInfo, RunStatus
+from rigctl.report.blocks import Document
+from rigctl.report.comparison.page import comparison_document
+from rigctl.report.document import of_view
 from rigctl.report.printers.html import Around, Place
+from rigctl.report.printers.html import page as html_page
+from rigctl.report.sections.expectations import unmet
 from rigctl.site import manifest as manifests
 from rigctl.site import printing
-from rigctl.site.courses import make_courses
-from rigctl.site.feed import feed
+from rigctl.site.course import Judged, judge
 from rigctl.site.folder import Folder, Mark, opened, where
-from rigctl.site.made import MadeRun
-from rigctl.site.manifest import digest
-from rigctl.site.names import FEED, INDEX, SEARCH, Course, link, page_of_run
-from rigctl.site.run_pages import Job, relinked
-from rigctl.site.search import index
-from rigctl.site.work import Work
+from rigctl.site.manifest import Manifest, RunPage
+from rigctl.site.names import FEED, INDEX, SEARCH, Course, link, page_of_comparison, page_of_run
+from rigctl.site.news import feed
+from rigctl.site.nights import MadeRun
 from rigctl.store import Store
-from rigctl.store.heads import Head
+from rigctl.store.errors import UNREADABLE, of_run
 
 TITLE: Final = "Network tests"
+MOST_COMPARED: Final = 30
+"""Latest nights of a scenario that are compared with the night before."""
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What was written: pages of runs, of scenarios, of comparisons; `removed`: runs that are in the store no more."""
+    """A finished publish. `written`: files, relative to the folder; `removed`: runs that the store no longer has."""
 
     index: Path
-    written: tuple[str, ...]  # files, relative to the folder
+    written: tuple[str, ...]
     runs: int
     courses: int
     removed: tuple[str, ...]
@@ -53,14 +67,17 @@ class Published:
 
 
 def publish(store: Store, path: Path, now: float, title: str | None = None) -> Published:
-    """Write the site of `store` into the folder `path`. Raises `InputError`."""
+    """Write the site of `store` into the folder `path`. Raise `InputError` if the folder cannot be used."""
     with opened(path) as folder:
         mark = _claim(folder, store, title)
-        return _published(Work(store, folder, manifests.load(folder), manifests.maker(), now), mark, now)
+        return _Publish(store, folder, manifests.load(folder), now).site(mark)
 
 
 def _claim(folder: Folder, store: Store, title: str | None) -> Mark:
-    """Make the folder this store's; refuse the site of another. A store that was moved has all runs of its site."""
+    """Mark the folder as the site of this store. Refuse the site of another store.
+
+    A store that was moved is recognised: it has all runs of the site.
+    """
     here, known = where(store.place), folder.mark
     if known is not None and known.store != here:
         runs = manifests.load(folder).runs.keys()
@@ -76,119 +93,161 @@ def _claim(folder: Folder, store: Store, title: str | None) -> Mark:
     return mark
 
 
-def _published(work: Work, mark: Mark, now: float) -> Published:
-    folder, known = work.folder, work.manifest
-    heads = work.store.heads()
-    gone = sorted(known.runs.keys() - {head.run for head in heads})
-    _read_new(work, heads)
-    heads = [head for head in heads if head.run not in work.damaged]
-    jobs = [job for job in _jobs(work, heads) if not _relinked(work, job)]
-    for run in gone:
-        _removed(work, known.runs.pop(run))
-    make_courses(work, jobs)
-    courses = sorted(known.courses.values(), key=lambda own: own.course)
-    runs = list(known.runs.values())
-    entries = [entry for own in courses for entry in own.entries]
-    latest = max((run.ended_at or run.started_at for run in runs), default=now)
-    folder.add(SEARCH, index(runs, printing.script()).encode("utf-8", "replace"))
-    folder.add(FEED, feed(mark.site, mark.title, entries, latest))
-    folder.add(INDEX, printing.front(mark.title, courses, runs, now))
-    written = folder.commit()
-    manifests.save(folder, known)
-    return Published(
-        folder.path / INDEX,
-        tuple(written),
-        len(runs),
-        len(courses),
-        tuple(gone),
-        len(entries),
-        printing.answer(courses),
-        tuple(work.damaged.values()),
-    )
+class _Publish:
+    """One publish. Nights after `now` are those of a clock that was wrong."""
 
+    def __init__(self, store: Store, folder: Folder, known: Manifest, now: float) -> None:
+        self.store, self.folder, self.known, self.now = store, folder, known, now
+        self.damaged: dict[str, str] = {}
+        self.measured = store.measured()
+        self.accepted = store.history.accepted()
+        self.nights = [night for night in store.history.nights() if night.due_at <= now]
 
-def _read_new(work: Work, heads: Sequence[Head]) -> None:
-    """The runs of which the site knows nothing, so that each has its place among the others; and damaged ones."""
-    new = [head.run for head in heads if head.run not in work.manifest.runs]
-    if len(new) > len(heads) // 2:
-        try:
-            work.infos = {info.run: info for info in work.store.runs()}
-        except InputError:
-            pass  # find out which of them cannot be read
-        else:
-            return
-    for run in new:
-        with work.noting(run):
-            work.infos[run] = work.store.run(run)
-
-
-def _jobs(work: Work, heads: Sequence[Head]) -> list[Job]:
-    """The runs whose page is to be made: new ones, changed ones, and those that get another neighbour."""
-    around = _around(work, heads)
-    jobs = []
-    for head in heads:
-        made_from = digest(head.state, work.maker, around[head.run])
-        old = work.manifest.runs.get(head.run)
-        if old is None or old.made_from != made_from or not work.folder.has(page_of_run(head.run)):
-            course, body_from = _place(work, head.run)[0], digest(head.state, work.maker)
-            digests = (made_from, body_from, digest(head.state))
-            jobs.append(Job(head.run, course, *digests, around[head.run]))
-    return jobs
-
-
-def _relinked(work: Work, job: Job) -> bool:
-    """Whether its page needed other links only: that of the night before a new one."""
-    run = relinked(work.folder, job, work.manifest.runs.get(job.run))
-    if run is not None:
-        work.manifest.runs[job.run] = run
-    return run is not None
-
-
-def _around(work: Work, heads: Iterable[Head]) -> dict[str, Around]:
-    """What each run's page links to: its course, and the nights before and after."""
-    courses: dict[Course, list[tuple[str, float]]] = {}
-    found = {}
-    confirmed: dict[str, str] = {}
-    for head in heads:
-        course, started_at, tags = _place(work, head.run)
-        if CONFIRMS in tags:
-            confirmed[head.run] = tags[CONFIRMS]
-            found[head.run] = (course, started_at)
-        else:
-            courses.setdefault(course, []).append((head.run, started_at))
-    made = {}
-    for course, own in courses.items():
-        beside = [None, *own, None]
-        for before, (run, _), after in zip(beside, own, beside[2:], strict=False):
-            places = [None if other is None else _to(run, *other) for other in (before, after)]
-            made[run] = Around(Place(str(course), link(page_of_run(run), course.page)), *places)
-    for run, (course, _) in found.items():
-        home = Place(str(course), link(page_of_run(run), course.page))
-        night = confirmed[run]
-        made[run] = (
-            Around(home, Place("the night it confirms", link(page_of_run(run), page_of_run(night))))
-            if night in made
-            else Around(home)
+    def site(self, mark: Mark) -> Published:
+        gone = sorted(self.known.runs.keys() - set(self.store.run_ids()))
+        former = {Course(run.scenario, run.rig) for run in self.known.runs.values()}
+        for run in gone:
+            self._remove(run, self.known.runs.pop(run))
+        courses: dict[Course, list[RunInfo]] = {}
+        for info in reversed(list(self.store.latest_first(self.damaged))):
+            courses.setdefault(Course(info.plan.scenario_name, info.plan.rig_name), []).append(info)
+        judged = [found for course in sorted(courses) if (found := self._course(course, courses[course])) is not None]
+        kept = {Course(run.scenario, run.rig).name for run in self.known.runs.values()}
+        for course in sorted(former):
+            if course.name not in kept:
+                page = printing.removed(course.page, f"All runs of {course}", INDEX, "All scenarios")
+                self.folder.add(course.page, page)
+        runs = [run for own in judged for run in own.runs]
+        entries = [entry for own in judged for entry in own.entries]
+        latest = max((run.info.ended_at or run.info.started_at for run in runs), default=self.now)
+        self.folder.add(SEARCH, printing.search(runs))
+        self.folder.add(FEED, feed(mark.site, mark.title, entries, latest))
+        self.folder.add(INDEX, printing.front(mark.title, judged, runs, self.now))
+        written = self.folder.commit()
+        manifests.save(self.folder, self.known)
+        return Published(
+            index=self.folder.path / INDEX,
+            written=tuple(written),
+            runs=len(runs),
+            courses=len(judged),
+            removed=tuple(gone),
+            news=len(entries),
+            answer=printing.answer(judged),
+            damaged=tuple(self.damaged.values()),
         )
-    return made
+
+    def _course(self, course: Course, infos: Sequence[RunInfo]) -> Judged | None:
+        """Make the pages of a scenario on a rig and of its runs; return None if none of its runs can be read."""
+        around = _around(course, infos)
+        runs = [made for info in infos if (made := self._run(info, course, around[info.run])) is not None]
+        if not runs:
+            return None
+        judged = judge(
+            course,
+            runs,
+            measured(self.store, [run.info for run in runs], self.damaged),
+            [night for night in self.nights if (night.scenario, night.rig) == (course.scenario, course.rig)],
+            self.accepted,
+            self.now,
+            self._document,
+        )
+        for before, after in _compared(judged):
+            self._comparison(course, before, after)
+        own = {run.run for run in runs}
+        pages = {after: page for page, (before, after, _) in self.known.compared.items() if {before, after} <= own}
+        self.folder.add(course.page, printing.course(judged, pages))
+        return judged
+
+    def _run(self, info: RunInfo, course: Course, around: Around) -> MadeRun | None:
+        """Make the page of a run, if the one in place is not up to date. Return None for a damaged run."""
+        state = repr((__version__, str(info.status), info.started_at, info.ended_at, sorted(info.tags.items()),
+                      sorted(self.measured.get(info.run, {}).items())))  # fmt: skip
+        page, known = page_of_run(info.run), self.known.runs.get(info.run)
+        if known is None or (known.state, known.links) != (state, repr(around)) or not self.folder.has(page):
+            content = None
+            with self._noting(info.run):
+                document = self._document_of(info)
+                content = html_page(document, around).encode("utf-8", "replace")
+                answer = document.findings[0].text if document.findings else ""
+                known = RunPage(state, repr(around), course.scenario, course.rig, answer, unmet(document.findings))
+            if content is None or known is None:
+                return None
+            self.folder.add(page, content)
+            self.known.runs[info.run] = known
+        return MadeRun(info, course, known.answer, known.unmet)
+
+    def _comparison(self, course: Course, before: RunInfo, after: RunInfo) -> None:
+        """Make the page that compares two runs, if the one in place is not up to date."""
+        where = page_of_comparison(before.run, after.run)
+        state = f"{self.known.runs[before.run].state} {self.known.runs[after.run].state}"
+        if self.known.compared.get(where, ("", "", ""))[2] == state and self.folder.has(where):
+            return
+        around = Around(
+            Place(str(course), link(where, course.page)),
+            *(Place(info.run, link(where, page_of_run(info.run))) for info in (before, after)),
+        )
+        content = None
+        with self._noting(after.run):
+            old, new = (RunView(info, self.store.repetitions(info.run, series=False)) for info in (before, after))
+            content = html_page(comparison_document(compared(old, new)), around).encode("utf-8", "replace")
+        if content is not None:
+            self.folder.add(where, content)
+            self.known.compared[where] = (before.run, after.run, state)
+
+    def _document(self, info: RunInfo) -> Document | None:
+        with self._noting(info.run):
+            return self._document_of(info)
+        return None
+
+    def _document_of(self, info: RunInfo) -> Document:
+        return of_view(RunView(info, self.store.repetitions(info.run, series=sampled(info.plan))))
+
+    def _remove(self, run: str, known: RunPage) -> None:
+        """Replace the page of a run that the store no longer has, and its comparisons, by one that says so."""
+        course = Course(known.scenario, known.rig)
+        for page in [page_of_run(run), *(page for page, own in self.known.compared.items() if run in own[:2])]:
+            self.known.compared.pop(page, None)
+            self.folder.add(page, printing.removed(page, f"Run {run}", course.page, str(course)))
+
+    @contextmanager
+    def _noting(self, run: str) -> Iterator[None]:
+        """Note a run that cannot be read, judged or drawn as damaged; the others go on."""
+        try:
+            yield
+        except (InputError, *UNREADABLE) as error:
+            _log.debug("run %s", run, exc_info=error)
+            self.damaged[run] = of_run(self.store.place, run, error)
 
 
-def _to(run: str, other: str, started_at: float) -> Place:
-    return Place(f"{datetime.fromtimestamp(started_at):%Y-%m-%d}", link(page_of_run(run), page_of_run(other)))
+def _around(course: Course, infos: Sequence[RunInfo]) -> Mapping[str, Around]:
+    """Return the links of each run's page: to its scenario, and to the nights before and after."""
+
+    def to(run: str, other: RunInfo | None) -> Place | None:
+        if other is None:
+            return None
+        return Place(f"{datetime.fromtimestamp(other.started_at):%Y-%m-%d}", _link(run, page_of_run(other.run)))
+
+    def _link(run: str, page: str) -> str:
+        return link(page_of_run(run), page)
+
+    nights = [info for info in infos if CONFIRMS not in info.tags]
+    known = {info.run for info in nights}
+    found = {}
+    for before, info, after in zip([None, *nights], nights, [*nights[1:], None], strict=False):
+        home = Place(str(course), _link(info.run, course.page))
+        found[info.run] = Around(home, to(info.run, before), to(info.run, after))
+    for info in infos:
+        night = info.tags.get(CONFIRMS)
+        if night is not None:
+            home = Place(str(course), _link(info.run, course.page))
+            confirmed = Place("the night it confirms", _link(info.run, page_of_run(night)))
+            found[info.run] = Around(home, confirmed if night in known else None)
+    return found
 
 
-def _place(work: Work, run: str) -> tuple[Course, float, Mapping[str, str]]:
-    info = work.infos.get(run)
-    if info is not None:
-        return Course(info.plan.scenario_name, info.plan.rig_name), info.started_at, info.tags
-    made = work.manifest.runs[run]
-    return made.course, made.started_at, made.tags
-
-
-def _removed(work: Work, run: MadeRun) -> None:
-    """Leave a page that says so in the place of a run's page, and of its comparisons."""
-    known = work.manifest
-    pages = [page_of_run(run.run), *(page for page, own in known.compared.items() if run.run in own[:2])]
-    for page in pages:
-        known.compared.pop(page, None)
-        work.folder.add(page, printing.removed(page, f"Run {run.run}", run.course.page, str(run.course)))
+def _compared(judged: Judged) -> list[tuple[RunInfo, RunInfo]]:
+    """Return the latest nights, and those with which a level began, each with the night before it."""
+    nights = [run.info for run in judged.runs if run.is_night and run.info.status is not RunStatus.RUNNING]
+    steps = {shift.since.run for event in judged.history for shift in (event, *event.explains)}
+    pairs = list(pairwise(nights))
+    return [pair for number, pair in enumerate(pairs) if number >= len(pairs) - MOST_COMPARED or pair[1].run in steps]

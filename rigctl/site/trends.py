@@ -1,6 +1,6 @@
-"""Trends: each series night by night, its levels, its changes by the numbers of the list, and accepted levels.
+"""Trends: each series night by night, its levels, its changes with their numbers in the list, and accepted levels.
 
-What is marked in a chart is the `Shift` that the list has, not a copy. A line never passes a night without a value.
+A chart marks the same `Shift` objects that the list has. A line never passes a night without a value.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,10 +22,10 @@ from rigctl.site.nights import Slot
 WIDTH: Final = 336
 HEIGHT: Final = 120
 _LEAST_SPAN: Final = 0.06
-"""Of an axis, as a share of the middle value: noise of a percent is not drawn as if it were a change."""
+"""Least span of an axis, as a share of the middle value: noise of a percent must not look like a change."""
 _MARGIN: Final = 0.12
 _MOST_DOTS: Final = 60
-"""Nights: more lie too near to each other to be pointed at."""
+"""Most nights that get a dot: with more, dots lie too near to each other to be pointed at."""
 _DAY_S: Final = 86400.0
 _MOST_APART: Final = 1.6
 """Usual distances between nights: nights further apart are not joined."""
@@ -34,7 +34,7 @@ _EPOCH: Final = datetime(1970, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """A series as it is drawn. `shifts`: its changes, each with the number that the list gives it."""
+    """The chart of a series. `shifts`: its changes, each with its number in the list."""
 
     series: NightSeries
     shifts: tuple[tuple[int, Shift], ...]
@@ -51,14 +51,14 @@ KEYS: Final = (
 
 
 def numbered(history: Sequence[Shift]) -> list[tuple[int, Shift]]:
-    """The changes of the list and those that they explain, with the number of the list's row, from 1."""
+    """Return the changes of the list and those that they explain, each with the number of its row, from 1."""
     return [(number, shift) for number, event in enumerate(history, 1) for shift in (event, *event.explains)]
 
 
 def trends(
     seen: Nights, history: Sequence[Shift], slots: Sequence[Slot], accepted: Sequence[Accepted]
 ) -> tuple[Trend, ...]:
-    """Of each test as a whole; of pairs and nodes those that changed."""
+    """Return the trends of each test as a whole, and of pairs and nodes that changed."""
     by_subject: dict[Subject, list[tuple[int, Shift]]] = {}
     for number, shift in numbered(history):
         by_subject.setdefault(shift.series.subject, []).append((number, shift))
@@ -71,7 +71,7 @@ def trends(
 
 
 class _Drawing:
-    """What the charts of a course share: where nights are, and which of them have no values."""
+    """Positions of the nights, and nights without values: all charts of a course share them."""
 
     def __init__(self, seen: Nights, slots: Sequence[Slot], accepted: Sequence[Accepted]) -> None:
         at = {slot.run: slot.at for slot in slots}
@@ -109,7 +109,7 @@ class _Drawing:
         return Trend(series, tuple(shifts), Chart(drawn, self._label(series, shifts, known), *_caption(series, words)))
 
     def _joined(self, values: Sequence[float | None]) -> Iterator[Point]:
-        """The line: broken at a night without a value, known to be missing, or further away than usual."""
+        """Yield the points of the line. It breaks at a night without a value, a missing night, and a long gap."""
         gaps = [_clock(slot.at) for slot in self.missing]
         for number, (at, value) in enumerate(zip(self.at, values, strict=True)):
             if number:
@@ -119,7 +119,7 @@ class _Drawing:
             yield at, value
 
     def _dots(self, values: Sequence[float | None]) -> Iterator[Points]:
-        """A point for each night, with its value under the mouse; of many nights only those that no line reaches."""
+        """Yield a dot for each night with its value as a hint; of many nights only those that no line reaches."""
         known = [(at, value) for at, value in zip(self.at, values, strict=True) if value is not None]
         if len(known) <= _MOST_DOTS:
             yield Points(tuple(known), "s1", 2.6, hints=tuple(f"{_date(at)}: {value:.5g}" for at, value in known))
@@ -134,7 +134,7 @@ class _Drawing:
             yield Points(tuple(alone), "s1", 2.6)
 
     def _gone(self, values: Sequence[float | None], low: float) -> Iterator[Mark]:
-        """Circles at the foot, of nights without a value."""
+        """Yield circles at the foot for nights without a value."""
         found = [(_clock(slot.at), slot.label) for slot in self.missing]
         pairs = zip(self.at, values, self.seen.runs, strict=True)
         found += [(at, f"{_date(at)}: no value, run {info.run}") for at, value, info in pairs if value is None]
@@ -157,7 +157,7 @@ class _Drawing:
         return Line(((self.at[first], value), (self.at[last], value)), "ceiling", 1.4, dashed=True)
 
     def _label(self, series: NightSeries, shifts: Sequence[tuple[int, Shift]], known: Sequence[float]) -> str:
-        """The text alternative: what is drawn, and its message."""
+        """Return the text alternative of the chart: its subject, its gaps, its changes."""
         what = f"{name(series)}, {METRICS[series.subject.metric].name}, {plural(len(known), 'night')}"
         gone = len(self.missing) + len(series.points) - len(known)
         parts = [what]
@@ -170,7 +170,7 @@ class _Drawing:
 
 
 def _caption(series: NightSeries, words: Words) -> tuple[str, str]:
-    """Caption and heading."""
+
     if series.subject.node is not None:
         return f"{words.short} ÷ usual level", name(series)
     stream = series.subject.stream
@@ -190,7 +190,7 @@ def _span(values: Sequence[float]) -> tuple[float, float]:
 
 
 def _clock(at: float) -> float:
-    """Seconds of the clock that is read here."""
+    """Return seconds of the local clock."""
     return (datetime.fromtimestamp(at) - _EPOCH).total_seconds()
 
 

@@ -1,6 +1,6 @@
-"""Bounds of what is stored: a file or a store of somebody else may hold any value, of the right type or not.
+"""Bounds of stored values: a file or a store from somebody else may hold any value, of the right type or not.
 
-A value out of its bounds makes its run a damaged one. Otherwise it would end in an error somewhere later, or take
+A run with a value out of its bounds is damaged. Otherwise the value would cause an error somewhere later, or take
 memory in proportion to a number that somebody wrote. All functions raise `ValueError`.
 """
 
@@ -19,7 +19,7 @@ _YEAR_NS: Final = _YEAR_S * 10**9
 _MOST_BUCKET: Final = 4351
 """The bucket of 2⁴⁰ - 1 ns (model.histogram)."""
 Bounds: TypeAlias = Mapping[str, tuple[float, float]]
-# More than any scenario takes, so that a later rigctl may take more.
+# More than any scenario takes: a later rigctl may take more.
 _PLAN: Final[Bounds] = {"repeat": (1, 100_000), "max_skew_s": (0, _YEAR_S), "max_loss": (0, 1), "ip_version": (4, 6)}
 _CELL: Final[Bounds] = {
     "number": (0, 1_000_000),
@@ -58,7 +58,7 @@ _LONG: Final = re.compile(r"[0-9]{19}|[eE]\+?[0-9]{2}")
 
 
 def json_of(text: str) -> Any:  # noqa: ANN401 — as from_json, whose values become records
-    """Return what `text` holds as JSON; its numbers are finite and below 2⁶³."""
+    """Return the JSON value of `text`; its numbers are finite and below 2⁶³."""
     made = from_json(text, allow_inf_nan=False)
     if _LONG.search(text) is not None:
         _check_numbers(made)
@@ -73,7 +73,7 @@ def _check_numbers(value: object) -> None:
 
 
 def check_times(**times: float | None) -> None:
-    """Refuse what is no Unix time between 1970 and 2200."""
+    """Refuse a value that is no Unix time between 1970 and 2200."""
     for name, at in times.items():
         if at is not None and not is_instant(at):
             raise ValueError(f"{name} is not a time between 1970 and 2200")
@@ -122,7 +122,7 @@ def check_flow(flow: Flow) -> None:
 
 
 def check_side(side: Side, text: str) -> None:
-    """Check a side; `text` is the JSON that it was made of, which is searched sooner than the fields are."""
+    """Check a side. `text` is its JSON: searching it is faster than looking at each field."""
     if (negative := _NEGATIVE.search(text)) is not None:
         raise ValueError(f"{negative[1]} is below 0")
     if any(not 0 <= bucket <= _MOST_BUCKET or count < 0 for bucket, count in side.histogram):

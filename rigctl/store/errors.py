@@ -1,4 +1,4 @@
-"""What a database says, in words a user can act on."""
+"""Turn errors of a database into messages that a user can act on."""
 
 import os
 import zlib
@@ -21,7 +21,7 @@ _OTHER_COLUMNS: Final = (
     "has a table with other columns: another version of rigctl made it. Read it with that version, or name another "
     "store with --store"
 )
-# What sqlite3 says (its result codes' texts) → what it means and what to do.
+# Text of a result code of sqlite3 → its meaning and what to do.
 _FULL: Final = "cannot be written: the disk is full. What was stored before is safe. Make room and try again"
 _KNOWN: Final = (
     ("file is not a database", "is not a SQLite database. Name another file with --store"),
@@ -40,7 +40,7 @@ _KNOWN: Final = (
     ("disk i/o error", "cannot be read or written: the disk reports an I/O error"),
 )
 _ELSEWHERE: Final = "or name another store with --store"
-# What PostgreSQL's server (in English, or by its SQLSTATE) and libpq say → what it means and what to do.
+# SQLSTATE, or English text, of PostgreSQL's server and libpq → its meaning and what to do.
 _KNOWN_OF_SERVERS: Final = (
     (
         ("28p01", "28000", "password authentication failed", "no pg_hba.conf entry", "peer authentication failed"),
@@ -82,7 +82,7 @@ _KNOWN_OF_SERVERS: Final = (
         "(createdb --owner), or GRANT CREATE ON SCHEMA public",
     ),
 )  # fmt: skip
-# What it takes to make a record of a row that no rigctl wrote so.
+# Errors that making a record of a damaged row may raise.
 UNREADABLE: Final = (
     ValueError,
     LookupError,
@@ -104,28 +104,28 @@ SILENT: Final = "the server does not answer"
 
 
 class SilentStoreError(RigError):
-    """A store's server took a connection, and then did not answer within the time that a statement may take."""
+    """The server of a store took a connection, and then did not answer within the time that a statement may take."""
 
 
 class NoStoreError(InputError):
-    """There is no store yet, or one without its tables: nothing was ever measured into it."""
+    """The store does not exist yet, or has no tables: nothing was ever measured into it."""
 
 
 def reason_of(error: BaseException) -> str:
-    """The database's own words, without SQL, parameters or background links. SQLite's may hold a whole value."""
+    """Return the text of the database's error, without SQL, parameters or background links, cut to a bounded length."""
     cause = getattr(error, "orig", None) or error
     return printable(" ".join(str(cause).split())[:_MOST_SAID]) or type(cause).__name__
 
 
 def of_run(place: str, run: str, error: Exception) -> str:
-    """Tell of a run of the store at `place` that cannot be read, judged or drawn, which is no reason to stop."""
+    """Return the message about a run that cannot be read, judged or drawn, where other runs go on."""
     if isinstance(error, InputError):
         return str(error)
     return f"store {place}: run {run} can't be used ({wrong(error)}). `rigctl runs rm {run}` removes it"
 
 
 def wrong(error: Exception) -> str:
-    """What is wrong with a row: the first of its wrong values, where it is one."""
+    """Return what is wrong with a row: the first wrong value, if a value is wrong."""
     if not isinstance(error, ValidationError):
         return f"{type(error).__name__}: {reason_of(error)}"
     first = error.errors(include_url=False)[0]
@@ -135,9 +135,9 @@ def wrong(error: Exception) -> str:
 
 @contextmanager
 def explained(place: str, writing: bool = False) -> Iterator[None]:
-    """Turn what the database raises into one message that starts with the store's `place`.
+    """Turn errors of the database in the block into one message that starts with the store's `place`.
 
-    Opening and reading: `InputError` (the store was named wrongly). Writing: `RigError` (it failed under us).
+    Raise `InputError` in opening and reading (the store was named wrongly), `RigError` in writing.
     """
     try:
         yield
@@ -154,7 +154,7 @@ def explained(place: str, writing: bool = False) -> Iterator[None]:
 
 
 def _is_full(place: str) -> bool:
-    """Tell whether a file's disk has no room for what SQLite keeps beside the file, of which it tells an I/O error."""
+    """Tell whether the disk is too full for SQLite's log: SQLite reports that as an I/O error."""
     try:
         found = os.statvfs(Path(place).parent)
     except (OSError, ValueError):
@@ -163,12 +163,11 @@ def _is_full(place: str) -> bool:
 
 
 def _meaning(error: BaseException, said: str) -> str | None:
-    """What a database's words mean to a user, where that is known."""
     cause: Any = getattr(error, "orig", None)
     if not hasattr(cause, "sqlstate"):  # of psycopg alone
         return next((meaning for sign, meaning in _KNOWN if sign in said), None)
     state = str(cause.sqlstate).lower()
-    # A server that is asked for a database it hasn't refuses before there is a state.
+    # A server refuses an unknown database or role before it gives a state.
     if "database" in said and "does not exist" in said:
         state = "3d000"
     if "role" in said and "does not exist" in said:
@@ -182,7 +181,7 @@ def _meaning(error: BaseException, said: str) -> str | None:
 def records_of(
     place: str, name: Callable[[int], str], rows: Iterable[Any], make: Callable[[dict[str, Any]], T]
 ) -> Iterator[T]:
-    """`make` of each of `rows`. `InputError` where one can't be read: `name` says what it is, by its place from 0."""
+    """Yield `make` of each of `rows`. Raise `InputError` for a damaged row, named by `name` of its place from 0."""
     left = iter(rows)
     for at in count():
         try:
@@ -202,7 +201,7 @@ def records_of(
 def records_of_runs(
     place: str, what: str, connection: Connection, query: Select[Any], make: Callable[[dict[str, Any]], T]
 ) -> Iterator[T]:
-    """Make records of rows of many runs; the run of one that can't be read is asked for again."""
+    """Yield `make` of each row of a query over many runs. The message about a damaged row names its run."""
 
     def name(at: int) -> str:
         run = connection.scalar(query.with_only_columns(query.selected_columns.run).offset(at).limit(1))

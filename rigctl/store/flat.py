@@ -1,4 +1,4 @@
-"""Cells and sides as they are stored: flat (docs/reference/store.md), where the records nest what belongs together."""
+"""Cells and sides in their stored form: flat (docs/reference/store.md), while the records nest related fields."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -8,7 +8,7 @@ from rigctl.records import Cell, Copying, Side, TcpInfo
 
 Row: TypeAlias = dict[str, Any]
 Groups: TypeAlias = Mapping[str, Mapping[str, str]]
-"""Of a record's nested fields, the stored name of each of their fields."""
+"""Map each nested field of a record to the stored names of its fields."""
 
 CELL: Final[Groups] = {
     "window": {"bytes": "window_bytes", "total_bytes": "window_total_bytes", "resize": "resize"},
@@ -26,12 +26,10 @@ SIDE: Final[Groups] = {
     "round_trips": {"count": "round_trips", "sum_ns": "rtt_sum_ns", "min_ns": "rtt_min_ns", "max_ns": "rtt_max_ns"},
     "disk": {"disk_us": "disk_us", "sync_us": "sync_us"},
 }
-FORMER: Final = {"peer_window_bytes": "advertised_window_bytes", "peer_window": "advertised_window"}
-"""Names that rigctl 0.1 wrote, of a side and of a column of its series."""
 
 
 def flattened(record: Cell | Side) -> Row:
-    """The fields of `record`, nested ones beside the others under their stored names."""
+    """Return the fields of `record`, with nested fields on the same level under their stored names."""
     groups = CELL if isinstance(record, Cell) else SIDE
     row: Row = {}
     for field in fields(record):
@@ -46,8 +44,8 @@ def flattened(record: Cell | Side) -> Row:
 
 
 def nested(row: Row, groups: Groups) -> Row:
-    """The values of `flattened`, nested again; a group of which nothing is stored is left out."""
-    left = {FORMER.get(name, name): value for name, value in row.items()}
+    """Return the values of `flattened`, nested again. A group of which nothing is stored is left out."""
+    left = dict(row)
     for group, names in groups.items():
         found = {name: left.pop(stored) for name, stored in names.items() if stored in left}
         if found and not _unknown(group, found):
@@ -56,7 +54,6 @@ def nested(row: Row, groups: Groups) -> Row:
 
 
 def _unknown(group: str, found: Row) -> bool:
-    """Whether a group that may be None is."""
     if group == "round_trips":
         return found.get("count") is None
     return group == "disk" and all(value is None for value in found.values())

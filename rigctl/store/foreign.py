@@ -1,4 +1,4 @@
-"""A store may come from elsewhere: its tables must be tables, and no text in it may reach a terminal as a command."""
+"""Guard against stores from elsewhere: their tables must be plain tables, and no text may command a terminal."""
 
 import re
 from collections.abc import Mapping
@@ -9,9 +9,9 @@ from sqlalchemy import JSON, Connection, inspect
 from rigctl.store.schema import metadata, nights
 
 MOST_VALUE: Final = 256 * 1024**2
-"""Bytes of the longest value SQLite may make: a few hours of a large rig's bins take a hundredth."""
+"""Bytes of the longest value that SQLite may make: a few hours of bins of a large rig take a hundredth."""
 # Line ends and tabs stay: notes and scenario files have them. The last ones turn the direction of
-# writing, or are none to XML.
+# writing, or are no characters of XML.
 _COMMANDS: Final = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufffe\uffff]|\r(?!\n)"
 )
@@ -22,7 +22,7 @@ _JSON_COLUMNS: Final = frozenset(
 
 
 def harmless_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """`row` with each character that could command a terminal as a `?`, also where JSON spells it with a backslash."""
+    """Return `row` with `?` for each character that could command a terminal, also where JSON escapes it."""
     return {name: _harmless(value, name) if isinstance(value, str) else value for name, value in row.items()}
 
 
@@ -41,7 +41,7 @@ def _spelt(escape: re.Match[str]) -> str:
 
 
 def odd_table(connection: Connection) -> str | None:
-    """Which of our tables is none, or does something by itself when it is read or written, and what it is."""
+    """Return why a table is not as rigctl made it (view, trigger, virtual table, computed column), or None."""
     inspector = inspect(connection)
     ours = set(metadata.tables)
     views = ours & set(inspector.get_view_names())

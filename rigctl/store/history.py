@@ -1,8 +1,8 @@
-"""What a store keeps of its runs beside what they measured: tags, accepted levels, nights."""
+"""Tags, accepted levels, nights and their figures: what a store keeps of runs beside the measurements."""
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from typing import Any, TypeVar
@@ -13,14 +13,14 @@ from rigctl.base.errors import InputError
 from rigctl.records import Accepted, Night
 from rigctl.store.errors import explained, records_of
 from rigctl.store.rows import accepted_from, night_from
-from rigctl.store.schema import accepted, nights, tags
+from rigctl.store.schema import accepted, night_figures, nights, tags
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 
 def writing(engine: Engine) -> AbstractContextManager[Connection]:
-    """A transaction that writes: it waits for another writer at its start."""
+    """Return a transaction that writes. It waits for another writer at its start."""
     return engine.execution_options(rigctl_write=True).begin()
 
 
@@ -30,14 +30,14 @@ def put_tags(connection: Connection, run: str, values: Mapping[str, str]) -> Non
 
 
 class History:
-    """Of a `Store`. Writing raises `RigError`, reading `InputError`."""
+    """Part of a `Store`. A method that writes raises `RigError`, one that reads `InputError`."""
 
     def __init__(self, engine: Engine, place: str) -> None:
         self._engine = engine
         self._place = place
 
     def tag(self, run: str, values: Mapping[str, str]) -> None:
-        """Give `run` these tags, each in the place of one of the same name."""
+        """Give `run` these tags. A tag of the same name is replaced."""
         with explained(self._place, writing=True), writing(self._engine) as connection:
             connection.execute(delete(tags).where(tags.c.run == run, tags.c.name.in_(list(values))))
             put_tags(connection, run, values)
@@ -47,29 +47,29 @@ class History:
             connection.execute(delete(tags).where(tags.c.run == run, tags.c.name == name))
 
     def accept(self, levels: Accepted) -> None:
-        """Keep that the levels of a run are the normal ones; an earlier reason for the same run is replaced."""
+        """Store that the levels of a run are the normal ones. An earlier reason for the same run is replaced."""
         with explained(self._place, writing=True), writing(self._engine) as connection:
             connection.execute(delete(accepted).where(accepted.c.run == levels.run))
             connection.execute(insert(accepted).values(**asdict(levels)))
 
     def accepted(self) -> list[Accepted]:
-        """All accepted levels, the earliest acceptance first."""
+        """Return all accepted levels, the earliest acceptance first."""
         query = select(accepted).order_by(accepted.c.accepted_at)
         with explained(self._place), self._engine.connect() as connection:
             return list(self._readable("accepted level", connection.execute(query).mappings(), accepted_from))
 
     def put_night(self, night: Night) -> None:
-        """Keep a night, in the place of what is known of the same one (same scenario, rig and due time)."""
+        """Store a night in place of what is known of the same one (same scenario, rig and due time)."""
         same = (nights.c.scenario == night.scenario, nights.c.rig == night.rig, nights.c.due_at == night.due_at)
         with explained(self._place, writing=True), writing(self._engine) as connection:
             connection.execute(delete(nights).where(*same))
             outcome = None if night.outcome is None else str(night.outcome)
             unmet = json.dumps([asdict(own) for own in night.unmet], ensure_ascii=False)
-            unmet = unmet.encode("utf-8", "replace").decode()  # halves of characters: no reader takes those
+            unmet = unmet.encode("utf-8", "replace").decode()  # half characters, which no reader takes
             connection.execute(insert(nights).values(**asdict(night) | {"outcome": outcome, "unmet": unmet}))
 
     def nights(self, scenario: str | None = None, rig: str | None = None) -> list[Night]:
-        """The nights of a scenario on a rig, or of all, the earliest first."""
+        """Return the nights of a scenario on a rig, or of all, the earliest first."""
         query = select(nights).order_by(nights.c.due_at)
         if scenario is not None:
             query = query.where(nights.c.scenario == scenario)
@@ -77,6 +77,19 @@ class History:
             query = query.where(nights.c.rig == rig)
         with explained(self._place), self._engine.connect() as connection:
             return list(self._readable("night", connection.execute(query).mappings(), night_from))
+
+    def put_figures(self, run: str, rules: int, figures: str) -> None:
+        """Store the figures of a run as a night, as JSON. `rules`: version of the rules that made them."""
+        with explained(self._place, writing=True), writing(self._engine) as connection:
+            connection.execute(delete(night_figures).where(night_figures.c.run == run))
+            connection.execute(insert(night_figures).values(run=run, rules=rules, figures=figures))
+
+    def figures(self, names: Sequence[str], rules: int) -> dict[str, str]:
+        """Return the figures of these runs, as JSON by run, as far as this version of the rules made them."""
+        own = night_figures.c
+        query = select(own.run, own.figures).where(own.run.in_(names), own.rules == rules)
+        with explained(self._place), self._engine.connect() as connection:
+            return {row.run: row.figures for row in connection.execute(query)}
 
     def _readable(self, what: str, rows: Iterable[Any], make: Callable[[dict[str, Any]], T]) -> Iterator[T]:
         """Yield the records of `rows`; a damaged row stops none of the others."""

@@ -1,4 +1,4 @@
-"""Opening a store: where it is, how SQLite is to behave, and what is refused before anything is touched."""
+"""Open a store: find it, set up SQLite, and refuse what is no store before anything is touched."""
 
 import json
 import logging
@@ -10,16 +10,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from platformdirs import user_data_path
 from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, inspect, make_url, select
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from sqlalchemy.pool import NullPool
 
-from rigctl.base.errors import InputError, RigError
+from rigctl.base.errors import InputError
 from rigctl.base.extras import extra
 from rigctl.base.texts import printable
 from rigctl.store.errors import NoStoreError, explained
 from rigctl.store.foreign import MOST_VALUE, odd_table
-from rigctl.store.migrations import migrate
 from rigctl.store.postgresql import NAME as POSTGRESQL
 from rigctl.store.postgresql import connect_arguments, is_postgresql, prepare, timeout_s, with_driver
 from rigctl.store.runs_file import Verbatim
@@ -28,21 +28,20 @@ from rigctl.store.store import Store
 
 _log = logging.getLogger(__name__)
 _BUSY_MS: Final = 10_000
-"""How long a writer waits for another: a repetition is written in milliseconds."""
+"""Longest wait of a writer for another: a repetition is written in milliseconds."""
 
 
 def default_path() -> Path:
-    """`rigctl.db` in the user's data folder (XDG_DATA_HOME and its like)."""
-    from platformdirs import user_data_path
-
+    """Return `rigctl.db` in the user's data folder (XDG_DATA_HOME and its like)."""
     return user_data_path("rigctl", appauthor=False) / "rigctl.db"
 
 
 def open_store(address: str | None = None, create: bool = True) -> Store:
-    """The store at `address`, a path or an SQLAlchemy URL; `None`: RIGCTL_STORE, else `default_path()`.
+    """Return the store at `address`, a path or an SQLAlchemy URL; `None`: RIGCTL_STORE, else `default_path()`.
 
-    With `create` a store that is not there is made; without, it is not and nothing on the disk changes.
-    Raises `InputError` for what is no address, a damaged file, another program's database, a newer rigctl's store.
+    `create`: make a store that does not exist. Otherwise nothing on the disk changes.
+    Raise `InputError` for an invalid address, a damaged file, the database of another program, and a store of another
+    version of rigctl.
     """
     given = address or os.environ.get("RIGCTL_STORE") or str(default_path())
     url = _url(given)
@@ -57,9 +56,7 @@ def open_store(address: str | None = None, create: bool = True) -> Store:
     engine = _engine(url, place, most_s)
     try:
         with explained(place), _transaction(engine, write=create) as connection:
-            made, version = _check(connection, place, create)
-        if version < SCHEMA_VERSION:
-            _update(engine, place)
+            made = _check(connection, place, create)
         if made and path is not None:
             with explained(place), engine.connect() as connection:
                 _keep_wal(connection)
@@ -77,9 +74,9 @@ def _transaction(engine: Engine, write: bool) -> Iterator[Connection]:
 
 
 def _keep_wal(connection: Connection) -> None:
-    """Readers (`rigctl show`) then never wait for a writer (sqlite.org/wal.html); the file remembers it.
+    """Set WAL mode, which the file remembers: readers (`rigctl show`) never wait for a writer (sqlite.org/wal.html).
 
-    Here SQLite itself does not wait where another process reads the file at this moment.
+    SQLite does not wait by itself here while another process reads the file.
     """
     end = time.monotonic() + _BUSY_MS / 1000
     while True:
@@ -96,27 +93,13 @@ def _keep_wal(connection: Connection) -> None:
             return
 
 
-def _update(engine: Engine, place: str) -> None:
-    """Give an older rigctl's store today's tables, also where it is only to be read: there is one form to read."""
-    try:
-        with explained(place, writing=True), _transaction(engine, write=True) as connection:
-            version = connection.execute(select(versions.c.version)).scalar_one()
-            if version < SCHEMA_VERSION:  # another process may have been faster
-                migrate(connection, version)
-    except RigError as error:
-        raise InputError(
-            f"store {place} was written by an older rigctl and can't be brought up to date: {error}. "
-            "Copy it to a writable place and name the copy with --store"
-        ) from error
-
-
 def _url(given: str) -> URL:
     if "://" not in given:
         return URL.create("sqlite", database=str(Path(given).expanduser()))
     try:
         return make_url(given)
     except (ArgumentError, ValueError):
-        # Only how it begins: a password may be anywhere in it. The error holds it, too.
+        # Only the scheme is shown: a password may be anywhere in the address, and in the error, too.
         shown = f"{printable(given.partition('://')[0])[:32]}://…"
         raise InputError(
             f'store "{shown}": not a database URL. Use a path, or as in postgresql://user@host/name'
@@ -124,13 +107,13 @@ def _url(given: str) -> URL:
 
 
 def _place(url: URL) -> str:
-    """A database for people, without passwords: drivers take them as parameters, too."""
+    """Return the name of a database for messages, without passwords: drivers take them as parameters, too."""
     shown = url.set(query={})
     return (shown.set(drivername=POSTGRESQL) if is_postgresql(url) else shown).render_as_string()
 
 
 def _file_of(url: URL) -> Path | None:
-    """The SQLite file of `url`; `None` for one in memory and for other databases."""
+    """Return the SQLite file of `url`; None for a store in memory and for other databases."""
     if url.get_backend_name() != "sqlite" or not url.database or url.database == ":memory:":
         return None
     return Path(url.database)
@@ -161,17 +144,17 @@ def _has_wal(path: Path) -> bool:
 
 
 def _engine(url: URL, place: str, most_s: float) -> Engine:
-    memory = url.get_backend_name() == "sqlite" and _file_of(url) is None
     if is_postgresql(url):
         with extra("postgresql", f"store {place}"):
             import psycopg  # noqa: F401
     try:
-        # JSON is read where records are made of it (store.rows), in one step with checking it.
+        # `store.rows` parses JSON, in one step with checking it. A SQLite file stays open: closing the last connection
+        # would copy its log and remove it after each repetition.
         engine = create_engine(
             url,
             json_serializer=_json,
             json_deserializer=_text,
-            poolclass=None if memory else NullPool,
+            poolclass=NullPool if is_postgresql(url) else None,
             connect_args=connect_arguments(url) if is_postgresql(url) else {},
         )
     except NoSuchModuleError as error:
@@ -189,7 +172,7 @@ def _engine(url: URL, place: str, most_s: float) -> Engine:
 
 
 def _text(stored: object) -> str:
-    """JSON as it is stored: SQLite's driver has it as text, PostgreSQL's as bytes. `ValueError`: it is neither."""
+    """Return stored JSON as text: SQLite's driver gives text, PostgreSQL's bytes. Raise `ValueError` for others."""
     if isinstance(stored, str):
         return stored
     if isinstance(stored, bytes | memoryview):
@@ -200,30 +183,30 @@ def _text(stored: object) -> str:
 def _json(value: object) -> str:
     if isinstance(value, Verbatim):
         return str(value)
-    # What nodes say may hold bytes that are no character, which Python has as halves of one: no reader takes those.
+    # Output of nodes may hold bytes that are no character. Python has them as half characters, which no reader takes.
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
-    # Transactions begin where SQLAlchemy says so, not where Python's sqlite3 guesses (docs of its isolation_level).
+    # SQLAlchemy begins transactions, not Python's sqlite3 (docs of its isolation_level).
     connection.isolation_level = None
     connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS:d}")
     connection.execute("PRAGMA foreign_keys = ON")
-    # A file may come from others: no function of theirs runs, and no value takes all memory.
+    # A file may come from somebody else: it must not run functions or take all memory.
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_VALUE)
-    # FULL: a repetition that took a minute outlives a power cut; one fsync per repetition is nothing beside it.
+    # FULL: a repetition that took a minute survives a power cut, for one fsync per repetition.
     connection.execute("PRAGMA synchronous = FULL")
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    # IMMEDIATE: a writer waits for the lock at its start; a later upgrade would fail at once instead (SQLITE_BUSY).
+    # IMMEDIATE: a writer waits for the lock at its start. A later upgrade would fail at once instead (SQLITE_BUSY).
     write = connection.get_execution_options().get("rigctl_write")
     connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
 
 
-def _check(connection: Connection, place: str, create: bool) -> tuple[bool, int]:
-    """Refuse what is not ours or too new; make the tables in what is empty. Whether they were made; their version."""
+def _check(connection: Connection, place: str, create: bool) -> bool:
+    """Refuse other programs' databases and other versions; make the tables in an empty one. Tell whether it was."""
     tables = set(inspect(connection).get_table_names())
     if (odd := odd_table(connection)) is not None:
         raise InputError(f"store {place} is not a store of rigctl: {odd}. Name another file with --store")
@@ -234,12 +217,13 @@ def _check(connection: Connection, place: str, create: bool) -> tuple[bool, int]
                 f"store {place} does not say which version it is. It is damaged, or another program changed it: "
                 "name an older copy with --store"
             )
-        if version > SCHEMA_VERSION:
+        if version != SCHEMA_VERSION:
+            other = "a newer" if version > SCHEMA_VERSION else "an older"
             raise InputError(
-                f"store {place} was written by a newer rigctl (schema {version}, this one knows {SCHEMA_VERSION}). "
-                "Update rigctl, or name another store with --store"
+                f"store {place} was written by {other} rigctl (schema {version}, this one knows {SCHEMA_VERSION}). "
+                "Use that version, or move its runs: `rigctl export --format rigctl` there, `rigctl import` here"
             )
-        return False, version
+        return False
     sqlite = connection.dialect.name == "sqlite"
     if (tables and sqlite) or tables & set(metadata.tables):
         raise InputError(
@@ -252,4 +236,4 @@ def _check(connection: Connection, place: str, create: bool) -> tuple[bool, int]
     connection.execute(insert(versions).values(version=SCHEMA_VERSION))
     if sqlite:
         connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID:d}")
-    return True, SCHEMA_VERSION
+    return True

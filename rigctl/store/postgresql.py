@@ -1,4 +1,4 @@
-"""PostgreSQL as it behaves for a store: as SQLite does, so that the rest of this room knows one kind of database.
+"""Make PostgreSQL behave like SQLite: the rest of this room knows one kind of database.
 
 Readers see one state of the database and write nothing. Writers take turns: each waits at its start, a bounded time.
 """
@@ -24,7 +24,7 @@ NAME: Final = "postgresql"
 Values: TypeAlias = dict[str, Any] | list[dict[str, Any]] | tuple[Any, ...]
 _DRIVERS: Final = ("postgresql", "postgres", "postgresql+psycopg")
 _WAIT_MS: Final = 10_000
-"""How long a writer waits for another: a repetition is written in milliseconds."""
+"""Longest wait of a writer for another: a repetition is written in milliseconds."""
 # libpq's parameters (postgresql.org/docs/current/libpq-connect.html). Without them a silent server is waited for
 # until TCP gives up: a quarter of an hour.
 _DEADLINES: Final = {
@@ -34,11 +34,9 @@ _DEADLINES: Final = {
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
 }
-
-
 _TIMEOUT: Final = "rigctl_timeout"
 _TIMEOUT_S: Final = 120.0
-"""How long a statement may take, its result included: the longest of a large store take seconds."""
+"""Longest time of a statement, its result included: the longest of a large store take seconds."""
 
 
 def is_postgresql(url: URL) -> bool:
@@ -46,12 +44,12 @@ def is_postgresql(url: URL) -> bool:
 
 
 def with_driver(url: URL) -> URL:
-    """`url` for psycopg 3, which is what rigctl has."""
+    """Return `url` for psycopg 3, without rigctl's own parameter."""
     return url.set(drivername="postgresql+psycopg").difference_update_query([_TIMEOUT])
 
 
 def timeout_s(url: URL) -> float:
-    """How long a statement may take. Raises `InputError`."""
+    """Return how many seconds a statement may take. Raise `InputError` for an invalid value in `url`."""
     given = url.query.get(_TIMEOUT, f"{_TIMEOUT_S}")
     try:
         found = float(str(given))
@@ -63,13 +61,13 @@ def timeout_s(url: URL) -> float:
 
 
 def connect_arguments(url: URL) -> dict[str, Any]:
-    """What a connection takes beside `url`, as far as that does not say it."""
+    """Return the parameters of a connection that `url` does not give."""
     own = _DEADLINES | {"application_name": "rigctl"}
     return {name: value for name, value in own.items() if name not in url.query}
 
 
 def prepare(engine: Engine, most_s: float) -> None:
-    """Make `engine` behave as SQLite's. A statement that takes more than `most_s` ends its connection."""
+    """Make `engine` behave like SQLite's. A statement that takes more than `most_s` ends its connection."""
     event.listen(engine, "do_connect", _connecting(most_s))
     event.listen(engine, "begin", _begin)
     event.listen(engine, "before_cursor_execute", _storable, retval=True)
@@ -79,10 +77,10 @@ def _connecting(most_s: float) -> "Callable[..., psycopg.Connection]":
     import psycopg
 
     class Bounded(psycopg.Connection):
-        """Waits for no answer longer than `most_s`.
+        """Connection that waits for no answer longer than `most_s`.
 
-        libpq has no such bound: `tcp_user_timeout` and keepalives see that a host is gone, but not that its server
-        is silent, and `statement_timeout` is the server's own.
+        libpq has no such bound: `tcp_user_timeout` and keepalives notice that a host is gone, but not that its server
+        is silent. The server itself enforces `statement_timeout`.
         """
 
         def wait(self, *given: Any, **named: Any) -> Any:  # noqa: ANN401 — as psycopg's, in each of its versions
@@ -113,19 +111,19 @@ def _hang_up(connection: "psycopg.Connection") -> None:
 
 def _begin(connection: Connection) -> None:
     if connection.get_execution_options().get("rigctl_write"):
-        # READ COMMITTED, and one writer at a time: what it reads after this is what the one before has written.
+        # READ COMMITTED, and one writer at a time: it reads everything that the writer before it has written.
         connection.exec_driver_sql(
             f"SET LOCAL lock_timeout = {_WAIT_MS:d}; SELECT pg_advisory_xact_lock({APPLICATION_ID:d})"
         )
     else:
-        # No query here is worth compiling: that takes longer than to answer it.
+        # Compiling a query (jit) takes longer than answering it.
         connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET LOCAL jit = off")
 
 
 def _storable(
     _connection: Connection, _cursor: object, statement: str, values: Values, _context: object, _many: bool
 ) -> tuple[str, Values]:
-    """`values` with `?` for what is no character to PostgreSQL: NUL. Reading from SQLite gives the same."""
+    """Return `values` with `?` for NUL, which PostgreSQL cannot store. Reading NUL from SQLite gives the same."""
     if isinstance(values, dict):
         return statement, _without_nul(values)
     if isinstance(values, list):

@@ -1,4 +1,4 @@
-"""Records to table rows and back, exactly: what is read is equal to what was written."""
+"""Convert records to table rows and back. A record that is read equals the one that was written."""
 
 from dataclasses import asdict, fields, replace
 from functools import lru_cache
@@ -34,19 +34,17 @@ from rigctl.store.bounds import (
     check_times,
     json_of,
 )
-from rigctl.store.errors import UNREADABLE
 from rigctl.store.flat import CELL, SIDE, flattened, nested
-from rigctl.store.foreign import harmless_row
 from rigctl.store.series import pack, pack_bins, unpack, unpack_bins, unpack_counters
 
 T = TypeVar("T")
 N = TypeVar("N", int, float)
 _adapters: dict[type, TypeAdapter[Any]] = {}
-"""What makes records of each kind, once it has been asked for: to make all takes a tenth of a second."""
+"""Adapters by kind of record, made when first used: making all takes a tenth of a second."""
 Row: TypeAlias = dict[str, Any]
 
 _APART: Final = ("series", "bins")
-"""Of a side, what has columns of its own."""
+"""Fields of a side that have columns of their own."""
 _PLAIN_FIELDS: Final = tuple(
     field.name
     for field in fields(Repetition)
@@ -55,7 +53,7 @@ _PLAIN_FIELDS: Final = tuple(
 
 
 def plan_json(plan: RunPlan) -> Row:
-    """The plan as JSON. A pair is named once: 480 cells of 12 pairs would else take a megabyte."""
+    """Return the plan as JSON. Each pair is written once: 480 cells of 12 pairs would take a megabyte otherwise."""
     pairs = list(dict.fromkeys(pair for cell in plan.cells for pair in cell.pairs))
     place = {pair: number for number, pair in enumerate(pairs)}
     cells = [flattened(cell) | {"pairs": [place[pair] for pair in cell.pairs]} for cell in plan.cells]
@@ -64,15 +62,14 @@ def plan_json(plan: RunPlan) -> Row:
 
 @lru_cache(maxsize=16)
 def plan_from(text: str) -> RunPlan:
-    """The plan of `plan_json`; one object for equal texts: the nights of a scenario have the same plan.
+    """Return the plan of `plan_json`. Cached: all nights of a scenario share one plan.
 
     A field that a newer rigctl of the same schema added is left out.
     """
     stored = json_of(text)
     pairs = [_record(Pair, pair) for pair in stored.get("pairs", [])]
     for cell in stored["cells"]:
-        # rigctl 0.1 wrote every cell's pairs out.
-        cell["pairs"] = [pairs[pair] if isinstance(pair, int) else pair for pair in cell["pairs"]]
+        cell["pairs"] = [pairs[pair] for pair in cell["pairs"]]
     plan = _record(RunPlan, stored | {"cells": [nested(cell, CELL) for cell in stored["cells"]]})
     unknown = {cell.test for cell in plan.cells} - KINDS.keys()
     if unknown:
@@ -81,17 +78,7 @@ def plan_from(text: str) -> RunPlan:
     return plan
 
 
-def may_be_of(text: str, of: RunPlan) -> bool:
-    """Whether a stored plan is of the scenario and rig of `of`; also of one that can't be read."""
-    try:
-        plan = plan_from(harmless_row({"plan": text})["plan"])
-    except UNREADABLE:
-        return True
-    return (plan.scenario_name, plan.rig_name) == (of.scenario_name, of.rig_name)
-
-
 def info_from(row: Row, facts: dict[str, Facts], tags: dict[str, str]) -> RunInfo:
-    """A run, of a row of `runs`."""
     made = {"plan": plan_from(row["plan"]), "versions": json_of(row["versions"]), "facts": {}, "tags": tags}
     info = replace(_record(RunInfo, row | made), facts=facts)  # they were checked, and are shared
     check_times(started_at=info.started_at, ended_at=info.ended_at)
@@ -99,20 +86,20 @@ def info_from(row: Row, facts: dict[str, Facts], tags: dict[str, str]) -> RunInf
 
 
 def facts_from(row: Row) -> tuple[str, str, Facts]:
-    """Run, node and what was found there, of a row of `facts`."""
+    """Return run, node and host facts."""
     return row["run"], row["node"], _facts(row["facts"])
 
 
 @lru_cache(maxsize=1024)
 def _facts(text: str) -> Facts:
-    """One object for equal texts: a node is the same on many nights."""
+    """Return host facts. Cached: a node has the same facts on many nights."""
     found = harmless(_adapter(Facts).validate_json(text))
     check_facts(found)
     return found
 
 
 def tag_from(row: Row) -> tuple[str, str, str]:
-    """Run, name and value of a tag."""
+    """Return run, name and value of a tag."""
     return row["run"], row["name"], row["value"]
 
 
@@ -129,7 +116,6 @@ def night_from(row: Row) -> Night:
 
 
 def _record(kind: type[T], values: Row) -> T:
-    """A record whose values were all checked: a file may be damaged."""
     return _adapter(kind).validate_python(values)
 
 
@@ -140,9 +126,9 @@ def _adapter(kind: type[T]) -> TypeAdapter[T]:
 
 
 def repetition_row(run: str, repetition: Repetition) -> Row:
-    """A row of `repetitions`, without its flows."""
+    """Return a row of `repetitions`, without its flows."""
     row = {name: getattr(repetition, name) for name in _PLAIN_FIELDS}
-    # What a node said last may end inside a character; a database takes whole ones only.
+    # The last output of a node may end inside a character; a database takes whole characters only.
     reason = repetition.reason and repetition.reason.encode("utf-8", "replace").decode()
     nodes = [asdict(usage) for usage in repetition.nodes]
     missing = list(repetition.counters_missing) or None
@@ -158,7 +144,7 @@ def _counted(value: N | None) -> N | None:
 
 
 def flow_row(repetition_id: int, position: int, flow: Flow) -> Row:
-    """A row of `flows`, both sides and their series included."""
+    """Return a row of `flows`, with both sides and their series."""
     return {
         "repetition_id": repetition_id,
         "position": position,
@@ -177,7 +163,6 @@ def flow_row(repetition_id: int, position: int, flow: Flow) -> Row:
 
 
 def counters_row(repetition_id: int, position: int, series: PortSeries) -> Row:
-    """A row of `counters`."""
     return {
         "repetition_id": repetition_id,
         "position": position,
@@ -189,7 +174,6 @@ def counters_row(repetition_id: int, position: int, series: PortSeries) -> Row:
 
 
 def probes_row(repetition_id: int, position: int, probes: Probes) -> Row:
-    """A row of `probes`."""
     return {
         "repetition_id": repetition_id,
         "position": position,

@@ -1,7 +1,7 @@
-"""Whole runs as one file: gzip, JSON Lines (docs/reference/store.md, "Runs as a file").
+"""Read and write files of whole runs: gzip, JSON Lines (docs/reference/store.md, "Runs as a file").
 
-The first line says what it is; then a line per row of the store, `[table, {column: value}]`, each run's together; the
-last has the SHA-256 of all lines before it. Such a file may be anyone's: it is read within bounds, and every value is
+The first line is the header. A line per row of the store follows, `[table, {column: value}]`, run by run. The last line
+has the SHA-256 of all lines before it. The file may come from anybody: it is read within bounds, and every value is
 checked.
 """
 
@@ -36,14 +36,14 @@ from rigctl.store.schema import (
 
 FORMAT: Final = 1
 TABLES: Final = {table.name: table for table in (runs, facts, tags, accepted, repetitions, flows, counters, probes)}
-"""What belongs to a run, in the order in which a run's rows stand in a file."""
+"""Tables with rows of a run, in the order of a file."""
 _LOCAL: Final = {
     runs.name: ("controller",),
     repetitions.name: ("id", "run"),
     **{table.name: ("repetition_id",) for table in (flows, counters, probes)},
     **{table.name: ("run",) for table in (facts, tags, accepted)},
 }
-"""Columns that say where a row stands in a store: in a file its place says it."""
+"""Columns that place a row in a store. In a file its position does that."""
 _LEVEL: Final = 6
 _MAGIC: Final = b"\x1f\x8b"
 MOST_LINE: Final = 32 * 1024**2
@@ -58,26 +58,26 @@ _BAD: Final = (ValueError, LookupError, TypeError, RecursionError, OverflowError
 
 
 class FileError(ValueError):
-    """Not a file of runs, or a damaged one; the message is a sentence about the file, without its name."""
+    """Refusal of a file that is damaged or no file of runs. The message lacks the name of the file, its subject."""
 
 
 class Verbatim(str):
-    """JSON as it is stored, not to be made JSON of again."""
+    """JSON text that is stored as it is."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A row of a table of the store."""
+    """Row of a table of the store."""
 
     table: str
     row: dict[str, Any]
 
     def text(self) -> bytes:
-        """The one spelling of the row: what is unknown is left out, so that columns which are added change nothing.
+        """Return the canonical text of the row, without unknown values: a column that is added later changes nothing.
 
-        Raises `ValueError` for a number that is not finite.
+        Raise `ValueError` for a number that is not finite.
         """
         local = _LOCAL[self.table]
         given = {
@@ -89,10 +89,10 @@ class Line:
 
 
 def packed(names: Iterable[str], texts: Iterable[bytes]) -> bytes:
-    """The file of the runs `names`, whose rows are spelt in `texts`."""
+    """Return the file of the runs `names`. `texts`: their rows."""
     head = {"rigctl": "runs", "version": FORMAT, "schema": SCHEMA_VERSION, "runs": list(names)}
     held, digest = BytesIO(), hashlib.sha256()
-    # No time and no name in the header: the same runs make the same file.
+    # The header has no time and no name: the same runs make the same file.
     with gzip.GzipFile("", "wb", _LEVEL, held, mtime=0) as file:
         _put(file, digest, json.dumps(head, separators=(",", ":")).encode())
         for text in texts:
@@ -107,10 +107,9 @@ def _put(file: gzip.GzipFile, digest: "hashlib._Hash", text: bytes) -> None:
 
 
 class Budget:
-    """How many bytes may still be unpacked: a small file that would fill the memory is refused before it does."""
+    """Number of bytes that a file may still unpack to. `size`: bytes of the file; None: no bound (rows of a store)."""
 
     def __init__(self, size: int | None) -> None:
-        """Of a file of `size` bytes; `None`: what a store holds, which has been unpacked already."""
         self._left = None if size is None else _FLOOR + _RATIO * size
 
     def spend(self, size: int) -> None:
@@ -122,7 +121,7 @@ class Budget:
 
 
 def lines_of(file: BinaryIO, budget: Budget) -> Iterator[Line]:
-    """The rows of a file of runs. Raises `FileError` as soon as it is none, or where its end is not as it should be."""
+    """Yield the rows of a file of runs. Raise `FileError` for another kind of file, and for a damaged one."""
     if file.read(2) != _MAGIC:
         raise FileError("is no file of runs: `rigctl export --format rigctl` makes them")
     file.seek(0)
@@ -182,7 +181,7 @@ def _check_head(head: object) -> None:
 
 
 def _row(value: object) -> Line:
-    """A row with every column of its table. Raises `FileError` for what no store of rigctl holds."""
+    """Return a row with every column of its table. Raise `FileError` for a value that no store of rigctl holds."""
     if not (isinstance(value, list) and len(value) == 2 and isinstance(value[0], str) and isinstance(value[1], dict)):
         raise FileError("has a line that is not a row")
     name, given = value
@@ -199,7 +198,6 @@ def _row(value: object) -> Line:
 
 
 def _value(table: Table, column: "Column[Any]", value: object) -> object:
-    """`value` as the column holds it."""
     if value is None:
         if not column.nullable:
             raise FileError(f"has a row of {table.name} without {column.name}")
@@ -211,10 +209,10 @@ def _value(table: Table, column: "Column[Any]", value: object) -> object:
 
 
 def _made(kind: "TypeEngine[Any]", value: object) -> object:
-    """`value` as a column of this kind holds it; `None` for what it can't hold."""
+    """Return `value` in the form of a column of this kind, or None if the column cannot hold it."""
     made: object = None
     if isinstance(value, str):
-        value.encode()  # halves of characters, which JSON can spell, are none to a database
+        value.encode()  # raises for half a character, which JSON can spell and a database cannot hold
     match kind:
         case JSON() if isinstance(value, str):
             made = Verbatim(value)
@@ -231,7 +229,7 @@ def _made(kind: "TypeEngine[Any]", value: object) -> object:
 
 
 def content_digest(lines: Iterable[Line]) -> str:
-    """Of what was measured: rows but tags and acceptance, which are given later. Equal for equal runs."""
+    """Return a digest of all rows but tags and acceptance, which are given later. Equal runs have equal digests."""
     digest = hashlib.sha256()
     for line in lines:
         if line.table not in (tags.name, accepted.name):

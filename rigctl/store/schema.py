@@ -1,10 +1,11 @@
-"""The tables, in types that SQLite and PostgreSQL both have. docs/reference/store.md explains each."""
+"""Tables in types that SQLite and PostgreSQL both have. docs/reference/store.md explains each."""
 
 from typing import Final
 
 from sqlalchemy import (
     JSON,
     BigInteger,
+    Boolean,
     Column,
     Float,
     ForeignKey,
@@ -17,11 +18,11 @@ from sqlalchemy import (
     Text,
 )
 
-SCHEMA_VERSION: Final = 5
-"""Raised with every change of the tables (store.migrations has the steps); a store with a higher one is left alone."""
+SCHEMA_VERSION: Final = 6
+"""Raised with every change of the tables. A store of another version is refused (`store.open`)."""
 
 APPLICATION_ID: Final = 0x72696763
-"""`rigc`: what file(1) and others see in a SQLite file's header (sqlite.org/fileformat2.html, offset 68)."""
+"""`rigc`: file(1) shows it from a SQLite file's header (sqlite.org/fileformat2.html, offset 68)."""
 
 metadata: Final = MetaData()
 
@@ -37,7 +38,7 @@ runs: Final = Table(
     Column("ended_at", Float(53)),
     Column("plan", JSON, nullable=False),
     Column("versions", JSON, nullable=False),
-    # Who measures it: host, process id, start of that process. NULL: nobody any more.
+    # The process that measures the run: host, process id, start of that process. NULL: the run has ended.
     Column("controller", String(255)),
 )
 
@@ -84,7 +85,7 @@ flows: Final = Table(
     Column("number", Integer, nullable=False),
     Column("bytes", BigInteger),
     Column("retransmits", BigInteger),
-    # none_as_null: a side that was not reported is SQL's NULL, not the JSON text "null".
+    # none_as_null: a side that was not reported is NULL in SQL, not the JSON text "null".
     Column("sender", JSON(none_as_null=True)),
     Column("receiver", JSON(none_as_null=True)),
     Column("sender_series", LargeBinary),
@@ -143,8 +144,18 @@ nights: Final = Table(
     Column("outcome", String(16)),
     Column("run", ForeignKey("runs.run", ondelete="SET NULL")),
     Column("reason", Text),
+    Column("in_part", Boolean, nullable=False),
     # JSON as text: a value of another type in one row must not end the reading of all.
     Column("unmet", Text, nullable=False),
     Column("news", Text),
     Column("next_due_at", Float(53)),
+)
+
+night_figures: Final = Table(
+    "night_figures",
+    metadata,
+    Column("run", ForeignKey("runs.run", ondelete="CASCADE"), primary_key=True),
+    # Version of the rules that made the figures (analysis.nights.history).
+    Column("rules", Integer, nullable=False),
+    Column("figures", Text, nullable=False),
 )

@@ -1,31 +1,27 @@
-"""Interval series as one compact array: counters rise evenly, so differences are small and compress well.
+"""Pack interval series as compact arrays: counters rise evenly, so their differences are small and compress well.
 
 The form: one line of JSON with the names of the columns and the number of samples, then, zlib-compressed, the columns
 one after the other as little-endian 64-bit integers, each value but the first as the difference to the one before.
-numpy is imported where a series is packed or read: a list of runs needs none, and starts a tenth of a second earlier.
 """
 
 import json
 import zlib
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, Final
 
+import numpy as np
+
 from rigctl.records import Bins, Series
-from rigctl.store.flat import FORMER
 
 MOST_VALUES: Final = 2**23
 """In one series: 24 hours of a switch read every second take a tenth, bins of 4,000,000 half."""
 _HALF: Final = 2**63
-_LONG_HEAD: Final = 4096
-"""What is longer, as none that rigctl writes, is not kept."""
+
 _LEVEL: Final = 1  # of zlib: level 6 saves a tenth and takes four times as long
 
 
 def pack(series: Series) -> bytes:
-    """The bytes that `unpack` turns back into exactly `series`. Raises `ValueError` for columns of unequal length."""
-    import numpy as np
-
+    """Return bytes that `unpack` turns back into exactly `series`. Raise `ValueError` for unequal columns."""
     lengths = {len(values) for values in series.columns.values()}
     if len(lengths) > 1:
         raise ValueError(f"a series needs columns of equal length, not {sorted(lengths)}")
@@ -45,37 +41,30 @@ def pack(series: Series) -> bytes:
 
 
 def unpack(packed: bytes) -> Series:
-    """The series that `pack` was given."""
-    import numpy as np
-
+    """Return the series that `pack` was given."""
     head, body = _head(packed)
     columns, samples = head["columns"], head["samples"]
     if not (isinstance(columns, list) and type(samples) is int and 0 <= samples * len(columns) <= MOST_VALUES):
         raise ValueError("a series above its bounds")
     deltas = np.frombuffer(_inflated(body, 8 * samples * len(columns)), dtype="<i8").reshape(len(columns), samples)
     values = deltas.cumsum(axis=1)
-    names = [FORMER.get(name, name) for name in map(str, columns)]
-    return Series(dict(zip(names, values.tolist(), strict=True)))
+    return Series(dict(zip(map(str, columns), values.tolist(), strict=True)))
 
 
 def unpack_counters(packed: bytes) -> Series:
-    """The series of counters that `pack` was given: none is below 0."""
+    """Return the counters that `pack` was given; none is below 0."""
     columns = unpack(packed).columns
     return Series({name: [value % (2 * _HALF) for value in column] for name, column in columns.items()})
 
 
 def pack_bins(bins: Bins) -> bytes:
-    """The bytes that `unpack_bins` turns back into exactly `bins`: a line of JSON, then 32-bit integers, compressed."""
-    import numpy as np
-
+    """Return bytes that `unpack_bins` turns back into exactly `bins`: JSON, then compressed 32-bit integers."""
     head = json.dumps({"start_ns": bins.start_ns, "width_us": bins.width_us}, separators=(",", ":")).encode()
     return head + b"\n" + zlib.compress(np.array(bins.bytes, dtype="<u4").tobytes(), _LEVEL)
 
 
 def unpack_bins(packed: bytes) -> Bins:
-    """The bins that `pack_bins` was given."""
-    import numpy as np
-
+    """Return the bins that `pack_bins` was given."""
     head, body = _head(packed)
     values = np.frombuffer(_inflated(body, None), dtype="<u4")
     return Bins(head["start_ns"], head["width_us"], tuple(values.tolist()))
@@ -83,20 +72,14 @@ def unpack_bins(packed: bytes) -> Bins:
 
 def _head(packed: bytes) -> tuple[Mapping[str, Any], bytes]:
     line, _, body = packed.partition(b"\n")
-    return (_head_of if len(line) <= _LONG_HEAD else _head_of.__wrapped__)(line), body
-
-
-@lru_cache(maxsize=256)
-def _head_of(line: bytes) -> Mapping[str, Any]:
-    """The flows of a run have a few of them."""
     head = json.loads(line)
     if not isinstance(head, dict):
         raise TypeError("a series without a head")
-    return head
+    return head, body
 
 
 def _inflated(body: bytes, expected: int | None) -> bytes:
-    """What `body` holds, which must be `expected` bytes, or at most those of `MOST_VALUES`. A store may be anyone's."""
+    """Return `body` unpacked: exactly `expected` bytes, or at most `MOST_VALUES` values. The store may be foreign."""
     most = 8 * MOST_VALUES if expected is None else expected
     inflater = zlib.decompressobj()
     data = inflater.decompress(body, most + 1)

@@ -1,8 +1,8 @@
-"""The store's five ways in and three ways out, each one transaction."""
+"""Runs and what was measured in them: written a repetition at a time, read as records. Each method is a transaction."""
 
+import re
 import secrets
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
@@ -13,7 +13,9 @@ from sqlalchemy import (
     Engine,
     Select,
     Table,
+    Text,
     case,
+    cast,
     delete,
     func,
     insert,
@@ -24,12 +26,9 @@ from sqlalchemy import (
 from sqlalchemy.exc import IntegrityError
 
 from rigctl.base.errors import InputError
-from rigctl.garbage import uncollected
 from rigctl.records import Facts, Flow, Repetition, RunInfo, RunPlan, RunStatus, Status
 from rigctl.store.errors import explained, records_of, records_of_runs
-from rigctl.store.heads import Head, heads_of
 from rigctl.store.history import History, put_tags, writing
-from rigctl.store.references import counted_back, only_one, runs_back
 from rigctl.store.rows import (
     Row,
     counters_from,
@@ -38,7 +37,6 @@ from rigctl.store.rows import (
     flow_from,
     flow_row,
     info_from,
-    may_be_of,
     plan_json,
     probes_from,
     probes_row,
@@ -46,25 +44,27 @@ from rigctl.store.rows import (
     repetition_row,
     tag_from,
 )
-from rigctl.store.schema import counters, flows, probes, repetitions, runs, tags
+from rigctl.store.schema import counters, flows, night_figures, probes, repetitions, runs, tags
 from rigctl.store.schema import facts as facts_table
-from rigctl.store.sizes import sizes_of
-from rigctl.store.totals import Totals, totals_of
 from rigctl.store.transfer import Transfer
 
 T = TypeVar("T")
 _BATCH: Final = 50
+_LATEST: Final = re.compile(r"latest(?:~([0-9]{1,6}))?", re.ASCII)
+_MOST_NAMED: Final = 5
+"""Runs in the message about an ambiguous beginning of an id."""
 
 
 def new_run_id(started_at: float) -> str:
-    """As 20261120-214501-3f9a: the start in UTC, so that ids sort by time wherever they are made; 16 random bits."""
+    """Return an id as 20261120-214501-3f9a: the start in UTC, by which ids sort everywhere, and 16 random bits."""
     return f"{datetime.fromtimestamp(started_at, UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
 
 class Store:
-    """Runs and their repetitions. Made by `rigctl.store.open_store`; a context manager.
+    """A database of runs, opened by `rigctl.store.open_store`. A context manager.
 
-    Writing raises `RigError`, reading `InputError`, with one message that names the store; what was committed stays.
+    A method that writes raises `RigError`, one that reads `InputError`, with a message that names the store. What was
+    committed stays.
     """
 
     def __init__(self, engine: Engine, place: str) -> None:
@@ -82,23 +82,6 @@ class Store:
     def close(self) -> None:
         self._engine.dispose()
 
-    @contextmanager
-    def kept_open(self) -> Iterator[None]:
-        """For a run. Else each repetition's connection is SQLite's last, which copies its log and removes it: 3 fsyncs.
-
-        Each is durable all the same (`synchronous`): the log is read where it is found.
-        """
-        if self._engine.dialect.name != "sqlite":
-            yield
-            return
-        with explained(self.place):
-            connection = self._engine.connect()
-        with closing(connection):
-            with explained(self.place):
-                connection.execute(select(runs.c.run).limit(1)).all()
-                connection.rollback()
-            yield
-
     def begin(
         self,
         plan: RunPlan,
@@ -108,9 +91,9 @@ class Store:
         controller: str | None = None,
         tags: Mapping[str, str] | None = None,
     ) -> str:
-        """Store a run that starts (status `running`); gives its id. `started_at` in Unix seconds.
+        """Store a run that starts (status `running`) and return its id. `started_at`: Unix seconds.
 
-        `controller` tells who measures it, so that `resume` can tell a run that still goes on.
+        `controller` names the process that measures the run, by which `resume` can tell whether it still goes on.
         """
         row = {
             "title": plan.title,
@@ -126,7 +109,7 @@ class Store:
     def _begin(self, row: Row, facts: Mapping[str, Facts], tagged: Mapping[str, str], tries: int = 8) -> str:
         run = new_run_id(row["started_at"])
         try:
-            with self._writing() as connection:
+            with writing(self._engine) as connection:
                 connection.execute(insert(runs).values(run=run, **row))
                 _put_facts(connection, run, facts)
                 put_tags(connection, run, tagged)
@@ -137,7 +120,7 @@ class Store:
         return run
 
     def controller(self, run: str) -> str | None:
-        """Who measures `run`, as told to `begin` or `resume`; `None` once it has ended."""
+        """Return the process that measures `run`, as given to `begin` or `resume`; None once the run has ended."""
         with explained(self.place), self._engine.connect() as connection:
             found: str | None = connection.execute(select(runs.c.controller).where(runs.c.run == run)).scalar()
             return found
@@ -145,12 +128,13 @@ class Store:
     def resume(self, run: str, controller: str) -> None:
         """Mark a run that ended or died as running again."""
         values = {"status": str(RunStatus.RUNNING), "ended_at": None, "controller": controller}
-        with explained(self.place, writing=True), self._writing() as connection:
+        with explained(self.place, writing=True), writing(self._engine) as connection:
             connection.execute(update(runs).where(runs.c.run == run).values(**values))
+            connection.execute(delete(night_figures).where(night_figures.c.run == run))
 
     def set_facts(self, run: str, facts: Mapping[str, Facts], versions: Mapping[str, str]) -> None:
-        """Replace the host facts and versions of `run`, once its nodes have been asked."""
-        with explained(self.place, writing=True), self._writing() as connection:
+        """Replace the host facts and versions of `run`."""
+        with explained(self.place, writing=True), writing(self._engine) as connection:
             connection.execute(update(runs).where(runs.c.run == run).values(versions=dict(versions)))
             connection.execute(delete(facts_table).where(facts_table.c.run == run))
             _put_facts(connection, run, facts)
@@ -158,37 +142,45 @@ class Store:
     def add(self, run: str, repetition: Repetition) -> None:
         """Store one repetition with its flows and series: whole and durable when this returns, or not at all.
 
-        It takes the place of an earlier one with the same numbers (one that failed, in a run that is resumed).
+        It replaces an earlier one with the same numbers (in a resumed run: one that failed or lacks pairs), unless it
+        has fewer flows of measured pairs.
         """
         row = repetition_row(run, repetition)
         numbers = ("run", "cell", "repetition", "attempt")
         same = [repetitions.c[name] == row[name] for name in numbers]
-        with explained(self.place, writing=True), self._writing() as connection:
+        with explained(self.place, writing=True), writing(self._engine) as connection:
+            if repetition.status is not Status.OK or repetition.reason is not None:
+                measured = (
+                    select(flows.c.repetition_id).join(repetitions).where(*same, repetitions.c.status == str(Status.OK))
+                )
+                fewest = len(repetition.flows) if repetition.status is Status.OK else 0
+                if len(connection.execute(measured).all()) > fewest:
+                    return
             connection.execute(delete(repetitions).where(*same))
             key = connection.execute(insert(repetitions).values(**row)).inserted_primary_key
-            if repetition.flows and key is not None:
-                rows = [flow_row(key[0], position, flow) for position, flow in enumerate(repetition.flows)]
-                connection.execute(insert(flows), rows)
-            if repetition.counters and key is not None:
-                series = [counters_row(key[0], position, one) for position, one in enumerate(repetition.counters)]
-                connection.execute(insert(counters), series)
-            if repetition.probes and key is not None:
-                probed = [probes_row(key[0], position, own) for position, own in enumerate(repetition.probes)]
-                connection.execute(insert(probes), probed)
+            parts: list[tuple[Table, Callable[..., Row], Sequence[object]]] = [
+                (flows, flow_row, repetition.flows),
+                (counters, counters_row, repetition.counters),
+                (probes, probes_row, repetition.probes),
+            ]
+            for table, row_of, records in parts:
+                if records and key is not None:
+                    rows = [row_of(key[0], position, record) for position, record in enumerate(records)]
+                    connection.execute(insert(table), rows)
 
     def finish(self, run: str, status: RunStatus, ended_at: float) -> None:
-        """Mark `run` as ended. A run that dies before stays `running`."""
-        with explained(self.place, writing=True), self._writing() as connection:
+        """Mark `run` as ended. A run whose controller dies before stays `running`."""
+        with explained(self.place, writing=True), writing(self._engine) as connection:
             values = {"status": str(status), "ended_at": ended_at, "controller": None}
             connection.execute(update(runs).where(runs.c.run == run).values(**values))
 
     def remove(self, run: str) -> None:
         """Remove `run` with its facts and all that was measured in it."""
-        with explained(self.place, writing=True), self._writing() as connection:
+        with explained(self.place, writing=True), writing(self._engine) as connection:
             connection.execute(delete(runs).where(runs.c.run == run))  # the other tables follow (ON DELETE CASCADE)
 
     def run_ids(self) -> list[str]:
-        """The ids of all runs, the earliest first. `InputError` where one is no printable text."""
+        """Return the ids of all runs, the earliest first. Raise `InputError` for an id that is no printable text."""
         with explained(self.place), self._engine.connect() as connection:
             found = list(connection.scalars(select(runs.c.run).order_by(runs.c.run)))
         if all(isinstance(run, str) and run.isprintable() for run in found):
@@ -199,25 +191,18 @@ class Store:
         )
 
     def runs(self, names: Sequence[str] | None = None) -> list[RunInfo]:
-        """All runs, or these, the earliest first, read at once. `InputError` where one can't be read: `run` reads the
-        others.
-        """
+        """Return these runs, or all, the earliest first. Raise `InputError` if one is damaged."""
         wanted = true() if names is None else runs.c.run.in_(names)
         with explained(self.place), self._engine.connect() as connection:
             return self._infos(connection, wanted)
 
-    def latest_first(self, of: RunPlan | None = None, damaged: dict[str, str] | None = None) -> Iterator[RunInfo]:
-        """Yield all runs that can be read, the latest first, a few at a time.
-
-        `of`: only those of the scenario of this plan, on its rig. `damaged`: takes a message for each of the others.
-        """
+    def latest_first(self, damaged: dict[str, str] | None = None) -> Iterator[RunInfo]:
+        """Yield all runs that can be read, the latest first. `damaged` takes a message for each of the others."""
         names = self.run_ids()[::-1]
         for at in range(0, len(names), _BATCH):
             batch = names[at : at + _BATCH]
             try:
-                with explained(self.place), self._engine.connect() as connection:
-                    batch = batch if of is None else _with_plan(connection, batch, of)
-                    found = self._infos(connection, runs.c.run.in_(batch))
+                found = self.runs(batch)
             except InputError:  # one of them is damaged
                 for run in batch:
                     try:
@@ -228,78 +213,93 @@ class Store:
             else:
                 yield from reversed(found)
 
-    def heads(self) -> list[Head]:
-        """Of all runs, the earliest first, what tells whether one has changed."""
-        with explained(self.place), self._engine.connect() as connection:
-            return list(heads_of(connection))
-
     def controllers(self) -> dict[str, str]:
-        """Who measures each run that has not ended."""
+        """Return the process that measures each run that has not ended."""
         query = select(runs.c.run, runs.c.controller).where(runs.c.controller.is_not(None))
         with explained(self.place), self._engine.connect() as connection:
             return {row.run: row.controller for row in connection.execute(query)}
 
     def sizes(self) -> dict[str, int]:
-        """About how many bytes each run takes: its series, sides and plan."""
+        """Return about how many bytes each run takes: series, sides and plan, without indexes."""
+        sides = [_bytes(cast(column, Text)) for column in (flows.c.sender, flows.c.receiver)]
+        packed = [_bytes(column) for column in (flows.c.sender_series, flows.c.receiver_series, flows.c.receiver_bins)]
+        columns = {flows: [*sides, *packed], counters: [_bytes(counters.c.series)], probes: [_bytes(probes.c.series)]}
         with explained(self.place), self._engine.connect() as connection:
-            return sizes_of(connection)
+            plans = connection.execute(select(runs.c.run, _bytes(cast(runs.c.plan, Text))))
+            sizes = {run: int(length) for run, length in plans}
+            for table, lengths in columns.items():
+                query = select(repetitions.c.run, *map(func.sum, lengths)).join_from(repetitions, table)
+                for run, *found in connection.execute(query.group_by(repetitions.c.run)):
+                    sizes[run] = sizes.get(run, 0) + sum(map(int, found))
+        return sizes
 
     def run(self, reference: str | None = None) -> RunInfo:
-        """Return the run with that `run_id`; the latest for `None`. `InputError` for none or several."""
+        """Return the run with that `run_id`; the latest for `None`. Raise `InputError` for none or several."""
         latest = select(func.max(runs.c.run)).scalar_subquery()
         wanted = runs.c.run == (latest if reference is None else self.run_id(reference))
         with explained(self.place), self._engine.connect() as connection:
             found = self._infos(connection, wanted)
         if found:
             return found[0]
-        raise InputError(f"store {self.place} has no runs yet. Start one with `rigctl run`")
+        raise self._no_runs()
 
     def run_id(self, reference: str) -> str:
-        """Return the id for an id, its beginning, or `latest~N`. `InputError` for none or several."""
-        back = runs_back(reference)
-        if back is not None:
-            return counted_back(reference, back, self.run_ids(), self.place)
+        """Return the id for an id, its beginning, or `latest~N`. Raise `InputError` for none or several."""
+        if (latest := _LATEST.fullmatch(reference)) is not None:
+            return self._counted_back(reference, int(latest[1] or 0))
         query = select(runs.c.run).where(runs.c.run.startswith(reference, autoescape=True)).order_by(runs.c.run.desc())
         with explained(self.place), self._engine.connect() as connection:
-            return only_one(reference, list(connection.scalars(query)), self.place)
+            found: list[str] = list(connection.scalars(query))
+        if reference in found:
+            return reference
+        if len(found) == 1:
+            return found[0]
+        if not found:
+            raise InputError(f'no run "{reference}" in store {self.place}. `rigctl runs` lists them')
+        others = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
+        named = ", ".join(found[:_MOST_NAMED])
+        raise InputError(
+            f'run "{reference}" is not unique: {named}{others}, the latest first. Give more characters of it'
+        )
 
-    @uncollected()
+    def _counted_back(self, reference: str, back: int) -> str:
+        ids = self.run_ids()
+        if back < len(ids):
+            return ids[-1 - back]
+        if not ids:
+            raise self._no_runs()
+        count = "1 run" if len(ids) == 1 else f"{len(ids)} runs"
+        raise InputError(f"{reference}: the store has {count}. `rigctl runs` lists them")
+
+    def _no_runs(self) -> InputError:
+        return InputError(f"store {self.place} has no runs yet. Start one with `rigctl run`")
+
     def repetitions(self, run: str, series: bool | Collection[int] = True) -> list[Repetition]:
-        """The repetitions of `run` as they were stored, in the order in which a run measures them.
+        """Return the repetitions of `run` as they were stored, in the order in which a run measures them.
 
-        `series` may name the cells whose interval series are wanted; those of the others are not read, and empty.
+        `series` may name the cells whose interval series are wanted. The series of the others are not read, and empty.
         """
         order = (repetitions.c.cell, repetitions.c.repetition, repetitions.c.attempt, repetitions.c.id)
-        heads = select(repetitions).where(repetitions.c.run == run).order_by(*order)
+        query = select(repetitions).where(repetitions.c.run == run).order_by(*order)
         parts = _flows_of(run, series)
         with explained(self.place), self._engine.connect() as connection, connection.begin():
             flows_by: dict[int, list[Flow]] = {}
             for key, flow in self._records(connection, parts, f"flow {{}} of run {run}", _keyed(flow_from)):
                 flows_by.setdefault(key, []).append(flow)
-            ports_by = self._beside(connection, counters, run, "port series", counters_from)
-            probes_by = self._beside(connection, probes, run, "probes", probes_from)
+            counters_by = self._parts(connection, counters, run, "port series", counters_from)
+            probes_by = self._parts(connection, probes, run, "probes", probes_from)
 
             def made(row: Row) -> Repetition:
                 key = row["id"]
-                beside = (tuple(ports_by.get(key, ())), tuple(probes_by.get(key, ())))
-                return repetition_from(row, tuple(flows_by.get(key, ())), *beside)
+                parts = (tuple(counters_by.get(key, ())), tuple(probes_by.get(key, ())))
+                return repetition_from(row, tuple(flows_by.get(key, ())), *parts)
 
-            return list(self._records(connection, heads, f"repetition {{}} of run {run}", made))
-
-    @uncollected()
-    def _totals(self, names: Sequence[str]) -> list[tuple[str, list[Totals] | None]]:
-        with explained(self.place), self._engine.connect() as connection:
-            return totals_of(connection, names)
-
-    def totals(self, names: Sequence[str]) -> Iterator[tuple[str, list[Totals] | None]]:
-        """What the flows of each of these runs received; `None` where a value is none that rigctl stores."""
-        for at in range(0, len(names), _BATCH):
-            yield from self._totals(names[at : at + _BATCH])
+            return list(self._records(connection, query, f"repetition {{}} of run {run}", made))
 
     def statuses(self, run: str) -> dict[tuple[int, int, int], Status]:
-        """The status of each repetition of `run` by cell, repetition and attempt.
+        """Return the status of each repetition of `run` by cell, repetition and attempt.
 
-        FAILED also of one without some of its pairs: it is still to be measured.
+        A repetition without some of its pairs counts as FAILED: it is still to be measured.
         """
         own = repetitions.c
         columns = (own.cell, own.repetition, own.attempt, own.status, own.reason)
@@ -308,7 +308,7 @@ class Store:
             return dict(self._records(connection, query, name, _status_from))
 
     def measured(self) -> dict[str, dict[str, int]]:
-        """For each run, how many of its *cells* have a repetition of each status, as {"ok": 7}."""
+        """Return for each run how many of its *cells* have a repetition of each status, as {"ok": 7}."""
         count = func.count(repetitions.c.cell.distinct())
         query = select(repetitions.c.run, repetitions.c.status, count).group_by(repetitions.c.run, repetitions.c.status)
         counts: dict[str, dict[str, int]] = {}
@@ -316,9 +316,6 @@ class Store:
             for run, status, cells in connection.execute(query):
                 counts.setdefault(run, {})[status] = cells
         return counts
-
-    def _writing(self) -> AbstractContextManager[Connection]:
-        return writing(self._engine)
 
     def _infos(self, connection: Connection, wanted: ColumnElement[bool]) -> list[RunInfo]:
         chosen = select(runs.c.run).where(wanted)
@@ -341,10 +338,10 @@ class Store:
             )
         )
 
-    def _beside(
+    def _parts(
         self, connection: Connection, table: Table, run: str, what: str, make: Callable[[Row], T]
     ) -> dict[int, list[T]]:
-        """What a table holds of each repetition of `run`."""
+        """Return the records of a table for each repetition of `run`, by the key of the repetition."""
         query = select(table).join(repetitions).where(repetitions.c.run == run)
         query = query.order_by(table.c.repetition_id, table.c.position)
         found: dict[int, list[T]] = {}
@@ -353,13 +350,13 @@ class Store:
         return found
 
     def _records(self, connection: Connection, query: Select[Any], name: str, make: Callable[[Row], T]) -> Iterator[T]:
-        """`make` of each row; `name` has a place for a row's number, from 1."""
+        """Yield `make` of each row. `name`, for messages, has a place for the number of the row, from 1."""
         rows = connection.execute(query).mappings()
         return records_of(self.place, lambda at: name.format(at + 1), rows, make)
 
 
 def _flows_of(run: str, series: bool | Collection[int]) -> Select[Any]:
-    """The flows of `run`. A series that is not wanted is not asked for: it is most of what a store holds."""
+    """Select the flows of `run`. Series are most of what a store holds, so only those that are wanted are read."""
     packed = (flows.c.sender_series, flows.c.receiver_series)
     if series is True:
         columns: list[Any] = list(packed)
@@ -371,15 +368,7 @@ def _flows_of(run: str, series: bool | Collection[int]) -> Select[Any]:
     return query.order_by(flows.c.repetition_id, flows.c.position)
 
 
-def _with_plan(connection: Connection, names: Sequence[str], of: RunPlan) -> list[str]:
-    """Which of `names` have the scenario and rig of `of`, or a plan that can't be read."""
-    rows = connection.execute(select(runs.c.run, runs.c.plan).where(runs.c.run.in_(names)))
-    kept = {run for run, plan in rows if may_be_of(plan, of)}
-    return [run for run in names if run in kept]
-
-
 def _keyed(make: Callable[[Row], T]) -> Callable[[Row], tuple[int, T]]:
-    """`make`, and of which repetition that is."""
     return lambda row: (row["repetition_id"], make(row))
 
 
@@ -394,3 +383,7 @@ def _put_facts(connection: Connection, run: str, facts: Mapping[str, Facts]) -> 
         connection.execute(
             insert(facts_table), [{"run": run, "node": node, "facts": known} for node, known in facts.items()]
         )
+
+
+def _bytes(value: ColumnElement[Any]) -> ColumnElement[int]:
+    return func.coalesce(func.length(value), 0)

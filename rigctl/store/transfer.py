@@ -1,4 +1,4 @@
-"""Runs out of a store into a file, and out of files into a store: all of them, or none."""
+"""Export runs of a store to a file, and import files into a store: all runs of the files, or none."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,29 +34,29 @@ from rigctl.store.schema import accepted, counters, facts, flows, probes, repeti
 _RUN: Final = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4}", re.ASCII)
 _MOST_SAID: Final = 120
 _PARTS: Final = (flows, counters, probes)
-"""Of a repetition, by `position`."""
+"""Tables with rows of a repetition, ordered by `position`."""
 _BESIDE: Final = {"facts": "node", "tags": "name", "accepted": "run"}
-"""Of a run, by this column."""
+"""Tables with rows of a run, and the column that orders them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What became of a run of a file."""
+    """A run of an imported file."""
 
     run: str
-    new: bool  # else it was there already
-    added: tuple[str, ...] = ()  # to a run that was there: names of tags, "acceptance"
+    new: bool  # False: the store had it already
+    added: tuple[str, ...] = ()  # to a run that the store had: names of tags, "acceptance"
 
 
 class Transfer:
-    """Of a `Store`. Raises `InputError` for a file that is refused: nothing is stored then."""
+    """Export and import of a `Store`. Raises `InputError` for a file that is refused: nothing is stored then."""
 
     def __init__(self, engine: Engine, place: str) -> None:
         self._engine = engine
         self._place = place
 
     def packed(self, names: Sequence[str]) -> bytes:
-        """The file of these runs: what `take` takes, or `InputError`."""
+        """Return the file of these runs, for `take`. Raise `InputError` for a damaged run."""
         with explained(self._place), self._engine.connect() as connection:
             return packed(names, (text for run in names for text in self._whole(connection, run)))
 
@@ -69,10 +69,10 @@ class Transfer:
             raise InputError(f"store {self._place}: run {run} can't be exported: it {what}. It is damaged") from error
 
     def take(self, paths: Sequence[Path]) -> list[Taken]:
-        """Store the runs of these files; one that is there already stays as it is.
+        """Store the runs of these files. A run that the store has already stays as it is.
 
-        All are checked before anything is stored. Then each run is a transaction: a controller that measures meanwhile
-        waits for one run at most.
+        All files are checked before anything is stored. Then each run is a transaction: a controller that measures at
+        the same time waits for one run at most.
         """
         with ExitStack() as stack:
             files = [(path, stack.enter_context(_opened(path))) for path in paths]
@@ -91,7 +91,7 @@ class Transfer:
             return taken
 
     def _compare(self, digests: Mapping[str, str], known: dict[str, str]) -> None:
-        """Refuse runs of a file that differ from the store's, or from `known` ones; they are known then."""
+        """Refuse runs that differ from those of the store or from `known`; add the others to `known`."""
         with explained(self._place), self._engine.connect() as connection:
             for run, digest in digests.items():
                 if known.setdefault(run, digest) != digest:
@@ -110,7 +110,7 @@ def _refusing(path: Path, taken: Sequence[Taken] = ()) -> Iterator[None]:
 
 @contextmanager
 def _counting(taken: Sequence[Taken], runs_: int) -> Iterator[None]:
-    """Tell with a failure of the store how far the import came."""
+    """Add to an error of the store how far the import came."""
     try:
         yield
     except RigError as error:
@@ -133,7 +133,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def _lines(connection: Connection, run: str) -> Iterator[Line]:
-    """The rows of a run, in the order of a file. Sorted here: databases sort texts each in their own way."""
+    """Yield the rows of a run in the order of a file, sorted here: each database sorts texts in its own way."""
 
     def found(table: Table, where: "ColumnElement[bool]", order: str) -> Iterator[Line]:
         rows = (harmless_row(dict(row)) for row in connection.execute(select(table).where(where)).mappings())
@@ -151,7 +151,7 @@ def _lines(connection: Connection, run: str) -> Iterator[Line]:
 
 
 def _checked(file: BinaryIO) -> dict[str, str]:
-    """The runs of a file with the digest of each, once every row has been made a record."""
+    """Check every row of a file. Return the digest of each run."""
     size = file.seek(0, SEEK_END)
     budget, digests = Budget(size), {}
     for run, lines in _by_run(file, budget):
@@ -166,7 +166,7 @@ def _checked(file: BinaryIO) -> dict[str, str]:
 
 
 def _by_run(file: BinaryIO, budget: Budget) -> Iterator[tuple[str, Iterator[Line]]]:
-    """The rows of each run of a file; those of one are to be taken before the next."""
+    """Yield the rows of each run of a file. The caller must take those of one run before the next."""
     file.seek(0)
     for run, lines in groupby(lines_of(file, budget), _RunOf()):
         if run is None:
@@ -175,7 +175,7 @@ def _by_run(file: BinaryIO, budget: Budget) -> Iterator[tuple[str, Iterator[Line
 
 
 class _RunOf:
-    """To which run a row belongs: that of the last row of `runs`."""
+    """Return the run that a row belongs to: that of the last row of `runs`."""
 
     def __init__(self) -> None:
         self._run: str | None = None
@@ -189,7 +189,7 @@ class _RunOf:
 
 
 class _Checked:
-    """The rows of one run as they are read, each made the record that it is to be."""
+    """Check of the rows of one run while they are read: each must make a record, in its place."""
 
     def __init__(self, run: str, budget: Budget) -> None:
         self._run = run
@@ -197,7 +197,7 @@ class _Checked:
         self._head: dict[str, Any] = {}
         self._tests: set[int] = set()
         self._seen: set[tuple[object, ...]] = set()
-        self._measured = False  # whether a repetition has come: what belongs to the run stands before
+        self._measured = False  # a repetition has come; other rows of the run stand before
         self._positions = dict.fromkeys((table.name for table in _PARTS), 0)
 
     def each(self, lines: Iterator[Line]) -> Iterator[Line]:
@@ -245,7 +245,7 @@ class _Checked:
         self._seen.add(key)
 
     def _series(self, part: str, row: dict[str, Any]) -> None:
-        """Unpack the series of a row, within what a file may unpack to in all."""
+        """Unpack the series of a row within the budget of the file."""
         found: list[Series] = []
         if part == flows.name:
             flow: Flow = flow_from(row)
@@ -259,17 +259,17 @@ class _Checked:
 
 
 def _stored(connection: Connection, run: str, lines: Iterator[Line], digest: str | None) -> Taken:
-    """Store a run of a file that was checked; `digest` is that of the check."""
-    there = _same_as_stored(connection, run, digest)
-    insertion = _Insertion(connection, run, there=there)
+    """Store a run of a checked file. `digest`: that of the check."""
+    known = _same_as_stored(connection, run, digest)
+    insertion = _Insertion(connection, run, known=known)
     if content_digest(insertion.each(lines)) != digest:
         raise FileError("was changed while it was read")
     insertion.end()
-    return Taken(run, not there, tuple(insertion.added))
+    return Taken(run, not known, tuple(insertion.added))
 
 
 def _same_as_stored(connection: Connection, run: str, digest: str | None) -> bool:
-    """Whether the store has the run; `FileError` where it has it with other content."""
+    """Tell whether the store has the run. Raise `FileError` if it has the run with other content."""
     if connection.scalar(select(runs.c.run).where(runs.c.run == run)) is None:
         return False
     try:
@@ -284,19 +284,19 @@ def _same_as_stored(connection: Connection, run: str, digest: str | None) -> boo
 
 
 class _Insertion:
-    """The rows of one run on their way into the store; of one that is `there`, only tags and acceptance it lacks."""
+    """Insertion of the rows of one run. For a run that the store has (`known`): only missing tags and acceptance."""
 
-    def __init__(self, connection: Connection, run: str, *, there: bool) -> None:
+    def __init__(self, connection: Connection, run: str, *, known: bool) -> None:
         self._connection = connection
         self._run = run
-        self._there = there
-        self._key: int | None = None  # of the repetition whose parts come
+        self._known = known
+        self._key: int | None = None  # of the repetition to which the next parts belong
         self._parts: dict[str, list[dict[str, Any]]] = {}
         self.added: list[str] = []
 
     def each(self, lines: Iterator[Line]) -> Iterator[Line]:
         for line in lines:
-            if not self._there:
+            if not self._known:
                 self._insert(line)
             elif line.table in (tags.name, accepted.name):
                 self._add(line)

@@ -83,7 +83,8 @@ async def _serve(
     sockets: dict[str, list[socket.socket]],
     links: dict[str, socket.socket],
 ) -> None:
-    from rigctl.ssh_library import asyncssh
+    import asyncssh
+
     from rigctl.virtual.server import Clients, listen
 
     ending = ending_event()

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from rigctl.ssh_library import asyncssh
+import asyncssh
+
 from rigctl.virtual.children import Child, Children, signal_session
 from rigctl.virtual.pipes import Inlet, Outlet
 

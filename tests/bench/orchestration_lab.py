@@ -19,7 +19,6 @@ from processes import end, running
 
 HERE: Final = Path(__file__).parent
 RATE: Final = "200mbit"
-LOCKS: Final = "/tmp/rigctl-locks-0"
 READY_S: Final = 20.0
 
 
@@ -63,7 +62,7 @@ class PairLab(Lab):
         return [*self.senders, *self.receivers]
 
     def left(self) -> Left:
-        """Beside the servers of SSH: processes, listening ports, files in the nodes' homes, locks."""
+        """Beside the servers of SSH: processes, listening ports, files in the nodes' homes."""
         processes, ports, files = [], 0, []
         for name in self.nodes:
             commands = [command for command in self.processes(name) if command.strip()]
@@ -75,8 +74,6 @@ class PairLab(Lab):
             known = {"host_key", "host_key.pub"}
             home = self.folder / name
             files += [str(path) for path in home.rglob("*") if path.is_file() and path.name not in known]
-            inode = Path("/run/netns", self.host(name)).stat().st_ino
-            files += [str(path) for path in Path(LOCKS).glob(f"{inode}*")]
         return Left(tuple(processes), ports, tuple(files))
 
     def controllers(self) -> list[int]:
@@ -100,9 +97,6 @@ class PairLab(Lab):
 
 
 def _kind(path: str) -> str:
-    """Which file it is, on whichever node."""
-    if path.startswith(LOCKS):
-        return "a lock"
     return "the agent, kept for the next run" if Path(path).name.startswith("agent-") else "other file"
 
 

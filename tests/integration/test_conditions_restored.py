@@ -95,7 +95,7 @@ def controller(folder: str) -> None:
     os.environ["XDG_RUNTIME_DIR"] = f"{folder}/runtime"  # the server has that of the first test
     plan, inventory = load_plan(f"{folder}/s.yaml", Overrides())
     with open_store(f"{folder}/store-{os.getpid()}.db") as store:
-        measure_run(plan, inventory, lambda: store, Console(file=open(os.devnull, "w")), quiet=True)  # noqa: SIM115, PTH123
+        measure_run(plan, inventory, store, Console(file=open(os.devnull, "w")), quiet=True)  # noqa: SIM115, PTH123
 
 
 def started(folder: Path) -> BaseProcess:

@@ -18,11 +18,11 @@ from rigctl.probe.facts import gather
 from rigctl.protocol import Connect, Listen, Sockets
 from rigctl.protocol import Start as StartOrder
 from rigctl.remote.agent import Agent
-from rigctl.remote.clock import estimate_offset
+from rigctl.remote.clocks import estimate_offset
 from rigctl.remote.deploy import agent_on, deploy
 from rigctl.remote.host import Host
 from rigctl.remote.reach import connected
-from rigctl.remote.sides import sides
+from rigctl.runner.outcome import sides
 
 Start = Callable[..., Sshd]
 pytestmark = pytest.mark.usefixtures("home")

@@ -16,7 +16,7 @@ from rigctl.base.errors import NodeError
 from rigctl.records import Link
 from rigctl.remote.deploy import agent_on
 from rigctl.remote.host import Host
-from rigctl.remote.lock import locked
+from rigctl.remote.lock import Claim
 from rigctl.remote.reach import connected
 from rigctl.rig.inventory import Node
 
@@ -80,7 +80,7 @@ async def test_a_key_restricted_to_commands_from_the_controller_suffices(sshd: S
     authorized = server.folder / "authorized_keys"
     authorized.write_text(f'restrict,from="127.0.0.1" {authorized.read_text()}')
     node = server.node(name="here")
-    async with connected(rig_of(node), ["here"]) as hosts, locked(hosts, "a test"), agent_on(hosts["here"]) as agent:
+    async with connected(rig_of(node), ["here"]) as hosts, agent_on(hosts["here"], Claim("a test")) as agent:
         assert (await agent.clock()).node_ns > 0
     authorized.write_text(authorized.read_text().replace("127.0.0.1", "192.0.2.1"))
     with pytest.raises(NodeError, match="refuses to log in"):

@@ -166,16 +166,7 @@ class Command(asyncssh.SSHServerSession[bytes]):
         return True
 
     def session_started(self) -> None:
-        if "rigctl-lock" in self._command:
-            self._channel.write(b"held\n")
-        elif "--watchdog" in self._command:
-            wanted = self._looked_for()
-            if wanted is not None and wanted != self._node.held:
-                self._channel.write(self._answer().encode())  # it reads no input
-                self._channel.exit(0)
-                return
-            if wanted is not None:
-                self._channel.write(f"{_KERNEL}\nstarted\n".encode())
+        if "--watchdog" in self._command:
             self._agent = FakeAgent(self._network, self._node.address, self._channel.write)
 
     def data_received(self, data: bytes, datatype: object) -> None:

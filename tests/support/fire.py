@@ -40,7 +40,7 @@ matrix: {window: [64K], parallel: [1, 2]}
 """
 """Conditions of all kinds; 0.25 s: in less the processors' shares are unknown."""
 BACK_LOOKS: Final = 300
-"""Looks of 0.1 s until all is as before: the longest wait is a watchdog's 15 s, and then a lock's 20 s."""
+"""Looks of 0.1 s until all is as before: the longest wait is a watchdog's 15 s."""
 COMMAND_S: Final = 900.0
 """For a command that must end by itself; long, because the test itself may be stopped beside it."""
 _BEGAN: Final = re.compile(r"test (\d+)/\d+(?:, repetition (\d+)(?:/\d+)?)?(, measured once more)?: ")
@@ -54,9 +54,7 @@ for n in $SPACES; do
     ethtool -k eth0 2>/dev/null | sed "s/^/offload /"
     nft list ruleset 2>/dev/null | sed "s/^/nft /"
     ss -Htuna | grep -v -e "TIME-WAIT" -e ":22 " | sed -e "s/  */ /g" -e "s/^/port /"
-    for l in /tmp/rigctl-locks*/$(readlink /proc/self/ns/net | tr -dc 0-9)*; do
-      [ -L "$l" ] && echo "lock ${l##*/} $(readlink "$l")"
-    done
+    sed -n "s/.* @rigctl-lock-/lock /p" /proc/net/unix
     true
   ' | sed "s/^/$n /"
 done
@@ -207,7 +205,9 @@ class Ground:
         contents = {(run, each.cell, each.repetition, each.attempt): repr(each) for each in found}
         for key, content in self._kept.items():
             assert contents.get(key) == content, f"{key} was stored and is lost or changed"
-        self._kept = {key: contents[key] for key, status in statuses.items() if status == "ok"}
+        # A repetition without some of its pairs has a reason, and is measured again.
+        whole_ones = [key for key, each in zip(statuses, found, strict=True) if each.reason is None]
+        self._kept = {key: contents[key] for key in whole_ones if statuses[key] == "ok"}
         return statuses
 
     def _store_is_whole(self) -> None:

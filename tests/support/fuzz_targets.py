@@ -29,14 +29,13 @@ from rigctl.nightly import settings as nightly
 from rigctl.probe import facts, lldp, surroundings
 from rigctl.probe.switches import cisco_ios, dell_os9
 from rigctl.probe.switches.shown import UnreadableError
-from rigctl.protocol import Answer, Ended, Hello, Progress, endpoint_report, parse_line
+from rigctl.protocol import Answer, Busy, Ended, Hello, Progress, endpoint_report, parse_line
 from rigctl.records import Pair, PortSeries, Series, Status
-from rigctl.remote.clock import ClockOffset
+from rigctl.remote.clocks import ClockOffset, Clocks
 from rigctl.report.document import document
 from rigctl.report.nights import page as regressions
 from rigctl.report.product.theme import load_theme
 from rigctl.rig.schema import load_rig
-from rigctl.runner.barrier import Clocks
 from rigctl.runner.orders import Order
 from rigctl.runner.outcome import Measured, recorded
 from rigctl.scenario.load import Overrides, load_plan
@@ -133,7 +132,7 @@ def reply(data: bytes) -> None:
     reports = {}
     for line in data.splitlines(keepends=True):
         message = parse_line("a", line)
-        if isinstance(message, Hello | Progress | Ended):
+        if isinstance(message, Hello | Busy | Progress | Ended):
             continue
         if not isinstance(message, Answer):
             parts.setdefault(message.id, []).append(message)
@@ -343,7 +342,7 @@ def _read(store: Store, run: str, data: bytes) -> None:
     """All that a command reads of a run; every 16th case also what is slow: its file."""
     store.run(run)
     store.repetitions(run)
-    store.heads()
+    store.history.figures([run], 1)
     store.measured()
     store.statuses(run)
     store.controllers()

@@ -1,6 +1,6 @@
-"""The locks of nodes, as they lie on the host that the tests' servers run on."""
+"""The locks of nodes, as the agents tell them to everybody in their network namespace."""
 
-import os
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -8,14 +8,9 @@ from pathlib import Path
 from openssh import Sshd, rig_of
 
 from rigctl.remote.host import Host
+from rigctl.remote.lock import lock_name
 from rigctl.remote.reach import connected
-
-LOCKS = Path(f"/tmp/rigctl-locks-{os.getuid()}")
-TOOLS = (
-    "sh", "cat", "readlink", "tr", "cut", "mkdir", "ln", "rm", "id", "chmod", "uname", "find", "ls", "awk", "sort",
-    "mktemp",
-)  # fmt: skip
-"""All that the scripts of locks need on a node."""
+from rigctl.rig.inventory import Node
 
 
 @asynccontextmanager
@@ -24,5 +19,7 @@ async def hosts_of(server: Sshd, *names: str) -> AsyncIterator[dict[str, Host]]:
         yield hosts
 
 
-def links(name: str) -> list[Path]:
-    return sorted(LOCKS.glob(f"*-{name}*"))
+def places(node: Node) -> dict[int, tuple[int, str]]:
+    """Who has the node (place 0) and who waits for it, each with the process of its agent."""
+    labels = re.findall(rf"@rigctl-lock-{lock_name(node)}-(\d+) (\d+) \d+ (.*)", Path("/proc/net/unix").read_text())
+    return {int(place): (int(pid), holder) for place, pid, holder in labels}

@@ -113,10 +113,6 @@ class Sshd:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, 9)
         end(self.process, politely_for_s=5)
-        if self.user == GUEST:
-            for base in ("/tmp", "/var/tmp", "/dev/shm"):
-                for locks in Path(base).glob(f"rigctl-locks-{GUEST_ID}*"):
-                    shutil.rmtree(locks)
 
 
 def rig_of(*nodes: Node) -> Rig:

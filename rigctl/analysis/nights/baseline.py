@@ -1,4 +1,4 @@
-"""What a run is compared with in place of the nights before it: another run, a tagged one, or the last nights."""
+"""Compare a run with a baseline in place of the nights before it: another run, a tagged one, or the last nights."""
 
 from math import log
 from typing import Final
@@ -12,11 +12,11 @@ from rigctl.records import CONFIRMS, RunInfo
 from rigctl.store import Store
 
 _OF_ID: Final = 8
-"""A number of as many digits is the beginning of a run's id, as 20261122."""
+"""A number with this many digits is the beginning of a run's id, as 20261122."""
 
 
 def baseline_of(store: Store, run: RunInfo, text: str | None) -> RunInfo | int | None:
-    """The run that `text` means, or a number of nights. Raises `InputError`."""
+    """Return the run that `text` names, or a number of nights. Raise `InputError` for another text."""
     if text is None:
         return None
     if text.isdigit() and len(text) < _OF_ID:
@@ -45,7 +45,7 @@ def _other(info: RunInfo, run: RunInfo, text: str) -> RunInfo:
 
 
 def against_run(store: Store, nights: Nights, baseline: RunInfo, rules: Rules) -> tuple[list[Shift], int, int]:
-    """What differs between the last night and `baseline`; how many series were judged, and how many have no noise."""
+    """Return the changes from `baseline` to the last night, the number of series judged, and of those without noise."""
     run, found = nights.runs[-1], []
     values = values_of(store, baseline)
     facts = tuple(setup_changes(baseline, run))

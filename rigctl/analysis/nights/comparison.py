@@ -1,4 +1,4 @@
-"""Two runs test by test, or the two variants of one run: how the figures changed, and what else did."""
+"""Compare two runs test by test, or the two variants of one run: changes of the figures, and of the setup."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -20,12 +20,12 @@ _OF_AXIS: Final = {
     "latency": "latency_ms",
     "congestion": "congestion",
 }
-"""Axis to the column, or the field of a cell, that follows from it."""
+"""Map an axis to the column, or the field of a cell, that follows from it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One figure in both runs: of a test as a whole, or of one of its streams. `reason` says why it is invalid."""
+    """One figure in both runs: of a test as a whole, or of one of its streams. `reason`: why it is invalid."""
 
     before: Figure
     after: Figure
@@ -46,7 +46,7 @@ class Change:
 
     @property
     def size(self) -> float:
-        """By which changes are sorted: as a logarithm, so that half and double are equally large; unknown is least."""
+        """Size of the change, for sorting, as a logarithm: half and double are equally large. Unknown: -1."""
         change = self.difference.change
         return -1.0 if change is None or change <= -1 else abs(math.log1p(change))
 
@@ -58,15 +58,15 @@ class Comparison:
     before: RunInfo
     after: RunInfo
     bound: float
-    tests: tuple[Change, ...]  # as wholes
-    streams: tuple[Change, ...]  # of tests with several streams, each
+    tests: tuple[Change, ...]  # each test as a whole
+    streams: tuple[Change, ...]  # each stream of tests with several
     only_before: tuple[Cell, ...]
     only_after: tuple[Cell, ...]
     differs: tuple[SetupChange, ...]  # the likeliest causes first
 
     @property
     def worse(self) -> bool:
-        """Whether something got worse, a test or one of its streams."""
+        """True if a test or one of its streams got worse."""
         return any(change.difference.verdict is Verdict.WORSE for change in (*self.tests, *self.streams))
 
     def with_verdict(self, verdict: Verdict) -> list[Change]:
@@ -74,7 +74,7 @@ class Comparison:
 
 
 def compared(before: RunView, after: RunView, bound: float = BOUND) -> Comparison:
-    """`after` against `before`, test by test; tests are known again by their settings and pairs."""
+    """Compare `after` with `before`, test by test. Tests are matched by their settings and pairs."""
     old = {figure.key: figure for figure in figures(before.frames)}
     new = {figure.key: figure for figure in figures(after.frames)}
     both = [(old[key], new[key]) for key in old if key in new]
@@ -91,7 +91,7 @@ def compared(before: RunView, after: RunView, bound: float = BOUND) -> Compariso
 
 
 def of_variants(run: RunView, bound: float = BOUND) -> Comparison:
-    """The two variants of a run with `--against`."""
+    """Compare the two variants of a run with `--against`."""
     every = figures(run.frames)
     twins = dict(run.plan.against.twins) if run.plan.against else {}
     places = {(figure.cell.number, figure.key.stream, figure.key.metric): figure for figure in every}
@@ -112,10 +112,10 @@ def _is_a_part(figure: Figure) -> bool:
     return figure.key.stream is not None and len(figure.cell.streams) > 1
 
 
-def _only(those: Mapping[FigureKey, Figure], others: Mapping[FigureKey, Figure]) -> tuple[Cell, ...]:
-    """The tests of a run that the other has not, in the plan's order."""
+def _only(own: Mapping[FigureKey, Figure], others: Mapping[FigureKey, Figure]) -> tuple[Cell, ...]:
+    """Return the tests of a run that the other run does not have, in the plan's order."""
     known = {key.test for key in others}
-    return tuple({f.cell.number: f.cell for key, f in those.items() if key.test not in known}.values())
+    return tuple({figure.cell.number: figure.cell for key, figure in own.items() if key.test not in known}.values())
 
 
 def _changes(
@@ -134,7 +134,7 @@ def _changes(
 
 
 def _reason(old: Figure, before: RunView, new: Figure, after: RunView) -> str:
-    """Why a test has no values to compare in one of the runs, or in both: one sentence for each."""
+    """Return why a test has no values to compare: one sentence for each run without."""
     sides = (("before", old, before), ("after", new, after))
     return "; ".join(f"{when}: {reason}" for when, figure, view in sides if (reason := _missing(figure, view)))
 
@@ -154,7 +154,7 @@ def _missing(figure: Figure, view: RunView) -> str:
 
 
 def _granted(both: Sequence[tuple[Figure, Figure]], before: RunView, after: RunView) -> list[SetupChange]:
-    """What kernels granted to the connections of a test, and how long it was watched."""
+    """Return differences in the settings that kernels granted to a test, and in how long it was measured."""
     tests = {new.cell.number: (old.cell, new.cell) for old, new in both if new.key.stream is None}
     rows = [_rows_by_cell(before), _rows_by_cell(after)]
     found = []
@@ -181,6 +181,6 @@ def _rows_by_cell(view: RunView) -> dict[int, list[Row]]:
 
 
 def _seen(rows: Sequence[Row], name: str) -> Value:
-    """The values of a column, each once: `cubic`, `1448 1460`."""
+    """Return the distinct values of a column as text: `cubic`, `1448 1460`."""
     values = sorted({str(row[name]) for row in rows if row[name] is not None})
     return " ".join(values) or None

@@ -1,12 +1,12 @@
-"""The figures by which runs are compared: of each test and each of its streams, one value per repetition that counts.
+"""Figures by which runs are compared: for each test and each of its streams, one value per counted repetition.
 
-A test is known in other runs by its settings and pairs, not by its number: a scenario may have got more tests.
+A test is found in other runs by its settings and pairs, not by its number: a scenario may have got more tests.
 """
 
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Final
 
 from rigctl.analysis.rows.cells import Row
@@ -16,12 +16,12 @@ from rigctl.model.unknowns import mean_of_all, total
 from rigctl.records import Cell, Flow, Stream
 
 WATCHED: Final = ("duration_s", "omit_s", "capture", "bin_us", "latency_ms")
-"""Fields of a cell that say how long and how closely it is watched, not what it measures."""
+"""Fields of a cell that tell how long and how closely it is watched, not what it measures."""
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """What is compared: a column, in whose unit the values are."""
+    """A column that is compared. Values have its unit."""
 
     name: str
     higher_is_better: bool
@@ -35,28 +35,16 @@ LOADED_LATENCY: Final = Metric("latency_loaded_p50_us", False)
 
 @dataclass(frozen=True, slots=True)
 class FigureKey:
-    """What makes a figure the same one in another run."""
+    """Identifies the same figure in all runs."""
 
     test: str  # settings and pairs, as canonical JSON
     stream: Stream | None  # None: the test as a whole
     metric: Metric
-    _hash: int = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        # Kept: the nights of a year look each key up a thousand times.
-        object.__setattr__(self, "_hash", hash((self.test, self.stream, self.metric)))
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __reduce__(self) -> tuple[type["FigureKey"], tuple[str, Stream | None, Metric]]:
-        """Made anew in another process, where texts have other hashes."""
-        return FigureKey, (self.test, self.stream, self.metric)
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """`values`: one per repetition that counts and whose value is known, in their order."""
+    """A figure of one run. `values`: one per counted repetition with a known value, in their order."""
 
     key: FigureKey
     cell: Cell
@@ -64,7 +52,7 @@ class Figure:
 
 
 def keys_of_tests(cells: Sequence[Cell]) -> dict[int, str]:
-    """Of each cell, by its number, what it is known by in other runs. Equal cells are told apart by their order."""
+    """Map each cell number to a key that is the same in every run. Equal cells are told apart by their order."""
     seen: Counter[str] = Counter()
     keys = {}
     for cell in cells:
@@ -75,25 +63,25 @@ def keys_of_tests(cells: Sequence[Cell]) -> dict[int, str]:
     return keys
 
 
+def figure_keys(cells: Sequence[Cell]) -> Iterator[tuple[Cell, FigureKey]]:
+    """Yield the keys of each test as a whole, then of each of its streams, in the plan's order."""
+    tests = keys_of_tests(cells)
+    for cell in cells:
+        for metric in _metrics(cell):
+            for stream in (None, *cell.streams):
+                yield cell, FigureKey(tests[cell.number], stream, metric)
+
+
 def figures(frames: Frames) -> list[Figure]:
-    """Of each test as a whole, then of each of its streams, in the plan's order; also those without any value."""
-    keys = keys_of_tests(frames.info.plan.cells)
+    """Return all figures of a run in the order of `figure_keys`, also those without any value."""
     by_cell: dict[int, list[dict[Stream | None, Row]]] = {}
-    for cell, values in _values(frames):
-        by_cell.setdefault(cell, []).append(values)
-    return [
-        figure
-        for cell in frames.info.plan.cells
-        for figure in _of_cell(cell, keys[cell.number], by_cell.get(cell.number, []))
-    ]
-
-
-def _of_cell(cell: Cell, test: str, values: Sequence[dict[Stream | None, Row]]) -> Iterator[Figure]:
-    for metric in _metrics(cell):
-        for stream in (None, *cell.streams):
-            known = (own[stream][metric.name] for own in values if stream in own)
-            figured = tuple(float(value) for value in known if value is not None)
-            yield Figure(FigureKey(test, stream, metric), cell, figured)
+    for number, values in _values(frames):
+        by_cell.setdefault(number, []).append(values)
+    made = []
+    for cell, key in figure_keys(frames.info.plan.cells):
+        known = (own[key.stream][key.metric.name] for own in by_cell.get(cell.number, ()) if key.stream in own)
+        made.append(Figure(key, cell, tuple(float(value) for value in known if value is not None)))
+    return made
 
 
 def _metrics(cell: Cell) -> list[Metric]:
@@ -103,7 +91,7 @@ def _metrics(cell: Cell) -> list[Metric]:
 
 
 def _values(frames: Frames) -> Iterator[tuple[int, dict[Stream | None, Row]]]:
-    """Of each repetition that counts: its cell, and the values of its streams and, under `None`, of all of them."""
+    """Yield for each counted repetition its cell and the values of each stream; `None`: of all streams together."""
     for derived, rows in frames.derived.by_stream():
         cell = derived.cell
         if derived.counted and cell.in_messages:

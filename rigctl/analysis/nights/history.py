@@ -1,34 +1,39 @@
 """The nights of a scenario on a rig as series: of each test, each pair, and each node as sender and as receiver.
 
-A night's value is the median of its repetitions. Runs that confirm others are no nights: theirs are second values.
+The value of a night is the median of its repetitions. A run that confirms another is no night of its own: its values
+are the second values of that night. The store keeps the figures of each night; this module alone computes them.
 """
 
+import json
+import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import exp, log
+from math import exp, isfinite, log
 from statistics import median
 from typing import Final, TypeAlias
 
-from rigctl.analysis.nights.figures import Figure, FigureKey, Metric, figures, keys_of_tests
-from rigctl.analysis.nights.night_totals import NightsOfPlan, suffices
+from rigctl.analysis.nights.figures import FigureKey, Metric, figure_keys, figures, keys_of_tests
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.mesh import LEAST, Role
-from rigctl.base.errors import InputError
+from rigctl.base.errors import InputError, RigError
 from rigctl.model.statistics.changes import Point
 from rigctl.records import CONFIRMS, Cell, RunInfo, RunStatus, Stream
 from rigctl.store import Store
 from rigctl.store.errors import UNREADABLE, of_run
 
+RULES: Final = 1
+"""Version of the rules that make the figures of a night. A change of their values needs another number."""
 MOST_NIGHTS: Final = 400
 """A year and a month: earlier nights say little about this one."""
 Values: TypeAlias = Mapping[FigureKey, float | None]
-"""Of a run, the median of each figure."""
+"""The median of each figure of a run."""
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a series is of: a test, a pair (`stream`) of it, or a node in a role, in tests that differ in pairs only."""
+    """Identifies a series: a test, a pair (`stream`) of a test, or a node in a role, in tests that differ in pairs."""
 
     test: str  # as in FigureKey; of a node the settings without pairs
     metric: Metric
@@ -45,10 +50,10 @@ class NightSeries:
     cell: Cell  # a test of the latest run that has it
     tests: tuple[int, ...]  # numbers in that run
     points: tuple[Point, ...]
-    peers: int = 1  # of a node, how many are in its role
+    peers: int = 1  # of a node: number of nodes in its role
 
     def better(self, ratio: float) -> bool:
-        """Whether a change by `ratio` is for the better."""
+        """Tell whether a change by `ratio` is for the better."""
         return (ratio > 1) is self.subject.metric.higher_is_better
 
 
@@ -57,108 +62,133 @@ class Nights:
     """`runs`: the earliest first; `series` have as many points each."""
 
     runs: tuple[RunInfo, ...]
-    confirmations: Mapping[str, str]  # of a run, by its id, that which confirms it
+    confirmations: Mapping[str, str]  # id of a run → id of the run that confirms it
     series: tuple[NightSeries, ...]
-    damaged: tuple[str, ...] = ()  # a message for each run that could be one of them, but cannot be read
+    damaged: tuple[str, ...] = ()  # a message for each run that could be a night, but cannot be read
 
 
 def nights(store: Store, run: RunInfo) -> Nights:
-    """The nights of the scenario and rig of `run`, up to that one."""
-    seen: dict[str, RunInfo] = {}
+    """Return the nights of the scenario and rig of `run`, up to that one. Raise `InputError` if `run` is damaged."""
     damaged: dict[str, str] = {}
-    runs, confirmations = chosen(_noted(store.latest_first(run.plan, damaged), seen), run)
-    second = [confirmations[info.run] for info in runs if info.run in confirmations]
-    values = measured(store, [*runs, *(seen[name] for name in second)], damaged)
+    runs, second = chosen(store.latest_first(damaged), run)
+    values = measured(store, [*runs, *second.values()], damaged)
     if run.run in damaged:
         raise InputError(damaged[run.run])
-    runs = [info for info in runs if info.run in values]
-    confirmations = {night: second for night, second in confirmations.items() if second in values}
-    return replace(of_runs(runs, confirmations, values.__getitem__), damaged=tuple(damaged.values()))
+    return replace(of_runs(runs, second, values), damaged=tuple(damaged.values()))
 
 
-def _noted(infos: Iterable[RunInfo], seen: dict[str, RunInfo]) -> Iterator[RunInfo]:
-    for info in infos:
-        seen[info.run] = info
-        yield info
+def measured(store: Store, infos: Iterable[RunInfo], damaged: dict[str, str]) -> dict[str, Values]:
+    """Return the figures of runs, each as a night: as stored, else computed and stored for the next reader.
 
-
-def measured(store: Store, infos: Sequence[RunInfo], damaged: dict[str, str]) -> dict[str, Values]:
-    """The values of runs, each as a night. Of streams only what they received is read, of many runs at once.
-
-    `damaged` takes a message for each run whose values cannot be read.
+    `damaged` takes a message for each run whose figures are not stored and whose measurements cannot be read.
     """
+    infos = list(infos)
+    stored = store.history.figures([info.run for info in infos], RULES)
+    keys: dict[int, list[FigureKey]] = {}  # by plan: nights share theirs
     found: dict[str, Values] = {}
-    plans: dict[int, NightsOfPlan] = {}
-    by_run = {info.run: info for info in infos}
-    for run, totals in store.totals([info.run for info in infos if suffices(info.plan)]):
-        plan = by_run[run].plan
-        if id(plan) not in plans:
-            plans[id(plan)] = NightsOfPlan(plan)
-        values = None if totals is None else plans[id(plan)].values(totals)
-        if values is not None:
-            found[run] = values
-    # Of messages and probes more is to be read; what is damaged is named by who reads all of it.
-    for run, info in by_run.items():
-        if run not in found:
+    for info in infos:
+        if id(info.plan) not in keys:
+            keys[id(info.plan)] = [key for _, key in _kept_keys(info)]
+        values = _values_of(stored.get(info.run), keys[id(info.plan)])
+        if values is None:
             try:
-                found[run] = _measured(store, info)
+                values = _computed(store, info)
             except (InputError, *UNREADABLE) as error:
-                damaged[run] = of_run(store.place, run, error)
+                damaged[info.run] = of_run(store.place, info.run, error)
+                continue
+        found[info.run] = values
     return found
 
 
-def of_runs(runs: Sequence[RunInfo], confirmations: Mapping[str, str], values: Callable[[str], Values]) -> Nights:
-    """The nights `runs`, the earliest first. `values` gives those of a run, by its id."""
-    main = [values(info.run) for info in runs]
-    second = [values(confirmations[info.run]) if info.run in confirmations else {} for info in runs]
-    series = _of_figures(runs, main, second)
+def keep_figures(store: Store, info: RunInfo) -> None:
+    """Compute and store the figures of a run that has ended. A damaged run has none."""
+    measured(store, [info], {})
+
+
+def _values_of(stored: str | None, keys: Sequence[FigureKey]) -> Values | None:
+    """Return stored figures by their keys, or None if they are missing or damaged."""
+    try:
+        values = json.loads(stored or "null")
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(values, list) or len(values) != len(keys):
+        return None
+    if not all(value is None or (type(value) is float and isfinite(value)) for value in values):
+        return None
+    return dict(zip(keys, values, strict=True))
+
+
+def night_values(view: RunView) -> Values:
+    """Compute the figures of a run as a night."""
+    made = {figure.key: figure.values for figure in figures(view.frames)}
+    return {key: median(made[key]) if made[key] else None for _, key in _kept_keys(view.info)}
+
+
+def _computed(store: Store, info: RunInfo) -> Values:
+    """Compute the figures of a run and store them, unless the run still goes on."""
+    values = night_values(RunView(info, store.repetitions(info.run, series=False)))
+    if info.status is not RunStatus.RUNNING:
+        try:
+            store.history.put_figures(info.run, RULES, json.dumps(list(values.values())))
+        except RigError as error:  # a store on read-only media, or a full disk
+            _log.info("the figures of run %s are not stored: %s", info.run, error)
+    return values
+
+
+def _kept_keys(info: RunInfo) -> Iterator[tuple[Cell, FigureKey]]:
+    """Yield the keys of a night: a test with one pair is not listed a second time as that pair."""
+    for cell, key in figure_keys(info.plan.cells):
+        if key.stream is None or len(cell.streams) > 1:
+            yield cell, key
+
+
+def of_runs(runs: Sequence[RunInfo], second: Mapping[str, RunInfo], values: Mapping[str, Values]) -> Nights:
+    """Return the nights `runs`, the earliest first, as series. Runs without `values` are left out.
+
+    `second`: the run that confirms a night, by the id of that night's run.
+    """
+    runs = [info for info in runs if info.run in values]
+    confirmations = {run: again.run for run, again in second.items() if again.run in values}
+    main = [values[info.run] for info in runs]
+    again = [values.get(confirmations.get(info.run, ""), {}) for info in runs]
+    series = _of_figures(runs, main, again)
     return Nights(tuple(runs), confirmations, (*_of_nodes(series), *_alone(series)))
 
 
 def since(seen: Nights, first: int) -> Nights:
-    """The nights from `first` on, by number."""
+    """Return the nights from number `first` on."""
     first = max(first, 0)
     series = tuple(replace(own, points=own.points[first:]) for own in seen.series)
     return replace(seen, runs=seen.runs[first:], series=series)
 
 
 def values_of(store: Store, info: RunInfo) -> dict[Subject, float | None]:
-    """Of a run by itself, the medians of its tests and pairs."""
-    return {Subject(key.test, key.metric, key.stream): value for key, value in _measured(store, info).items()}
+    """Return the figures of a single run. Raise `InputError` if it is damaged."""
+    damaged: dict[str, str] = {}
+    values = measured(store, [info], damaged)
+    if damaged:
+        raise InputError(damaged[info.run])
+    return {Subject(key.test, key.metric, key.stream): value for key, value in values[info.run].items()}
 
 
-def _measured(store: Store, info: RunInfo) -> Values:
-    return night_values(RunView(info, store.repetitions(info.run, series=False)))
+def chosen(infos: Iterable[RunInfo], run: RunInfo) -> tuple[list[RunInfo], dict[str, RunInfo]]:
+    """Choose from `infos`, the latest first, the nights up to `run`.
 
-
-def chosen(infos: Iterable[RunInfo], run: RunInfo) -> tuple[list[RunInfo], dict[str, str]]:
-    """Of runs, the latest first, the nights up to `run`, the earliest first; and which of the others confirm them."""
+    Return them, the earliest first, and the run that confirms each, by the id of the night's run.
+    """
     same: list[RunInfo] = []
-    confirmations: dict[str, str] = {}
+    second: dict[str, RunInfo] = {}
     for info in infos:
         if (info.plan.scenario_name, info.plan.rig_name) != (run.plan.scenario_name, run.plan.rig_name):
             continue
         if CONFIRMS in info.tags:
-            confirmations.setdefault(info.tags[CONFIRMS], info.run)  # the latest counts
+            second.setdefault(info.tags[CONFIRMS], info)  # the latest counts
         elif info.run == run.run or (info.run < run.run and info.status is not RunStatus.RUNNING):
             same.append(info)
         if len(same) == MOST_NIGHTS:
             break
-    return same[::-1], confirmations
-
-
-def night_values(view: RunView) -> dict[FigureKey, float | None]:
-    """The values of a run as a night."""
-    return {
-        figure.key: median(figure.values) if figure.values else None
-        for figure in figures(view.frames)
-        if not _twice(figure)
-    }
-
-
-def _twice(figure: Figure) -> bool:
-    """Whether it is the only pair of its test."""
-    return figure.key.stream is not None and len(figure.cell.streams) == 1
+    known = {info.run for info in same}
+    return same[::-1], {run: again for run, again in second.items() if run in known}
 
 
 def _of_figures(runs: Sequence[RunInfo], main: Sequence[Values], second: Sequence[Values]) -> list[NightSeries]:
@@ -181,12 +211,12 @@ def _tests(info: RunInfo) -> dict[str, Cell]:
 
 
 def _alone(series: Iterable[NightSeries]) -> Iterator[NightSeries]:
-    """Those of tests and pairs that were ever measured."""
+    """Yield the series with at least one value."""
     return (own for own in series if any(point.value is not None for point in own.points))
 
 
 def _of_nodes(series: Sequence[NightSeries]) -> Iterator[NightSeries]:
-    """What the pairs of a node in a role have in common, where it has several."""
+    """Yield a series for each node in a role with several pairs: the change that its pairs have in common."""
     groups: dict[Subject, list[NightSeries]] = {}
     for own in series:
         stream = own.subject.stream or (own.cell.streams[0] if len(own.cell.streams) == 1 else None)
@@ -211,7 +241,7 @@ def _partners(members: Iterable[NightSeries], subject: Subject) -> set[str]:
 
 
 def common(members: Sequence[Sequence[Point]]) -> tuple[Point, ...]:
-    """Night by night what all did: the median of their ratios to their own levels, of two the smaller change."""
+    """Return for each night the median of the members' ratios to their own levels; of two the smaller change."""
     levels = [median(known) if (known := _known(points)) else None for points in members]
     made = []
     for at in range(len(members[0])):

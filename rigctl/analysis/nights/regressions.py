@@ -1,4 +1,4 @@
-"""What is news in a run: changes of level that its night shows first, those that still stand, and suspicions."""
+"""News of a run: changes of level that its night shows first, those that still stand, and suspicions."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -6,10 +6,9 @@ from itertools import pairwise
 from math import log
 
 from rigctl.analysis.nights.baseline import against_run, baseline_of
-from rigctl.analysis.nights.events import grouped
 from rigctl.analysis.nights.history import Nights, NightSeries, nights, since
 from rigctl.analysis.nights.setup_changes import RESTART, SCENARIO_FILE, SetupChange, Source, setup_changes
-from rigctl.analysis.nights.shifts import Shift, Suspected, shifts_of
+from rigctl.analysis.nights.shifts import Shift, Suspected, grouped, shifts_of
 from rigctl.model.statistics.changes import Rules, Verdict, judged
 from rigctl.records import Accepted, RunInfo
 from rigctl.store import Store
@@ -17,7 +16,7 @@ from rigctl.store import Store
 
 @dataclass(frozen=True, slots=True)
 class Regressions:
-    """Of one run. The largest change first everywhere; `history` is all changes, the earliest first."""
+    """Verdict on one run. The largest change comes first everywhere; `history` has all, the earliest first."""
 
     run: RunInfo
     nights: Nights
@@ -43,17 +42,17 @@ class Regressions:
 
     @property
     def failed(self) -> bool:
-        """Whether something is worse than the accepted level, found now or earlier."""
+        """True if something is worse than the accepted level, found now or earlier."""
         return any(not shift.better for shift in (*self.news, *self.standing))
 
     @property
     def confirmed(self) -> bool:
-        """Whether a second measurement was made."""
+        """True if a second measurement was made."""
         return self.run.run in self.nights.confirmations
 
     @property
     def to_confirm(self) -> tuple[int, ...]:
-        """Numbers of the tests, in the run's plan, that a second measurement, not made yet, decides upon."""
+        """Numbers of the tests, in the run's plan, that a second measurement would decide. None once it was made."""
         seen = [own.series for shift in self.news for own in (*shift.explains, shift)]
         seen += [own.series for own in self.suspected]
         left = [series for series in seen if series.points[-1].second is None]
@@ -66,8 +65,8 @@ def news(store: Store, run: RunInfo, *, baseline: str | None = None, rules: Rule
     """Judge `run` by the nights before it.
 
     `baseline`: a run's id, `TAG=VALUE` or a number of nights, in place of all nights since the last accepted level.
-    Runs that confirm `run` (tagged `CONFIRMS`) are taken into account: call it again after `confirmed`.
-    Raises `InputError` for a baseline that is none.
+    Runs that confirm `run` (tagged `CONFIRMS`) are taken into account: call this again after `confirmed`.
+    Raise `InputError` for an invalid baseline.
     """
     rules = rules or Rules()
     seen = nights(store, run)
@@ -82,7 +81,7 @@ def news(store: Store, run: RunInfo, *, baseline: str | None = None, rules: Rule
 
 
 def of_nights(seen: Nights, accepted: Iterable[Accepted], rules: Rules | None = None) -> Regressions:
-    """Judge the last of these nights by those before it. `accepted`: levels, of these nights and of others."""
+    """Judge the last of these nights by those before it. `accepted`: levels of any nights."""
     rules = rules or Rules()
     runs = {info.run for info in seen.runs}
     found = {level.run: level for level in accepted if level.run in runs}
@@ -99,7 +98,7 @@ def _of_verdicts(seen: Nights, rules: Rules, verdicts: Sequence[Verdict], at: Se
     shifts = [shift for series, verdict in pairs for shift in shifts_of(series, verdict.changes, seen, rules.bound)]
     events = grouped(shifts)
     latest = max(at, default=-1)
-    # A pair that was found later than its node, or than the sum that it is part of, is no news of its own.
+    # A pair that was found later than its node, or than the sum over its test, is no news of its own.
     earlier = [own for event in events if latest < event.found < last for own in (event, *event.explains)]
     tonight_too = [own for event in events if event.found == last for own in (event, *event.explains)]
     changed = {shift.series.subject for shift in earlier}
@@ -161,7 +160,7 @@ def _net(shifts: Sequence[Shift], rules: Rules) -> list[Shift]:
 
 
 def _altered(seen: Nights) -> list[int]:
-    """Nights before which something of the rig changed, since the last one in which anything was measured."""
+    """Return the nights before which something of the rig changed since the last night with a measurement."""
     measured = [
         night for night in range(len(seen.runs)) if any(own.points[night].value is not None for own in seen.series)
     ]
@@ -173,7 +172,7 @@ def _altered(seen: Nights) -> list[int]:
 
 
 def _is_a_cause(change: SetupChange) -> bool:
-    """A rig may restart every night; options of a run are no change of its scenario."""
+    """Tell whether a change may cause another level. A restart and options of a run do not."""
     if change.source is Source.SCENARIO:
         return change.name == SCENARIO_FILE
     return not (change.source is Source.FACT and change.name == RESTART)

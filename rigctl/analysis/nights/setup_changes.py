@@ -1,6 +1,6 @@
-"""What differs between two runs beside their figures: host facts, versions, rig, scenario, tags, what kernels granted.
+"""Differences between two runs beside their figures: host facts, versions, rig, scenario, tags, granted settings.
 
-A change of the figures is explained by one of these, or by none that is known.
+One of these may explain a change of the figures.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,25 +17,25 @@ SCENARIO_FILE: Final = "scenario_yaml"
 RIG_FILE: Final = "rig_yaml"
 RESTART: Final = "boot_id"
 _OF_VIRTUAL_NODES: Final = frozenset({"mac", "addresses", "interface", "data_address", RESTART})
-"""What a virtual rig makes anew for every run."""
+"""Facts that a virtual rig makes anew for every run."""
 _NO_FACTS: Final = frozenset({"notes"})
 _SETTLED: Final = frozenset(
     {"title", "notes", "heads", "cells", "links", "conditions", "ports", "expectations", SCENARIO_FILE, RIG_FILE}
 )
-"""Of a plan, what is looked at in its own way or changes no figure."""
+"""Fields of a plan that are compared in another way or change no figure."""
 _OF_THE_RIG: Final = frozenset({"rig_name", "virtual", "trunk", "ip_version"})
 _FIRST: Final = ("speed_bps", "link rate_bps", "duplex", "mtu", "driver", "firmware", "kernel", "mac")
-"""What changes a goodput most often; the restart of a node, which comes with many of them, is last."""
+"""Most frequent causes of another goodput, first. The restart of a node comes with many of them, so it is last."""
 _OF_RIGCTL: Final = "rigctl."
-"""Tags that begin so, and `BASELINE`, are what a run is to others."""
+"""Prefix of tags that tell the role of a run, as `BASELINE` does."""
 
 
 class Source(StrEnum):
-    """Where something that differs was found, in the order in which a reader wants it."""
+    """Place of a difference, in the order in which a reader wants it."""
 
     SCENARIO = "scenario"
     RIG = "rig"
-    GRANTED = "granted"  # by the kernels, to the tests' own connections
+    GRANTED = "granted"  # by the kernels to the connections of the tests
     FACT = "fact"  # of nodes
     VERSION = "version"
     TAG = "tag"
@@ -43,22 +43,22 @@ class Source(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SetupChange:
-    """One thing that differs. `None`: that run has none; what is unknown in a run has not changed.
+    """One difference. `None`: that run has no such thing. Something unknown in a run has not changed.
 
-    `name` is that of the fact (docs/reference/host-facts.md), `sysctls` and `offloads` by the names in them;
-    "link mtu" is what the rig file says. Scenario and rig file are compared by digest.
+    `name` is that of the fact (docs/reference/host-facts.md); for `sysctls` and `offloads` the names in them.
+    "link mtu" comes from the rig file. Scenario and rig file are compared by digest.
     """
 
     source: Source
     name: str
     before: Value
     after: Value
-    where: tuple[str, ...] = ()  # nodes, or numbers of tests; none: the run as a whole
-    everywhere: bool = False  # `where` is all of them, and several
+    where: tuple[str, ...] = ()  # nodes, or numbers of tests; empty: the run as a whole
+    everywhere: bool = False  # `where` has all nodes or tests, and several
 
 
 def setup_changes(before: RunInfo, after: RunInfo) -> list[SetupChange]:
-    """What differs between two runs as they were stored, the likeliest causes first."""
+    """Return the differences between two stored runs, the likeliest causes first."""
     return by_cause(
         [
             *_of_plans(before.plan, after.plan),
@@ -70,13 +70,13 @@ def setup_changes(before: RunInfo, after: RunInfo) -> list[SetupChange]:
 
 
 def by_cause(changes: Iterable[SetupChange]) -> list[SetupChange]:
-    """The likeliest causes first."""
+    """Return the changes with the likeliest causes first."""
     sources = list(Source)
     return sorted(changes, key=lambda change: (_rank(change), sources.index(change.source)))
 
 
 def grouped(changes: Iterable[SetupChange], places: int) -> list[SetupChange]:
-    """Each change once, with all nodes or tests that have it, of `places`."""
+    """Return each change once, with all nodes or tests that have it. `places`: number of all nodes or tests."""
     groups: dict[tuple[Source, str, Value, Value], list[SetupChange]] = {}
     for change in changes:
         groups.setdefault((change.source, change.name, change.before, change.after), []).append(change)
@@ -88,7 +88,7 @@ def grouped(changes: Iterable[SetupChange], places: int) -> list[SetupChange]:
 
 
 def flattened(facts: Facts, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Facts by name, nested ones too: a sysctl's own name says what it is, an offload's does not."""
+    """Yield facts by name, nested ones too. The name of a sysctl stands alone; others get the name of their group."""
     for name, value in facts.items():
         if isinstance(value, dict):
             yield from flattened(value, prefix if name == "sysctls" else f"{prefix}{name}: ")
@@ -104,7 +104,7 @@ def _rank(change: SetupChange) -> int:
 
 
 def _of_plans(before: RunPlan, after: RunPlan) -> Iterator[SetupChange]:
-    if before is after:  # as nights are read
+    if before is after:  # the nights of a scenario share their plan
         return
     for field in fields(RunPlan):
         old, new = getattr(before, field.name), getattr(after, field.name)
@@ -118,7 +118,7 @@ def _of_plans(before: RunPlan, after: RunPlan) -> Iterator[SetupChange]:
 
 
 def _parts(name: str, value: object) -> dict[str, Value]:
-    """A field of a plan, or, of a record, each of its fields."""
+    """Return a field of a plan by its name; of a field that is a record, each field of that."""
     if is_dataclass(value) and not isinstance(value, type):
         return {f"{name} {part}": _joined(inner) for part, inner in asdict(value).items()}
     return {name: _joined(value)}
@@ -139,7 +139,7 @@ def _settings(conditions: Iterable[Condition]) -> dict[str, str]:
 
 
 def _of_nodes(before: RunInfo, after: RunInfo) -> Iterator[SetupChange]:
-    """Nodes that one run has; of those that both have, links as in the rig file, and facts, as far as known to both."""
+    """Yield nodes that only one run has; of the others, links of the rig file and facts that both runs know."""
     old, new = (dict.fromkeys([*run.plan.links, *run.facts]) for run in (before, after))
     for node in sorted(old.keys() ^ new.keys()):
         yield SetupChange(Source.RIG, "node", node if node in old else None, node if node in new else None)
@@ -175,7 +175,7 @@ def _facts(run: RunInfo, node: str) -> dict[str, Value]:
 
 
 def _of_versions(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[SetupChange]:
-    """The agents of all machines are built together: the first that differs stands for all."""
+    """Yield versions that differ. The agents of all machines are built together: the first one stands for all."""
     seen = False
     for change in _known(_changed(Source.VERSION, before, after)):
         agent = change.name.startswith("agent ") and change.name.endswith(" sha256")
@@ -199,7 +199,7 @@ def _known(changes: Iterable[SetupChange]) -> Iterator[SetupChange]:
 
 
 def _plain(value: object) -> Value:
-    """A value as one that can be compared, printed and written as JSON."""
+    """Return a value that can be compared, printed and written as JSON."""
     if isinstance(value, list | tuple):
         return tuple(str(item) for item in value)
     if value is None or isinstance(value, int | float):

@@ -1,18 +1,25 @@
-"""Changes of level with what is known of their night."""
+"""Changes of level with their causes: what else changed that night, and which changes follow from which."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from math import log
+from typing import Final
 
 from rigctl.analysis.nights.history import Nights, NightSeries
 from rigctl.analysis.nights.setup_changes import SetupChange, setup_changes
 from rigctl.model.statistics.changes import Change, Suspicion
 from rigctl.records import RunInfo
 
+_APART: Final = 3
+"""Most nights between the dates of changes with one cause."""
+_ALIKE: Final = 1.6
+"""A pair that changed by more than this times as much as its node has a cause of its own."""
+
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """A series that changed. `explains`: changes of the same time that follow from it or that it is the sum of."""
+    """A change of a series. `explains`: changes of the same time that follow from this one or add up to it."""
 
     series: NightSeries
     change: Change
@@ -20,7 +27,7 @@ class Shift:
     better: bool
     facts: tuple[SetupChange, ...] = ()  # what changed since the last run on the old level
     explains: tuple["Shift", ...] = ()
-    returns: RunInfo | None = None  # the level is again that before this run
+    returns: RunInfo | None = None  # the level is the one before this run again
 
     @property
     def ratio(self) -> float:
@@ -28,23 +35,23 @@ class Shift:
 
     @property
     def confirmed(self) -> bool:
-        """Whether the night in which it was found was measured twice."""
+        """True if the night in which the change was found was measured twice."""
         return self.series.points[self.change.found].second is not None
 
     @property
     def found(self) -> int:
-        """The night in which the first of them was found."""
+        """The night in which this change, or the first that it explains, was found."""
         return min([self.change.found, *(shift.change.found for shift in self.explains)])
 
     @property
     def weight(self) -> float:
-        """Size of the largest of them."""
+        """Size of the largest change, of this one and those that it explains."""
         return max(abs(log(shift.ratio)) for shift in (self, *self.explains))
 
 
 @dataclass(frozen=True, slots=True)
 class Suspected:
-    """A series whose last night differs: one night is not enough to call it a change."""
+    """A series whose last night differs. One night is not enough for a change."""
 
     series: NightSeries
     suspicion: Suspicion
@@ -58,9 +65,86 @@ def shifts_of(series: NightSeries, changes: Sequence[Change], nights: Nights, bo
     """Yield the changes of a series; `bound`: levels that differ by less are the same."""
     runs = nights.runs
     for number, change in enumerate(changes):
-        # Nights without a value between the two, of a rig that was being changed, are of neither level.
+        # Nights without a value between the two levels belong to neither: the rig was being changed.
         last = next((night for night in reversed(range(change.at)) if series.points[night].value is not None), None)
         facts = () if change.gradual or last is None else tuple(setup_changes(runs[last], runs[change.at]))
         same = [own for own in changes[:number] if abs(change.after / own.before - 1) < bound]
         returns = runs[same[-1].at] if same else None
         yield Shift(series, change, runs[change.at], series.better(change.ratio), facts, returns=returns)
+
+
+def grouped(shifts: Iterable[Shift]) -> tuple[Shift, ...]:
+    """Return the changes that name a cause: nodes before their pairs, tests whose pairs changed, else the pairs.
+
+    The others are in `explains` of the change that explains them. A sum of pairs explains them only where most of them
+    changed; else it is a consequence of the pair that changed most.
+    """
+    left = _without_common(list(shifts))
+    explained: dict[int, list[Shift]] = {}
+    leaders = [shift for shift in left if _of_node(shift.series)]
+    rest = [shift for shift in left if not _of_node(shift.series)]
+    for shift in [own for own in rest if not _of_sum(own.series)]:
+        leader = next((own for own in leaders if _explained_by_node(shift, own)), None)
+        if leader is not None:
+            explained.setdefault(id(leader), []).append(shift)
+            rest.remove(shift)
+    by_node = {id(own): leader for leader in leaders for own in explained.get(id(leader), ())}
+    for total in [own for own in rest if _of_sum(own.series)]:
+        pairs = [own for own in left if _adds_to(own, total)]
+        if not pairs:
+            continue
+        main = max(pairs, key=lambda own: abs(log(own.ratio)))
+        if 2 * len(pairs) > len(total.series.cell.streams) and not any(id(own) in by_node for own in pairs):
+            explained[id(total)] = pairs
+            rest = [own for own in rest if not any(own is pair for pair in pairs)]
+        else:
+            explained.setdefault(id(by_node.get(id(main), main)), []).append(total)
+            rest = [own for own in rest if own is not total]
+    kept = [shift for shift in left if any(shift is own for own in (*leaders, *rest))]
+    return tuple(replace(shift, explains=tuple(explained.get(id(shift), ()))) for shift in kept)
+
+
+def _of_node(series: NightSeries) -> bool:
+    return series.subject.node is not None
+
+
+def _of_sum(series: NightSeries) -> bool:
+    """Tell whether a series is the sum over the pairs of a test."""
+    return series.subject.node is None and series.subject.stream is None and len(series.cell.streams) > 1
+
+
+def _without_common(shifts: Sequence[Shift]) -> list[Shift]:
+    """Return the changes without nodes in a role in which most nodes changed alike: the cause is no node then."""
+    roles: Counter[tuple[object, ...]] = Counter()
+    for shift in shifts:
+        if _of_node(shift.series):
+            roles[_event(shift)] += 1
+    return [
+        shift
+        for shift in shifts
+        if not _of_node(shift.series) or roles[_event(shift)] <= max(1, shift.series.peers // 2)
+    ]
+
+
+def _event(shift: Shift) -> tuple[object, ...]:
+    subject = shift.series.subject
+    return subject.test, subject.metric, subject.role, shift.better, shift.change.at // (2 * _APART)
+
+
+def _at_once(one: Shift, other: Shift) -> bool:
+    same = one.series.subject.metric == other.series.subject.metric and one.better == other.better
+    return same and abs(one.change.at - other.change.at) <= _APART
+
+
+def _adds_to(pair: Shift, total: Shift) -> bool:
+    return pair.series.subject.stream is not None and pair.series.tests == total.series.tests and _at_once(pair, total)
+
+
+def _explained_by_node(shift: Shift, leader: Shift) -> bool:
+    if not _at_once(shift, leader):
+        return False
+    node, role = leader.series.subject.node, leader.series.subject.role
+    streams = [shift.series.subject.stream] if shift.series.subject.stream else shift.series.cell.streams
+    ends = [stream.sender if role == "sending" else stream.receiver for stream in streams if stream]
+    alike = abs(log(shift.ratio)) <= _ALIKE * abs(log(leader.ratio)) + 2 * shift.change.noise
+    return node in ends and alike and set(shift.series.tests) <= set(leader.series.tests)

@@ -53,7 +53,10 @@ def check(
     every: Annotated[bool, typer.Option("--all", help="Show what is in order, too.")] = False,
     as_json: Json = False,
 ) -> int:
-    """Check a rig before traffic: access, links, MTU of the paths, firewalls, settings. Exit code 3 on an error."""
+    """Check a rig before traffic: access, links, MTU of the paths, firewalls, settings.
+
+    Exit code 3 on an error.
+    """
     plan, inventory = _meant(what, rig, tuple(rig_sets or ()), tuple(sets or ()))
     seen = asyncio.run(_seen(plan, inventory))
     findings = judged(seen)

@@ -80,7 +80,7 @@ def expect(
     vlan: Annotated[bool, typer.Option("--vlan", help="Count a VLAN tag in every frame.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Calculate the best possible application rates from a link rate, a frame and its overheads."""
+    """Calculate the best possible application rates from a link rate and a frame."""
     if not 68 <= mtu <= _LARGEST_MTU:
         raise InputError(f"--mtu {mtu}: expected 68 to {_LARGEST_MTU}")
     if (windows is None) != (rtts is None):

@@ -64,7 +64,7 @@ def export(
     ] = None,
     store: StoreAddress = None,
 ) -> None:
-    """Write the data of runs as rows, for other systems, or whole for another store.
+    """Write the data of runs for other systems, or whole runs for another store.
 
     csv, json, md, parquet: rows of all runs that are named or fit the filters; the column `run` tells them apart
     (docs/reference/columns.md). --level says what a row is: a test (`cells`), a pair (`pairs`), a flow (`flows`), an
@@ -138,7 +138,10 @@ def import_runs(
     files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Files of `rigctl export --format rigctl`.")],
     store: StoreAddress = None,
 ) -> None:
-    """Store the runs of FILE…: none where a file is damaged. A run that is there already stays as it is."""
+    """Store the runs of files that `rigctl export --format rigctl` wrote.
+
+    None where a file is damaged. A run that is there already stays as it is.
+    """
     with open_store(store) as opened:
         for taken in opened.transfer.take(files):
             if taken.new:

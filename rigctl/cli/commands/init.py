@@ -45,7 +45,10 @@ def init(
     listed: Annotated[bool, typer.Option("--list", help="List the bundled scenarios and rigs.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="With --list: print JSON.")] = False,
 ) -> None:
-    """Copy a bundled scenario or rig, to start from. Never overwrites a file."""
+    """Copy a bundled scenario or rig, to start from.
+
+    Never overwrites a file.
+    """
     if as_json and not listed:
         raise InputError("init: --json is for --list")
     if listed:

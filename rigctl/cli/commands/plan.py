@@ -77,7 +77,10 @@ def plan(
     quiet: Quiet = False,  # noqa: ARG001
     bound: Bound = 2.0,  # noqa: ARG001
 ) -> None:
-    """Show the tests, the time they take and the ceiling of each. Touches no node. Takes the options of run."""
+    """Show the tests of SCENARIO, the time they take and the ceiling of each.
+
+    Touches no node. Takes the options of run.
+    """
     overrides = Overrides(
         rig, tuple(sets or ()), duration, repeat, tuple(rig_sets or ()), tuple(capture or ()), against
     )

@@ -40,7 +40,10 @@ def publish(
     as_json: Json = False,
     store: StoreAddress = None,
 ) -> None:
-    """Write the store as a static site: news, trends, a calendar, every run. Only what changed is written again."""
+    """Write the store as a static site: news, trends, a calendar, every run.
+
+    Only what changed is written again.
+    """
     signal.signal(signal.SIGTERM, _interrupted)
     began_s = time.monotonic()
     with open_store(store, create=False) as opened:

@@ -64,7 +64,10 @@ def regress(
     store: StoreAddress = None,
     wait: Wait = None,
 ) -> int:
-    """Compare RUN with the nights before it: what changed, since when. Exit code 1 where something got worse."""
+    """Compare RUN with the nights before it: what changed, since when.
+
+    Exit code 1 where something got worse.
+    """
     form = "json" if as_json else form
     if brief and form != "md":
         raise InputError(f"--brief: is for --format md, not {form}")
@@ -114,7 +117,7 @@ def accept(
     run: RunId = None,
     store: StoreAddress = None,
 ) -> None:
-    """Make the levels of RUN the normal ones: `regress` compares later runs with them."""
+    """Make the levels of RUN the normal ones, with which `regress` compares later runs."""
     reason = " ".join(because.split())
     if not reason:
         raise InputError('--because: expected a reason, as --because "new switch, firmware 1.2"')

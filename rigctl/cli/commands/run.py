@@ -80,7 +80,7 @@ def run(
     as_json: RunJson = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be measured: plan.")] = False,
 ) -> int:
-    """Measure SCENARIO on its rig; print the run's id, the table and where the report is.
+    """Measure SCENARIO on its rig; print the run's id and its table, write the report.
 
     With --against: exit with 1 where the second variant is worse.
     """
@@ -134,7 +134,7 @@ def _measured(
 ) -> tuple[RunInfo, Sequence[Repetition], Outcome]:
     # Every mistake in the input is found before a store is made.
     plan, inventory = load_plan(scenario, overrides) if resume is None else (None, None)
-    with open_store(store, create=resume is None) as opened, opened.kept_open():
+    with open_store(store, create=resume is None) as opened:
         resumed = None
         if plan is None or inventory is None:
             stored = _stored(opened, resume, scenario, overrides)
@@ -149,7 +149,7 @@ def _measured(
         outcome = measure_run(
             plan,
             inventory,
-            lambda: opened,
+            opened,
             Console(stderr=True),
             quiet=quiet or on_standard_error(),
             resumed=resumed,

@@ -39,7 +39,7 @@ app = typer.Typer(invoke_without_command=True, add_completion=False)
 @app.callback()
 @with_filters
 def runs(ctx: typer.Context, filters: Filters, store: StoreAddress = None, as_json: Json = False) -> None:
-    """List the stored runs, the earliest first. `runs rm` and `runs prune` remove some."""
+    """List the stored runs, the earliest first; remove some."""
     if ctx.invoked_subcommand is not None:
         return
     try:
@@ -149,7 +149,10 @@ def prune(
     as_json: Json = False,
     store: StoreAddress = None,
 ) -> None:
-    """Remove runs older than an age; never a baseline, an accepted run, one that runs, or the latest of its kind."""
+    """Remove runs older than an age.
+
+    Never a baseline, an accepted run, one that runs, or the latest of its scenario and rig.
+    """
     age_s = age(keep)
     with open_store(_address(ctx, store), create=False) as opened:
         stored, damaged = stored_runs(opened)
@@ -273,7 +276,10 @@ def rm(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     store: StoreAddress = None,
 ) -> None:
-    """Remove runs from the store, with all that was measured in them. Reports that were written stay."""
+    """Remove runs from the store, with all that was measured in them.
+
+    Reports that were written stay.
+    """
     with open_store(_address(ctx, store), create=False) as opened:
         chosen = list(dict.fromkeys(opened.run_id(name) for name in names))
         for run in chosen:
@@ -314,7 +320,10 @@ def tag(
     as_json: Json = False,
     store: StoreAddress = None,
 ) -> None:
-    """Give RUN tags, each in the place of one of the same name; print all it has. `baseline` protects it from prune."""
+    """Give RUN tags or take some away; print all it has.
+
+    A tag takes the place of one of the same name. `baseline` protects the run from prune.
+    """
     given = tags_of(tags, "tag")
     for name in remove or ():
         check_tag_name(name, "--remove")

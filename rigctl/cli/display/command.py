@@ -55,7 +55,10 @@ def display(
     as_json: Json = False,
     process: Annotated[int | None, typer.Option("--process", hidden=True)] = None,
 ) -> None:
-    """Show the run in progress on RIG, full screen; without one the latest table, until a run begins. q leaves."""
+    """Show the run in progress on RIG, full screen.
+
+    Without one: the latest table, until a run begins. q leaves.
+    """
     if as_json:
         runs = _of_rig(published(), rig)
         print(DisplayDocument.model_validate({"runs": runs}).model_dump_json(indent=2))

@@ -110,7 +110,10 @@ def install(
 
 @app.command()
 def run(name: Name) -> int:
-    """Do one night of NAME: run, compare, confirm, notify. This is what the timer starts."""
+    """Do one night of NAME: run, compare, confirm, notify.
+
+    The timer starts this command.
+    """
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupted)
     settings = load(name)
@@ -168,7 +171,10 @@ def status(
 
 @app.command()
 def remove(name: Name) -> None:
-    """Remove NAME: its settings and its timer. What it measured stays in the store."""
+    """Remove NAME: its settings and its timer.
+
+    Its runs stay in the store.
+    """
     for path in installer.remove(name):
         print(f"removed {path}")
     print("The store keeps its nights. A line of yours for cron is still there: crontab -e")

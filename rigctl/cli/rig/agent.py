@@ -10,7 +10,7 @@ from rigctl.cli.options import Json
 from rigctl.remote.build import TARGETS, carried, has_cross_compiler, host_machine
 from rigctl.remote.build import build as build_agents
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="The agent's binaries.")
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Build and list the agent's binaries.")
 
 
 class AgentBinary(Model):

@@ -29,7 +29,7 @@ from rigctl.virtual.state import State
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
-    help="A rig file from hosts; the virtual rig; any command on any node.",
+    help="Write rig files from hosts, keep virtual rigs up, run commands on nodes.",
 )
 RigArgument = Annotated[str, typer.Argument(metavar="RIG", help="A rig file, or the name of a bundled rig.")]
 _CHUNK: Final = 65536
@@ -146,7 +146,10 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Look at hosts by SSH or srun and write a rig file for them. Changes nothing on them."""
+    """Look at hosts by SSH or srun and write a rig file for them.
+
+    Changes nothing on the hosts.
+    """
     if not output:
         raise InputError("rig init: name the file to write, as in -o mylab.yaml; -o - prints it")
     init_rig(hosts or [], inventory, groups or [], switches or [], output, force=force, as_json=as_json, slurm=slurm)
@@ -161,7 +164,10 @@ def execute(
     ],
     rig_set: RigSets = None,
 ) -> int:
-    """Run a command on a node of any rig; its exit code is passed on. A virtual rig that is not up is, meanwhile."""
+    """Run a command on a node of any rig; pass on its exit code.
+
+    A virtual rig that is not up is started for the command.
+    """
     loaded = load_rig(rig, sets=rig_set or ())
     if node not in loaded.nodes:
         raise InputError(f'{loaded.name}: no node "{node}". Its nodes: {", ".join(loaded.nodes)}.')

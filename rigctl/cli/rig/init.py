@@ -1,9 +1,7 @@
 """`rigctl rig init`: from options to hosts, from a draft to the file, and what is printed about it."""
 
 import asyncio
-import contextlib
 import os
-import secrets
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -17,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rigctl.base.errors import InputError, RigError
+from rigctl.base.files import put
 from rigctl.base.resources import modeline
 from rigctl.base.units import format_rate
 from rigctl.cli.documents import Mbps, Model, at, of
@@ -106,20 +105,12 @@ def check_place(path: Path, *, force: bool) -> None:
 
 def write(path: Path, text: str, *, force: bool) -> None:
     """Write the whole file or nothing; replace an existing file only with `force`. Raises `InputError`."""
-    part = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.part")
     try:
-        part.write_text(text, encoding="utf-8")
-        if force:
-            part.replace(path)
-        else:
-            os.link(part, path)  # unlike a rename, this never replaces a file that was made in the meantime
+        put(path, text.encode(), follow=False, replace=force)
     except FileExistsError:
         raise InputError(f"{path}: exists. Name another file with -o, or replace it with --force") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}") from error
-    finally:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
 
 
 def _too_few(draft: Draft) -> str:

@@ -12,12 +12,13 @@ from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+import asyncssh
+
 from rigctl.base.errors import NodeError
 from rigctl.remote.transport import Ending
 from rigctl.remote.transports.ssh_refusals import CONNECT_DEADLINE_S, Target, Watch, refusals, said
 from rigctl.rig.inventory import Node
 from rigctl.rig.trusted import wrong_file, wrong_key
-from rigctl.ssh_library import asyncssh
 
 KEEPALIVE_S: Final = 5.0
 KEEPALIVES: Final = 2

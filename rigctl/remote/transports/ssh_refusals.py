@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import asyncssh
+
 from rigctl.base.errors import NodeError
 from rigctl.base.texts import printable
-from rigctl.ssh_library import asyncssh
 
 CONNECT_DEADLINE_S: Final = 10.0
 """From the name to a shell's door: look-up, TCP, key exchange, login."""

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rigctl.base.resources import templates
-from rigctl.garbage import uncollected
 from rigctl.report.blocks import (
     Block,
     Chart,
@@ -101,7 +100,6 @@ def write_page(document: Document, path: Path, brand: Brand | None = None) -> No
     write_whole(path, page(document, brand=brand).encode("utf-8", "replace"))
 
 
-@uncollected()
 def page(document: Document, around: Around = Around(), brand: Brand | None = None) -> str:
     """The page as text. Every text of the user is escaped."""
     from markupsafe import Markup

@@ -20,10 +20,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
 
+import asyncssh
+
 from rigctl.base.errors import RigError
 from rigctl.base.processes import limit_met
 from rigctl.rig.inventory import Arch
-from rigctl.ssh_library import asyncssh
 from rigctl.virtual.children import die_with_parent
 from rigctl.virtual.holder import ending_event, say
 from rigctl.virtual.layout import Layout, Place

@@ -1,8 +1,8 @@
-"""Nights that are read many at a time have the values of nights that are read one by one, in both databases."""
+"""The figures of nights are computed once, stored, and read from then on, in both databases."""
 
+import json
 import random
 import tracemalloc
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -11,11 +11,9 @@ import pytest
 from many_nights import DAY_S, FIRST_S
 from sqlalchemy import text
 
-from rigctl.analysis.nights.history import Values, measured, night_values, nights
-from rigctl.analysis.nights.night_totals import suffices
+from rigctl.analysis.nights.history import keep_figures, measured, nights
 from rigctl.analysis.nights.regressions import news
-from rigctl.analysis.run_view import RunView
-from rigctl.base.errors import InputError
+from rigctl.base.errors import InputError, RigError
 from rigctl.records import Direction, Flow, Pair, Repetition, Retest, RunInfo, RunPlan, RunStatus, Status
 from rigctl.report.nights.page import document
 from rigctl.store import Store
@@ -71,37 +69,86 @@ def changed(store: Store, statement: str, **values: str) -> None:
         connection.execute(text(statement), values)
 
 
-def one_by_one(store: Store, infos: Sequence[RunInfo]) -> dict[str, Values]:
-    return {info.run: night_values(RunView(info, store.repetitions(info.run))) for info in infos}
+def kept(store: Store) -> dict[str, tuple[int, str]]:
+    """Return version and figures of each run as they are stored."""
+    with store._engine.connect() as connection:
+        return {row.run: (row.rules, row.figures) for row in connection.execute(text("SELECT * FROM night_figures"))}
 
 
 @pytest.mark.parametrize("fields", [{}, {"retest": Retest(0.05, 2)}], ids=["plain", "with a retest"])
-def test_nights_read_at_once_have_the_values_of_nights_read_one_by_one(store: Store, fields: dict[str, Any]) -> None:
-    plan = make.plan(CELLS, repeat=1, **fields)
-    infos = [night(store, plan, at) for at in range(4)]
-    assert suffices(plan)
-    found = measured(store, infos, {})
-    expected = one_by_one(store, infos)
-    assert found == expected
-    assert [list(own) for own in found.values()] == [list(own) for own in expected.values()], "in the plan's order"
-    assert any(value is None for own in found.values() for value in own.values())
-    assert sum(value is not None for own in found.values() for value in own.values()) > 20
+def test_figures_are_stored_when_they_are_first_read_and_equal_those_computed(
+    store: Store, fields: dict[str, Any]
+) -> None:
+    infos = [night(store, make.plan(CELLS, repeat=1, **fields), at) for at in range(4)]
+    computed = measured(store, infos, {})
+    assert {run: len(json.loads(figures)) for run, (_, figures) in kept(store).items()} == {
+        info.run: len(computed[info.run]) for info in infos
+    }
+    changed(store, "DELETE FROM flows")  # nothing is left to compute from
+    again = measured(store, infos, {})
+    assert again == computed
+    assert [list(own) for own in again.values()] == [list(own) for own in computed.values()], "in the plan's order"
+    assert any(value is None for own in again.values() for value in own.values())
+    assert sum(value is not None for own in again.values() for value in own.values()) > 20
 
 
-def test_nights_of_messages_and_probes_are_read_whole(store: Store) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [
+        "rules = 99",
+        "figures = 'no JSON'",
+        "figures = '[1.0]'",
+        "figures = '[NaN, 1.0, 1.0, 1.0, 1.0]'",
+        "figures = replace(figures, '[', '[\"x\", ')",
+    ],
+)
+def test_figures_of_other_rules_and_damaged_ones_are_computed_anew_and_stored(store: Store, change: str) -> None:
+    info = night(store, make.plan(CELLS[:2]), 0, whole=True)
+    computed, before = measured(store, [info], {}), kept(store)
+    changed(store, f"UPDATE night_figures SET {change}")
+    assert kept(store) != before
+    assert measured(store, [info], {}) == computed
+    assert kept(store) == before
+
+
+def test_figures_of_messages_and_probes_are_stored_too(store: Store) -> None:
     plans = [
         make.plan([make.cell(1, test="pingpong", message_bytes=64, iterations=10, duration_s=1.0)]),
         make.plan([make.cell(1, latency_ms=10, duration_s=1.0)]),
     ]
     infos = [night(store, plan, at, whole=True) for at, plan in enumerate(plans)]
-    assert not any(map(suffices, plans))
-    assert measured(store, infos, {}) == one_by_one(store, infos)
+    assert measured(store, infos, {}) == measured(store, infos, {})
+    assert len(kept(store)) == 2
 
 
-def test_a_night_with_a_name_that_no_flow_has_is_read_whole(store: Store) -> None:
+def test_figures_of_a_run_that_goes_on_are_not_stored_and_those_of_a_resumed_one_are_forgotten(store: Store) -> None:
+    run = store.begin(make.plan(CELLS[:1]), {}, {}, FIRST_S)
+    measured(store, [store.run(run)], {})
+    assert kept(store) == {}
+    store.finish(run, RunStatus.PARTIAL, FIRST_S + 60)
+    keep_figures(store, store.run(run))
+    assert list(kept(store)) == [run]
+    store.resume(run, "lab7")
+    assert kept(store) == {}
+
+
+def test_a_store_that_cannot_be_written_gives_the_figures_all_the_same(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise RigError("the disk is full")
+
+    info = night(store, make.plan(CELLS[:2]), 0, whole=True)
+    monkeypatch.setattr(store.history, "put_figures", full)
+    assert measured(store, [info], {})[info.run]
+    assert kept(store) == {}
+
+
+def test_a_night_with_a_name_that_no_flow_has_has_no_value_of_its_stream(store: Store) -> None:
     info = night(store, make.plan(CELLS[:2]), 0, whole=True)
     changed(store, "UPDATE flows SET source = :name WHERE position = 1", name="a\x1fb")
-    assert measured(store, [info], {}) == one_by_one(store, [info])
+    values = list(measured(store, [info], {})[info.run].values())
+    assert [value is None for value in values] == [False, True, False, True, False]
 
 
 def test_a_damaged_night_is_named_and_left_out(store: Store) -> None:
@@ -120,7 +167,6 @@ def test_only_runs_of_the_scenario_on_the_rig_are_nights(store: Store) -> None:
     others = [replace(plan, scenario_name="other"), replace(plan, rig_name="other")]
     infos = [night(store, own, at, whole=True) for at, own in enumerate([plan, *others, plan])]
     assert [info.run for info in nights(store, infos[-1]).runs] == [infos[0].run, infos[3].run]
-    assert [info.run for info in store.latest_first(others[0])] == [infos[1].run]
     assert [info.run for info in store.latest_first()] == [info.run for info in infos[::-1]]
 
 
@@ -163,4 +209,3 @@ def test_flows_of_unknown_directions_leave_their_stream_unknown(store: Store) ->
     store.add(run, replace(made, flows=tuple(map(turned, made.flows))))
     info = store.run(run)
     assert list(measured(store, [info], {})[run].values()) == [None]
-    assert measured(store, [info], {}) == one_by_one(store, [info])

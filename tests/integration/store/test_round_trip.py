@@ -240,6 +240,19 @@ def test_a_repetition_measured_again_takes_the_place_of_the_one_that_failed(stor
     assert store.repetitions(run) == [first, second]
 
 
+def test_a_repetition_without_some_pairs_gives_way_to_no_less(store: Store) -> None:
+    run = store.begin(builders.plan(), {}, {}, 0.0)
+    whole = builders.repetition(builders.cell(1))
+    part = replace(whole, reason="pi3 -> pi4 was not measured", flows=whole.flows[:1])
+    none = replace(part, flows=())
+    store.add(run, part)
+    for less in (builders.failed(builders.cell(1)), none):
+        store.add(run, less)
+        assert store.repetitions(run) == [part]
+    store.add(run, whole)
+    assert store.repetitions(run) == [whole]
+
+
 def test_a_run_that_is_resumed_is_running_until_it_ends_again(store: Store) -> None:
     run = store.begin(builders.plan(), {}, {}, 0.0, "lab7 4711 99")
     assert store.controller(run) == "lab7 4711 99"

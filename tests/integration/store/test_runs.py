@@ -27,8 +27,8 @@ def test_a_reader_sees_a_run_while_it_is_written(address: str) -> None:
             assert len(reader.repetitions(run)) == 1
 
 
-def test_a_store_that_is_kept_open_is_read_and_written_by_others_and_leaves_nothing_beside_it(address: str) -> None:
-    with open_store(address) as writer, writer.kept_open():
+def test_an_open_store_is_read_and_written_by_others_and_leaves_nothing_when_it_is_closed(address: str) -> None:
+    with open_store(address) as writer:
         run = writer.begin(builders.plan(), {}, {}, 1.0)
         with open_store(address) as other:
             writer.add(run, builders.failed(builders.cell()))

@@ -18,7 +18,7 @@ def ended(cell: int, status: str, reason: str = "") -> dict[str, Any]:
 def told(*log: dict[str, Any]) -> str:
     measured = _measured(Ended(3, "", ""), list(log), 60.0)
     assert (measured.run, measured.outcome) == ("r1", NightOutcome.FAILED)
-    night = Night("s", "r", 0.0, 0.0, None, measured.outcome, measured.run, measured.reason)
+    night = Night("s", "r", 0.0, 0.0, None, measured.outcome, measured.run, measured.reason, in_part=measured.in_part)
     return sentence(night)
 
 

@@ -18,8 +18,8 @@ from rigctl.base.errors import NodeError
 from rigctl.protocol import Clock, Connect, Listen, Ping, Sockets, Start, Stop
 from rigctl.remote import agent as agent_module
 from rigctl.remote.agent import Agent, RefusedError, running
-from rigctl.remote.clock import estimate_offset
-from rigctl.remote.sides import sides
+from rigctl.remote.clocks import estimate_offset
+from rigctl.runner.outcome import sides
 
 Replies = list[bytes]
 Speak = Callable[[int, str, dict[str, str]], Replies]

@@ -13,6 +13,7 @@ from rigctl.check.visit import Visit
 from rigctl.records import Link
 from rigctl.remote import session
 from rigctl.remote.host import Host
+from rigctl.remote.lock import Claim
 from rigctl.remote.session import Session
 from rigctl.remote.transports import ssh
 from rigctl.rig.inventory import Node, Rig
@@ -46,7 +47,7 @@ class Connecting:
 def test_only_so_many_nodes_are_opened_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     async def open_all() -> list[object]:
         turns = asyncio.Semaphore(4)
-        sessions = [Session(RIG, name, "me", turns=turns) for name in NAMES]
+        sessions = [Session(RIG, name, Claim("me"), turns=turns) for name in NAMES]
         return await asyncio.gather(*(each.opened() for each in sessions), return_exceptions=True)
 
     connecting = Connecting(monkeypatch, failing=True)
@@ -57,8 +58,8 @@ def test_only_so_many_nodes_are_opened_at_a_time(monkeypatch: pytest.MonkeyPatch
 def test_a_node_that_is_let_go_before_its_turn_is_not_connected(monkeypatch: pytest.MonkeyPatch) -> None:
     async def let_go() -> bool:
         turns = asyncio.Semaphore(1)
-        first = Session(RIG, "pi0", "me", turns=turns)
-        second = Session(RIG, "pi1", "me", turns=turns)
+        first = Session(RIG, "pi0", Claim("me"), turns=turns)
+        second = Session(RIG, "pi1", Claim("me"), turns=turns)
         await asyncio.sleep(0)
         monkeypatch.setattr(session, "CLOSE_DEADLINE_S", 0.01)
         await second.close()
@@ -102,7 +103,7 @@ def test_a_node_that_is_late_is_told_with_the_jump_host_that_it_was_reached_thro
 
     async def late() -> str:
         with pytest.raises(NodeError) as caught:
-            await Session(far, "pi0", "me").opened()
+            await Session(far, "pi0", Claim("me")).opened()
         return str(caught.value)
 
     assert asyncio.run(late()).startswith("pi0: not connected through its jump host anna@gate within ")
@@ -112,7 +113,7 @@ def test_a_check_gives_a_node_as_long_as_a_run_does(monkeypatch: pytest.MonkeyPa
     """A jump host says why the node behind it is not reached, which may take longer than a shorter wait."""
 
     async def deadlines() -> set[float]:
-        visit, alone = Visit(RIG, "pi0", "me"), Session(RIG, "pi1", "me")
+        visit, alone = Visit(RIG, "pi0", "me"), Session(RIG, "pi1", Claim("me"))
         await asyncio.gather(visit.leave(), alone.close())
         return {visit._session._deadline_s, alone._deadline_s}
 

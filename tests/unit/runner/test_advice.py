@@ -9,7 +9,7 @@ from rigctl.base.errors import NodeError
 from rigctl.records import Link
 from rigctl.remote.agent import RefusedError
 from rigctl.rig.inventory import Node
-from rigctl.runner.advice import advised
+from rigctl.runner.conditions import advised
 from rigctl.runner.nodes import Nodes
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from rigctl.base.errors import NodeError
 from rigctl.records import Direction, Flow, NicCounters, NodeUsage, Pair, Side
-from rigctl.runner.carried import astray
 from rigctl.runner.nodes import Nodes
+from rigctl.runner.repetition import astray
 
 MB = 1_000_000
 FLOW = Flow(Pair("a", "b"), Direction.FORWARD, 1, Side(100 * MB, 0, 1), Side(100 * MB, 0, 1))

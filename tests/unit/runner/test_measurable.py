@@ -12,9 +12,9 @@ from rigctl.records import MAX_RATE, Cell, DatagramSettings, Link, Pair
 from rigctl.remote.agent import Agent
 from rigctl.remote.host import Host
 from rigctl.rig.inventory import Node, Rig
-from rigctl.runner.measurable import Blocked, measurable
 from rigctl.runner.nodes import Nodes
-from rigctl.runner.orders import Order
+from rigctl.runner.orders import Blocked, Order
+from rigctl.runner.repetition import measurable
 
 AB, CD = Pair("a", "b"), Pair("c", "d")
 CELL = Cell(3, "tcp", (AB, CD), 1.0, 0.0, 1)

@@ -12,8 +12,7 @@ from rigctl.measure import channels
 from rigctl.measure.latency import probe_channels
 from rigctl.protocol import EndpointReport, FlowReport, FlowTotals, parse_line
 from rigctl.records import Cell, Direction, MessageSettings, Pair, Repetition, Status
-from rigctl.remote.clock import ClockOffset
-from rigctl.runner.barrier import Clocks
+from rigctl.remote.clocks import ClockOffset, Clocks
 from rigctl.runner.orders import Order
 from rigctl.runner.outcome import Measured, recorded
 

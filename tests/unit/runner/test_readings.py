@@ -3,7 +3,7 @@
 import pytest
 
 from rigctl.probe.switches import PortCounters
-from rigctl.runner.readings import MOST_READINGS, Readings
+from rigctl.runner.counters import MOST_READINGS, Readings
 
 
 def kept(count: int) -> Readings:

@@ -11,8 +11,8 @@ import pytest
 from rigctl.base.errors import NodeError, of_nodes
 from rigctl.protocol import Connect, EndpointReport, Listen
 from rigctl.records import Cell, Pair, PortSeries, Repetition, Status
-from rigctl.remote.agent import Agent
-from rigctl.remote.clock import Reading
+from rigctl.remote.agent import Agent, Reading
+from rigctl.runner.by_agent import HOLD_PER_FLOW_NS, LEAST_HOLD_NS, hold_ns
 from rigctl.runner.conditions import Conditions
 from rigctl.runner.counters import Counters
 from rigctl.runner.engine import Bench
@@ -95,9 +95,6 @@ class FakeNodes:
     def data_interface(self, _: str) -> str | None:
         return "eth0"
 
-    def machine(self, name: str) -> str:
-        return name
-
 
 class FakeConditions:
     def __init__(self, log: list[str], fails_at: str | None) -> None:
@@ -125,6 +122,12 @@ class FakeCounters:
         await asyncio.sleep(0.01)  # the answer of a switch takes longer than the first step of a report
         self.log.append("counters after")
         return (), ("sw: silent",)
+
+
+def test_flows_wait_after_their_first_byte_longer_where_there_are_more() -> None:
+    assert hold_ns(CELL) == LEAST_HOLD_NS
+    pairs = (Pair("a", "b"), Pair("c", "d"))
+    assert hold_ns(dataclasses.replace(CELL, pairs=pairs, parallel=50)) == 100 * HOLD_PER_FLOW_NS
 
 
 async def measured(fails_at: str | None, cell: Cell = CELL, agent: type[Fake] = Fake) -> tuple[Repetition, list[str]]:
@@ -188,23 +191,6 @@ async def test_every_receiver_that_cannot_be_reached_is_named() -> None:
 
     result, _ = await measured(None, cell, Closed)
     assert result.reason == "b, c: ready: 0 of 1 flows opened"
-
-
-@pytest.mark.parametrize(("kernels", "near"), [("xx", True), ("xy", None)])
-@pytest.mark.parametrize("test", ["tcp", "udp"])
-async def test_the_receiver_of_a_tcp_stream_learns_that_its_sender_runs_on_the_same_kernel(
-    monkeypatch: pytest.MonkeyPatch, kernels: str, near: bool | None, test: str
-) -> None:
-    monkeypatch.setattr(FakeNodes, "machine", lambda _, name: kernels["ab".index(name)])
-    orders: list[Listen] = []
-
-    class Listening(Fake):
-        async def listen(self, order: Listen) -> int:
-            orders.append(order)
-            return await super().listen(order)
-
-    await measured(None, dataclasses.replace(CELL, test=test), Listening)
-    assert [order.sockets.near for order in orders] == [near if test == "tcp" else None]
 
 
 async def test_of_many_nodes_that_fail_alike_three_are_named() -> None:

@@ -6,8 +6,6 @@ from dataclasses import replace
 import pytest
 
 from rigctl.records import Cell, Pair, RunPlan, RunStatus, Status
-from rigctl.remote.clock import ClockOffset
-from rigctl.runner.barrier import LEAST_LEAD_S, Clocks
 from rigctl.runner.run import Outcome, _status, holder
 
 CELL = Cell(1, "tcp", (Pair("a", "b"),), 1.0, 0.0, 1)
@@ -38,15 +36,3 @@ def test_settings_that_may_stay_changed_are_a_failure_of_the_rig() -> None:
 def test_the_holder_says_who_where_and_which_process() -> None:
     assert holder().endswith(f" pid {os.getpid()}")
     assert "@" in holder()
-
-
-def test_a_start_is_ordered_far_enough_ahead_for_the_slowest_node() -> None:
-    near = Clocks({"a": ClockOffset(5, 50_000)})
-    far = Clocks({"a": ClockOffset(5, 50_000), "b": ClockOffset(-7, 20_000_000)})
-    assert near.lead_s() == pytest.approx(LEAST_LEAD_S + 0.0005)
-    assert far.error_ns == 20_000_000
-    busy = Clocks({"a": ClockOffset(5, 50_000)}, took_s=0.3)
-    assert busy.lead_s() == pytest.approx(LEAST_LEAD_S + 0.15)
-    assert Clocks(busy.offsets, took_s=3600).lead_s() < 10
-    assert far.lead_s() == pytest.approx(LEAST_LEAD_S + 0.2)
-    assert (far.on_node("a", 100), far.on_node("b", 100)) == (105, 93)

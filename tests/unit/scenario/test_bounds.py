@@ -156,7 +156,7 @@ def test_shares_and_times_of_a_plan_are_taken_up_to_their_ends(tmp_path: Path) -
 
 def test_left_out_the_bounds_of_a_run_are_those_of_the_documentation(tmp_path: Path) -> None:
     plan = planned(tmp_path, "")
-    assert (plan.max_skew_s, plan.max_loss, plan.repeat) == (0.010, 0.001, 1)
+    assert (plan.max_skew_s, plan.max_loss, plan.repeat) == (0.1, 0.001, 1)
 
 
 def test_a_folder_may_be_255_bytes_long(tmp_path: Path) -> None:

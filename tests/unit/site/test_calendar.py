@@ -3,14 +3,14 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
+import builders as make
 import pytest
 
-from rigctl.records import CONFIRMS, Night, NightOutcome, RunStatus, Unmet
+from rigctl.records import CONFIRMS, Night, NightOutcome, RunInfo, RunStatus, Unmet
 from rigctl.site.calendar import Day, months
-from rigctl.site.made import MadeRun
 from rigctl.site.names import Course
 from rigctl.site.news import entries
-from rigctl.site.nights import Slot, State, slots
+from rigctl.site.nights import MadeRun, Slot, State, slots
 
 DAY_S = 86400.0
 NOV_1 = datetime(2026, 11, 1, 12, tzinfo=UTC).timestamp()  # noon: the same day in all of Europe
@@ -19,7 +19,8 @@ NOV_1 = datetime(2026, 11, 1, 12, tzinfo=UTC).timestamp()  # noon: the same day 
 def run(name: str, day: int, status: RunStatus = RunStatus.COMPLETE, confirms: str = "") -> MadeRun:
     at = NOV_1 + (day - 1) * DAY_S
     tags = {CONFIRMS: confirms} if confirms else {}
-    return MadeRun(name, "", "", "mesh", "lab", "", status, at, at + 60, 12, "", "ok", tags)
+    plan = make.plan([make.cell()], scenario_name="mesh", rig_name="lab")
+    return MadeRun(RunInfo(name, plan, status, at, at + 60, {}, {}, tags), Course("mesh", "lab"), "")
 
 
 def night(day: int, outcome: NightOutcome | None, of: str | None = None, reason: str | None = None) -> Night:

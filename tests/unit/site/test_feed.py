@@ -6,9 +6,9 @@ from xml.etree import ElementTree
 
 from atom import addresses, broken_rules
 
-from rigctl.site.feed import MOST, feed
 from rigctl.site.names import Course
-from rigctl.site.news import Entry
+from rigctl.site.news import MOST_ENTRIES as MOST
+from rigctl.site.news import Entry, feed
 from rigctl.site.nights import State
 
 SITE = UUID("1c0a1e64-6f0f-4c3e-9c43-000000000001")

@@ -6,16 +6,12 @@ from itertools import pairwise
 import pytest
 from sites import ACCEPTED, FAILED, MISSED, SLOWER, weeks
 
-from rigctl.analysis.nights.history import night_values
-from rigctl.analysis.run_view import RunView
-from rigctl.records import RunInfo
-from rigctl.report.blocks import Document
+from rigctl.analysis.nights.history import measured
 from rigctl.report.charts.plot import Line, Rule
-from rigctl.report.document import document
 from rigctl.site.course import Judged, changes, judge
 from rigctl.site.heat import heats
-from rigctl.site.made import MadeRun
 from rigctl.site.names import Course
+from rigctl.site.nights import MadeRun
 from rigctl.site.trends import Trend, numbered, trends
 from rigctl.store import open_store
 
@@ -25,32 +21,11 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Judged:
     with open_store(str(tmp_path_factory.mktemp("store") / "store.db")) as store:
         weeks(store)
         infos = store.runs()
-        values = {info.run: night_values(RunView(info, store.repetitions(info.run, series=False))) for info in infos}
-        made = [
-            MadeRun(
-                info.run,
-                "",
-                "",
-                "nightly",
-                "lab",
-                "",
-                info.status,
-                info.started_at,
-                info.ended_at,
-                12,
-                "",
-                "",
-                info.tags,
-            )
-            for info in infos
-        ]
         course = Course("nightly", "lab")
-
-        def document_of(info: RunInfo) -> Document:
-            return document(info, store.repetitions(info.run))
-
+        made = [MadeRun(info, course, "") for info in infos]
         nights, accepted = store.history.nights(), store.history.accepted()
-        return judge(document_of, course, made, infos[::-1], values, nights, accepted, infos[-1].started_at + 86400)
+        now = infos[-1].started_at + 86400
+        return judge(course, made, measured(store, infos, {}), nights, accepted, now, lambda _: None)
 
 
 @pytest.fixture(scope="module")

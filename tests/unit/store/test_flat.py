@@ -1,16 +1,9 @@
-"""What is stored is flat and keeps its names, whatever the records nest."""
-
-import json
-from dataclasses import replace
+"""Cells and sides are stored flat, under names that stay, while the records nest their fields."""
 
 import builders
 
-from rigctl.records import Cell, DiskTimes, RoundTrips, Series, Side, TcpInfo
+from rigctl.records import Cell, DiskTimes, RoundTrips, Side, TcpInfo
 from rigctl.store.flat import CELL, SIDE, flattened, nested
-from rigctl.store.rows import flow_from, flow_row
-from rigctl.store.series import pack, unpack
-
-FLOW = builders.flows(builders.cell(), (900, 900))[0]
 
 
 def test_a_cell_is_stored_under_the_names_of_its_settings() -> None:
@@ -41,17 +34,3 @@ def test_what_no_kernel_said_is_no_group() -> None:
     found = nested(flattened(Side(9, 1, 2)), SIDE)
     assert "round_trips" not in found
     assert "disk" not in found
-
-
-def test_the_advertised_window_of_an_older_store_is_found_under_its_former_names() -> None:
-    assert FLOW.sender is not None
-    series = Series({"t_ns": [1, 2], "bytes": [3, 4], "peer_window": [65536, 8192]})
-    row = flow_row(1, 0, replace(FLOW, sender=replace(FLOW.sender, series=series)))
-    former = row["sender"] | {"peer_window_bytes": 4711}
-    del former["advertised_window_bytes"]
-    stored = row | {"sender": json.dumps(former), "receiver": json.dumps(row["receiver"])}
-    read = flow_from(stored).sender
-    assert read is not None
-    assert read.tcp == replace(FLOW.sender.tcp, advertised_window_bytes=4711)
-    assert read.series.columns == {"t_ns": [1, 2], "bytes": [3, 4], "advertised_window": [65536, 8192]}
-    assert unpack(pack(read.series)) == read.series

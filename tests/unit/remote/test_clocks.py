@@ -2,13 +2,11 @@
 
 import asyncio
 import time
-from typing import cast
 
 import pytest
 
-from rigctl.remote.agent import Agent
-from rigctl.remote.clock import Reading
-from rigctl.runner.barrier import EXCHANGE_S, measure_clocks
+from rigctl.remote.agent import Reading
+from rigctl.remote.clocks import EXCHANGE_S, LEAST_LEAD_S, ClockOffset, Clocks, measure_clocks
 
 
 class Node:
@@ -33,7 +31,7 @@ async def compared(count: int, round_trip_s: float) -> tuple[dict[str, Node], in
     """The nodes, and how many exchanged at once at most."""
     nodes = {f"n{at}": Node(1000 * at, round_trip_s) for at in range(count)}
     Node.most = 0
-    clocks = await measure_clocks(cast(dict[str, Agent], nodes))
+    clocks = await measure_clocks(nodes)
     assert {name: offset.offset_ns for name, offset in clocks.offsets.items()} == {
         name: node.ahead_ns for name, node in nodes.items()
     }
@@ -53,17 +51,13 @@ async def test_of_many_nodes_each_exchanges_less(count: int, exchanges: int) -> 
     assert {node.exchanges for node in nodes.values()} == {exchanges}
 
 
-async def test_nodes_of_one_machine_share_its_clock_and_exchange_once() -> None:
-    nodes = {name: Node(5000 if name < "c" else 9000, 0.0002) for name in ("a", "a2", "a3", "c", "c2")}
-    clocks = await measure_clocks(cast(dict[str, Agent], nodes), lambda name: name[0])
-    assert {name: node.exchanges for name, node in nodes.items()} == {"a": 8, "a2": 1, "a3": 1, "c": 8, "c2": 1}
-    assert {name: offset.offset_ns for name, offset in clocks.offsets.items()} == {
-        name: node.ahead_ns for name, node in nodes.items()
-    }
-
-
-async def test_a_node_whose_clock_is_not_its_machines_exchanges_for_itself() -> None:
-    nodes = {"a": Node(0, 0.0002), "b": Node(0, 0.0002), "c": Node(10**9, 0.0002)}
-    clocks = await measure_clocks(cast(dict[str, Agent], nodes), lambda _: "one")
-    assert {name: node.exchanges for name, node in nodes.items()} == {"a": 8, "b": 1, "c": 9}
-    assert clocks.offsets["c"].offset_ns == 10**9
+def test_a_start_is_ordered_far_enough_ahead_for_the_slowest_node() -> None:
+    near = Clocks({"a": ClockOffset(5, 50_000)})
+    far = Clocks({"a": ClockOffset(5, 50_000), "b": ClockOffset(-7, 20_000_000)})
+    assert near.lead_s() == pytest.approx(LEAST_LEAD_S + 0.0005)
+    assert far.error_ns == 20_000_000
+    busy = Clocks({"a": ClockOffset(5, 50_000)}, took_s=0.3)
+    assert busy.lead_s() == pytest.approx(LEAST_LEAD_S + 0.15)
+    assert Clocks(busy.offsets, took_s=3600).lead_s() < 10
+    assert far.lead_s() == pytest.approx(LEAST_LEAD_S + 0.2)
+    assert (far.on_node("a", 100), far.on_node("b", 100)) == (105, 93)

@@ -1,0 +1,1 @@
+"""The rig's screen: `rigctl display` and `rigctl run --display`."""

@@ -1,0 +1,1 @@
+"""`rigctl rig` and `rigctl agent`."""

@@ -1,0 +1,150 @@
+"""One run at a time has a node: agents that ask for the same lock, and what becomes of it when one of them ends."""
+
+import re
+import secrets
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from processes import end
+
+DEADLINE_S = 30
+HELLO, FIRST, SECOND = '"event":"hello"', '{"event":"busy","place":1}', '{"event":"busy","place":2}'
+
+
+class Asker:
+    """An agent that asks for a lock; `say` gives its next line."""
+
+    def __init__(self, binary: Path, lock: str, holder: str, how: str, watchdog_s: int) -> None:
+        words = [str(binary), "--watchdog", str(watchdog_s), "--lock", lock, f"17 {holder}", how]
+        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+
+    def says(self, *expected: str) -> None:
+        assert self.process.stdout is not None
+        for text in expected:
+            assert text in self.process.stdout.readline()
+
+    def has_it(self) -> None:
+        """Wait for its hello; until then it tells how it moves up."""
+        assert self.process.stdout is not None
+        while HELLO not in (line := self.process.stdout.readline()):
+            assert '"event":"busy"' in line
+
+    def write(self, text: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(text)
+
+    def kill(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(DEADLINE_S)
+
+
+@pytest.fixture
+def ask(binary: Path) -> Iterator[Any]:
+    lock = secrets.token_hex(6)
+    with ExitStack() as stack:
+
+        def asker(holder: str, how: str = "wait", watchdog_s: int = DEADLINE_S) -> Asker:
+            made = Asker(binary, lock, holder, how, watchdog_s)
+            stack.callback(end, made.process)
+            return made
+
+        yield asker
+    assert lock not in Path("/proc/net/unix").read_text()
+
+
+@pytest.mark.parametrize("how", ["now", "wait", "first"])
+def test_a_lock_that_nobody_has_is_had_at_once(ask: Any, how: str) -> None:
+    holder = ask("anna", how)
+    holder.says(HELLO)
+    holder.write("1 ping\n")
+    holder.says('"ok":true')
+
+
+@pytest.mark.parametrize("how", ["now", "first"])
+def test_who_does_not_wait_is_refused(ask: Any, how: str) -> None:
+    ask("anna").says(HELLO)
+    second = ask("bob", how)
+    second.says(FIRST if how == "now" else '"event":"busy"')
+    assert second.process.wait(DEADLINE_S) == 3
+
+
+def test_first_come_first_served_and_nobody_who_does_not_wait_comes_between(ask: Any) -> None:
+    holder = ask("anna")
+    holder.says(HELLO)
+    waiters = []
+    for number in range(1, 5):
+        waiters.append(ask(f"waiter {number}"))
+        waiters[-1].says(f'{{"event":"busy","place":{number}}}')
+    for waiter in waiters:
+        holder.kill()
+        hasty = ask("hasty", "now")
+        assert hasty.process.wait(DEADLINE_S) == 3
+        waiter.has_it()
+        holder = waiter
+
+
+def test_a_waiter_that_is_killed_is_out_of_the_queue(ask: Any) -> None:
+    ask("anna").says(HELLO)
+    first, second = ask("bob"), None
+    first.says(FIRST)
+    second = ask("carl")
+    second.says(SECOND)
+    first.kill()
+    second.says(FIRST)
+
+
+def test_a_run_that_had_the_node_goes_before_those_who_wait(ask: Any) -> None:
+    holder = ask("anna")
+    holder.says(HELLO)
+    waiter = ask("bob")
+    waiter.says(FIRST)
+    waiter.process.send_signal(signal.SIGSTOP)
+    holder.kill()
+    again = ask("anna", "first")
+    again.says(HELLO)
+    waiter.process.send_signal(signal.SIGCONT)
+    again.kill()
+    waiter.says(HELLO)
+
+
+@pytest.mark.parametrize("how", ["end of input", "SIGTERM", "silence"])
+def test_a_waiter_ends_as_an_agent_does(ask: Any, how: str) -> None:
+    ask("anna").says(HELLO)
+    waiter = ask("bob", watchdog_s=1 if how == "silence" else DEADLINE_S)
+    waiter.says(FIRST)
+    if how == "end of input":
+        waiter.process.stdin.close()
+    elif how == "SIGTERM":
+        waiter.process.terminate()
+    assert waiter.process.wait(DEADLINE_S) == (1 if how == "silence" else 0)
+
+
+def test_a_sign_of_life_keeps_a_waiter_and_its_orders_are_not_taken(ask: Any) -> None:
+    holder = ask("anna")
+    holder.says(HELLO)
+    waiter = ask("bob", watchdog_s=2)
+    waiter.says(FIRST)
+    until_s = time.monotonic() + 3
+    while time.monotonic() < until_s:
+        waiter.write("\n1 ping\n")
+        time.sleep(0.2)
+    holder.kill()
+    waiter.says(HELLO)
+
+
+def test_who_has_it_is_told_to_everybody_cut_to_what_a_name_may_hold(ask: Any) -> None:
+    holder = ask("anna@lab7 pid 4711" + "x" * 100)
+    holder.says(HELLO)
+    (label,) = re.findall(rf"@rigctl-lock-\w+-0 {holder.process.pid} 17 (.*)", Path("/proc/net/unix").read_text())
+    assert label.startswith("anna@lab7 pid 4711xxx")
+
+
+@pytest.mark.parametrize("words", [["--lock"], ["--lock", "a", "1 b"], ["--lock", "a", "1 b", "never"]])
+def test_a_wrong_way_to_ask_is_refused(binary: Path, words: list[str]) -> None:
+    assert subprocess.run([binary, *words], capture_output=True, timeout=DEADLINE_S, check=False).returncode == 2

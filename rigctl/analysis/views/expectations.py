@@ -8,7 +8,7 @@ unknown value does not meet a bound.
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 from rigctl.analysis.rows.cells import Row, over_repetitions
 from rigctl.analysis.run_view import RunView
@@ -33,23 +33,7 @@ _MESSAGES: Final[Mapping[str, Callable[[MessageResult], float | None]]] = {
 }
 
 
-class Values(Protocol):
-    """The values of a run."""
-
-    def counted(self, cell: Cell) -> bool:
-        """Tell whether some repetition of the test counts."""
-        ...
-
-    def of(self, cell: Cell, stream: Stream | None, column: str) -> Value:
-        """Return the value of one of the test's pairs, or of the test as a whole."""
-        ...
-
-
-def values_of(view: RunView) -> Values:
-    return _Messages(view) if view.plan.in_messages else _Streams(view)
-
-
-class _Streams:
+class StreamValues:
     """The values of tests with a measurement interval."""
 
     def __init__(self, view: RunView) -> None:
@@ -64,15 +48,17 @@ class _Streams:
                 self._rows.setdefault((derived.cell.number, stream), []).append(row)
 
     def counted(self, cell: Cell) -> bool:
+        """Tell whether some repetition of the test counts."""
         return bool(self._rows.get((cell.number, None)))
 
     def of(self, cell: Cell, stream: Stream | None, column: str) -> Value:
+        """Return the value of one of the test's pairs, or of the test as a whole."""
         if column == "limit":
             return self._limits[cell.number, stream] if self.counted(cell) else None
         return over_repetitions(self._rows.get((cell.number, stream), ()), column)
 
 
-class _Messages:
+class MessageValues:
     """The values of tests that count messages."""
 
     def __init__(self, view: RunView) -> None:
@@ -93,6 +79,14 @@ def _each(count: float | None, repetitions: int) -> float | None:
 
 def _us(time_ns: float | None) -> float | None:
     return None if time_ns is None else time_ns / 1000
+
+
+Values: TypeAlias = StreamValues | MessageValues
+
+
+def values_of(view: RunView) -> Values:
+    """Return the values of a run."""
+    return MessageValues(view) if view.plan.in_messages else StreamValues(view)
 
 
 _COMPARED: Final[Mapping[Comparison, Callable[[float, float], bool]]] = {
